@@ -1,0 +1,102 @@
+//===- Dependences.h - What a cell waits for ----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The one rule that says which cells a cell needs and which message it sends.
+// Alignment, verification, lowering and formulas all go by it (DESIGN: gradient
+// rule).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_DEPENDENCES_H
+#define PIPESCHED_SCHEDULE_DEPENDENCES_H
+
+#include "PipeSched/Schedule/Table.h"
+
+namespace pipesched {
+
+/// The data dependences of table cells:
+///
+///   F s    after F s-1
+///   B, I   after own F and the gradient of s+1;
+///          after own R and U where the table has them
+///   W s    after own I
+///   R s    after own F; after own U where the table has it
+///   D s    after own F
+///   U s    after own D
+///   d, u   after the copy they name
+///   O, G   nothing: the order of the row holds them
+///
+/// where "the gradient of s+1" is its B if it has one, else its I or W by
+/// `gradientAfter`. Only cells that the table has are returned.
+class Dependences {
+public:
+  Dependences(const TableView &table, const CellIndex &index)
+      : placement(*table.placement), index(index),
+        gradientAfter(table.gradientAfter) {}
+
+  /// Flat indices of the cells that `cell` waits for, row order aside, in the
+  /// order of the list above; writes at most kMaxPredecessors of them and
+  /// returns how many.
+  static constexpr unsigned kMaxPredecessors = 4;
+  unsigned predecessors(Cell cell, uint32_t (&out)[kMaxPredecessors]) const;
+
+  /// A cell of another stage, and the worker it runs on.
+  struct Producer {
+    uint32_t flat = CellIndex::kNone;
+    int64_t worker = -1;
+
+    explicit operator bool() const { return flat != CellIndex::kNone; }
+  };
+
+  /// The cell whose output `cell` needs from another stage, on whatever worker:
+  /// F s-1, or the gradient of s+1. Nothing where there is none.
+  Producer producerOf(Cell cell) const {
+    if (cell.is(Phase::Forward))
+      return forwardBefore(cell);
+    if (cell.is(Phase::Backward) || cell.is(Phase::InputGrad))
+      return gradientAbove(cell);
+    return {};
+  }
+
+  /// The worker that the output of `cell` is sent to; -1 where it stays on
+  /// this worker or nobody needs it. F sends its activations forward, B and the
+  /// `gradientAfter` cell send the gradient back.
+  int64_t messageDestination(Cell cell) const;
+
+private:
+  Phase gradientPhase() const {
+    return gradientAfter == GradientAfter::InputGrad ? Phase::InputGrad
+                                                     : Phase::WeightGrad;
+  }
+  Producer forwardBefore(Cell cell) const {
+    if (cell.getStage() == 0)
+      return {};
+    int64_t stage = cell.getStage() - 1;
+    return {index.lookup(stage, Phase::Forward, cell.getMicrobatch()),
+            placement.workerOf(placement.globalStage(cell) - 1)};
+  }
+  Producer gradientAbove(Cell cell) const {
+    int64_t path = placement.pathOf(cell.getMicrobatch());
+    int64_t stage = cell.getStage() + 1;
+    if (stage == placement.getNumStages(path))
+      return {};
+    int64_t entry = index.entryOf(stage, cell.getMicrobatch());
+    uint32_t flat = index.at(entry, Phase::Backward);
+    if (flat == CellIndex::kNone)
+      flat = index.at(entry, gradientPhase());
+    return {flat, placement.workerOf(placement.stageOffset(path) + stage)};
+  }
+
+  const Placement &placement;
+  const CellIndex &index;
+  GradientAfter gradientAfter;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_DEPENDENCES_H

@@ -1,0 +1,69 @@
+//===- Program.h - What each worker runs, in flat arrays ----*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The form that both levels share: a table lowers to it, an exec.program is
+// read into it, and the task graph is built from it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_PROGRAM_H
+#define PIPESCHED_SCHEDULE_PROGRAM_H
+
+#include "PipeSched/Schedule/Cell.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <limits>
+#include <vector>
+
+namespace pipesched {
+
+enum class InstructionKind : uint8_t {
+  Compute,   ///< F, B, I, W, R, O
+  Send,      ///< `cell` names the message: the cell that produced it
+  Recv,      ///< likewise
+  Offload,   ///< D on the device-to-host queue
+  Reload,    ///< U on the host-to-device queue
+  Wait,      ///< join: the next Compute of the row waits for the operands
+  AllReduce, ///< G, a collective of the workers that hold the blocks
+};
+
+/// One instruction of a worker. The second half of an overlapped pair is a
+/// Compute of its own right behind the first, whose cell has the overlap bit.
+struct Instruction {
+  Cell cell;
+  int32_t peer = -1; ///< Send: destination; Recv: source worker
+  InstructionKind kind = InstructionKind::Compute;
+};
+
+/// Instructions of all workers, row by row:
+///
+///   instructions  | worker 0 ... | worker 1 ... | ...
+///   rowBegins     ^              ^              ^      D + 1 entries
+///   operands      CSR by instruction: the instructions of the same row whose
+///                 end it waits for (the tokens of exec)
+///   partner       Send: its Recv; Recv: its Send; AllReduce: the next of
+///                 its group, cyclically; else kNone
+struct Program {
+  static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+
+  std::vector<Instruction> instructions;
+  std::vector<uint32_t> rowBegins;
+  std::vector<uint32_t> operandBegins; ///< size of instructions + 1
+  std::vector<uint32_t> operands;
+  std::vector<uint32_t> partner;
+
+  int64_t getNumWorkers() const { return rowBegins.size() - 1; }
+  llvm::ArrayRef<uint32_t> operandsOf(uint32_t instruction) const {
+    return llvm::ArrayRef(operands).slice(operandBegins[instruction],
+                                          operandBegins[instruction + 1] -
+                                              operandBegins[instruction]);
+  }
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_PROGRAM_H

@@ -1,0 +1,118 @@
+//===- Table.h - A schedule table: workers by slots ---------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The one structural source of truth. A Table owns its rows; a TableView is
+// what analyses and checks read, whoever owns the rows (a Table, or ops).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_TABLE_H
+#define PIPESCHED_SCHEDULE_TABLE_H
+
+#include "PipeSched/Schedule/Placement.h"
+#include <limits>
+
+namespace pipesched {
+
+using Row = std::vector<Cell>;
+
+/// Entries of a table, idle ones included: 2 GiB of rows. Flat indices of
+/// cells, and of the instructions and tasks they lower to, fit 32 bits.
+inline constexpr int64_t kMaxTableCells = int64_t(1) << 28;
+
+/// Which cell of a split backward sends the gradient upstream. A whole B sends
+/// at its end either way.
+enum class GradientAfter : uint8_t { InputGrad, WeightGrad };
+
+/// Position of a cell: row (worker) and index in the row, idle entries counted.
+struct CellRef {
+  int64_t row = 0, index = 0;
+};
+
+/// A table that somebody else owns.
+struct TableView {
+  const Placement *placement = nullptr;
+  GradientAfter gradientAfter = GradientAfter::InputGrad;
+  bool aligned = false;
+  llvm::SmallVector<llvm::ArrayRef<Cell>> rows; ///< one per worker
+
+  /// Entries of all rows, idle ones included.
+  int64_t getNumCells() const;
+};
+
+/// A table that owns its rows; what a generator returns.
+struct Table {
+  Placement placement;
+  GradientAfter gradientAfter = GradientAfter::InputGrad;
+  bool aligned = false;
+  std::vector<Row> rows;
+
+  TableView view() const;
+};
+
+/// Where each cell of a table stands, in one dense array:
+///
+///   entry = offset of the path + stage x count on the path + rank on the path
+///   entries[entry x columns + column of the phase] = flat index
+///
+/// Cells are numbered row by row, idle entries included ("flat index"). O(1)
+/// look-ups; memory is 4 bytes per (stage, microbatch, phase that occurs).
+/// Phases F, B, I, W, R, D and U are indexed; O, G and joins, which nothing
+/// waits for by name, are not.
+class CellIndex {
+public:
+  static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+
+  /// Needs rows whose cells are all in range (the row checks), and a placement
+  /// that outlives the index. Errors: several
+  /// paths that do not say what they take; more than kMaxTableCells entries;
+  /// fewer forward cells than a complete table has (the dense array would not
+  /// be linear in the table); a cell that occurs twice. verifyTable has the
+  /// same findings with their positions.
+  static llvm::Expected<CellIndex> create(const TableView &table);
+
+  /// The entry of a stage and microbatch, for several look-ups with at().
+  int64_t entryOf(int64_t stage, int64_t microbatch) const {
+    int64_t path = placement->pathOf(microbatch);
+    return entryOffsets[path] + stage * placement->countOnPath(path) +
+           placement->rankOnPath(microbatch);
+  }
+  /// Entries are numbered by path, stage and rank on the path.
+  int64_t getNumEntries() const { return entryOffsets.back(); }
+  /// Flat index of that phase of the entry, or kNone.
+  uint32_t at(int64_t entry, Phase phase) const {
+    int32_t column = columnOfPhase[static_cast<unsigned>(phase)];
+    return column < 0 ? kNone : entries[entry * numColumns + column];
+  }
+  /// Flat index of the cell or kNone. The stage may be any on the path.
+  uint32_t lookup(int64_t stage, Phase phase, int64_t microbatch) const {
+    return has(phase) ? at(entryOf(stage, microbatch), phase) : kNone;
+  }
+  bool has(Phase phase) const {
+    return columnOfPhase[static_cast<unsigned>(phase)] >= 0;
+  }
+  /// First flat index of a row; row numWorkers gives the total.
+  uint32_t rowBegin(int64_t row) const { return rowBegins[row]; }
+  int64_t rowOf(uint32_t flat) const; ///< binary search; not for inner loops
+  CellRef refOf(uint32_t flat) const; ///< likewise
+
+private:
+  void layOut(const TableView &table, llvm::ArrayRef<int64_t> phaseCounts);
+  llvm::Error fill(const TableView &table);
+
+  const Placement *placement = nullptr;
+  int32_t columnOfPhase[kNumPhaseCodes];
+  int64_t numColumns = 0;
+  std::vector<int64_t> entryOffsets; ///< by path, P + 1
+  std::vector<uint32_t> rowBegins;   ///< by row, D + 1
+  std::vector<uint32_t> entries;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_TABLE_H

@@ -1,0 +1,33 @@
+//===- Cell.cpp - One entry of a schedule table ---------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Prints cells as they are written in IR, diagnostics, traces and CSV:
+// 2F0, _, _12.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Cell.h"
+
+using namespace pipesched;
+
+void Cell::print(llvm::raw_ostream &os) const {
+  if (!isIdle()) {
+    os << getStage() << phaseLetter(getPhase()) << getMicrobatch();
+    return;
+  }
+  os << '_';
+  if (getIdleSlots() != 1)
+    os << getIdleSlots();
+}
+
+std::string Cell::str() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  print(os);
+  return text;
+}

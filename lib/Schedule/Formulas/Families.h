@@ -1,0 +1,66 @@
+//===- Families.h - One formula per family ----------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The functions that the registry in Formulas.cpp lists, and what they share.
+// Times are doubles here: these are ratios for people, compared with tables and
+// timelines, never fed back into them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_SCHEDULE_FORMULAS_FAMILIES_H
+#define PIPESCHED_LIB_SCHEDULE_FORMULAS_FAMILIES_H
+
+#include "../FormatError.h"
+#include "PipeSched/Schedule/Formulas.h"
+
+namespace pipesched::formulas {
+
+/// Times of a stage as doubles. Without neighbours there are no messages.
+struct StageTimes {
+  double forward, inputGrad, weightGrad, comm;
+
+  StageTimes(const FormulaInputs::Times &times, int64_t workers)
+      : forward(times.forwardPs), inputGrad(times.inputGradPs),
+        weightGrad(times.weightGradPs), comm(workers > 1 ? times.commPs : 0) {}
+
+  double backward() const { return inputGrad + weightGrad; }
+  double share() const { return forward + backward(); }
+};
+
+/// Idle over all time, where a worker has work for so many shares of a stage.
+/// Free work has no bubble.
+inline double ratioOf(double idle, double share, double numShares) {
+  double total = idle + numShares * share;
+  return total > 0 ? idle / total : 0.0;
+}
+
+/// Why there is no general value without uniform times.
+inline constexpr llvm::StringLiteral kNoUniformTimes =
+    "the times of the stages differ, or none are known";
+
+/// Sizes that have no formula: one stage per worker; a multiple of the workers.
+llvm::Error checkOneStagePerWorker(llvm::StringRef family,
+                                   const FormulaInputs &inputs);
+llvm::Error checkStagesPerWorker(llvm::StringRef family,
+                                 const FormulaInputs &inputs);
+
+using Formula = llvm::Expected<FormulaResult>(llvm::StringRef family,
+                                              const FormulaInputs &inputs);
+
+Formula evaluateGPipe, evaluate1F1B, evaluateEager1F1B; // OneStage.cpp
+Formula evaluateLoopedBFS, evaluateMpmdCircular;        // Loop.cpp
+Formula evaluateInterleaved1F1B;                        // Loop.cpp
+Formula evaluateZBH1, evaluateZBH2;                     // ZeroBubbleH.cpp
+Formula evaluateInterleavedZB;                          // ZeroBubbleH.cpp
+Formula evaluateChimera, evaluateHanayo;                // Paths.cpp
+Formula evaluateZBV, evaluateVHalf, evaluateVMin;       // TwoChunks.cpp
+Formula evaluateDualPipe, evaluateDualPipeV;            // TwoChunks.cpp
+
+} // namespace pipesched::formulas
+
+#endif // PIPESCHED_LIB_SCHEDULE_FORMULAS_FAMILIES_H

@@ -1,0 +1,110 @@
+//===- OneStage.cpp - GPipe, 1F1B and eager 1F1B --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All have (D-1)(F + B) idle per worker, messages aside.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Families.h"
+#include <algorithm>
+
+using namespace pipesched;
+using namespace pipesched::formulas;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+static FormulaResult literatureOf(const FormulaInputs &inputs) {
+  double workers = inputs.workers, microbatches = inputs.microbatches;
+  FormulaResult result;
+  result.bubbleRatio = (workers - 1) / (microbatches + workers - 1);
+  result.conditions = "one stage per worker, equal stages, free messages";
+  if (!inputs.times)
+    result.generalConditions = kNoUniformTimes.str();
+  return result;
+}
+
+/// `numMessages` delays are on the critical path.
+static void addGeneral(FormulaResult &result, const FormulaInputs &inputs,
+                       double numMessages) {
+  StageTimes times(*inputs.times, inputs.workers);
+  double idle = (inputs.workers - 1) * times.share() + numMessages * times.comm;
+  result.bubbleRatioGeneral = ratioOf(idle, times.share(), inputs.microbatches);
+  result.generalConditions = "one stage per worker, equal stages, transport "
+                             "delay";
+}
+
+/// The first forward and the last gradient each cross D-1 boundaries.
+Expected<FormulaResult> formulas::evaluateGPipe(StringRef family,
+                                                const FormulaInputs &inputs) {
+  if (Error error = checkOneStagePerWorker(family, inputs))
+    return std::move(error);
+  FormulaResult result = literatureOf(inputs);
+  result.peakActivations = inputs.microbatches;
+  result.source = "Huang et al. 2019, GPipe, arXiv 1811.06965: "
+                  "(D-1)/(N+D-1)";
+  if (!inputs.times)
+    return result;
+  addGeneral(result, inputs, 2.0 * (inputs.workers - 1));
+  result.generalSource = "PipeSched: idle (D-1)(F+B) + 2(D-1)Tc, checked "
+                         "against simulation";
+  return result;
+}
+
+/// Message delays on 1F1B's critical path. Not from the literature: read off
+/// simulated delays, which the unit tests repeat.
+static double count1F1BMessages(int64_t workers, int64_t microbatches) {
+  if (microbatches < 2)
+    return 2.0 * (workers - 1);
+  return 2.0 * (microbatches + workers - 3 - (microbatches - 2) / workers);
+}
+
+Expected<FormulaResult> formulas::evaluate1F1B(StringRef family,
+                                               const FormulaInputs &inputs) {
+  if (Error error = checkOneStagePerWorker(family, inputs))
+    return std::move(error);
+  FormulaResult result = literatureOf(inputs);
+  result.peakActivations = std::min(inputs.microbatches, inputs.workers);
+  result.source = "Narayanan et al. 2021, Megatron-LM, arXiv 2104.04473: "
+                  "(D-1)/(N+D-1)";
+  if (!inputs.times)
+    return result;
+  addGeneral(result, inputs,
+             count1F1BMessages(inputs.workers, inputs.microbatches));
+  result.generalSource = "PipeSched: idle (D-1)(F+B) + "
+                         "2(N+D-3-floor((N-2)/D))Tc for N >= 2, 2(D-1)Tc for "
+                         "N = 1, checked against simulation";
+  return result;
+}
+
+/// A message travels while its receiver runs another pair, if it is fast
+/// enough; then only the first forward and the last gradient wait for theirs.
+Expected<FormulaResult>
+formulas::evaluateEager1F1B(StringRef family, const FormulaInputs &inputs) {
+  if (Error error = checkOneStagePerWorker(family, inputs))
+    return std::move(error);
+  FormulaResult result = literatureOf(inputs);
+  result.peakActivations =
+      std::min(inputs.microbatches, 2 * inputs.workers - 1);
+  result.source = "Xhebraj et al. 2024, JaxPP, arXiv 2412.14374: 1F1B's bubble "
+                  "(D-1)/(N+D-1) with a warm-up of 2(D-r)-1";
+  if (!inputs.times)
+    return result;
+  StageTimes times(*inputs.times, inputs.workers);
+  StringRef condition = "messages no longer than (F+B)/2";
+  if (2 * times.comm > times.share()) {
+    result.generalConditions =
+        "no general form is known: it takes " + condition.str();
+    return result;
+  }
+  addGeneral(result, inputs, 2.0 * (inputs.workers - 1));
+  result.generalConditions += ", " + condition.str();
+  result.generalSource = "PipeSched: idle (D-1)(F+B+2Tc), checked against "
+                         "simulation";
+  return result;
+}

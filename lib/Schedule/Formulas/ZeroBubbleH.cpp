@@ -1,0 +1,147 @@
+//===- ZeroBubbleH.cpp - ZB-H1, ZB-H2 and interleaved zero bubble ---------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The literature's values are for F = I = W; the paper's "B" is I here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Families.h"
+#include <algorithm>
+
+using namespace pipesched;
+using namespace pipesched::formulas;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+static constexpr StringRef kPaper = "Qi et al. 2024, Zero bubble pipeline "
+                                    "parallelism, arXiv 2401.10241";
+
+/// Idle of (D-1) times `perHop`, F = I = W being 1.
+static FormulaResult literatureOf(const FormulaInputs &inputs, double perHop) {
+  double chunks = inputs.stages / inputs.workers;
+  FormulaResult result;
+  result.bubbleRatio =
+      ratioOf((inputs.workers - 1) * perHop, 3.0, inputs.microbatches * chunks);
+  if (!inputs.times)
+    result.generalConditions = kNoUniformTimes.str();
+  return result;
+}
+
+static void addGeneral(FormulaResult &result, const FormulaInputs &inputs,
+                       const StageTimes &times, double idle) {
+  double chunks = inputs.stages / inputs.workers;
+  result.bubbleRatioGeneral =
+      ratioOf(idle, times.share(), inputs.microbatches * chunks);
+}
+
+/// Messages hide behind a pair of cells only at equal times and enough
+/// microbatches; whether the message term holds.
+static bool knowsMessages(const FormulaInputs &inputs,
+                          const StageTimes &times) {
+  if (times.comm == 0)
+    return true;
+  return times.forward == times.inputGrad &&
+         times.forward == times.weightGrad && 2 * times.comm <= times.forward &&
+         inputs.microbatches % inputs.workers == 0 &&
+         inputs.group.value_or(inputs.workers) == inputs.workers &&
+         inputs.microbatches >= 2 * inputs.workers;
+}
+
+/// ZB-H1, and its interleaved form: W fills what it can of the drain, and I of
+/// the next microbatch waits a round trip of F and I, or of I alone.
+static void addH1General(FormulaResult &result, const FormulaInputs &inputs) {
+  if (inputs.microbatches < inputs.workers) {
+    result.generalConditions = "no general form is known: it takes N >= D";
+    return;
+  }
+  StageTimes times(*inputs.times, inputs.workers);
+  if (!knowsMessages(inputs, times)) {
+    result.generalConditions =
+        "no general form with messages is known: it takes F = I = W, messages "
+        "no longer than F/2, D dividing N, N >= 2D";
+    return;
+  }
+  double hops = inputs.workers - 1;
+  double chunks = inputs.stages / inputs.workers;
+  double perHop = std::max({times.forward + times.inputGrad - times.weightGrad,
+                            times.forward, times.inputGrad});
+  addGeneral(result, inputs, times,
+             hops * perHop +
+                 (4 * hops + inputs.workers * (chunks - 1)) * times.comm);
+  result.generalSource =
+      "PipeSched: idle (D-1)max(F+I-W, F, I) + (4(D-1)+D(V-1))Tc, checked "
+      "against simulation; the literature's (D-1)(F+I-W) where W <= min(F, I)";
+  result.generalConditions =
+      "N >= D, equal stages, transport delay; with messages, F = I = W, "
+      "messages no longer than F/2, D dividing N, N >= 2D";
+}
+
+Expected<FormulaResult> formulas::evaluateZBH1(StringRef family,
+                                               const FormulaInputs &inputs) {
+  if (Error error = checkOneStagePerWorker(family, inputs))
+    return std::move(error);
+  FormulaResult result = literatureOf(inputs, 1);
+  result.peakActivations = std::min(inputs.microbatches, inputs.workers);
+  result.source = (kPaper + ": (D-1)(F+I-W)").str();
+  result.conditions = "F = I = W, N >= D, equal stages, free messages";
+  if (inputs.times)
+    addH1General(result, inputs);
+  return result;
+}
+
+Expected<FormulaResult>
+formulas::evaluateInterleavedZB(StringRef family, const FormulaInputs &inputs) {
+  if (Error error = checkStagesPerWorker(family, inputs))
+    return std::move(error);
+  int64_t chunks = inputs.stages / inputs.workers;
+  int64_t numGroups =
+      std::max<int64_t>(1, inputs.microbatches / inputs.workers);
+  int64_t group = inputs.group.value_or(inputs.microbatches / numGroups);
+  FormulaResult result = literatureOf(inputs, 1);
+  result.peakActivations = std::min((chunks - 1) * group + inputs.workers,
+                                    inputs.microbatches * chunks);
+  result.source = (kPaper + ": ZB-H1's (D-1)(F+I-W) for one of V stages, as "
+                            "PyTorch interleaves it")
+                      .str();
+  result.conditions = "F = I = W, N >= D, equal stages, free messages";
+  if (inputs.times)
+    addH1General(result, inputs);
+  return result;
+}
+
+Expected<FormulaResult> formulas::evaluateZBH2(StringRef family,
+                                               const FormulaInputs &inputs) {
+  if (Error error = checkOneStagePerWorker(family, inputs))
+    return std::move(error);
+  FormulaResult result = literatureOf(inputs, 0);
+  result.peakActivations =
+      std::min(inputs.microbatches, 2 * inputs.workers - 1);
+  result.source = (kPaper + ": (D-1)(F+I-2W)").str();
+  result.conditions = "F = I = W, N >= 2D-1, equal stages, free messages; "
+                      "between the first and the last cell of a worker";
+  if (!inputs.times)
+    return result;
+  StageTimes times(*inputs.times, inputs.workers);
+  if (inputs.microbatches < 2 * inputs.workers - 1 || times.comm != 0) {
+    result.generalConditions =
+        "no general form is known: it takes N >= 2D-1 and free messages";
+    return result;
+  }
+  addGeneral(
+      result, inputs, times,
+      (inputs.workers - 1) *
+          std::max({times.forward, times.inputGrad - times.forward,
+                    times.forward + times.inputGrad - 2 * times.weightGrad}));
+  result.generalSource =
+      "PipeSched: idle (D-1)max(F, I-F, F+I-2W) of the makespan; between the "
+      "first and the last cell (D-1)max(0, I-F, F+I-2W), the literature's "
+      "where W <= F; checked against simulation";
+  result.generalConditions = "N >= 2D-1, equal stages, free messages";
+  return result;
+}

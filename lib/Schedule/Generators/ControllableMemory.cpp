@@ -1,0 +1,166 @@
+//===- ControllableMemory.cpp - V-Half, V-Min and automatic zero-bubble ---===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Qi et al. 2024b (arXiv 2405.15362, section 4): V schedules whose memory is
+// what their building block holds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LeftShift.h"
+#include "Support.h"
+#include "llvm/ADT/SmallVector.h"
+#include <algorithm>
+#include <limits>
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::Expected;
+
+/// Half of 1F1B's activations. Slots of one period must differ modulo 6: what
+/// is added to the gradient of an even number of workers sees to that.
+static BuildingBlock makeHalf(int64_t numWorkers) {
+  int64_t extra = numWorkers % 2 == 0 ? 3 : 0;
+  return {{{{0, 2},
+            {3 * numWorkers - 2, -1},
+            {3 * numWorkers + extra - 1, 2},
+            {6 * numWorkers + extra - 2, -1}}}};
+}
+
+/// A third of 1F1B's activations: each cell directly after the one that it
+/// waits for. A multiple of three workers has to give way by two slots.
+static BuildingBlock makeMin(int64_t numWorkers) {
+  int64_t extra = numWorkers % 3 == 0 ? 2 : 0;
+  return {{{{0, 1},
+            {2 * numWorkers - 1, -1},
+            {2 * numWorkers + extra, 1},
+            {4 * numWorkers + extra - 1, -1}}}};
+}
+
+/// Forwards two slots and gradients four and one apart: holds as much as 1F1B.
+/// Not from the paper; the best of the blocks tried between V-Half and that.
+static BuildingBlock makeWide(int64_t numWorkers) {
+  return {{{{0, 2},
+            {4 * numWorkers - 3, -2},
+            {4 * numWorkers - 2, 4},
+            {9 * numWorkers - 6, -1}}}};
+}
+
+/// Forwards down two slots and all else one apart: for less memory than V-Min
+/// has, where workers near the turn would else wait for each other. Ours too.
+static BuildingBlock makeSteep(int64_t numWorkers) {
+  return {{{{0, 2},
+            {3 * numWorkers - 2, -1},
+            {3 * numWorkers - 1, 1},
+            {5 * numWorkers - 2, -1}}}};
+}
+
+/// 2 (floor((D+1)/3) + 1), as V-Min is given in the paper; its block holds one
+/// less where 3 divides D+1.
+static int64_t peakOfMin(int64_t numWorkers) {
+  return 2 * ((numWorkers + 1) / 3 + 1);
+}
+
+/// The smallest period that keeps a block within `memory` >= 2.
+static int64_t fitPeriod(BuildingBlock block, int64_t numWorkers,
+                         int64_t memory) {
+  // Two activations fit where a microbatch enters after the one before it left.
+  int64_t tooSmall = block.period - 1;
+  int64_t fits = std::max(block.period, block.slotOf(GradientUp, 0));
+  while (fits - tooSmall > 1) {
+    block.period = tooSmall + (fits - tooSmall) / 2;
+    (block.peakOf(numWorkers) <= memory ? fits : tooSmall) = block.period;
+  }
+  return fits;
+}
+
+/// Blocks that may be the best for a memory, each at the period that fits and,
+/// where that leaves gaps, at the next.
+static llvm::SmallVector<BuildingBlock> chooseBlocks(int64_t numWorkers,
+                                                     int64_t memory) {
+  BuildingBlock half = makeHalf(numWorkers);
+  llvm::SmallVector<BuildingBlock, 3> candidates = {half};
+  if (memory >= half.peakOf(numWorkers))
+    candidates.push_back(makeWide(numWorkers));
+  else
+    candidates.append({makeMin(numWorkers), makeSteep(numWorkers)});
+  llvm::SmallVector<BuildingBlock> blocks;
+  for (BuildingBlock block : candidates) {
+    int64_t period = fitPeriod(block, numWorkers, memory);
+    bool hasGaps = period != block.period;
+    for (block.period = period; block.period <= period + hasGaps;
+         ++block.period)
+      blocks.push_back(block);
+  }
+  return blocks;
+}
+
+/// Both left shifts of every block; the shortest table, the first of several.
+static Table generateFromBlocks(const Placement &placement,
+                                ArrayRef<BuildingBlock> blocks,
+                                int64_t memory) {
+  Table best = makeEmptyTable(placement, GradientAfter::InputGrad, 3);
+  std::vector<Row> trial = best.rows;
+  int64_t fewestSlots = std::numeric_limits<int64_t>::max();
+  for (const BuildingBlock &block : blocks)
+    for (bool mayOvertake : {false, true}) {
+      int64_t slots = shiftLeft(block, {memory, mayOvertake, fewestSlots},
+                                placement, trial);
+      if (slots == fewestSlots)
+        continue;
+      fewestSlots = slots;
+      std::swap(best.rows, trial);
+    }
+  return best;
+}
+
+static Error checkVSchedule(const Placement &placement,
+                            const GeneratorOptions &options,
+                            llvm::StringRef family) {
+  if (Error error = checkVPath(placement, family))
+    return error;
+  if (Error error = checkGradientAfterInput(options, family))
+    return error;
+  return checkTableSize(placement, family, 3);
+}
+
+Expected<Table> pipesched::generateVHalf(const Placement &placement,
+                                         const GeneratorOptions &options) {
+  if (Error error = checkVSchedule(placement, options, "v-half"))
+    return std::move(error);
+  int64_t numWorkers = placement.getNumWorkers();
+  BuildingBlock block = makeHalf(numWorkers);
+  return generateFromBlocks(placement, block, block.peakOf(numWorkers));
+}
+
+Expected<Table> pipesched::generateVMin(const Placement &placement,
+                                        const GeneratorOptions &options) {
+  if (Error error = checkVSchedule(placement, options, "v-min"))
+    return std::move(error);
+  int64_t numWorkers = placement.getNumWorkers();
+  return generateFromBlocks(placement, makeMin(numWorkers),
+                            peakOfMin(numWorkers));
+}
+
+Expected<Table> pipesched::generateZBAuto(const Placement &placement,
+                                          const ZBAutoOptions &options) {
+  if (Error error = checkVSchedule(placement, options, "zb-auto"))
+    return std::move(error);
+  int64_t numWorkers = placement.getNumWorkers();
+  int64_t memory = options.memory.value_or(2 * numWorkers);
+  if (memory < 2)
+    return formatError("zb-auto takes a memory of at least 2 activations, one "
+                       "for each stage of a worker, found {0}",
+                       memory);
+  // Where all of them fit there is no limit.
+  int64_t numLocalPairs = 2 * placement.getNumMicrobatches();
+  if (memory >= numLocalPairs)
+    memory = std::max(numLocalPairs, 2 * numWorkers);
+  return generateFromBlocks(placement, chooseBlocks(numWorkers, memory),
+                            memory);
+}

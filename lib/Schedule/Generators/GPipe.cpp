@@ -1,0 +1,36 @@
+//===- GPipe.cpp - All forwards, then all backwards -----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// GPipe: one stage per worker, both halves in microbatch order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Support.h"
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+
+Expected<Table> pipesched::generateGPipe(const Placement &placement,
+                                         const GeneratorOptions &options) {
+  int64_t cellsPerPair = options.splitBackward ? 3 : 2;
+  if (Error error = checkOneStagePerWorker(placement, "gpipe"))
+    return std::move(error);
+  if (Error error = checkTableSize(placement, "gpipe", cellsPerPair))
+    return std::move(error);
+  Table table =
+      makeEmptyTable(placement, gradientAfterOf(options), cellsPerPair);
+  int64_t numMicrobatches = placement.getNumMicrobatches();
+  writeRows(table, options.splitBackward, [&](int64_t stage, RowWriter &row) {
+    for (int64_t m = 0; m < numMicrobatches; ++m)
+      row.forward(stage, m);
+    for (int64_t m = 0; m < numMicrobatches; ++m)
+      row.backward(stage, m);
+  });
+  return table;
+}

@@ -1,0 +1,186 @@
+//===- Greedy.cpp - The furthest ready cell first, on any paths -----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A simulation of the table rule of arXiv 2605.24006, from one end of a cell to
+// the next, on queues of ready cells.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ReadyQueues.h"
+#include "Support.h"
+#include "llvm/Support/CheckedArithmetic.h"
+#include <queue>
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+
+namespace {
+/// A cell that ends, and where. Events of a slot are taken by worker.
+struct Event {
+  int64_t time;
+  int32_t worker;
+
+  friend bool operator>(const Event &a, const Event &b) {
+    return std::tie(a.time, a.worker) > std::tie(b.time, b.worker);
+  }
+};
+
+/// Runs the rule:
+///
+///   events (end of a cell, worker)  ->  release what waited for it
+///   worker: ready queues            ->  start the furthest cell when free
+class GreedyRun {
+public:
+  GreedyRun(Table &table, const GreedyOptions &options)
+      : table(table), placement(table.placement), options(options),
+        ready(placement), running(placement.getNumWorkers()),
+        isBusy(placement.getNumWorkers(), false) {}
+
+  void run() {
+    for (int64_t m = 0; m < placement.getNumMicrobatches(); ++m)
+      release(Cell(0, Phase::Forward, m));
+    startTouched(0);
+    while (!events.empty()) {
+      int64_t now = events.top().time;
+      for (; !events.empty() && events.top().time == now; events.pop())
+        finish(events.top().worker);
+      startTouched(now);
+    }
+  }
+
+private:
+  /// The cell goes to the queue of its worker.
+  void release(Cell cell) {
+    int64_t globalStage = placement.globalStage(cell);
+    int64_t worker = placement.workerOf(globalStage);
+    ready.push(worker, globalStage, cell);
+    touched.push_back(worker);
+  }
+
+  void releaseBackward(int64_t stage, int64_t microbatch) {
+    Phase phase = options.splitBackward ? Phase::InputGrad : Phase::Backward;
+    release(Cell(stage, phase, microbatch));
+  }
+
+  /// Releases what the cell's end makes ready, by the chain
+  /// F0 .. F(S-1), I(S-1), W(S-1), .. I0, W0.
+  void releaseAfter(Cell cell) {
+    int64_t stage = cell.getStage(), microbatch = cell.getMicrobatch();
+    if (cell.is(Phase::Forward)) {
+      bool isLast =
+          stage + 1 == placement.getNumStages(placement.pathOf(microbatch));
+      if (isLast)
+        releaseBackward(stage, microbatch);
+      else
+        release(Cell(stage + 1, Phase::Forward, microbatch));
+      return;
+    }
+    if (cell.is(Phase::InputGrad))
+      release(Cell(stage, Phase::WeightGrad, microbatch));
+    if (sendsGradient(cell) && stage > 0)
+      releaseBackward(stage - 1, microbatch);
+  }
+
+  bool sendsGradient(Cell cell) const {
+    return cell.is(Phase::Backward) ||
+           cell.is(Phase::InputGrad) ==
+               (options.gradientAfter == GradientAfter::InputGrad);
+  }
+
+  void finish(int32_t worker) {
+    isBusy[worker] = false;
+    touched.push_back(worker);
+    releaseAfter(running[worker]);
+  }
+
+  void startTouched(int64_t now) {
+    for (int32_t worker : touched) {
+      if (isBusy[worker] || ready.isEmpty(worker))
+        continue;
+      Cell cell = ready.pop(worker);
+      table.rows[worker].push_back(cell);
+      running[worker] = cell;
+      isBusy[worker] = true;
+      events.push({now + slotsOf(cell), worker});
+    }
+    touched.clear();
+  }
+
+  int64_t slotsOf(Cell cell) const {
+    if (options.slots.empty())
+      return unitSlots(cell);
+    const StageSlots &slots = options.slots[placement.globalStage(cell)];
+    switch (cell.getPhase()) {
+    case Phase::Forward:
+      return slots.forward;
+    case Phase::InputGrad:
+      return slots.inputGrad;
+    case Phase::WeightGrad:
+      return slots.weightGrad;
+    default:
+      return slots.inputGrad + slots.weightGrad;
+    }
+  }
+
+  Table &table;
+  const Placement &placement;
+  const GreedyOptions &options;
+  ReadyQueues ready;
+  std::vector<Cell> running; ///< by worker, where it is busy
+  std::vector<uint8_t> isBusy;
+  std::vector<int32_t> touched; ///< workers that may start a cell
+  std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events;
+};
+} // namespace
+
+/// The sum of all slots bounds every time of the run.
+static Error checkSlots(const Placement &placement,
+                        const std::vector<StageSlots> &slots) {
+  if (slots.empty())
+    return Error::success();
+  int64_t numStages = placement.getNumGlobalStages(), stage = 0, total = 0;
+  if (static_cast<int64_t>(slots.size()) != numStages)
+    return formatError("slots for {0} stages, but the paths have {1}",
+                       slots.size(), numStages);
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (; stage < placement.stageOffset(path + 1); ++stage)
+      for (int64_t count : {slots[stage].forward, slots[stage].inputGrad,
+                            slots[stage].weightGrad}) {
+        std::optional<int64_t> sum =
+            llvm::checkedMulAdd(count, placement.countOnPath(path), total);
+        if (count < 0 || !sum)
+          return formatError("{0} slots for a cell of stage {1} of path {2}: "
+                             "there cannot be fewer than 0, nor more than "
+                             "2^63 - 1 in all",
+                             count, stage - placement.stageOffset(path), path);
+        total = *sum;
+      }
+  return Error::success();
+}
+
+Expected<Table> pipesched::generateGreedy(const Placement &placement,
+                                          const GreedyOptions &options) {
+  int64_t cellsPerPair = options.splitBackward ? 3 : 2;
+  Expected<Placement> assigned = assignInTurns(placement);
+  if (!assigned)
+    return assigned.takeError();
+  if (Error error = checkTableSize(*assigned, "greedy", cellsPerPair))
+    return std::move(error);
+  if (Error error = checkSlots(*assigned, options.slots))
+    return std::move(error);
+  Table table;
+  table.placement = std::move(*assigned);
+  table.gradientAfter = options.gradientAfter;
+  table.rows.resize(placement.getNumWorkers());
+  for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker)
+    table.rows[worker].reserve(table.placement.getNumLocalPairs(worker) *
+                               cellsPerPair);
+  GreedyRun(table, options).run();
+  return table;
+}

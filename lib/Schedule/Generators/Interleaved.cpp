@@ -1,0 +1,223 @@
+//===- Interleaved.cpp - Interleaved 1F1B and zero bubble -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Both walk through (chunk, microbatch) in groups, three times in one row: for
+// the forwards, for the backwards, and for the W cells that are put off.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Support.h"
+#include <algorithm>
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+namespace {
+/// The pairs (chunk, microbatch) of one worker in the order of forwards; that
+/// of backwards has the chunks reversed. A group of 2 and N = 5:
+///
+///   chunk 0: 0 1, chunk 1: 0 1 | chunk 0: 2 3, chunk 1: 2 3 | 0: 4, 1: 4
+class GroupWalk {
+public:
+  GroupWalk(int64_t chunks, int64_t group, int64_t numMicrobatches)
+      : chunks(chunks), group(group), numMicrobatches(numMicrobatches),
+        groupEnd(std::min(group, numMicrobatches)) {}
+
+  int64_t chunk = 0, microbatch = 0;
+
+  void advance() {
+    if (++microbatch < groupEnd)
+      return;
+    if (++chunk < chunks) {
+      microbatch = groupBegin;
+      return;
+    }
+    chunk = 0;
+    microbatch = groupBegin = groupEnd;
+    groupEnd = std::min(groupEnd + group, numMicrobatches);
+  }
+
+private:
+  int64_t chunks, group, numMicrobatches;
+  int64_t groupBegin = 0, groupEnd;
+};
+
+/// Writes the row of the r-th worker of the path.
+class InterleavedRow {
+public:
+  InterleavedRow(RowWriter &row, int64_t r, int64_t numWorkers, int64_t chunks,
+                 int64_t group, int64_t numMicrobatches)
+      : row(row), r(r), numWorkers(numWorkers), chunks(chunks),
+        forwards(chunks, group, numMicrobatches), backwards(forwards),
+        weights(forwards) {}
+
+  void forward() {
+    row.forward(forwards.chunk * numWorkers + r, forwards.microbatch);
+    forwards.advance();
+  }
+  void backward() {
+    row.backward(backwardStage(backwards), backwards.microbatch);
+    backwards.advance();
+  }
+  void inputGrad() {
+    row.inputGrad(backwardStage(backwards), backwards.microbatch);
+    backwards.advance();
+  }
+  void weightGrad() {
+    row.weightGrad(backwardStage(weights), weights.microbatch);
+    weights.advance();
+  }
+
+private:
+  int64_t backwardStage(const GroupWalk &walk) const {
+    return (chunks - 1 - walk.chunk) * numWorkers + r;
+  }
+
+  RowWriter &row;
+  int64_t r, numWorkers, chunks;
+  GroupWalk forwards, backwards, weights;
+};
+} // namespace
+
+/// PyTorch's: as many equal groups as there are whole multiples of D.
+static Expected<int64_t>
+defaultGroup(int64_t numWorkers, int64_t numMicrobatches, StringRef family) {
+  auto countGroups = [&](int64_t n) {
+    return std::max<int64_t>(1, n / numWorkers);
+  };
+  int64_t numGroups = countGroups(numMicrobatches);
+  if (numMicrobatches % numGroups == 0)
+    return numMicrobatches / numGroups;
+  auto isValid = [&](int64_t n) { return n % countGroups(n) == 0; };
+  return formatError(
+      "{0} shares {2} microbatches on {3} workers out into {1} equal groups, "
+      "but "
+      "{1} does not divide {2}; {4}, or give a group",
+      family, numGroups, numMicrobatches, numWorkers,
+      nearestOf(numMicrobatches, numMicrobatches + numWorkers, isValid));
+}
+
+/// Megatron's: a group that the pipeline can fill, and so the last one.
+static Error checkGroup(int64_t group, int64_t numWorkers,
+                        int64_t numMicrobatches, StringRef family) {
+  auto isValid = [&](int64_t g) {
+    int64_t rest = numMicrobatches % g;
+    return g == numMicrobatches ||
+           (g >= numWorkers && (rest == 0 || rest >= numWorkers));
+  };
+  if (group >= 1 && group <= numMicrobatches && isValid(group))
+    return Error::success();
+  std::string nearest = nearestOf(group, numMicrobatches, isValid);
+  if (group < numWorkers || group > numMicrobatches)
+    return formatError(
+        "{0} on {1} workers takes a group of at least {1} and at "
+        "most all {2} microbatches, found {3}; {4}",
+        family, numWorkers, numMicrobatches, group, nearest);
+  return formatError("{0} on {1} workers takes a group that leaves none or at "
+                     "least {1} of the {2} microbatches to the last group, "
+                     "found {3}, which leaves {4}; {5}",
+                     family, numWorkers, numMicrobatches, group,
+                     numMicrobatches % group, nearest);
+}
+
+static Expected<int64_t> chooseGroup(const Placement &placement,
+                                     const InterleavedOptions &options,
+                                     StringRef family) {
+  int64_t numWorkers = placement.getNumWorkers();
+  int64_t numMicrobatches = placement.getNumMicrobatches();
+  if (!options.group)
+    return defaultGroup(numWorkers, numMicrobatches, family);
+  if (Error error =
+          checkGroup(*options.group, numWorkers, numMicrobatches, family))
+    return std::move(error);
+  return *options.group;
+}
+
+/// `writeRow(r, chunks, group, row)`.
+template <typename WriteRow>
+static Expected<Table>
+generateInterleaved(const Placement &given, const InterleavedOptions &options,
+                    bool splitBackward, StringRef family, WriteRow &&writeRow) {
+  int64_t cellsPerPair = splitBackward ? 3 : 2;
+  Expected<Placement> placement = placeChunks(given, options.chunks, family);
+  if (!placement)
+    return placement.takeError();
+  Expected<int64_t> group = chooseGroup(*placement, options, family);
+  if (!group)
+    return group.takeError();
+  if (Error error = checkTableSize(*placement, family, cellsPerPair))
+    return std::move(error);
+  Table table =
+      makeEmptyTable(*placement, gradientAfterOf(options), cellsPerPair);
+  int64_t numWorkers = placement->getNumWorkers();
+  int64_t chunks = placement->getMaxStages() / numWorkers;
+  writeRows(table, splitBackward, [&](int64_t r, RowWriter &writer) {
+    InterleavedRow row(writer, r, numWorkers, chunks, *group,
+                       placement->getNumMicrobatches());
+    writeRow(r, chunks, *group, row);
+  });
+  return table;
+}
+
+///   F .. F  | F B F B ..  | B ..       w = (V-1)g + 2(D-1-r)
+///   warm-up of w   in turn   the rest
+Expected<Table>
+pipesched::generateInterleaved1F1B(const Placement &placement,
+                                   const InterleavedOptions &options) {
+  int64_t numWorkers = placement.getNumWorkers();
+  int64_t numMicrobatches = placement.getNumMicrobatches();
+  return generateInterleaved(
+      placement, options, options.splitBackward, "interleaved-1f1b",
+      [&](int64_t r, int64_t chunks, int64_t group, InterleavedRow &row) {
+        int64_t total = chunks * numMicrobatches;
+        int64_t warmUp =
+            std::min((chunks - 1) * group + 2 * (numWorkers - 1 - r), total);
+        for (int64_t k = 0; k < warmUp; ++k)
+          row.forward();
+        for (int64_t k = warmUp; k < total; ++k) {
+          row.forward();
+          row.backward();
+        }
+        for (int64_t k = 0; k < warmUp; ++k)
+          row.backward();
+      });
+}
+
+///   F .. F  | F I .. F I | F I W F I W .. | I W .. | W ..
+///   warm-up of w   W is put off by r         no forward left
+Expected<Table>
+pipesched::generateInterleavedZB(const Placement &placement,
+                                 const InterleavedOptions &options) {
+  StringRef family = "interleaved-zb";
+  if (Error error = checkGradientAfterInput(options, family))
+    return std::move(error);
+  int64_t numWorkers = placement.getNumWorkers();
+  int64_t numMicrobatches = placement.getNumMicrobatches();
+  InterleavedOptions splitOptions = options;
+  splitOptions.gradientAfter = GradientAfter::InputGrad;
+  return generateInterleaved(
+      placement, splitOptions, /*splitBackward=*/true, family,
+      [&](int64_t r, int64_t chunks, int64_t group, InterleavedRow &row) {
+        int64_t total = chunks * numMicrobatches;
+        int64_t warmUp =
+            std::min((chunks - 1) * group + (numWorkers - 1 - r), total);
+        for (int64_t k = 0; k < warmUp; ++k)
+          row.forward();
+        for (int64_t k = 0; k < total; ++k) {
+          if (k < total - warmUp)
+            row.forward();
+          row.inputGrad();
+          if (k >= r)
+            row.weightGrad();
+        }
+        for (int64_t k = std::max<int64_t>(0, total - r); k < total; ++k)
+          row.weightGrad();
+      });
+}

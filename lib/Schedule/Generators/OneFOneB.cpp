@@ -1,0 +1,67 @@
+//===- OneFOneB.cpp - 1F1B and eager 1F1B ---------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Both are a warm-up of forwards, then one backward and one forward in turn;
+// they differ in how many forwards the warm-up has.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Support.h"
+#include <algorithm>
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+
+///   stage r:  F0 .. F(w-1) | B0 Fw  B1 F(w+1) .. | .. B(N-1)
+///             warm-up of w   in turn               no forward left
+static void writeOneFOneB(RowWriter &row, int64_t stage, int64_t warmUp,
+                          int64_t numMicrobatches) {
+  for (int64_t m = 0; m < warmUp; ++m)
+    row.forward(stage, m);
+  for (int64_t m = 0; m < numMicrobatches - warmUp; ++m) {
+    row.backward(stage, m);
+    row.forward(stage, m + warmUp);
+  }
+  for (int64_t m = numMicrobatches - warmUp; m < numMicrobatches; ++m)
+    row.backward(stage, m);
+}
+
+/// `warmUpOf(number of stages from this one to the last)`.
+template <typename WarmUpOf>
+static Expected<Table>
+generateOneFOneB(const Placement &placement, const GeneratorOptions &options,
+                 llvm::StringRef family, WarmUpOf &&warmUpOf) {
+  int64_t cellsPerPair = options.splitBackward ? 3 : 2;
+  if (Error error = checkOneStagePerWorker(placement, family))
+    return std::move(error);
+  if (Error error = checkTableSize(placement, family, cellsPerPair))
+    return std::move(error);
+  Table table =
+      makeEmptyTable(placement, gradientAfterOf(options), cellsPerPair);
+  int64_t numMicrobatches = placement.getNumMicrobatches();
+  int64_t numStages = placement.getMaxStages();
+  writeRows(table, options.splitBackward, [&](int64_t stage, RowWriter &row) {
+    int64_t warmUp = std::min(numMicrobatches, warmUpOf(numStages - stage));
+    writeOneFOneB(row, stage, warmUp, numMicrobatches);
+  });
+  return table;
+}
+
+Expected<Table> pipesched::generate1F1B(const Placement &placement,
+                                        const GeneratorOptions &options) {
+  return generateOneFOneB(placement, options, "1f1b",
+                          [](int64_t stagesLeft) { return stagesLeft; });
+}
+
+Expected<Table> pipesched::generateEager1F1B(const Placement &placement,
+                                             const GeneratorOptions &options) {
+  return generateOneFOneB(
+      placement, options, "eager-1f1b",
+      [](int64_t stagesLeft) { return 2 * stagesLeft - 1; });
+}

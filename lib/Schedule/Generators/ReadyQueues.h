@@ -1,0 +1,68 @@
+//===- ReadyQueues.h - Ready cells of workers, furthest first ---*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A worker has one first-in, first-out queue per position on a chain, so that
+// the furthest ready cell that came first is found without comparing cells.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_SCHEDULE_GENERATORS_READYQUEUES_H
+#define PIPESCHED_LIB_SCHEDULE_GENERATORS_READYQUEUES_H
+
+#include "PipeSched/Schedule/Placement.h"
+
+namespace pipesched {
+
+/// Positions are s for F and 2S-1-s for backward phases of stage s of S. The
+/// queues of a worker are numbered by position, one after the other:
+///
+///   worker 0: positions 0, 3, 4, 7   queues 0, 1, 2, 3
+///   worker 1: positions 1, 2, 5, 6   queues 4, 5, 6, 7
+///
+/// and a heap per worker holds the numbers of those that are not empty. Cells
+/// are nodes of linked lists in one pool.
+class ReadyQueues {
+public:
+  explicit ReadyQueues(const Placement &placement);
+
+  bool isEmpty(int64_t worker) const { return heapSizes[worker] == 0; }
+
+  /// `globalStage` is the cell's, and `worker` has it.
+  void push(int64_t worker, int64_t globalStage, Cell cell);
+
+  /// Takes the first cell of the last queue; needs !isEmpty(worker).
+  Cell pop(int64_t worker);
+
+private:
+  static constexpr uint32_t kNone = ~uint32_t(0);
+
+  struct Queue {
+    uint32_t first = kNone, last = kNone;
+  };
+  struct Node {
+    Cell cell;
+    uint32_t next;
+  };
+  struct StageQueues {
+    uint32_t forward, backward;
+  };
+
+  uint32_t allocate(Cell cell);
+
+  std::vector<StageQueues> queuesOf; ///< by global stage
+  std::vector<Queue> queues;
+  std::vector<uint32_t> heaps;      ///< one after the other, as the queues
+  std::vector<uint32_t> heapBegins; ///< by worker
+  std::vector<uint32_t> heapSizes;  ///< by worker
+  std::vector<Node> nodes;
+  uint32_t freeNode = kNone;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_SCHEDULE_GENERATORS_READYQUEUES_H

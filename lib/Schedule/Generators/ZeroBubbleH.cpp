@@ -1,0 +1,81 @@
+//===- ZeroBubbleH.cpp - ZB-H1 and ZB-H2 ----------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The handcrafted schedules of Qi et al. 2024 (arXiv 2401.10241, section 2).
+// Their "B" is I here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Support.h"
+#include <algorithm>
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+
+///   F0 .. F(w-1) | I0 Fw .. I(d-1) F(w+d-1) | Id W0 F(w+d) .. | W(N-d) ..
+///   warm-up of w   W is put off by d          in turn           what is left
+static void writeZeroBubbleH(RowWriter &row, int64_t stage, int64_t warmUp,
+                             int64_t delay, int64_t numMicrobatches) {
+  for (int64_t m = 0; m < warmUp; ++m)
+    row.forward(stage, m);
+  for (int64_t m = 0; m < numMicrobatches; ++m) {
+    row.inputGrad(stage, m);
+    if (m >= delay)
+      row.weightGrad(stage, m - delay);
+    if (m + warmUp < numMicrobatches)
+      row.forward(stage, m + warmUp);
+  }
+  for (int64_t m = std::max<int64_t>(0, numMicrobatches - delay);
+       m < numMicrobatches; ++m)
+    row.weightGrad(stage, m);
+}
+
+namespace {
+struct WarmUpAndDelay {
+  int64_t warmUp, delay;
+};
+} // namespace
+
+/// `shapeOf(stage, number of stages)`.
+template <typename ShapeOf>
+static Expected<Table>
+generateZeroBubbleH(const Placement &placement, const GeneratorOptions &options,
+                    llvm::StringRef family, ShapeOf &&shapeOf) {
+  if (Error error = checkOneStagePerWorker(placement, family))
+    return std::move(error);
+  if (Error error = checkGradientAfterInput(options, family))
+    return std::move(error);
+  if (Error error = checkTableSize(placement, family, 3))
+    return std::move(error);
+  Table table = makeEmptyTable(placement, GradientAfter::InputGrad, 3);
+  int64_t numMicrobatches = placement.getNumMicrobatches();
+  int64_t numStages = placement.getMaxStages();
+  writeRows(table, /*splitBackward=*/true, [&](int64_t stage, RowWriter &row) {
+    WarmUpAndDelay shape = shapeOf(stage, numStages);
+    writeZeroBubbleH(row, stage, std::min(numMicrobatches, shape.warmUp),
+                     shape.delay, numMicrobatches);
+  });
+  return table;
+}
+
+Expected<Table> pipesched::generateZBH1(const Placement &placement,
+                                        const GeneratorOptions &options) {
+  return generateZeroBubbleH(placement, options, "zb-h1",
+                             [](int64_t stage, int64_t numStages) {
+                               return WarmUpAndDelay{numStages - stage, stage};
+                             });
+}
+
+Expected<Table> pipesched::generateZBH2(const Placement &placement,
+                                        const GeneratorOptions &options) {
+  return generateZeroBubbleH(
+      placement, options, "zb-h2", [](int64_t stage, int64_t numStages) {
+        return WarmUpAndDelay{2 * (numStages - stage) - 1, 2 * stage};
+      });
+}

@@ -1,0 +1,62 @@
+//===- ZeroBubbleV.cpp - ZB-V as PyTorch has it ---------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The handcrafted V schedule of Qi et al. 2024b (arXiv 2405.15362, section
+// 4.3), in the order of PyTorch's ScheduleZBVZeroBubble. Their "B" is I here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Support.h"
+#include "TwoChunkRow.h"
+#include <algorithm>
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+
+/// The order for n >= 2D-1 microbatches, of which only those that exist are
+/// written.
+static void writeZBV(TwoChunkRow &row, int64_t position, int64_t numWorkers,
+                     int64_t numMicrobatches) {
+  using Step = TwoChunkRow::Step;
+  constexpr Step f0{Phase::Forward, 0}, f1{Phase::Forward, 1};
+  constexpr Step i0{Phase::InputGrad, 0}, i1{Phase::InputGrad, 1};
+  constexpr Step w0{Phase::WeightGrad, 0}, w1{Phase::WeightGrad, 1};
+  int64_t toTurn = numWorkers - position;
+  // 2D-1-r forwards of chunk 0 and D of chunk 1 before the steady phase.
+  row.repeat(2 * toTurn - 1, {f0});
+  row.repeat(position, {f1, f0});
+  row.repeat(toTurn, {f1, i1, w1});
+  row.repeat(numMicrobatches - 2 * numWorkers + 1 + position,
+             {f0, i0, w0, f1, i1, w1});
+  row.repeat(toTurn - 1, {i0, w0, f1, i1, w1});
+  row.repeat(position, {i0, i1});
+  row.repeat(toTurn, {i0, w0});
+  row.repeat(position, {w1});
+  row.repeat(position, {w0});
+}
+
+Expected<Table> pipesched::generateZBV(const Placement &placement,
+                                       const GeneratorOptions &options) {
+  if (Error error = checkVPath(placement, "zb-v"))
+    return std::move(error);
+  if (Error error = checkGradientAfterInput(options, "zb-v"))
+    return std::move(error);
+  if (Error error = checkTableSize(placement, "zb-v", 3))
+    return std::move(error);
+  Table table = makeEmptyTable(placement, GradientAfter::InputGrad, 3);
+  int64_t numWorkers = placement.getNumWorkers();
+  int64_t numMicrobatches = placement.getNumMicrobatches();
+  for (int64_t r = 0; r < numWorkers; ++r) {
+    TwoChunkRow row(table.rows[placement.workerOf(r)], {r, 0, numMicrobatches},
+                    {2 * numWorkers - 1 - r, 0, numMicrobatches});
+    writeZBV(row, r, numWorkers, std::max(numMicrobatches, 2 * numWorkers - 1));
+    assert(row.isFull() && "a row is not complete");
+  }
+  return table;
+}

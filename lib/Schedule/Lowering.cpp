@@ -1,0 +1,365 @@
+//===- Lowering.cpp - From a table to what each worker runs ---------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Messages are found row by row, so those to one worker come as one sorted run
+// per source; the runs are merged by slot, and rows are then written in one
+// pass.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Lowering.h"
+#include "FormatError.h"
+#include <algorithm>
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::Expected;
+
+static constexpr uint32_t kNone = Program::kNone;
+
+namespace {
+/// A message on its way: the last slot of its producer, and where that is.
+struct Message {
+  int64_t slot;
+  uint32_t producer;
+  int32_t source;
+};
+
+/// Messages by destination, in the order of the receives:
+///
+///   messages   | to worker 0 ... | to worker 1 ... |      sorted by slot,
+///   begins     ^                 ^                 ^      then by source
+struct Inboxes {
+  std::vector<Message> messages;
+  std::vector<uint32_t> begins;
+
+  ArrayRef<Message> of(int64_t worker) const {
+    return ArrayRef(messages).slice(begins[worker],
+                                    begins[worker + 1] - begins[worker]);
+  }
+};
+
+class Lowering {
+public:
+  Lowering(const TableView &table, const CellIndex &index,
+           const SlotAssignment &slots, ReceivePlacement receives)
+      : table(table), index(index), slots(slots), dependences(table, index),
+        receives(receives) {}
+
+  Expected<Program> run();
+
+private:
+  void findDestinations();
+  void collectMessages();
+  void sortInbox(int64_t worker, std::vector<Message> &buffer);
+  void reserve();
+
+  void emitRow(int64_t row);
+  void emitMessagesBefore(int64_t slot);
+  void emitReceiveFor(Cell cell);
+  void emitSend(const Message &message);
+  void emitReceive(const Message &message);
+  void emitCell(Cell cell, uint32_t flat);
+  void addOperands(Cell cell);
+  void addIssuePoint(Cell cell);
+  uint32_t begin(InstructionKind kind, Cell cell, int32_t peer = -1);
+  void addOperand(uint32_t instruction);
+  void pair(uint32_t instruction, uint32_t producer);
+
+  const TableView &table;
+  const CellIndex &index;
+  const SlotAssignment &slots;
+  Dependences dependences;
+  ReceivePlacement receives;
+
+  // By flat index: where the cell's message goes, or -1; the instruction the
+  // cell became; of its message, the receive, or before that is written the
+  // send.
+  std::vector<int32_t> destinationOf;
+  std::vector<uint32_t> instructionOf, messageOf;
+  Inboxes inboxes;
+  Program program;
+
+  // The row being written.
+  int64_t row = 0;
+  ArrayRef<Message> inbox; ///< receives not yet written
+  Message outbox[2];       ///< sends of the last cell, or of a pair
+  unsigned outboxNext = 0, outboxEnd = 0;
+  uint32_t lastCompute = kNone; ///< a copy's issue point
+};
+} // namespace
+
+static Error refuseAllReduce(const TableView &table) {
+  for (ArrayRef<Cell> row : table.rows)
+    for (Cell cell : row)
+      if (cell.is(Phase::AllReduce))
+        return formatError("gradient all-reduce cells ({0}) are not lowered: "
+                           "take them out of the rows",
+                           cell.str());
+  return Error::success();
+}
+
+Expected<Program> Lowering::run() {
+  if (Error error = refuseAllReduce(table))
+    return std::move(error);
+  findDestinations();
+  collectMessages();
+  reserve();
+  program.rowBegins.push_back(0);
+  program.operandBegins.push_back(0);
+  for (int64_t worker = 0, e = table.rows.size(); worker != e; ++worker) {
+    emitRow(worker);
+    program.rowBegins.push_back(program.instructions.size());
+  }
+  return std::move(program);
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+void Lowering::findDestinations() {
+  destinationOf.reserve(index.rowBegin(table.rows.size()));
+  inboxes.begins.assign(table.rows.size() + 1, 0);
+  for (ArrayRef<Cell> cells : table.rows)
+    for (Cell cell : cells) {
+      int64_t destination = dependences.messageDestination(cell);
+      destinationOf.push_back(destination);
+      if (destination >= 0)
+        ++inboxes.begins[destination + 1];
+    }
+  for (size_t worker = 0; worker < table.rows.size(); ++worker)
+    inboxes.begins[worker + 1] += inboxes.begins[worker];
+}
+
+/// Only receives at their arrival need the order of the inboxes.
+void Lowering::collectMessages() {
+  if (receives == ReceivePlacement::Consumer)
+    return;
+  inboxes.messages.resize(inboxes.begins.back());
+  std::vector<uint32_t> next(inboxes.begins.begin(), inboxes.begins.end() - 1);
+  uint32_t flat = 0;
+  for (int32_t source = 0, e = table.rows.size(); source != e; ++source) {
+    ArrayRef<Cell> cells = table.rows[source];
+    for (int64_t i = 0, size = cells.size(); i != size; ++i, ++flat)
+      if (int32_t destination = destinationOf[flat]; destination >= 0)
+        inboxes.messages[next[destination]++] = {slots.end(flat, cells, i) - 1,
+                                                 flat, source};
+  }
+  std::vector<Message> buffer;
+  for (int64_t worker = 0, size = table.rows.size(); worker != size; ++worker)
+    sortInbox(worker, buffer);
+}
+
+/// Merges neighbouring runs until one is left; ties stay in source order.
+///
+///   | from 0: 1 3 5 | from 2: 2 4 | from 3: 1 2 |   slots
+///   |   1 2 3 4 5                 |   1 2       |
+///   |   1 1 2 2 3 4 5                           |
+void Lowering::sortInbox(int64_t worker, std::vector<Message> &buffer) {
+  auto messages =
+      llvm::MutableArrayRef(inboxes.messages)
+          .slice(inboxes.begins[worker],
+                 inboxes.begins[worker + 1] - inboxes.begins[worker]);
+  llvm::SmallVector<size_t> runs = {0};
+  for (size_t i = 1; i < messages.size(); ++i)
+    if (messages[i].source != messages[i - 1].source)
+      runs.push_back(i);
+  runs.push_back(messages.size());
+  auto isEarlier = [](const Message &a, const Message &b) {
+    return a.slot < b.slot;
+  };
+  buffer.resize(std::max(buffer.size(), messages.size()));
+  while (runs.size() > 2) {
+    size_t numMerged = 0;
+    for (size_t i = 0; i + 1 < runs.size(); i += 2) {
+      size_t first = runs[i], middle = runs[i + 1];
+      size_t last = i + 2 < runs.size() ? runs[i + 2] : middle;
+      std::merge(messages.begin() + first, messages.begin() + middle,
+                 messages.begin() + middle, messages.begin() + last,
+                 buffer.begin() + first, isEarlier);
+      runs[numMerged++] = first;
+    }
+    runs.resize(numMerged);
+    runs.push_back(messages.size());
+    std::copy_n(buffer.begin(), messages.size(), messages.begin());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+void Lowering::reserve() {
+  size_t numCells = index.rowBegin(table.rows.size());
+  size_t numMessages = inboxes.begins.back();
+  size_t numInstructions = numCells + 2 * numMessages;
+  instructionOf.assign(numCells, kNone);
+  messageOf.assign(numCells, kNone);
+  program.instructions.reserve(numInstructions);
+  program.operandBegins.reserve(numInstructions + 1);
+  program.partner.reserve(numInstructions);
+  program.rowBegins.reserve(table.rows.size() + 1);
+  // Per cell one operand of its own stage, per message one each of the send and
+  // of the consumer, about; more grow the array.
+  program.operands.reserve(numCells + 2 * numMessages);
+}
+
+uint32_t Lowering::begin(InstructionKind kind, Cell cell, int32_t peer) {
+  uint32_t instruction = program.instructions.size();
+  program.instructions.push_back({cell, peer, kind});
+  program.partner.push_back(kNone);
+  return instruction;
+}
+
+void Lowering::addOperand(uint32_t instruction) {
+  if (instruction != kNone)
+    program.operands.push_back(instruction);
+}
+
+/// Send and receive meet through their producer, whichever is written first.
+void Lowering::pair(uint32_t instruction, uint32_t producer) {
+  uint32_t other = messageOf[producer];
+  if (other == kNone)
+    return;
+  program.partner[instruction] = other;
+  program.partner[other] = instruction;
+}
+
+void Lowering::emitSend(const Message &message) {
+  uint32_t producer = instructionOf[message.producer];
+  Cell cell = program.instructions[producer].cell.withOverlap(false);
+  uint32_t send =
+      begin(InstructionKind::Send, cell, destinationOf[message.producer]);
+  pair(send, message.producer);
+  if (messageOf[message.producer] == kNone)
+    messageOf[message.producer] = send;
+  addOperand(producer);
+  program.operandBegins.push_back(program.operands.size());
+}
+
+void Lowering::emitReceive(const Message &message) {
+  Cell cell = table.rows[message.source]
+                        [message.producer - index.rowBegin(message.source)];
+  uint32_t receive =
+      begin(InstructionKind::Recv, cell.withOverlap(false), message.source);
+  pair(receive, message.producer);
+  messageOf[message.producer] = receive;
+  program.operandBegins.push_back(program.operands.size());
+}
+
+/// Sends of cells that ended and receives that arrived before `slot`; within
+/// one slot sends come first.
+void Lowering::emitMessagesBefore(int64_t slot) {
+  while (true) {
+    bool hasSend = outboxNext != outboxEnd, hasReceive = !inbox.empty();
+    bool sendFirst = hasSend && (!hasReceive ||
+                                 outbox[outboxNext].slot <= inbox.front().slot);
+    if (sendFirst && outbox[outboxNext].slot < slot) {
+      emitSend(outbox[outboxNext++]);
+    } else if (!sendFirst && hasReceive && inbox.front().slot < slot) {
+      emitReceive(inbox.front());
+      inbox = inbox.drop_front();
+    } else {
+      return;
+    }
+  }
+}
+
+void Lowering::emitReceiveFor(Cell cell) {
+  Dependences::Producer producer = dependences.producerOf(cell);
+  if (producer && producer.worker != row)
+    emitReceive({0, producer.flat, static_cast<int32_t>(producer.worker)});
+}
+
+/// An overlapped pair is written as one: its receives stand before it, and its
+/// sends follow it.
+void Lowering::emitRow(int64_t worker) {
+  row = worker;
+  lastCompute = kNone;
+  if (receives == ReceivePlacement::Arrival)
+    inbox = inboxes.of(worker);
+  ArrayRef<Cell> cells = table.rows[worker];
+  for (int64_t i = 0, e = cells.size(); i != e; ++i) {
+    uint32_t flat = index.rowBegin(worker) + i;
+    bool isSecondHalf = i > 0 && cells[i - 1].overlapsNext();
+    if (cells[i].isIdle())
+      continue;
+    if (!isSecondHalf) {
+      emitMessagesBefore(slots.start[flat]);
+      outboxNext = outboxEnd = 0;
+      if (receives == ReceivePlacement::Consumer) {
+        emitReceiveFor(cells[i]);
+        if (cells[i].overlapsNext())
+          emitReceiveFor(cells[i + 1]);
+      }
+    }
+    emitCell(cells[i], flat);
+    if (destinationOf[flat] >= 0)
+      outbox[outboxEnd++] = {slots.end(flat, cells, i) - 1, flat,
+                             static_cast<int32_t>(worker)};
+  }
+  emitMessagesBefore(std::numeric_limits<int64_t>::max());
+  outboxNext = outboxEnd = 0;
+}
+
+static InstructionKind kindOf(Cell cell) {
+  switch (cell.getPhase()) {
+  case Phase::Offload:
+    return InstructionKind::Offload;
+  case Phase::Reload:
+    return InstructionKind::Reload;
+  case Phase::OffloadJoin:
+  case Phase::ReloadJoin:
+    return InstructionKind::Wait;
+  default:
+    return InstructionKind::Compute;
+  }
+}
+
+void Lowering::emitCell(Cell cell, uint32_t flat) {
+  uint32_t instruction = begin(kindOf(cell), cell);
+  if (cell.isCopy())
+    addIssuePoint(cell);
+  else
+    addOperands(cell);
+  program.operandBegins.push_back(program.operands.size());
+  instructionOf[flat] = instruction;
+  if (cell.isCompute())
+    lastCompute = instruction;
+}
+
+/// What the cell waits for; a cell of another worker through its receive.
+void Lowering::addOperands(Cell cell) {
+  uint32_t preds[Dependences::kMaxPredecessors];
+  unsigned count = dependences.predecessors(cell, preds);
+  for (unsigned i = 0; i < count; ++i) {
+    uint32_t pred = preds[i];
+    bool isRemote =
+        pred < index.rowBegin(row) || pred >= index.rowBegin(row + 1);
+    addOperand(isRemote ? messageOf[pred] : instructionOf[pred]);
+  }
+}
+
+/// A copy starts after the compute cell before it, which may be its forward.
+void Lowering::addIssuePoint(Cell cell) {
+  addOperand(lastCompute);
+  uint32_t preds[Dependences::kMaxPredecessors];
+  unsigned count = dependences.predecessors(cell, preds);
+  for (unsigned i = 0; i < count; ++i)
+    if (instructionOf[preds[i]] != lastCompute)
+      addOperand(instructionOf[preds[i]]);
+}
+
+Expected<Program> pipesched::lowerTable(const TableView &table,
+                                        const CellIndex &index,
+                                        const SlotAssignment &slots,
+                                        ReceivePlacement placement) {
+  return Lowering(table, index, slots, placement).run();
+}

@@ -1,0 +1,107 @@
+//===- Metrics.cpp - Level 2: what a slot table tells ---------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One pass over each row. Activations live from the start of F to the end of
+// the B or W that releases them, so both halves of an overlapped pair are live
+// at once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Metrics.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+
+using namespace pipesched;
+using llvm::ArrayRef;
+
+namespace {
+/// What one row adds up to.
+class RowMetrics {
+public:
+  RowMetrics(const CellIndex &index, const SlotAssignment &slots)
+      : index(index), slots(slots) {}
+
+  void run(ArrayRef<Cell> row, uint32_t rowBegin) {
+    for (int64_t i = 0, e = row.size(); i != e; ++i) {
+      Cell cell = row[i];
+      if (!cell.isCompute())
+        continue;
+      int64_t start = slots.start[rowBegin + i];
+      busy += unitSlots(cell);
+      first = first < 0 ? start : first;
+      if (cell.is(Phase::Forward))
+        peak = std::max(peak, ++live);
+      if (cell.overlapsNext())
+        continue; // what the pair releases, it releases at the end of both
+      last = start + slotsOf(row, i);
+      if (i > 0 && row[i - 1].overlapsNext())
+        release(row[i - 1]);
+      release(cell);
+    }
+  }
+
+  int64_t busy = 0, first = -1, last = 0;
+  int64_t live = 0, peak = 0;
+  int64_t numRetained = 0, totalRetention = 0, maxRetention = 0;
+
+private:
+  /// At the end of a cell, which is `last`.
+  void release(Cell cell) {
+    if (!cell.is(Phase::Backward) && !cell.is(Phase::WeightGrad))
+      return;
+    --live;
+    uint32_t forward =
+        index.lookup(cell.getStage(), Phase::Forward, cell.getMicrobatch());
+    int64_t retention = last - slots.start[forward];
+    ++numRetained;
+    totalRetention += retention;
+    maxRetention = std::max(maxRetention, retention);
+  }
+
+  const CellIndex &index;
+  const SlotAssignment &slots;
+};
+} // namespace
+
+static void append(TableMetrics &metrics, const RowMetrics &row) {
+  bool isEmpty = row.first < 0;
+  metrics.busySlots.push_back(row.busy);
+  metrics.fillSlots.push_back(isEmpty ? metrics.slots : row.first);
+  metrics.drainSlots.push_back(isEmpty ? 0 : metrics.slots - row.last);
+  metrics.peakActivations.push_back(row.peak);
+  metrics.meanRetentionSlots.push_back(
+      row.numRetained == 0
+          ? 0.0
+          : static_cast<double>(row.totalRetention) / row.numRetained);
+  metrics.maxRetentionSlots.push_back(row.maxRetention);
+}
+
+/// Idle is summed per worker and not taken from the product of workers and
+/// slots, which may not fit 64 bits where idle counts are huge.
+static double bubbleRatioOf(const TableMetrics &metrics) {
+  if (metrics.slots == 0 || metrics.busySlots.empty())
+    return 0.0;
+  double idle = 0.0;
+  for (int64_t busy : metrics.busySlots)
+    idle += static_cast<double>(metrics.slots - busy);
+  return idle / (static_cast<double>(metrics.slots) * metrics.busySlots.size());
+}
+
+TableMetrics pipesched::computeMetrics(const TableView &table,
+                                       const CellIndex &index,
+                                       const SlotAssignment &slots) {
+  TableMetrics metrics;
+  metrics.slots = slots.numSlots;
+  for (auto [row, cells] : llvm::enumerate(table.rows)) {
+    RowMetrics rowMetrics(index, slots);
+    rowMetrics.run(cells, index.rowBegin(row));
+    append(metrics, rowMetrics);
+  }
+  metrics.bubbleRatio = bubbleRatioOf(metrics);
+  return metrics;
+}

@@ -1,0 +1,109 @@
+//===- Table.cpp - A schedule table: workers by slots ---------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Views of tables, and the dense index from cells to where they stand.
+// One pass counts phases and lays the index out, a second one fills it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Table.h"
+#include "FormatError.h"
+#include <algorithm>
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+
+int64_t TableView::getNumCells() const {
+  int64_t count = 0;
+  for (llvm::ArrayRef<Cell> row : rows)
+    count += row.size();
+  return count;
+}
+
+TableView Table::view() const {
+  TableView view;
+  view.placement = &placement;
+  view.gradientAfter = gradientAfter;
+  view.aligned = aligned;
+  view.rows.assign(rows.begin(), rows.end());
+  return view;
+}
+
+static constexpr unsigned kNumIndexedPhases =
+    static_cast<unsigned>(Phase::Optimizer);
+
+static bool isIndexed(Cell cell) { return cell.getPhase() < Phase::Optimizer; }
+
+Expected<CellIndex> CellIndex::create(const TableView &table) {
+  if (!table.placement->isAssigned())
+    return formatError("several paths, and none says which microbatches it "
+                       "takes");
+  if (int64_t cells = table.getNumCells(); cells > kMaxTableCells)
+    return formatError("the table has {0} entries: there may be {1} at most",
+                       cells, kMaxTableCells);
+  int64_t phaseCounts[kNumPhaseCodes] = {};
+  for (llvm::ArrayRef<Cell> row : table.rows)
+    for (Cell cell : row)
+      ++phaseCounts[static_cast<unsigned>(cell.getPhase())];
+  int64_t forwards = phaseCounts[static_cast<unsigned>(Phase::Forward)];
+  int64_t wanted = table.placement->getNumPairs();
+  if (forwards < wanted)
+    return formatError("the table has {0} of {1} forward cells", forwards,
+                       wanted);
+  CellIndex index;
+  index.layOut(table, phaseCounts);
+  if (Error error = index.fill(table))
+    return std::move(error);
+  return index;
+}
+
+void CellIndex::layOut(const TableView &table,
+                       llvm::ArrayRef<int64_t> phaseCounts) {
+  placement = table.placement;
+  std::fill(std::begin(columnOfPhase), std::end(columnOfPhase), -1);
+  for (unsigned phase = 0; phase < kNumIndexedPhases; ++phase)
+    if (phaseCounts[phase] != 0)
+      columnOfPhase[phase] = numColumns++;
+  entryOffsets = {0};
+  for (int64_t path = 0; path < placement->getNumPaths(); ++path)
+    entryOffsets.push_back(entryOffsets.back() +
+                           placement->getNumStages(path) *
+                               placement->countOnPath(path));
+  rowBegins = {0};
+  for (llvm::ArrayRef<Cell> row : table.rows)
+    rowBegins.push_back(rowBegins.back() + row.size());
+  entries.assign(getNumEntries() * numColumns, kNone);
+}
+
+Error CellIndex::fill(const TableView &table) {
+  uint32_t flat = 0;
+  for (llvm::ArrayRef<Cell> row : table.rows)
+    for (Cell cell : row) {
+      uint32_t here = flat++;
+      if (!isIndexed(cell))
+        continue;
+      int64_t entry = entryOf(cell.getStage(), cell.getMicrobatch());
+      int32_t column = columnOfPhase[static_cast<unsigned>(cell.getPhase())];
+      uint32_t &slot = entries[entry * numColumns + column];
+      if (slot != kNone)
+        return formatError("{0} occurs twice", cell.str());
+      slot = here;
+    }
+  return Error::success();
+}
+
+int64_t CellIndex::rowOf(uint32_t flat) const {
+  return std::upper_bound(rowBegins.begin(), rowBegins.end(), flat) -
+         rowBegins.begin() - 1;
+}
+
+CellRef CellIndex::refOf(uint32_t flat) const {
+  int64_t row = rowOf(flat);
+  return {row, flat - rowBegins[row]};
+}

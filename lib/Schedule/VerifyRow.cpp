@@ -1,0 +1,331 @@
+//===- VerifyRow.cpp - Checks of one row ----------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// First each cell by itself, then the order of the cells of each stage and
+// microbatch, then O and G, which concern a whole stage.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Verify.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+using namespace pipesched;
+using llvm::formatv;
+
+/// A set of phases seen.
+using PhaseMask = uint16_t;
+
+static constexpr PhaseMask bit(Phase phase) {
+  return PhaseMask(1) << static_cast<unsigned>(phase);
+}
+
+namespace {
+/// What must and what must not stand before a cell of a phase, among the cells
+/// of its stage and microbatch.
+struct OrderRule {
+  PhaseMask needs = 0, excludes = 0;
+};
+
+/// The rules by phase: F, B, I, W, R, D, U, O, G, d, u, idle. A backward is
+/// whole or split; what a backward needs cannot come after it.
+constexpr OrderRule kOrderRules[kNumPhaseCodes] = {
+    {0, 0},
+    {bit(Phase::Forward), bit(Phase::InputGrad) | bit(Phase::WeightGrad)},
+    {bit(Phase::Forward), bit(Phase::Backward)},
+    {bit(Phase::InputGrad), bit(Phase::Backward)},
+    {bit(Phase::Forward), bit(Phase::Backward) | bit(Phase::InputGrad)},
+    {bit(Phase::Forward), 0},
+    {bit(Phase::Offload),
+     bit(Phase::Backward) | bit(Phase::InputGrad) | bit(Phase::Recompute)},
+    {0, 0},
+    {0, 0},
+    {bit(Phase::Offload), 0},
+    {bit(Phase::Reload), 0},
+    {0, 0}};
+
+class RowVerifier {
+public:
+  RowVerifier(const Placement &placement, int64_t row,
+              llvm::ArrayRef<Cell> cells)
+      : placement(placement), row(row), cells(cells) {}
+
+  std::optional<Violation> run();
+
+private:
+  std::optional<Violation> checkCell(int64_t i);
+  std::optional<Violation> checkNumber(int64_t i) const;
+  std::optional<Violation> checkHost(int64_t i) const;
+  std::optional<Violation> checkOverlap(int64_t i) const;
+  std::optional<Violation> checkOrder() const;
+  template <typename IndexOf>
+  std::optional<Violation> checkOrder(int64_t numIndices,
+                                      IndexOf &&indexOf) const;
+  std::optional<Violation> checkPerPath() const;
+
+  Violation describeOrder(int64_t i, PhaseMask seen) const;
+  Violation describeOther(int64_t i, Cell other, std::string message) const;
+  std::string name(int64_t i) const {
+    return formatv("cell {0} ({1})", i, cells[i]);
+  }
+  Violation at(int64_t i, std::string message) const {
+    return {CellRef{row, i}, std::move(message), {}};
+  }
+
+  /// Dense number of the stage and microbatch of a cell on this worker.
+  int64_t pairOf(Cell cell) const {
+    return placement.localPairOffset(placement.globalStage(cell)) +
+           placement.rankOnPath(cell.getMicrobatch());
+  }
+
+  const Placement &placement;
+  int64_t row;
+  llvm::ArrayRef<Cell> cells;
+  bool hasPerPath = false;
+};
+} // namespace
+
+static bool isOrdered(Cell cell) { return !cell.isIdle() && !cell.isPerPath(); }
+
+std::optional<Violation> RowVerifier::run() {
+  if (row < 0 || row >= placement.getNumWorkers())
+    return Violation{std::nullopt,
+                     formatv("worker {0} is out of range: there are {1} (0 to "
+                             "{2})",
+                             row, placement.getNumWorkers(),
+                             placement.getNumWorkers() - 1),
+                     {}};
+  if (cells.empty())
+    return std::nullopt;
+  if (!placement.isAssigned())
+    return at(0, "the schedule has several paths, and none says which "
+                 "microbatches it takes");
+  for (int64_t i = 0, e = cells.size(); i != e; ++i)
+    if (std::optional<Violation> violation = checkCell(i))
+      return violation;
+  if (std::optional<Violation> violation = checkOrder())
+    return violation;
+  return hasPerPath ? checkPerPath() : std::nullopt;
+}
+
+std::optional<Violation> RowVerifier::checkCell(int64_t i) {
+  Cell cell = cells[i];
+  if (!Cell::isValidRaw(cell.getRaw()))
+    return at(i,
+              formatv("cell {0} has phase code {1}, which is none of the {2} "
+                      "phases",
+                      i, cell.getRaw() >> 56, kNumPhaseCodes));
+  if (cell.overlapsNext())
+    if (std::optional<Violation> violation = checkOverlap(i))
+      return violation;
+  if (cell.isIdle()) {
+    if (cell.getIdleSlots() == 0)
+      return at(i, formatv("cell {0} counts 0 idle slots: the count must be 1 "
+                           "or more",
+                           i));
+    return std::nullopt;
+  }
+  hasPerPath |= cell.isPerPath();
+  if (std::optional<Violation> violation = checkNumber(i))
+    return violation;
+  return checkHost(i);
+}
+
+/// The number is a microbatch, or a path.
+std::optional<Violation> RowVerifier::checkNumber(int64_t i) const {
+  Cell cell = cells[i];
+  bool isPath = cell.isPerPath();
+  int64_t count =
+      isPath ? placement.getNumPaths() : placement.getNumMicrobatches();
+  if (cell.getMicrobatch() < count)
+    return std::nullopt;
+  return at(i, formatv("{0}: {1} {2} is out of range: there {3} {4} (0 to {5})",
+                       name(i), isPath ? "path" : "microbatch",
+                       cell.getMicrobatch(), count == 1 ? "is" : "are", count,
+                       count - 1));
+}
+
+std::optional<Violation> RowVerifier::checkHost(int64_t i) const {
+  Cell cell = cells[i];
+  int64_t path = placement.pathOf(cell);
+  int64_t numStages = placement.getNumStages(path);
+  if (cell.getStage() >= numStages)
+    return at(i, formatv("{0}: stage {1} is out of range: path {2} has {3} "
+                         "stage{4} (0 to {5})",
+                         name(i), cell.getStage(), path, numStages,
+                         numStages == 1 ? "" : "s", numStages - 1));
+  int64_t host = placement.workerOf(placement.globalStage(cell));
+  if (host == row)
+    return std::nullopt;
+  return at(i, formatv("{0}: path {1} puts stage {2} on worker {3}, not on "
+                       "worker {4}",
+                       name(i), path, cell.getStage(), host, row));
+}
+
+std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
+  Cell first = cells[i];
+  if (!first.isCompute())
+    return at(
+        i, formatv("{0} is no compute cell and cannot be overlapped", name(i)));
+  if (i + 1 == static_cast<int64_t>(cells.size()))
+    return at(i, formatv("{0} is overlapped with the next cell, but it is the "
+                         "last of its row",
+                         name(i)));
+  Cell second = cells[i + 1];
+  if (!Cell::isValidRaw(second.getRaw()))
+    return std::nullopt; // reported when its turn comes
+  if (!second.isCompute())
+    return at(i, formatv("{0} is overlapped with {1}, which is no compute cell",
+                         name(i), second));
+  if (second.overlapsNext())
+    return at(i + 1, formatv("{0} is in two overlapped pairs: a pair has two "
+                             "cells",
+                             name(i + 1)));
+  if (isOrdered(first) && isOrdered(second) &&
+      first.getStage() == second.getStage() &&
+      first.getMicrobatch() == second.getMicrobatch())
+    return at(i, formatv("{0} is overlapped with {1} of the same stage and "
+                         "microbatch: one waits for the other",
+                         name(i), second));
+  return std::nullopt;
+}
+
+/// Complete rows have a cell for each pair of stage and microbatch of the
+/// worker, so that a byte array by pair is linear in the row. Rows with few of
+/// many pairs number those that occur.
+std::optional<Violation> RowVerifier::checkOrder() const {
+  int64_t numPairs = placement.getNumLocalPairs(row);
+  if (numPairs <= static_cast<int64_t>(8 * cells.size()) + 1024)
+    return checkOrder(numPairs, [&](Cell cell) { return pairOf(cell); });
+  std::vector<int64_t> pairs;
+  pairs.reserve(cells.size());
+  for (Cell cell : cells)
+    if (isOrdered(cell))
+      pairs.push_back(pairOf(cell));
+  llvm::sort(pairs);
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  return checkOrder(pairs.size(), [&](Cell cell) {
+    return llvm::lower_bound(pairs, pairOf(cell)) - pairs.begin();
+  });
+}
+
+template <typename IndexOf>
+std::optional<Violation> RowVerifier::checkOrder(int64_t numIndices,
+                                                 IndexOf &&indexOf) const {
+  std::vector<PhaseMask> seenByIndex(numIndices, 0);
+  for (int64_t i = 0, e = cells.size(); i != e; ++i) {
+    Cell cell = cells[i];
+    if (!isOrdered(cell))
+      continue;
+    PhaseMask &seen = seenByIndex[indexOf(cell)];
+    OrderRule rule = kOrderRules[static_cast<unsigned>(cell.getPhase())];
+    PhaseMask self = bit(cell.getPhase());
+    if ((rule.needs & ~seen) != 0 || (seen & (rule.excludes | self)) != 0)
+      return describeOrder(i, seen);
+    seen |= self;
+  }
+  return std::nullopt;
+}
+
+/// What a cell's needs are called.
+static const char *describeNeed(Phase phase) {
+  switch (phase) {
+  case Phase::Forward:
+    return "forward";
+  case Phase::InputGrad:
+    return "input gradient";
+  case Phase::Offload:
+    return "offload";
+  default:
+    return "reload";
+  }
+}
+
+static Phase firstPhase(PhaseMask mask) {
+  return static_cast<Phase>(llvm::countr_zero(mask));
+}
+
+Violation RowVerifier::describeOrder(int64_t i, PhaseMask seen) const {
+  Cell cell = cells[i];
+  OrderRule rule = kOrderRules[static_cast<unsigned>(cell.getPhase())];
+  if (seen & bit(cell.getPhase()))
+    return describeOther(i, cell, formatv("{0} occurs twice", name(i)));
+  if (PhaseMask excluded = seen & rule.excludes) {
+    Cell other = cell.withPhase(firstPhase(excluded)).withOverlap(false);
+    bool isBackward =
+        bit(cell.getPhase()) &
+        (bit(Phase::Backward) | bit(Phase::InputGrad) | bit(Phase::WeightGrad));
+    if (isBackward)
+      return describeOther(
+          i, other,
+          formatv("{0} and {1}: a backward is either whole (B) "
+                  "or split (I and W)",
+                  name(i), other));
+    return describeOther(
+        i, other,
+        formatv("{0} runs after {1}, which needs it", name(i), other));
+  }
+  Phase need = firstPhase(rule.needs & ~seen);
+  Cell other = cell.withPhase(need).withOverlap(false);
+  return describeOther(i, other,
+                       formatv("{0} runs before its {1} {2}", name(i),
+                               describeNeed(need), other));
+}
+
+/// Adds a note that points to the first `other` of the row.
+Violation RowVerifier::describeOther(int64_t i, Cell other,
+                                     std::string message) const {
+  Violation violation = at(i, std::move(message));
+  const Cell *found = llvm::find_if(cells, [&](Cell cell) {
+    return cell.withOverlap(false) == other.withOverlap(false);
+  });
+  if (found == cells.end()) {
+    violation.notes.push_back(
+        {std::nullopt, formatv("{0} is not in this row", other)});
+    return violation;
+  }
+  int64_t index = found - cells.begin();
+  violation.notes.push_back(
+      {CellRef{row, index},
+       formatv("{0} is cell {1} of this row", other, index)});
+  return violation;
+}
+
+/// O and G once per stage; after O the stage is done for this step, after G its
+/// weight gradients are.
+std::optional<Violation> RowVerifier::checkPerPath() const {
+  std::vector<PhaseMask> seenByStage(placement.getNumLocalStages(row), 0);
+  for (int64_t i = 0, e = cells.size(); i != e; ++i) {
+    Cell cell = cells[i];
+    if (!cell.isCompute())
+      continue;
+    PhaseMask &seen =
+        seenByStage[placement.localStage(placement.globalStage(cell))];
+    bool addsGradient = cell.is(Phase::Backward) || cell.is(Phase::WeightGrad);
+    PhaseMask late =
+        bit(Phase::Optimizer) | (addsGradient ? bit(Phase::AllReduce) : 0);
+    if (cell.isPerPath() && (seen & bit(cell.getPhase())))
+      return describeOther(i, cell, formatv("{0} occurs twice", name(i)));
+    if (PhaseMask before = seen & late) {
+      Cell other(cell.getStage(), firstPhase(before), placement.pathOf(cell));
+      return describeOther(
+          i, other, formatv("{0} runs after {1} of its stage", name(i), other));
+    }
+    if (cell.isPerPath())
+      seen |= bit(cell.getPhase());
+  }
+  return std::nullopt;
+}
+
+std::optional<Violation> pipesched::verifyRow(const Placement &placement,
+                                              int64_t row,
+                                              llvm::ArrayRef<Cell> cells) {
+  return RowVerifier(placement, row, cells).run();
+}

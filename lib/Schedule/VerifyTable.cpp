@@ -1,0 +1,227 @@
+//===- VerifyTable.cpp - Checks of a whole table --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Completeness by counting, waits by sweeping the rows against each other,
+// slots by reading them. Memory is linear in the cells, whatever the sizes a
+// schedule claims.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Slots.h"
+#include "PipeSched/Schedule/Verify.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::formatv;
+
+static constexpr size_t kMaxEdgeNotes = 8;
+
+static Violation ofSchedule(std::string message) {
+  return {std::nullopt, std::move(message), {}};
+}
+
+static bool isMissing(uint32_t flat) { return flat == CellIndex::kNone; }
+
+//===----------------------------------------------------------------------===//
+// Completeness
+//===----------------------------------------------------------------------===//
+
+static int64_t microbatchOf(const Placement &placement, int64_t path,
+                            int64_t rank) {
+  if (placement.getNumPaths() == 1)
+    return rank;
+  int64_t microbatch = 0;
+  while (placement.pathOf(microbatch) != path ||
+         placement.rankOnPath(microbatch) != rank)
+    ++microbatch;
+  return microbatch;
+}
+
+/// The lowest rank of which `row` has no forward on that stage. With k forwards
+/// it is k at most.
+static int64_t firstMissingRank(const Placement &placement, ArrayRef<Cell> row,
+                                int64_t globalStage, int64_t numForwards) {
+  std::vector<bool> isPresent(numForwards, false);
+  for (Cell cell : row)
+    if (cell.is(Phase::Forward) && placement.globalStage(cell) == globalStage)
+      if (int64_t rank = placement.rankOnPath(cell.getMicrobatch());
+          rank < numForwards)
+        isPresent[rank] = true;
+  return llvm::find(isPresent, false) - isPresent.begin();
+}
+
+/// The first forward missing, by path, stage and microbatch.
+static std::optional<Violation> checkForwards(const TableView &table) {
+  const Placement &placement = *table.placement;
+  std::vector<int64_t> counts(placement.getNumGlobalStages(), 0);
+  for (ArrayRef<Cell> row : table.rows)
+    for (Cell cell : row)
+      if (cell.is(Phase::Forward))
+        ++counts[placement.globalStage(cell)];
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (int64_t stage = 0; stage < placement.getNumStages(path); ++stage) {
+      int64_t global = placement.stageOffset(path) + stage;
+      if (counts[global] >= placement.countOnPath(path))
+        continue;
+      int64_t worker = placement.workerOf(global);
+      int64_t rank = firstMissingRank(placement, table.rows[worker], global,
+                                      counts[global]);
+      Cell missing(stage, Phase::Forward, microbatchOf(placement, path, rank));
+      return ofSchedule(
+          formatv("{0} is missing: worker {1} never runs it", missing, worker));
+    }
+  return std::nullopt;
+}
+
+static Violation describeMissing(const TableView &table, const CellIndex &index,
+                                 uint32_t present, Phase missing,
+                                 const char *format) {
+  CellRef ref = index.refOf(present);
+  Cell cell = table.rows[ref.row][ref.index];
+  return {ref,
+          formatv(format, cell.withPhase(missing).withOverlap(false), ref.row,
+                  cell),
+          {}};
+}
+
+/// Backwards and copies of each entry, all forwards being there.
+static std::optional<Violation> checkOthers(const TableView &table,
+                                            const CellIndex &index) {
+  for (int64_t entry = 0, e = index.getNumEntries(); entry != e; ++entry) {
+    bool isWhole = !isMissing(index.at(entry, Phase::Backward));
+    uint32_t inputGrad = index.at(entry, Phase::InputGrad);
+    uint32_t offload = index.at(entry, Phase::Offload);
+    if (!isWhole && isMissing(inputGrad))
+      return describeMissing(
+          table, index, index.at(entry, Phase::Forward), Phase::Backward,
+          "{0} is missing: worker {1} runs {2} but no backward, whole (B) or "
+          "split (I and W)");
+    if (!isWhole && isMissing(index.at(entry, Phase::WeightGrad)))
+      return describeMissing(table, index, inputGrad, Phase::WeightGrad,
+                             "{0} is missing: worker {1} runs {2} without it");
+    if (!isMissing(offload) && isMissing(index.at(entry, Phase::Reload)))
+      return describeMissing(table, index, offload, Phase::Reload,
+                             "{0} is missing: worker {1} offloads with {2} and "
+                             "never reloads");
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Waits
+//===----------------------------------------------------------------------===//
+
+static Cell cellAt(const TableView &table, CellRef ref) {
+  return table.rows[ref.row][ref.index];
+}
+
+/// How an awaited cell is held up by the cell that waits in its row.
+static Violation::Note describeHold(const TableView &table, CellRef awaited,
+                                    CellRef waiting) {
+  bool isLater = awaited.index > waiting.index;
+  return {awaited, formatv("{0} on worker {1} {2} {3} in its row",
+                           cellAt(table, awaited), awaited.row,
+                           isLater ? "runs after" : "is overlapped with",
+                           cellAt(table, waiting))};
+}
+
+Violation pipesched::describeCycle(const TableView &table,
+                                   ArrayRef<CellWait> cycle) {
+  std::vector<Violation::Note> edges;
+  for (size_t i = 0; i != cycle.size() && edges.size() <= kMaxEdgeNotes; ++i) {
+    const CellWait &wait = cycle[i];
+    edges.push_back(
+        {wait.waiting, formatv("{0} on worker {1} waits for {2} on "
+                               "worker {3}",
+                               cellAt(table, wait.waiting), wait.waiting.row,
+                               cellAt(table, wait.awaited), wait.awaited.row)});
+    CellRef next = cycle[(i + 1) % cycle.size()].waiting;
+    if (wait.awaited.index != next.index)
+      edges.push_back(describeHold(table, wait.awaited, next));
+  }
+  size_t numEdges = cycle.size();
+  for (size_t i = 0; i != cycle.size(); ++i)
+    numEdges +=
+        cycle[i].awaited.index != cycle[(i + 1) % cycle.size()].waiting.index;
+  Violation violation = {cycle.front().waiting,
+                         formatv("the rows deadlock: {0} waits for itself in a "
+                                 "cycle of {1}",
+                                 cellAt(table, cycle.front().waiting),
+                                 numEdges),
+                         std::move(edges)};
+  if (numEdges > kMaxEdgeNotes) {
+    violation.notes.resize(kMaxEdgeNotes);
+    violation.notes.push_back(
+        {std::nullopt, formatv("and {0} more", numEdges - kMaxEdgeNotes)});
+  }
+  return violation;
+}
+
+/// Cells of an aligned table start no earlier than what they wait for ends. The
+/// order of a row holds by itself.
+static std::optional<Violation> checkSlots(const TableView &table,
+                                           const CellIndex &index) {
+  SlotAssignment slots = readSlots(table, index);
+  Dependences dependences(table, index);
+  for (auto [rowNumber, row] : llvm::enumerate(table.rows))
+    for (int64_t i = 0, e = row.size(); i != e; ++i) {
+      Dependences::Producer producer = dependences.producerOf(row[i]);
+      if (!producer)
+        continue;
+      int64_t start = slots.start[index.rowBegin(rowNumber) + i];
+      CellRef other = {producer.worker,
+                       producer.flat - index.rowBegin(producer.worker)};
+      int64_t end =
+          slots.end(producer.flat, table.rows[other.row], other.index);
+      if (start >= end)
+        continue;
+      Cell otherCell = cellAt(table, other);
+      CellRef here = {static_cast<int64_t>(rowNumber), i};
+      return Violation{
+          here,
+          formatv("cell {0} ({1}) of worker {2} starts at slot {3}, before {4} "
+                  "has ended, which is at slot {5}",
+                  i, row[i], rowNumber, start, otherCell, end),
+          {{other, formatv("{0} is cell {1} of worker {2} and starts at slot "
+                           "{3}",
+                           otherCell, other.index, other.row,
+                           slots.start[producer.flat])}}};
+    }
+  return std::nullopt;
+}
+
+std::optional<Violation> pipesched::verifyTable(const TableView &table) {
+  const Placement &placement = *table.placement;
+  if (!placement.isAssigned())
+    return ofSchedule("the schedule has several paths, and none says which "
+                      "microbatches it takes");
+  if (static_cast<int64_t>(table.rows.size()) != placement.getNumWorkers())
+    return ofSchedule(formatv("the table has {0} rows for {1} workers",
+                              table.rows.size(), placement.getNumWorkers()));
+  if (std::optional<Violation> violation = checkForwards(table))
+    return violation;
+  llvm::Expected<CellIndex> index = CellIndex::create(table);
+  if (!index)
+    return ofSchedule(llvm::toString(index.takeError()));
+  if (std::optional<Violation> violation = checkOthers(table, *index))
+    return violation;
+  std::vector<CellWait> cycle =
+      RowSweep(table, *index).run([](const RowStep &) {});
+  if (!cycle.empty())
+    return describeCycle(table, cycle);
+  return table.aligned ? checkSlots(table, *index) : std::nullopt;
+}
+
+std::string pipesched::toString(const Violation &violation) {
+  std::string text = violation.message;
+  for (const Violation::Note &note : violation.notes)
+    text += "\nnote: " + note.message;
+  return text;
+}

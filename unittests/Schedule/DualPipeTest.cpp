@@ -1,0 +1,179 @@
+//===- DualPipeTest.cpp - dualpipe and dualpipe-v -------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A small table, the golden files, and for all sizes up to D = 8, N = 24:
+// complete and acyclic, idle slots and peaks as the closed forms say.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Support/CheckTable.h"
+#include "../Support/Golden.h"
+#include "PipeSched/Schedule/Generators.h"
+
+using namespace pipesched;
+using llvm::Expected;
+using Rows = std::vector<std::string>;
+using Times = FormulaInputs::Times;
+
+static Placement makeV(int64_t workers, int64_t microbatches) {
+  return makePlacement(workers, microbatches, {placeV(workers)});
+}
+
+static Placement makePair(int64_t workers, int64_t microbatches,
+                          Assign assign = Assign::Halves) {
+  return makePlacement(
+      workers, microbatches,
+      llvm::cantFail(placeBidirectional(workers, microbatches, 1, assign)));
+}
+
+TEST(DualPipe, OverlapsTheDirections) {
+  Table table = llvm::cantFail(generateDualPipe(makePair(2, 4)));
+  EXPECT_EQ(printRows(table.rows),
+            Rows({"0F0 1F2 0F1 1B2 1F3+0B0 1B3 0I1 0W1",
+                  "0F2 1F0 0F3 1B0 1F1+0B2 1B1 0I3 0W3"}));
+  EXPECT_EQ(table.gradientAfter, GradientAfter::InputGrad);
+}
+
+TEST(DualPipe, HasDeepSeeksOrder) {
+  expectGoldenOrder(llvm::cantFail(generateDualPipe(makePair(4, 8))),
+                    "deepseek_dualpipe_D4_N8");
+  expectGoldenOrder(llvm::cantFail(generateDualPipe(makePair(8, 16))),
+                    "deepseek_dualpipe_D8_N16");
+  expectGoldenOrder(llvm::cantFail(generateDualPipe(makePair(8, 20))),
+                    "deepseek_dualpipe_D8_N20");
+}
+
+TEST(DualPipe, TakesHalvesWhateverThePathsTook) {
+  Table table =
+      llvm::cantFail(generateDualPipe(makePair(4, 8, Assign::Alternate)));
+  expectGoldenOrder(table, "deepseek_dualpipe_D4_N8");
+  EXPECT_EQ(table.placement.getPath(0).takes,
+            std::vector<MicrobatchRange>({{0, 4, 1}}));
+  EXPECT_EQ(table.placement.getPath(1).takes,
+            std::vector<MicrobatchRange>({{4, 8, 1}}));
+}
+
+TEST(DualPipeV, HasPyTorchsOrder) {
+  expectGoldenOrder(llvm::cantFail(generateDualPipeV(makeV(4, 10))),
+                    "pytorch_dualpipev_D4_N10");
+  expectGoldenOrder(llvm::cantFail(generateDualPipeV(makeV(8, 20))),
+                    "pytorch_dualpipev_D8_N20");
+}
+
+static FormulaInputs inputsOf(const Table &table, std::optional<Times> times) {
+  const Placement &placement = table.placement;
+  FormulaInputs inputs{placement.getNumWorkers(), placement.getMaxStages(),
+                       placement.getNumMicrobatches(), times};
+  inputs.paths = placement.getNumPaths();
+  return inputs;
+}
+
+/// Bubble and peak of the table are the formula's.
+static void checkAgainstFormula(llvm::StringRef family, const Table &table) {
+  TableMetrics metrics = measure(table);
+  int64_t numShares =
+      2 * table.placement.getNumMicrobatches() / table.placement.getNumPaths();
+  FormulaResult unit = llvm::cantFail(
+      evaluateFormula(family, inputsOf(table, Times{1, 1, 1, 0})));
+  EXPECT_NEAR(unit.bubbleRatio, metrics.bubbleRatio, 1e-14);
+  EXPECT_EQ(unit.peakActivations, largest(metrics.peakActivations));
+  for (Times times : {Times{1, 1, 1, 0}, Times{10, 10, 4, 0},
+                      Times{10, 10, 13, 0}, Times{3, 3, 9, 0}}) {
+    SCOPED_TRACE(testing::Message() << "W=" << times.weightGradPs);
+    int64_t share = times.forwardPs + times.inputGradPs + times.weightGradPs;
+    double makespan = simulate(table, times).makespan;
+    FormulaResult formula =
+        llvm::cantFail(evaluateFormula(family, inputsOf(table, times)));
+    ASSERT_TRUE(formula.bubbleRatioGeneral);
+    EXPECT_NEAR(*formula.bubbleRatioGeneral,
+                (makespan - numShares * share) / makespan, 1e-14);
+  }
+}
+
+TEST(DualPipe, KeepsItsPromisesForAllSmallSizes) {
+  for (int64_t workers = 2; workers <= 8; workers += 2)
+    for (int64_t microbatches = 2 * workers; microbatches <= 24;
+         microbatches += 2) {
+      SCOPED_TRACE(testing::Message()
+                   << "D=" << workers << " N=" << microbatches);
+      checkAgainstFormula("dualpipe", llvm::cantFail(generateDualPipe(
+                                          makePair(workers, microbatches))));
+    }
+}
+
+TEST(DualPipeV, KeepsItsPromisesForAllSmallSizes) {
+  for (int64_t workers = 1; workers <= 8; ++workers)
+    for (int64_t microbatches = 1; microbatches <= 24; ++microbatches) {
+      SCOPED_TRACE(testing::Message()
+                   << "D=" << workers << " N=" << microbatches);
+      Expected<Table> table = generateDualPipeV(makeV(workers, microbatches));
+      ASSERT_EQ(static_cast<bool>(table), microbatches >= 2 * workers);
+      if (table)
+        checkAgainstFormula("dualpipe-v", *table);
+      else
+        llvm::consumeError(table.takeError());
+    }
+}
+
+TEST(DualPipe, RefusesSizesWithoutARule) {
+  Placement odd = makePlacement(3, 8, {pathOn({0, 1, 2}), pathOn({2, 1, 0})});
+  EXPECT_EQ(errorOf(generateDualPipe(odd)),
+            "dualpipe takes an even number of workers, found 3; the nearest "
+            "are 2 and 4");
+  EXPECT_EQ(errorOf(generateDualPipe(makePair(4, 6))),
+            "dualpipe takes at least two microbatches per worker, found 6 on 4 "
+            "workers; the nearest is 8");
+  EXPECT_EQ(errorOf(generateDualPipe(makePair(4, 9, Assign::Alternate))),
+            "dualpipe takes an even number of microbatches, half of them for "
+            "each direction, found 9; the nearest are 8 and 10");
+  EXPECT_EQ(errorOf(generateDualPipeV(makeV(4, 7))),
+            "dualpipe-v takes at least two microbatches per worker, found 7 on "
+            "4 workers; the nearest is 8");
+}
+
+TEST(DualPipe, RefusesOtherPlacements) {
+  EXPECT_EQ(errorOf(generateDualPipe(makeLinear(4, 8))),
+            "dualpipe takes two mirrored paths, found 1");
+  Placement same = makePlacement(2, 4, {pathOn({0, 1}), pathOn({0, 1})});
+  EXPECT_EQ(errorOf(generateDualPipe(same)),
+            "dualpipe takes a bidirectional placement, with stage 0 of path 1 "
+            "on worker 1, found it on worker 0");
+  EXPECT_EQ(errorOf(generateDualPipeV(makeLinear(4, 8))),
+            "dualpipe-v takes a V path, down all workers and up again in 8 "
+            "stages on 4 workers, found 4 stages");
+  GeneratorOptions options;
+  options.gradientAfter = GradientAfter::WeightGrad;
+  EXPECT_EQ(errorOf(generateDualPipe(makePair(2, 4), options)),
+            "dualpipe puts W off, so that it sends the gradient after I; after "
+            "W it would wait for itself");
+}
+
+TEST(DualPipeFormulas, Refuse) {
+  FormulaInputs inputs{4, 4, 8, std::nullopt};
+  EXPECT_EQ(errorOf(evaluateFormula("dualpipe", inputs)),
+            "the formula of dualpipe holds for two paths and even numbers of "
+            "workers and microbatches, found 1, 4 and 8");
+  EXPECT_EQ(errorOf(evaluateFormula("dualpipe-v", {4, 8, 7, std::nullopt})),
+            "the formula of dualpipe-v holds for at least two microbatches per "
+            "worker, found 7 on 4 workers");
+}
+
+TEST(DualPipeFormulas, SayWhyThereIsNoGeneralForm) {
+  for (Times times :
+       {Times{1, 2, 1, 0}, Times{1, 1, 1, 1}, Times{2, 2, 2, 0, 5}}) {
+    FormulaResult result =
+        llvm::cantFail(evaluateFormula("dualpipe-v", {4, 8, 8, times}));
+    EXPECT_FALSE(result.bubbleRatioGeneral);
+    EXPECT_EQ(result.generalConditions,
+              "no general form is known: it takes F = I, F&B = F + B and free "
+              "messages");
+  }
+  EXPECT_TRUE(llvm::cantFail(evaluateFormula("dualpipe-v",
+                                             {4, 8, 8, Times{2, 2, 2, 0, 6}}))
+                  .bubbleRatioGeneral);
+}

@@ -1,0 +1,239 @@
+//===- GreedyTest.cpp - The greedy rule and what it gives -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The paper's anchors (arXiv 2605.24006), the rule against a slot-by-slot
+// search through all cells, and its placements, weights and refusals.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Support/CheckTable.h"
+#include "PipeSched/Schedule/Generators.h"
+#include <cmath>
+
+using namespace pipesched;
+using Rows = std::vector<std::string>;
+
+static Placement makeBidirectional(int64_t workers, int64_t microbatches) {
+  return makePlacement(workers, microbatches,
+                       llvm::cantFail(placeBidirectional(
+                           workers, microbatches, 1, Assign::Alternate)));
+}
+
+TEST(Greedy, GivesThePapersChimeraSlots) {
+  auto slots = [](int64_t workers, int64_t microbatches) {
+    return measure(llvm::cantFail(generateGreedy(
+                       makeBidirectional(workers, microbatches))))
+        .slots;
+  };
+  EXPECT_EQ(slots(8, 8), 36);
+  EXPECT_EQ(slots(8, 16), 65);
+  EXPECT_EQ(slots(4, 16), 55);
+}
+
+/// The paper's second finding: the table is worse than the formula.
+TEST(Greedy, ChimeraIsWorseThanItsFormula) {
+  auto percents = [](int64_t workers, int64_t microbatches) {
+    Placement placement = makeBidirectional(workers, microbatches);
+    FormulaInputs inputs{workers, workers, microbatches, std::nullopt};
+    inputs.paths = 2;
+    llvm::StringRef family = formulaFamilyOf("greedy", placement);
+    FormulaResult formula = llvm::cantFail(evaluateFormula(family, inputs));
+    TableMetrics table = measure(llvm::cantFail(generateGreedy(placement)));
+    return std::pair(std::lround(100 * formula.bubbleRatio),
+                     std::lround(100 * table.bubbleRatio));
+  };
+  EXPECT_EQ(percents(8, 16), std::pair(16l, 26l));
+  EXPECT_EQ(percents(4, 16), std::pair(6l, 13l));
+}
+
+TEST(Hanayo, GivesThePapersSlots) {
+  HanayoOptions options;
+  options.waves = 2;
+  Table table = llvm::cantFail(generateHanayo(makeLinear(8, 8), options));
+  EXPECT_EQ(measure(table).slots, 124);
+  EXPECT_EQ(table.gradientAfter, GradientAfter::WeightGrad);
+}
+
+TEST(Greedy, RunsTheFurthestCellFirst) {
+  Table table = llvm::cantFail(generateGreedy(makeLinear(2, 3)));
+  EXPECT_EQ(printRows(table.rows),
+            Rows({"0F0 0F1 0F2 0I0 0W0 0I1 0W1 0I2 0W2",
+                  "1F0 1I0 1W0 1F1 1I1 1W1 1F2 1I2 1W2"}));
+}
+
+TEST(Greedy, LengthsChangeTheOrder) {
+  GreedyOptions options;
+  options.splitBackward = false;
+  Table table = llvm::cantFail(generateGreedy(makeLinear(2, 3), options));
+  EXPECT_EQ(printRow(table.rows[0]), "0F0 0F1 0F2 0B0 0B1 0B2");
+  options.slots = {{4, 1, 1}, {1, 0, 1}};
+  table = llvm::cantFail(generateGreedy(makeLinear(2, 3), options));
+  EXPECT_EQ(printRow(table.rows[0]), "0F0 0F1 0B0 0B1 0F2 0B2");
+}
+
+TEST(Greedy, Refuses) {
+  Placement two = makePlacement(2, 1, {pathOn({0, 1}), pathOn({1, 0})});
+  EXPECT_EQ(errorOf(generateGreedy(two)),
+            "1 microbatches: 2 paths need at least 2");
+  GreedyOptions options;
+  options.slots = {{1, 1, 1}};
+  EXPECT_EQ(errorOf(generateGreedy(makeLinear(2, 2), options)),
+            "slots for 1 stages, but the paths have 2");
+  options.slots = {{1, 1, 1}, {1, -1, 1}};
+  EXPECT_EQ(errorOf(generateGreedy(makeLinear(2, 2), options)),
+            "-1 slots for a cell of stage 1 of path 0: there cannot be fewer "
+            "than 0, nor more than 2^63 - 1 in all");
+  options.slots = {{1, 1, 1}, {1, int64_t(1) << 62, 1}};
+  EXPECT_EQ(errorOf(generateGreedy(makeLinear(2, 2), options)),
+            "4611686018427387904 slots for a cell of stage 1 of path 0: there "
+            "cannot be fewer than 0, nor more than 2^63 - 1 in all");
+}
+
+TEST(Hanayo, ReadsItsWavesFromThePath) {
+  Placement wave = makePlacement(2, 2, {llvm::cantFail(placeWave(2, 2))});
+  EXPECT_EQ(llvm::cantFail(generateHanayo(wave)).rows,
+            llvm::cantFail(generateGreedy(wave)).rows);
+  HanayoOptions options;
+  options.waves = 1;
+  EXPECT_EQ(errorOf(generateHanayo(wave, options)),
+            "hanayo is asked for 1 waves, but the path has 2");
+  EXPECT_EQ(
+      errorOf(generateHanayo(makePlacement(2, 2, {pathOn({0, 1, 0, 1})}))),
+      "hanayo takes a wave placement, with stage 2 on worker 1, found it "
+      "on worker 0");
+  EXPECT_EQ(errorOf(generateHanayo(makePlacement(2, 2, {pathOn({1, 0})}))),
+            "hanayo takes a wave placement, of a multiple of 4 stages on 2 "
+            "workers, found 2 stages");
+}
+
+TEST(Hanayo, ReplacesTheLinearPath) {
+  Table table = llvm::cantFail(generateHanayo(makeLinear(2, 1)));
+  EXPECT_EQ(printRows(table.rows),
+            Rows({"0F0 3F0 3I0 3W0 0I0 0W0", "1F0 2F0 2I0 2W0 1I0 1W0"}));
+}
+
+//===----------------------------------------------------------------------===//
+// The rule, slot by slot
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A cell that waits to be run: when it became ready, and as which.
+struct Ready {
+  Cell cell;
+  int64_t since, number, position;
+};
+
+/// The rule as the paper puts it, without any queue.
+class SlotBySlot {
+public:
+  SlotBySlot(const Placement &placement, const GreedyOptions &options)
+      : placement(placement), options(options), rows(placement.getNumWorkers()),
+        ready(rows.size()), running(rows.size()), until(rows.size(), -1) {}
+
+  std::vector<Row> run() {
+    for (int64_t m = 0; m < placement.getNumMicrobatches(); ++m)
+      release(Cell(0, Phase::Forward, m), 0);
+    int64_t left = placement.getNumPairs() * (options.splitBackward ? 3 : 2);
+    for (int64_t slot = 0; left > 0; ++slot) {
+      for (size_t worker = 0; worker < rows.size(); ++worker)
+        if (until[worker] == slot)
+          finish(running[worker], slot);
+      for (size_t worker = 0; worker < rows.size(); ++worker)
+        left -= startOn(worker, slot);
+    }
+    return rows;
+  }
+
+private:
+  void release(Cell cell, int64_t slot) {
+    int64_t stages = placement.getNumStages(placement.pathOf(cell));
+    int64_t position = cell.is(Phase::Forward)
+                           ? cell.getStage()
+                           : 2 * stages - 1 - cell.getStage();
+    int64_t worker = placement.workerOf(placement.globalStage(cell));
+    ready[worker].push_back({cell, slot, numReady++, position});
+  }
+
+  void finish(Cell cell, int64_t slot) {
+    int64_t stage = cell.getStage(), microbatch = cell.getMicrobatch();
+    int64_t stages = placement.getNumStages(placement.pathOf(cell));
+    Phase backward = options.splitBackward ? Phase::InputGrad : Phase::Backward;
+    bool isAfterInput = options.gradientAfter == GradientAfter::InputGrad;
+    if (cell.is(Phase::Forward) && stage + 1 < stages)
+      return release(Cell(stage + 1, Phase::Forward, microbatch), slot);
+    if (cell.is(Phase::Forward))
+      return release(Cell(stage, backward, microbatch), slot);
+    if (cell.is(Phase::InputGrad))
+      release(Cell(stage, Phase::WeightGrad, microbatch), slot);
+    if (stage > 0 &&
+        (cell.is(Phase::Backward) || cell.is(Phase::InputGrad) == isAfterInput))
+      release(Cell(stage - 1, backward, microbatch), slot);
+  }
+
+  bool startOn(size_t worker, int64_t slot) {
+    std::vector<Ready> &cells = ready[worker];
+    if (until[worker] > slot || cells.empty())
+      return false;
+    auto best = std::min_element(
+        cells.begin(), cells.end(), [](const Ready &a, const Ready &b) {
+          return std::tuple(-a.position, a.since, a.number) <
+                 std::tuple(-b.position, b.since, b.number);
+        });
+    running[worker] = best->cell;
+    until[worker] = slot + unitSlots(best->cell);
+    rows[worker].push_back(best->cell);
+    cells.erase(best);
+    return true;
+  }
+
+  const Placement &placement;
+  const GreedyOptions &options;
+  std::vector<Row> rows;
+  std::vector<std::vector<Ready>> ready;
+  std::vector<Cell> running;
+  std::vector<int64_t> until;
+  int64_t numReady = 0;
+};
+} // namespace
+
+/// Whole, or split with the gradient after W or I.
+static void expectTheRule(const Placement &placement) {
+  for (bool splitBackward : {false, true})
+    for (GradientAfter gradientAfter :
+         {GradientAfter::InputGrad, GradientAfter::WeightGrad}) {
+      GreedyOptions options;
+      options.splitBackward = splitBackward;
+      options.gradientAfter = gradientAfter;
+      Table table = llvm::cantFail(generateGreedy(placement, options));
+      EXPECT_TRUE(isSound(table));
+      EXPECT_EQ(printRows(table.rows),
+                printRows(SlotBySlot(table.placement, options).run()));
+    }
+}
+
+TEST(Greedy, IsTheRuleOnEveryPlacement) {
+  for (int64_t workers = 1; workers <= 8; ++workers)
+    for (int64_t microbatches = 1; microbatches <= 24; microbatches += 3)
+      for (int64_t chunks = 1; chunks <= 4; ++chunks) {
+        SCOPED_TRACE(testing::Message() << "D=" << workers << " N="
+                                        << microbatches << " V=" << chunks);
+        Path loop = llvm::cantFail(placeInterleaved(workers, chunks));
+        Path wave = llvm::cantFail(placeWave(workers, chunks));
+        expectTheRule(makePlacement(workers, microbatches, {loop}));
+        expectTheRule(makePlacement(workers, microbatches, {wave}));
+        if (microbatches > 1)
+          expectTheRule(
+              makePlacement(workers, microbatches, {loop, placeV(workers)}));
+      }
+}
+
+TEST(Greedy, IsTheRuleOnMirroredPaths) {
+  for (int64_t workers = 2; workers <= 8; workers += 2)
+    for (int64_t microbatches = 2; microbatches <= 24; ++microbatches)
+      expectTheRule(makeBidirectional(workers, microbatches));
+}

@@ -1,0 +1,211 @@
+//===- PlacementTest.cpp - Paths, their checks and their indexing ---------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each refusal once, the literature's placements, and sizes that must cost
+// nothing. Names of microbatches and sizes in the errors are part of what is
+// tested.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Support/TestTables.h"
+
+using namespace pipesched;
+using Workers = std::vector<int32_t>;
+
+static std::string refuse(int64_t workers, int64_t microbatches,
+                          std::vector<Path> paths) {
+  return errorOf(Placement::create(workers, microbatches, std::move(paths)));
+}
+
+static Path withBlocks(Path path, std::vector<int64_t> blocks) {
+  path.blocks = std::move(blocks);
+  return path;
+}
+
+TEST(Placement, LooksUpOnePath) {
+  Placement placement = makePlacement(2, 3, {pathOn({0, 1, 1, 0})});
+  EXPECT_TRUE(placement.isAssigned());
+  EXPECT_EQ(placement.getMaxStages(), 4);
+  EXPECT_EQ(placement.getNumPairs(), 12);
+  EXPECT_EQ(placement.workerOf(placement.globalStage(parseCell("2F1"))), 1);
+  EXPECT_EQ(placement.getNumLocalStages(1), 2);
+  EXPECT_EQ(placement.localStage(3), 1);
+  EXPECT_EQ(placement.getNumLocalPairs(0), 6);
+  EXPECT_EQ(placement.localPairOffset(3), 3);
+  EXPECT_EQ(placement.rankOnPath(2), 2);
+}
+
+TEST(Placement, LooksUpSeveralPaths) {
+  Placement placement = makePlacement(
+      2, 5, {pathOn({0, 1}, {{0, 5, 2}}), pathOn({1, 0}, {{1, 5, 2}})});
+  EXPECT_EQ(placement.pathOf(3), 1);
+  EXPECT_EQ(placement.rankOnPath(4), 2);
+  EXPECT_EQ(placement.countOnPath(0), 3);
+  EXPECT_EQ(placement.countOnPath(1), 2);
+  EXPECT_EQ(placement.globalStage(parseCell("1F3")), 3);
+  EXPECT_EQ(placement.globalStage(parseCell("1O0")), 1);
+  EXPECT_EQ(placement.workerOf(3), 0);
+  EXPECT_EQ(placement.getNumPairs(), 10);
+}
+
+TEST(Placement, AcceptsPathsThatAGeneratorAssigns) {
+  Placement problem = makePlacement(2, 4, {pathOn({0, 1}), pathOn({1, 0})});
+  EXPECT_FALSE(problem.isAssigned());
+  Placement assigned =
+      llvm::cantFail(problem.withTakes({{{0, 2, 1}}, {{2, 4, 1}}}));
+  EXPECT_TRUE(assigned.isAssigned());
+  EXPECT_EQ(assigned.pathOf(2), 1);
+}
+
+TEST(Placement, RefusesSizes) {
+  EXPECT_EQ(refuse(0, 1, {pathOn({0})}), "0 workers: there must be 1 to 65536");
+  EXPECT_EQ(refuse(65537, 1, {pathOn({0})}),
+            "65537 workers: there must be 1 to 65536");
+  EXPECT_EQ(refuse(1, -4, {pathOn({0})}),
+            "-4 microbatches: there must be 1 to 2147483647");
+  EXPECT_EQ(refuse(1, int64_t(1) << 31, {pathOn({0})}),
+            "2147483648 microbatches: there must be 1 to 2147483647");
+  EXPECT_EQ(refuse(1, 1, {}), "there is no path: at least one is needed");
+}
+
+TEST(Placement, RefusesPaths) {
+  EXPECT_EQ(refuse(2, 1, {pathOn({})}),
+            "path 0 is empty: it needs the worker of each stage");
+  EXPECT_EQ(refuse(2, 1, {pathOn({0, 2})}),
+            "path 0 puts stage 1 on worker 2, which is not one of the 2 "
+            "workers (0 to 1)");
+  EXPECT_EQ(refuse(2, 1, {pathOn({-1})}),
+            "path 0 puts stage 0 on worker -1, which is not one of the 2 "
+            "workers (0 to 1)");
+}
+
+TEST(Placement, RefusesTakes) {
+  auto refuseTakes = [](std::vector<MicrobatchRange> a,
+                        std::vector<MicrobatchRange> b) {
+    return refuse(2, 4, {pathOn({0, 1}, a), pathOn({1, 0}, b)});
+  };
+  EXPECT_EQ(refuseTakes({{0, 2, 1}}, {{3, 4, 1}}),
+            "microbatch 2 is on no path");
+  EXPECT_EQ(refuseTakes({{0, 3, 1}}, {{2, 4, 1}}),
+            "microbatch 2 is on path 0 and on path 1");
+  EXPECT_EQ(refuseTakes({{0, 2, 1}, {1, 2, 1}}, {{2, 4, 1}}),
+            "path 0 takes microbatch 1 twice");
+  EXPECT_EQ(refuseTakes({{0, 4, 1}}, {}), "path 1 takes no microbatch");
+  EXPECT_EQ(refuseTakes({{0, 5, 1}}, {{2, 4, 1}}),
+            "path 0 takes [0:5:1], which is not within the 4 microbatches (0 "
+            "to 3)");
+  EXPECT_EQ(refuseTakes({{2, 2, 1}}, {{2, 4, 1}}),
+            "path 0 takes [2:2:1], which is empty");
+  EXPECT_EQ(refuseTakes({{0, 4, 0}}, {{2, 4, 1}}),
+            "path 0 takes [0:4:0]: the step must be 1 or more");
+  EXPECT_EQ(refuse(1, 3, {pathOn({0}, {{0, 2, 1}})}),
+            "microbatch 2 is on no path");
+}
+
+TEST(Placement, RefusesBlocks) {
+  EXPECT_EQ(refuse(2, 1, {withBlocks(pathOn({0, 1}), {3})}),
+            "path 0 has 2 stages but blocks for 1");
+  EXPECT_EQ(refuse(2, 1, {withBlocks(pathOn({0, 1}), {3, -1})}),
+            "stage 1 of path 0 has -1 blocks: there cannot be fewer than 0");
+  EXPECT_EQ(refuse(2, 1, {withBlocks(pathOn({0, 1}), {0, 0})}),
+            "path 0 has no block on any stage");
+  EXPECT_EQ(refuse(2, 1, {withBlocks(pathOn({0, 1}), {INT64_MAX, 1})}),
+            "the blocks of path 0 add up to more than 2^63 - 1");
+}
+
+TEST(Placement, CostsNothingPerMicrobatchOfOnePath) {
+  Placement placement = makeLinear(4, Cell::kMaxMicrobatches);
+  EXPECT_EQ(placement.countOnPath(0), Cell::kMaxMicrobatches);
+  EXPECT_EQ(placement.rankOnPath(Cell::kMaxMicrobatches - 1),
+            Cell::kMaxMicrobatches - 1);
+  Path all = pathOn({0}, {{0, Cell::kMaxMicrobatches, 1}});
+  EXPECT_TRUE(makePlacement(1, Cell::kMaxMicrobatches, {all}).isAssigned());
+}
+
+TEST(Placement, LimitsMicrobatchesOfSeveralPaths) {
+  int64_t count = Cell::kMaxMicrobatches;
+  EXPECT_EQ(
+      refuse(2, count,
+             {pathOn({0}, {{0, count, 2}}), pathOn({1}, {{1, count, 2}})}),
+      "2147483647 microbatches: there may be 268435456 at most where "
+      "paths say which ones they take");
+}
+
+TEST(Placements, FollowTheirRules) {
+  EXPECT_EQ(placeLinear(3).workers, Workers({0, 1, 2}));
+  EXPECT_EQ(placeV(3).workers, Workers({0, 1, 2, 2, 1, 0}));
+  EXPECT_EQ(llvm::cantFail(placeInterleaved(2, 3)).workers,
+            Workers({0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ(llvm::cantFail(placeWave(2, 2)).workers,
+            Workers({0, 1, 1, 0, 0, 1, 1, 0}));
+}
+
+TEST(Placements, RefuseSizes) {
+  EXPECT_TRUE(placeLinear(0).workers.empty());
+  EXPECT_TRUE(placeV(kMaxWorkers + 1).workers.empty());
+  EXPECT_EQ(errorOf(placeInterleaved(4, 0)),
+            "0 chunks: there must be 1 to 4194304 with 4 workers, for at most "
+            "16777216 stages");
+  EXPECT_EQ(errorOf(placeWave(65536, 1000)),
+            "1000 waves: there must be 1 to 128 with 65536 workers, for at "
+            "most 16777216 stages");
+  EXPECT_EQ(errorOf(placeWave(0, 1)), "0 workers: there must be 1 to 65536");
+}
+
+TEST(Placements, BidirectionalPairsMirrorEachOther) {
+  std::vector<Path> one =
+      llvm::cantFail(placeBidirectional(4, 5, 1, Assign::Alternate));
+  ASSERT_EQ(one.size(), 2u);
+  EXPECT_EQ(one[0].workers, Workers({0, 1, 2, 3}));
+  EXPECT_EQ(one[1].workers, Workers({3, 2, 1, 0}));
+  EXPECT_EQ(one[1].takes.front(), (MicrobatchRange{1, 5, 2}));
+
+  std::vector<Path> two =
+      llvm::cantFail(placeBidirectional(4, 8, 2, Assign::Halves));
+  ASSERT_EQ(two.size(), 4u);
+  EXPECT_EQ(two[2].workers, Workers({2, 3, 0, 1}));
+  EXPECT_EQ(two[3].workers, Workers({1, 0, 3, 2}));
+  EXPECT_EQ(two[3].takes.front(), (MicrobatchRange{6, 8, 1}));
+}
+
+TEST(Placements, BidirectionalSizesAreAcceptedByPlacement) {
+  for (int64_t workers = 2; workers <= 12; workers += 2)
+    for (int64_t pairs = 1; pairs <= workers / 2; ++pairs)
+      for (int64_t n = 2 * pairs; n <= 24; ++n) {
+        if ((workers / 2) % pairs != 0)
+          continue;
+        std::vector<Path> paths = llvm::cantFail(
+            placeBidirectional(workers, n, pairs, Assign::Alternate));
+        Placement placement = makePlacement(workers, n, std::move(paths));
+        for (int64_t worker = 0; worker < workers; ++worker)
+          EXPECT_EQ(placement.getNumLocalStages(worker), 2 * pairs);
+      }
+}
+
+TEST(Placements, BidirectionalRefusalsNameTheNearestSizes) {
+  auto refusePlace = [](int64_t workers, int64_t microbatches, int64_t pairs,
+                        Assign assign = Assign::Alternate) {
+    return errorOf(placeBidirectional(workers, microbatches, pairs, assign));
+  };
+  EXPECT_EQ(refusePlace(5, 4, 1),
+            "5 workers: a bidirectional placement takes an even number; the "
+            "nearest are 4 and 6");
+  EXPECT_EQ(refusePlace(16, 64, 3),
+            "3 pairs: the number of pairs must divide half of the 16 workers; "
+            "the nearest are 2 and 4");
+  EXPECT_EQ(refusePlace(8, 64, 9),
+            "9 pairs: the number of pairs must divide half of the 8 workers; "
+            "the nearest is 4");
+  EXPECT_EQ(refusePlace(8, 3, 2), "3 microbatches: 4 paths need at least 4");
+  EXPECT_EQ(refusePlace(4, 7, 1, Assign::Halves),
+            "7 microbatches are no equal parts for 2 paths; the nearest "
+            "numbers are 6 and 8");
+  EXPECT_EQ(refusePlace(65536, 1 << 20, 1 << 15),
+            "32768 pairs on 65536 workers make 4294967296 stages: there may be "
+            "16777216 at most");
+}

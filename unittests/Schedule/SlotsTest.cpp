@@ -1,0 +1,105 @@
+//===- SlotsTest.cpp - Slot alignment -------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Earliest slots by hand, overlapped pairs and copies, and that aligning and
+// compacting are inverse.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Slots.h"
+#include "../Support/TestTables.h"
+#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Verify.h"
+
+using namespace pipesched;
+using Rows = std::vector<std::string>;
+
+static Table align(const Table &table) {
+  TableView view = table.view();
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  SlotAssignment slots = llvm::cantFail(alignSlots(view, index));
+  Table aligned = table;
+  aligned.rows = withIdleSlots(view, slots);
+  aligned.aligned = true;
+  return aligned;
+}
+
+static Rows alignRows(Placement placement,
+                      std::initializer_list<llvm::StringRef> rows) {
+  return printRows(align(makeTable(std::move(placement), rows)).rows);
+}
+
+TEST(AlignSlots, GivesEachCellItsEarliestSlot) {
+  EXPECT_EQ(alignRows(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}),
+            Rows({"0F0 0F1 _2 0B0 _ 0B1", "_ 1F0 1B0 1F1 1B1 _2"}));
+}
+
+TEST(AlignSlots, IgnoresIdleThatIsThere) {
+  EXPECT_EQ(alignRows(makeLinear(2, 1), {"_5 0F0 _9 0B0 _", "_3 1F0 _2 1B0"}),
+            Rows({"0F0 _3 0B0", "_ 1F0 1B0 _2"}));
+}
+
+TEST(AlignSlots, OverlappedPairsStartAndEndTogether) {
+  // 1B0 waits for nothing but 1F0; 1F1 arrives at slot 2 and holds the pair.
+  EXPECT_EQ(alignRows(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", "1F0 1F1+1B0 1B1"}),
+            Rows({"0F0 0F1 _3 0B0 0B1", "_ 1F0 1F1+1B0 1B1 _2"}));
+}
+
+TEST(AlignSlots, CopiesTakeNoSlotsAndHoldNothing) {
+  EXPECT_EQ(alignRows(makeLinear(2, 1), {"0F0 0D0 0d0 0U0 0u0 0B0", "1F0 1B0"}),
+            Rows({"0F0 0D0 0d0 0U0 _3 0u0 0B0", "_ 1F0 1B0 _2"}));
+}
+
+TEST(AlignSlots, ReportsTheCycle) {
+  Table table =
+      makeTable(makeLinear(2, 2), {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"});
+  TableView view = table.view();
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  EXPECT_EQ(errorOf(alignSlots(view, index)).substr(0, 56),
+            "the rows deadlock: 0B0 waits for itself in a cycle of 4\n");
+}
+
+TEST(AlignSlots, IsReadBackAndCompactedAway) {
+  for (int64_t workers = 1; workers <= 6; ++workers)
+    for (int64_t microbatches = 1; microbatches <= 8; ++microbatches) {
+      Table table =
+          llvm::cantFail(generate1F1B(makeLinear(workers, microbatches)));
+      Table aligned = align(table);
+      TableView view = aligned.view();
+      EXPECT_FALSE(verifyTable(view));
+      CellIndex index = llvm::cantFail(CellIndex::create(view));
+      SlotAssignment read = readSlots(view, index);
+      SlotAssignment again = llvm::cantFail(alignSlots(view, index));
+      EXPECT_EQ(read.numSlots, again.numSlots);
+      EXPECT_EQ(withIdleSlots(view, read), aligned.rows);
+      EXPECT_EQ(withIdleSlots(view, again), aligned.rows);
+      EXPECT_EQ(compactRows(view), table.rows);
+    }
+}
+
+TEST(ReadSlots, CountsIdleButNotAtTheEnd) {
+  Table table = makeTable(makeLinear(1, 2), {"_2 0F0 _1000000000 0B0 0F1+0O0 "
+                                             "_7 0B1 _9"});
+  TableView view = table.view();
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  SlotAssignment slots = readSlots(view, index);
+  EXPECT_EQ(slots.start,
+            (std::vector<int64_t>{0, 2, 3, 1000000003, 1000000005, 1000000005,
+                                  1000000007, 1000000014, 1000000016}));
+  EXPECT_EQ(slots.numSlots, 1000000016);
+  EXPECT_EQ(slots.end(4, view.rows[0], 4), 1000000007);
+}
+
+TEST(WithIdleSlots, SplitsWhatOneEntryCannotCount) {
+  Table table =
+      makeTable(makeLinear(1, 1), {"0F0 _2147483647 _2147483647 _5 0B0"});
+  TableView view = table.view();
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  EXPECT_EQ(printRows(withIdleSlots(view, readSlots(view, index))),
+            Rows({"0F0 _2147483647 _2147483647 _5 0B0"}));
+}

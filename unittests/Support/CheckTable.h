@@ -1,0 +1,96 @@
+//===- CheckTable.h - Generated tables, verified and measured ---*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What property tests do with a table: verify it, count its slots, run it with
+// given times.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_UNITTESTS_SUPPORT_CHECKTABLE_H
+#define PIPESCHED_UNITTESTS_SUPPORT_CHECKTABLE_H
+
+#include "PipeSched/Schedule/Formulas.h"
+#include "PipeSched/Schedule/Metrics.h"
+#include "PipeSched/Schedule/RowSweep.h"
+#include "PipeSched/Schedule/Verify.h"
+#include "TestTables.h"
+
+namespace pipesched {
+
+/// Complete and acyclic, every row well formed; else the test fails.
+inline bool isSound(const Table &table) {
+  TableView view = table.view();
+  for (int64_t row = 0, e = view.rows.size(); row < e; ++row)
+    if (auto violation = verifyRow(table.placement, row, view.rows[row])) {
+      ADD_FAILURE() << "row " << row << ": " << toString(*violation);
+      return false;
+    }
+  if (auto violation = verifyTable(view)) {
+    ADD_FAILURE() << toString(*violation);
+    return false;
+  }
+  return true;
+}
+
+/// Metrics in unit slots of a sound table.
+inline TableMetrics measure(const Table &table) {
+  if (!isSound(table))
+    return {};
+  TableView view = table.view();
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  return computeMetrics(view, index, llvm::cantFail(alignSlots(view, index)));
+}
+
+inline int64_t largest(const std::vector<int64_t> &values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+/// Ends of all cells where F, I and W (B: both) take the given times and a
+/// message to another worker delays its consumer and holds nothing up.
+struct Simulation {
+  int64_t makespan = 0;
+  int64_t longestSpan = 0; ///< from the first to the last cell of a worker
+};
+
+inline Simulation simulate(const Table &table,
+                           const FormulaInputs::Times &times) {
+  TableView view = table.view();
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  std::vector<int64_t> ends(view.getNumCells()), clock(view.rows.size());
+  std::vector<int64_t> firsts(view.rows.size(), -1);
+  const int64_t durations[] = {times.forwardPs,
+                               times.inputGradPs + times.weightGradPs,
+                               times.inputGradPs, times.weightGradPs};
+  auto cycle = RowSweep(view, index).run([&](const RowStep &step) {
+    int64_t start = clock[step.row], duration = 0;
+    for (unsigned i = 0; i < step.count; ++i) {
+      Cell cell = view.rows[step.row][step.index + i];
+      duration += durations[static_cast<unsigned>(cell.getPhase())];
+      if (Dependences::Producer producer = step.producers[i])
+        start = std::max(start,
+                         ends[producer.flat] +
+                             (producer.worker == step.row ? 0 : times.commPs));
+    }
+    if (firsts[step.row] < 0)
+      firsts[step.row] = start;
+    clock[step.row] = start + duration;
+    for (unsigned i = 0; i < step.count; ++i)
+      ends[index.rowBegin(step.row) + step.index + i] = clock[step.row];
+  });
+  EXPECT_TRUE(cycle.empty());
+  Simulation simulation;
+  simulation.makespan = largest(clock);
+  for (size_t row = 0; row < clock.size(); ++row)
+    simulation.longestSpan =
+        std::max(simulation.longestSpan, clock[row] - firsts[row]);
+  return simulation;
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_UNITTESTS_SUPPORT_CHECKTABLE_H

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Checks what clang-format does not: licence headers, white space, line length.
+
+Usage: check-text.py FILE...; prints `file:line: what` and fails if any.
+"""
+
+import pathlib
+import sys
+
+LICENSED = {".h", ".cpp", ".td"}
+LINE_LIMIT = {".h": 80, ".cpp": 80, ".td": 80, ".py": 100, ".sh": 100}
+SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
+
+
+def complaints(path):
+    """Yields (line number, what) for everything wrong with one file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return
+    lines = text.split("\n")
+    if path.suffix in LICENSED and not any(SPDX in line for line in lines[:8]):
+        yield 1, "no licence header"
+    if text and not text.endswith("\n"):
+        yield len(lines), "no newline at the end of the file"
+    if text.endswith("\n\n"):
+        yield len(lines) - 1, "empty line at the end of the file"
+    limit = LINE_LIMIT.get(path.suffix)
+    for number, line in enumerate(lines, 1):
+        if line != line.rstrip():
+            yield number, "white space at the end of the line"
+        if "\t" in line and path.suffix in LINE_LIMIT:
+            yield number, "tab"
+        if limit and len(line) > limit and "http" not in line:
+            yield number, f"{len(line)} columns, at most {limit}"
+
+
+def main():
+    found = 0
+    for name in sys.argv[1:]:
+        path = pathlib.Path(name)
+        if not path.is_file() or "data" in path.parts:
+            continue
+        for number, what in complaints(path):
+            print(f"{name}:{number}: {what}")
+            found += 1
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
