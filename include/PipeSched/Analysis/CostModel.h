@@ -1,0 +1,109 @@
+//===- CostModel.h - Prices of cells and messages -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Turns facts into integer picoseconds and bytes per global stage: profiled
+// times, Hockney messages (t = V/BW + L) and roofline compute.
+// docs/CostModel.md derives each.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_COSTMODEL_H
+#define PIPESCHED_ANALYSIS_COSTMODEL_H
+
+#include "PipeSched/Analysis/Facts.h"
+#include "PipeSched/Schedule/Table.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipesched {
+
+/// A message: holds its queues for occupancyPs (V/BW), arrives latencyPs later.
+struct MessagePrice {
+  int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
+};
+
+/// Prices of one global stage (path, stage).
+struct StagePrice {
+  std::array<int64_t, kNumPhases> phasePs = {}; ///< by Phase
+  std::optional<int64_t> overlappedPs; ///< a pair whose first cell is of this
+                                       ///< stage; nothing: the sum
+  MessagePrice activation;             ///< F's message to the next stage
+  MessagePrice gradient;               ///< the message to the stage before
+};
+
+/// Prices of a whole placement, by global stage (Placement::globalStage).
+struct Prices {
+  std::vector<StagePrice> stages;
+};
+
+/// Memory of one global stage, bytes. Activations are of one microbatch.
+struct StageMemory {
+  int64_t activationBytes = 0; ///< from F to the last phase that needs it
+  /// What a split I frees of it; negative where the gradients that it leaves
+  /// for W are larger.
+  int64_t inputGradFreedBytes = 0;
+  int64_t boundaryBytes = 0; ///< kept between F and R where R recomputes
+  /// On top while B or I runs: the block that the backward recomputes by
+  /// itself.
+  int64_t workingBytes = 0;
+  int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
+};
+
+struct MemoryFacts {
+  std::vector<StageMemory> stages; ///< by global stage
+  int64_t capacityBytes = 0;       ///< of one worker; 0: not known
+};
+
+/// Layers of each global stage: a path's own `blocks`, else the model's layers
+/// split evenly. Errors: blocks that do not add up; layers that the stages do
+/// not divide, with the nearest stage counts that do.
+llvm::Expected<std::vector<int64_t>> splitLayers(const Placement &placement,
+                                                 const ModelFacts &model);
+
+/// One slot is 1 us and messages are free.
+Prices priceUnit(const Placement &placement);
+
+/// Profiled times. B defaults to I + W, R to F, FB to F + B, the rest to 0.
+/// `phases` has a bit (1 << Phase) for each phase the table uses. Errors: a
+/// phase in use without a time (split cells with only B given name I and W); a
+/// list of neither one nor S entries.
+llvm::Expected<Prices> priceProfile(const Placement &placement,
+                                    const Profile &profile, unsigned phases);
+
+/// Roofline per kernel, max(F/(n peak e(F/n)) + L, V/(n BW e(V/n)) + L) on n
+/// accelerators, summed per phase; Hockney per message. Where the model
+/// recomputes and `phases` has no R, B and I begin with it. Errors:
+/// splitLayers'; a link that is missing (host for D and U); times over int64.
+llvm::Expected<Prices> priceRoofline(const Placement &placement,
+                                     const ModelFacts &model,
+                                     const SystemFacts &system,
+                                     unsigned phases);
+
+/// Time of F, I, W, B (I + W) or R (the forward of what is recomputed) of one
+/// block, ps; the sum that priceRoofline takes.
+double rooflinePs(const BlockFacts &block, Phase phase,
+                  const SystemFacts &system);
+/// Time of one message, occupancy and latency. Errors: a link without
+/// bandwidth; times over int64.
+llvm::Expected<MessagePrice> hockney(int64_t bytes, const LinkFacts &link);
+
+/// Memory per global stage. `system` gives the capacity and may be null. Where
+/// the model recomputes and `phases` has no R, every backward recomputes block
+/// by block. Errors: splitLayers'; bytes over int64.
+llvm::Expected<MemoryFacts> computeMemoryFacts(const Placement &placement,
+                                               const ModelFacts &model,
+                                               const SystemFacts *system,
+                                               unsigned phases = 0);
+
+/// Adds a profile's times onto roofline prices: what the profile gives wins.
+/// The backward (B, I, W) is one thing given, so is a message (comm, send).
+llvm::Expected<Prices> overlayProfile(const Placement &placement, Prices prices,
+                                      const Profile &profile, unsigned phases);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_COSTMODEL_H

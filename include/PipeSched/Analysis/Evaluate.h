@@ -1,0 +1,85 @@
+//===- Evaluate.h - All about one schedule ----------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs the three levels - formula, table, execution - and memory for one table
+// or program. Report, exports, Python and sweeps read its result.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_EVALUATE_H
+#define PIPESCHED_ANALYSIS_EVALUATE_H
+
+#include "PipeSched/Analysis/StatedWork.h"
+#include "PipeSched/Schedule/Formulas.h"
+#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Schedule/Metrics.h"
+
+namespace pipesched {
+
+struct TimingOptions {
+  Transport transport = Transport::Overlap;
+  ReceivePlacement receivePlacement = ReceivePlacement::Arrival;
+};
+
+/// What a schedule is priced by; at most one of profile-only, model and system.
+struct CostInputs {
+  std::optional<ModelFacts> model;
+  std::optional<SystemFacts> system;
+  std::optional<Profile> profile;
+};
+
+/// Level 3 of a program, with all arrays a picture or a report needs.
+struct Execution {
+  TaskGraph graph;
+  Prices prices;
+  TaskTimes times;
+  Timeline timeline;
+  std::vector<uint32_t> criticalPath;
+  IdleTimes idle;
+  Traffic traffic;
+  /// Nothing: no model, or memory is what instructions state.
+  std::optional<MemoryFacts> memoryFacts;
+  std::optional<MemoryUsage> memory;
+};
+
+struct Evaluation {
+  std::optional<FormulaResult> formula;
+  std::string formulaReason;         ///< why formula is missing
+  std::optional<TableMetrics> table; ///< nothing for programs
+  Execution execution;
+};
+
+/// Prices of a placement for the phases in use: profile over roofline (needs
+/// model and system) over unit slots. A model without a system (or the reverse)
+/// and without a profile is an error that says what is missing.
+llvm::Expected<Prices> computePrices(const Placement &placement,
+                                     const CostInputs &costs, unsigned phases);
+
+/// Bits (1 << Phase) of the phases that occur.
+unsigned phasesInUse(const TableView &table);
+unsigned phasesInUse(const Program &program);
+
+/// Times a program. Work that instructions state wins over what their cells
+/// cost; it needs a system, and without a model or profile every compute, send
+/// and copy has to state it. Where any instruction states memory, activations
+/// are what they state.
+llvm::Expected<Execution> executeProgram(const Program &program,
+                                         const Placement &placement,
+                                         const CostInputs &costs,
+                                         Transport transport,
+                                         llvm::ArrayRef<StatedWork> work = {});
+
+/// All levels of a complete table. `family` may be empty.
+llvm::Expected<Evaluation> evaluateTable(const TableView &table,
+                                         llvm::StringRef family,
+                                         const CostInputs &costs,
+                                         const TimingOptions &options);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_EVALUATE_H

@@ -1,0 +1,151 @@
+//===- TaskGraph.h - Tasks and what they wait for ---------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Built from a Program under a transport; topologically ordered, so that time
+// is one sweep. Linear in instructions and operands.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_TASKGRAPH_H
+#define PIPESCHED_ANALYSIS_TASKGRAPH_H
+
+#include "PipeSched/Analysis/CostModel.h"
+#include "PipeSched/Schedule/Program.h"
+
+namespace pipesched {
+
+/// How messages occupy workers (DESIGN: time).
+enum class Transport : uint8_t {
+  Overlap, ///< send and receive queues beside compute; holds both for V/BW, L
+           ///< later
+  Delay,   ///< an edge delay V/BW + L, no queue
+  Blocking ///< sends and receives hold the row; the cost is charged on the send
+};
+
+enum class TaskKind : uint8_t {
+  Compute,
+  Message, ///< a send and its receive (Overlap, Delay)
+  Send,    ///< Blocking
+  Recv,    ///< Blocking
+  Offload,
+  Reload,
+  AllReduce,
+};
+
+/// An edge to a predecessor: after its release (start + occupancy: the queue is
+/// free again) or after its arrival (release + latency: the data is there).
+class Edge {
+public:
+  Edge() = default;
+  Edge(uint32_t task, bool needsArrival)
+      : bits(task << 1 | unsigned(needsArrival)) {}
+  uint32_t task() const { return bits >> 1; }
+  bool needsArrival() const { return bits & 1; }
+  /// Index into an array that holds release and arrival of task 0, of task 1,
+  /// ..
+  uint32_t endIndex() const { return bits; }
+
+private:
+  uint32_t bits = 0;
+};
+
+/// Structure of arrays; index = position in topological order.
+///
+///   task   0   1   2   3        cell[], kind[], worker[], peer[]
+///          |   |  / \  |
+///   edges  .   0 0   1 2        CSR: edges[edgeBegins[t] .. edgeBegins[t+1])
+///
+/// A task that stands in a row behind another has that one as its first edge.
+/// An all-reduce is one task in the rows of all workers of its group, with the
+/// cell and the worker of the first: it starts when all of them are ready.
+struct TaskGraph {
+  static constexpr uint32_t kNone = Program::kNone;
+
+  std::vector<Cell> cell; ///< messages: the cell that produced it
+  std::vector<TaskKind> kind;
+  std::vector<int32_t> worker; ///< messages: the source
+  std::vector<int32_t> peer;   ///< messages: the destination; else -1
+  std::vector<uint32_t> edgeBegins;
+  std::vector<Edge> edges;
+  /// Second cell of an overlapped pair, by task, where cell[] has the overlap
+  /// bit; empty where no pair occurs.
+  std::vector<Cell> overlapped;
+  /// Compute and all-reduce tasks of each worker in row order: CSR.
+  std::vector<uint32_t> rowBegins, rowTasks;
+  /// Task of each instruction (a message for both its Send and Recv; kNone for
+  /// Wait), for annotation.
+  std::vector<uint32_t> taskOfInstruction;
+
+  uint32_t size() const { return cell.size(); }
+  int64_t getNumWorkers() const { return rowBegins.size() - 1; }
+  llvm::ArrayRef<uint32_t> row(int64_t worker) const {
+    return llvm::ArrayRef(rowTasks).slice(
+        rowBegins[worker], rowBegins[worker + 1] - rowBegins[worker]);
+  }
+  llvm::ArrayRef<Edge> edgesOf(uint32_t task) const {
+    return llvm::ArrayRef(edges).slice(edgeBegins[task],
+                                       edgeBegins[task + 1] - edgeBegins[task]);
+  }
+};
+
+/// One wait of a deadlock: `waiter` (an instruction of the program) cannot
+/// start before `awaited`; `isQueueOrder`: because it stands behind it in its
+/// queue.
+struct Wait {
+  uint32_t waiter, awaited;
+  bool isQueueOrder;
+};
+
+/// The cycle of waits of a program that cannot finish, w0 waits for w1 waits ..
+/// w0.
+struct Deadlock {
+  std::vector<Wait> cycle;
+};
+
+/// One wait as text, without a final period:
+///   recv 0F1 from 0 on worker 1 waits for send 0F1 to 1 on worker 0 (its
+///   message) send 2B1 to 1 stands behind send 2B0 to 1 in the send queue of
+///   worker 2
+std::string describeWait(const Program &program, const Wait &wait);
+
+/// Why no graph was built.
+class DeadlockError : public llvm::ErrorInfo<DeadlockError> {
+public:
+  static char ID; // NOLINT(readability-identifier-naming): LLVM's name
+  DeadlockError(const Program &program, Deadlock deadlock);
+  /// The cycle as text: one line per wait, at most eight, then a count.
+  void log(llvm::raw_ostream &os) const override { os << text; }
+  std::error_code convertToErrorCode() const override {
+    return llvm::inconvertibleErrorCode();
+  }
+  const Deadlock &getDeadlock() const { return deadlock; }
+
+private:
+  Deadlock deadlock;
+  std::string text;
+};
+
+/// Builds the graph. Every Send and Recv has its partner, and operands are
+/// earlier instructions of the row other than a Wait (readers check both).
+/// Errors: DeadlockError; more than 2^31 - 1 tasks or edges over 2^32 - 2.
+llvm::Expected<TaskGraph> buildTaskGraph(const Program &program,
+                                         Transport transport);
+
+/// Occupancy and latency of each task in ps, from prices by global stage.
+/// Errors: sums that could overflow int64, naming the largest.
+struct TaskTimes {
+  std::vector<int64_t> occupancyPs;
+  std::vector<int64_t> latencyPs;
+};
+llvm::Expected<TaskTimes> priceTasks(const TaskGraph &graph,
+                                     const Placement &placement,
+                                     const Prices &prices, Transport transport);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_TASKGRAPH_H

@@ -1,0 +1,84 @@
+//===- BlockBuilder.cpp - Kernels and tensors of one block ----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sums what the expansion of a block adds; applies the recompute rule at the
+// end.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockBuilder.h"
+
+using namespace pipesched;
+
+void BlockBuilder::check(llvm::StringRef what, llvm::StringRef name,
+                         CheckedInt value) {
+  if (!value.isValid() && overflow.empty())
+    overflow = (what + " of '" + name + "' in block '" + block.name +
+                "' are over 2^63 - 1")
+                   .str();
+}
+
+void BlockBuilder::kernel(llvm::StringRef name, Engine engine,
+                          CheckedWork forward, CheckedWork inputGrad,
+                          CheckedWork weightGrad, Part part) {
+  Kernel kernel;
+  kernel.name = name.str();
+  kernel.engine = engine;
+  auto convert = [&](CheckedWork work) {
+    check("the FLOPs", name, work.flops);
+    check("the bytes", name, work.bytes);
+    return Work{work.flops.get(), work.bytes.get()};
+  };
+  kernel.forward = convert(forward);
+  kernel.inputGrad = convert(inputGrad);
+  kernel.weightGrad = convert(weightGrad);
+  block.kernels.push_back(std::move(kernel));
+  isCore.push_back(part == Part::Core);
+}
+
+void BlockBuilder::saves(llvm::StringRef name, CheckedInt bytes,
+                         LastUse lastUse, Part part) {
+  activations += bytes;
+  if (part == Part::Core)
+    core += bytes;
+  if (lastUse == LastUse::WeightGrad)
+    weightGrad += bytes;
+  check("the saved bytes", name, activations + weightGrad);
+}
+
+void BlockBuilder::savesInput(llvm::StringRef name, CheckedInt bytes) {
+  saves(name, bytes, LastUse::WeightGrad);
+  input += bytes;
+}
+
+void BlockBuilder::leavesGradient(llvm::StringRef name, CheckedInt bytes) {
+  weightGrad += bytes;
+  check("the gradient bytes", name, weightGrad);
+}
+
+void BlockBuilder::parameters(llvm::StringRef name, CheckedInt count) {
+  parameterCount += count;
+  check("the parameters", name, parameterCount);
+}
+
+void BlockBuilder::keepAll() { keepsAll = true; }
+
+llvm::Expected<BlockFacts> BlockBuilder::finish(Recompute recompute) {
+  if (!overflow.empty())
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), overflow);
+  bool isSelective = recompute == Recompute::Selective;
+  for (auto [index, kernel] : llvm::enumerate(block.kernels))
+    kernel.recomputed = !keepsAll && (!isSelective || isCore[index]);
+  block.parameters = parameterCount.get();
+  block.activationBytes = activations.get();
+  block.weightGradBytes = weightGrad.get();
+  block.recomputedBytes = keepsAll      ? activations.get()
+                          : isSelective ? (activations - core).get()
+                                        : input.get();
+  return std::move(block);
+}

@@ -1,0 +1,162 @@
+//===- InstructionWaits.h - What an instruction waits for -------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The queues of a transport and the waits they imply, by instruction. The task
+// graph makes edges of them, the deadlock report explains a cycle with them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ANALYSIS_INSTRUCTIONWAITS_H
+#define PIPESCHED_LIB_ANALYSIS_INSTRUCTIONWAITS_H
+
+#include "PipeSched/Analysis/TaskGraph.h"
+
+namespace pipesched {
+
+/// Groups the instructions of a program into nodes (future tasks) and lists
+/// what each node waits for. A node's leader is its first instruction, except
+/// that a message is led by its Send.
+///
+///   instruction  F0+   B1    send  recv  wait  B0        + overlaps the next
+///   node         0     0     1     1     none  2
+///   previous     .     F0+   .     .     .     B1        in the same queue
+class InstructionWaits {
+public:
+  static constexpr uint32_t kNone = Program::kNone;
+
+  InstructionWaits(const Program &program, Transport transport);
+
+  uint32_t getNumNodes() const { return leaders.size(); }
+  uint32_t leaderOf(uint32_t node) const { return leaders[node]; }
+  /// kNone for Wait.
+  uint32_t nodeOf(uint32_t instruction) const { return nodes[instruction]; }
+  /// The worker of the leader.
+  int32_t workerOf(uint32_t node) const { return workers[node]; }
+  /// The second half of the overlapped pair that `leader` begins, or kNone.
+  uint32_t secondHalfOf(uint32_t leader) const;
+  /// No more than this many calls of forEach's callback over all nodes.
+  std::size_t getMaxWaits() const;
+
+  /// Calls `callback(waiter, awaited, isQueueOrder)` for each wait of a node;
+  /// both are instructions. Waits that row order implies are left out. The
+  /// order in the row comes first.
+  template <typename Callback>
+  void forEach(uint32_t node, Callback &&callback) const;
+
+private:
+  enum Queue : uint8_t { Row, Sends, Recvs, Offloads, Reloads, None };
+  static constexpr unsigned kNumQueues = None;
+
+  Queue queueOf(InstructionKind kind) const {
+    return queues[static_cast<unsigned>(kind)];
+  }
+  void setQueue(InstructionKind kind, Queue queue) {
+    queues[static_cast<unsigned>(kind)] = queue;
+  }
+  bool isInRow(uint32_t instruction) const {
+    return queueOf(program.instructions[instruction].kind) == Row;
+  }
+  bool areMessagesMerged() const { return transport != Transport::Blocking; }
+  void walkRow(int32_t row);
+  void joinNode(int32_t row, uint32_t instruction, bool isSecondHalf);
+  void linkWait(uint32_t instruction, uint32_t &pending);
+
+  template <typename Callback>
+  void forQueue(uint32_t instruction, Callback &&callback) const {
+    if (previous[instruction] != kNone)
+      callback(instruction, previous[instruction], /*isQueueOrder=*/true);
+  }
+  template <typename Callback>
+  void forOperands(uint32_t waiter, uint32_t holder, Callback &&callback) const;
+  template <typename Callback>
+  void forRow(uint32_t instruction, Callback &&callback) const;
+
+  const Program &program;
+  Transport transport;
+  Queue queues[7]; ///< by instruction kind
+  std::vector<uint32_t> nodes, leaders, previous;
+  std::vector<int32_t> workers; ///< by node
+  /// By instruction, empty without Waits: the last Wait that a Compute or
+  /// AllReduce has to take, and at a Wait the one before it.
+  std::vector<uint32_t> pendingWaits;
+};
+
+/// The operands of `holder`, on behalf of `waiter`.
+template <typename Callback>
+void InstructionWaits::forOperands(uint32_t waiter, uint32_t holder,
+                                   Callback &&callback) const {
+  bool isRowOrdered = isInRow(waiter);
+  for (uint32_t operand : program.operandsOf(holder))
+    if (!isRowOrdered || !isInRow(operand))
+      callback(waiter, operand, /*isQueueOrder=*/false);
+}
+
+/// Everything that a Compute or AllReduce waits for.
+template <typename Callback>
+void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
+  forQueue(instruction, callback);
+  forOperands(instruction, instruction, callback);
+  if (pendingWaits.empty())
+    return;
+  for (uint32_t wait = pendingWaits[instruction]; wait != kNone;
+       wait = pendingWaits[wait])
+    forOperands(instruction, wait, callback);
+}
+
+template <typename Callback>
+void InstructionWaits::forEach(uint32_t node, Callback &&callback) const {
+  uint32_t leader = leaders[node], partner = program.partner[leader];
+  switch (program.instructions[leader].kind) {
+  case InstructionKind::Compute: {
+    forRow(leader, callback);
+    uint32_t second = secondHalfOf(leader);
+    if (second != kNone)
+      forOperands(second, second, callback);
+    return;
+  }
+  case InstructionKind::AllReduce:
+    forRow(leader, callback);
+    for (; partner != leader && partner != kNone;
+         partner = program.partner[partner])
+      forRow(partner, callback);
+    return;
+  case InstructionKind::Send:
+    if (areMessagesMerged()) {
+      forOperands(leader, leader, callback);
+      forQueue(leader, callback);
+      forQueue(partner, callback);
+      forOperands(partner, partner, callback);
+      return;
+    }
+    forQueue(leader, callback);
+    forOperands(leader, leader, callback);
+    return;
+  case InstructionKind::Recv: // leads a node under Blocking only
+    forQueue(leader, callback);
+    callback(leader, partner, /*isQueueOrder=*/false);
+    forOperands(leader, leader, callback);
+    return;
+  case InstructionKind::Offload:
+  case InstructionKind::Reload:
+    forOperands(leader, leader, callback);
+    forQueue(leader, callback);
+    return;
+  case InstructionKind::Wait:
+    break;
+  }
+  llvm_unreachable("a wait is no node");
+}
+
+/// The waits of a cycle of nodes, each of which waits for the next and the last
+/// for the first.
+Deadlock explainCycle(const InstructionWaits &waits,
+                      llvm::ArrayRef<uint32_t> cycle);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ANALYSIS_INSTRUCTIONWAITS_H

@@ -1,0 +1,215 @@
+//===- ProfilePrices.cpp - Prices from measured times ---------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Profiled times and unit slots as prices of stages.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Analysis/CostModel.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace pipesched;
+using llvm::Twine;
+
+static constexpr int64_t kSlotPs = 1000000;
+
+static llvm::Error makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+static unsigned bit(Phase phase) { return 1u << static_cast<unsigned>(phase); }
+
+static constexpr unsigned index(Phase phase) {
+  return static_cast<unsigned>(phase);
+}
+
+Prices pipesched::priceUnit(const Placement &placement) {
+  StagePrice unit;
+  for (unsigned phase = 0; phase < kNumPhases; ++phase)
+    unit.phasePs[phase] =
+        unitSlots(Cell(0, static_cast<Phase>(phase), 0)) * kSlotPs;
+  Prices prices;
+  prices.stages.assign(placement.getNumGlobalStages(), unit);
+  return prices;
+}
+
+/// A list has one time, or one for each stage of every path.
+static llvm::Error checkLength(const Placement &placement,
+                               const std::vector<int64_t> &times,
+                               llvm::StringRef name) {
+  if (times.size() <= 1)
+    return llvm::Error::success();
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    int64_t stages = placement.getPath(path).getNumStages();
+    if (int64_t(times.size()) != stages)
+      return makeError("the profile's " + name + " has " + Twine(times.size()) +
+                       " times, expected one or one for each of the " +
+                       Twine(stages) + " stages of path " + Twine(path));
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error checkLengths(const Placement &placement,
+                                const Profile &profile) {
+  for (unsigned phase = 0; phase < kNumPhases; ++phase) {
+    char letter = phaseLetter(static_cast<Phase>(phase));
+    if (auto error = checkLength(placement, profile.phasePs[phase],
+                                 llvm::StringRef(&letter, 1)))
+      return error;
+  }
+  if (auto error = checkLength(placement, profile.overlappedPs, "FB"))
+    return error;
+  if (auto error = checkLength(placement, profile.commPs, "comm"))
+    return error;
+  return checkLength(placement, profile.sendPs, "send");
+}
+
+/// The time at a stage of a list that checkLength has passed, or nothing.
+static std::optional<int64_t> timeAt(const std::vector<int64_t> &times,
+                                     int64_t stage) {
+  if (times.empty())
+    return std::nullopt;
+  return times.size() == 1 ? times.front() : times[stage];
+}
+
+namespace {
+/// The profile at one stage, written over the price that the stage has.
+class StageProfile {
+public:
+  StageProfile(const Profile &profile, int64_t stage, bool hasOtherPrices)
+      : profile(profile), stage(stage), hasOtherPrices(hasOtherPrices) {}
+
+  llvm::Error apply(StagePrice &price, unsigned phases) const {
+    applyForward(price);
+    if (auto error = applyBackward(price, phases))
+      return error;
+    for (Phase phase :
+         {Phase::Offload, Phase::Reload, Phase::Optimizer, Phase::AllReduce})
+      price.phasePs[index(phase)] =
+          given(phase).value_or(price.phasePs[index(phase)]);
+    if (std::optional<int64_t> pair = timeAt(profile.overlappedPs, stage))
+      price.overlappedPs = pair;
+    applyMessages(price);
+    if ((phases & bit(Phase::Forward)) && !hasOtherPrices &&
+        !given(Phase::Forward))
+      return makeError("the schedule has F, the profile gives no F");
+    return llvm::Error::success();
+  }
+
+private:
+  std::optional<int64_t> given(Phase phase) const {
+    return timeAt(profile.phasePs[index(phase)], stage);
+  }
+
+  void applyForward(StagePrice &price) const {
+    std::optional<int64_t> forward = given(Phase::Forward);
+    std::optional<int64_t> recompute = given(Phase::Recompute);
+    if (forward)
+      price.phasePs[index(Phase::Forward)] = *forward;
+    if (recompute || forward)
+      price.phasePs[index(Phase::Recompute)] =
+          recompute ? *recompute : *forward;
+  }
+
+  llvm::Error applyBackward(StagePrice &price, unsigned phases) const;
+
+  void applyMessages(StagePrice &price) const {
+    if (profile.commPs.empty() && profile.sendPs.empty())
+      return;
+    for (MessagePrice *message : {&price.activation, &price.gradient}) {
+      message->latencyPs = timeAt(profile.commPs, stage).value_or(0);
+      message->occupancyPs = timeAt(profile.sendPs, stage).value_or(0);
+    }
+  }
+
+  const Profile &profile;
+  int64_t stage;
+  bool hasOtherPrices;
+};
+} // namespace
+
+/// "the schedule has I and W, the profile gives only B: give I and W".
+static llvm::Error missingBackward(unsigned missing, bool hasWhole) {
+  constexpr unsigned split =
+      1u << index(Phase::InputGrad) | 1u << index(Phase::WeightGrad);
+  std::string names;
+  for (Phase phase : {Phase::Backward, Phase::InputGrad, Phase::WeightGrad})
+    if (missing & bit(phase))
+      names +=
+          (names.empty() ? "" : " and ") + std::string(1, phaseLetter(phase));
+  if (hasWhole && (missing & split) == split)
+    return makeError("the schedule has split backward cells, the profile gives "
+                     "only B; give I and W");
+  return makeError("the schedule has " + Twine(names) +
+                   ", the profile does not give " + names);
+}
+
+llvm::Error StageProfile::applyBackward(StagePrice &price,
+                                        unsigned phases) const {
+  std::optional<int64_t> whole = given(Phase::Backward);
+  std::optional<int64_t> inputGrad = given(Phase::InputGrad);
+  std::optional<int64_t> weightGrad = given(Phase::WeightGrad);
+  if (!whole && !inputGrad && !weightGrad && hasOtherPrices)
+    return llvm::Error::success();
+
+  if (!whole && inputGrad && weightGrad) {
+    int64_t sum;
+    if (llvm::AddOverflow(*inputGrad, *weightGrad, sum))
+      return makeError("the profile's I + W is over 2^63 - 1 ps");
+    whole = sum;
+  }
+  unsigned missing = 0;
+  auto apply = [&](Phase phase, std::optional<int64_t> ps) {
+    price.phasePs[index(phase)] = ps.value_or(0);
+    if (!ps)
+      missing |= phases & bit(phase);
+  };
+  apply(Phase::Backward, whole);
+  apply(Phase::InputGrad, inputGrad);
+  apply(Phase::WeightGrad, weightGrad);
+  if (!missing)
+    return llvm::Error::success();
+  // B comes of I and W, so whichever of them is not there is what is missing.
+  if (missing & bit(Phase::Backward) && (inputGrad || weightGrad))
+    missing = bit(inputGrad ? Phase::WeightGrad : Phase::InputGrad) | missing;
+  return missingBackward(missing, whole.has_value());
+}
+
+static llvm::Expected<Prices>
+applyProfile(const Placement &placement, Prices prices, const Profile &profile,
+             unsigned phases, bool hasOtherPrices) {
+  if (auto error = checkLengths(placement, profile))
+    return std::move(error);
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (int64_t stage = 0; stage < placement.getPath(path).getNumStages();
+         ++stage) {
+      StagePrice &price = prices.stages[placement.stageOffset(path) + stage];
+      StageProfile stageProfile(profile, stage, hasOtherPrices);
+      if (auto error = stageProfile.apply(price, phases))
+        return std::move(error);
+    }
+  return prices;
+}
+
+llvm::Expected<Prices> pipesched::priceProfile(const Placement &placement,
+                                               const Profile &profile,
+                                               unsigned phases) {
+  Prices prices;
+  prices.stages.resize(placement.getNumGlobalStages());
+  return applyProfile(placement, std::move(prices), profile, phases,
+                      /*hasOtherPrices=*/false);
+}
+
+llvm::Expected<Prices> pipesched::overlayProfile(const Placement &placement,
+                                                 Prices prices,
+                                                 const Profile &profile,
+                                                 unsigned phases) {
+  return applyProfile(placement, std::move(prices), profile, phases,
+                      /*hasOtherPrices=*/true);
+}

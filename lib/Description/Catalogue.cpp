@@ -1,0 +1,124 @@
+//===- Catalogue.cpp - Descriptions by name and from files ----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The shipped descriptions are embedded, so that an installed tool needs no
+// data folder.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FieldReader.h"
+#include "PipeSched/Schedule/ClosestName.h"
+#include "Sources.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+
+static constexpr EmbeddedFile kSystems[] = {
+#include "Systems.inc"
+};
+static constexpr EmbeddedFile kModels[] = {
+#include "Models.inc"
+};
+
+llvm::ArrayRef<EmbeddedFile> pipesched::embeddedSystems() { return kSystems; }
+
+llvm::ArrayRef<EmbeddedFile> pipesched::embeddedModels() { return kModels; }
+
+//===----------------------------------------------------------------------===//
+// By name
+//===----------------------------------------------------------------------===//
+
+/// The aliases of a description; those that ship are known to be readable.
+static std::vector<std::string> aliasesOf(const EmbeddedFile &file) {
+  llvm::json::Value value = llvm::cantFail(parseJson(file.text, file.name));
+  FileErrors errors(file.name);
+  FieldReader reader(&value, "", errors);
+  return readAliases(reader);
+}
+
+static llvm::Error unknownName(llvm::ArrayRef<EmbeddedFile> files,
+                               StringRef what, StringRef name) {
+  llvm::SmallVector<StringRef> names, all;
+  std::vector<std::string> aliases;
+  for (const EmbeddedFile &file : files) {
+    names.push_back(file.name);
+    llvm::append_range(aliases, aliasesOf(file));
+  }
+  all = names;
+  llvm::append_range(all, aliases);
+  return llvm::createStringError(
+      llvm::inconvertibleErrorCode(),
+      "unknown " + what + " '" + name + "', the closest is '" +
+          closestName(name, all) + "' (of " + llvm::join(names, ", ") + ")");
+}
+
+static llvm::Expected<const EmbeddedFile *>
+findFile(llvm::ArrayRef<EmbeddedFile> files, StringRef what, StringRef name) {
+  for (const EmbeddedFile &file : files)
+    if (file.name == name)
+      return &file;
+  for (const EmbeddedFile &file : files)
+    if (llvm::is_contained(aliasesOf(file), name))
+      return &file;
+  return unknownName(files, what, name);
+}
+
+llvm::Expected<SystemFacts> pipesched::findSystem(StringRef name) {
+  llvm::Expected<const EmbeddedFile *> file =
+      findFile(kSystems, "system", name);
+  if (!file)
+    return file.takeError();
+  return systemFromJson((*file)->text, (*file)->name, SourceRule::Optional);
+}
+
+llvm::Expected<Architecture> pipesched::findArchitecture(StringRef name) {
+  llvm::Expected<const EmbeddedFile *> file = findFile(kModels, "model", name);
+  if (!file)
+    return file.takeError();
+  return architectureFromJson((*file)->text, (*file)->name,
+                              SourceRule::Optional);
+}
+
+//===----------------------------------------------------------------------===//
+// From files
+//===----------------------------------------------------------------------===//
+
+static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+openFile(StringRef path) {
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
+      llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (buffer)
+    return std::move(*buffer);
+  return llvm::createStringError(buffer.getError(),
+                                 "cannot read '" + path +
+                                     "': " + buffer.getError().message());
+}
+
+llvm::Expected<SystemFacts> pipesched::readSystem(StringRef path) {
+  auto buffer = openFile(path);
+  if (!buffer)
+    return buffer.takeError();
+  return systemFromJson((*buffer)->getBuffer(), path, SourceRule::Optional);
+}
+
+llvm::Expected<Architecture> pipesched::readArchitecture(StringRef path) {
+  auto buffer = openFile(path);
+  if (!buffer)
+    return buffer.takeError();
+  return architectureFromJson((*buffer)->getBuffer(), path,
+                              SourceRule::Optional);
+}
+
+llvm::Expected<Profile> pipesched::readProfile(StringRef path) {
+  auto buffer = openFile(path);
+  if (!buffer)
+    return buffer.takeError();
+  return profileFromJson((*buffer)->getBuffer(), path);
+}

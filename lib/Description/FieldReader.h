@@ -1,0 +1,98 @@
+//===- FieldReader.h - Strict reading of JSON objects -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every field of an object is asked for by name, type and range; what nobody
+// asked for is an error. The first error is kept, so that readers are straight
+// code.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_DESCRIPTION_FIELDREADER_H
+#define PIPESCHED_LIB_DESCRIPTION_FIELDREADER_H
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include <limits>
+#include <string>
+
+namespace pipesched {
+
+/// A text that is JSON and has no object with a key twice, parsed.
+llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text,
+                                            llvm::StringRef file);
+
+/// The first error of a file, "<file>: <field path>: <message>".
+class FileErrors {
+public:
+  explicit FileErrors(llvm::StringRef file) : file(file.str()) {}
+
+  void report(const llvm::Twine &path, const llvm::Twine &message);
+  bool any() const { return !first.empty(); }
+  llvm::Error take() const;
+
+private:
+  std::string file, first;
+};
+
+/// Reads one object. After an error, values are defaults.
+class FieldReader {
+public:
+  /// `value` may be null (a field that is not there); `path` is empty for the
+  /// whole file.
+  FieldReader(const llvm::json::Value *value, std::string path,
+              FileErrors &errors);
+
+  FileErrors &getErrors() { return errors; }
+  /// Full path of a field.
+  std::string pathOf(llvm::StringRef name) const;
+
+  /// The value of a field or null; the field counts as known from now on.
+  const llvm::json::Value *find(llvm::StringRef name);
+  /// The same; null is an error, which `finish` reports after unknown fields:
+  /// one of them is likely the missing field misspelt.
+  const llvm::json::Value *require(llvm::StringRef name);
+
+  std::string text(llvm::StringRef name);
+  bool flag(llvm::StringRef name, bool otherwise);
+  /// A whole number from `least`; without `otherwise` it must be given.
+  int64_t integer(llvm::StringRef name, int64_t least,
+                  std::optional<int64_t> otherwise = std::nullopt);
+  /// A number above 0 (at least 0 where that is its default), times `scale`, to
+  /// the nearest whole number.
+  int64_t scaled(llvm::StringRef name, double scale,
+                 std::optional<int64_t> otherwise = std::nullopt);
+  /// One of several words, by position.
+  unsigned choice(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> words,
+                  std::optional<unsigned> otherwise = std::nullopt);
+
+  /// Reports fields that nobody asked for and those that are missing. Call it
+  /// last.
+  void finish();
+
+private:
+  void reportType(llvm::StringRef name, llvm::StringRef wanted,
+                  const llvm::json::Value &found);
+
+  const llvm::json::Object *object = nullptr;
+  std::string path;
+  FileErrors &errors;
+  llvm::SmallVector<llvm::StringRef> known;
+  llvm::StringRef missing; ///< the first field that is required and not there
+};
+
+/// A number in `wanted` units times `scale` as int64; reports at `path` what is
+/// no number, not above (or at) 0, not finite, or too large.
+int64_t scaleNumber(const llvm::json::Value &value, double scale,
+                    bool isZeroAllowed, const llvm::Twine &path,
+                    FileErrors &errors);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_DESCRIPTION_FIELDREADER_H

@@ -1,0 +1,68 @@
+//===- ProfileJson.cpp - Profiles as JSON ---------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Times as texts with units, so that decimals stay exact.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FieldReader.h"
+#include "PipeSched/Analysis/ProfileText.h"
+#include "PipeSched/Description/Description.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+static void readTime(const json::Value &value, const std::string &path,
+                     std::vector<int64_t> &times, FileErrors &errors) {
+  std::optional<StringRef> text = value.getAsString();
+  if (!text) {
+    errors.report(path, "expected a time in quotes such as \"1.5ms\", found " +
+                            llvm::formatv("{0}", value).str());
+    return;
+  }
+  llvm::Expected<int64_t> ps = parseTime(text->trim());
+  if (ps)
+    times.push_back(*ps);
+  else
+    errors.report(path, llvm::toString(ps.takeError()));
+}
+
+llvm::Expected<Profile> pipesched::profileFromJson(StringRef text,
+                                                   StringRef file) {
+  llvm::Expected<json::Value> value = parseJson(text, file);
+  if (!value)
+    return value.takeError();
+  FileErrors errors(file);
+  FieldReader reader(&*value, "", errors);
+  Profile profile;
+  bool isEmpty = true;
+  for (StringRef name : profileNames()) {
+    const json::Value *entry = reader.find(name);
+    if (!entry)
+      continue;
+    isEmpty = false;
+    std::vector<int64_t> &times = *findTimes(profile, name);
+    const json::Array *list = entry->getAsArray();
+    if (!list) {
+      readTime(*entry, name.str(), times, errors);
+      continue;
+    }
+    if (list->empty())
+      errors.report(name, "expected at least one time");
+    for (const json::Value &time : *list)
+      readTime(time, name.str(), times, errors);
+  }
+  reader.finish();
+  if (isEmpty)
+    errors.report("", "expected times such as {\"F\": \"1ms\"}, found none");
+  if (errors.any())
+    return errors.take();
+  return profile;
+}

@@ -1,0 +1,141 @@
+//===- SystemJson.cpp - Systems as JSON -----------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The fields of systems/*.json. Units are in their names; decimals become whole
+// FLOP/s, bytes and picoseconds here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sources.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+using llvm::Twine;
+namespace json = llvm::json;
+
+static constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6;
+static constexpr double kPsPerUs = 1e6;
+
+/// A share above 0 and at most 1, in parts per million.
+static int64_t readShare(const json::Value &value, const Twine &path,
+                         FileErrors &errors) {
+  std::optional<double> share = value.getAsNumber();
+  if (share && *share > 1) {
+    errors.report(path, "expected an efficiency of at most 1, found " +
+                            llvm::formatv("{0}", value).str());
+    return 1;
+  }
+  return scaleNumber(value, kMega, /*isZeroAllowed=*/false, path, errors);
+}
+
+/// `[[size, efficiency], ...]`, sizes ascending.
+static EfficiencyCurve readCurve(const json::Value &value, double scale,
+                                 const std::string &path, FileErrors &errors) {
+  EfficiencyCurve curve;
+  const json::Array *points = value.getAsArray();
+  if (!points || points->empty()) {
+    errors.report(path, "expected points [[size, efficiency], ...]");
+    return curve;
+  }
+  for (auto [index, value] : llvm::enumerate(*points)) {
+    std::string pointPath = (path + "[" + Twine(index) + "]").str();
+    const json::Array *point = value.getAsArray();
+    if (!point || point->size() != 2) {
+      errors.report(pointPath, "expected a point [size, efficiency]");
+      return curve;
+    }
+    int64_t size = scaleNumber((*point)[0], scale, /*isZeroAllowed=*/true,
+                               pointPath, errors);
+    int64_t share = readShare((*point)[1], pointPath, errors);
+    if (!curve.points.empty() && size <= curve.points.back().size)
+      errors.report(pointPath, "expected sizes that ascend");
+    curve.points.push_back({size, share});
+  }
+  return curve;
+}
+
+/// `efficiency`, flat, or a curve under the name that has its unit; or neither.
+static EfficiencyCurve readEfficiency(FieldReader &reader, StringRef curveName,
+                                      double scale) {
+  const json::Value *flat = reader.find("efficiency");
+  const json::Value *curve = reader.find(curveName);
+  FileErrors &errors = reader.getErrors();
+  if (flat && curve)
+    errors.report(reader.pathOf("efficiency"),
+                  "expected either this or " + curveName);
+  if (curve)
+    return readCurve(*curve, scale, reader.pathOf(curveName), errors);
+  if (!flat)
+    return {};
+  return {{{0, readShare(*flat, reader.pathOf("efficiency"), errors)}}};
+}
+
+static EngineFacts readEngine(FieldReader &parent, StringRef name) {
+  FieldReader reader(parent.require(name), parent.pathOf(name),
+                     parent.getErrors());
+  EngineFacts facts;
+  facts.flopsPerSecond = reader.scaled("tflops", kTera);
+  facts.latencyPs = reader.scaled("latency_us", kPsPerUs, 0);
+  facts.efficiency = readEfficiency(reader, "efficiency_by_gflop", kGiga);
+  reader.finish();
+  return facts;
+}
+
+/// The fields that all memories and links have.
+static LinkFacts readRate(FieldReader &reader) {
+  LinkFacts facts;
+  facts.bytesPerSecond = reader.scaled("bandwidth_gb_per_s", kGiga);
+  facts.latencyPs = reader.scaled("latency_us", kPsPerUs, 0);
+  facts.efficiency = readEfficiency(reader, "efficiency_by_mb", kMega);
+  return facts;
+}
+
+static LinkFacts readLink(FieldReader &parent, StringRef name,
+                          const json::Value *value) {
+  if (!value)
+    return {};
+  FieldReader reader(value, parent.pathOf(name), parent.getErrors());
+  LinkFacts facts = readRate(reader);
+  reader.finish();
+  return facts;
+}
+
+static void readMemory(FieldReader &parent, SystemFacts &facts) {
+  FieldReader reader(parent.require("memory"), parent.pathOf("memory"),
+                     parent.getErrors());
+  facts.memoryBytes = reader.scaled("capacity_gb", kGiga);
+  facts.memory = readRate(reader);
+  reader.finish();
+}
+
+llvm::Expected<SystemFacts>
+pipesched::systemFromJson(StringRef text, StringRef file, SourceRule rule) {
+  llvm::Expected<json::Value> value = parseJson(text, file);
+  if (!value)
+    return value.takeError();
+  FileErrors errors(file);
+  FieldReader reader(&*value, "", errors);
+  SystemFacts facts;
+  facts.name = reader.text("name");
+  facts.source = reader.text("description");
+  facts.accelerators = reader.integer("accelerators", 1, 1);
+  facts.matrix = readEngine(reader, "matrix");
+  facts.vector = readEngine(reader, "vector");
+  readMemory(reader, facts);
+  facts.link = readLink(reader, "link", reader.find("link"));
+  facts.network = readLink(reader, "network", reader.require("network"));
+  facts.host = readLink(reader, "host", reader.find("host"));
+  if (facts.accelerators > 1 && facts.link.bytesPerSecond == 0)
+    errors.report("", "several accelerators need the field 'link'");
+  readAliases(reader);
+  checkSources(reader, *value, rule);
+  reader.finish();
+  if (errors.any())
+    return errors.take();
+  return facts;
+}

@@ -1,0 +1,462 @@
+//===- CostModelTest.cpp - Prices by head and as published ----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A toy system whose sums can be checked by head; the durations recovered from
+// the paper's runtimes (arXiv 2605.24006, table I).
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Analysis/CostModel.h"
+#include "PipeSched/Analysis/Divisors.h"
+#include "PipeSched/Analysis/ProfileText.h"
+#include "PipeSched/Analysis/TransformerBlock.h"
+#include "gtest/gtest.h"
+#include <cmath>
+
+using namespace pipesched;
+
+static constexpr unsigned bit(Phase phase) {
+  return 1u << static_cast<unsigned>(phase);
+}
+static constexpr unsigned kWhole = bit(Phase::Forward) | bit(Phase::Backward);
+static constexpr unsigned kSplit =
+    bit(Phase::Forward) | bit(Phase::InputGrad) | bit(Phase::WeightGrad);
+
+static Placement linear(int64_t stages) {
+  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
+}
+
+static Placement mirrored(int64_t stages) {
+  Path down = placeLinear(stages), up = down;
+  std::reverse(up.workers.begin(), up.workers.end());
+  down.takes = {{0, 4, 2}};
+  up.takes = {{1, 4, 2}};
+  return llvm::cantFail(Placement::create(stages, 4, {down, up}));
+}
+
+static int64_t ps(const StagePrice &price, Phase phase) {
+  return price.phasePs[static_cast<unsigned>(phase)];
+}
+
+template <typename T>
+static std::string errorOf(llvm::Expected<T> result) {
+  return result ? "" : llvm::toString(result.takeError());
+}
+
+//===----------------------------------------------------------------------===//
+// Toy: 1 TFLOP/s, 0.1 TFLOP/s, 1 TB/s: a FLOP of matrices takes 1 ps, one of
+// vectors 10 ps, a byte 1 ps. Network 0.1 TB/s and 7 ps: a byte takes 10 ps.
+//===----------------------------------------------------------------------===//
+
+static SystemFacts toySystem() {
+  SystemFacts system;
+  system.name = "toy";
+  system.matrix.flopsPerSecond = 1000000000000;
+  system.vector.flopsPerSecond = 100000000000;
+  system.memory.bytesPerSecond = 1000000000000;
+  system.memoryBytes = 5000;
+  system.network = {100000000000, 7, {}};
+  return system;
+}
+
+/// Six layers of F 100 + 30, I 200 + 40 and W 100; 10 parameters each.
+static ModelFacts toyModel() {
+  BlockFacts block;
+  block.name = "layer";
+  block.count = 6;
+  block.parameters = 10;
+  block.activationBytes = 50;
+  block.weightGradBytes = 20;
+  block.recomputedBytes = 8;
+  block.kernels = {
+      {"linear", Engine::Matrix, {100, 60}, {200, 60}, {100, 60}, true},
+      {"pointwise", Engine::Vector, {3, 20}, {3, 40}, {}, false}};
+  ModelFacts model;
+  model.name = "toy";
+  model.boundaryBytes = 5;
+  model.blocks = {block};
+  return model;
+}
+
+static StagePrice firstPrice(const ModelFacts &model, const SystemFacts &system,
+                             unsigned phases = kSplit) {
+  return llvm::cantFail(priceRoofline(linear(2), model, system, phases))
+      .stages.front();
+}
+
+TEST(Roofline, TakesTheSlowerOfComputeAndMemory) {
+  // Two stages of three layers; 3 vector FLOPs are 30 ps, 40 bytes are 40 ps.
+  StagePrice price = firstPrice(toyModel(), toySystem());
+  EXPECT_EQ(ps(price, Phase::Forward), 3 * (100 + 30));
+  EXPECT_EQ(ps(price, Phase::InputGrad), 3 * (200 + 40));
+  EXPECT_EQ(ps(price, Phase::WeightGrad), 3 * 100);
+  EXPECT_EQ(ps(price, Phase::Backward), 3 * (200 + 40 + 100));
+}
+
+TEST(Roofline, LatenciesStandBesideTheirOwnTerm) {
+  SystemFacts system = toySystem();
+  system.matrix.latencyPs = 11;
+  system.memory.latencyPs = 100;
+  // max(100 + 11, 60 + 100) + max(30, 20 + 100)
+  EXPECT_EQ(ps(firstPrice(toyModel(), system), Phase::Forward),
+            3 * (160 + 120));
+}
+
+TEST(Roofline, EfficienciesAreCurves) {
+  SystemFacts system = toySystem();
+  // 100 FLOPs are a quarter of the way from 50 to 250, 200 three quarters.
+  system.matrix.efficiency.points = {{50, 200000}, {250, 600000}};
+  StagePrice price = firstPrice(toyModel(), system);
+  EXPECT_EQ(ps(price, Phase::WeightGrad), 3 * 333 + 1);   // 3 * 100 / 0.3
+  EXPECT_EQ(ps(price, Phase::InputGrad), 3 * (400 + 40)); // 200 / 0.5
+}
+
+TEST(Roofline, AcceleratorsShareTheWork) {
+  SystemFacts system = toySystem();
+  ModelFacts model = toyModel();
+  system.accelerators = 2;
+  system.link = {1000000000000, 9, {}};
+  EXPECT_EQ(ps(firstPrice(model, system), Phase::Forward), 3 * (50 + 15));
+  // Ring all-reduce: 2 (n - 1) / n of the payload, and the latency.
+  model.blocks[0].kernels.push_back(
+      {"reduce", Engine::Link, {0, 40}, {0, 40}, {}, true});
+  EXPECT_EQ(ps(firstPrice(model, system), Phase::Forward),
+            3 * (50 + 15 + 40 + 9));
+  system.accelerators = 4;
+  EXPECT_EQ(ps(firstPrice(model, system), Phase::InputGrad),
+            3 * (50 + 10 + 60 + 9));
+}
+
+TEST(Roofline, OneAcceleratorReducesForFree) {
+  ModelFacts model = toyModel();
+  model.blocks[0].kernels.push_back(
+      {"reduce", Engine::Link, {0, 40}, {0, 40}, {}, true});
+  EXPECT_EQ(ps(firstPrice(model, toySystem()), Phase::Forward), 3 * 130);
+}
+
+TEST(Roofline, BackwardBeginsWithItsRecompute) {
+  ModelFacts model = toyModel();
+  model.recompute = Recompute::Selective;
+  // Only "linear" is recomputed: 100 per layer.
+  StagePrice implied = firstPrice(model, toySystem());
+  EXPECT_EQ(ps(implied, Phase::InputGrad), 3 * (200 + 40 + 100));
+  EXPECT_EQ(ps(implied, Phase::Backward), 3 * (200 + 40 + 100 + 100));
+  EXPECT_EQ(ps(implied, Phase::WeightGrad), 3 * 100);
+  // A table that has R cells prices them, and B and I as they are.
+  StagePrice placed =
+      firstPrice(model, toySystem(), kSplit | bit(Phase::Recompute));
+  EXPECT_EQ(ps(placed, Phase::Recompute), 3 * 100);
+  EXPECT_EQ(ps(placed, Phase::InputGrad), 3 * (200 + 40));
+}
+
+TEST(Roofline, FirstAndLastBlocksStandAtTheEnds) {
+  ModelFacts model = toyModel();
+  BlockFacts first, last;
+  first.position = BlockPosition::First;
+  first.kernels = {{"embedding", Engine::Vector, {0, 1000}, {}, {}, true}};
+  last.position = BlockPosition::Last;
+  last.kernels = {{"head", Engine::Matrix, {5000, 0}, {}, {}, true}};
+  model.blocks.insert(model.blocks.begin(), first);
+  model.blocks.push_back(last);
+  Prices prices =
+      llvm::cantFail(priceRoofline(mirrored(3), model, toySystem(), kSplit));
+  for (int64_t path : {0, 3}) {
+    EXPECT_EQ(ps(prices.stages[path], Phase::Forward), 2 * 130 + 1000);
+    EXPECT_EQ(ps(prices.stages[path + 1], Phase::Forward), 2 * 130);
+    EXPECT_EQ(ps(prices.stages[path + 2], Phase::Forward), 2 * 130 + 5000);
+  }
+}
+
+TEST(Roofline, MessagesAreHockney) {
+  StagePrice price = firstPrice(toyModel(), toySystem());
+  EXPECT_EQ(price.activation.occupancyPs, 50);
+  EXPECT_EQ(price.activation.latencyPs, 7);
+  EXPECT_EQ(price.activation.bytes, 5);
+  EXPECT_EQ(price.gradient.occupancyPs, 50);
+}
+
+TEST(Roofline, CopiesOptimizerAndReplicas) {
+  SystemFacts system = toySystem();
+  unsigned phases = kSplit | bit(Phase::Offload) | bit(Phase::Reload);
+  EXPECT_EQ(errorOf(priceRoofline(linear(2), toyModel(), system, phases)),
+            "D and U need the 'host' link of the system, 'toy' has none");
+  system.host = {500000000000, 3, {}};
+  StagePrice price = firstPrice(toyModel(), system, phases);
+  // 3 * 50 bytes at 2 ps.
+  EXPECT_EQ(ps(price, Phase::Offload), 303);
+  EXPECT_EQ(ps(price, Phase::Reload), 303);
+  // 30 parameters: 2 read, 2 * 12 read and written, 2 written, 1 ps a byte.
+  EXPECT_EQ(ps(price, Phase::Optimizer), 30 * (2 + 24 + 2));
+  EXPECT_EQ(ps(price, Phase::AllReduce), 0);
+  // Two replicas: as many bytes as there are gradients, at 10 ps.
+  Prices replicated =
+      llvm::cantFail(priceRoofline(mirrored(2), toyModel(), system, phases));
+  EXPECT_EQ(ps(replicated.stages[0], Phase::AllReduce), 30 * 2 * 10 + 7);
+}
+
+TEST(Roofline, RefusesTimesThatDoNotFit) {
+  ModelFacts model = toyModel();
+  model.blocks[0].kernels[0].forward.flops =
+      std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(errorOf(priceRoofline(linear(2), model, toySystem(), kSplit)),
+            "the time of F is over 2^63 - 1 ps");
+  SystemFacts system = toySystem();
+  system.network.bytesPerSecond = 0;
+  EXPECT_EQ(errorOf(priceRoofline(linear(2), toyModel(), system, kSplit)),
+            "the system has no network between workers");
+  system.accelerators = 2;
+  EXPECT_EQ(errorOf(priceRoofline(linear(2), toyModel(), system, kSplit)),
+            "a worker of 'toy' has 2 accelerators and no 'link' among them");
+}
+
+//===----------------------------------------------------------------------===//
+// Layers and memory
+//===----------------------------------------------------------------------===//
+
+TEST(Layers, AreNeverRounded) {
+  EXPECT_EQ(errorOf(splitLayers(linear(4), toyModel())),
+            "the 4 stages of path 0 do not divide the model's 6 layers; stage "
+            "counts that do: 3 and 6");
+  EXPECT_EQ(errorOf(splitLayers(linear(8), toyModel())),
+            "the 8 stages of path 0 do not divide the model's 6 layers; stage "
+            "counts that do: 6");
+}
+
+TEST(Layers, NearestDivisorsAreFoundInTime) {
+  EXPECT_EQ(nearestDivisors(128, 7), "4 and 8");
+  EXPECT_EQ(nearestDivisors(128, 200), "128");
+  EXPECT_EQ(nearestDivisors(7, 3), "1 and 7");
+  int64_t prime = (int64_t(1) << 61) - 1;
+  EXPECT_EQ(nearestDivisors(prime, 2), "1");
+  EXPECT_EQ(nearestDivisors(prime, int64_t(1) << 40), "1");
+  EXPECT_EQ(nearestDivisors(prime, prime - 5),
+            "1 and " + std::to_string(prime));
+}
+
+TEST(Layers, AreThoseOfThePath) {
+  auto withBlocks = [](std::vector<int64_t> blocks) {
+    Path path = placeLinear(2);
+    path.blocks = std::move(blocks);
+    return llvm::cantFail(Placement::create(2, 4, {path}));
+  };
+  EXPECT_EQ(llvm::cantFail(splitLayers(withBlocks({2, 4}), toyModel())),
+            (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(errorOf(splitLayers(withBlocks({2, 3}), toyModel())),
+            "the blocks of path 0 add up to 5, the model has 6 layers");
+  EXPECT_EQ(errorOf(splitLayers(withBlocks({2, 5}), toyModel())),
+            "the blocks of path 0 are more than the model's 6 layers");
+}
+
+TEST(Layers, GoBlockByBlock) {
+  // Four layers of one kind, two of another, on stages of three.
+  ModelFacts model = toyModel();
+  model.blocks.push_back(model.blocks[0]);
+  model.blocks[0].count = 4;
+  model.blocks[1].count = 2;
+  model.blocks[1].parameters = 1000;
+  MemoryFacts memory =
+      llvm::cantFail(computeMemoryFacts(linear(2), model, nullptr));
+  EXPECT_EQ(memory.stages[0].weightBytes, 2 * 30);
+  EXPECT_EQ(memory.stages[1].weightBytes, 2 * 2010);
+}
+
+TEST(Memory, SumsBlocks) {
+  SystemFacts system = toySystem();
+  system.accelerators = 3;
+  MemoryFacts memory =
+      llvm::cantFail(computeMemoryFacts(linear(2), toyModel(), &system));
+  EXPECT_EQ(memory.capacityBytes, 15000);
+  const StageMemory &stage = memory.stages[1];
+  EXPECT_EQ(stage.activationBytes, 150);
+  EXPECT_EQ(stage.inputGradFreedBytes, 150 - 60);
+  EXPECT_EQ(stage.boundaryBytes, 24);
+  EXPECT_EQ(stage.workingBytes, 0);
+  EXPECT_EQ(stage.weightBytes, 60);
+  EXPECT_EQ(stage.gradientBytes, 60);
+  EXPECT_EQ(stage.optimizerBytes, 360);
+}
+
+TEST(Memory, RecomputeInBackwardKeepsBoundaries) {
+  ModelFacts model = toyModel();
+  model.recompute = Recompute::Full;
+  MemoryFacts implied =
+      llvm::cantFail(computeMemoryFacts(linear(2), model, nullptr, kSplit));
+  EXPECT_EQ(implied.stages[0].activationBytes, 24);
+  EXPECT_EQ(implied.stages[0].inputGradFreedBytes, 24 - 60);
+  EXPECT_EQ(implied.stages[0].workingBytes, 50 - 8);
+  MemoryFacts placed = llvm::cantFail(computeMemoryFacts(
+      linear(2), model, nullptr, kSplit | bit(Phase::Recompute)));
+  EXPECT_EQ(placed.stages[0].activationBytes, 150);
+  EXPECT_EQ(placed.stages[0].boundaryBytes, 24);
+  EXPECT_EQ(placed.stages[0].workingBytes, 0);
+}
+
+TEST(Memory, RefusesSumsThatDoNotFit) {
+  ModelFacts model = toyModel();
+  model.blocks[0].parameters = int64_t(1) << 60;
+  EXPECT_EQ(errorOf(computeMemoryFacts(linear(2), model, nullptr)),
+            "the memory of a stage is over 2^63 - 1 bytes");
+}
+
+TEST(Efficiency, IsPiecewiseLinear) {
+  EfficiencyCurve curve;
+  EXPECT_EQ(curve.at(5), 1);
+  curve.points = {{10, 100000}, {20, 300000}, {60, 500000}};
+  EXPECT_DOUBLE_EQ(curve.at(0), 0.1);
+  EXPECT_DOUBLE_EQ(curve.at(10), 0.1);
+  EXPECT_DOUBLE_EQ(curve.at(15), 0.2);
+  EXPECT_DOUBLE_EQ(curve.at(20), 0.3);
+  EXPECT_DOUBLE_EQ(curve.at(40), 0.4);
+  EXPECT_DOUBLE_EQ(curve.at(61), 0.5);
+}
+
+//===----------------------------------------------------------------------===//
+// Profiles
+//===----------------------------------------------------------------------===//
+
+static Profile profile(llvm::StringRef text) {
+  return llvm::cantFail(parseProfile(text));
+}
+
+TEST(Profiles, DefaultsFollowFromWhatIsGiven) {
+  Prices prices = llvm::cantFail(
+      priceProfile(linear(2), profile("F=3ns,I=2ns,W=1ns,comm=5ns"), kWhole));
+  const StagePrice &price = prices.stages[1];
+  EXPECT_EQ(ps(price, Phase::Forward), 3000);
+  EXPECT_EQ(ps(price, Phase::Backward), 3000);
+  EXPECT_EQ(ps(price, Phase::Recompute), 3000);
+  EXPECT_EQ(ps(price, Phase::Offload), 0);
+  EXPECT_FALSE(price.overlappedPs);
+  EXPECT_EQ(price.activation.latencyPs, 5000);
+  EXPECT_EQ(price.gradient.occupancyPs, 0);
+}
+
+TEST(Profiles, ListsGoByStageOfThePath) {
+  Prices prices = llvm::cantFail(priceProfile(
+      mirrored(2), profile("F=[1ns,2ns],B=4ns,FB=5ns,R=7ns,send=[8ns,9ns]"),
+      kWhole));
+  for (int64_t path : {0, 2}) {
+    EXPECT_EQ(ps(prices.stages[path], Phase::Forward), 1000);
+    EXPECT_EQ(ps(prices.stages[path + 1], Phase::Forward), 2000);
+    EXPECT_EQ(prices.stages[path].activation.occupancyPs, 8000);
+    EXPECT_EQ(prices.stages[path + 1].gradient.occupancyPs, 9000);
+    EXPECT_EQ(ps(prices.stages[path], Phase::Recompute), 7000);
+    EXPECT_EQ(prices.stages[path].overlappedPs, 5000);
+  }
+  EXPECT_EQ(
+      errorOf(priceProfile(linear(3), profile("F=[1ns,2ns],B=4ns"), kWhole)),
+      "the profile's F has 2 times, expected one or one for each of the 3 "
+      "stages "
+      "of path 0");
+}
+
+TEST(Profiles, RefusePhasesWithoutTimes) {
+  auto error = [](llvm::StringRef text, unsigned phases) {
+    return errorOf(priceProfile(linear(2), profile(text), phases));
+  };
+  EXPECT_EQ(error("F=1ns,B=2ns", kSplit),
+            "the schedule has split backward cells, the profile gives only B; "
+            "give I and W");
+  EXPECT_EQ(error("F=1ns,I=2ns", kWhole),
+            "the schedule has B and W, the profile does not give B and W");
+  EXPECT_EQ(error("F=1ns,I=2ns", kSplit),
+            "the schedule has W, the profile does not give W");
+  EXPECT_EQ(error("F=1ns", kWhole),
+            "the schedule has B, the profile does not give B");
+  EXPECT_EQ(error("B=1ns", kWhole),
+            "the schedule has F, the profile gives no F");
+  EXPECT_EQ(error("B=1ns", bit(Phase::Backward)), "");
+}
+
+TEST(Profiles, OverlayWinsOverRoofline) {
+  Prices base =
+      llvm::cantFail(priceRoofline(linear(2), toyModel(), toySystem(), kSplit));
+  Prices prices =
+      llvm::cantFail(overlayProfile(linear(2), base, profile("F=9ps"), kSplit));
+  EXPECT_EQ(ps(prices.stages[0], Phase::Forward), 9);
+  EXPECT_EQ(ps(prices.stages[0], Phase::InputGrad), 720);
+  EXPECT_EQ(prices.stages[0].activation.occupancyPs, 50);
+  prices = llvm::cantFail(
+      overlayProfile(linear(2), base, profile("comm=4ps,I=1ps,W=2ps"), kSplit));
+  EXPECT_EQ(ps(prices.stages[0], Phase::Forward), 390);
+  EXPECT_EQ(ps(prices.stages[0], Phase::Backward), 3);
+  EXPECT_EQ(prices.stages[0].activation.occupancyPs, 0);
+  EXPECT_EQ(prices.stages[0].activation.latencyPs, 4);
+  EXPECT_EQ(prices.stages[0].activation.bytes, 5);
+}
+
+TEST(UnitSlots, AreMicroseconds) {
+  StagePrice price = priceUnit(linear(1)).stages[0];
+  EXPECT_EQ(ps(price, Phase::Forward), 1000000);
+  EXPECT_EQ(ps(price, Phase::Backward), 2000000);
+  EXPECT_EQ(ps(price, Phase::InputGrad), 1000000);
+  EXPECT_EQ(ps(price, Phase::Offload), 0);
+  EXPECT_EQ(price.activation.latencyPs, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Published
+//===----------------------------------------------------------------------===//
+
+/// Prices of the paper's 16-block stages, microbatch 16, at scaled compute and
+/// network, with the fitted efficiencies.
+static StagePrice paperStage(double computeScale, double networkScale) {
+  Architecture arch;
+  arch.hidden = arch.attentionWidth = arch.sequence = 4096;
+  arch.feedforward = 16384;
+  arch.layers = 128;
+  arch.attentionHeads = arch.keyValueHeads = 80;
+  arch.attention = Attention::Unfused;
+  arch.dropout = true;
+  ExpansionOptions options;
+  options.microbatchSize = 16;
+  ModelFacts model = llvm::cantFail(expandArchitecture(arch, options));
+
+  SystemFacts system;
+  system.matrix.flopsPerSecond = std::llround(computeScale * 1e15);
+  system.matrix.efficiency.points = {{0, 425400}};
+  system.vector = system.matrix;
+  system.memory = {34000000000000, 50000, {{{0, 420700}}}};
+  system.network = {std::llround(networkScale * 50e9), 500000, {}};
+  return llvm::cantFail(priceRoofline(linear(8), model, system, kSplit))
+      .stages[0];
+}
+
+static void expectWithin(double share, int64_t foundPs, double seconds) {
+  EXPECT_NEAR(double(foundPs) * 1e-12 / seconds, 1, share) << seconds << " s";
+}
+
+/// Durations inverted from the printed runtimes.
+TEST(Paper, StageDurations) {
+  StagePrice baseline = paperStage(1, 1);
+  expectWithin(0.015, ps(baseline, Phase::Forward), 1.8823);
+  expectWithin(0.015, ps(baseline, Phase::InputGrad), 1.9665);
+  expectWithin(0.015, ps(baseline, Phase::WeightGrad), 1.0070);
+  StagePrice slow = paperStage(0.1, 1);
+  expectWithin(0.015, ps(slow, Phase::Forward), 12.266);
+  expectWithin(0.015, ps(slow, Phase::InputGrad), 13.832);
+  expectWithin(0.015, ps(slow, Phase::WeightGrad), 10.060);
+}
+
+/// Runtimes that table I prints, by the closed forms behind its two tables:
+/// Chimera 14 F + 11 I + 11 W + 24 c, Hanayo (47 F + 39 I + 38 W) / 4 + 87 c.
+TEST(Paper, RuntimesOfTableOne) {
+  struct Row {
+    double network, compute, chimera, hanayo;
+  };
+  for (Row row : {Row{10, 10, 24.56, 21.20}, Row{10, 1, 59.08, 50.95},
+                  Row{10, 0.1, 434.54, 374.63}, Row{1, 10, 24.79, 22.04},
+                  Row{1, 1, 59.32, 51.79}, Row{1, 0.1, 434.77, 375.47}}) {
+    StagePrice price = paperStage(row.compute, row.network);
+    int64_t f = ps(price, Phase::Forward), i = ps(price, Phase::InputGrad),
+            w = ps(price, Phase::WeightGrad),
+            c = price.activation.occupancyPs + price.activation.latencyPs;
+    expectWithin(0.015, 14 * f + 11 * i + 11 * w + 24 * c, row.chimera);
+    expectWithin(0.015, (47 * f + 39 * i + 38 * w) / 4 + 87 * c, row.hanayo);
+  }
+}

@@ -1,0 +1,236 @@
+//===- PeakMemoryTest.cpp - Memory by hand --------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Generators.h"
+#include "TestSupport.h"
+
+using namespace pipesched;
+using namespace pipesched::test;
+
+namespace {
+
+/// Activations of 100, of which I frees 40; 10 at the boundary; parameters
+/// of 7.
+MemoryFacts hundredPerStage(const Placement &placement) {
+  StageMemory stage;
+  stage.activationBytes = 100;
+  stage.inputGradFreedBytes = 40;
+  stage.boundaryBytes = 10;
+  stage.weightBytes = stage.gradientBytes = 2;
+  stage.optimizerBytes = 3;
+  MemoryFacts facts;
+  facts.stages.assign(placement.getNumGlobalStages(), stage);
+  facts.capacityBytes = 1000;
+  return facts;
+}
+
+struct Walked {
+  Walked(const Table &table, const UniformPrices &prices = {})
+      : timed(table, prices.on(table.placement), Transport::Overlap),
+        facts(hundredPerStage(table.placement)),
+        usage(llvm::cantFail(computeMemory(
+            timed.graph, timed.times, timed.timeline, table.placement, facts))),
+        samples(traceMemory(timed.graph, timed.times, timed.timeline,
+                            table.placement, facts)) {}
+
+  /// "0:100 20:60 30:0".
+  std::string trace(int64_t worker = 0) const {
+    std::vector<std::string> words;
+    for (MemorySample sample : samples[worker])
+      words.push_back(llvm::itostr(sample.atPs) + ":" +
+                      llvm::itostr(sample.bytes));
+    return llvm::join(words, " ");
+  }
+
+  Timed timed;
+  MemoryFacts facts;
+  MemoryUsage usage;
+  std::vector<std::vector<MemorySample>> samples;
+};
+
+TEST(PeakMemory, WholeBackwardFreesAtItsEnd) {
+  Walked walked(makeTable(2, {0}, {"0F0 0F1 0B0 0B1"}));
+  EXPECT_EQ(walked.trace(), "0:100 10:200 40:100 60:0");
+  const WorkerMemory &worker = walked.usage.workers[0];
+  EXPECT_EQ(worker.peakActivationBytes, 200);
+  EXPECT_EQ(worker.peakPs, 10);
+  EXPECT_EQ(worker.peakCell->str(), "0F1");
+  EXPECT_EQ(worker.peakMicrobatches, 2);
+  EXPECT_EQ(worker.persistentBytes(), 7);
+  EXPECT_EQ(worker.peakBytes(), 207);
+  EXPECT_EQ(walked.usage.capacityBytes, 1000);
+}
+
+TEST(PeakMemory, WhatEndsFreesBeforeTheNextAllocates) {
+  Walked walked(makeTable(2, {0}, {"0F0 0B0 0F1 0B1"}));
+  EXPECT_EQ(walked.trace(), "0:100 60:0");
+  EXPECT_EQ(walked.usage.workers[0].peakActivationBytes, 100);
+  EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0F0");
+}
+
+TEST(PeakMemory, SplitBackwardFreesInTwoParts) {
+  Walked walked(makeTable(2, {0}, {"0F0 0I0 0F1 0W0 0I1 0W1"}));
+  // 0I0 ends at 20 and frees 40, then 0F1 allocates 100 on top of 60.
+  EXPECT_EQ(walked.trace(), "0:100 20:160 40:100 50:60 60:0");
+  EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0F1");
+  EXPECT_EQ(walked.usage.workers[0].peakMicrobatches, 2);
+}
+
+TEST(PeakMemory, RecomputeKeepsTheBoundary) {
+  // Microbatch 1 is recomputed, 0 is not.
+  Walked walked(makeTable(2, {0}, {"0F0 0F1 0R1 0B1 0B0"}));
+  EXPECT_EQ(walked.trace(), "0:100 10:110 20:200 50:100 70:0");
+  EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0R1");
+  EXPECT_EQ(walked.usage.workers[0].peakMicrobatches, 2);
+}
+
+TEST(PeakMemory, BackwardHoldsWhatItWorksWith) {
+  // 5 more while 0I0 runs, and gradients of 20 more than it frees until 0W0.
+  Table table = makeTable(2, {0}, {"0F0 0I0 0W0 0F1 0B1"});
+  Timed timed(table, UniformPrices().on(table.placement), Transport::Overlap);
+  MemoryFacts facts = hundredPerStage(table.placement);
+  facts.stages[0].inputGradFreedBytes = -20;
+  facts.stages[0].workingBytes = 5;
+  MemoryUsage usage = llvm::cantFail(computeMemory(
+      timed.graph, timed.times, timed.timeline, table.placement, facts));
+  EXPECT_EQ(usage.workers[0].peakActivationBytes, 120);
+  EXPECT_EQ(usage.workers[0].peakPs, 20);
+  EXPECT_EQ(usage.workers[0].peakCell->str(), "0I0");
+  facts.stages[0].inputGradFreedBytes = 40;
+  usage = llvm::cantFail(computeMemory(timed.graph, timed.times, timed.timeline,
+                                       table.placement, facts));
+  EXPECT_EQ(usage.workers[0].peakActivationBytes, 105);
+  EXPECT_EQ(usage.workers[0].peakPs, 10);
+}
+
+TEST(PeakMemory, OffloadFreesWhenItEnds) {
+  // D [10,25), 0F1 [10,20), 0B1 [20,40), U [40,45), 0B0 [45,65).
+  UniformPrices prices;
+  prices.offload = 15;
+  prices.reload = 5;
+  Walked walked(makeTable(2, {0}, {"0F0 0D0 0F1 0B1 0U0 0B0"}), prices);
+  EXPECT_EQ(walked.trace(), "0:100 10:200 25:100 65:0");
+  EXPECT_EQ(walked.usage.workers[0].peakActivationBytes, 200);
+  EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0F1");
+}
+
+TEST(PeakMemory, JoinedOffloadLowersThePeak) {
+  // The join holds 0F1 until the offload has ended, at 25.
+  UniformPrices prices;
+  prices.offload = 15;
+  prices.reload = 5;
+  Walked walked(makeTable(2, {0}, {"0F0 0D0 0d0 0F1 0B1 0U0 0B0"}), prices);
+  EXPECT_EQ(walked.timed.start("0F1"), 25);
+  EXPECT_EQ(walked.usage.workers[0].peakActivationBytes, 100);
+  EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0F0");
+}
+
+TEST(PeakMemory, OffloadMovesWhatRecomputeKept) {
+  // 10 bytes at F, out at 20, back at 20 (free), 100 from R on.
+  UniformPrices prices;
+  prices.offload = 10;
+  Walked walked(makeTable(1, {0}, {"0F0 0D0 0U0 0R0 0B0"}), prices);
+  EXPECT_EQ(walked.trace(), "0:10 20:100 50:0");
+  EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0R0");
+}
+
+TEST(PeakMemory, FreeCopiesMoveBytesAllTheSame) {
+  UniformPrices prices;
+  prices.forward = 0;
+  Walked walked(makeTable(2, {0}, {"0F0 0D0 0F1 0B1 0U0 0B0"}), prices);
+  // At 0: 0F0 allocates, its offload moves that away, 0F1 allocates. At 20: 0B1
+  // frees, the reload of 0B0 allocates.
+  EXPECT_EQ(walked.trace(), "0:100 40:0");
+  EXPECT_EQ(walked.usage.workers[0].peakActivationBytes, 100);
+}
+
+TEST(PeakMemory, OverlappedPairHoldsBothUntilItsEnd) {
+  Walked walked(makeTable(2, {0}, {"0F0 0B0+0F1 0B1"}));
+  EXPECT_EQ(walked.trace(), "0:100 10:200 40:100 60:0");
+  EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0F1");
+  EXPECT_EQ(walked.usage.workers[0].peakMicrobatches, 2);
+}
+
+TEST(PeakMemory, CountsReplicasAndFindsTheBottleneck) {
+  // Stages 0 and 1 of one path, 0 and 1 of its mirror; worker 0 holds more of
+  // the activations.
+  Path down, up;
+  down.workers = {0, 1};
+  down.takes = {{0, 1, 1}};
+  up.workers = {1, 0};
+  up.takes = {{1, 2, 1}};
+  Table table;
+  table.placement = llvm::cantFail(Placement::create(2, 2, {down, up}));
+  table.rows = {parseRow("0F0 1F1 1B1 0B0"), parseRow("0F1 1F0 1B0 0B1")};
+  Walked walked(table);
+  EXPECT_EQ(walked.usage.workers[0].weightBytes, 4);
+  EXPECT_EQ(walked.usage.workers[1].optimizerBytes, 6);
+  EXPECT_EQ(walked.usage.workers[0].peakActivationBytes, 200);
+  EXPECT_EQ(walked.usage.bottleneckWorker, 0);
+}
+
+TEST(PeakMemory, WorkerWithoutCells) {
+  Table table = makeTable(1, {0}, {"0F0 0B0"});
+  table.placement =
+      llvm::cantFail(Placement::create(2, 1, {table.placement.getPath(0)}));
+  table.rows.emplace_back();
+  Walked walked(table);
+  EXPECT_FALSE(walked.usage.workers[1].peakCell);
+  EXPECT_EQ(walked.usage.workers[1].peakBytes(), 0);
+  EXPECT_EQ(walked.trace(1), "");
+}
+
+TEST(PeakMemory, PeakIsWhatTheTableHolds) {
+  for (int64_t workers = 1; workers <= 8; ++workers)
+    for (int64_t n = 1; n <= 12; ++n) {
+      Placement placement =
+          llvm::cantFail(Placement::create(workers, n, {placeLinear(workers)}));
+      Walked gpipe(llvm::cantFail(generateGPipe(placement)));
+      Walked oneF(llvm::cantFail(generate1F1B(placement)));
+      for (int64_t r = 0; r < workers; ++r) {
+        EXPECT_EQ(gpipe.usage.workers[r].peakActivationBytes, 100 * n);
+        EXPECT_EQ(oneF.usage.workers[r].peakActivationBytes,
+                  100 * std::min(n, workers - r));
+      }
+    }
+}
+
+TEST(PeakMemory, RefusesSumsOverInt64) {
+  Table table = makeTable(2, {0}, {"0F0 0F1 0B0 0B1"});
+  Timed timed(table, UniformPrices().on(table.placement), Transport::Overlap);
+  MemoryFacts facts = hundredPerStage(table.placement);
+  facts.stages[0].activationBytes = std::numeric_limits<int64_t>::max() - 1;
+  llvm::Expected<MemoryUsage> usage = computeMemory(
+      timed.graph, timed.times, timed.timeline, table.placement, facts);
+  ASSERT_FALSE(usage);
+  EXPECT_EQ(llvm::toString(usage.takeError()),
+            "activations on worker 0 exceed 2^63-1 bytes at cell 0F1");
+}
+
+/// A program may name any microbatch; only state per microbatch has a limit.
+TEST(PeakMemory, RefusesSparseProgramsThatNeedState) {
+  ProgramBuilder builder;
+  builder.beginRow();
+  builder.compute("0F2000000000");
+  builder.compute("0R2000000000");
+  builder.compute("0B2000000000");
+  Placement placement =
+      llvm::cantFail(Placement::create(1, 2000000001, {placeLinear(1)}));
+  Timed timed(builder.build(), placement, UniformPrices().on(placement),
+              Transport::Overlap);
+  llvm::Expected<MemoryUsage> usage =
+      computeMemory(timed.graph, timed.times, timed.timeline, placement,
+                    hundredPerStage(placement));
+  ASSERT_FALSE(usage);
+  EXPECT_EQ(llvm::toString(usage.takeError()),
+            "memory of recomputed or offloaded activations needs microbatches "
+            "that are in use: there are 3 tasks for 2000000001 pairs of "
+            "stage and microbatch");
+}
+
+} // namespace

@@ -1,0 +1,311 @@
+//===- TimelineTest.cpp - Times, critical path and idle by hand -----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Generators.h"
+#include "TestSupport.h"
+#include <random>
+
+using namespace pipesched;
+using namespace pipesched::test;
+
+namespace {
+
+/// GPipe on two workers. F takes 10, B 20, a message holds its queues for 12
+/// and arrives 3 later, so that a message is longer than a forward.
+Table twoByTwo() {
+  return makeTable(2, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1F1 1B0 1B1"});
+}
+
+UniformPrices slowMessages() {
+  UniformPrices prices;
+  prices.occupancy = 12;
+  prices.latency = 3;
+  prices.bytes = 100;
+  return prices;
+}
+
+std::string names(const Timed &timed, llvm::ArrayRef<uint32_t> tasks) {
+  std::vector<std::string> words;
+  for (uint32_t task : tasks)
+    words.push_back((timed.graph.kind[task] == TaskKind::Compute ? "" : "~") +
+                    timed.graph.cell[task].str());
+  return llvm::join(words, " ");
+}
+
+//   worker 0  0F0 0,10 | 0F1 10,20 |            | 0B0 82,102 | 0B1 102,122
+//   sent          10,22 +3 | 22,34 +3
+//   worker 1      | 1F0 25,35 | 1F1 37,47 | 1B0 47,67 | 1B1 67,87
+//   sent                                      67,79 +3 | 87,99 +3
+TEST(Timeline, OverlapByHand) {
+  Table table = twoByTwo();
+  Timed timed(table, slowMessages().on(table.placement), Transport::Overlap);
+  EXPECT_EQ(timed.start("0F1", TaskKind::Message), 22);
+  EXPECT_EQ(timed.start("1F0"), 25);
+  EXPECT_EQ(timed.start("1F1"), 37);
+  EXPECT_EQ(timed.start("1B0"), 47);
+  EXPECT_EQ(timed.start("1B0", TaskKind::Message), 67);
+  EXPECT_EQ(timed.start("0B0"), 82);
+  EXPECT_EQ(timed.timeline.makespanPs, 122);
+  EXPECT_EQ(
+      names(timed, criticalPath(timed.graph, timed.times, timed.timeline)),
+      "0F0 ~0F0 ~0F1 1F1 1B0 ~1B0 0B0 0B1");
+
+  IdleTimes idle = timed.idle();
+  // Worker 0 waits from 20 to 82 for a message that left at 67.
+  EXPECT_EQ(idle.dependencyPs[0], 47);
+  EXPECT_EQ(idle.communicationPs[0], 15);
+  EXPECT_EQ(idle.fillPs[0], 0);
+  EXPECT_EQ(idle.drainPs[0], 0);
+  // Worker 1 waits from 35 to 37 for a message that was ready at 20.
+  EXPECT_EQ(idle.fillPs[1], 25);
+  EXPECT_EQ(idle.communicationPs[1], 2);
+  EXPECT_EQ(idle.dependencyPs[1], 0);
+  EXPECT_EQ(idle.drainPs[1], 35);
+  EXPECT_EQ(idle.firstPs[1], 25);
+  EXPECT_EQ(idle.lastPs[1], 87);
+}
+
+//   worker 0  0F0 0,10 | 0F1 10,20 |          | 0B0 72,92 | 0B1 92,112
+//   worker 1        | 1F0 25,35 | 1F1 35,45 | 1B0 45,65 | 1B1 65,85
+TEST(Timeline, DelayByHand) {
+  Table table = twoByTwo();
+  Timed timed(table, slowMessages().on(table.placement), Transport::Delay);
+  EXPECT_EQ(timed.start("1F1"), 35);
+  EXPECT_EQ(timed.start("0B0"), 80);
+  EXPECT_EQ(timed.timeline.makespanPs, 120);
+  IdleTimes idle = timed.idle();
+  EXPECT_EQ(idle.dependencyPs[0], 45); // 20 to 65
+  EXPECT_EQ(idle.communicationPs[0], 15);
+  EXPECT_EQ(idle.fillPs[1], 25);
+  EXPECT_EQ(idle.drainPs[1], 35);
+}
+
+// Rows with their messages; a send takes 15:
+//   0: 0F0 0,10 | s 10,25 | 0F1 25,35 | s 35,50 | r -95 | 0B0 95,115 | r -130 |
+//      0B1 130,150
+//   1: r -25 | 1F0 25,35 | r -50 | 1F1 50,60 | 1B0 60,80 | s 80,95 |
+//      1B1 95,115 | s 115,130
+TEST(Timeline, BlockingByHand) {
+  Table table = twoByTwo();
+  Timed timed(table, slowMessages().on(table.placement), Transport::Blocking);
+  EXPECT_EQ(timed.start("0F1"), 25);
+  EXPECT_EQ(timed.start("1F0"), 25);
+  EXPECT_EQ(timed.start("1F1"), 50);
+  EXPECT_EQ(timed.start("1B0"), 60);
+  EXPECT_EQ(timed.start("0B0"), 95);
+  EXPECT_EQ(timed.start("1B1"), 95);
+  EXPECT_EQ(timed.start("0B1"), 130);
+  EXPECT_EQ(timed.timeline.makespanPs, 150);
+
+  IdleTimes idle = timed.idle();
+  // Worker 0 sends for 15 and 15, waits from 50 for a send that begins at 80
+  // and ends at 95, and from 115 for one that begins then.
+  EXPECT_EQ(idle.dependencyPs[0], 30);
+  EXPECT_EQ(idle.communicationPs[0], 60);
+  // Worker 1 receives from 35 to 50 and sends from 80 to 95.
+  EXPECT_EQ(idle.fillPs[1], 25);
+  EXPECT_EQ(idle.communicationPs[1], 30);
+  EXPECT_EQ(idle.dependencyPs[1], 0);
+  EXPECT_EQ(idle.drainPs[1], 35);
+}
+
+TEST(Timeline, ThreeWorkersShareAReceiveQueue) {
+  // Workers 0 and 1 each send to 2 at time 10; a message holds queues for 4 and
+  // arrives 1 later. The second waits for the receive queue of worker 2.
+  ProgramBuilder builder;
+  builder.beginRow();
+  builder.send("0F0", 2, {builder.compute("0F0")});
+  builder.beginRow();
+  builder.send("1F0", 2, {builder.compute("1F0")});
+  builder.beginRow();
+  uint32_t first = builder.recv("0F0", 0);
+  uint32_t second = builder.recv("1F0", 1);
+  builder.compute("2F0", {first});
+  builder.compute("2F1", {second});
+  Placement placement =
+      llvm::cantFail(Placement::create(3, 2, {placeLinear(3)}));
+  UniformPrices prices;
+  prices.forward = 10;
+  prices.occupancy = 4;
+  prices.latency = 1;
+  Timed overlap(builder.build(), placement, prices.on(placement),
+                Transport::Overlap);
+  EXPECT_EQ(overlap.start("0F0", TaskKind::Message), 10);
+  EXPECT_EQ(overlap.start("1F0", TaskKind::Message), 14);
+  EXPECT_EQ(overlap.start("2F0"), 15);
+  EXPECT_EQ(overlap.start("2F1"), 25);
+  // Under `blocking` the receives are free once both sends are done, at 15.
+  Timed blocking(builder.build(), placement, prices.on(placement),
+                 Transport::Blocking);
+  EXPECT_EQ(blocking.start("2F0"), 15);
+  EXPECT_EQ(blocking.start("2F1"), 25);
+}
+
+TEST(Timeline, TrafficCountsMessagesAndBytes) {
+  Table table = twoByTwo();
+  Prices prices = slowMessages().on(table.placement);
+  prices.stages[1].gradient.bytes = 7;
+  for (Transport transport : kTransports) {
+    Timed timed(table, prices, transport);
+    Traffic traffic =
+        llvm::cantFail(computeTraffic(timed.graph, table.placement, prices));
+    EXPECT_EQ(traffic.messages, 4);
+    EXPECT_EQ(traffic.bytesSent, (std::vector<int64_t>{200, 14}));
+  }
+}
+
+TEST(Timeline, EmptyProgram) {
+  Program program;
+  program.rowBegins = {0, 0};
+  program.operandBegins = {0};
+  Placement placement =
+      llvm::cantFail(Placement::create(1, 1, {placeLinear(1)}));
+  Timed timed(program, placement, UniformPrices().on(placement),
+              Transport::Overlap);
+  EXPECT_EQ(timed.timeline.makespanPs, 0);
+  EXPECT_TRUE(criticalPath(timed.graph, timed.times, timed.timeline).empty());
+  EXPECT_EQ(timed.idle().fillPs, std::vector<int64_t>{0});
+}
+
+//===----------------------------------------------------------------------===//
+// Properties
+//===----------------------------------------------------------------------===//
+
+struct Size {
+  int64_t workers, microbatches;
+};
+
+std::vector<Size> allSizes(int64_t maxWorkers, int64_t maxMicrobatches) {
+  std::vector<Size> sizes;
+  for (int64_t workers = 1; workers <= maxWorkers; ++workers)
+    for (int64_t n = 1; n <= maxMicrobatches; ++n)
+      sizes.push_back({workers, n});
+  return sizes;
+}
+
+std::vector<Table> bothFamilies(Size size, bool split) {
+  Placement placement = llvm::cantFail(Placement::create(
+      size.workers, size.microbatches, {placeLinear(size.workers)}));
+  GeneratorOptions options;
+  options.splitBackward = split;
+  return {llvm::cantFail(generateGPipe(placement, options)),
+          llvm::cantFail(generate1F1B(placement, options))};
+}
+
+TEST(TimelineProperty, FreeMessagesGiveTheLiteraturesMakespan) {
+  for (Size size : allSizes(16, 16))
+    for (const Table &table : bothFamilies(size, false))
+      for (Transport transport : kTransports) {
+        Timed timed(table, UniformPrices().on(table.placement), transport);
+        EXPECT_EQ(timed.timeline.makespanPs,
+                  (size.microbatches + size.workers - 1) * 30);
+      }
+}
+
+/// Prices that differ between stages.
+Prices randomPrices(const Placement &placement, std::mt19937 &random) {
+  auto pick = [&](int64_t most) {
+    return std::uniform_int_distribution<int64_t>(0, most)(random);
+  };
+  Prices prices = UniformPrices().on(placement);
+  for (StagePrice &stage : prices.stages) {
+    for (int64_t &ps : stage.phasePs)
+      ps = pick(100);
+    stage.activation = {pick(30), pick(30), 1};
+    stage.gradient = {pick(30), pick(30), 1};
+  }
+  return prices;
+}
+
+void expectIdleAddsUp(const Timed &timed) {
+  IdleTimes idle = timed.idle();
+  for (int64_t worker = 0; worker < timed.graph.getNumWorkers(); ++worker) {
+    EXPECT_EQ(idle.fillPs[worker] + idle.drainPs[worker] +
+                  idle.dependencyPs[worker] + idle.communicationPs[worker],
+              timed.timeline.makespanPs - idle.busyPs[worker]);
+    for (const std::vector<int64_t> *part :
+         {&idle.fillPs, &idle.drainPs, &idle.dependencyPs,
+          &idle.communicationPs})
+      EXPECT_GE((*part)[worker], 0);
+  }
+}
+
+TEST(TimelineProperty, IdleAddsUpToMakespanMinusBusy) {
+  std::mt19937 random(1);
+  for (Size size : allSizes(6, 9))
+    for (bool split : {false, true})
+      for (const Table &table : bothFamilies(size, split))
+        for (Transport transport : kTransports)
+          expectIdleAddsUp(
+              Timed(table, randomPrices(table.placement, random), transport));
+}
+
+TEST(TimelineProperty, FreeMessagesLeaveNoCommunication) {
+  std::mt19937 random(2);
+  for (const Table &table : bothFamilies({5, 7}, true))
+    // Under `overlap` a free message may still wait behind one that is not
+    // ready.
+    for (Transport transport : {Transport::Delay, Transport::Blocking}) {
+      Prices prices = randomPrices(table.placement, random);
+      for (StagePrice &stage : prices.stages)
+        stage.activation = stage.gradient = {};
+      IdleTimes idle = Timed(table, prices, transport).idle();
+      EXPECT_EQ(idle.communicationPs, std::vector<int64_t>(5, 0));
+    }
+}
+
+/// Along the path each task adds what its successor waits for.
+int64_t lengthOfPath(const Timed &timed, llvm::ArrayRef<uint32_t> path) {
+  int64_t length =
+      timed.times.occupancyPs[path.back()] + timed.times.latencyPs[path.back()];
+  for (std::size_t i = 0; i + 1 < path.size(); ++i) {
+    length += timed.times.occupancyPs[path[i]];
+    for (Edge edge : timed.graph.edgesOf(path[i + 1]))
+      if (edge.task() == path[i] && edge.needsArrival())
+        length += timed.times.latencyPs[path[i]];
+  }
+  return length;
+}
+
+TEST(TimelineProperty, CriticalPathIsAsLongAsTheMakespan) {
+  std::mt19937 random(3);
+  for (Size size : allSizes(5, 6))
+    for (const Table &table : bothFamilies(size, true))
+      for (Transport transport : kTransports) {
+        Timed timed(table, randomPrices(table.placement, random), transport);
+        std::vector<uint32_t> path =
+            criticalPath(timed.graph, timed.times, timed.timeline);
+        EXPECT_EQ(lengthOfPath(timed, path), timed.timeline.makespanPs);
+        EXPECT_EQ(timed.timeline.startPs[path.front()], 0);
+      }
+}
+
+/// Finding 1 of arXiv 2605.24006: under `blocking` GPipe and 1F1B are equal to
+/// the digit, for stages with equal times.
+TEST(TimelineProperty, BlockingMakesGPipeAnd1F1BEqual) {
+  std::mt19937 random(4);
+  std::uniform_int_distribution<int64_t> pick(1, 1000);
+  for (Size size : allSizes(8, 16)) {
+    if (size.workers == 2)
+      continue;
+    UniformPrices prices;
+    prices.forward = pick(random);
+    prices.backward = pick(random);
+    prices.occupancy = pick(random) / 20;
+    prices.latency = pick(random) / 20;
+    std::vector<Table> tables = bothFamilies(size, false);
+    Prices stages = prices.on(tables[0].placement);
+    EXPECT_EQ(Timed(tables[0], stages, Transport::Blocking).timeline.makespanPs,
+              Timed(tables[1], stages, Transport::Blocking).timeline.makespanPs)
+        << size.workers << " workers, " << size.microbatches
+        << " microbatches, F " << prices.forward << " B " << prices.backward
+        << " message " << prices.occupancy + prices.latency;
+  }
+}
+
+} // namespace
