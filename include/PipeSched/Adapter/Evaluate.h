@@ -1,0 +1,34 @@
+//===- Evaluate.h - From ops to results ---------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Evaluates a schedule or a program with the model, profile and system that its
+// op names; exports and annotations start here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ADAPTER_EVALUATE_H
+#define PIPESCHED_ADAPTER_EVALUATE_H
+
+#include "PipeSched/Analysis/NamedEvaluation.h"
+#include "mlir/IR/Operation.h"
+
+namespace pipesched {
+
+/// The `pipe.schedule` and `exec.program` ops at or below `root`, in order.
+llvm::SmallVector<mlir::Operation *> findEvaluables(mlir::Operation *root);
+
+/// Evaluates one of them. The result refers to the rows of a schedule, which
+/// must outlive it. Errors, emitted at the op: a schedule without rows; one
+/// that `verifyTable` refuses; a deadlock, as its cycle; costs that do not
+/// price it.
+mlir::FailureOr<NamedEvaluation> evaluate(mlir::Operation *op,
+                                          const TimingOptions &options);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ADAPTER_EVALUATE_H

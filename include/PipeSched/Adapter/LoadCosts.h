@@ -1,0 +1,29 @@
+//===- LoadCosts.h - What a schedule or program is priced by ----*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// From the ops around a schedule to the facts that prices are made from.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ADAPTER_LOADCOSTS_H
+#define PIPESCHED_ADAPTER_LOADCOSTS_H
+
+#include "PipeSched/Analysis/Evaluate.h"
+#include "mlir/IR/Operation.h"
+
+namespace pipesched {
+
+/// Model, system and profile of a pipe.schedule or exec.program: the pipe.model
+/// it names, the target system of the closest module around it that has one,
+/// its profile. Each may be missing. An error is emitted for a target system
+/// that is none of ours.
+mlir::FailureOr<CostInputs> loadCosts(mlir::Operation *scheduleOrProgram);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ADAPTER_LOADCOSTS_H

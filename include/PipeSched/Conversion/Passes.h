@@ -1,0 +1,28 @@
+//===- Passes.h - Conversions between levels --------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Declares and registers the passes of Passes.td.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_CONVERSION_PASSES_H
+#define PIPESCHED_CONVERSION_PASSES_H
+
+#include "PipeSched/Schedule/Lowering.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace pipesched {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "PipeSched/Conversion/Passes.h.inc"
+
+} // namespace pipesched
+
+#endif // PIPESCHED_CONVERSION_PASSES_H

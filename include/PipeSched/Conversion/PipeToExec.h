@@ -1,0 +1,35 @@
+//===- PipeToExec.h - A schedule to its program -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The two steps of convert-pipe-to-exec: a schedule to flat instructions, and
+// those to ops.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_CONVERSION_PIPETOEXEC_H
+#define PIPESCHED_CONVERSION_PIPETOEXEC_H
+
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Schedule/Lowering.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace pipesched {
+
+/// Lowers a schedule. Errors, emitted at the schedule or its row: no rows; what
+/// pipe-verify refuses; G cells.
+mlir::FailureOr<Program> lowerSchedule(pipe::ScheduleOp schedule,
+                                       ReceivePlacement placement);
+
+/// Creates the detached program of `schedule` from its instructions, with the
+/// schedule's name, header and paths.
+mlir::OwningOpRef<exec::ProgramOp> createProgram(pipe::ScheduleOp schedule,
+                                                 const Program &program);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_CONVERSION_PIPETOEXEC_H

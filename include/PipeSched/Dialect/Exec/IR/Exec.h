@@ -1,0 +1,54 @@
+//===- Exec.h - The exec dialect --------------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Dialect, token type, queues and ops of exec.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_EXEC_IR_EXEC_H
+#define PIPESCHED_DIALECT_EXEC_IR_EXEC_H
+
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace pipesched::exec {
+
+/// The queues of a worker. Each runs its instructions in the order of the
+/// program, one at a time.
+enum class Queue : uint8_t { Compute, Send, Receive, Offload, Reload };
+
+/// The queues as resources of memory effects.
+struct ComputeQueue : mlir::SideEffects::Resource::Base<ComputeQueue> {
+  llvm::StringRef getName() final { return "exec.compute_queue"; }
+};
+struct SendQueue : mlir::SideEffects::Resource::Base<SendQueue> {
+  llvm::StringRef getName() final { return "exec.send_queue"; }
+};
+struct ReceiveQueue : mlir::SideEffects::Resource::Base<ReceiveQueue> {
+  llvm::StringRef getName() final { return "exec.receive_queue"; }
+};
+struct OffloadQueue : mlir::SideEffects::Resource::Base<OffloadQueue> {
+  llvm::StringRef getName() final { return "exec.offload_queue"; }
+};
+struct ReloadQueue : mlir::SideEffects::Resource::Base<ReloadQueue> {
+  llvm::StringRef getName() final { return "exec.reload_queue"; }
+};
+
+} // namespace pipesched::exec
+
+#include "PipeSched/Dialect/Exec/IR/ExecDialect.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "PipeSched/Dialect/Exec/IR/ExecTypes.h.inc"
+
+#include "PipeSched/Dialect/Exec/IR/ExecInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "PipeSched/Dialect/Exec/IR/ExecOps.h.inc"
+
+#endif // PIPESCHED_DIALECT_EXEC_IR_EXEC_H

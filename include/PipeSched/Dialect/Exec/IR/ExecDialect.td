@@ -1,0 +1,47 @@
+//===- ExecDialect.td - The exec dialect -*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What each worker of a pipeline runs: compute, messages and copies, ordered by
+// tokens.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_EXEC_IR_EXECDIALECT_TD
+#define PIPESCHED_DIALECT_EXEC_IR_EXECDIALECT_TD
+
+include "mlir/IR/OpBase.td"
+
+def Exec_Dialect : Dialect {
+  let name = "exec";
+  let summary = "what each worker of a pipeline runs";
+  let description = [{
+    An `exec.program` holds one isolated region per worker: the program which
+    that process runs. Each instruction goes to a queue of its worker, and a
+    queue runs its instructions in the order of the text, one at a time:
+
+    | queue | instructions |
+    |---|---|
+    | compute | `compute`, `wait` |
+    | send | `send` |
+    | receive | `recv` |
+    | offload | `offload` |
+    | reload | `reload` |
+
+    Across queues nothing is ordered but by `!exec.token` values. A message is
+    named by the cell that produces it: `send 2F0 to 3` on worker 2 pairs with
+    `recv 2F0 from 2` on worker 3. See docs/Dialects/RationaleExec.md.
+  }];
+  let cppNamespace = "::pipesched::exec";
+  let dependentDialects = ["::pipesched::pipe::PipeDialect"];
+  let useDefaultTypePrinterParser = 1;
+}
+
+class Exec_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Exec_Dialect, mnemonic, traits>;
+
+#endif // PIPESCHED_DIALECT_EXEC_IR_EXECDIALECT_TD

@@ -1,0 +1,377 @@
+//===- ExecOps.td - Ops of the exec dialect -*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Programs, their workers, and the instructions of a worker. Constraint ids
+// return at the check and name the test.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_EXEC_IR_EXECOPS_TD
+#define PIPESCHED_DIALECT_EXEC_IR_EXECOPS_TD
+
+include "PipeSched/Dialect/Exec/IR/ExecDialect.td"
+include "PipeSched/Dialect/Exec/IR/ExecInterfaces.td"
+include "PipeSched/Dialect/Exec/IR/ExecTypes.td"
+include "PipeSched/Dialect/Pipe/IR/PipeInterfaces.td"
+include "PipeSched/Dialect/Pipe/IR/PipeProfileAttrs.td"
+include "PipeSched/Dialect/Pipe/IR/PipeProperties.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Programs and workers
+//===----------------------------------------------------------------------===//
+
+def Exec_ProgramOp : Exec_Op<"program", [
+    IsolatedFromAbove, NoRegionArguments, NoTerminator, SingleBlock, Symbol,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>,
+    DeclareOpInterfaceMethods<Pipe_PlacementOwnerOpInterface>]> {
+  let summary = "what all workers of a pipeline run";
+  let description = [{
+    One `worker` per process of a pipeline-parallel training step. The header
+    and the `pipe.path` ops say what cells cost: `convert-pipe-to-exec` takes
+    them over from the schedule. A program written by hand needs none of them:
+    then stage s lives on the worker that computes it and all microbatches take
+    that one path.
+
+    ```mlir
+    exec.program @two_stages {
+      worker 0 {
+        %f0 = compute 0F0
+        %s0 = send 0F0 to 1 after %f0
+        %g0 = recv 1B0 from 1
+        %b0 = compute 0B0 after %f0, %g0
+      }
+      worker 1 {
+        %act0 = recv 0F0 from 0
+        %f0 = compute 1F0 after %act0
+        %b0 = compute 1B0 after %f0
+        %sg0 = send 1B0 to 0 after %b0
+      }
+    }
+    exec.program @forward_only workers 2 microbatches 1 gradient after W {
+      pipe.path on [0, 1]
+      worker 0 {
+        %f0 = compute 0F0
+        %s0 = send 0F0 to 1 after %f0
+      }
+      worker 1 {
+        %act0 = recv 0F0 from 0
+        %f0 = compute 1F0 after %act0
+      }
+    }
+    ```
+
+    Constraints:
+    - `program_c1`: the body holds `pipe.path` ops, then `exec.worker` ops.
+    - `program_c2`: 1 to 65536 workers, numbered 0..D-1, each once; as many as
+      `workers` says.
+    - `program_c3`: 1 to 2147483647 microbatches; every cell's microbatch is
+      below `microbatches`, with paths every O's and G's path exists.
+    - `program_c4`: no cell is computed or copied twice.
+    - `program_c5`: every message has one `send` and one `recv`.
+    - `program_c6`: with paths, every cell is on the worker of its stage.
+    - `program_c7`: `model` names a `pipe.model`.
+    - `program_c8`: family options only with a family.
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    OptionalProp<I64Prop>:$workers,
+    OptionalProp<I64Prop>:$microbatches,
+    OptionalAttr<StrAttr>:$family,
+    OptionalAttr<DictionaryAttr>:$familyOptions,
+    Pipe_GradientAfterProp:$gradientAfter,
+    OptionalAttr<FlatSymbolRefAttr>:$model,
+    OptionalAttr<Pipe_ProfileAttr>:$profile
+  );
+  let regions = (region SizedRegion<1>:$bodyRegion);
+  let assemblyFormat = [{
+    $sym_name (`workers` $workers^)? (`microbatches` $microbatches^)?
+    (custom<Family>($family, $familyOptions)^)?
+    (`gradient` `after` $gradientAfter^)? (`model` $model^)?
+    (`profile` $profile^)?
+    attr-dict-with-keyword $bodyRegion
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name)>];
+  let extraClassDeclaration = [{
+    auto getPaths() { return getBody()->getOps<::pipesched::pipe::PathOp>(); }
+    /// As they are written, not by number.
+    auto getWorkerOps() { return getBody()->getOps<WorkerOp>(); }
+  }];
+}
+
+def Exec_WorkerOp : Exec_Op<"worker", [
+    HasParent<"ProgramOp">, IsolatedFromAbove, NoRegionArguments, NoTerminator,
+    SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>]> {
+  let summary = "what one worker runs";
+  let description = [{
+    The instructions of one process in the order in which it issues them to its
+    queues. The region is isolated: workers share nothing but messages.
+
+    ```mlir
+    exec.program @alone {
+      worker 0 {
+        %f0 = compute 0F0
+        %b0 = compute 0B0 after %f0
+      }
+    }
+    ```
+
+    Constraints:
+    - `worker_c1`: the number is not negative.
+    - `worker_c2`: the body holds instructions only.
+  }];
+  let arguments = (ins I64Prop:$worker);
+  let regions = (region SizedRegion<1>:$bodyRegion);
+  let assemblyFormat = "$worker attr-dict-with-keyword $bodyRegion";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "int64_t":$worker)>];
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+/// An instruction writes its queue as a resource: the order of a queue is part
+/// of the program, so nothing may drop, merge or swap instructions.
+class Exec_InstructionOp<string mnemonic, string queue, list<Trait> traits = []>
+    : Exec_Op<mnemonic, [
+        HasParent<"WorkerOp">, Exec_InstructionOpInterface,
+        MemoryEffects<[MemWrite<Resource<
+            "::pipesched::exec::" # queue # "Queue">>]>] # traits> {
+  code queueDeclaration = [{
+    static Queue getQueue() { return Queue::}] # queue # [{; }
+  }];
+  let extraClassDeclaration = queueDeclaration;
+}
+
+/// An instruction named by its cell, which others can wait for.
+class Exec_CellOp<string mnemonic, string queue, list<Trait> traits = []>
+    : Exec_InstructionOp<mnemonic, queue, [
+        DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>
+      ] # traits> {
+  let results = (outs Exec_Token:$done);
+  let hasVerifier = 1;
+}
+
+def Exec_ComputeOp : Exec_CellOp<"compute", "Compute",
+                                 [Exec_WorkOpInterface]> {
+  let summary = "run a phase of a microbatch on a stage";
+  let description = [{
+    Runs one cell, or two cells overlapped, on the worker's compute queue. Its
+    work follows from the program's model or profile; `flops` and `bytes` state
+    it in their place (a roofline on the system's matrix engine and memory),
+    `memory` the bytes that it holds from its start on, or frees at its end
+    where negative.
+
+    ```mlir
+    exec.program @stated workers 1 microbatches 2 {
+      worker 0 {
+        %f0 = compute 0F0 flops 8000 bytes 100 memory 64
+        %f1_b0 = compute 0F1+0B0 after %f0
+        %b1 = compute 0B1 after %f1_b0 memory -64
+      }
+    }
+    ```
+
+    Constraints:
+    - `compute_c1`: the phase is F, B, I, W, R or O.
+    - `compute_c2`: two overlapped cells differ.
+    - `compute_c3`: `flops` and `bytes` are not negative.
+  }];
+  let arguments = (ins
+    Pipe_CellProp:$cell,
+    OptionalProp<Pipe_CellProp>:$overlapped,
+    OptionalProp<I64Prop>:$flops,
+    OptionalProp<I64Prop>:$bytesMoved,
+    OptionalProp<I64Prop>:$memoryDelta,
+    Variadic<Exec_Token>:$waits
+  );
+  let assemblyFormat = [{
+    custom<CellPair>($cell, $overlapped) (`after` $waits^)?
+    (`flops` $flops^)? (`bytes` $bytesMoved^)? (`memory` $memoryDelta^)?
+    attr-dict
+  }];
+}
+
+def Exec_SendOp : Exec_CellOp<"send", "Send", [Exec_WorkOpInterface]> {
+  let summary = "send the output of a cell to another worker";
+  let description = [{
+    Sends what the named cell produced: activations (F) or the gradient of the
+    stage's input (B, I, or W under `gradient after W`). `bytes` states the size
+    of the message in place of the model's. The token is the end of the sending,
+    when the buffer may be used again.
+
+    ```mlir
+    exec.program @message {
+      worker 0 {
+        %f0 = compute 0F0
+        %s0 = send 0F0 to 1 after %f0 bytes 1024
+      }
+      worker 1 {
+        %act0 = recv 0F0 from 0
+        %f0 = compute 1F0 after %act0
+      }
+    }
+    ```
+
+    Constraints:
+    - `send_c1`: the phase is F, B, I or W.
+    - `send_c2`: the destination is another worker.
+    - `send_c3`: it waits for the `compute` of its cell.
+    - `send_c4`: `bytes` is not negative.
+  }];
+  let arguments = (ins
+    Pipe_CellProp:$cell,
+    I32Prop:$destination,
+    OptionalProp<I64Prop>:$messageBytes,
+    Variadic<Exec_Token>:$waits
+  );
+  let assemblyFormat = [{
+    custom<Cell>($cell) `to` $destination (`after` $waits^)?
+    (`bytes` $messageBytes^)? attr-dict
+  }];
+}
+
+def Exec_RecvOp : Exec_CellOp<"recv", "Receive"> {
+  let summary = "receive the output of a cell from another worker";
+  let description = [{
+    Receives the message that is named by the cell which produced it. The token
+    is its arrival.
+
+    ```mlir
+    exec.program @message {
+      worker 0 {
+        %f0 = compute 0F0
+        %s0 = send 0F0 to 1 after %f0
+      }
+      worker 1 {
+        %act0 = recv 0F0 from 0
+        %f0 = compute 1F0 after %act0
+      }
+    }
+    ```
+
+    Constraints:
+    - `recv_c1`: the phase is F, B, I or W.
+    - `recv_c2`: the source is another worker.
+  }];
+  let arguments = (ins
+    Pipe_CellProp:$cell,
+    I32Prop:$source,
+    Variadic<Exec_Token>:$waits
+  );
+  let assemblyFormat = [{
+    custom<Cell>($cell) `from` $source (`after` $waits^)? attr-dict
+  }];
+}
+
+def Exec_OffloadOp : Exec_CellOp<"offload", "Offload",
+                                 [Exec_WorkOpInterface]> {
+  let summary = "copy activations to host memory";
+  let description = [{
+    Moves the activations of a stage and microbatch to the host, on the copy
+    queue of that direction. `bytes` and `memory` as for `compute`.
+
+    ```mlir
+    exec.program @offloaded {
+      worker 0 {
+        %f0 = compute 0F0
+        %d0 = offload 0D0 after %f0 bytes 4096 memory -4096
+        %u0 = reload 0U0 after %d0 bytes 4096 memory 4096
+        %b0 = compute 0B0 after %f0, %u0
+      }
+    }
+    ```
+
+    Constraints:
+    - `offload_c1`: the phase is D.
+    - `offload_c2`: `bytes` is not negative.
+  }];
+  let arguments = (ins
+    Pipe_CellProp:$cell,
+    OptionalProp<I64Prop>:$bytesMoved,
+    OptionalProp<I64Prop>:$memoryDelta,
+    Variadic<Exec_Token>:$waits
+  );
+  let assemblyFormat = [{
+    custom<Cell>($cell) (`after` $waits^)? (`bytes` $bytesMoved^)?
+    (`memory` $memoryDelta^)? attr-dict
+  }];
+}
+
+def Exec_ReloadOp : Exec_CellOp<"reload", "Reload", [Exec_WorkOpInterface]> {
+  let summary = "copy activations back from host memory";
+  let description = [{
+    Brings back what `offload` moved, on the copy queue of that direction.
+
+    ```mlir
+    exec.program @offloaded {
+      worker 0 {
+        %f0 = compute 0F0
+        %d0 = offload 0D0 after %f0
+        %u0 = reload 0U0 after %d0
+        %b0 = compute 0B0 after %f0, %u0
+      }
+    }
+    ```
+
+    Constraints:
+    - `reload_c1`: the phase is U.
+    - `reload_c2`: `bytes` is not negative.
+  }];
+  let arguments = (ins
+    Pipe_CellProp:$cell,
+    OptionalProp<I64Prop>:$bytesMoved,
+    OptionalProp<I64Prop>:$memoryDelta,
+    Variadic<Exec_Token>:$waits
+  );
+  let assemblyFormat = [{
+    custom<Cell>($cell) (`after` $waits^)? (`bytes` $bytesMoved^)?
+    (`memory` $memoryDelta^)? attr-dict
+  }];
+}
+
+def Exec_WaitOp : Exec_InstructionOp<"wait", "Compute"> {
+  let summary = "hold compute until tokens are done";
+  let description = [{
+    Makes the next `compute` of the worker wait for the tokens as well. Joins of
+    a schedule (`0d3`, `0u3`) become this.
+
+    ```mlir
+    exec.program @joined {
+      worker 0 {
+        %f0 = compute 0F0
+        %d0 = offload 0D0 after %f0
+        wait after %d0
+        %f1 = compute 0F1
+      }
+    }
+    ```
+
+    Constraints:
+    - `wait_c1`: it waits for at least one token.
+  }];
+  let arguments = (ins Variadic<Exec_Token>:$waits);
+  let assemblyFormat = "(`after` $waits^)? attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = queueDeclaration # [{
+    /// Nothing waits for a wait.
+    ::mlir::Value getDone() { return {}; }
+  }];
+}
+
+#endif // PIPESCHED_DIALECT_EXEC_IR_EXECOPS_TD

@@ -1,0 +1,50 @@
+//===- Messages.h - Both ends of messages -----------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A message is named by the cell that produces it and the two workers: sorted
+// by that name, the sends and the receives of a sound program are the same
+// list.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_EXEC_IR_MESSAGES_H
+#define PIPESCHED_DIALECT_EXEC_IR_MESSAGES_H
+
+#include "PipeSched/Schedule/Placement.h"
+#include "llvm/ADT/STLExtras.h"
+#include <tuple>
+
+namespace pipesched::exec {
+
+/// One end of a message. `instruction` is a number that the user chooses.
+struct MessageEnd {
+  static_assert(kMaxWorkers <= 1 << 16, "workers are 16 bits here");
+
+  uint64_t cell;
+  uint16_t source, destination;
+  uint32_t instruction;
+
+  MessageEnd(Cell cell, int64_t source, int64_t destination,
+             uint32_t instruction)
+      : cell(cell.getRaw()), source(source), destination(destination),
+        instruction(instruction) {}
+
+  auto getName() const { return std::tie(cell, source, destination); }
+};
+
+/// Sorts by name; the ends of one name keep the order of their instructions.
+inline void sortByName(std::vector<MessageEnd> &ends) {
+  llvm::sort(ends, [](const MessageEnd &a, const MessageEnd &b) {
+    return std::tie(a.cell, a.source, a.destination, a.instruction) <
+           std::tie(b.cell, b.source, b.destination, b.instruction);
+  });
+}
+
+} // namespace pipesched::exec
+
+#endif // PIPESCHED_DIALECT_EXEC_IR_MESSAGES_H

@@ -1,0 +1,69 @@
+//===- Cells.h - Cells in text, attributes and bytecode ---------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The one reader and writer of cells, for the rows of pipe and the ops of exec.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_CELLS_H
+#define PIPESCHED_DIALECT_PIPE_IR_CELLS_H
+
+#include "PipeSched/Schedule/Cell.h"
+#include "mlir/Bytecode/BytecodeImplementation.h"
+#include "mlir/IR/OpImplementation.h"
+#include <vector>
+
+namespace pipesched::pipe {
+
+/// Parses one cell: `2F0`, `_`, `_12`. The error stands at the cell.
+mlir::ParseResult parseCell(mlir::AsmParser &parser, Cell &cell);
+/// Parses a row: `[0F0 _2 0F1+0B0]`.
+mlir::ParseResult parseCells(mlir::AsmParser &parser, std::vector<Cell> &cells);
+
+void printCell(mlir::AsmPrinter &printer, Cell cell);
+void printCells(mlir::AsmPrinter &printer, llvm::ArrayRef<Cell> cells);
+
+/// For `custom<Cell>` and `custom<Cells>`, which give one error where a
+/// property in a format gives a second one ("invalid value for property").
+inline void printCell(mlir::AsmPrinter &printer, mlir::Operation *, Cell cell) {
+  printCell(printer, cell);
+}
+inline void printCells(mlir::AsmPrinter &printer, mlir::Operation *,
+                       llvm::ArrayRef<Cell> cells) {
+  printCells(printer, cells);
+}
+
+using EmitErrorFn = llvm::function_ref<mlir::InFlightDiagnostic()>;
+
+/// A cell as an i64 attribute that holds its bits, and back. Errors: another
+/// attribute; bits that are no cell.
+mlir::Attribute cellToAttribute(mlir::MLIRContext *context, Cell cell);
+mlir::LogicalResult cellFromAttribute(Cell &cell, mlir::Attribute attribute,
+                                      EmitErrorFn emitError);
+/// A row as an i64 array attribute, and back.
+mlir::Attribute cellsToAttribute(mlir::MLIRContext *context,
+                                 llvm::ArrayRef<Cell> cells);
+mlir::LogicalResult cellsFromAttribute(std::vector<Cell> &cells,
+                                       mlir::Attribute attribute,
+                                       EmitErrorFn emitError);
+
+/// A cell as a variable-length integer, a row as a blob of 8 bytes per cell,
+/// little endian. The blob is not copied: `cells` outlives the writing. Errors
+/// of reading: a size that is no multiple of 8; bits that are no cell.
+void writeCell(mlir::DialectBytecodeWriter &writer, Cell cell);
+mlir::LogicalResult readCell(mlir::DialectBytecodeReader &reader, Cell &cell);
+void writeCells(mlir::DialectBytecodeWriter &writer,
+                llvm::ArrayRef<Cell> cells);
+mlir::LogicalResult readCells(mlir::DialectBytecodeReader &reader,
+                              std::vector<Cell> &cells);
+
+llvm::hash_code hashCells(llvm::ArrayRef<Cell> cells);
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_CELLS_H

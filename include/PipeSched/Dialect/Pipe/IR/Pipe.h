@@ -1,0 +1,52 @@
+//===- Pipe.h - The pipe dialect --------------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Dialect, attributes and ops of pipe, and the placement that paths make
+// together.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_PIPE_H
+#define PIPESCHED_DIALECT_PIPE_IR_PIPE_H
+
+#include "PipeSched/Analysis/Facts.h"
+#include "PipeSched/Dialect/Pipe/IR/Cells.h"
+#include "PipeSched/Dialect/Pipe/IR/Syntax.h"
+#include "PipeSched/Schedule/Placement.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
+
+#include "PipeSched/Dialect/Pipe/IR/PipeDialect.h.inc"
+#include "PipeSched/Dialect/Pipe/IR/PipeEnums.h.inc"
+#include "PipeSched/Dialect/Pipe/IR/PipeInterfaces.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "PipeSched/Dialect/Pipe/IR/PipeAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "PipeSched/Dialect/Pipe/IR/PipeOps.h.inc"
+
+namespace pipesched::pipe {
+
+/// The placement of the pipe.path ops in the body of `owner`. An error is
+/// emitted at the path or at `owner`: no path; a worker or microbatch that does
+/// not exist; a microbatch on no path or on two.
+mlir::FailureOr<Placement> loadPlacement(PlacementOwnerOpInterface owner);
+
+/// As emitOpError, but never prints the op, whose rows may be long.
+mlir::InFlightDiagnostic emitTableError(mlir::Operation *op);
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_PIPE_H

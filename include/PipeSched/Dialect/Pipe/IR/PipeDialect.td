@@ -1,0 +1,54 @@
+//===- PipeDialect.td - The pipe dialect -------------------*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Pipeline schedules as tables: paths of stages through workers, and one row of
+// cells per worker.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_PIPEDIALECT_TD
+#define PIPESCHED_DIALECT_PIPE_IR_PIPEDIALECT_TD
+
+include "mlir/IR/OpBase.td"
+
+def Pipe_Dialect : Dialect {
+  let name = "pipe";
+  let summary = "pipeline-parallel schedules as tables";
+  let description = [{
+    A `pipe.schedule` is the table that papers draw: one row per worker, one
+    cell per phase of a microbatch on a stage. Without rows it is a problem;
+    with rows it is a solution; `pipe-verify` is the proof. `pipe.model` and the
+    attributes of this dialect carry the facts from which cost models make
+    times.
+
+    A cell is written `<stage><phase><microbatch>`, the stage being the position
+    on that microbatch's path:
+
+    | letter | phase | number |
+    |---|---|---|
+    | F | forward | microbatch |
+    | B | backward, input and weight gradient in one | microbatch |
+    | I | input gradient (the zero-bubble papers' "B") | microbatch |
+    | W | weight gradient | microbatch |
+    | R | recompute | microbatch |
+    | D, U | offload to host, reload | microbatch |
+    | d, u | join: the next compute waits for that copy | microbatch |
+    | O, G | optimizer step, gradient all-reduce of replicas | path |
+    | `_` | idle | slots, 1 where there is none |
+
+    `2F0+1B3` runs two cells overlapped.
+  }];
+  let cppNamespace = "::pipesched::pipe";
+  let dependentDialects = ["::mlir::DLTIDialect"];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+class Pipe_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Pipe_Dialect, mnemonic, traits>;
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_PIPEDIALECT_TD

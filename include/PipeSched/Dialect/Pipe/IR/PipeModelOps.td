@@ -1,0 +1,227 @@
+//===- PipeModelOps.td - What is trained, in facts -*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A model as blocks of kernels: FLOPs, bytes and parameters, no times. The
+// structs of Analysis/Facts.h are its plain form. //
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_PIPEMODELOPS_TD
+#define PIPESCHED_DIALECT_PIPE_IR_PIPEMODELOPS_TD
+
+include "PipeSched/Dialect/Pipe/IR/PipeDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/CommonAttrConstraints.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Attributes of models
+//===----------------------------------------------------------------------===//
+
+// The values are those of the enums of Analysis/Facts.h.
+def Pipe_KernelEngine : I32EnumAttr<"KernelEngine",
+    "unit of a worker that executes a kernel", [
+      I32EnumAttrCase<"Matrix", 0, "matrix">,
+      I32EnumAttrCase<"Vector", 1, "vector">,
+      I32EnumAttrCase<"Link", 2, "link">]> {
+  let cppNamespace = "::pipesched::pipe";
+}
+
+def Pipe_BlockPlace : I32EnumAttr<"BlockPlace", "where a block stands", [
+      I32EnumAttrCase<"First", 0, "first">,
+      I32EnumAttrCase<"Layer", 1, "layer">,
+      I32EnumAttrCase<"Last", 2, "last">]> {
+  let cppNamespace = "::pipesched::pipe";
+}
+
+def Pipe_RecomputeKind : I32EnumAttr<"RecomputeKind",
+    "what every backward recomputes first", [
+      I32EnumAttrCase<"None", 0, "none">,
+      I32EnumAttrCase<"Selective", 1, "selective">,
+      I32EnumAttrCase<"Full", 2, "full">]> {
+  let cppNamespace = "::pipesched::pipe";
+}
+
+def Pipe_WorkAttr : AttrDef<Pipe_Dialect, "Work"> {
+  let mnemonic = "work";
+  let summary = "FLOPs and bytes of a kernel in one phase";
+  let description = [{
+    For one microbatch, summed over the accelerators of the worker. The bytes of
+    a `link` kernel are the payload of its collective.
+
+    ```mlir
+    module attributes {test.work = #pipe.work<4194304 flops, 12288 bytes>} {}
+    ```
+
+    Constraints:
+    - `work_c1`: neither number is negative.
+    - `work_c2`: not both are zero.
+  }];
+  let parameters = (ins "int64_t":$flops, "int64_t":$bytes);
+  let assemblyFormat = "`<` $flops `flops` `,` $bytes `bytes` `>`";
+  let genVerifyDecl = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Ops of models
+//===----------------------------------------------------------------------===//
+
+defvar Pipe_Size = ConfinedAttr<I64Attr, [IntNonNegative]>;
+defvar Pipe_PositiveSize = ConfinedAttr<I64Attr, [IntPositive]>;
+
+def Pipe_ModelOp : Pipe_Op<"model", [
+    IsolatedFromAbove, NoTerminator, SingleBlock, Symbol,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>]> {
+  let summary = "what is trained, cut into blocks, in facts only";
+  let description = [{
+    The blocks of the model in their order, with the work of one microbatch of
+    `microbatch_size` sequences. `boundary_bytes` is the activation that goes
+    from stage to stage (and its gradient back). `state_bytes` are the bytes
+    that each parameter takes as weight, as gradient and in the optimizer.
+
+    `recompute` says what every backward computes again before it starts;
+    schedules that place R cells say so themselves and need no clause here.
+
+    ```mlir
+    pipe.model @toy microbatch_size 2 boundary_bytes 4096
+        state_bytes [2, 2, 12] source "made up" {
+      block "embedding" first parameters 1000 activation_bytes 16 {
+        kernel "lookup" on vector F <0 flops, 8192 bytes>
+            W <0 flops, 8192 bytes>
+      }
+      block "layer" x 4 parameters 500 activation_bytes 9000
+          weight_grad_bytes 6000 recomputed_bytes 4096 {
+        kernel "linear" on matrix F <1000 flops, 800 bytes>
+            I <1000 flops, 800 bytes> W <1000 flops, 800 bytes>
+        kernel "reduce" on link F <0 flops, 4096 bytes> I <0 flops, 4096 bytes>
+      }
+    }
+    ```
+
+    Constraints:
+    - `model_c1`: a positive microbatch size; bytes are not negative.
+    - `model_c2`: the body holds `pipe.block` ops, at least one.
+    - `model_c3`: `first` blocks before layers before `last` blocks.
+    - `model_c4`: the layers of all blocks add up within 64 bits.
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    Pipe_PositiveSize:$microbatch_size,
+    Pipe_Size:$boundary_bytes,
+    ConfinedAttr<DenseI64ArrayAttr,
+                 [DenseArrayCount<3>,
+                  DenseArrayNonNegative<DenseI64ArrayAttr>]>:$state_bytes,
+    DefaultValuedAttr<Pipe_RecomputeKind, "RecomputeKind::None">:$recompute,
+    OptionalAttr<StrAttr>:$source
+  );
+  let regions = (region SizedRegion<1>:$bodyRegion);
+  let assemblyFormat = [{
+    $sym_name `microbatch_size` $microbatch_size
+    `boundary_bytes` $boundary_bytes `state_bytes` $state_bytes
+    (`recompute` $recompute^)? (`source` $source^)?
+    attr-dict-with-keyword $bodyRegion
+  }];
+  let hasRegionVerifier = 1;
+  let builders = [OpBuilder<(ins "const ::pipesched::ModelFacts &":$facts)>];
+  let extraClassDeclaration = [{
+    /// The inverse of the builder.
+    ::pipesched::ModelFacts toFacts();
+  }];
+}
+
+def Pipe_BlockOp : Pipe_Op<"block", [
+    HasParent<"ModelOp">, NoTerminator, SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>]> {
+  let summary = "equal blocks of a model";
+  let description = [{
+    `x n` equal blocks. Layers are what stages divide; `first` and `last` blocks
+    stand on the first and last stage of each path. Bytes are those of one block
+    and one microbatch:
+
+    - `activation_bytes`: kept from F until the last phase that needs them;
+    - `weight_grad_bytes`: held between a split I and its W, which are the
+      inputs of weights and the gradients of their outputs;
+    - `recomputed_bytes`: kept from F where R runs before the backward.
+
+    ```mlir
+    pipe.model @one_layer microbatch_size 1 boundary_bytes 64
+        state_bytes [2, 2, 12] {
+      block "layer" x 2 parameters 16 activation_bytes 256
+          weight_grad_bytes 192 recomputed_bytes 64 {
+        kernel "linear" on matrix F <100 flops, 80 bytes>
+            I <100 flops, 80 bytes> W <100 flops, 80 bytes>
+      }
+    }
+    ```
+
+    Constraints:
+    - `block_c1`: at least one block; numbers are not negative.
+    - `block_c2`: the body holds `pipe.kernel` ops only.
+    - `block_c3`: recomputed bytes are a part of the activation bytes.
+  }];
+  let arguments = (ins
+    StrAttr:$name,
+    DefaultValuedAttr<Pipe_BlockPlace, "BlockPlace::Layer">:$place,
+    DefaultValuedAttr<Pipe_PositiveSize, "1">:$count,
+    Pipe_Size:$parameters,
+    Pipe_Size:$activation_bytes,
+    DefaultValuedAttr<Pipe_Size, "0">:$weight_grad_bytes,
+    DefaultValuedAttr<Pipe_Size, "0">:$recomputed_bytes
+  );
+  let regions = (region SizedRegion<1>:$bodyRegion);
+  let assemblyFormat = [{
+    $name ($place^)? (`x` $count^)? `parameters` $parameters
+    `activation_bytes` $activation_bytes
+    (`weight_grad_bytes` $weight_grad_bytes^)?
+    (`recomputed_bytes` $recomputed_bytes^)?
+    attr-dict-with-keyword $bodyRegion
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
+  let summary = "one kernel of a block";
+  let description = [{
+    A roofline point per phase in which the kernel runs. A `link` kernel is an
+    all-reduce among the accelerators of a worker, free where there is but one.
+    R runs the F of every kernel again that is not `kept`.
+
+    ```mlir
+    pipe.model @kernels microbatch_size 1 boundary_bytes 64
+        state_bytes [2, 2, 12] {
+      block "layer" parameters 16 activation_bytes 256 {
+        kernel "linear" on matrix kept F <100 flops, 80 bytes>
+            I <100 flops, 80 bytes> W <100 flops, 80 bytes>
+        kernel "softmax" on vector F <50 flops, 160 bytes>
+            I <70 flops, 240 bytes>
+      }
+    }
+    ```
+
+    Constraints:
+    - `kernel_c1`: it runs in at least one phase.
+    - `kernel_c2`: a `link` kernel has bytes and no FLOPs.
+  }];
+  let arguments = (ins
+    StrAttr:$name,
+    Pipe_KernelEngine:$engine,
+    UnitAttr:$kept,
+    OptionalAttr<Pipe_WorkAttr>:$forward,
+    OptionalAttr<Pipe_WorkAttr>:$input_grad,
+    OptionalAttr<Pipe_WorkAttr>:$weight_grad
+  );
+  let assemblyFormat = [{
+    $name `on` $engine (`kept` $kept^)? (`F` $forward^)? (`I` $input_grad^)?
+    (`W` $weight_grad^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_PIPEMODELOPS_TD

@@ -1,0 +1,180 @@
+//===- PipeOps.td - Schedules, paths, workers --------------*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The table as ops: one op per schedule, per path and per row. Cells are a
+// property of the row.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_PIPEOPS_TD
+#define PIPESCHED_DIALECT_PIPE_IR_PIPEOPS_TD
+
+include "PipeSched/Dialect/Pipe/IR/PipeDialect.td"
+include "PipeSched/Dialect/Pipe/IR/PipeInterfaces.td"
+include "PipeSched/Dialect/Pipe/IR/PipeModelOps.td"
+include "PipeSched/Dialect/Pipe/IR/PipeProfileAttrs.td"
+include "PipeSched/Dialect/Pipe/IR/PipeProperties.td"
+include "PipeSched/Dialect/Pipe/IR/PipeSystemAttrs.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+def Pipe_ScheduleOp : Pipe_Op<"schedule", [
+    IsolatedFromAbove, NoTerminator, SingleBlock, Symbol,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>,
+    DeclareOpInterfaceMethods<Pipe_PlacementOwnerOpInterface>]> {
+  let summary = "a schedule table, or the problem of making one";
+  let description = [{
+    The paths of the microbatches through the workers and, in a solution, one
+    row of cells per worker. Without rows it is a problem for a
+    `pipe-schedule-*` pass.
+
+    ```mlir
+    pipe.schedule @problem workers 2 microbatches 4 {
+      path on [0, 1]
+    }
+    pipe.schedule @one_f_one_b workers 2 microbatches 2 family "1f1b" {
+      path on [0, 1]
+      worker 0 runs [0F0 0F1 0B0 0B1]
+      worker 1 runs [1F0 1B0 1F1 1B1]
+    }
+    ```
+
+    `family` names the generator and its options; it is dropped when rows change
+    otherwise. `gradient after W` says that W, not I, sends the gradient
+    upstream where the backward is split. `aligned` says that each cell stands
+    at its slot, idle slots being written. `model` names the `pipe.model` that
+    is trained; `profile` has measured times, which go before the model's.
+
+    Constraints:
+    - `schedule_c1`: 1 to 65536 workers, 1 to 2147483647 microbatches.
+    - `schedule_c2`: the body holds `pipe.path` and `pipe.worker` ops, at least
+      one path.
+    - `schedule_c3`: every microbatch is on exactly one path; with rows, several
+      paths say which they take.
+    - `schedule_c4`: no rows, or exactly one per worker.
+    - `schedule_c5`: `model` names a `pipe.model`.
+    - `schedule_c6`: family options only with a family, and not empty.
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    I64Prop:$workers,
+    I64Prop:$microbatches,
+    OptionalAttr<StrAttr>:$family,
+    OptionalAttr<DictionaryAttr>:$familyOptions,
+    Pipe_GradientAfterProp:$gradientAfter,
+    UnitAttr:$aligned,
+    OptionalAttr<FlatSymbolRefAttr>:$model,
+    OptionalAttr<Pipe_ProfileAttr>:$profile
+  );
+  let regions = (region SizedRegion<1>:$bodyRegion);
+  let assemblyFormat = [{
+    $sym_name `workers` $workers `microbatches` $microbatches
+    (custom<Family>($family, $familyOptions)^)?
+    (`gradient` `after` custom<GradientAfter>($gradientAfter)^)?
+    (`aligned` $aligned^)?
+    (`model` $model^)? (`profile` $profile^)?
+    attr-dict-with-keyword $bodyRegion
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "int64_t":$workers,
+                                 "int64_t":$microbatches)>];
+  let skipDefaultBuilders = 1;
+  let extraClassDeclaration = [{
+    /// The paths in order: path p is the p-th.
+    auto getPaths() { return getBody()->getOps<PathOp>(); }
+    /// The rows as they are written, not by worker.
+    auto getRows() { return getBody()->getOps<WorkerOp>(); }
+    /// No rows yet.
+    bool isProblem() { return getRows().empty(); }
+    /// Sets or, without a name, drops family and options.
+    void setFamily(::llvm::StringRef name,
+                   ::llvm::ArrayRef<::mlir::NamedAttribute> options);
+    void dropFamily();
+  }];
+}
+
+def Pipe_PathOp : Pipe_Op<"path"> {
+  let summary = "the sequence of stages that microbatches go through";
+  let description = [{
+    Entry s of `on` is the worker of stage s. `takes` lists the path's
+    microbatches, singly or as ranges `begin:end` or `begin:end:step` without
+    their end; one path takes all without saying so. `blocks` gives the number
+    of the model's layers per stage; without it they are divided evenly.
+
+    ```mlir
+    pipe.schedule @mirrored workers 2 microbatches 8 {
+      path on [0, 1] takes [0:4, 7] blocks [20, 20]
+      path on [1, 0] takes [4:7]
+    }
+    ```
+
+    Constraints:
+    - `path_c1`: inside a `pipe.schedule` or an `exec.program`.
+    - `path_c2`: at least one stage, each on a worker that exists.
+    - `path_c3`: `takes` and its ranges are not empty, ascend and stay below the
+      number of microbatches.
+    - `path_c4`: one number of blocks per stage, 0 or more, not all 0.
+  }];
+  let arguments = (ins
+    DenseI32ArrayAttr:$workers,
+    OptionalAttr<DenseI64ArrayAttr>:$takes,
+    OptionalAttr<DenseI64ArrayAttr>:$blocks
+  );
+  let assemblyFormat = [{
+    `on` $workers (`takes` custom<Ranges>($takes)^)? (`blocks` $blocks^)?
+    attr-dict
+  }];
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "const ::pipesched::Path &":$path)>];
+  let extraClassDeclaration = [{
+    /// The path as data.
+    ::pipesched::Path toPath();
+  }];
+}
+
+def Pipe_WorkerOp : Pipe_Op<"worker", [HasParent<"ScheduleOp">]> {
+  let summary = "one row of a schedule table";
+  let description = [{
+    The cells that one worker runs, in this order. `_` is one idle slot, `_12`
+    twelve; `a+b` runs two cells overlapped. `d` and `u` join an offload or
+    reload: the next compute cell of the row waits for it.
+
+    ```mlir
+    pipe.schedule @offloaded workers 1 microbatches 2 {
+      path on [0]
+      worker 0 runs [0F0 0D0 0U0 0F1+0B0 _2 0I1 0W1]
+    }
+    ```
+
+    Constraints, checked with the placement of the schedule:
+    - `worker_c1`: the worker exists.
+    - `worker_c2`: every cell's microbatch (O and G: path) exists.
+    - `worker_c3`: every cell's stage is on this worker by its path.
+    - `worker_c4`: no cell occurs twice; not both B and I or W.
+    - `worker_c5`: B and I come after their own F, W after its I, U after its D,
+      a join after its copy.
+    - `worker_c6`: two overlapped cells, not more, both compute.
+  }];
+  let arguments = (ins I64Prop:$worker, Pipe_CellsProp:$cells);
+  let assemblyFormat = "$worker `runs` custom<Cells>($cells) attr-dict";
+  let builders = [
+    OpBuilder<(ins "int64_t":$worker,
+                   "::std::vector<::pipesched::Cell> &&":$cells)>
+  ];
+  let skipDefaultBuilders = 1;
+  let extraClassDeclaration = [{
+    /// Replaces the cells without copying them.
+    void takeCells(::std::vector<::pipesched::Cell> &&cells) {
+      getProperties().cells = std::move(cells);
+    }
+  }];
+}
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_PIPEOPS_TD

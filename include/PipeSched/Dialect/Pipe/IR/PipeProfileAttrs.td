@@ -1,0 +1,55 @@
+//===- PipeProfileAttrs.td - Measured times -*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The times of the phases of a stage, in the words of pipe-attach-profile. The
+// struct Profile of Analysis/Facts.h is the plain form.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_PIPEPROFILEATTRS_TD
+#define PIPESCHED_DIALECT_PIPE_IR_PIPEPROFILEATTRS_TD
+
+include "PipeSched/Dialect/Pipe/IR/PipeDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+
+def Pipe_ProfileAttr : AttrDef<Pipe_Dialect, "Profile"> {
+  let mnemonic = "profile";
+  let summary = "measured times of a stage";
+  let description = [{
+    Times by phase: F, B, I, W, R, D, U, O, G, and FB for an overlapped pair; of
+    a message: `comm` its latency and `send` the time for which it holds its
+    queues. One time stands for every stage, a list has one per stage. Units are
+    ps, ns, us, ms and s; a time is a whole number of picoseconds.
+
+    What is not given: B is I + W, R is F, FB is F + B, D, U, O, G, comm and
+    send are 0. Where only B is given, a table with I and W is an error.
+
+    ```mlir
+    pipe.schedule @profiled workers 2 microbatches 2
+        profile <"F=[18ms,19.5ms],I=18.086ms,W=9.337ms,comm=601us"> {
+      path on [0, 1]
+    }
+    ```
+
+    Constraints:
+    - `profile_c1`: known names, none twice, at least one.
+    - `profile_c2`: times are not negative, have a unit, and are whole
+      picoseconds within 64 bits.
+  }];
+  // The canonical text: parse, print.
+  let parameters = (ins StringRefParameter<>:$times);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static ProfileAttr get(::mlir::MLIRContext *context,
+                           const ::pipesched::Profile &profile);
+    ::pipesched::Profile toFacts() const;
+  }];
+}
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_PIPEPROFILEATTRS_TD

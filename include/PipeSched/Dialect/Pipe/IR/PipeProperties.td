@@ -1,0 +1,105 @@
+//===- PipeProperties.td - Cells and gradient rule ---------*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Properties that pipe and exec ops share. Cells are flat arrays in the op, not
+// attributes: mutable in place, freed with the op
+// (docs/Dialects/RationalePipe.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_PIPEPROPERTIES_TD
+#define PIPESCHED_DIALECT_PIPE_IR_PIPEPROPERTIES_TD
+
+include "mlir/IR/Properties.td"
+
+/// One cell, `2F0`. As an attribute: its 64 bits as an i64.
+def Pipe_CellProp : Property<"::pipesched::Cell", "cell"> {
+  let convertToAttribute = [{
+    return ::pipesched::pipe::cellToAttribute($_ctxt, $_storage);
+  }];
+  let convertFromAttribute = [{
+    return ::pipesched::pipe::cellFromAttribute($_storage, $_attr, $_diag);
+  }];
+  let hashProperty = "::llvm::hash_value($_storage.getRaw())";
+  let parser = [{
+    if (::mlir::failed(::pipesched::pipe::parseCell($_parser, $_storage)))
+      return ::mlir::failure();
+  }];
+  let printer = "::pipesched::pipe::printCell($_printer, $_storage)";
+  let writeToMlirBytecode = [{
+    ::pipesched::pipe::writeCell($_writer, $_storage);
+  }];
+  let readFromMlirBytecode = [{
+    if (::mlir::failed(::pipesched::pipe::readCell($_reader, $_storage)))
+      return ::mlir::failure();
+  }];
+}
+
+/// A row of cells, `[0F0 _2 0F2+1B0]`. As an attribute: an i64 array of their
+/// bits; in bytecode: a blob of 8 bytes per cell, little endian.
+def Pipe_CellsProp
+    : Property<"::std::vector<::pipesched::Cell>", "row of cells",
+               "::llvm::ArrayRef<::pipesched::Cell>"> {
+  let convertFromStorage = "::llvm::ArrayRef<::pipesched::Cell>($_storage)";
+  let assignToStorage = "$_storage.assign($_value.begin(), $_value.end())";
+  let convertToAttribute = [{
+    return ::pipesched::pipe::cellsToAttribute($_ctxt, $_storage);
+  }];
+  let convertFromAttribute = [{
+    return ::pipesched::pipe::cellsFromAttribute($_storage, $_attr, $_diag);
+  }];
+  let hashProperty = "::pipesched::pipe::hashCells($_storage)";
+  let parser = [{
+    if (::mlir::failed(::pipesched::pipe::parseCells($_parser, $_storage)))
+      return ::mlir::failure();
+  }];
+  let printer = "::pipesched::pipe::printCells($_printer, $_storage)";
+  let writeToMlirBytecode = [{
+    ::pipesched::pipe::writeCells($_writer, $_storage);
+  }];
+  let readFromMlirBytecode = [{
+    if (::mlir::failed(::pipesched::pipe::readCells($_reader, $_storage)))
+      return ::mlir::failure();
+  }];
+}
+
+/// Which cell of a split backward sends the gradient upstream, `I` (the
+/// default) or `W`. As an attribute: that letter as a string.
+def Pipe_GradientAfterValueProp
+    : Property<"::pipesched::GradientAfter", "gradient rule"> {
+  let convertToAttribute = [{
+    return ::pipesched::pipe::gradientAfterToAttribute($_ctxt, $_storage);
+  }];
+  let convertFromAttribute = [{
+    return ::pipesched::pipe::gradientAfterFromAttribute($_storage, $_attr,
+                                                         $_diag);
+  }];
+  let hashProperty = "::llvm::hash_value(static_cast<uint8_t>($_storage))";
+  let parser = [{
+    if (::mlir::failed(
+            ::pipesched::pipe::parseGradientAfter($_parser, $_storage)))
+      return ::mlir::failure();
+  }];
+  let optionalParser = [{
+    return ::pipesched::pipe::parseOptionalGradientAfter($_parser, $_storage);
+  }];
+  let printer = "::pipesched::pipe::printGradientAfter($_printer, $_storage)";
+  let writeToMlirBytecode = [{
+    ::pipesched::pipe::writeGradientAfter($_writer, $_storage);
+  }];
+  let readFromMlirBytecode = [{
+    if (::mlir::failed(
+            ::pipesched::pipe::readGradientAfter($_reader, $_storage)))
+      return ::mlir::failure();
+  }];
+}
+def Pipe_GradientAfterProp
+    : DefaultValuedProp<Pipe_GradientAfterValueProp,
+                        "::pipesched::GradientAfter::InputGrad">;
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_PIPEPROPERTIES_TD

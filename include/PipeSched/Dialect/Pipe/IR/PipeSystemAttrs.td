@@ -1,0 +1,175 @@
+//===- PipeSystemAttrs.td - The hardware as attributes -*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Devices of a DLTI target system: a worker with its engines and memory, and
+// the network between workers. The structs of Analysis/Facts.h are the plain
+// form. //
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_PIPESYSTEMATTRS_TD
+#define PIPESCHED_DIALECT_PIPE_IR_PIPESYSTEMATTRS_TD
+
+include "PipeSched/Dialect/Pipe/IR/PipeDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/Interfaces/DataLayoutInterfaces.td"
+
+def Pipe_EfficiencyAttr : AttrDef<Pipe_Dialect, "Efficiency"> {
+  let mnemonic = "efficiency";
+  let summary = "share of a peak that is reached, by size";
+  let description = [{
+    One number for all sizes, or points `size : share` between which the share
+    is linear in the size and outside of which it is constant. A size is the
+    FLOPs of a kernel on one accelerator, or the bytes of a transfer.
+
+    ```mlir
+    module attributes {
+      test.flat = #pipe.efficiency<0.4254>,
+      test.curve = #pipe.efficiency<1000000 : 0.1, 1000000000 : 0.6>} {}
+    ```
+
+    Constraints:
+    - `efficiency_c1`: at least one point; a share is above 0, at most 1, and
+      has at most six decimals.
+    - `efficiency_c2`: sizes are not negative and ascend.
+  }];
+  // Size and parts per million alternate.
+  let parameters = (ins ArrayRefParameter<"int64_t">:$points);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static EfficiencyAttr get(::mlir::MLIRContext *context,
+                              const ::pipesched::EfficiencyCurve &curve);
+    ::pipesched::EfficiencyCurve toFacts() const;
+  }];
+}
+
+class Pipe_RateAttr<string name, string mnemonicText>
+    : AttrDef<Pipe_Dialect, name> {
+  let mnemonic = mnemonicText;
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Pipe_EngineSpecAttr : Pipe_RateAttr<"EngineSpec", "engine_spec"> {
+  let summary = "an engine of one accelerator";
+  let description = [{
+    Peak rate, time to start a kernel, and the share of the peak by FLOPs.
+    Without `efficiency` the peak is reached, without `latency_ps` a start is
+    free.
+
+    ```mlir
+    module attributes {test.engine = #pipe.engine_spec<
+        flops_per_s = 1000000000000,
+        latency_ps = 2000000, efficiency = <0.5>>} {}
+    ```
+
+    Constraints:
+    - `engine_spec_c1`: a rate above 0, a latency not below 0.
+    - `engine_spec_c2`: no other field, none twice.
+  }];
+  let parameters = (ins "int64_t":$flopsPerSecond, "int64_t":$latencyPs,
+                        OptionalParameter<"EfficiencyAttr">:$efficiency);
+  let extraClassDeclaration = [{
+    static EngineSpecAttr get(::mlir::MLIRContext *context,
+                              const ::pipesched::EngineFacts &facts);
+    ::pipesched::EngineFacts toFacts() const;
+  }];
+}
+
+def Pipe_LinkSpecAttr : Pipe_RateAttr<"LinkSpec", "link_spec"> {
+  let summary = "a memory or a link";
+  let description = [{
+    Bandwidth, latency, and the share of the bandwidth by bytes; optional fields
+    are as in `#pipe.engine_spec`.
+
+    ```mlir
+    module attributes {test.link = #pipe.link_spec<bytes_per_s = 450000000000,
+        latency_ps = 1000000, efficiency = <0.65>>} {}
+    ```
+
+    Constraints:
+    - `link_spec_c1`: a bandwidth above 0, a latency not below 0.
+    - `link_spec_c2`: no other field, none twice.
+  }];
+  let parameters = (ins "int64_t":$bytesPerSecond, "int64_t":$latencyPs,
+                        OptionalParameter<"EfficiencyAttr">:$efficiency);
+  let extraClassDeclaration = [{
+    static LinkSpecAttr get(::mlir::MLIRContext *context,
+                            const ::pipesched::LinkFacts &facts);
+    ::pipesched::LinkFacts toFacts() const;
+  }];
+}
+
+class Pipe_DeviceSpecAttr<string name, string mnemonicText>
+    : AttrDef<Pipe_Dialect, name,
+              [DeclareAttrInterfaceMethods<TargetDeviceSpecInterface,
+                                           ["getEntries"]>,
+               DeclareAttrInterfaceMethods<DLTIQueryInterface>]> {
+  let mnemonic = mnemonicText;
+  let parameters = (ins
+    ArrayRefParameter<"::mlir::DataLayoutEntryInterface", "">:$fields);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
+  let summary = "a worker: equal accelerators that share work evenly";
+  let description = [{
+    A device of `#dlti.target_system_spec`, under the key "worker". Engines,
+    memory and `host` (the way to host memory) are those of one accelerator;
+    `link` joins the accelerators of a worker. `source` says where the numbers
+    come from.
+
+    ```mlir
+    module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+      "worker" = #pipe.worker_spec<name = "toy", accelerators = 1,
+        matrix = <flops_per_s = 1000000000000>,
+        vector = <flops_per_s = 1000000000>,
+        memory = <bytes_per_s = 1000000000>, memory_bytes = 1000000>,
+      "network" = #pipe.network_spec<bytes_per_s = 1000000000>>} {}
+    ```
+
+    Constraints:
+    - `worker_spec_c1`: `name`, `accelerators`, `matrix`, `vector`, `memory` and
+      `memory_bytes` are given, each field once, no other but `link`, `host` and
+      `source`.
+    - `worker_spec_c2`: `accelerators` and `memory_bytes` are above 0.
+    - `worker_spec_c3`: several accelerators have a `link`.
+  }];
+  let extraClassDeclaration = [{
+    static WorkerSpecAttr get(::mlir::MLIRContext *context,
+                              const ::pipesched::SystemFacts &facts);
+    /// All but the network.
+    ::pipesched::SystemFacts toFacts() const;
+  }];
+}
+
+def Pipe_NetworkSpecAttr : Pipe_DeviceSpecAttr<"NetworkSpec", "network_spec"> {
+  let summary = "the network between workers";
+  let description = [{
+    A device of `#dlti.target_system_spec`, under the key "network"; the
+    bandwidth is that of a whole worker, in each direction.
+
+    ```mlir
+    module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+      "network" = #pipe.network_spec<bytes_per_s = 50000000000,
+        latency_ps = 2000000, efficiency = <65536 : 0.3, 1048576 : 0.9>>>} {}
+    ```
+
+    Constraints:
+    - `network_spec_c1`: a bandwidth above 0, a latency not below 0.
+    - `network_spec_c2`: no other field, none twice.
+  }];
+  let extraClassDeclaration = [{
+    static NetworkSpecAttr get(::mlir::MLIRContext *context,
+                               const ::pipesched::LinkFacts &facts);
+    ::pipesched::LinkFacts toFacts() const;
+  }];
+}
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_PIPESYSTEMATTRS_TD

@@ -1,0 +1,53 @@
+//===- ScheduleTable.h - A schedule op as a table ---------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The bridge between ops and lib/Schedule: reads a schedule without copying its
+// rows, writes rows and paths back, turns findings into diagnostics.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_SCHEDULETABLE_H
+#define PIPESCHED_DIALECT_PIPE_IR_SCHEDULETABLE_H
+
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Schedule/Table.h"
+#include "PipeSched/Schedule/Verify.h"
+
+namespace pipesched::pipe {
+
+/// A verified schedule op as a table. Owns the placement; the rows stay in the
+/// ops, which must outlive it unchanged.
+class ScheduleTable {
+public:
+  /// Of a problem the table has empty rows.
+  explicit ScheduleTable(ScheduleOp schedule);
+
+  const Placement &getPlacement() const { return placement; }
+  TableView view() const;
+
+private:
+  Placement placement;
+  GradientAfter gradientAfter;
+  bool aligned;
+  llvm::SmallVector<llvm::ArrayRef<Cell>> rows;
+};
+
+/// Replaces the paths of a schedule.
+void storePaths(ScheduleOp schedule, llvm::ArrayRef<Path> paths);
+
+/// Replaces the rows of a schedule, one per worker, in the order of workers.
+void storeRows(ScheduleOp schedule, std::vector<Row> &&rows);
+
+/// Emits a finding at the row it is about, else at the schedule. Notes stand at
+/// their rows; a note without one stands with the finding.
+mlir::InFlightDiagnostic emitViolation(ScheduleOp schedule,
+                                       const Violation &violation);
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_SCHEDULETABLE_H

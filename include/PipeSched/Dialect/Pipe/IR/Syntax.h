@@ -1,0 +1,55 @@
+//===- Syntax.h - Syntax that pipe and exec share ---------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Gradient rule and family clause, as both pipe.schedule and exec.program write
+// them. (Cells.h has the cells.)
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_SYNTAX_H
+#define PIPESCHED_DIALECT_PIPE_IR_SYNTAX_H
+
+#include "PipeSched/Dialect/Pipe/IR/Cells.h"
+#include "PipeSched/Schedule/Table.h"
+
+namespace pipesched::pipe {
+
+/// `I` or `W`; as an attribute that letter as a string, in bytecode the enum's
+/// value.
+mlir::ParseResult parseGradientAfter(mlir::AsmParser &parser,
+                                     GradientAfter &gradientAfter);
+mlir::OptionalParseResult
+parseOptionalGradientAfter(mlir::AsmParser &parser,
+                           GradientAfter &gradientAfter);
+void printGradientAfter(mlir::AsmPrinter &printer, GradientAfter gradientAfter);
+inline void printGradientAfter(mlir::AsmPrinter &printer, mlir::Operation *,
+                               GradientAfter gradientAfter) {
+  printGradientAfter(printer, gradientAfter);
+}
+mlir::Attribute gradientAfterToAttribute(mlir::MLIRContext *context,
+                                         GradientAfter gradientAfter);
+mlir::LogicalResult gradientAfterFromAttribute(GradientAfter &gradientAfter,
+                                               mlir::Attribute attribute,
+                                               EmitErrorFn emitError);
+void writeGradientAfter(mlir::DialectBytecodeWriter &writer,
+                        GradientAfter gradientAfter);
+mlir::LogicalResult readGradientAfter(mlir::DialectBytecodeReader &reader,
+                                      GradientAfter &gradientAfter);
+
+/// `family "interleaved-1f1b" {group = 4}`, or nothing. The region that may
+/// follow starts with a brace too; a brace opens options when a key and one of
+/// `=`, `,`, `}` follow.
+mlir::OptionalParseResult parseFamily(mlir::OpAsmParser &parser,
+                                      mlir::StringAttr &family,
+                                      mlir::DictionaryAttr &options);
+void printFamily(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                 mlir::StringAttr family, mlir::DictionaryAttr options);
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_SYNTAX_H

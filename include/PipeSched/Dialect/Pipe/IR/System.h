@@ -1,0 +1,35 @@
+//===- System.h - A system as a DLTI target ---------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The attribute under dlti.target_system_spec and SystemFacts, both ways.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_SYSTEM_H
+#define PIPESCHED_DIALECT_PIPE_IR_SYSTEM_H
+
+#include "PipeSched/Analysis/Facts.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
+
+namespace pipesched::pipe {
+
+/// `#dlti.target_system_spec<"worker" = #pipe.worker_spec<...>,
+/// "network" = #pipe.network_spec<...>>`.
+mlir::TargetSystemSpecInterface systemToAttribute(mlir::MLIRContext *context,
+                                                  const SystemFacts &facts);
+
+/// The inverse. Errors: a target without "worker" or "network", or with others
+/// than this dialect's attributes there.
+mlir::FailureOr<SystemFacts>
+systemFromAttribute(mlir::TargetSystemSpecInterface target,
+                    llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_SYSTEM_H

@@ -1,0 +1,45 @@
+//===- InitAll.h - The one registration list --------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Registers PipeSched's dialects, passes and translations. The tools, the
+// plugin and other embedders call these functions, so that all offer the same.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_INITALL_H
+#define PIPESCHED_INITALL_H
+
+#include "PipeSched/Conversion/Passes.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Target/Translations.h"
+#include "PipeSched/Transforms/Passes.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/IR/DialectRegistry.h"
+
+namespace pipesched {
+
+/// The dialects of PipeSched, and DLTI, in which `pipe` states the system.
+inline void registerAllDialects(mlir::DialectRegistry &registry) {
+  registry.insert<exec::ExecDialect, mlir::DLTIDialect, pipe::PipeDialect>();
+}
+
+/// All passes, into MLIR's global registry.
+inline void registerAllPasses() {
+  pipe::registerPipeSchedTransformsPasses();
+  registerPipeSchedConversionPasses();
+}
+
+/// All imports and exports, into MLIR's global registry.
+inline void registerAllTranslations() {
+  registerPipeSchedTranslations();
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_INITALL_H

@@ -1,0 +1,44 @@
+//===- Comparison.h - Schedules side by side, as text -------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Tables for a person: who is fastest, where idle time goes, who fits; then
+// findings that the numbers show, such as rankings that differ between levels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TARGET_COMPARISON_H
+#define PIPESCHED_TARGET_COMPARISON_H
+
+#include "PipeSched/Analysis/NamedEvaluation.h"
+
+namespace pipesched {
+
+/// What a comparison keeps of one result. Ratios are of workers times makespan.
+struct ComparisonEntry {
+  std::string name, family;
+  int64_t workers = 0, microbatches = 0;
+  int64_t microbatchSize = 0; ///< 0: not known
+  int64_t stepPs = 0;
+  double idle = 0, fill = 0, drain = 0, dependency = 0, communication = 0;
+  double exposed = 0; ///< part of the step that free messages would save
+  std::optional<double> tableBubble, formulaBubble;
+  /// Of the bottleneck worker; nothing without a model.
+  std::optional<WorkerMemory> memory;
+  int64_t bottleneckWorker = 0;
+  int64_t capacityBytes = 0; ///< 0: not known
+};
+
+ComparisonEntry summarizeForComparison(const NamedEvaluation &result);
+
+/// Writes aligned tables and findings; nothing for no entries.
+void writeComparison(llvm::raw_ostream &os,
+                     llvm::ArrayRef<ComparisonEntry> entries);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_TARGET_COMPARISON_H

@@ -1,0 +1,32 @@
+//===- Report.h - The report as JSON ------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All numbers of one schedule as one JSON object: formula, table, execution,
+// memory. Keys are a contract: they may be added, not renamed, and are always
+// present.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TARGET_REPORT_H
+#define PIPESCHED_TARGET_REPORT_H
+
+#include "PipeSched/Analysis/NamedEvaluation.h"
+
+namespace llvm::json {
+class OStream;
+} // namespace llvm::json
+
+namespace pipesched {
+
+/// Writes one object. Doubles have as many digits as read back the same; absent
+/// sections and unknown values are null.
+void writeReport(llvm::json::OStream &json, const NamedEvaluation &result);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_TARGET_REPORT_H

@@ -1,0 +1,34 @@
+//===- Svg.h - Schedules as papers draw them ----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Draws schedules as rows of coloured cells over slots or over time; all
+// pictures of a module share one scale, so that lengths compare.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TARGET_SVG_H
+#define PIPESCHED_TARGET_SVG_H
+
+#include "PipeSched/Analysis/NamedEvaluation.h"
+
+namespace pipesched {
+
+enum class SvgVariant {
+  Timed, ///< the timeline, messages as thin bars below the rows
+  Slots  ///< the table in unit slots; for schedules only
+};
+
+/// Writes one picture per result, stacked. Errors, before anything is written:
+/// a program asked for slots; a table that cannot be aligned.
+llvm::Error writeSvg(llvm::raw_ostream &os,
+                     llvm::ArrayRef<NamedEvaluation> results,
+                     SvgVariant variant);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_TARGET_SVG_H

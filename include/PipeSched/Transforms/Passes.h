@@ -1,0 +1,40 @@
+//===- Passes.h - Passes on schedules ---------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Declarations, options and registration of the passes in Passes.td.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TRANSFORMS_PASSES_H
+#define PIPESCHED_TRANSFORMS_PASSES_H
+
+#include "PipeSched/Analysis/TaskGraph.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Schedule/Generators.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace pipesched::pipe {
+
+/// What a slot measures (pipe-align-slots).
+enum class SlotMeasure { Unit };
+
+/// How senders and receivers wait for each other (pipe-verify).
+enum class MessageSemantics { Unbounded };
+
+/// Which kernels a model has (pipe-attach-model).
+enum class AttentionKernels { AsDescribed, Unfused, Fused };
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "PipeSched/Transforms/Passes.h.inc"
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_TRANSFORMS_PASSES_H

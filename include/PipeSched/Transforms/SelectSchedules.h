@@ -1,0 +1,32 @@
+//===- SelectSchedules.h - What a pass treats -------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How the option 'schedule' narrows a pass to one schedule of the module.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TRANSFORMS_SELECTSCHEDULES_H
+#define PIPESCHED_TRANSFORMS_SELECTSCHEDULES_H
+
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace pipesched::pipe {
+
+/// The schedules of a module, or the one called `name`. Errors: none; an
+/// unknown name, with the closest one.
+mlir::FailureOr<llvm::SmallVector<ScheduleOp>>
+selectSchedules(mlir::ModuleOp module, llvm::StringRef name);
+
+/// As selectSchedules, without problems unless they are named.
+mlir::FailureOr<llvm::SmallVector<ScheduleOp>>
+selectSolutions(mlir::ModuleOp module, llvm::StringRef name);
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_TRANSFORMS_SELECTSCHEDULES_H

@@ -1,0 +1,129 @@
+//===- Evaluate.cpp - From ops to results ---------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Loads, calls lib/Analysis, and turns its errors into diagnostics.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+//===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
+
+/// The first line is the error, further lines are notes.
+static LogicalResult emitAnalysisError(pipe::ScheduleOp schedule,
+                                       llvm::Error error) {
+  std::string text = llvm::toString(std::move(error));
+  SmallVector<StringRef> lines;
+  StringRef(text).split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  InFlightDiagnostic diagnostic = pipe::emitTableError(schedule)
+                                  << lines.front();
+  for (StringRef line : llvm::drop_begin(lines))
+    diagnostic.attachNote() << line.trim();
+  return diagnostic;
+}
+
+static LogicalResult verifySolution(pipe::ScheduleOp schedule,
+                                    const TableView &table) {
+  if (schedule.isProblem())
+    return pipe::emitTableError(schedule)
+           << "has no rows to evaluate; fill it with a pipe-schedule-* pass";
+  if (std::optional<Violation> violation = verifyTable(table))
+    return pipe::emitViolation(schedule, *violation);
+  return success();
+}
+
+static FailureOr<NamedEvaluation>
+evaluateSchedule(pipe::ScheduleOp schedule, const TimingOptions &options) {
+  pipe::ScheduleTable loaded(schedule);
+  if (failed(verifySolution(schedule, loaded.view())))
+    return failure();
+  FailureOr<CostInputs> costs = loadCosts(schedule);
+  if (failed(costs))
+    return failure();
+  NamedEvaluation result;
+  result.name = schedule.getSymName();
+  result.family = schedule.getFamily().value_or("");
+  result.placement = loaded.getPlacement();
+  result.timing = options;
+  result.microbatchSize = costs->model ? costs->model->microbatchSize : 0;
+  result.table = loaded.view();
+  llvm::Expected<Evaluation> evaluation =
+      evaluateTable(result.tableView(), result.family, *costs, options);
+  if (!evaluation)
+    return emitAnalysisError(schedule, evaluation.takeError());
+  result.evaluation = std::move(*evaluation);
+  return std::move(result);
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+static FailureOr<NamedEvaluation>
+evaluateProgram(exec::ProgramOp program, const TimingOptions &options) {
+  FailureOr<LoadedProgram> loaded = loadProgram(program);
+  if (failed(loaded))
+    return failure();
+  FailureOr<CostInputs> costs = loadCosts(program);
+  if (failed(costs))
+    return failure();
+  llvm::Expected<Execution> execution =
+      executeProgram(loaded->program, loaded->placement, *costs,
+                     options.transport, loaded->work);
+  if (!execution)
+    return emitAnalysisError(program, *loaded, execution.takeError());
+  NamedEvaluation result;
+  result.name = program.getSymName();
+  result.family = program.getFamily().value_or("");
+  result.placement = std::move(loaded->placement);
+  result.timing = options;
+  result.microbatchSize = costs->model ? costs->model->microbatchSize : 0;
+  result.work = std::move(loaded->work);
+  result.evaluation.execution = std::move(*execution);
+  result.evaluation.formulaReason =
+      "a program has no table that a formula would be about";
+  return std::move(result);
+}
+
+//===----------------------------------------------------------------------===//
+// Both
+//===----------------------------------------------------------------------===//
+
+SmallVector<Operation *> pipesched::findEvaluables(Operation *root) {
+  SmallVector<Operation *> found;
+  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (!isa<pipe::ScheduleOp, exec::ProgramOp>(op))
+      return WalkResult::advance();
+    found.push_back(op);
+    return WalkResult::skip();
+  });
+  return found;
+}
+
+FailureOr<NamedEvaluation> pipesched::evaluate(Operation *op,
+                                               const TimingOptions &options) {
+  return llvm::TypeSwitch<Operation *, FailureOr<NamedEvaluation>>(op)
+      .Case([&](pipe::ScheduleOp schedule) {
+        return evaluateSchedule(schedule, options);
+      })
+      .Case([&](exec::ProgramOp program) {
+        return evaluateProgram(program, options);
+      })
+      .Default([](Operation *other) {
+        return other->emitOpError("is neither a schedule nor a program");
+      });
+}

@@ -1,0 +1,250 @@
+//===- PipeToExec.cpp - From a schedule to its program --------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The rule of what a cell becomes is lib/Schedule's (Lowering.h); this file
+// makes ops of its instructions and replaces schedules by programs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Conversion/PipeToExec.h"
+#include "PipeSched/Conversion/Passes.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "PipeSched/Transforms/SelectSchedules.h"
+
+namespace pipesched {
+#define GEN_PASS_DEF_CONVERTPIPETOEXECPASS
+#include "PipeSched/Conversion/Passes.h.inc"
+} // namespace pipesched
+
+using namespace mlir;
+using namespace pipesched;
+
+//===----------------------------------------------------------------------===//
+// Schedule to instructions
+//===----------------------------------------------------------------------===//
+
+static llvm::Expected<Program> lowerRows(const TableView &table,
+                                         ReceivePlacement placement) {
+  llvm::Expected<CellIndex> index = CellIndex::create(table);
+  if (!index)
+    return index.takeError();
+  llvm::Expected<SlotAssignment> slots = alignSlots(table, *index);
+  if (!slots)
+    return slots.takeError();
+  return lowerTable(table, *index, *slots, placement);
+}
+
+FailureOr<Program> pipesched::lowerSchedule(pipe::ScheduleOp schedule,
+                                            ReceivePlacement placement) {
+  if (schedule.isProblem())
+    return pipe::emitTableError(schedule)
+           << "has no rows; run a pipe-schedule-* pass first";
+  pipe::ScheduleTable table(schedule);
+  TableView view = table.view();
+  if (std::optional<Violation> violation = verifyTable(view))
+    return pipe::emitViolation(schedule, *violation);
+  llvm::Expected<Program> program = lowerRows(view, placement);
+  if (!program)
+    return pipe::emitTableError(schedule)
+           << llvm::toString(program.takeError());
+  return std::move(*program);
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions to ops
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Makes the ops of one program. Names and the token type are looked up once.
+class ProgramEmitter {
+public:
+  ProgramEmitter(MLIRContext *context, const Program &program)
+      : program(program), token(exec::TokenType::get(context)),
+        attributes(DictionaryAttr::get(context)),
+        compute(exec::ComputeOp::getOperationName(), context),
+        send(exec::SendOp::getOperationName(), context),
+        recv(exec::RecvOp::getOperationName(), context),
+        offload(exec::OffloadOp::getOperationName(), context),
+        reload(exec::ReloadOp::getOperationName(), context),
+        wait(exec::WaitOp::getOperationName(), context) {}
+
+  void emitRow(exec::WorkerOp worker, int64_t row);
+
+private:
+  Operation *emitOp(Location loc, uint32_t instruction);
+  Operation *emitCompute(Location loc, uint32_t instruction);
+  Operation *create(Location loc, OperationName name,
+                    OpaqueProperties properties, bool hasToken = true) {
+    return Operation::create(loc, name,
+                             hasToken ? TypeRange(token) : TypeRange(),
+                             operands, attributes, properties,
+                             /*successors=*/{}, /*numRegions=*/0);
+  }
+  bool isPair(uint32_t instruction) const {
+    return program.instructions[instruction].kind == InstructionKind::Compute &&
+           program.instructions[instruction].cell.overlapsNext();
+  }
+  void gatherOperands(uint32_t instruction);
+
+  const Program &program;
+  Type token;
+  DictionaryAttr attributes; ///< none
+  OperationName compute, send, recv, offload, reload, wait;
+
+  // The row being written: its first instruction, the tokens of those before
+  // the current one, and the operands of that.
+  uint32_t begin = 0;
+  std::vector<Value> tokens;
+  SmallVector<Value> operands;
+};
+} // namespace
+
+/// The halves of a pair are one op and may wait for the same token.
+void ProgramEmitter::gatherOperands(uint32_t instruction) {
+  operands.clear();
+  for (uint32_t operand : program.operandsOf(instruction))
+    operands.push_back(tokens[operand - begin]);
+  if (!isPair(instruction))
+    return;
+  for (uint32_t operand : program.operandsOf(instruction + 1))
+    if (Value value = tokens[operand - begin];
+        !llvm::is_contained(operands, value))
+      operands.push_back(value);
+}
+
+Operation *ProgramEmitter::emitCompute(Location loc, uint32_t instruction) {
+  exec::ComputeOp::Properties properties;
+  properties.cell = program.instructions[instruction].cell.withOverlap(false);
+  if (isPair(instruction))
+    properties.overlapped = program.instructions[instruction + 1].cell;
+  return create(loc, compute, &properties);
+}
+
+Operation *ProgramEmitter::emitOp(Location loc, uint32_t instruction) {
+  auto [cell, peer, kind] = program.instructions[instruction];
+  gatherOperands(instruction);
+  switch (kind) {
+  case InstructionKind::Compute:
+    return emitCompute(loc, instruction);
+  case InstructionKind::Send: {
+    exec::SendOp::Properties properties;
+    properties.cell = cell;
+    properties.destination = peer;
+    return create(loc, send, &properties);
+  }
+  case InstructionKind::Recv: {
+    exec::RecvOp::Properties properties;
+    properties.cell = cell;
+    properties.source = peer;
+    return create(loc, recv, &properties);
+  }
+  case InstructionKind::Offload: {
+    exec::OffloadOp::Properties properties;
+    properties.cell = cell;
+    return create(loc, offload, &properties);
+  }
+  case InstructionKind::Reload: {
+    exec::ReloadOp::Properties properties;
+    properties.cell = cell;
+    return create(loc, reload, &properties);
+  }
+  case InstructionKind::Wait:
+    return create(loc, wait, nullptr, /*hasToken=*/false);
+  case InstructionKind::AllReduce:
+    break;
+  }
+  llvm_unreachable("lowering refuses all-reduce cells");
+}
+
+///   instructions   0F0   0F2+   0B1   send 0F2     + overlaps the next
+///   ops            f0    f2_b1        s2
+///   tokens         f0    f2_b1  f2_b1 s2
+void ProgramEmitter::emitRow(exec::WorkerOp worker, int64_t row) {
+  begin = program.rowBegins[row];
+  uint32_t end = program.rowBegins[row + 1];
+  tokens.clear();
+  tokens.reserve(end - begin);
+  Block *body = worker.getBody();
+  for (uint32_t instruction = begin; instruction != end;) {
+    Operation *op = emitOp(worker.getLoc(), instruction);
+    body->push_back(op);
+    Value done = op->getNumResults() ? op->getResult(0) : Value();
+    unsigned numInstructions = isPair(instruction) ? 2 : 1;
+    tokens.insert(tokens.end(), numInstructions, done);
+    instruction += numInstructions;
+  }
+}
+
+/// Everything a schedule says about itself but its rows.
+static void copyHeader(pipe::ScheduleOp schedule, exec::ProgramOp program) {
+  program.setWorkers(schedule.getWorkers());
+  program.setMicrobatches(schedule.getMicrobatches());
+  program.setFamilyAttr(schedule.getFamilyAttr());
+  program.setFamilyOptionsAttr(schedule.getFamilyOptionsAttr());
+  program.setGradientAfter(schedule.getGradientAfter());
+  program.setModelAttr(schedule.getModelAttr());
+  program.setProfileAttr(schedule.getProfileAttr());
+  program->setDiscardableAttrs(schedule->getDiscardableAttrDictionary());
+}
+
+OwningOpRef<exec::ProgramOp> pipesched::createProgram(pipe::ScheduleOp schedule,
+                                                      const Program &program) {
+  OpBuilder builder(schedule.getContext());
+  OwningOpRef<exec::ProgramOp> op = exec::ProgramOp::create(
+      builder, schedule.getLoc(), schedule.getSymName());
+  copyHeader(schedule, *op);
+  builder.setInsertionPointToStart(op->getBody());
+  for (pipe::PathOp path : schedule.getPaths())
+    builder.clone(*path);
+  SmallVector<Location> locations(program.getNumWorkers(), schedule.getLoc());
+  for (pipe::WorkerOp row : schedule.getRows())
+    locations[row.getWorker()] = row.getLoc();
+  ProgramEmitter emitter(schedule.getContext(), program);
+  for (auto [worker, loc] : llvm::enumerate(locations))
+    emitter.emitRow(exec::WorkerOp::create(builder, loc, worker), worker);
+  return op;
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct ConvertPipeToExecPass final
+    : pipesched::impl::ConvertPipeToExecPassBase<ConvertPipeToExecPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<SmallVector<pipe::ScheduleOp>> schedules =
+        pipe::selectSchedules(getOperation(), schedule);
+    if (failed(schedules))
+      return signalPassFailure();
+    SmallVector<OwningOpRef<exec::ProgramOp>> programs;
+    for (pipe::ScheduleOp op : *schedules) {
+      FailureOr<Program> program = lowerSchedule(op, receivePlacement);
+      if (failed(program))
+        return signalPassFailure();
+      programs.push_back(createProgram(op, *program));
+    }
+    SymbolTable symbols(getOperation());
+    for (auto [op, program] : llvm::zip_equal(*schedules, programs))
+      insert(symbols, op, program.release());
+  }
+
+private:
+  void insert(SymbolTable &symbols, pipe::ScheduleOp op,
+              exec::ProgramOp program) {
+    auto position = std::next(Block::iterator(op));
+    if (keepSchedule)
+      program.setSymName((op.getSymName() + "_exec").str());
+    else
+      symbols.erase(op);
+    symbols.insert(program, position);
+  }
+};
+} // namespace

@@ -1,0 +1,34 @@
+//===- ExecDialect.cpp - The exec dialect ---------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Registration of the dialect's type and ops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+#include "PipeSched/Dialect/Exec/IR/ExecDialect.cpp.inc"
+#include "PipeSched/Dialect/Exec/IR/ExecInterfaces.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "PipeSched/Dialect/Exec/IR/ExecTypes.cpp.inc"
+
+void pipesched::exec::ExecDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "PipeSched/Dialect/Exec/IR/ExecTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "PipeSched/Dialect/Exec/IR/ExecOps.cpp.inc"
+      >();
+}

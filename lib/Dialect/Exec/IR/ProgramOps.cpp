@@ -1,0 +1,377 @@
+//===- ProgramOps.cpp - Programs and workers of exec ----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Builders and checks of whole programs: workers, cells, and both ends of every
+// message.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Dialect/Exec/IR/Messages.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::exec;
+
+StringRef ProgramOp::getDefaultDialect() { return "exec"; }
+StringRef WorkerOp::getDefaultDialect() { return "exec"; }
+
+void ProgramOp::build(OpBuilder &, OperationState &state, StringRef name) {
+  state.getOrAddProperties<Properties>().sym_name =
+      StringAttr::get(state.getContext(), name);
+  state.addRegion()->emplaceBlock();
+}
+
+void WorkerOp::build(OpBuilder &, OperationState &state, int64_t worker) {
+  state.getOrAddProperties<Properties>().worker = worker;
+  state.addRegion()->emplaceBlock();
+}
+
+/// The cell of an instruction, and the second one of an overlapped pair.
+template <typename Fn>
+static void forEachCell(Operation &op, Fn fn) {
+  if (auto compute = dyn_cast<ComputeOp>(op)) {
+    fn(compute.getCell());
+    if (std::optional<Cell> overlapped = compute.getOverlapped())
+      fn(*overlapped);
+  } else if (auto send = dyn_cast<SendOp>(op)) {
+    fn(send.getCell());
+  } else if (auto recv = dyn_cast<RecvOp>(op)) {
+    fn(recv.getCell());
+  } else if (auto offload = dyn_cast<OffloadOp>(op)) {
+    fn(offload.getCell());
+  } else if (auto reload = dyn_cast<ReloadOp>(op)) {
+    fn(reload.getCell());
+  }
+}
+
+int64_t ProgramOp::getNumWorkers() {
+  if (std::optional<int64_t> declared = getWorkers())
+    return *declared;
+  return std::max<int64_t>(1, llvm::range_size(getWorkerOps()));
+}
+
+int64_t ProgramOp::getNumMicrobatches() {
+  if (std::optional<int64_t> declared = getMicrobatches())
+    return *declared;
+  int64_t highest = 0;
+  for (WorkerOp worker : getWorkerOps())
+    for (Operation &op : *worker.getBody())
+      forEachCell(op, [&](Cell cell) {
+        if (!cell.isPerPath())
+          highest = std::max(highest, cell.getMicrobatch());
+      });
+  return highest + 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Local checks
+//===----------------------------------------------------------------------===//
+
+LogicalResult WorkerOp::verify() {
+  if (getWorker() < 0) // worker_c1
+    return pipe::emitTableError(*this)
+           << "has number " << getWorker() << ", wanted zero or more";
+  return success();
+}
+
+LogicalResult WorkerOp::verifyRegions() {
+  for (Operation &op : *getBody()) // worker_c2
+    if (!isa<InstructionOpInterface>(op) || !isa<ExecDialect>(op.getDialect()))
+      return pipe::emitTableError(&op)
+             << "is no instruction; the body of 'exec.worker' holds "
+                "instructions only";
+  return success();
+}
+
+LogicalResult ProgramOp::verify() {
+  bool seenWorker = false;
+  for (Operation &op : *getBody()) { // program_c1
+    if (!isa<pipe::PathOp, WorkerOp>(op))
+      return pipe::emitTableError(&op)
+             << "is in the body of 'exec.program', which holds "
+                "'pipe.path' and 'exec.worker' ops only";
+    if (seenWorker && isa<pipe::PathOp>(op))
+      return pipe::emitTableError(&op)
+             << "stands behind a worker; paths come first";
+    seenWorker |= isa<WorkerOp>(op);
+  }
+  if (getFamilyOptions() && !getFamily()) // program_c8
+    return pipe::emitTableError(*this) << "has family options without a family";
+  return success();
+}
+
+LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FlatSymbolRefAttr model = getModelAttr();
+  if (!model || symbols.lookupNearestSymbolFrom<pipe::ModelOp>(*this, model))
+    return success();
+  return pipe::emitTableError(*this) << "names model " << model // program_c7
+                                     << ", but there is no such 'pipe.model'";
+}
+
+//===----------------------------------------------------------------------===//
+// Checks across workers
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A cell that an instruction runs, by the number of the instruction.
+struct RunCell {
+  Cell cell;
+  uint32_t instruction;
+};
+
+/// Numbers the instructions of all workers and collects what must be unique or
+/// paired:
+///
+///   ops     | %f0 = compute 0F0 | %s0 = send 0F0 to 1 | %act0 = recv 0F0 .. |
+///   number    0                   1                     2
+///   runs      (0F0, 0)
+///   sends                         (0F0, 0 -> 1, 1)
+///   receives                                            (0F0, 0 -> 1, 2)
+///
+/// Sorted by name, runs have no neighbours that are equal, and sends and
+/// receives are the same list.
+class ProgramVerifier {
+public:
+  explicit ProgramVerifier(ProgramOp program)
+      : program(program), numWorkers(program.getNumWorkers()) {}
+
+  LogicalResult verify();
+
+private:
+  LogicalResult verifySizes();
+  LogicalResult verifyNumbers();
+  LogicalResult verifyPlacement();
+  LogicalResult collect(WorkerOp worker);
+  LogicalResult collectRun(Operation &op, int64_t worker);
+  LogicalResult collectSend(SendOp send, int64_t worker);
+  LogicalResult collectRecv(RecvOp recv, int64_t worker);
+  LogicalResult verifyRange(Operation &op, Cell cell);
+  LogicalResult verifyPeer(Operation *op, int64_t peer);
+  LogicalResult verifyRunOnce();
+  LogicalResult verifyOnce(ArrayRef<MessageEnd> ends);
+  LogicalResult verifyPaired();
+  LogicalResult emitRepeated(uint32_t first, uint32_t second,
+                             const Twine &what);
+
+  ProgramOp program;
+  int64_t numWorkers, numMicrobatches = 0, numPaths = 0;
+  std::optional<Placement> placement; ///< nothing: no paths
+  std::vector<Operation *> ops;
+  std::vector<RunCell> runs;
+  std::vector<MessageEnd> sends, receives;
+};
+} // namespace
+
+/// program_c2, program_c3: sizes are in range, derived ones too.
+LogicalResult ProgramVerifier::verifySizes() {
+  if (numWorkers < 1 || numWorkers > kMaxWorkers)
+    return pipe::emitTableError(program)
+           << "has " << numWorkers << " workers, wanted 1 to " << kMaxWorkers;
+  numMicrobatches = program.getNumMicrobatches();
+  if (numMicrobatches < 1 || numMicrobatches > Cell::kMaxMicrobatches)
+    return pipe::emitTableError(program)
+           << "has " << numMicrobatches << " microbatches, wanted 1 to "
+           << Cell::kMaxMicrobatches;
+  return success();
+}
+
+/// program_c2: workers are 0..D-1, each once.
+LogicalResult ProgramVerifier::verifyNumbers() {
+  std::vector<WorkerOp> byNumber(numWorkers);
+  for (WorkerOp worker : program.getWorkerOps()) {
+    int64_t number = worker.getWorker();
+    if (number >= numWorkers)
+      return pipe::emitTableError(worker)
+             << "has number " << number << ", wanted 0 to " << numWorkers - 1;
+    if (WorkerOp first = byNumber[number]) {
+      InFlightDiagnostic diagnostic = pipe::emitTableError(worker)
+                                      << "has number " << number
+                                      << " a second time";
+      diagnostic.attachNote(first.getLoc())
+          << "worker " << number << " is here";
+      return diagnostic;
+    }
+    byNumber[number] = worker;
+  }
+  for (auto [number, worker] : llvm::enumerate(byNumber))
+    if (!worker)
+      return pipe::emitTableError(program)
+             << "has no worker " << number << "; workers are numbered 0 to "
+             << numWorkers - 1 << ", each once";
+  return success();
+}
+
+LogicalResult ProgramVerifier::verifyPlacement() {
+  numPaths = llvm::range_size(program.getPaths());
+  if (numPaths == 0)
+    return success();
+  FailureOr<Placement> loaded = pipe::loadPlacement(program);
+  if (failed(loaded))
+    return failure();
+  placement = std::move(*loaded);
+  if (placement->isAssigned())
+    return success();
+  return pipe::emitTableError(program)
+         << "has several paths; say with 'takes' which microbatches take each";
+}
+
+LogicalResult ProgramVerifier::verifyRange(Operation &op, Cell cell) {
+  int64_t number = cell.getMicrobatch();
+  int64_t limit =
+      cell.isPerPath() ? std::max<int64_t>(1, numPaths) : numMicrobatches;
+  if (number < limit) // program_c3
+    return success();
+  return pipe::emitTableError(&op)
+         << "cell " << cell.str() << " is of "
+         << (cell.isPerPath() ? "path " : "microbatch ") << number
+         << ", the program has " << limit;
+}
+
+LogicalResult ProgramVerifier::collectRun(Operation &op, int64_t worker) {
+  LogicalResult result = success();
+  forEachCell(op, [&](Cell cell) {
+    if (failed(result) || failed(result = verifyRange(op, cell)))
+      return;
+    runs.push_back({cell, static_cast<uint32_t>(ops.size())});
+    if (!placement)
+      return;
+    int64_t numStages =
+        placement->getPath(placement->pathOf(cell)).getNumStages();
+    if (cell.getStage() >= numStages)
+      result = pipe::emitTableError(&op)
+               << "cell " << cell.str() << " is of stage " << cell.getStage()
+               << ", its path has " << numStages << " stages";
+    else if (int64_t home = placement->workerOf(placement->globalStage(cell));
+             home != worker) // program_c6
+      result = pipe::emitTableError(&op)
+               << "cell " << cell.str() << " runs on worker " << worker
+               << ", by its path stage " << cell.getStage() << " is on worker "
+               << home;
+  });
+  return result;
+}
+
+LogicalResult ProgramVerifier::verifyPeer(Operation *op, int64_t peer) {
+  if (peer >= 0 && peer < numWorkers)
+    return success();
+  return pipe::emitTableError(op)
+         << "names worker " << peer << ", wanted 0 to " << numWorkers - 1;
+}
+
+LogicalResult ProgramVerifier::collectSend(SendOp send, int64_t worker) {
+  if (failed(verifyPeer(send, send.getDestination())))
+    return failure();
+  sends.emplace_back(send.getCell(), worker, send.getDestination(), ops.size());
+  return success();
+}
+
+LogicalResult ProgramVerifier::collectRecv(RecvOp recv, int64_t worker) {
+  if (failed(verifyPeer(recv, recv.getSource())))
+    return failure();
+  receives.emplace_back(recv.getCell(), recv.getSource(), worker, ops.size());
+  return success();
+}
+
+LogicalResult ProgramVerifier::collect(WorkerOp worker) {
+  int64_t number = worker.getWorker();
+  for (Operation &op : *worker.getBody()) {
+    LogicalResult result =
+        llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+            .Case<SendOp>(
+                [&](SendOp send) { return collectSend(send, number); })
+            .Case<RecvOp>(
+                [&](RecvOp recv) { return collectRecv(recv, number); })
+            .Default([&](Operation *) { return collectRun(op, number); });
+    if (failed(result))
+      return failure();
+    ops.push_back(&op);
+  }
+  return success();
+}
+
+LogicalResult ProgramVerifier::emitRepeated(uint32_t first, uint32_t second,
+                                            const Twine &what) {
+  InFlightDiagnostic diagnostic = pipe::emitTableError(ops[second]) << what;
+  diagnostic.attachNote(ops[first]->getLoc()) << "the first is here";
+  return diagnostic;
+}
+
+/// program_c4
+LogicalResult ProgramVerifier::verifyRunOnce() {
+  llvm::sort(runs, [](const RunCell &a, const RunCell &b) {
+    return std::make_pair(a.cell.getRaw(), a.instruction) <
+           std::make_pair(b.cell.getRaw(), b.instruction);
+  });
+  auto repeated = std::adjacent_find(
+      runs.begin(), runs.end(),
+      [](const RunCell &a, const RunCell &b) { return a.cell == b.cell; });
+  if (repeated == runs.end())
+    return success();
+  return emitRepeated(repeated->instruction, std::next(repeated)->instruction,
+                      "runs cell " + repeated->cell.str() + " a second time");
+}
+
+/// program_c5: no message has two sends, or two receives.
+LogicalResult ProgramVerifier::verifyOnce(ArrayRef<MessageEnd> ends) {
+  auto repeated = std::adjacent_find(
+      ends.begin(), ends.end(), [](const MessageEnd &a, const MessageEnd &b) {
+        return a.getName() == b.getName();
+      });
+  if (repeated == ends.end())
+    return success();
+  return emitRepeated(repeated->instruction, std::next(repeated)->instruction,
+                      "repeats the message " +
+                          Cell::fromRaw(repeated->cell).str() +
+                          " from worker " + Twine(repeated->source) +
+                          " to worker " + Twine(repeated->destination));
+}
+
+/// program_c5: the first name that only one of the sorted lists has is a
+/// message without a partner.
+LogicalResult ProgramVerifier::verifyPaired() {
+  auto [send, recv] = std::mismatch(
+      sends.begin(), sends.end(), receives.begin(), receives.end(),
+      [](const MessageEnd &a, const MessageEnd &b) {
+        return a.getName() == b.getName();
+      });
+  bool sendIsLeft = send != sends.end();
+  bool recvIsLeft = recv != receives.end();
+  if (!sendIsLeft && !recvIsLeft)
+    return success();
+  if (sendIsLeft && recvIsLeft)
+    sendIsLeft = send->getName() < recv->getName();
+  const MessageEnd &end = sendIsLeft ? *send : *recv;
+  std::string cell = Cell::fromRaw(end.cell).str();
+  InFlightDiagnostic diagnostic = pipe::emitTableError(ops[end.instruction]);
+  if (sendIsLeft)
+    return diagnostic << "has no partner: worker " << end.destination
+                      << " has no 'recv " << cell << " from " << end.source
+                      << "'";
+  return diagnostic << "has no partner: worker " << end.source
+                    << " has no 'send " << cell << " to " << end.destination
+                    << "'";
+}
+
+LogicalResult ProgramVerifier::verify() {
+  if (failed(verifySizes()) || failed(verifyNumbers()) ||
+      failed(verifyPlacement()))
+    return failure();
+  for (WorkerOp worker : program.getWorkerOps())
+    if (failed(collect(worker)))
+      return failure();
+  sortByName(sends);
+  sortByName(receives);
+  return success(succeeded(verifyRunOnce()) && succeeded(verifyOnce(sends)) &&
+                 succeeded(verifyOnce(receives)) && succeeded(verifyPaired()));
+}
+
+LogicalResult ProgramOp::verifyRegions() {
+  return ProgramVerifier(*this).verify();
+}

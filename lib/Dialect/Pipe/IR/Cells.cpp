@@ -1,0 +1,297 @@
+//===- Cells.cpp - Cells in text, attributes and bytecode -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reading and printing are on the path of every large schedule: no allocation
+// per cell, numbers straight from the text.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Dialect/Pipe/IR/Cells.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/APInt.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/Endian.h"
+
+using namespace mlir;
+
+namespace pipesched::pipe {
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+/// Reads the digits at the front of `text` and drops them; stops above `limit`,
+/// so that no number overflows.
+static int64_t takeNumber(StringRef &text, int64_t limit) {
+  int64_t value = 0;
+  size_t length = 0;
+  for (; length < text.size() && llvm::isDigit(text[length]); ++length)
+    if (value <= limit)
+      value = value * 10 + (text[length] - '0');
+  text = text.drop_front(length);
+  return value;
+}
+
+/// `_`, `_12`.
+static ParseResult parseIdle(AsmParser &parser, SMLoc loc, StringRef word,
+                             Cell &cell) {
+  StringRef digits = word.drop_front();
+  bool isOne = digits.empty();
+  int64_t slots = isOne ? 1 : takeNumber(digits, Cell::kMaxMicrobatches);
+  if (!digits.empty())
+    return parser.emitError(loc) << "unknown cell '" << word << "'";
+  if (slots < 1 || slots > Cell::kMaxMicrobatches)
+    return parser.emitError(loc)
+           << "idle slots of '" << word << "' are not from 1 to "
+           << Cell::kMaxMicrobatches;
+  cell = Cell::idle(slots);
+  return success();
+}
+
+/// Says what is wrong with `number` + `word`, which is not a cell.
+static ParseResult emitCellError(AsmParser &parser, SMLoc loc, StringRef number,
+                                 StringRef word) {
+  std::string text = (number + word).str();
+  if (std::optional<Phase> phase = phaseFromLetter(word.front());
+      !phase || *phase == Phase::Idle)
+    return parser.emitError(loc)
+           << "unknown phase '" << word.front() << "' in '" << text
+           << "'; wanted one of F, B, I, W, R, D, U, O, G, d, u";
+  StringRef rest = word.drop_front();
+  if (rest.empty())
+    return parser.emitError(loc)
+           << "no microbatch after '" << text << "'; wanted a cell as 2F0";
+  takeNumber(rest, Cell::kMaxMicrobatches);
+  if (!rest.empty())
+    return parser.emitError(loc)
+           << "unknown cell '" << text << "'; wanted a cell as 2F0";
+  int64_t stage = takeNumber(number, Cell::kMaxStages);
+  if (stage >= Cell::kMaxStages)
+    return parser.emitError(loc)
+           << "stage of '" << text << "' is above " << Cell::kMaxStages - 1;
+  return parser.emitError(loc) << "microbatch of '" << text << "' is above "
+                               << Cell::kMaxMicrobatches;
+}
+
+/// A cell is two tokens to MLIR's lexer, an integer and a word right behind it.
+/// The number is read from the text at the token: an APInt would cost more than
+/// the rest.
+ParseResult parseCell(AsmParser &parser, Cell &cell) {
+  SMLoc loc = parser.getCurrentLocation();
+  const char *begin = loc.getPointer();
+  StringRef word;
+  if (*begin == '_' && succeeded(parser.parseOptionalKeyword(&word)))
+    return parseIdle(parser, loc, word, cell);
+
+  const char *end = begin;
+  while (llvm::isDigit(*end))
+    ++end;
+  StringRef number(begin, end - begin);
+  APInt unused;
+  OptionalParseResult consumed = parser.parseOptionalDecimalInteger(unused);
+  if (!consumed.has_value() || number.empty())
+    return parser.emitError(loc) << "expected a cell as 2F0, or _ for idle";
+  if (failed(*consumed))
+    return failure();
+  if (parser.getCurrentLocation().getPointer() != end ||
+      failed(parser.parseOptionalKeyword(&word)))
+    return parser.emitError(loc)
+           << "expected a phase letter right behind stage " << number
+           << ", as in " << number << "F0";
+
+  std::optional<Phase> phase = phaseFromLetter(word.front());
+  StringRef digits = word.drop_front();
+  bool hasMicrobatch = !digits.empty();
+  StringRef stageDigits = number;
+  int64_t stage = takeNumber(stageDigits, Cell::kMaxStages);
+  int64_t microbatch = takeNumber(digits, Cell::kMaxMicrobatches);
+  if (!phase || *phase == Phase::Idle || !hasMicrobatch || !digits.empty() ||
+      stage >= Cell::kMaxStages || microbatch > Cell::kMaxMicrobatches)
+    return emitCellError(parser, loc, number, word);
+  cell = Cell(stage, *phase, microbatch);
+  return success();
+}
+
+ParseResult parseCells(AsmParser &parser, std::vector<Cell> &cells) {
+  if (parser.parseLSquare())
+    return failure();
+  cells.clear();
+  bool overlaps = false;
+  while (overlaps || failed(parser.parseOptionalRSquare())) {
+    Cell cell;
+    if (parseCell(parser, cell))
+      return failure();
+    overlaps = succeeded(parser.parseOptionalPlus());
+    cells.push_back(cell.withOverlap(overlaps));
+  }
+  cells.shrink_to_fit();
+  return success();
+}
+
+/// Longest printed cell, its separator included.
+static constexpr size_t kMaxCellText = 24;
+
+static char *writeNumber(char *out, uint64_t value) {
+  char digits[20];
+  unsigned count = 0;
+  do
+    digits[count++] = '0' + value % 10;
+  while (value /= 10);
+  while (count)
+    *out++ = digits[--count];
+  return out;
+}
+
+static char *writeCellText(char *out, Cell cell) {
+  if (!cell.isIdle())
+    out = writeNumber(out, cell.getStage());
+  *out++ = phaseLetter(cell.getPhase());
+  if (cell.isIdle() && cell.getIdleSlots() == 1)
+    return out;
+  return writeNumber(out, cell.getMicrobatch());
+}
+
+void printCell(AsmPrinter &printer, Cell cell) {
+  char text[kMaxCellText];
+  printer.getStream() << StringRef(text, writeCellText(text, cell) - text);
+}
+
+void printCells(AsmPrinter &printer, ArrayRef<Cell> cells) {
+  constexpr size_t kBufferSize = 4096;
+  char buffer[kBufferSize];
+  char *out = buffer;
+  raw_ostream &os = printer.getStream();
+  *out++ = '[';
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (out > buffer + kBufferSize - kMaxCellText) {
+      os << StringRef(buffer, out - buffer);
+      out = buffer;
+    }
+    out = writeCellText(out, cells[i]);
+    if (i + 1 < cells.size())
+      *out++ = cells[i].overlapsNext() ? '+' : ' ';
+  }
+  os << StringRef(buffer, out - buffer) << ']';
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+/// The bits of a cell that text can write: a phase, a number of idle slots.
+static bool isCell(uint64_t raw) {
+  if (!Cell::isValidRaw(raw))
+    return false;
+  Cell cell = Cell::fromRaw(raw);
+  return !cell.isIdle() || (cell.getIdleSlots() > 0 && cell.getStage() == 0);
+}
+
+Attribute cellToAttribute(MLIRContext *context, Cell cell) {
+  return IntegerAttr::get(IntegerType::get(context, 64), cell.getRaw());
+}
+
+LogicalResult cellFromAttribute(Cell &cell, Attribute attribute,
+                                EmitErrorFn emitError) {
+  auto integer = llvm::dyn_cast_or_null<IntegerAttr>(attribute);
+  if (!integer || !integer.getType().isInteger(64) ||
+      !isCell(integer.getValue().getZExtValue()))
+    return emitError() << "expected the bits of a cell as i64, got "
+                       << attribute;
+  cell = Cell::fromRaw(integer.getValue().getZExtValue());
+  return success();
+}
+
+Attribute cellsToAttribute(MLIRContext *context, ArrayRef<Cell> cells) {
+  SmallVector<int64_t> bits;
+  bits.reserve(cells.size());
+  for (Cell cell : cells)
+    bits.push_back(cell.getRaw());
+  return DenseI64ArrayAttr::get(context, bits);
+}
+
+/// A row ends in a cell that overlaps nothing.
+static bool endsOpen(ArrayRef<Cell> cells) {
+  return !cells.empty() && cells.back().overlapsNext();
+}
+
+LogicalResult cellsFromAttribute(std::vector<Cell> &cells, Attribute attribute,
+                                 EmitErrorFn emitError) {
+  auto array = llvm::dyn_cast_or_null<DenseI64ArrayAttr>(attribute);
+  if (!array)
+    return emitError() << "expected cells as an i64 array, got " << attribute;
+  cells.clear();
+  cells.reserve(array.size());
+  for (int64_t raw : array.asArrayRef()) {
+    if (!isCell(raw))
+      return emitError() << "entry " << cells.size() << " (" << raw
+                         << ") is not the bits of a cell";
+    cells.push_back(Cell::fromRaw(raw));
+  }
+  if (endsOpen(cells))
+    return emitError() << "the last cell overlaps a next one";
+  return success();
+}
+
+llvm::hash_code hashCells(ArrayRef<Cell> cells) {
+  ArrayRef<char> bytes(reinterpret_cast<const char *>(cells.data()),
+                       cells.size() * sizeof(Cell));
+  return llvm::hash_combine_range(bytes.begin(), bytes.end());
+}
+
+//===----------------------------------------------------------------------===//
+// Bytecode
+//===----------------------------------------------------------------------===//
+
+void writeCell(DialectBytecodeWriter &writer, Cell cell) {
+  writer.writeVarInt(cell.getRaw());
+}
+
+LogicalResult readCell(DialectBytecodeReader &reader, Cell &cell) {
+  uint64_t raw;
+  if (failed(reader.readVarInt(raw)))
+    return failure();
+  if (!isCell(raw))
+    return reader.emitError() << raw << " is not the bits of a cell";
+  cell = Cell::fromRaw(raw);
+  return success();
+}
+
+void writeCells(DialectBytecodeWriter &writer, ArrayRef<Cell> cells) {
+  static_assert(llvm::endianness::native == llvm::endianness::little,
+                "rows are written as they lie in memory, little endian");
+  writer.writeOwnedBlob(
+      ArrayRef<char>(reinterpret_cast<const char *>(cells.data()),
+                     cells.size() * sizeof(Cell)));
+}
+
+LogicalResult readCells(DialectBytecodeReader &reader,
+                        std::vector<Cell> &cells) {
+  ArrayRef<char> blob;
+  if (failed(reader.readBlob(blob)))
+    return failure();
+  if (blob.size() % sizeof(Cell) != 0)
+    return reader.emitError() << "a row of " << blob.size()
+                              << " bytes is no whole number of cells";
+  cells.resize(blob.size() / sizeof(Cell));
+  for (size_t i = 0; i < cells.size(); ++i) {
+    uint64_t raw =
+        llvm::support::endian::read64le(blob.data() + i * sizeof(Cell));
+    if (!isCell(raw))
+      return reader.emitError()
+             << "entry " << i << " (" << raw << ") is not the bits of a cell";
+    cells[i] = Cell::fromRaw(raw);
+  }
+  if (endsOpen(cells))
+    return reader.emitError() << "the last cell overlaps a next one";
+  return success();
+}
+
+} // namespace pipesched::pipe

@@ -1,0 +1,38 @@
+//===- PipeDialect.cpp - The pipe dialect ---------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Registers ops and attributes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+#include "PipeSched/Dialect/Pipe/IR/PipeDialect.cpp.inc"
+#include "PipeSched/Dialect/Pipe/IR/PipeEnums.cpp.inc"
+#include "PipeSched/Dialect/Pipe/IR/PipeInterfaces.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "PipeSched/Dialect/Pipe/IR/PipeAttrs.cpp.inc"
+
+void PipeDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "PipeSched/Dialect/Pipe/IR/PipeAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "PipeSched/Dialect/Pipe/IR/PipeOps.cpp.inc"
+      >();
+}

@@ -1,0 +1,272 @@
+//===- PipeOps.cpp - Schedules, paths, workers ----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Verifiers and syntax of the table. The placement is built once per schedule,
+// so rows are checked from there; ids such as schedule_c4 are those of the op's
+// description.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/BitVector.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+InFlightDiagnostic pipe::emitTableError(Operation *op) {
+  return emitError(op->getLoc()) << "'" << op->getName() << "' op ";
+}
+
+//===----------------------------------------------------------------------===//
+// Placement
+//===----------------------------------------------------------------------===//
+
+FailureOr<Placement> pipe::loadPlacement(PlacementOwnerOpInterface owner) {
+  int64_t numWorkers = owner.getNumWorkers();
+  int64_t numMicrobatches = owner.getNumMicrobatches();
+  std::vector<Path> paths;
+  SmallVector<PathOp> ops;
+  for (PathOp op : owner->getRegion(0).front().getOps<PathOp>()) {
+    paths.push_back(op.toPath());
+    ops.push_back(op);
+  }
+  llvm::Expected<Placement> placement =
+      Placement::create(numWorkers, numMicrobatches, paths);
+  if (placement)
+    return std::move(*placement);
+
+  // An error about one path is shown at it, any other at the owner.
+  std::string message = llvm::toString(placement.takeError());
+  Operation *culprit = owner;
+  for (auto [number, path] : llvm::enumerate(paths)) {
+    llvm::Error error =
+        Placement::checkPath(number, path, numWorkers, numMicrobatches);
+    bool isMine = error && llvm::toString(std::move(error)) == message;
+    if (isMine) {
+      culprit = ops[number];
+      break;
+    }
+  }
+  return emitTableError(culprit) << message;
+}
+
+//===----------------------------------------------------------------------===//
+// ScheduleOp
+//===----------------------------------------------------------------------===//
+
+void ScheduleOp::build(OpBuilder &, OperationState &state, StringRef name,
+                       int64_t workers, int64_t microbatches) {
+  auto &properties = state.getOrAddProperties<Properties>();
+  properties.sym_name = StringAttr::get(state.getContext(), name);
+  properties.workers = workers;
+  properties.microbatches = microbatches;
+  state.addRegion()->emplaceBlock();
+}
+
+StringRef ScheduleOp::getDefaultDialect() {
+  return PipeDialect::getDialectNamespace();
+}
+
+int64_t ScheduleOp::getNumWorkers() { return getWorkers(); }
+
+int64_t ScheduleOp::getNumMicrobatches() { return getMicrobatches(); }
+
+void ScheduleOp::setFamily(StringRef name, ArrayRef<NamedAttribute> options) {
+  setFamilyAttr(StringAttr::get(getContext(), name));
+  setFamilyOptionsAttr(
+      options.empty() ? nullptr : DictionaryAttr::get(getContext(), options));
+}
+
+void ScheduleOp::dropFamily() {
+  removeFamilyAttr();
+  removeFamilyOptionsAttr();
+}
+
+/// schedule_c6.
+LogicalResult ScheduleOp::verify() {
+  DictionaryAttr options = getFamilyOptionsAttr();
+  if (!options)
+    return success();
+  if (!getFamily())
+    return emitTableError(*this) << "has family options but no family";
+  if (options.empty())
+    return emitTableError(*this) << "has family options that are empty";
+  return success();
+}
+
+/// schedule_c5.
+LogicalResult ScheduleOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FlatSymbolRefAttr name = getModelAttr();
+  if (name && !symbols.lookupNearestSymbolFrom<ModelOp>(*this, name))
+    return emitTableError(*this)
+           << "names " << name << ", which is no pipe.model";
+  return success();
+}
+
+/// schedule_c4.
+static LogicalResult verifyOneRowPerWorker(ScheduleOp schedule) {
+  int64_t numWorkers = schedule.getWorkers();
+  llvm::BitVector seen(numWorkers);
+  for (WorkerOp row : schedule.getRows()) {
+    int64_t worker = row.getWorker();
+    if (worker < 0 || worker >= numWorkers) // worker_c1
+      return emitTableError(row)
+             << "is worker " << worker << ", which is not one of the "
+             << numWorkers << " workers (0 to " << numWorkers - 1 << ")";
+    if (seen.test(worker))
+      return emitTableError(row) << "is a second row of worker " << worker;
+    seen.set(worker);
+  }
+  if (int missing = seen.find_first_unset(); missing >= 0)
+    return emitTableError(schedule)
+           << "has " << seen.count() << " rows for " << numWorkers
+           << " workers; worker " << missing << " has none";
+  return success();
+}
+
+/// schedule_c1 to schedule_c4, and the constraints of the rows.
+LogicalResult ScheduleOp::verifyRegions() {
+  for (Operation &op : *getBody())
+    if (!isa<PathOp, WorkerOp>(op)) // schedule_c2
+      return op.emitOpError("cannot stand in a pipe.schedule, which holds "
+                            "pipe.path and pipe.worker ops");
+  FailureOr<Placement> placement = loadPlacement(*this);
+  if (failed(placement))
+    return failure();
+  if (isProblem())
+    return success();
+  if (failed(verifyOneRowPerWorker(*this)))
+    return failure();
+  if (!placement->isAssigned()) // schedule_c3
+    return emitTableError(*this)
+           << "has rows and several paths, which must say with 'takes' which "
+              "microbatches they take";
+  for (WorkerOp row : getRows())
+    if (std::optional<Violation> violation =
+            verifyRow(*placement, row.getWorker(), row.getCells()))
+      return emitViolation(*this, *violation);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// PathOp
+//===----------------------------------------------------------------------===//
+
+/// Ranges are stored as triples: begin, end, step.
+static SmallVector<MicrobatchRange> toRanges(ArrayRef<int64_t> triples) {
+  SmallVector<MicrobatchRange> ranges;
+  for (size_t i = 0; i + 2 < triples.size(); i += 3)
+    ranges.push_back({triples[i], triples[i + 1], triples[i + 2]});
+  return ranges;
+}
+
+/// `5`, `0:4`, `0:8:2`.
+static ParseResult parseRange(AsmParser &parser, MicrobatchRange &range) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseInteger(range.begin))
+    return failure();
+  if (failed(parser.parseOptionalColon())) {
+    if (range.begin > Cell::kMaxMicrobatches)
+      return parser.emitError(loc) << "microbatch " << range.begin
+                                   << " is above " << Cell::kMaxMicrobatches;
+    range.end = range.begin + 1;
+    return success();
+  }
+  if (parser.parseInteger(range.end))
+    return failure();
+  if (succeeded(parser.parseOptionalColon()))
+    return parser.parseInteger(range.step);
+  return success();
+}
+
+static ParseResult parseRanges(AsmParser &parser, DenseI64ArrayAttr &takes) {
+  SmallVector<int64_t> triples;
+  auto parseOne = [&]() -> ParseResult {
+    MicrobatchRange range;
+    if (parseRange(parser, range))
+      return failure();
+    triples.append({range.begin, range.end, range.step});
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
+    return failure();
+  takes = parser.getBuilder().getDenseI64ArrayAttr(triples);
+  return success();
+}
+
+static void printRanges(AsmPrinter &printer, Operation *,
+                        DenseI64ArrayAttr takes) {
+  printer << '[';
+  llvm::interleaveComma(toRanges(takes.asArrayRef()), printer,
+                        [&](MicrobatchRange range) {
+                          printer << range.begin;
+                          if (range.step == 1 && range.end == range.begin + 1)
+                            return;
+                          printer << ':' << range.end;
+                          if (range.step != 1)
+                            printer << ':' << range.step;
+                        });
+  printer << ']';
+}
+
+void PathOp::build(OpBuilder &builder, OperationState &state,
+                   const Path &path) {
+  auto &properties = state.getOrAddProperties<Properties>();
+  properties.workers = builder.getDenseI32ArrayAttr(path.workers);
+  if (!path.blocks.empty())
+    properties.blocks = builder.getDenseI64ArrayAttr(path.blocks);
+  if (path.takes.empty())
+    return;
+  SmallVector<int64_t> triples;
+  for (const MicrobatchRange &range : path.takes)
+    triples.append({range.begin, range.end, range.step});
+  properties.takes = builder.getDenseI64ArrayAttr(triples);
+}
+
+Path PathOp::toPath() {
+  Path path;
+  path.workers = getWorkers();
+  if (std::optional<ArrayRef<int64_t>> triples = getTakes()) {
+    SmallVector<MicrobatchRange> ranges = toRanges(*triples);
+    path.takes.assign(ranges.begin(), ranges.end());
+  }
+  if (std::optional<ArrayRef<int64_t>> blocks = getBlocks())
+    path.blocks = *blocks;
+  return path;
+}
+
+/// What is in range depends on the owner, whose verifier checks it
+/// (loadPlacement).
+LogicalResult PathOp::verify() {
+  if (!isa_and_nonnull<PlacementOwnerOpInterface>((*this)->getParentOp()))
+    return emitOpError(
+        "must stand in a pipe.schedule or an exec.program"); // path_c1
+  std::optional<ArrayRef<int64_t>> takes = getTakes();
+  if (takes && (takes->empty() || takes->size() % 3 != 0)) // path_c3
+    return emitOpError() << "must take ranges of begin, end and step, got "
+                         << takes->size() << " numbers";
+  if (getBlocks() && getBlocks()->empty()) // path_c4
+    return emitOpError("has blocks of no stage");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// WorkerOp
+//===----------------------------------------------------------------------===//
+
+void WorkerOp::build(OpBuilder &, OperationState &state, int64_t worker,
+                     std::vector<Cell> &&cells) {
+  auto &properties = state.getOrAddProperties<Properties>();
+  properties.worker = worker;
+  properties.cells = std::move(cells);
+}
+
+#define GET_OP_CLASSES
+#include "PipeSched/Dialect/Pipe/IR/PipeOps.cpp.inc"

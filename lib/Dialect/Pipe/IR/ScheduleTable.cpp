@@ -1,0 +1,85 @@
+//===- ScheduleTable.cpp - A schedule op as a table -----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads and writes the rows that worker ops own.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+static Placement placementOf(ScheduleOp schedule) {
+  FailureOr<Placement> placement = loadPlacement(schedule);
+  assert(succeeded(placement) && "the schedule is verified");
+  return std::move(*placement);
+}
+
+ScheduleTable::ScheduleTable(ScheduleOp schedule)
+    : placement(placementOf(schedule)),
+      gradientAfter(schedule.getGradientAfter()),
+      aligned(schedule.getAligned()), rows(schedule.getWorkers()) {
+  for (WorkerOp row : schedule.getRows())
+    rows[row.getWorker()] = row.getCells();
+}
+
+TableView ScheduleTable::view() const {
+  TableView view;
+  view.placement = &placement;
+  view.gradientAfter = gradientAfter;
+  view.aligned = aligned;
+  view.rows = rows;
+  return view;
+}
+
+void pipe::storePaths(ScheduleOp schedule, ArrayRef<Path> paths) {
+  for (PathOp path : llvm::make_early_inc_range(schedule.getPaths()))
+    path.erase();
+  auto builder = OpBuilder::atBlockBegin(schedule.getBody());
+  for (const Path &path : paths)
+    PathOp::create(builder, schedule.getLoc(), path);
+}
+
+void pipe::storeRows(ScheduleOp schedule, std::vector<Row> &&rows) {
+  SmallVector<WorkerOp> ops(rows.size());
+  for (WorkerOp row : schedule.getRows())
+    ops[row.getWorker()] = row;
+  auto builder = OpBuilder::atBlockEnd(schedule.getBody());
+  for (auto [worker, cells] : llvm::enumerate(rows))
+    if (WorkerOp row = ops[worker])
+      row.takeCells(std::move(cells));
+    else
+      WorkerOp::create(builder, schedule.getLoc(), worker, std::move(cells));
+}
+
+/// The location of the row of a cell, or of the schedule. Only for diagnostics:
+/// looks through the rows.
+static Location locationOf(ScheduleOp schedule,
+                           const std::optional<CellRef> &at) {
+  if (at)
+    for (WorkerOp row : schedule.getRows())
+      if (row.getWorker() == at->row)
+        return row.getLoc();
+  return schedule.getLoc();
+}
+
+InFlightDiagnostic pipe::emitViolation(ScheduleOp schedule,
+                                       const Violation &violation) {
+  StringRef name = violation.at ? WorkerOp::getOperationName()
+                                : ScheduleOp::getOperationName();
+  InFlightDiagnostic diagnostic = emitError(locationOf(schedule, violation.at))
+                                  << "'" << name << "' op "
+                                  << violation.message;
+  for (const Violation::Note &note : violation.notes)
+    diagnostic.attachNote(
+        locationOf(schedule, note.at ? note.at : violation.at))
+        << note.message;
+  return diagnostic;
+}

@@ -1,0 +1,63 @@
+//===- SpecFields.h - Attributes of named fields ----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The attributes of a system are lists of named fields of known kinds; one
+// table per attribute drives its parser, printer and verifier.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_DIALECT_PIPE_IR_SPECFIELDS_H
+#define PIPESCHED_LIB_DIALECT_PIPE_IR_SPECFIELDS_H
+
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+
+namespace pipesched::pipe {
+
+enum class FieldKind {
+  Text,    ///< StringAttr
+  Count,   ///< i64 above 0
+  Latency, ///< i64 of at least 0
+  Curve,   ///< EfficiencyAttr
+  Engine,  ///< EngineSpecAttr
+  Link     ///< LinkSpecAttr
+};
+
+struct Field {
+  llvm::StringRef name;
+  FieldKind kind;
+  bool isRequired;
+};
+
+/// Values of fields in the order of their table; null where not given.
+using FieldValues = llvm::SmallVector<mlir::Attribute, 9>;
+
+/// The field of this name or null.
+const Field *findField(llvm::ArrayRef<Field> table, llvm::StringRef name);
+
+/// "unknown field 'x' in worker_spec, the closest is 'y'".
+std::string unknownField(llvm::ArrayRef<Field> table, llvm::StringRef what,
+                         llvm::StringRef name);
+
+/// Whether a value is one that a field of this kind may have.
+bool hasKind(mlir::Attribute value, FieldKind kind);
+
+/// `<name = value, ...>`, in any order. Errors, each at its place: a field that
+/// is unknown, there twice, missing, or of a wrong value.
+mlir::FailureOr<FieldValues> parseFields(mlir::AsmParser &parser,
+                                         llvm::ArrayRef<Field> table,
+                                         llvm::StringRef what);
+
+/// What parseFields reads; values of this dialect without their `#pipe.`
+/// prefix.
+void printFields(
+    mlir::AsmPrinter &printer,
+    llvm::ArrayRef<std::pair<llvm::StringRef, mlir::Attribute>> fields);
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_LIB_DIALECT_PIPE_IR_SPECFIELDS_H

@@ -1,0 +1,144 @@
+//===- Syntax.cpp - Syntax that pipe and exec share -----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Gradient rule and family clause.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Dialect/Pipe/IR/Syntax.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace pipesched::pipe {
+
+//===----------------------------------------------------------------------===//
+// Gradient rule
+//===----------------------------------------------------------------------===//
+
+static StringRef letterOf(GradientAfter gradientAfter) {
+  return gradientAfter == GradientAfter::InputGrad ? "I" : "W";
+}
+
+static bool setFromLetter(GradientAfter &gradientAfter, StringRef letter) {
+  if (letter != "I" && letter != "W")
+    return false;
+  gradientAfter =
+      letter == "I" ? GradientAfter::InputGrad : GradientAfter::WeightGrad;
+  return true;
+}
+
+OptionalParseResult parseOptionalGradientAfter(AsmParser &parser,
+                                               GradientAfter &gradientAfter) {
+  StringRef letter;
+  if (failed(parser.parseOptionalKeyword(&letter, {"I", "W"})))
+    return std::nullopt;
+  setFromLetter(gradientAfter, letter);
+  return success();
+}
+
+ParseResult parseGradientAfter(AsmParser &parser,
+                               GradientAfter &gradientAfter) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (!parseOptionalGradientAfter(parser, gradientAfter).has_value())
+    return parser.emitError(loc, "expected I or W, the phase that sends the "
+                                 "gradient upstream");
+  return success();
+}
+
+void printGradientAfter(AsmPrinter &printer, GradientAfter gradientAfter) {
+  printer << letterOf(gradientAfter);
+}
+
+Attribute gradientAfterToAttribute(MLIRContext *context,
+                                   GradientAfter gradientAfter) {
+  return StringAttr::get(context, letterOf(gradientAfter));
+}
+
+LogicalResult gradientAfterFromAttribute(GradientAfter &gradientAfter,
+                                         Attribute attribute,
+                                         EmitErrorFn emitError) {
+  auto letter = llvm::dyn_cast_or_null<StringAttr>(attribute);
+  if (!letter || !setFromLetter(gradientAfter, letter.getValue()))
+    return emitError() << "expected gradientAfter \"I\" or \"W\", got "
+                       << attribute;
+  return success();
+}
+
+void writeGradientAfter(DialectBytecodeWriter &writer,
+                        GradientAfter gradientAfter) {
+  writer.writeVarInt(static_cast<uint64_t>(gradientAfter));
+}
+
+LogicalResult readGradientAfter(DialectBytecodeReader &reader,
+                                GradientAfter &gradientAfter) {
+  uint64_t value;
+  if (failed(reader.readVarInt(value)))
+    return failure();
+  if (value > static_cast<uint64_t>(GradientAfter::WeightGrad))
+    return reader.emitError() << value << " is no gradient rule";
+  gradientAfter = static_cast<GradientAfter>(value);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Family
+//===----------------------------------------------------------------------===//
+
+static const char *skipSpace(const char *text) {
+  while (llvm::isSpace(*text) || (text[0] == '/' && text[1] == '/'))
+    if (*text == '/')
+      while (*text && *text != '\n')
+        ++text;
+    else
+      ++text;
+  return text;
+}
+
+/// Whether the brace at `text` opens a dictionary: a key and one of `=`, `,`,
+/// `}` follow. The source ends in a zero byte.
+static bool opensDictionary(const char *text) {
+  if (*text != '{')
+    return false;
+  const char *key = skipSpace(text + 1);
+  const char *end = key;
+  if (*key == '"') {
+    for (++end; *end && *end != '"' && *end != '\n'; ++end)
+      ;
+    end += *end == '"';
+  } else {
+    while (llvm::isAlnum(*end) || *end == '_' || *end == '$' || *end == '.')
+      ++end;
+  }
+  if (end == key)
+    return false;
+  char next = *skipSpace(end);
+  return next == '=' || next == ',' || next == '}';
+}
+
+OptionalParseResult parseFamily(OpAsmParser &parser, StringAttr &family,
+                                DictionaryAttr &options) {
+  if (failed(parser.parseOptionalKeyword("family")))
+    return std::nullopt;
+  if (parser.parseAttribute(family))
+    return failure();
+  if (opensDictionary(parser.getCurrentLocation().getPointer()))
+    return parser.parseAttribute(options);
+  return success();
+}
+
+void printFamily(OpAsmPrinter &printer, Operation *, StringAttr family,
+                 DictionaryAttr options) {
+  printer << "family " << family;
+  if (options)
+    printer << ' ' << options;
+}
+
+} // namespace pipesched::pipe

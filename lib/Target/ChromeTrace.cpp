@@ -1,0 +1,355 @@
+//===- ChromeTrace.cpp - Timelines for Perfetto ---------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Perfetto sorts events by time and keeps the order of the file among equals,
+// so a flow event stands right behind the slice that it belongs to.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Target/ChromeTrace.h"
+#include "Format.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/JSON.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+using llvm::json::OStream;
+
+namespace {
+
+/// Threads of a process: the queues of a worker.
+enum class Queue { Compute, Send, Receive, Offload, Reload };
+
+constexpr llvm::StringLiteral kQueueNames[] = {"compute", "send", "receive",
+                                               "offload", "reload"};
+constexpr int64_t kPsPerUs = 1000000;
+
+/// A slice of a thread: [startPs, startPs + durationPs).
+struct Slice {
+  int64_t pid;
+  Queue queue;
+  int64_t startPs, durationPs;
+};
+
+/// Writes the events of one result; `firstPid` and `firstFlow` keep the results
+/// of a file apart.
+class TraceWriter {
+public:
+  TraceWriter(llvm::raw_ostream &os, const NamedEvaluation &result,
+              int64_t firstPid, uint64_t firstFlow, bool &isFirstEvent)
+      : os(os), result(result), execution(result.evaluation.execution),
+        graph(execution.graph), firstPid(firstPid), firstFlow(firstFlow),
+        isFirstEvent(isFirstEvent) {}
+
+  void write();
+
+private:
+  void findConsumers();
+  void findStatedBytes();
+  int64_t impliedBytes(Cell producer) const;
+  void writeProcess(int64_t worker);
+  void writeMetadata(StringRef name, int64_t pid, int64_t tid, StringRef key,
+                     llvm::json::Value value);
+  void writeTransfer(uint32_t task);
+  void writeWork(uint32_t task, int64_t worker, Queue queue);
+  void writeSend(uint32_t task);
+  void writeReceive(uint32_t task, uint32_t message);
+  void writeSlice(uint32_t task, const Slice &slice);
+  void writeArguments(OStream &json, uint32_t task, Queue queue);
+  void writeFlow(StringRef phase, uint32_t message, const Slice &slice);
+  void writeMemoryCounters();
+  void writeCounter(StringRef name, StringRef unit, int64_t worker,
+                    llvm::ArrayRef<MemorySample> samples, double scale);
+  template <typename Fields>
+  void writeEvent(Fields fields);
+
+  int64_t releasePs(uint32_t task) const {
+    return execution.timeline.startPs[task] + execution.times.occupancyPs[task];
+  }
+  int64_t arrivalPs(uint32_t task) const {
+    return releasePs(task) + execution.times.latencyPs[task];
+  }
+  bool isReceived(uint32_t task) const {
+    return graph.kind[task] == TaskKind::Message ||
+           graph.kind[task] == TaskKind::Recv;
+  }
+
+  llvm::raw_ostream &os;
+  const NamedEvaluation &result;
+  const Execution &execution;
+  const TaskGraph &graph;
+  int64_t firstPid;
+  uint64_t firstFlow;
+  bool &isFirstEvent;
+  bool hasCopies = false;
+  /// By task that delivers a message: the compute task that needs it, or kNone.
+  std::vector<uint32_t> consumerOf;
+  llvm::DenseMap<uint32_t, int64_t> statedBytes; ///< by message
+};
+
+} // namespace
+
+static void writeUs(OStream &json, StringRef key, int64_t ps) {
+  json.attributeBegin(key);
+  json.rawValue([&](llvm::raw_ostream &os) { writeDecimal(os, ps, kPsPerUs); });
+  json.attributeEnd();
+}
+
+/// One event per line; a stream per event, so that names are escaped.
+template <typename Fields>
+void TraceWriter::writeEvent(Fields fields) {
+  os << (isFirstEvent ? "\n" : ",\n");
+  isFirstEvent = false;
+  OStream json(os);
+  json.object([&] { fields(json); });
+}
+
+//===----------------------------------------------------------------------===//
+// Processes and threads
+//===----------------------------------------------------------------------===//
+
+void TraceWriter::writeMetadata(StringRef name, int64_t pid, int64_t tid,
+                                StringRef key, llvm::json::Value value) {
+  writeEvent([&](OStream &json) {
+    json.attribute("ph", "M");
+    json.attribute("name", name);
+    json.attribute("pid", pid);
+    json.attribute("tid", tid);
+    json.attributeObject("args", [&] { json.attribute(key, value); });
+  });
+}
+
+void TraceWriter::writeProcess(int64_t worker) {
+  int64_t pid = firstPid + worker;
+  std::string name =
+      printableName(result.name) + ": worker " + std::to_string(worker);
+  writeMetadata("process_name", pid, 0, "name", name);
+  writeMetadata("process_sort_index", pid, 0, "sort_index", pid);
+  for (auto [tid, queueName] : llvm::enumerate(kQueueNames)) {
+    if (static_cast<Queue>(tid) >= Queue::Offload && !hasCopies)
+      break;
+    writeMetadata("thread_name", pid, tid, "name", queueName);
+    writeMetadata("thread_sort_index", pid, tid, "sort_index", tid);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Slices and flows
+//===----------------------------------------------------------------------===//
+
+/// The first compute task, in row order, that waits for the arrival.
+void TraceWriter::findConsumers() {
+  consumerOf.assign(graph.size(), TaskGraph::kNone);
+  for (uint32_t task : graph.rowTasks)
+    for (Edge edge : graph.edgesOf(task))
+      if (edge.needsArrival() && isReceived(edge.task()) &&
+          consumerOf[edge.task()] == TaskGraph::kNone)
+        consumerOf[edge.task()] = task;
+}
+
+/// The message that a receiving task delivers: itself, or, where sends and
+/// receives are tasks of their own, its send.
+static uint32_t messageOf(const TaskGraph &graph, uint32_t task) {
+  if (graph.kind[task] != TaskKind::Recv)
+    return task;
+  for (Edge edge : graph.edgesOf(task))
+    if (graph.kind[edge.task()] == TaskKind::Send &&
+        graph.cell[edge.task()] == graph.cell[task] &&
+        graph.worker[edge.task()] == graph.peer[task])
+      return edge.task();
+  llvm_unreachable("a receive waits for its send");
+}
+
+/// Bytes of messages whose send states them.
+void TraceWriter::findStatedBytes() {
+  for (const StatedWork &work : result.work)
+    if (work.messageBytes)
+      statedBytes[graph.taskOfInstruction[work.instruction]] =
+          *work.messageBytes;
+}
+
+/// Bytes of a message by the cell that produced it.
+int64_t TraceWriter::impliedBytes(Cell producer) const {
+  const StagePrice &price =
+      execution.prices.stages[result.placement.globalStage(producer)];
+  return producer.is(Phase::Forward) ? price.activation.bytes
+                                     : price.gradient.bytes;
+}
+
+void TraceWriter::writeArguments(OStream &json, uint32_t task, Queue queue) {
+  Cell cell = graph.cell[task];
+  json.attribute("phase", phaseName(cell.getPhase()));
+  if (!cell.isPerPath())
+    json.attribute("microbatch", cell.getMicrobatch());
+  json.attribute("stage", cell.getStage());
+  if (result.placement.getNumPaths() > 1)
+    json.attribute("path", result.placement.pathOf(cell));
+  if (queue != Queue::Send && queue != Queue::Receive)
+    return;
+  uint32_t message = messageOf(graph, task);
+  auto stated = statedBytes.find(message);
+  json.attribute("bytes", stated == statedBytes.end() ? impliedBytes(cell)
+                                                      : stated->second);
+  json.attribute(queue == Queue::Send ? "to" : "from",
+                 queue == Queue::Send || graph.kind[task] == TaskKind::Recv
+                     ? graph.peer[task]
+                     : graph.worker[task]);
+}
+
+void TraceWriter::writeSlice(uint32_t task, const Slice &slice) {
+  std::string name;
+  llvm::raw_string_ostream nameStream(name);
+  printTask(nameStream, graph, task);
+  writeEvent([&](OStream &json) {
+    json.attribute("ph", "X");
+    json.attribute("name", name);
+    json.attribute("cat", kQueueNames[static_cast<int>(slice.queue)]);
+    json.attribute("pid", slice.pid);
+    json.attribute("tid", static_cast<int>(slice.queue));
+    writeUs(json, "ts", slice.startPs);
+    writeUs(json, "dur", slice.durationPs);
+    json.attributeObject("args",
+                         [&] { writeArguments(json, task, slice.queue); });
+  });
+}
+
+void TraceWriter::writeFlow(StringRef phase, uint32_t message,
+                            const Slice &slice) {
+  writeEvent([&](OStream &json) {
+    json.attribute("ph", phase);
+    json.attribute("name", "message");
+    json.attribute("cat", "message");
+    json.attribute("id", firstFlow + message);
+    json.attribute("pid", slice.pid);
+    json.attribute("tid", static_cast<int>(slice.queue));
+    writeUs(json, "ts", slice.startPs);
+    if (phase == "f")
+      json.attribute("bp", "e");
+  });
+}
+
+/// A cell on a compute or copy queue, and the messages it needed.
+void TraceWriter::writeWork(uint32_t task, int64_t worker, Queue queue) {
+  Slice slice{firstPid + worker, queue, execution.timeline.startPs[task],
+              execution.times.occupancyPs[task]};
+  writeSlice(task, slice);
+  for (Edge edge : graph.edgesOf(task))
+    if (isReceived(edge.task()) && consumerOf[edge.task()] == task)
+      writeFlow("f", messageOf(graph, edge.task()), slice);
+}
+
+void TraceWriter::writeSend(uint32_t task) {
+  Slice slice{firstPid + graph.worker[task], Queue::Send,
+              execution.timeline.startPs[task],
+              execution.times.occupancyPs[task]};
+  writeSlice(task, slice);
+  writeFlow("s", task, slice);
+}
+
+/// A receive holds its queue as long as the send; what holds nothing is shown
+/// when it arrives.
+void TraceWriter::writeReceive(uint32_t task, uint32_t message) {
+  bool isMessage = task == message;
+  int64_t durationPs = execution.times.occupancyPs[task];
+  int64_t worker = isMessage ? graph.peer[task] : graph.worker[task];
+  Slice slice{firstPid + worker, Queue::Receive,
+              durationPs == 0 ? arrivalPs(task)
+                              : execution.timeline.startPs[task],
+              durationPs};
+  writeSlice(task, slice);
+  bool isConsumed = consumerOf[task] != TaskGraph::kNone;
+  writeFlow(isConsumed ? "t" : "f", message, slice);
+}
+
+void TraceWriter::writeTransfer(uint32_t task) {
+  switch (graph.kind[task]) {
+  case TaskKind::Compute:
+  case TaskKind::AllReduce:
+    return; // written by row: an all-reduce stands in several
+  case TaskKind::Offload:
+    return writeWork(task, graph.worker[task], Queue::Offload);
+  case TaskKind::Reload:
+    return writeWork(task, graph.worker[task], Queue::Reload);
+  case TaskKind::Message:
+    writeSend(task);
+    return writeReceive(task, task);
+  case TaskKind::Send:
+    return writeSend(task);
+  case TaskKind::Recv:
+    return writeReceive(task, messageOf(graph, task));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+void TraceWriter::writeCounter(StringRef name, StringRef unit, int64_t worker,
+                               llvm::ArrayRef<MemorySample> samples,
+                               double scale) {
+  for (MemorySample sample : samples)
+    writeEvent([&](OStream &json) {
+      json.attribute("ph", "C");
+      json.attribute("name", name);
+      json.attribute("pid", firstPid + worker);
+      writeUs(json, "ts", sample.atPs);
+      json.attributeObject("args", [&] {
+        json.attributeBegin(unit);
+        json.rawValue(formatDouble(static_cast<double>(sample.bytes) * scale));
+        json.attributeEnd();
+      });
+    });
+}
+
+/// Without a model every activation counts one.
+void TraceWriter::writeMemoryCounters() {
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  bool hasModel = execution.memoryFacts.has_value();
+  MemoryFacts units;
+  units.stages.resize(result.placement.getNumGlobalStages());
+  for (StageMemory &stage : units.stages)
+    stage.activationBytes = 1;
+  std::vector<std::vector<MemorySample>> samples =
+      traceMemory(graph, execution.times, execution.timeline, result.placement,
+                  hasModel ? *execution.memoryFacts : units);
+  for (auto [worker, series] : llvm::enumerate(samples))
+    if (hasModel)
+      writeCounter("activation memory [GiB]", "GiB", worker, series, 1 / kGiB);
+    else
+      writeCounter("activations held", "activations", worker, series, 1);
+}
+
+void TraceWriter::write() {
+  hasCopies = llvm::any_of(graph.kind, [](TaskKind kind) {
+    return kind == TaskKind::Offload || kind == TaskKind::Reload;
+  });
+  findConsumers();
+  findStatedBytes();
+  for (int64_t worker = 0, end = graph.getNumWorkers(); worker < end; ++worker)
+    writeProcess(worker);
+  for (uint32_t task = 0, end = graph.size(); task < end; ++task)
+    writeTransfer(task);
+  for (int64_t worker = 0, end = graph.getNumWorkers(); worker < end; ++worker)
+    for (uint32_t task : graph.row(worker))
+      writeWork(task, worker, Queue::Compute);
+  writeMemoryCounters();
+}
+
+void pipesched::writeChromeTrace(llvm::raw_ostream &os,
+                                 llvm::ArrayRef<NamedEvaluation> results) {
+  os << R"({"displayTimeUnit":"ns","traceEvents":[)";
+  int64_t pid = 0;
+  uint64_t flow = 0;
+  bool isFirstEvent = true;
+  for (const NamedEvaluation &result : results) {
+    TraceWriter(os, result, pid, flow, isFirstEvent).write();
+    pid += result.evaluation.execution.graph.getNumWorkers();
+    flow += result.evaluation.execution.graph.size();
+  }
+  os << "\n]}\n";
+}

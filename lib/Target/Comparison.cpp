@@ -1,0 +1,161 @@
+//===- Comparison.cpp - Schedules side by side, as text -------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two tables, a line that says what their columns are, and the findings.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Target/Comparison.h"
+#include "Findings.h"
+#include "Format.h"
+#include "PipeSched/Analysis/Summary.h"
+#include "TextTable.h"
+#include "llvm/Support/Format.h"
+
+using namespace pipesched;
+using llvm::ArrayRef;
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+/// Share of workers times makespan.
+static double shareOfStep(ArrayRef<int64_t> perWorkerPs, int64_t makespanPs) {
+  if (makespanPs == 0 || perWorkerPs.empty())
+    return 0;
+  double sum = 0;
+  for (int64_t ps : perWorkerPs)
+    sum += static_cast<double>(ps);
+  return sum / static_cast<double>(makespanPs) /
+         static_cast<double>(perWorkerPs.size());
+}
+
+ComparisonEntry
+pipesched::summarizeForComparison(const NamedEvaluation &result) {
+  const Evaluation &evaluation = result.evaluation;
+  const Execution &execution = evaluation.execution;
+  ExecutionSummary summary = summarize(execution);
+  int64_t stepPs = execution.timeline.makespanPs;
+  ComparisonEntry entry;
+  entry.name = result.name;
+  entry.family = result.family;
+  entry.workers = result.placement.getNumWorkers();
+  entry.microbatches = result.placement.getNumMicrobatches();
+  entry.microbatchSize = result.microbatchSize;
+  entry.stepPs = stepPs;
+  entry.idle = summary.idleRatio;
+  entry.fill = shareOfStep(execution.idle.fillPs, stepPs);
+  entry.drain = shareOfStep(execution.idle.drainPs, stepPs);
+  entry.dependency = shareOfStep(execution.idle.dependencyPs, stepPs);
+  entry.communication = shareOfStep(execution.idle.communicationPs, stepPs);
+  entry.exposed = shareOfStep(summary.exposedCommunicationPs, stepPs);
+  if (evaluation.table)
+    entry.tableBubble = evaluation.table->bubbleRatio;
+  if (evaluation.formula)
+    entry.formulaBubble = evaluation.formula->bubbleRatio;
+  if (execution.memory) {
+    entry.bottleneckWorker = execution.memory->bottleneckWorker;
+    entry.memory = execution.memory->workers[entry.bottleneckWorker];
+    entry.capacityBytes = execution.memory->capacityBytes;
+  }
+  return entry;
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+static std::string percentOrDash(std::optional<double> ratio) {
+  return ratio ? formatPercent(*ratio) : "-";
+}
+
+static std::string nameOrDash(llvm::StringRef name) {
+  return name.empty() ? "-" : printableName(name);
+}
+
+static std::string describeFit(const ComparisonEntry &entry) {
+  if (!entry.memory || entry.capacityBytes == 0)
+    return "-";
+  int64_t missing = entry.memory->peakBytes() - entry.capacityBytes;
+  return missing <= 0 ? "yes" : "no, " + formatGiB(missing) + " short";
+}
+
+static std::string describeWhere(const ComparisonEntry &entry) {
+  if (!entry.memory)
+    return "-";
+  std::string where = "worker " + std::to_string(entry.bottleneckWorker);
+  if (entry.memory->peakCell)
+    where += " at " + entry.memory->peakCell->str();
+  return where;
+}
+
+static void printResults(llvm::raw_ostream &os,
+                         ArrayRef<ComparisonEntry> entries) {
+  TextTable table({{"schedule", Align::Left},
+                   {"family", Align::Left},
+                   {"D", Align::Right},
+                   {"N", Align::Right},
+                   {"step", Align::Right},
+                   {"speed", Align::Right},
+                   {"idle", Align::Right},
+                   {"table", Align::Right},
+                   {"formula", Align::Right},
+                   {"exposed", Align::Right},
+                   {"peak memory", Align::Right},
+                   {"where", Align::Left},
+                   {"fits", Align::Left}});
+  std::vector<double> speeds = relativeSpeeds(entries);
+  for (auto [entry, speed] : llvm::zip(entries, speeds)) {
+    std::string speedText;
+    llvm::raw_string_ostream(speedText) << llvm::format("%.4f", speed);
+    table.addRow(
+        {printableName(entry.name), nameOrDash(entry.family),
+         std::to_string(entry.workers), std::to_string(entry.microbatches),
+         formatTime(entry.stepPs), speedText, formatPercent(entry.idle),
+         percentOrDash(entry.tableBubble), percentOrDash(entry.formulaBubble),
+         formatPercent(entry.exposed),
+         entry.memory ? formatGiB(entry.memory->peakBytes()) : "-",
+         describeWhere(entry), describeFit(entry)});
+  }
+  table.print(os);
+}
+
+static void printIdle(llvm::raw_ostream &os,
+                      ArrayRef<ComparisonEntry> entries) {
+  TextTable table({{"idle by cause", Align::Left},
+                   {"fill", Align::Right},
+                   {"drain", Align::Right},
+                   {"dependency", Align::Right},
+                   {"communication", Align::Right},
+                   {"all", Align::Right}});
+  for (const ComparisonEntry &entry : entries)
+    table.addRow({printableName(entry.name), formatPercent(entry.fill),
+                  formatPercent(entry.drain), formatPercent(entry.dependency),
+                  formatPercent(entry.communication),
+                  formatPercent(entry.idle)});
+  table.print(os);
+}
+
+void pipesched::writeComparison(llvm::raw_ostream &os,
+                                ArrayRef<ComparisonEntry> entries) {
+  if (entries.empty())
+    return;
+  printResults(os, entries);
+  os << "\nD workers, N microbatches. speed: "
+     << (knowsSequences(entries) ? "sequences" : "microbatches")
+     << " per second, relative to the fastest.\n"
+        "idle: of workers x step; table and formula: the same by unit slots "
+        "and "
+        "by closed formula.\n"
+        "exposed: part of the step that free messages would save. peak memory: "
+        "of the fullest worker.\n\n";
+  printIdle(os, entries);
+  os << '\n';
+  for (const std::string &sentence : findings(entries))
+    os << "- " << sentence << '\n';
+}

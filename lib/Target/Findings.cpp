@@ -1,0 +1,375 @@
+//===- Findings.cpp - What a comparison's numbers say ---------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each finding is a function of the entries; ratios that print alike count as
+// equal.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Findings.h"
+#include "Format.h"
+#include "llvm/Support/MathExtras.h"
+#include <map>
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::StringRef;
+
+using Group = std::vector<const ComparisonEntry *>;
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+/// `a`, `a and b`, `a, b and c`, `a, b, c, d and 3 more`.
+static std::string listNames(ArrayRef<const ComparisonEntry *> entries) {
+  constexpr size_t kMost = 4;
+  bool isCut = entries.size() > kMost + 1;
+  size_t shown = isCut ? kMost : entries.size();
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) {
+    if (i > 0)
+      text += !isCut && i + 1 == shown ? " and " : ", ";
+    text += printableName(entries[i]->name);
+  }
+  if (isCut)
+    text += " and " + std::to_string(entries.size() - shown) + " more";
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Speed
+//===----------------------------------------------------------------------===//
+
+bool pipesched::knowsSequences(ArrayRef<ComparisonEntry> entries) {
+  return llvm::all_of(entries, [](const ComparisonEntry &entry) {
+    return entry.microbatchSize > 0;
+  });
+}
+
+std::vector<uint64_t>
+pipesched::workPerStep(ArrayRef<ComparisonEntry> entries) {
+  bool inSequences = knowsSequences(entries);
+  std::vector<uint64_t> work;
+  for (const ComparisonEntry &entry : entries)
+    work.push_back(llvm::SaturatingMultiply<uint64_t>(
+        entry.microbatches, inSequences ? entry.microbatchSize : 1));
+  return work;
+}
+
+std::vector<double>
+pipesched::relativeSpeeds(ArrayRef<ComparisonEntry> entries) {
+  std::vector<uint64_t> work = workPerStep(entries);
+  std::vector<double> speeds;
+  double best = 0;
+  for (auto [entry, amount] : llvm::zip(entries, work)) {
+    speeds.push_back(entry.stepPs == 0 ? 0
+                                       : static_cast<double>(amount) /
+                                             static_cast<double>(entry.stepPs));
+    best = std::max(best, speeds.back());
+  }
+  for (double &speed : speeds)
+    speed = best == 0 ? 0 : speed / best;
+  return speeds;
+}
+
+static std::string findFastest(ArrayRef<ComparisonEntry> entries) {
+  std::vector<double> speeds = relativeSpeeds(entries);
+  Group fastest;
+  const ComparisonEntry *next = nullptr;
+  double nextSpeed = 0;
+  for (auto [entry, speed] : llvm::zip(entries, speeds)) {
+    if (speed == 1)
+      fastest.push_back(&entry);
+    else if (speed > nextSpeed) {
+      next = &entry;
+      nextSpeed = speed;
+    }
+  }
+  if (fastest.empty())
+    return "no schedule takes any time";
+  std::string text = "fastest: " + listNames(fastest);
+  if (next)
+    text += ", " + formatPercent(1 / nextSpeed - 1) + " ahead of " +
+            printableName(next->name);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Idle time
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Cause {
+  StringRef name;
+  double ratio;
+};
+} // namespace
+
+static std::string formatRange(double least, double most) {
+  std::string from = formatPercent(least), to = formatPercent(most);
+  return from == to ? from : from + " to " + to;
+}
+
+/// Fill and drain belong together: both are the ramps of the pipeline.
+static Cause dominantCause(const ComparisonEntry &entry) {
+  Cause dominant{"nothing", 0};
+  for (Cause cause : {Cause{"fill and drain", entry.fill + entry.drain},
+                      Cause{"waiting for other workers", entry.dependency},
+                      Cause{"communication", entry.communication}})
+    if (cause.ratio > dominant.ratio)
+      dominant = cause;
+  return dominant;
+}
+
+static void findCauses(ArrayRef<ComparisonEntry> entries,
+                       std::vector<std::string> &sentences) {
+  std::map<StringRef, Group> byCause;
+  for (const ComparisonEntry &entry : entries)
+    if (dominantCause(entry).ratio > 0)
+      byCause[dominantCause(entry).name].push_back(&entry);
+  for (const auto &[cause, group] : byCause) {
+    double least = 1, most = 0;
+    for (const ComparisonEntry *entry : group) {
+      least = std::min(least, dominantCause(*entry).ratio);
+      most = std::max(most, dominantCause(*entry).ratio);
+    }
+    sentences.push_back("workers idle mostly by " + cause.str() + " in " +
+                        listNames(group) + " (" + formatRange(least, most) +
+                        " of the step)");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Bytes over capacity; 0 or less fits, nothing is not known.
+static std::optional<int64_t> missingBytes(const ComparisonEntry &entry) {
+  if (!entry.memory || entry.capacityBytes == 0)
+    return std::nullopt;
+  return entry.memory->peakBytes() - entry.capacityBytes;
+}
+
+static std::string describeNeed(const ComparisonEntry &entry) {
+  return "worker " + std::to_string(entry.bottleneckWorker) + " needs " +
+         formatGiB(entry.memory->peakBytes()) + " of " +
+         formatGiB(entry.capacityBytes) + ", " +
+         formatGiB(entry.memory->persistentBytes()) +
+         " for weights, gradients and optimizer state, " +
+         formatGiB(entry.memory->peakActivationBytes) + " for activations";
+}
+
+/// Who does not fit, and of these the one that comes closest.
+static void findWhoDoesNotFit(ArrayRef<ComparisonEntry> entries,
+                              std::vector<std::string> &sentences) {
+  Group tooLarge;
+  for (const ComparisonEntry &entry : entries)
+    if (missingBytes(entry).value_or(0) > 0)
+      tooLarge.push_back(&entry);
+  if (tooLarge.empty())
+    return;
+  const ComparisonEntry &closest = **llvm::min_element(
+      tooLarge, [](const ComparisonEntry *a, const ComparisonEntry *b) {
+        return *missingBytes(*a) < *missingBytes(*b);
+      });
+  if (tooLarge.size() == 1)
+    sentences.push_back(printableName(closest.name) +
+                        " does not fit: " + describeNeed(closest));
+  else
+    sentences.push_back(listNames(tooLarge) + " do not fit; closest is " +
+                        printableName(closest.name) + ": " +
+                        describeNeed(closest));
+}
+
+/// Where the fastest do not fit but others do.
+static void findFastestThatFits(ArrayRef<ComparisonEntry> entries,
+                                std::vector<std::string> &sentences) {
+  std::vector<double> speeds = relativeSpeeds(entries);
+  const ComparisonEntry *best = nullptr;
+  double bestSpeed = 0;
+  for (auto [entry, speed] : llvm::zip(entries, speeds)) {
+    if (missingBytes(entry).value_or(0) > 0 || speed <= bestSpeed)
+      continue;
+    best = &entry;
+    bestSpeed = speed;
+  }
+  if (best && bestSpeed < 1)
+    sentences.push_back("fastest that fits: " + printableName(best->name));
+}
+
+/// The part of a sentence on equal steps that tells them apart by memory.
+static std::string compareMemory(const Group &group) {
+  auto peak = [](const ComparisonEntry *entry) {
+    return entry->memory->peakBytes();
+  };
+  if (!llvm::all_of(group, [](const ComparisonEntry *entry) {
+        return entry->memory.has_value();
+      }))
+    return "";
+  auto [least, most] =
+      std::minmax_element(group.begin(), group.end(),
+                          [&](auto *a, auto *b) { return peak(a) < peak(b); });
+  if (peak(*least) == peak(*most))
+    return ", and have the same peak memory";
+  return "; " + printableName((*least)->name) + " peaks at " +
+         formatGiB(peak(*least)) + ", " + printableName((*most)->name) +
+         " at " + formatGiB(peak(*most));
+}
+
+static void findEqualSteps(const Group &comparable,
+                           std::vector<std::string> &sentences) {
+  std::map<int64_t, Group> byStep;
+  for (const ComparisonEntry *entry : comparable)
+    byStep[entry->stepPs].push_back(entry);
+  for (const auto &[stepPs, group] : byStep)
+    if (group.size() > 1 && stepPs > 0)
+      sentences.push_back(listNames(group) +
+                          " take the same step to the picosecond, " +
+                          formatTime(stepPs) + compareMemory(group));
+}
+
+//===----------------------------------------------------------------------===//
+// Rankings
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A level of abstraction and the bubble ratio that it gives.
+struct Level {
+  StringRef name;
+  std::optional<double> (*ratio)(const ComparisonEntry &);
+};
+
+/// What a level says about a pair of entries that it knows.
+struct Opinion {
+  StringRef level;
+  int order;                 ///< -1: the first idles less; 0: both print alike
+  std::string first, second; ///< ratios as they print
+};
+
+} // namespace
+
+static const Level kLevels[] = {
+    {"formula",
+     [](const ComparisonEntry &entry) { return entry.formulaBubble; }},
+    {"table", [](const ComparisonEntry &entry) { return entry.tableBubble; }},
+    {"execution",
+     [](const ComparisonEntry &entry) { return std::optional(entry.idle); }}};
+
+static llvm::SmallVector<Opinion, 3> opinionsOn(const ComparisonEntry &a,
+                                                const ComparisonEntry &b) {
+  constexpr double kVisible = 1e-4; // a hundredth of a percent
+  llvm::SmallVector<Opinion, 3> opinions;
+  for (const Level &level : kLevels) {
+    std::optional<double> x = level.ratio(a), y = level.ratio(b);
+    if (!x || !y)
+      continue;
+    double difference = *x - *y;
+    opinions.push_back({level.name,
+                        difference < -kVisible  ? -1
+                        : difference > kVisible ? 1
+                                                : 0,
+                        formatPercent(*x), formatPercent(*y)});
+  }
+  return opinions;
+}
+
+static bool differ(ArrayRef<Opinion> opinions) {
+  return llvm::any_of(opinions, [&](const Opinion &opinion) {
+    return opinion.order != opinions.front().order;
+  });
+}
+
+/// "table puts a (20.00 %) before b (25.00 %)"; `levels` share the opinion.
+static std::string describe(ArrayRef<Opinion> levels, const ComparisonEntry &a,
+                            const ComparisonEntry &b) {
+  const Opinion &opinion = levels.front();
+  std::string text = opinion.level.str();
+  for (const Opinion &other : levels.drop_front())
+    text += " and " + other.level.str();
+  bool isOne = levels.size() == 1;
+  std::string first = printableName(a.name) + " (" + opinion.first + ")";
+  std::string second = printableName(b.name) + " (" + opinion.second + ")";
+  if (opinion.order == 0)
+    return text + (isOne ? " has " : " have ") + first + " and " + second +
+           " equal";
+  if (opinion.order > 0)
+    std::swap(first, second);
+  return text + (isOne ? " puts " : " put ") + first + " before " + second;
+}
+
+/// One clause per opinion; neighbouring levels with the same numbers share one.
+static std::string describeAll(ArrayRef<Opinion> opinions,
+                               const ComparisonEntry &a,
+                               const ComparisonEntry &b) {
+  std::string text;
+  while (!opinions.empty()) {
+    ArrayRef<Opinion> alike = opinions.take_while([&](const Opinion &opinion) {
+      return opinion.order == opinions.front().order &&
+             opinion.first == opinions.front().first &&
+             opinion.second == opinions.front().second;
+    });
+    text += (text.empty() ? "" : "; ") + describe(alike, a, b);
+    opinions = opinions.drop_front(alike.size());
+  }
+  return text;
+}
+
+/// Pairs of equal work whose order depends on the level.
+static void findDisagreements(ArrayRef<Group> groups,
+                              std::vector<std::string> &sentences) {
+  constexpr int64_t kMost = 4;
+  int64_t pairs = 0, different = 0;
+  for (const Group &group : groups)
+    for (size_t i = 0; i < group.size(); ++i)
+      for (size_t j = i + 1; j < group.size(); ++j) {
+        llvm::SmallVector<Opinion, 3> opinions =
+            opinionsOn(*group[i], *group[j]);
+        pairs += opinions.size() > 1;
+        if (differ(opinions) && ++different <= kMost)
+          sentences.push_back(describeAll(opinions, *group[i], *group[j]));
+      }
+  if (different > kMost)
+    sentences.push_back(std::to_string(different) + " of " +
+                        std::to_string(pairs) +
+                        " pairs of equal work change order between levels");
+  else if (different == 0 && pairs > 0)
+    sentences.push_back("formula, table and execution, where known, rank all "
+                        "pairs of equal work alike");
+}
+
+//===----------------------------------------------------------------------===//
+// All
+//===----------------------------------------------------------------------===//
+
+static std::vector<Group> groupComparable(ArrayRef<ComparisonEntry> entries) {
+  std::vector<uint64_t> work = workPerStep(entries);
+  std::map<std::pair<int64_t, uint64_t>, Group> groups;
+  for (auto [entry, amount] : llvm::zip(entries, work))
+    groups[{entry.workers, amount}].push_back(&entry);
+  std::vector<Group> result;
+  for (auto &[key, group] : groups)
+    result.push_back(std::move(group));
+  return result;
+}
+
+std::vector<std::string>
+pipesched::findings(ArrayRef<ComparisonEntry> entries) {
+  std::vector<std::string> sentences;
+  if (entries.size() > 1)
+    sentences.push_back(findFastest(entries));
+  findFastestThatFits(entries, sentences);
+  findCauses(entries, sentences);
+  std::vector<Group> groups = groupComparable(entries);
+  for (const Group &group : groups)
+    findEqualSteps(group, sentences);
+  findWhoDoesNotFit(entries, sentences);
+  findDisagreements(groups, sentences);
+  return sentences;
+}

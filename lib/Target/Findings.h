@@ -1,0 +1,37 @@
+//===- Findings.h - What a comparison's numbers say ---------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sentences derived from comparison entries and from nothing else.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_TARGET_FINDINGS_H
+#define PIPESCHED_LIB_TARGET_FINDINGS_H
+
+#include "PipeSched/Target/Comparison.h"
+
+namespace pipesched {
+
+/// Every entry knows its microbatch size.
+bool knowsSequences(llvm::ArrayRef<ComparisonEntry> entries);
+
+/// Sequences of a step where every entry knows its microbatch size, else
+/// microbatches of a step.
+std::vector<uint64_t> workPerStep(llvm::ArrayRef<ComparisonEntry> entries);
+
+/// Work per time of each entry, relative to the best; 0 for an empty step.
+std::vector<double> relativeSpeeds(llvm::ArrayRef<ComparisonEntry> entries);
+
+/// One sentence each: who is fastest, why workers idle, equal steps, who does
+/// not fit, and pairs whose order differs between formula, table and execution
+/// (of entries with the same workers and the same work).
+std::vector<std::string> findings(llvm::ArrayRef<ComparisonEntry> entries);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_TARGET_FINDINGS_H

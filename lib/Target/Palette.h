@@ -1,0 +1,44 @@
+//===- Palette.h - Colours of phases ------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The hues that PyTorch's and the zero-bubble papers' pictures made customary,
+// F blue, I teal, W green, B orange, with lightness rising in that order.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_TARGET_PALETTE_H
+#define PIPESCHED_LIB_TARGET_PALETTE_H
+
+#include "PipeSched/Schedule/Cell.h"
+
+namespace pipesched {
+
+/// sRGB, 0 to 255 each.
+struct Colour {
+  int red, green, blue;
+
+  /// White text is easier to read on it than black.
+  bool isDark() const;
+};
+
+/// The colour of a phase; shade 0 is the full hue, the last of `numShades` the
+/// lightest tint (white text on chunk 0, black on the last, as those papers
+/// do).
+Colour phaseColour(Phase phase, int shade, int numShades);
+
+inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Colour colour) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  os << '#';
+  for (int value : {colour.red, colour.green, colour.blue})
+    os << kDigits[value >> 4] << kDigits[value & 15];
+  return os;
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_TARGET_PALETTE_H

@@ -1,0 +1,257 @@
+//===- Report.cpp - The report as JSON ------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One function per section of the contract. Objects are indented, arrays stand
+// on one line, so that a report of many workers is still read by eye.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Target/Report.h"
+#include "Format.h"
+#include "PipeSched/Analysis/Summary.h"
+#include "llvm/Support/JSON.h"
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::StringRef;
+using llvm::json::OStream;
+
+static StringRef transportName(Transport transport) {
+  switch (transport) {
+  case Transport::Overlap:
+    return "overlap";
+  case Transport::Delay:
+    return "delay";
+  case Transport::Blocking:
+    return "blocking";
+  }
+  llvm_unreachable("unknown transport");
+}
+
+static StringRef receivePlacementName(ReceivePlacement placement) {
+  return placement == ReceivePlacement::Arrival ? "arrival" : "consumer";
+}
+
+static void writeText(OStream &json, StringRef key, StringRef text) {
+  json.attribute(key, llvm::json::fixUTF8(text));
+}
+
+static void writeTextOrNull(OStream &json, StringRef key, StringRef text) {
+  if (text.empty())
+    return json.attribute(key, nullptr);
+  writeText(json, key, text);
+}
+
+static void writeDouble(OStream &json, StringRef key, double value) {
+  json.attributeBegin(key);
+  json.rawValue(formatDouble(value));
+  json.attributeEnd();
+}
+
+/// A list on one line; `write` prints one entry.
+template <typename Range, typename Write>
+static void writeList(OStream &json, StringRef key, const Range &range,
+                      Write write) {
+  json.attributeBegin(key);
+  json.rawValue([&](llvm::raw_ostream &os) {
+    StringRef separator = "[";
+    for (const auto &entry : range) {
+      os << separator;
+      write(os, entry);
+      separator = ", ";
+    }
+    os << (separator == "[" ? "[]" : "]");
+  });
+  json.attributeEnd();
+}
+
+static void writeList(OStream &json, StringRef key, ArrayRef<int64_t> values) {
+  writeList(json, key, values,
+            [](llvm::raw_ostream &os, int64_t value) { os << value; });
+}
+
+static void writeList(OStream &json, StringRef key, ArrayRef<double> values) {
+  writeList(json, key, values, [](llvm::raw_ostream &os, double value) {
+    os << formatDouble(value);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Sections
+//===----------------------------------------------------------------------===//
+
+static void writeIdentity(OStream &json, const NamedEvaluation &result) {
+  writeText(json, "schedule", result.name);
+  json.attribute("kind", result.isProgram() ? "program" : "schedule");
+  writeTextOrNull(json, "family", result.family);
+  json.attribute("workers", result.placement.getNumWorkers());
+  json.attribute("stages", result.placement.getMaxStages());
+  json.attribute("microbatches", result.placement.getNumMicrobatches());
+}
+
+static void writeFormula(OStream &json, const Evaluation &evaluation) {
+  if (!evaluation.formula) {
+    json.attribute("formula", nullptr);
+    writeText(json, "formula_reason", evaluation.formulaReason);
+    return;
+  }
+  const FormulaResult &formula = *evaluation.formula;
+  json.attributeObject("formula", [&] {
+    writeDouble(json, "bubble_ratio", formula.bubbleRatio);
+    json.attribute("peak_activations", formula.peakActivations);
+    writeText(json, "source", formula.source);
+    writeText(json, "conditions", formula.conditions);
+    if (formula.bubbleRatioGeneral)
+      writeDouble(json, "bubble_ratio_general", *formula.bubbleRatioGeneral);
+    else
+      json.attribute("bubble_ratio_general", nullptr);
+    writeTextOrNull(json, "general_source", formula.generalSource);
+    writeTextOrNull(json, "general_conditions", formula.generalConditions);
+  });
+  json.attribute("formula_reason", nullptr);
+}
+
+static void writeTable(OStream &json, const Evaluation &evaluation) {
+  if (!evaluation.table)
+    return json.attribute("table", nullptr);
+  const TableMetrics &table = *evaluation.table;
+  json.attributeObject("table", [&] {
+    json.attribute("slots", table.slots);
+    writeList(json, "busy_slots", table.busySlots);
+    writeDouble(json, "bubble_ratio", table.bubbleRatio);
+    writeList(json, "fill_slots", table.fillSlots);
+    writeList(json, "drain_slots", table.drainSlots);
+    writeList(json, "peak_activations", table.peakActivations);
+    json.attributeObject("retention_slots", [&] {
+      writeList(json, "mean", table.meanRetentionSlots);
+      writeList(json, "max", table.maxRetentionSlots);
+    });
+  });
+}
+
+static void writeIdle(OStream &json, const IdleTimes &idle) {
+  json.attributeObject("idle_by_cause_ps", [&] {
+    writeList(json, "fill", idle.fillPs);
+    writeList(json, "drain", idle.drainPs);
+    writeList(json, "dependency", idle.dependencyPs);
+    writeList(json, "communication", idle.communicationPs);
+  });
+}
+
+/// The compute cells of the path; messages between them are counted.
+static void writeCriticalPath(OStream &json, const Execution &execution) {
+  const TaskGraph &graph = execution.graph;
+  std::vector<uint32_t> cells;
+  for (uint32_t task : execution.criticalPath)
+    if (graph.kind[task] == TaskKind::Compute ||
+        graph.kind[task] == TaskKind::AllReduce)
+      cells.push_back(task);
+  writeList(json, "critical_path", cells,
+            [&](llvm::raw_ostream &os, uint32_t task) {
+              os << '"';
+              printTask(os, graph, task);
+              os << '"';
+            });
+  int64_t messages = llvm::count_if(execution.criticalPath, [&](uint32_t task) {
+    return graph.kind[task] == TaskKind::Message ||
+           graph.kind[task] == TaskKind::Send;
+  });
+  json.attribute("critical_path_messages", messages);
+}
+
+static void writeExecution(OStream &json, const NamedEvaluation &result) {
+  const Execution &execution = result.evaluation.execution;
+  ExecutionSummary summary = summarize(execution);
+  json.attributeObject("execution", [&] {
+    json.attribute("transport", transportName(result.timing.transport));
+    if (result.isProgram()) // its receives stand where it says
+      json.attribute("receive_placement", nullptr);
+    else
+      json.attribute("receive_placement",
+                     receivePlacementName(result.timing.receivePlacement));
+    json.attribute("makespan_ps", execution.timeline.makespanPs);
+    writeList(json, "busy_ps", execution.idle.busyPs);
+    writeDouble(json, "idle_ratio", summary.idleRatio);
+    json.attribute("span_ps", summary.spanPs);
+    writeDouble(json, "span_bubble_ratio", summary.spanBubbleRatio);
+    writeIdle(json, execution.idle);
+    json.attribute("exposed_communication_ps", summary.exposedCommunicationPs);
+    json.attribute("messages", execution.traffic.messages);
+    writeList(json, "bytes_sent", execution.traffic.bytesSent);
+    writeCriticalPath(json, execution);
+  });
+}
+
+/// One entry per worker, `get` of its memory.
+template <typename Get>
+static void writePerWorker(OStream &json, StringRef key,
+                           const MemoryUsage &memory, Get get) {
+  writeList(json, key, memory.workers,
+            [&](llvm::raw_ostream &os, const WorkerMemory &worker) {
+              os << std::invoke(get, worker);
+            });
+}
+
+static void writeComposition(OStream &json, const MemoryUsage &memory) {
+  json.attributeObject("composition", [&] {
+    writePerWorker(json, "weight_bytes", memory, &WorkerMemory::weightBytes);
+    writePerWorker(json, "gradient_bytes", memory,
+                   &WorkerMemory::gradientBytes);
+    writePerWorker(json, "optimizer_bytes", memory,
+                   &WorkerMemory::optimizerBytes);
+    writePerWorker(json, "activation_bytes", memory,
+                   &WorkerMemory::peakActivationBytes);
+  });
+}
+
+static void writeCapacity(OStream &json, const MemoryUsage &memory) {
+  json.attribute("bottleneck_worker", memory.bottleneckWorker);
+  if (memory.capacityBytes == 0) {
+    json.attribute("capacity_bytes", nullptr);
+    json.attribute("fits", nullptr);
+    return;
+  }
+  json.attribute("capacity_bytes", memory.capacityBytes);
+  json.attribute("fits", memory.workers[memory.bottleneckWorker].peakBytes() <=
+                             memory.capacityBytes);
+}
+
+static void writeMemory(OStream &json, const Execution &execution) {
+  if (!execution.memory)
+    return json.attribute("memory", nullptr);
+  const MemoryUsage &memory = *execution.memory;
+  json.attributeObject("memory", [&] {
+    writePerWorker(json, "persistent_bytes", memory,
+                   &WorkerMemory::persistentBytes);
+    writePerWorker(json, "peak_activation_bytes", memory,
+                   &WorkerMemory::peakActivationBytes);
+    writePerWorker(json, "peak_bytes", memory, &WorkerMemory::peakBytes);
+    writePerWorker(json, "peak_ps", memory, &WorkerMemory::peakPs);
+    writeList(json, "peak_cell", memory.workers,
+              [](llvm::raw_ostream &os, const WorkerMemory &worker) {
+                if (worker.peakCell)
+                  os << '"' << *worker.peakCell << '"';
+                else
+                  os << "null";
+              });
+    writePerWorker(json, "peak_activations", memory,
+                   &WorkerMemory::peakMicrobatches);
+    writeComposition(json, memory);
+    writeCapacity(json, memory);
+  });
+}
+
+void pipesched::writeReport(OStream &json, const NamedEvaluation &result) {
+  json.object([&] {
+    writeIdentity(json, result);
+    writeFormula(json, result.evaluation);
+    writeTable(json, result.evaluation);
+    writeExecution(json, result);
+    writeMemory(json, result.evaluation.execution);
+  });
+}

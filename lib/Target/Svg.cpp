@@ -1,0 +1,480 @@
+//===- Svg.cpp - Schedules as papers draw them ----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One page, from top to bottom: legend, then per picture a heading, rows and
+// axis.
+//
+//             left                                            width
+//   legend     |  [] F forward   [] B backward   == send/receive
+//   heading    |  one_f_one_b  1f1b · 4 workers × 4 microbatches · ...
+//   worker 0   |  [0][1][2][3]      [0 ][1 ][2 ][3 ]
+//              |     === ===           lanes of bars, where there are any
+//   us         0       5       10      axis
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Target/Svg.h"
+#include "Format.h"
+#include "Palette.h"
+#include "Picture.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::raw_ostream;
+using llvm::StringRef;
+
+//===----------------------------------------------------------------------===//
+// Geometry
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A length on the page, printed with at most two digits after the point.
+struct Px {
+  double value;
+};
+
+raw_ostream &operator<<(raw_ostream &os, Px length) {
+  auto hundredths = static_cast<int64_t>(length.value * 100 + 0.5);
+  writeDecimal(os, hundredths, 100);
+  return os;
+}
+
+/// Sizes in px that all pictures of a page share.
+struct Layout {
+  static constexpr double kLeft = 76, kRight = 28, kTop = 18;
+  static constexpr double kLegendLine = 20, kLegendGap = 16, kSwatch = 15;
+  static constexpr double kHeading = 26, kAxis = 30, kGap = 22;
+  static constexpr double kLane = 4, kRowGap = 3;
+  static constexpr double kMinPlot = 960, kMaxPlot = 3200, kPerCell = 20;
+
+  double plotWidth = kMinPlot;
+  double rowHeight = 24;
+  double pxPerUnit = 1;
+  /// Lanes that any picture uses have a place in all.
+  bool usesLane[kNumLanes] = {};
+
+  explicit Layout(ArrayRef<Picture> pictures);
+
+  double width() const { return kLeft + plotWidth + kRight; }
+  double x(int64_t at) const {
+    return kLeft + static_cast<double>(at) * pxPerUnit;
+  }
+  double lanesHeight() const { return kLane * llvm::count(usesLane, true); }
+  double rowPitch() const { return rowHeight + lanesHeight() + kRowGap; }
+  double laneOffset(Lane lane) const {
+    auto before = ArrayRef(usesLane).take_front(static_cast<unsigned>(lane));
+    return rowHeight + 0.5 + kLane * llvm::count(before, true);
+  }
+  double rowsHeight(const Picture &picture) const {
+    return rowPitch() * static_cast<double>(picture.rows.size());
+  }
+  double pictureHeight(const Picture &picture) const {
+    return kHeading + rowsHeight(picture) + kAxis + kGap;
+  }
+};
+
+} // namespace
+
+Layout::Layout(ArrayRef<Picture> pictures) {
+  size_t mostCells = 0, mostRows = 0;
+  int64_t longest = 1;
+  for (const Picture &picture : pictures) {
+    longest = std::max(longest, picture.length);
+    mostRows = std::max(mostRows, picture.rows.size());
+    for (const auto &row : picture.rows)
+      mostCells = std::max(mostCells, row.size());
+    for (const auto &bars : picture.bars)
+      for (const Bar &bar : bars)
+        usesLane[static_cast<unsigned>(bar.lane)] = true;
+  }
+  plotWidth =
+      std::clamp(kPerCell * static_cast<double>(mostCells), kMinPlot, kMaxPlot);
+  pxPerUnit = plotWidth / static_cast<double>(longest);
+  rowHeight = std::clamp(
+      640.0 / static_cast<double>(std::max<size_t>(mostRows, 1)), 10.0, 24.0);
+}
+
+//===----------------------------------------------------------------------===//
+// Page
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Swatches of a style, one per shade, and what they mean.
+struct LegendItem {
+  char style;
+  int numSwatches;
+  std::string text;
+  double x = 0;
+  int line = 0;
+};
+
+class Page {
+public:
+  Page(raw_ostream &os, ArrayRef<Picture> pictures)
+      : os(os), pictures(pictures), layout(pictures) {}
+
+  void write();
+
+private:
+  void findPhases();
+  void writeHead(double height);
+  void writeStyles();
+  void writeLegend();
+  std::string describeShades() const;
+  std::string describeLanes() const;
+  void layOutLegend();
+  void writeText(double x, double y, StringRef style, const llvm::Twine &text);
+  void writeHeading(const Picture &picture, double top);
+  void writePicture(const Picture &picture, double top);
+  void writeAxis(const Picture &picture, double top);
+  void writeRow(const Picture &picture, int64_t worker, double top);
+  void writeBox(const Picture &picture, const Box &box, double top);
+  void writeCell(const Picture &picture, const Box &box, Cell cell, double top,
+                 double height);
+  void writeNumber(const Picture &picture, Cell cell, double x, double y,
+                   double width, double height, bool isOnDark);
+  void writeBars(const Picture &picture, int64_t worker, double top);
+  void writeSpan(const Picture &picture, int64_t begin, int64_t end);
+
+  raw_ostream &os;
+  ArrayRef<Picture> pictures;
+  Layout layout;
+  bool usesPhase[kNumPhases] = {};
+  int numShades = 1;
+  std::vector<LegendItem> legend;
+  int numLegendLines = 1;
+};
+
+} // namespace
+
+static StringRef axisTitle(const Picture &picture) {
+  return picture.isInSlots ? "slot" : timeUnitFor(picture.length).name;
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that is at least `atLeast`.
+static int64_t niceStep(double atLeast) {
+  int64_t power = 1;
+  while (static_cast<double>(power) * 10 <= atLeast &&
+         power < 100000000000000000)
+    power *= 10;
+  for (int64_t factor : {1, 2, 5})
+    if (static_cast<double>(factor * power) >= atLeast)
+      return factor * power;
+  return 10 * power;
+}
+
+void Page::findPhases() {
+  for (const Picture &picture : pictures) {
+    numShades = std::max(numShades, picture.numShades);
+    for (const auto &row : picture.rows)
+      for (const Box &box : row) {
+        usesPhase[static_cast<unsigned>(box.cell.getPhase())] = true;
+        if (box.second)
+          usesPhase[static_cast<unsigned>(box.second->getPhase())] = true;
+      }
+    for (const auto &bars : picture.bars)
+      for (const Bar &bar : bars)
+        usesPhase[static_cast<unsigned>(bar.cell.getPhase())] = true;
+  }
+}
+
+/// A class per phase and shade, F0 F1 B0 ..; `l` and `d`, text on dark and
+/// light.
+void Page::writeStyles() {
+  os << "<style>\n"
+        "text{font-family:Helvetica,Arial,'DejaVu Sans',sans-serif;"
+        "font-size:11px;fill:#333}\n"
+        ".t{font-size:14px;font-weight:bold;fill:#111}\n"
+        ".s{font-size:12px;fill:#555}\n"
+        ".w{text-anchor:end}\n"
+        ".a{text-anchor:middle;fill:#666}\n"
+        ".u{text-anchor:end;fill:#666;font-style:italic}\n"
+        ".l{text-anchor:middle;fill:#fff}\n"
+        ".d{text-anchor:middle;fill:#111}\n"
+        ".i{fill:#eef0f2}\n"
+        ".g{stroke:#d5d9dd;stroke-width:.6}\n"
+        ".e{stroke:#333;stroke-width:1.2}\n"
+        ".p{fill:none;stroke:#000;stroke-width:1.2}\n";
+  for (unsigned code = 0; code < kNumPhases; ++code) {
+    Phase phase = static_cast<Phase>(code);
+    for (int shade = 0; usesPhase[code] && shade < numShades; ++shade)
+      os << '.' << phaseLetter(phase) << shade
+         << "{fill:" << phaseColour(phase, shade, numShades) << "}\n";
+  }
+  os << "</style>\n";
+}
+
+void Page::writeHead(double height) {
+  os << R"(<?xml version="1.0" encoding="UTF-8"?>)" << '\n'
+     << R"(<svg xmlns="http://www.w3.org/2000/svg" width=")"
+     << Px{layout.width()} << R"(" height=")" << Px{height}
+     << R"(" viewBox="0 0 )" << Px{layout.width()} << ' ' << Px{height}
+     << "\">\n<title>Pipeline schedules</title>\n";
+  writeStyles();
+  os << R"(<rect width="100%" height="100%" fill="#fff"/>)" << '\n';
+}
+
+void Page::writeText(double x, double y, StringRef style,
+                     const llvm::Twine &text) {
+  os << "<text x=\"" << Px{x} << "\" y=\"" << Px{y} << '"';
+  if (!style.empty())
+    os << " class=\"" << style << '"';
+  os << '>';
+  llvm::printHTMLEscaped(text.str(), os);
+  os << "</text>\n";
+}
+
+//===----------------------------------------------------------------------===//
+// Legend
+//===----------------------------------------------------------------------===//
+
+std::string Page::describeShades() const {
+  ShadeKind kind = ShadeKind::None;
+  for (const Picture &picture : pictures)
+    if (picture.numShades > 1)
+      kind = kind == ShadeKind::None || kind == picture.shadeKind
+                 ? picture.shadeKind
+                 : ShadeKind::Stage;
+  std::string last = std::to_string(numShades - 1);
+  switch (kind) {
+  case ShadeKind::None:
+    return "";
+  case ShadeKind::Chunk:
+    return "dark to light: chunk 0 to " + last;
+  case ShadeKind::Path:
+    return "dark to light: path 0 to " + last;
+  case ShadeKind::Stage:
+    return "dark to light: stages of a worker, path by path";
+  }
+  llvm_unreachable("covered switch");
+}
+
+std::string Page::describeLanes() const {
+  static constexpr llvm::StringLiteral kNames[kNumLanes] = {
+      "send", "receive", "offload", "reload"};
+  std::string names;
+  for (unsigned lane = 0; lane < kNumLanes; ++lane)
+    if (layout.usesLane[lane])
+      names += (names.empty() ? "" : ", ") + kNames[lane].str();
+  return names.empty() ? "" : "bars below a row: " + names;
+}
+
+/// Places the items line by line.
+void Page::layOutLegend() {
+  constexpr double kPxPerCharacter = 6.4, kSpace = 20;
+  for (unsigned code = 0; code < kNumPhases; ++code)
+    if (Phase phase = static_cast<Phase>(code); usesPhase[code])
+      legend.push_back(
+          {phaseLetter(phase), numShades,
+           std::string(1, phaseLetter(phase)) + " " + phaseName(phase).str()});
+  legend.push_back({'i', 1, "idle"});
+  for (const std::string &text : {describeShades(), describeLanes()})
+    if (!text.empty())
+      legend.push_back({' ', 0, text});
+  double x = Layout::kLeft, right = layout.width() - Layout::kRight;
+  for (LegendItem &item : legend) {
+    double width = Layout::kSwatch * item.numSwatches + 5 +
+                   kPxPerCharacter * static_cast<double>(item.text.size());
+    if (x + width > right && x > Layout::kLeft) {
+      x = Layout::kLeft;
+      ++numLegendLines;
+    }
+    item.x = x;
+    item.line = numLegendLines - 1;
+    x += width + kSpace;
+  }
+}
+
+void Page::writeLegend() {
+  for (const LegendItem &item : legend) {
+    double x = item.x, y = Layout::kTop + Layout::kLegendLine * item.line;
+    for (int shade = 0; shade < item.numSwatches; ++shade) {
+      os << "<rect class=\"" << item.style;
+      if (item.style != 'i') // idle is the same everywhere
+        os << shade;
+      os << "\" x=\"" << Px{x} << "\" y=\"" << Px{y} << "\" width=\""
+         << Px{Layout::kSwatch - 1} << "\" height=\"" << Px{Layout::kSwatch - 1}
+         << "\"/>\n";
+      x += Layout::kSwatch;
+    }
+    writeText(x + (item.numSwatches > 0 ? 5 : 0), y + 11, "", item.text);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Pictures
+//===----------------------------------------------------------------------===//
+
+/// Grid lines, ticks and their numbers, below the rows.
+void Page::writeAxis(const Picture &picture, double top) {
+  constexpr double kPxPerTick = 80;
+  int64_t step = niceStep(std::max(kPxPerTick / layout.pxPerUnit, 1.0));
+  int64_t unit = picture.isInSlots ? 1 : timeUnitFor(picture.length).ps;
+  double bottom = top + layout.rowsHeight(picture);
+  for (int64_t at = 0;; at += step) {
+    os << "<line class=\"g\" x1=\"" << Px{layout.x(at)} << "\" y1=\""
+       << Px{top - 3} << "\" x2=\"" << Px{layout.x(at)} << "\" y2=\""
+       << Px{bottom + 4} << "\"/>\n<text class=\"a\" x=\"" << Px{layout.x(at)}
+       << "\" y=\"" << Px{bottom + 16} << "\">";
+    writeDecimal(os, at, unit);
+    os << "</text>\n";
+    if (at > picture.length - step)
+      break;
+  }
+  writeText(Layout::kLeft - 12, bottom + 16, "u", axisTitle(picture));
+  os << "<line class=\"e\" x1=\"" << Px{layout.x(picture.length)} << "\" y1=\""
+     << Px{top - 3} << "\" x2=\"" << Px{layout.x(picture.length)} << "\" y2=\""
+     << Px{bottom + 4} << "\"/>\n";
+}
+
+/// The microbatch, as large as the largest number of the picture fits, so that
+/// equal cells look alike; too narrow cells have none.
+void Page::writeNumber(const Picture &picture, Cell cell, double x, double y,
+                       double width, double height, bool isOnDark) {
+  constexpr double kDigitWidth = 0.62, kDigitHeight = 0.72;
+  constexpr int kSmallest = 5, kUsual = 11;
+  double fits = (width - 1) / (kDigitWidth * picture.numDigits);
+  int size = static_cast<int>(std::min<double>({kUsual, fits, 0.75 * height}));
+  if (size < kSmallest)
+    return;
+  os << "<text class=\"" << (isOnDark ? 'l' : 'd') << "\" x=\""
+     << Px{x + width / 2} << "\" y=\""
+     << Px{y + height / 2 + kDigitHeight * size / 2} << '"';
+  if (size != kUsual)
+    os << " style=\"font-size:" << size << "px\"";
+  os << '>';
+  if (cell.isPerPath())
+    os << phaseLetter(cell.getPhase());
+  else
+    os << cell.getMicrobatch();
+  os << "</text>\n";
+}
+
+/// What a viewer shows under the pointer.
+void Page::writeSpan(const Picture &picture, int64_t begin, int64_t end) {
+  if (picture.isInSlots)
+    os << "slots " << begin << " to " << end;
+  else
+    os << formatTime(begin) << " to " << formatTime(end);
+}
+
+void Page::writeCell(const Picture &picture, const Box &box, Cell cell,
+                     double top, double height) {
+  int shade = picture.shade(cell);
+  double x = layout.x(box.begin), width = layout.x(box.end) - x;
+  double gap = std::min(0.8, width / 8); // tells neighbours apart
+  os << "<rect class=\"" << phaseLetter(cell.getPhase()) << shade << "\" x=\""
+     << Px{x} << "\" y=\"" << Px{top} << "\" width=\"" << Px{width - gap}
+     << "\" height=\"" << Px{height} << "\"><title>" << cell << ": ";
+  writeSpan(picture, box.begin, box.end);
+  os << "</title></rect>\n";
+  writeNumber(picture, cell, x, top, width - gap, height,
+              phaseColour(cell.getPhase(), shade, numShades).isDark());
+}
+
+/// The cells of a pair lie above each other in one black frame.
+void Page::writeBox(const Picture &picture, const Box &box, double top) {
+  if (!box.second)
+    return writeCell(picture, box, box.cell, top, layout.rowHeight);
+  double half = layout.rowHeight / 2;
+  writeCell(picture, box, box.cell, top, half);
+  writeCell(picture, box, *box.second, top + half, half);
+  double x = layout.x(box.begin);
+  os << "<rect class=\"p\" x=\"" << Px{x} << "\" y=\"" << Px{top}
+     << "\" width=\"" << Px{layout.x(box.end) - x - 0.8} << "\" height=\""
+     << Px{layout.rowHeight} << "\"/>\n";
+}
+
+/// Full colour while the queue is held, faint until arrival.
+void Page::writeBars(const Picture &picture, int64_t worker, double top) {
+  for (const Bar &bar : picture.bars[worker]) {
+    double y = top + layout.laneOffset(bar.lane);
+    auto write = [&](int64_t begin, int64_t end, StringRef opacity) {
+      if (begin == end)
+        return;
+      os << "<rect class=\"" << phaseLetter(bar.cell.getPhase())
+         << picture.shade(bar.cell) << "\" opacity=\"" << opacity << "\" x=\""
+         << Px{layout.x(begin)} << "\" y=\"" << Px{y} << "\" width=\""
+         << Px{layout.x(end) - layout.x(begin)} << "\" height=\""
+         << Px{Layout::kLane - 1} << "\"><title>"
+         << (bar.lane == Lane::Receive ? "receive " : "")
+         << (bar.lane == Lane::Send ? "send " : "") << bar.cell << ": ";
+      writeSpan(picture, begin, end);
+      os << "</title></rect>\n";
+    };
+    write(bar.begin, bar.release, ".85");
+    write(bar.release, bar.end, ".4");
+  }
+}
+
+void Page::writeRow(const Picture &picture, int64_t worker, double top) {
+  writeText(Layout::kLeft - 12, top + layout.rowHeight / 2 + 4, "w",
+            "worker " + llvm::Twine(worker));
+  os << "<rect class=\"i\" x=\"" << Px{Layout::kLeft} << "\" y=\"" << Px{top}
+     << "\" width=\"" << Px{layout.x(picture.length) - Layout::kLeft}
+     << "\" height=\"" << Px{layout.rowHeight} << "\"/>\n";
+  for (const Box &box : picture.rows[worker])
+    writeBox(picture, box, top);
+  writeBars(picture, worker, top);
+}
+
+void Page::writeHeading(const Picture &picture, double top) {
+  os << "<text x=\"" << Px{Layout::kLeft} << "\" y=\"" << Px{top + 12}
+     << "\"><tspan class=\"t\">";
+  llvm::printHTMLEscaped(picture.title, os);
+  os << "</tspan><tspan class=\"s\" dx=\"12\">";
+  llvm::printHTMLEscaped(picture.subtitle, os);
+  os << "</tspan></text>\n";
+}
+
+void Page::writePicture(const Picture &picture, double top) {
+  writeHeading(picture, top);
+  top += Layout::kHeading;
+  writeAxis(picture, top);
+  for (size_t worker = 0; worker < picture.rows.size(); ++worker)
+    writeRow(picture, worker,
+             top + layout.rowPitch() * static_cast<double>(worker));
+}
+
+void Page::write() {
+  findPhases();
+  layOutLegend();
+  double top =
+      Layout::kTop + Layout::kLegendLine * numLegendLines + Layout::kLegendGap;
+  double height = top;
+  for (const Picture &picture : pictures)
+    height += layout.pictureHeight(picture);
+  writeHead(height);
+  writeLegend();
+  for (const Picture &picture : pictures) {
+    writePicture(picture, top);
+    top += layout.pictureHeight(picture);
+  }
+  os << "</svg>\n";
+}
+
+llvm::Error pipesched::writeSvg(raw_ostream &os,
+                                ArrayRef<NamedEvaluation> results,
+                                SvgVariant variant) {
+  std::vector<Picture> pictures;
+  for (const NamedEvaluation &result : results) {
+    if (variant == SvgVariant::Timed) {
+      pictures.push_back(pictureOfTimeline(result));
+      continue;
+    }
+    llvm::Expected<Picture> picture = pictureOfSlots(result);
+    if (!picture)
+      return picture.takeError();
+    pictures.push_back(std::move(*picture));
+  }
+  Page(os, pictures).write();
+  return llvm::Error::success();
+}

@@ -1,0 +1,49 @@
+//===- TextTable.h - Aligned columns of text ----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Columns as wide as their widest cell on a terminal, whatever the script.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_TARGET_TEXTTABLE_H
+#define PIPESCHED_LIB_TARGET_TEXTTABLE_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+#include <string>
+#include <vector>
+
+namespace pipesched {
+
+enum class Align { Left, Right };
+
+class TextTable {
+public:
+  struct Column {
+    llvm::StringRef title;
+    Align align;
+  };
+  explicit TextTable(std::vector<Column> columns);
+
+  /// One text per column.
+  void addRow(std::vector<std::string> row);
+  /// Title, rule, rows; no spaces at the ends of lines.
+  void print(llvm::raw_ostream &os) const;
+
+private:
+  void printRow(llvm::raw_ostream &os,
+                const std::vector<std::string> &row) const;
+
+  std::vector<Align> aligns;
+  std::vector<size_t> widths;
+  std::vector<std::vector<std::string>> rows; ///< the first is the titles
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_TARGET_TEXTTABLE_H

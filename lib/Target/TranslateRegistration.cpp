@@ -1,0 +1,171 @@
+//===- TranslateRegistration.cpp - Exports of the tool --------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every export evaluates all that it needs before it writes the first byte, so
+// that a failure leaves no half of an output.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Target/ChromeTrace.h"
+#include "PipeSched/Target/Comparison.h"
+#include "PipeSched/Target/Report.h"
+#include "PipeSched/Target/Svg.h"
+#include "PipeSched/Target/Translations.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/Tools/mlir-translate/Translation.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct Options {
+  llvm::cl::opt<Transport> transport{
+      "transport",
+      llvm::cl::desc("How messages occupy workers, for everything that times"),
+      llvm::cl::values(
+          clEnumValN(Transport::Overlap, "overlap",
+                     "send and receive queues beside compute (default)"),
+          clEnumValN(Transport::Delay, "delay",
+                     "a delay between cells, without queues"),
+          clEnumValN(Transport::Blocking, "blocking",
+                     "sends and receives hold the row")),
+      llvm::cl::init(Transport::Overlap)};
+  llvm::cl::opt<ReceivePlacement> receivePlacement{
+      "receive-placement",
+      llvm::cl::desc("Where receives stand in the rows of schedules"),
+      llvm::cl::values(clEnumValN(ReceivePlacement::Arrival, "arrival",
+                                  "at the slot of arrival (default)"),
+                       clEnumValN(ReceivePlacement::Consumer, "consumer",
+                                  "right before the cell that needs it")),
+      llvm::cl::init(ReceivePlacement::Arrival)};
+  llvm::cl::opt<SvgVariant> svgVariant{
+      "svg-variant", llvm::cl::desc("What --export-svg draws"),
+      llvm::cl::values(
+          clEnumValN(SvgVariant::Timed, "timed", "the timeline (default)"),
+          clEnumValN(SvgVariant::Slots, "slots", "the table in unit slots")),
+      llvm::cl::init(SvgVariant::Timed)};
+
+  TimingOptions timing() const { return {transport, receivePlacement}; }
+};
+
+} // namespace
+
+/// Exists from the first registration on; LLVM's options must outlive parsing.
+static Options &options() {
+  static Options instance;
+  return instance;
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+/// Evaluates all schedules and programs and hands over each. Errors: as
+/// `evaluate`, after all that can be evaluated have been.
+static LogicalResult
+forEachResult(Operation *root,
+              llvm::function_ref<void(NamedEvaluation &&)> consume) {
+  LogicalResult result = success();
+  for (Operation *op : findEvaluables(root)) {
+    FailureOr<NamedEvaluation> evaluated = evaluate(op, options().timing());
+    if (failed(evaluated))
+      result = failure();
+    else
+      consume(std::move(*evaluated));
+  }
+  return result;
+}
+
+/// All results at once, for what draws them on one scale. Errors: none found.
+static FailureOr<std::vector<NamedEvaluation>> evaluateAll(Operation *root) {
+  std::vector<NamedEvaluation> results;
+  if (failed(forEachResult(root, [&](NamedEvaluation &&result) {
+        results.push_back(std::move(result));
+      })))
+    return failure();
+  if (results.empty())
+    return root->emitOpError(
+        "has no schedule and no program to export; pipe-create makes a "
+        "schedule, pipe-schedule-* fills it");
+  return std::move(results);
+}
+
+//===----------------------------------------------------------------------===//
+// Exports
+//===----------------------------------------------------------------------===//
+
+/// Keeps the text of each report and not the evaluation behind it.
+static LogicalResult exportReport(Operation *root, raw_ostream &os) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream json(stream, /*IndentSize=*/2);
+  json.arrayBegin();
+  LogicalResult result = forEachResult(
+      root, [&](NamedEvaluation &&result) { writeReport(json, result); });
+  json.arrayEnd();
+  json.flush();
+  if (succeeded(result))
+    os << text << '\n';
+  return result;
+}
+
+static LogicalResult exportChromeTrace(Operation *root, raw_ostream &os) {
+  FailureOr<std::vector<NamedEvaluation>> results = evaluateAll(root);
+  if (succeeded(results))
+    writeChromeTrace(os, *results);
+  return results;
+}
+
+static LogicalResult exportSvg(Operation *root, raw_ostream &os) {
+  FailureOr<std::vector<NamedEvaluation>> results = evaluateAll(root);
+  if (failed(results))
+    return failure();
+  if (llvm::Error error = writeSvg(os, *results, options().svgVariant))
+    return root->emitOpError(llvm::toString(std::move(error)));
+  return success();
+}
+
+static LogicalResult exportComparison(Operation *root, raw_ostream &os) {
+  std::vector<ComparisonEntry> entries;
+  if (failed(forEachResult(root, [&](NamedEvaluation &&result) {
+        entries.push_back(summarizeForComparison(result));
+      })))
+    return failure();
+  if (entries.empty())
+    return root->emitOpError("has no schedule and no program to compare");
+  writeComparison(os, entries);
+  return success();
+}
+
+static void registerDialects(DialectRegistry &registry) {
+  registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
+}
+
+void pipesched::registerPipeSchedTranslations() {
+  options();
+  TranslateFromMLIRRegistration("export-report", "all numbers as JSON",
+                                exportReport, registerDialects);
+  TranslateFromMLIRRegistration("export-chrome-trace",
+                                "timelines for Perfetto and chrome://tracing",
+                                exportChromeTrace, registerDialects);
+  TranslateFromMLIRRegistration("export-svg", "pictures of schedules",
+                                exportSvg, registerDialects);
+  TranslateFromMLIRRegistration("export-comparison",
+                                "schedules side by side, as text",
+                                exportComparison, registerDialects);
+}

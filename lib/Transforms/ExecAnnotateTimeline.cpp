@@ -1,0 +1,91 @@
+//===- ExecAnnotateTimeline.cpp - Times as attributes ---------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The pass exec-annotate-timeline: for tests and readers; nothing reads what it
+// writes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Transforms/Passes.h"
+
+namespace pipesched::pipe {
+#define GEN_PASS_DEF_EXECANNOTATETIMELINEPASS
+#include "PipeSched/Transforms/Passes.h.inc"
+} // namespace pipesched::pipe
+
+using namespace mlir;
+using namespace pipesched;
+
+static void clearTimes(exec::ProgramOp program, StringAttr startName,
+                       StringAttr endName) {
+  for (exec::WorkerOp worker : program.getWorkerOps())
+    for (Operation &op : *worker.getBody()) {
+      op.removeDiscardableAttr(startName);
+      op.removeDiscardableAttr(endName);
+    }
+}
+
+/// A message has one start; it ends for its sender when the queue is free
+/// again, for its receiver when it has arrived.
+static void writeTimes(const LoadedProgram &loaded, const Execution &execution,
+                       StringAttr startName, StringAttr endName) {
+  Builder builder(startName.getContext());
+  const TaskGraph &graph = execution.graph;
+  const TaskTimes &times = execution.times;
+  for (auto [instruction, op] : llvm::enumerate(loaded.ops)) {
+    uint32_t task = graph.taskOfInstruction[instruction];
+    if (task == TaskGraph::kNone)
+      continue;
+    int64_t startPs = execution.timeline.startPs[task];
+    int64_t endPs = startPs + times.occupancyPs[task];
+    if (!isa<exec::SendOp>(op))
+      endPs += times.latencyPs[task];
+    op->setDiscardableAttr(startName, builder.getI64IntegerAttr(startPs));
+    op->setDiscardableAttr(endName, builder.getI64IntegerAttr(endPs));
+  }
+}
+
+static LogicalResult annotate(exec::ProgramOp program, Transport transport) {
+  FailureOr<LoadedProgram> loaded = loadProgram(program);
+  if (failed(loaded))
+    return failure();
+  FailureOr<CostInputs> costs = loadCosts(program);
+  if (failed(costs))
+    return failure();
+  llvm::Expected<Execution> execution = executeProgram(
+      loaded->program, loaded->placement, *costs, transport, loaded->work);
+  if (!execution)
+    return emitAnalysisError(program, *loaded, execution.takeError());
+  auto startName = StringAttr::get(program.getContext(), "exec.start_ps");
+  auto endName = StringAttr::get(program.getContext(), "exec.end_ps");
+  clearTimes(program, startName, endName);
+  writeTimes(*loaded, *execution, startName, endName);
+  return success();
+}
+
+namespace {
+struct ExecAnnotateTimelinePass final
+    : pipe::impl::ExecAnnotateTimelinePassBase<ExecAnnotateTimelinePass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto programs = llvm::to_vector(getOperation().getOps<exec::ProgramOp>());
+    if (programs.empty()) {
+      emitError(
+          getOperation().getLoc(),
+          "the module has no exec.program; run convert-pipe-to-exec first");
+      return signalPassFailure();
+    }
+    for (exec::ProgramOp program : programs)
+      if (failed(annotate(program, transport)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,152 @@
+//===- PipeAttachModel.cpp - pipe-attach-model ----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Expands an architecture once per microbatch size and names it in the
+// schedules.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CostOwners.h"
+#include "PipeSched/Analysis/Divisors.h"
+#include "PipeSched/Description/Description.h"
+#include "PipeSched/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace pipesched::pipe {
+#define GEN_PASS_DEF_PIPEATTACHMODELPASS
+#include "PipeSched/Transforms/Passes.h.inc"
+} // namespace pipesched::pipe
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+/// A name that needs no quotes as a symbol: llama3-70b is @llama3_70b.
+static std::string symbolOf(StringRef name) {
+  std::string symbol = name.str();
+  for (char &c : symbol)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  if (symbol.empty() || llvm::isDigit(symbol.front()))
+    symbol.insert(0, "model_");
+  return symbol;
+}
+
+/// The model of these facts, names aside: one that is there, or a new one in
+/// front of `owner`.
+static ModelOp getOrCreateModel(ModuleOp module, SymbolTable &symbols,
+                                Operation *owner, ModelFacts facts) {
+  std::string symbol = symbolOf(facts.name);
+  for (ModelOp model : module.getOps<ModelOp>()) {
+    facts.name = model.getSymName().str();
+    if (model.toFacts() == facts)
+      return model;
+  }
+  facts.name = symbol;
+  OpBuilder builder(owner);
+  auto model = ModelOp::create(builder, owner->getLoc(), facts);
+  symbols.insert(model);
+  return model;
+}
+
+namespace {
+struct PipeAttachModelPass final
+    : pipe::impl::PipeAttachModelPassBase<PipeAttachModelPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(attach()))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult attach();
+  FailureOr<Architecture> loadArchitecture();
+  FailureOr<int64_t> getMicrobatchSize(PlacementOwnerOpInterface owner,
+                                       const Architecture &architecture);
+};
+} // namespace
+
+FailureOr<Architecture> PipeAttachModelPass::loadArchitecture() {
+  ModuleOp module = getOperation();
+  FailureOr<OneOf> given =
+      expectOne(module, getArgument(), "name", name, "file", file);
+  if (failed(given))
+    return failure();
+  llvm::Expected<Architecture> architecture =
+      *given == OneOf::First ? findArchitecture(name) : readArchitecture(file);
+  if (!architecture)
+    return emitError(module.getLoc())
+           << llvm::toString(architecture.takeError());
+  if (attention != AttentionKernels::AsDescribed)
+    architecture->attention = attention == AttentionKernels::Fused
+                                  ? Attention::Fused
+                                  : Attention::Unfused;
+  return std::move(*architecture);
+}
+
+FailureOr<int64_t>
+PipeAttachModelPass::getMicrobatchSize(PlacementOwnerOpInterface owner,
+                                       const Architecture &architecture) {
+  if (microbatchSize != 0)
+    return int64_t(microbatchSize);
+  int64_t batch = globalBatch != 0 ? globalBatch : architecture.globalBatch;
+  if (batch == 0)
+    return owner->emitOpError()
+           << "has a model without a global batch, '" << architecture.name
+           << "'; give microbatch-size or global-batch";
+  int64_t microbatches = owner.getNumMicrobatches();
+  if (batch % microbatches)
+    return owner->emitOpError()
+           << "has " << microbatches
+           << " microbatches, which do not divide the "
+           << "global batch of " << batch
+           << "; numbers that do: " << nearestDivisors(batch, microbatches);
+  return batch / microbatches;
+}
+
+LogicalResult PipeAttachModelPass::attach() {
+  ModuleOp module = getOperation();
+  if (microbatchSize < 0 || globalBatch < 0 || boundaryBytes < -1)
+    return emitError(module.getLoc())
+           << getArgument()
+           << " expects microbatch-size, global-batch and boundary-bytes of at "
+              "least 0, found "
+           << std::min({int64_t(microbatchSize), int64_t(globalBatch),
+                        int64_t(boundaryBytes)});
+  if (microbatchSize != 0 && globalBatch != 0)
+    return emitError(module.getLoc())
+           << getArgument()
+           << " needs one of 'microbatch-size' and 'global-batch', both given";
+  FailureOr<SmallVector<PlacementOwnerOpInterface>> owners =
+      selectCostOwners(module, schedule);
+  FailureOr<Architecture> architecture = loadArchitecture();
+  if (failed(owners) || failed(architecture))
+    return failure();
+
+  SymbolTable symbols(module);
+  ExpansionOptions options;
+  options.recompute = recompute;
+  if (boundaryBytes >= 0)
+    options.boundaryBytes = boundaryBytes;
+  for (PlacementOwnerOpInterface owner : *owners) {
+    FailureOr<int64_t> size = getMicrobatchSize(owner, *architecture);
+    if (failed(size))
+      return failure();
+    options.microbatchSize = *size;
+    llvm::Expected<ModelFacts> facts =
+        expandArchitecture(*architecture, options);
+    if (!facts)
+      return emitError(module.getLoc())
+             << "model '" << architecture->name
+             << "': " << llvm::toString(facts.takeError());
+    ModelOp model = getOrCreateModel(module, symbols, owner, std::move(*facts));
+    setModel(owner, model.getSymName());
+  }
+  return success();
+}

@@ -1,0 +1,54 @@
+//===- PipeAttachSystem.cpp - pipe-attach-system --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sets the target system of the module from a description.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CostOwners.h"
+#include "PipeSched/Description/Description.h"
+#include "PipeSched/Dialect/Pipe/IR/System.h"
+#include "PipeSched/Transforms/Passes.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
+
+namespace pipesched::pipe {
+#define GEN_PASS_DEF_PIPEATTACHSYSTEMPASS
+#include "PipeSched/Transforms/Passes.h.inc"
+} // namespace pipesched::pipe
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+namespace {
+struct PipeAttachSystemPass final
+    : pipe::impl::PipeAttachSystemPassBase<PipeAttachSystemPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(attach()))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult attach() {
+    ModuleOp module = getOperation();
+    FailureOr<OneOf> given =
+        expectOne(module, getArgument(), "name", name, "file", file);
+    if (failed(given))
+      return failure();
+    llvm::Expected<SystemFacts> system =
+        *given == OneOf::First ? findSystem(name) : readSystem(file);
+    if (!system)
+      return emitError(module.getLoc()) << llvm::toString(system.takeError());
+    module->setAttr(DLTIDialect::kTargetSystemDescAttrName,
+                    systemToAttribute(&getContext(), *system));
+    return success();
+  }
+};
+} // namespace

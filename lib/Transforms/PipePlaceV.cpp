@@ -1,0 +1,37 @@
+//===- PipePlaceV.cpp - pipe-place-v --------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Places two stages per worker, down and up again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Transforms/Passes.h"
+#include "Schedules.h"
+
+namespace pipesched::pipe {
+#define GEN_PASS_DEF_PIPEPLACEVPASS
+#include "PipeSched/Transforms/Passes.h.inc"
+} // namespace pipesched::pipe
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+namespace {
+struct PipePlaceVPass final : pipe::impl::PipePlaceVPassBase<PipePlaceVPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto place = [&](ScheduleOp op) -> llvm::Expected<std::vector<Path>> {
+      return std::vector<Path>{placeV(op.getWorkers())};
+    };
+    if (failed(placeSchedules(getOperation(), schedule, place)))
+      signalPassFailure();
+  }
+};
+} // namespace

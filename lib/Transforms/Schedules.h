@@ -1,0 +1,40 @@
+//===- Schedules.h - What passes on schedules share -------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which schedules of a module a pass treats, and the two ways to fill them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_TRANSFORMS_SCHEDULES_H
+#define PIPESCHED_LIB_TRANSFORMS_SCHEDULES_H
+
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Transforms/SelectSchedules.h"
+
+namespace pipesched::pipe {
+
+/// Replaces the paths of the selected schedules by those `place` makes. Errors:
+/// a schedule with rows; those of `place`.
+mlir::LogicalResult placeSchedules(
+    mlir::ModuleOp module, llvm::StringRef name,
+    llvm::function_ref<llvm::Expected<std::vector<Path>>(ScheduleOp)> place);
+
+using GeneratorFn = llvm::Expected<Table>(const Placement &placement,
+                                          const GeneratorOptions &options);
+
+/// Fills the problems of a module, or the one called `name`, and writes the
+/// family. Errors: no problem; a named schedule with rows; those of `generate`.
+mlir::LogicalResult fillSchedules(mlir::ModuleOp module, llvm::StringRef name,
+                                  llvm::StringRef family,
+                                  llvm::function_ref<GeneratorFn> generate,
+                                  const GeneratorOptions &options);
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_LIB_TRANSFORMS_SCHEDULES_H

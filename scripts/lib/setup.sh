@@ -1,0 +1,67 @@
+# Sourced by the scripts beside this folder: what they need installed, and how
+# a preset is configured and built. Runs as root or as a user with sudo.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# Debian's cmake, ninja and python3 before any other that a user has.
+export PATH="/usr/bin:/bin:$PATH"
+
+build_packages=(
+  cmake ninja-build python3
+  clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
+  zlib1g-dev libzstd-dev libgtest-dev libbenchmark-dev
+)
+sanitizer_packages=(libclang-rt-22-dev)
+lint_packages=(clang-format-22 clang-tidy-22 git)
+
+fail() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    fail "installing packages needs root or sudo: $*"
+  fi
+}
+
+is_installed() {
+  [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# install_packages PACKAGE...: installs those that dpkg does not have.
+install_packages() {
+  local package missing=()
+  for package in "$@"; do
+    is_installed "$package" || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  command -v apt-get >/dev/null ||
+    fail "install by hand what Debian 12 calls: ${missing[*]}"
+  printf 'Installing %s\n' "${missing[*]}"
+  as_root apt-get -q update
+  as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get -q -y install --no-install-recommends "${missing[@]}" ||
+    fail "apt-get failed; LLVM 22 is in Debian 12's security suite," \
+      "which the package sources must name"
+}
+
+# build PRESET [TARGET...]: configures when that was not done or the presets
+# changed, then builds.
+build() {
+  local preset=$1 target
+  shift
+  if [ ! build/"$preset"/build.ninja -nt CMakePresets.json ]; then
+    cmake --preset "$preset" || return
+  fi
+  local targets=()
+  for target in "$@"; do
+    targets+=(--target "$target")
+  done
+  cmake --build --preset "$preset" "${targets[@]}"
+}

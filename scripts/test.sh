@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds the dev, release and asan presets and runs
+# every test in each, then the fuzzer for a minute (FUZZ_SECONDS). The last
+# line is `N passed, N failed`; the exit status is 0 when none failed.
+
+. "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
+
+passed=0
+failed=0
+
+# tally NAMES LOG: adds up the lines of lit's summaries that NAMES matches.
+tally() {
+  awk -F: -v names="^ *($1) *$" '$1 ~ names { n += $2 } END { print n + 0 }' "$2"
+}
+
+# run NAME COMMAND...: one step; a step that fails without any failed test of
+# its own (it did not build, say) counts as one failure.
+run() {
+  local name=$1 before=$failed log
+  shift
+  log=$(mktemp)
+  printf '== %s\n' "$name"
+  local status=0
+  "$@" 2>&1 | tee "$log" || status=1
+  passed=$((passed + $(tally 'Passed|Expectedly Failed' "$log")))
+  failed=$((failed + $(tally \
+    'Failed|Unresolved|Timed Out|Unexpectedly Passed' "$log")))
+  rm -f "$log"
+  if [ $status != 0 ] && [ "$failed" = "$before" ]; then
+    printf 'error: %s failed\n' "$name"
+    failed=$((failed + 1))
+  fi
+}
+
+# Fuzzes from the seeds beside the fuzz target; what is found stays in
+# build/asan/fuzz.
+fuzz() {
+  build asan pipesched-fuzz || return
+  mkdir -p build/asan/fuzz/corpus
+  ASAN_OPTIONS=detect_container_overflow=0:allow_user_poisoning=0 \
+    build/asan/bin/pipesched-fuzz -max_total_time="${FUZZ_SECONDS:-60}" \
+    -timeout=10 -rss_limit_mb=4096 -max_len=8192 -verbosity=0 \
+    -print_final_stats=1 -artifact_prefix=build/asan/fuzz/ \
+    -dict=tools/pipesched-fuzz/pipesched.dict \
+    build/asan/fuzz/corpus tools/pipesched-fuzz/corpus &&
+    printf '  Passed: 1\n'
+}
+
+lint() {
+  scripts/lint.sh --fast && printf '  Passed: 1\n'
+}
+
+install_packages "${build_packages[@]}" "${sanitizer_packages[@]}" \
+  "${lint_packages[@]}"
+run "style" lint
+run "all tests, dev" build dev all check
+run "all tests, release" build release all check
+run "all tests, sanitizers" build asan check
+run "fuzzing" fuzz
+
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,34 @@
+// RUN: pipesched-opt %s -canonicalize -cse -symbol-dce | FileCheck %s
+
+// Nothing of a queue is dropped, merged or moved, used or not: the two waits are
+// alike, and nobody needs 0F1, the end of the send, or the receive.
+// CHECK-LABEL: exec.program @kept
+// CHECK-NEXT: worker 0 {
+// CHECK-NEXT:   %f1 = compute 0F1
+// CHECK-NEXT:   %f0 = compute 0F0
+// CHECK-NEXT:   %d0 = offload 0D0 after %f0
+// CHECK-NEXT:   wait after %d0
+// CHECK-NEXT:   wait after %d0
+// CHECK-NEXT:   %u0 = reload 0U0 after %d0
+// CHECK-NEXT:   %s0 = send 0F0 to 1 after %f0
+// CHECK-NEXT: }
+// CHECK-NEXT: worker 1 {
+// CHECK-NEXT:   %act0 = recv 0F0 from 0
+// CHECK-NEXT: }
+// CHECK-NEXT: worker 2 {
+// CHECK-NEXT: }
+exec.program @kept {
+  worker 0 {
+    %f1 = compute 0F1
+    %f0 = compute 0F0
+    %d0 = offload 0D0 after %f0
+    wait after %d0
+    wait after %d0
+    %u0 = reload 0U0 after %d0
+    %s0 = send 0F0 to 1 after %f0
+  }
+  worker 1 {
+    %act0 = recv 0F0 from 0
+  }
+  worker 2 {}
+}

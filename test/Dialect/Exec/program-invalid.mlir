@@ -1,0 +1,263 @@
+// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+
+// program_c1
+exec.program @foreign_op {
+  // expected-error@+1 {{'builtin.module' op is in the body of 'exec.program', which holds 'pipe.path' and 'exec.worker' ops only}}
+  builtin.module {}
+  worker 0 {}
+}
+
+// -----
+
+// program_c1
+exec.program @late_path {
+  worker 0 {}
+  // expected-error@+1 {{'pipe.path' op stands behind a worker; paths come first}}
+  pipe.path on [0]
+}
+
+// -----
+
+// program_c2
+// expected-error@+1 {{'exec.program' op has no worker 0; workers are numbered 0 to 0, each once}}
+exec.program @no_worker {
+}
+
+// -----
+
+// program_c2
+// expected-error@+1 {{'exec.program' op has no worker 1; workers are numbered 0 to 2, each once}}
+exec.program @missing workers 3 {
+  worker 0 {}
+  worker 2 {}
+}
+
+// -----
+
+// program_c2
+exec.program @twice workers 2 {
+  // expected-note@+1 {{worker 1 is here}}
+  worker 1 {}
+  // expected-error@+1 {{'exec.worker' op has number 1 a second time}}
+  worker 1 {}
+}
+
+// -----
+
+// program_c2
+exec.program @too_high {
+  worker 0 {}
+  // expected-error@+1 {{'exec.worker' op has number 2, wanted 0 to 1}}
+  worker 2 {}
+}
+
+// -----
+
+// program_c2
+// expected-error@+1 {{'exec.program' op has 0 workers, wanted 1 to 65536}}
+exec.program @zero workers 0 {
+}
+
+// -----
+
+// program_c2
+// expected-error@+1 {{'exec.program' op has 65537 workers, wanted 1 to 65536}}
+exec.program @many workers 65537 {
+  worker 0 {}
+}
+
+// -----
+
+// program_c3
+// expected-error@+1 {{'exec.program' op has -1 microbatches, wanted 1 to 2147483647}}
+exec.program @negative microbatches -1 {
+  worker 0 {}
+}
+
+// -----
+
+// program_c3
+exec.program @late_microbatch microbatches 2 {
+  worker 0 {
+    // expected-error@+1 {{'exec.compute' op cell 0F2 is of microbatch 2, the program has 2}}
+    %f2 = compute 0F2
+  }
+}
+
+// -----
+
+// program_c3: the highest number that a cell can hold is one too many.
+// expected-error@+1 {{'exec.program' op has 2147483648 microbatches, wanted 1 to 2147483647}}
+exec.program @implied_microbatches {
+  worker 0 {
+    %f = compute 0F2147483647
+  }
+}
+
+// -----
+
+// program_c3
+exec.program @no_such_path {
+  worker 0 {
+    // expected-error@+1 {{'exec.compute' op cell 0O1 is of path 1, the program has 1}}
+    %o = compute 0O1
+  }
+}
+
+// -----
+
+// program_c4
+exec.program @repeated {
+  worker 0 {
+    // expected-note@+1 {{the first is here}}
+    %f0 = compute 0F0
+  }
+  worker 1 {
+    // expected-error@+1 {{'exec.compute' op runs cell 0F0 a second time}}
+    %f0 = compute 0F0
+  }
+}
+
+// -----
+
+// program_c4: also in an overlapped pair.
+exec.program @repeated_in_pair {
+  worker 0 {
+    // expected-note@+1 {{the first is here}}
+    %f0 = compute 0F0
+    // expected-error@+1 {{'exec.compute' op runs cell 0F0 a second time}}
+    %f1_f0 = compute 0F1+0F0
+  }
+}
+
+// -----
+
+// program_c5
+exec.program @send_alone {
+  worker 0 {
+    %f0 = compute 0F0
+    // expected-error@+1 {{'exec.send' op has no partner: worker 1 has no 'recv 0F0 from 0'}}
+    %s0 = send 0F0 to 1 after %f0
+  }
+  worker 1 {}
+}
+
+// -----
+
+// program_c5
+exec.program @recv_alone {
+  worker 0 {}
+  worker 1 {
+    // expected-error@+1 {{'exec.recv' op has no partner: worker 0 has no 'send 0F0 to 1'}}
+    %act0 = recv 0F0 from 0
+  }
+}
+
+// -----
+
+// program_c5: the message goes to another worker than the one that waits.
+exec.program @astray {
+  worker 0 {
+    %f0 = compute 0F0
+    // expected-error@+1 {{'exec.send' op has no partner: worker 1 has no 'recv 0F0 from 0'}}
+    %s0 = send 0F0 to 1 after %f0
+  }
+  worker 1 {}
+  worker 2 {
+    %act0 = recv 0F0 from 0
+  }
+}
+
+// -----
+
+// program_c5
+exec.program @sent_twice {
+  worker 0 {
+    %f0 = compute 0F0
+    // expected-note@+1 {{the first is here}}
+    %s0 = send 0F0 to 1 after %f0
+    // expected-error@+1 {{'exec.send' op repeats the message 0F0 from worker 0 to worker 1}}
+    %s1 = send 0F0 to 1 after %f0
+  }
+  worker 1 {
+    %act0 = recv 0F0 from 0
+  }
+}
+
+// -----
+
+// program_c5
+exec.program @received_twice {
+  worker 0 {
+    %f0 = compute 0F0
+    %s0 = send 0F0 to 1 after %f0
+  }
+  worker 1 {
+    // expected-note@+1 {{the first is here}}
+    %act0 = recv 0F0 from 0
+    // expected-error@+1 {{'exec.recv' op repeats the message 0F0 from worker 0 to worker 1}}
+    %act1 = recv 0F0 from 0
+  }
+}
+
+// -----
+
+// program_c5
+exec.program @nowhere {
+  worker 0 {
+    %f0 = compute 0F0
+    // expected-error@+1 {{'exec.send' op names worker 7, wanted 0 to 0}}
+    %s0 = send 0F0 to 7 after %f0
+  }
+}
+
+// -----
+
+// program_c6
+exec.program @wrong_worker microbatches 1 {
+  pipe.path on [0, 1]
+  worker 0 {
+    // expected-error@+1 {{'exec.compute' op cell 1F0 runs on worker 0, by its path stage 1 is on worker 1}}
+    %f0 = compute 1F0
+  }
+  worker 1 {}
+}
+
+// -----
+
+// program_c6
+exec.program @no_such_stage microbatches 1 {
+  pipe.path on [0]
+  worker 0 {
+    // expected-error@+1 {{'exec.compute' op cell 1F0 is of stage 1, its path has 1}}
+    %f0 = compute 1F0
+  }
+}
+
+// -----
+
+// program_c6
+// expected-error@+1 {{'exec.program' op has several paths; say with 'takes' which microbatches take each}}
+exec.program @unassigned microbatches 2 {
+  pipe.path on [0]
+  pipe.path on [0]
+  worker 0 {}
+}
+
+// -----
+
+// program_c7
+// expected-error@+1 {{'exec.program' op names model @missing, but there is no such 'pipe.model'}}
+exec.program @modelless model @missing {
+  worker 0 {}
+}
+
+// -----
+
+// program_c8
+// expected-error@+1 {{'exec.program' op has family options without a family}}
+"exec.program"() <{sym_name = "no_family", familyOptions = {group = 2}}> ({
+  "exec.worker"() <{worker = 0 : i64}> ({
+  ^bb0:
+  }) : () -> ()
+}) : () -> ()

@@ -1,0 +1,198 @@
+// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+
+// model_c1: no sequence in a microbatch
+// expected-error @+1 {{attribute 'microbatch_size' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+pipe.model @m microbatch_size 0 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+  }
+}
+
+// -----
+
+// model_c1: negative boundary
+// expected-error @+1 {{attribute 'boundary_bytes' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+pipe.model @m microbatch_size 1 boundary_bytes -1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+  }
+}
+
+// -----
+
+// model_c1: negative state
+// expected-error @+1 {{attribute 'state_bytes' failed to satisfy constraint}}
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, -2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+  }
+}
+
+// -----
+
+// model_c1: two numbers of state
+// expected-error @+1 {{attribute 'state_bytes' failed to satisfy constraint}}
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2] {
+  block "b" parameters 0 activation_bytes 0 {
+  }
+}
+
+// -----
+
+// model_c1: a size over 63 bits
+// expected-error @+1 {{attribute 'boundary_bytes' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+pipe.model @m microbatch_size 1 boundary_bytes 9223372036854775808 state_bytes [2, 2, 12] {
+}
+
+// -----
+
+// model_c1: a size over 64 bits
+// expected-error @+1 {{integer constant out of range for attribute}}
+pipe.model @m microbatch_size 1 boundary_bytes 18446744073709551617 state_bytes [2, 2, 12] {
+}
+
+// -----
+
+// model_c2: no block
+// expected-error @+1 {{'pipe.model' op has no blocks}}
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+}
+
+// -----
+
+// model_c2: another op
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{'builtin.module' op is not a 'pipe.block', all that a model holds}}
+  builtin.module {
+  }
+}
+
+// -----
+
+// model_c3: a layer after the head
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-note @+1 {{that block}}
+  block "head" last parameters 0 activation_bytes 0 {
+  }
+  // expected-error @+1 {{'pipe.block' op stands after a 'last' block, expected first, layer, last}}
+  block "b" parameters 0 activation_bytes 0 {
+  }
+}
+
+// -----
+
+// model_c4: more layers than 64 bits count
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "a" x 9223372036854775807 parameters 0 activation_bytes 0 {
+  }
+  // expected-error @+1 {{'pipe.block' op brings the layers over 2^63 - 1}}
+  block "b" parameters 0 activation_bytes 0 {
+  }
+}
+
+// -----
+
+// block_c1: no block
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{attribute 'count' failed to satisfy constraint}}
+  block "b" x 0 parameters 0 activation_bytes 0 {
+  }
+}
+
+// -----
+
+// block_c1: negative parameters
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{attribute 'parameters' failed to satisfy constraint}}
+  block "b" parameters -1 activation_bytes 0 {
+  }
+}
+
+// -----
+
+// block_c2: a block in a block
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{'pipe.block' op expects parent op 'pipe.model'}}
+    block "c" parameters 0 activation_bytes 0 {
+    }
+  }
+}
+
+// -----
+
+// block_c2: another op
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{'builtin.module' op is not a 'pipe.kernel', all that a block holds}}
+    builtin.module {
+    }
+  }
+}
+
+// -----
+
+// block_c3: more is kept than there is
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{'pipe.block' op keeps 11 recomputed_bytes, more than its 10 activation_bytes}}
+  block "b" parameters 0 activation_bytes 10 recomputed_bytes 11 {
+  }
+}
+
+// -----
+
+// kernel_c1: it never runs
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{'pipe.kernel' op has no work in any phase, expected F, I or W}}
+    kernel "k" on matrix
+  }
+}
+
+// -----
+
+// kernel_c2: a link does not compute
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{'pipe.kernel' op on link has 5 flops, expected bytes only}}
+    kernel "k" on link F <0 flops, 1 bytes> I <5 flops, 1 bytes>
+  }
+}
+
+// -----
+
+// An engine that does not exist
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{expected string or keyword containing one of the following enum values for attribute 'engine' [matrix, vector, link]}}
+    kernel "k" on tensor F <0 flops, 1 bytes>
+  }
+}
+
+// -----
+
+// work_c1: negative bytes
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{expected FLOPs and bytes of at least 0, found 5 flops, -1 bytes}}
+    kernel "k" on matrix F <5 flops, -1 bytes>
+  }
+}
+
+// -----
+
+// work_c2: no work
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{expected work, found 0 flops, 0 bytes; leave out phases in which the kernel does not run}}
+    kernel "k" on matrix F <0 flops, 0 bytes>
+  }
+}
+
+// -----
+
+// The schedule's model is another thing (schedule_c5)
+pipe.schedule @other workers 1 microbatches 1 {
+  path on [0]
+}
+// expected-error @+1 {{'pipe.schedule' op names @other, which is no pipe.model}}
+pipe.schedule @s workers 1 microbatches 1 model @other {
+  path on [0]
+}

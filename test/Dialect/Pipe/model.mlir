@@ -1,0 +1,46 @@
+// RUN: pipesched-opt %s | FileCheck %s
+// RUN: pipesched-opt-raw %s --emit-bytecode | pipesched-opt-raw | FileCheck %s
+
+// CHECK-LABEL: pipe.model @everything microbatch_size 2 boundary_bytes 4096 state_bytes [2, 4, 12] recompute selective source "made up" {
+// CHECK-NEXT:    block "embedding" first parameters 1000 activation_bytes 16 weight_grad_bytes 48 recomputed_bytes 16 {
+// CHECK-NEXT:      kernel "lookup" on vector kept F <0 flops, 8192 bytes> W <5 flops, 8192 bytes>
+// CHECK-NEXT:    }
+// CHECK-NEXT:    block "dense" x 3 parameters 0 activation_bytes 0 {
+// CHECK-NEXT:    }
+// CHECK-NEXT:    block "layer" x 4 parameters 500 activation_bytes 9000 weight_grad_bytes 12000 recomputed_bytes 4096 {
+// CHECK-NEXT:      kernel "linear" on matrix F <1000 flops, 800 bytes> I <1001 flops, 801 bytes> W <1002 flops, 802 bytes>
+// CHECK-NEXT:      kernel "softmax" on vector I <7 flops, 0 bytes>
+// CHECK-NEXT:      kernel "reduce" on link F <0 flops, 4096 bytes> I <0 flops, 4096 bytes>
+// CHECK-NEXT:    }
+// CHECK-NEXT:    block "head" last parameters 10 activation_bytes 20 {
+// CHECK-NEXT:      kernel "loss" on vector F <9223372036854775807 flops, 1 bytes>
+// CHECK-NEXT:    }
+// CHECK-NEXT:  }
+pipe.model @everything microbatch_size 2 boundary_bytes 4096 state_bytes [2, 4, 12] recompute selective source "made up" {
+  block "embedding" first parameters 1000 activation_bytes 16 weight_grad_bytes 48 recomputed_bytes 16 {
+    kernel "lookup" on vector kept F <0 flops, 8192 bytes> W <5 flops, 8192 bytes>
+  }
+  block "dense" layer x 3 parameters 0 activation_bytes 0 {
+  }
+  block "layer" x 4 parameters 500 activation_bytes 9000 weight_grad_bytes 12000 recomputed_bytes 4096 {
+    kernel "linear" on matrix F <1000 flops, 800 bytes> I <1001 flops, 801 bytes> W <1002 flops, 802 bytes>
+    kernel "softmax" on vector I <7 flops, 0 bytes>
+    kernel "reduce" on link F <0 flops, 4096 bytes> I <0 flops, 4096 bytes>
+  }
+  block "head" last x 1 parameters 10 activation_bytes 20 {
+    kernel "loss" on vector F <9223372036854775807 flops, 1 bytes>
+  }
+}
+
+// Defaults are not printed.
+// CHECK-LABEL: pipe.model @defaults microbatch_size 1 boundary_bytes 0 state_bytes [0, 0, 0] {
+// CHECK-NEXT:    block "b" parameters 0 activation_bytes 0 {
+pipe.model @defaults microbatch_size 1 boundary_bytes 0 state_bytes [0, 0, 0] recompute none {
+  block "b" layer x 1 parameters 0 activation_bytes 0 weight_grad_bytes 0 recomputed_bytes 0 {
+  }
+}
+
+// CHECK-LABEL: pipe.schedule @uses workers 1 microbatches 1 model @everything {
+pipe.schedule @uses workers 1 microbatches 1 model @everything {
+  path on [0]
+}

@@ -1,0 +1,174 @@
+// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+
+// schedule_c1: no worker
+// expected-error @+1 {{'pipe.schedule' op 0 workers: there must be 1 to 65536}}
+pipe.schedule @s workers 0 microbatches 1 {
+  path on [0]
+}
+
+// -----
+
+// schedule_c1: negative workers
+// expected-error @+1 {{'pipe.schedule' op -3 workers: there must be 1 to 65536}}
+pipe.schedule @s workers -3 microbatches 1 {
+  path on [0]
+}
+
+// -----
+
+// schedule_c1: too many workers
+// expected-error @+1 {{'pipe.schedule' op 65537 workers: there must be 1 to 65536}}
+pipe.schedule @s workers 65537 microbatches 1 {
+  path on [0]
+}
+
+// -----
+
+// schedule_c1: no microbatch
+// expected-error @+1 {{'pipe.schedule' op 0 microbatches: there must be 1 to 2147483647}}
+pipe.schedule @s workers 1 microbatches 0 {
+  path on [0]
+}
+
+// -----
+
+// schedule_c1: too many microbatches
+// expected-error @+1 {{'pipe.schedule' op 2147483648 microbatches: there must be 1 to 2147483647}}
+pipe.schedule @s workers 1 microbatches 2147483648 {
+  path on [0]
+}
+
+// -----
+
+// schedule_c1: a number that overflows
+// expected-error @+2 {{integer value too large}}
+// expected-error @+1 {{invalid value for property microbatches}}
+pipe.schedule @s workers 1 microbatches 99999999999999999999 {
+  path on [0]
+}
+
+// -----
+
+// schedule_c2: another op in the body
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{'builtin.module' op cannot stand in a pipe.schedule, which holds pipe.path and pipe.worker ops}}
+  builtin.module {
+  }
+}
+
+// -----
+
+// schedule_c2: no path
+// expected-error @+1 {{'pipe.schedule' op there is no path: at least one is needed}}
+pipe.schedule @s workers 1 microbatches 1 {
+}
+
+// -----
+
+// schedule_c3: a microbatch on no path
+// expected-error @+1 {{'pipe.schedule' op microbatch 3 is on no path}}
+pipe.schedule @s workers 2 microbatches 4 {
+  path on [0, 1] takes [0:2]
+  path on [1, 0] takes [2]
+}
+
+// -----
+
+// schedule_c3: a microbatch on two paths
+// expected-error @+1 {{'pipe.schedule' op microbatch 2 is on path 0 and on path 1}}
+pipe.schedule @s workers 2 microbatches 4 {
+  path on [0, 1] takes [0:3]
+  path on [1, 0] takes [2:4]
+}
+
+// -----
+
+// schedule_c3: a path that does not say what it takes while another does
+// expected-error @+1 {{'pipe.schedule' op path 1 takes no microbatch}}
+pipe.schedule @s workers 2 microbatches 4 {
+  path on [0, 1] takes [0:4]
+  path on [1, 0]
+}
+
+// -----
+
+// schedule_c3: rows, and several paths that do not say what they take
+// expected-error @+1 {{'pipe.schedule' op has rows and several paths, which must say with 'takes' which microbatches they take}}
+pipe.schedule @s workers 2 microbatches 2 {
+  path on [0, 1]
+  path on [1, 0]
+  worker 0 runs [0F0 0B0]
+  worker 1 runs [1F0 1B0]
+}
+
+// -----
+
+// schedule_c4: a row is missing
+// expected-error @+1 {{'pipe.schedule' op has 2 rows for 3 workers; worker 1 has none}}
+pipe.schedule @s workers 3 microbatches 1 {
+  path on [0, 1, 2]
+  worker 0 runs [0F0 0B0]
+  worker 2 runs [2F0 2B0]
+}
+
+// -----
+
+// schedule_c4: two rows of a worker
+pipe.schedule @s workers 2 microbatches 1 {
+  path on [0, 1]
+  worker 0 runs [0F0]
+  // expected-error @+1 {{'pipe.worker' op is a second row of worker 0}}
+  worker 0 runs [0B0]
+}
+
+// -----
+
+// schedule_c5: no such model
+// expected-error @+1 {{'pipe.schedule' op names @toy, which is no pipe.model}}
+pipe.schedule @s workers 1 microbatches 1 model @toy {
+  path on [0]
+}
+
+// -----
+
+// schedule_c5: a symbol that is no model
+// expected-error @+1 {{'pipe.schedule' op names @t, which is no pipe.model}}
+pipe.schedule @s workers 1 microbatches 1 model @t {
+  path on [0]
+}
+pipe.schedule @t workers 1 microbatches 1 {
+  path on [0]
+}
+
+// -----
+
+// schedule_c6: options without a family
+// expected-error @+1 {{'pipe.schedule' op has family options but no family}}
+"pipe.schedule"() <{familyOptions = {group = 4}, microbatches = 1, sym_name = "s", workers = 1}> ({
+  "pipe.path"() <{workers = array<i32: 0>}> : () -> ()
+}) : () -> ()
+
+// -----
+
+// schedule_c6: options that are empty
+// expected-error @+1 {{'pipe.schedule' op has family options that are empty}}
+"pipe.schedule"() <{family = "x", familyOptions = {}, microbatches = 1, sym_name = "s", workers = 1}> ({
+  "pipe.path"() <{workers = array<i32: 0>}> : () -> ()
+}) : () -> ()
+
+// -----
+
+// gradient: a phase that sends no gradient
+// expected-error @+1 {{expected I or W, the phase that sends the gradient upstream}}
+pipe.schedule @s workers 1 microbatches 1 gradient after B {
+  path on [0]
+}
+
+// -----
+
+// gradient: likewise in the generic form
+// expected-error @+1 {{expected gradientAfter "I" or "W", got "B"}}
+"pipe.schedule"() <{gradientAfter = "B", microbatches = 1, sym_name = "s", workers = 1}> ({
+  "pipe.path"() <{workers = array<i32: 0>}> : () -> ()
+}) : () -> ()

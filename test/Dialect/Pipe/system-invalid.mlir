@@ -1,0 +1,173 @@
+// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+
+// network_spec_c1: negative bandwidth
+// expected-error @+1 {{expected bytes_per_s of at least 1, found -5}}
+#n = #pipe.network_spec<bytes_per_s = -5>
+
+// -----
+
+// network_spec_c1: no bandwidth
+// expected-error @+1 {{expected bytes_per_s of at least 1, found 0}}
+#n = #pipe.network_spec<bytes_per_s = 0>
+
+// -----
+
+// network_spec_c1: not a number
+// expected-error @+1 {{expected bytes_per_s to be a whole number of at least 1}}
+#n = #pipe.network_spec<bytes_per_s = nan>
+
+// -----
+
+// network_spec_c1: a fraction
+// expected-error @+1 {{expected bytes_per_s to be a whole number of at least 1}}
+#n = #pipe.network_spec<bytes_per_s = 1.5e9>
+
+// -----
+
+// network_spec_c1: over 64 bits
+// expected-error @+1 {{integer value too large}}
+#n = #pipe.network_spec<bytes_per_s = 9223372036854775808>
+
+// -----
+
+// network_spec_c1: negative latency
+// expected-error @+1 {{expected latency_ps of at least 0, found -1}}
+#n = #pipe.network_spec<bytes_per_s = 5, latency_ps = -1>
+
+// -----
+
+// network_spec_c1: no bandwidth at all
+// expected-error @+1 {{network_spec needs the field 'bytes_per_s'}}
+#n = #pipe.network_spec<latency_ps = 1>
+
+// -----
+
+// network_spec_c2: an unknown field
+// expected-error @+1 {{unknown field 'byte_per_s' in network_spec, the closest is 'bytes_per_s'}}
+#n = #pipe.network_spec<byte_per_s = 5>
+
+// -----
+
+// network_spec_c2: a field twice
+// expected-error @+1 {{field 'latency_ps' of network_spec is given twice}}
+#n = #pipe.network_spec<bytes_per_s = 5, latency_ps = 1, latency_ps = 1>
+
+// -----
+
+// link_spec_c2: an unknown field
+// expected-error @+1 {{unknown field 'latency_us' in link_spec, the closest is 'latency_ps'}}
+#l = #pipe.link_spec<bytes_per_s = 5, latency_us = 1>
+
+// -----
+
+// link_spec_c1: negative latency
+// expected-error @+1 {{expected latency_ps of at least 0, found -2}}
+#l = #pipe.link_spec<bytes_per_s = 5, latency_ps = -2>
+
+// -----
+
+// engine_spec_c1: no rate
+// expected-error @+1 {{engine_spec needs the field 'flops_per_s'}}
+#e = #pipe.engine_spec<latency_ps = 5>
+
+// -----
+
+// engine_spec_c2: another kind's field
+// expected-error @+1 {{unknown field 'bytes_per_s' in engine_spec, the closest is 'flops_per_s'}}
+#e = #pipe.engine_spec<bytes_per_s = 5>
+
+// -----
+
+// efficiency_c1: none
+// expected-error @+1 {{expected an efficiency, or points 'size : efficiency'}}
+#c = #pipe.efficiency<>
+
+// -----
+
+// efficiency_c1: zero
+// expected-error @+1 {{expected an efficiency above 0 and at most 1, found 0}}
+#c = #pipe.efficiency<0.0>
+
+// -----
+
+// efficiency_c1: more than all
+// expected-error @+1 {{expected an efficiency above 0 and at most 1, found 1.0}}
+#c = #pipe.efficiency<5 : 1.01>
+
+// -----
+
+// efficiency_c1: a whole number that is no share
+// expected-error @+1 {{expected an efficiency above 0 and at most 1, found 2}}
+#c = #pipe.efficiency<2>
+
+// -----
+
+// efficiency_c1: seven decimals
+// expected-error @+1 {{expected an efficiency of at most six decimals}}
+#c = #pipe.efficiency<0.1234567>
+
+// -----
+
+// efficiency_c1: negative
+// expected-error @+1 {{expected integer value}}
+#c = #pipe.efficiency<-0.5>
+
+// -----
+
+// efficiency_c2: sizes that do not ascend
+// expected-error @+1 {{expected sizes that ascend, found 5 after 5}}
+#c = #pipe.efficiency<5 : 0.5, 5 : 0.6>
+
+// -----
+
+// efficiency_c2: a negative size
+// expected-error @+1 {{expected a size of at least 0, found -1}}
+#c = #pipe.efficiency<-1 : 0.5>
+
+// -----
+
+// efficiency_c2: a flat share among points
+// expected-error @+1 {{expected 'size : efficiency'}}
+#c = #pipe.efficiency<1 : 0.5, 0.6>
+
+// -----
+
+// worker_spec_c1: a field is missing
+// expected-error @+1 {{worker_spec needs the field 'matrix'}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1>
+
+// -----
+
+// worker_spec_c1: an unknown field
+// expected-error @+1 {{unknown field 'memory_byte' in worker_spec, the closest is 'memory_bytes'}}
+#w = #pipe.worker_spec<name = "w", memory_byte = 1>
+
+// -----
+
+// worker_spec_c1: a text that is none
+// expected-error @+1 {{invalid kind of attribute specified}}
+#w = #pipe.worker_spec<name = 5>
+
+// -----
+
+// worker_spec_c2: no accelerator
+// expected-error @+1 {{expected accelerators of at least 1, found 0}}
+#w = #pipe.worker_spec<name = "w", accelerators = 0>
+
+// -----
+
+// worker_spec_c2: no memory
+// expected-error @+1 {{expected memory_bytes of at least 1, found 0}}
+#w = #pipe.worker_spec<memory_bytes = 0>
+
+// -----
+
+// worker_spec_c3: nothing joins the accelerators
+// expected-error @+1 {{worker_spec has 2 accelerators and no 'link' among them}}
+#w = #pipe.worker_spec<name = "w", accelerators = 2, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1>
+
+// -----
+
+// DLTI takes only devices that implement its interface
+// expected-error @+1 {{value associated with key "worker" is not a DLTI device spec}}
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<"worker" = 5>} {}

@@ -1,0 +1,38 @@
+// RUN: pipesched-opt %s -split-input-file | FileCheck %s
+// RUN: pipesched-opt-raw %s -split-input-file --emit-bytecode -o %t.bc
+
+// Fields print in one order, shares as decimals, defaults not at all.
+// CHECK: module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+// CHECK-SAME: "worker" = #pipe.worker_spec<name = "w", accelerators = 8,
+// CHECK-SAME: matrix = <flops_per_s = 989400000000000, latency_ps = 2000, efficiency = <0 : 0.077, 1000000000 : 0.46, 128000000000 : 0.728>>,
+// CHECK-SAME: vector = <flops_per_s = 100>, memory = <bytes_per_s = 3350000000000, efficiency = <0.4207>>, memory_bytes = 80000000000,
+// CHECK-SAME: link = <bytes_per_s = 450000000000, latency_ps = 10000000, efficiency = <0.65>>,
+// CHECK-SAME: host = <bytes_per_s = 1>, source = "made up">,
+// CHECK-SAME: "network" = #pipe.network_spec<bytes_per_s = 400000000000, latency_ps = 5, efficiency = <1.0>>>}
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "worker" = #pipe.worker_spec<source = "made up", accelerators = 8, name = "w",
+    link = <efficiency = <0.65>, latency_ps = 10000000, bytes_per_s = 450000000000>,
+    matrix = <flops_per_s = 989400000000000, latency_ps = 2000,
+      efficiency = <0 : 0.077, 1000000000 : 0.460000, 128000000000 : 7.28e-1>>,
+    vector = <flops_per_s = 100, latency_ps = 0>,
+    memory = <bytes_per_s = 3350000000000, efficiency = <0.4207>>,
+    memory_bytes = 80000000000, host = <bytes_per_s = 1>>,
+  "network" = #pipe.network_spec<efficiency = <1>, latency_ps = 5,
+    bytes_per_s = 400000000000>>} {
+}
+
+// -----
+
+// The least that a system is; the attributes stand by themselves too.
+// CHECK: test.curve = #pipe.efficiency<5 : 0.000001, 6 : 1.0>
+// CHECK-SAME: test.engine = #pipe.engine_spec<flops_per_s = 7>
+// CHECK-SAME: test.link = #pipe.link_spec<bytes_per_s = 8, latency_ps = 9>
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+    "worker" = #pipe.worker_spec<name = "", accelerators = 1,
+      matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>,
+      memory = <bytes_per_s = 1>, memory_bytes = 1>,
+    "network" = #pipe.network_spec<bytes_per_s = 1>>,
+  test.curve = #pipe.efficiency<5 : 0.000001, 6 : 1>,
+  test.engine = #pipe.engine_spec<flops_per_s = 7>,
+  test.link = #pipe.link_spec<bytes_per_s = 8, latency_ps = 9>} {
+}

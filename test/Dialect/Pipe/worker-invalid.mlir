@@ -1,0 +1,338 @@
+// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+
+// spelling: unknown phase letter
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{unknown phase 'X' in '0X1'; wanted one of F, B, I, W, R, D, U, O, G, d, u}}
+  worker 0 runs [0F0 0X1]
+}
+
+// -----
+
+// spelling: a hexadecimal number to MLIR's lexer
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{unknown phase 'x' in '0x1'; wanted one of F, B, I, W, R, D, U, O, G, d, u}}
+  worker 0 runs [0x1]
+}
+
+// -----
+
+// spelling: a stage and its phase apart
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{expected a phase letter right behind stage 0, as in 0F0}}
+  worker 0 runs [0 F0]
+}
+
+// -----
+
+// spelling: no microbatch
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{no microbatch after '0F'; wanted a cell as 2F0}}
+  worker 0 runs [0F]
+}
+
+// -----
+
+// spelling: two cells without a space
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{unknown cell '0F0B0'; wanted a cell as 2F0}}
+  worker 0 runs [0F0B0]
+}
+
+// -----
+
+// spelling: no stage
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
+  worker 0 runs [F0]
+}
+
+// -----
+
+// spelling: negative stage
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
+  worker 0 runs [-1F0]
+}
+
+// -----
+
+// spelling: a fraction
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
+  worker 0 runs [1.5F0]
+}
+
+// -----
+
+// spelling: separated by commas
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
+  worker 0 runs [0F0, 0B0]
+}
+
+// -----
+
+// spelling: a plus without a second cell
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
+  worker 0 runs [0F0+]
+}
+
+// -----
+
+// spelling: stage too large
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{stage of '16777216F0' is above 16777215}}
+  worker 0 runs [16777216F0]
+}
+
+// -----
+
+// spelling: a stage that overflows 64 bits
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{stage of '99999999999999999999999F0' is above 16777215}}
+  worker 0 runs [99999999999999999999999F0]
+}
+
+// -----
+
+// spelling: microbatch too large
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{microbatch of '0F2147483648' is above 2147483647}}
+  worker 0 runs [0F2147483648]
+}
+
+// -----
+
+// spelling: a microbatch that overflows 64 bits
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{microbatch of '0F18446744073709551616' is above 2147483647}}
+  worker 0 runs [0F18446744073709551616]
+}
+
+// -----
+
+// spelling: no idle slot
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{idle slots of '_0' are not from 1 to 2147483647}}
+  worker 0 runs [0F0 _0 0B0]
+}
+
+// -----
+
+// spelling: too many idle slots
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{idle slots of '_2147483648' are not from 1 to 2147483647}}
+  worker 0 runs [0F0 _2147483648 0B0]
+}
+
+// -----
+
+// spelling: idle slots that are no number
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{unknown cell '_F0'}}
+  worker 0 runs [_F0]
+}
+
+// -----
+
+// generic form: not an array
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{expected cells as an i64 array, got "0F0"}}
+  "pipe.worker"() <{cells = "0F0", worker = 0}> : () -> ()
+}
+
+// -----
+
+// generic form: an entry without phase
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{entry 1 (-1) is not the bits of a cell}}
+  "pipe.worker"() <{cells = array<i64: 0, -1>, worker = 0}> : () -> ()
+}
+
+// -----
+
+// generic form: an overlap with nothing
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{the last cell overlaps a next one}}
+  "pipe.worker"() <{cells = array<i64: 2147483648>, worker = 0}> : () -> ()
+}
+
+// -----
+
+// worker_c1: no such worker
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{'pipe.worker' op is worker 1, which is not one of the 1 workers (0 to 0)}}
+  worker 1 runs [0F0 0B0]
+}
+
+// -----
+
+// worker_c1: a negative worker
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{'pipe.worker' op is worker -1, which is not one of the 1 workers (0 to 0)}}
+  worker -1 runs [0F0 0B0]
+}
+
+// -----
+
+// worker_c2: no such microbatch
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{'pipe.worker' op cell 1 (0F2): microbatch 2 is out of range: there are 2 (0 to 1)}}
+  worker 0 runs [0F0 0F2]
+}
+
+// -----
+
+// worker_c2: no such path
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{'pipe.worker' op cell 2 (0O1): path 1 is out of range: there is 1 (0 to 0)}}
+  worker 0 runs [0F0 0B0 0O1]
+}
+
+// -----
+
+// worker_c3: no such stage
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{'pipe.worker' op cell 0 (1F0): stage 1 is out of range: path 0 has 1 stage (0 to 0)}}
+  worker 0 runs [1F0]
+}
+
+// -----
+
+// worker_c3: a stage of another worker, by the path of the microbatch
+pipe.schedule @s workers 2 microbatches 2 {
+  path on [0, 1] takes [0]
+  path on [1, 0] takes [1]
+  worker 0 runs [0F0 1F1 1B1 0B0]
+  // expected-error @+1 {{'pipe.worker' op cell 1 (1F1): path 1 puts stage 1 on worker 0, not on worker 1}}
+  worker 1 runs [0F1 1F1]
+}
+
+// -----
+
+// worker_c4: a cell twice
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+2 {{'pipe.worker' op cell 3 (0F1) occurs twice}}
+  // expected-note @+1 {{0F1 is cell 1 of this row}}
+  worker 0 runs [0F0 0F1 0B0 0F1]
+}
+
+// -----
+
+// worker_c4: a backward both whole and split
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+2 {{'pipe.worker' op cell 2 (0B0) and 0I0: a backward is either whole (B) or split (I and W)}}
+  // expected-note @+1 {{0I0 is cell 1 of this row}}
+  worker 0 runs [0F0 0I0 0B0]
+}
+
+// -----
+
+// worker_c5: backward before forward
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+2 {{'pipe.worker' op cell 3 (0B1) runs before its forward 0F1}}
+  // expected-note @+1 {{0F1 is cell 5 of this row}}
+  worker 0 runs [_ 0F0 0B0 0B1 _2 0F1]
+}
+
+// -----
+
+// worker_c5: backward without forward
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+2 {{'pipe.worker' op cell 0 (0B0) runs before its forward 0F0}}
+  // expected-note @+1 {{0F0 is not in this row}}
+  worker 0 runs [0B0]
+}
+
+// -----
+
+// worker_c5: weight gradient before input gradient
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+2 {{'pipe.worker' op cell 1 (0W0) runs before its input gradient 0I0}}
+  // expected-note @+1 {{0I0 is cell 2 of this row}}
+  worker 0 runs [0F0 0W0 0I0]
+}
+
+// -----
+
+// worker_c5: reload before offload
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+2 {{'pipe.worker' op cell 1 (0U0) runs before its offload 0D0}}
+  // expected-note @+1 {{0D0 is cell 2 of this row}}
+  worker 0 runs [0F0 0U0 0D0 0B0]
+}
+
+// -----
+
+// worker_c5: a join before its copy
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+2 {{'pipe.worker' op cell 1 (0d0) runs before its offload 0D0}}
+  // expected-note @+1 {{0D0 is cell 2 of this row}}
+  worker 0 runs [0F0 0d0 0D0 0U0 0B0]
+}
+
+// -----
+
+// worker_c6: overlapped with idle slots
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{'pipe.worker' op cell 0 (0F0) is overlapped with _2, which is no compute cell}}
+  worker 0 runs [0F0+_2 0B0]
+}
+
+// -----
+
+// worker_c6: a copy overlapped
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{'pipe.worker' op cell 1 (0D0) is no compute cell and cannot be overlapped}}
+  worker 0 runs [0F0 0D0+0B0]
+}
+
+// -----
+
+// worker_c6: three cells overlapped
+pipe.schedule @s workers 1 microbatches 3 {
+  path on [0]
+  // expected-error @+1 {{'pipe.worker' op cell 1 (0F1) is in two overlapped pairs: a pair has two cells}}
+  worker 0 runs [0F0+0F1+0F2]
+}
+
+// -----
+
+// A row stands in a schedule.
+// expected-error @+1 {{'pipe.worker' op expects parent op 'pipe.schedule'}}
+pipe.worker 0 runs []

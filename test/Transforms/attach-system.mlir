@@ -1,0 +1,34 @@
+// RUN: split-file %s %t
+// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100-sxm},pipe-attach-system{name=toy})' | FileCheck %s
+// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=dgx-h100})' | FileCheck %s --check-prefix=DGX
+// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=mid_nw_mid_cp})' | FileCheck %s --check-prefix=PAPER
+// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/x.json})' | FileCheck %s --check-prefix=FILE
+
+// The last system stands, on the module.
+// CHECK: module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+// CHECK-SAME: "worker" = #pipe.worker_spec<name = "toy", accelerators = 1, matrix = <flops_per_s = 1000000000000>, vector = <flops_per_s = 100000000000>, memory = <bytes_per_s = 100000000000>, memory_bytes = 10000000000, host = <bytes_per_s = 20000000000>,
+// CHECK-SAME: "network" = #pipe.network_spec<bytes_per_s = 10000000000, latency_ps = 1000000>>} {
+// CHECK-NEXT: pipe.schedule @s workers 2 microbatches 8 {
+
+// DGX: accelerators = 8, matrix = <flops_per_s = 989400000000000, efficiency = <0 : 0.077, 1000000000 : 0.46, 16000000000 : 0.69, 128000000000 : 0.728>>
+// DGX-SAME: memory_bytes = 80000000000, link = <bytes_per_s = 450000000000, latency_ps = 10000000, efficiency = <0.65>>
+// DGX-SAME: "network" = #pipe.network_spec<bytes_per_s = 400000000000, latency_ps = 20000000, efficiency = <0.9>>
+
+// PAPER: name = "baseline", accelerators = 1, matrix = <flops_per_s = 1000000000000000, efficiency = <0.4254>>
+// PAPER-SAME: memory = <bytes_per_s = 34000000000000, latency_ps = 50000, efficiency = <0.4207>>
+
+// FILE: name = "x", accelerators = 1, matrix = <flops_per_s = 1500000000000, latency_ps = 2500000>
+// FILE-SAME: memory = <bytes_per_s = 100000000000, efficiency = <1000000 : 0.5, 2500000 : 1.0>>
+// FILE-SAME: "network" = #pipe.network_spec<bytes_per_s = 500000000, latency_ps = 1>
+
+//--- s.mlir
+pipe.schedule @s workers 2 microbatches 8 {
+  path on [0, 1]
+}
+
+//--- x.json
+{"name": "x", "description": "d",
+ "matrix": {"tflops": 1.5, "latency_us": 2.5}, "vector": {"tflops": 0.000001},
+ "memory": {"capacity_gb": 0.5, "bandwidth_gb_per_s": 100,
+            "efficiency_by_mb": [[1, 0.5], [2.5, 1]]},
+ "network": {"bandwidth_gb_per_s": 0.5, "latency_us": 0.000001}}

@@ -1,0 +1,61 @@
+# The lit suite. `pipesched-opt` in a RUN line always checks that what it read
+# survives printing and bytecode; `pipesched-opt-raw` is the tool as it is, for
+# tests about exactly that, and for sizes where it would cost.
+
+import os
+import shutil
+
+import lit.formats
+from lit.llvm import llvm_config
+from lit.llvm.subst import ToolSubst
+
+config.name = "PipeSched"
+config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "Unit", "data"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.pipesched_obj_root, "test")
+
+llvm_config.with_system_environment(["HOME", "TMP", "TEMP"])
+llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
+
+tool_dirs = [os.path.join(config.pipesched_obj_root, "bin"), config.llvm_tools_dir]
+opt = os.path.join(tool_dirs[0], "pipesched-opt")
+tools = [
+    ToolSubst("pipesched-opt", command=opt, extra_args=["--verify-roundtrip"]),
+    ToolSubst("pipesched-opt-raw", command=opt),
+    "pipesched-bench",
+    "pipesched-lsp-server",
+    "pipesched-translate",
+    "mlir-opt",
+    "split-file",
+]
+llvm_config.use_default_substitutions()
+llvm_config.add_tool_substitutions(tools, tool_dirs)
+
+config.substitutions += [
+    ("%plugin", config.plugin_path),
+    ("%cmake", config.cmake_command),
+    ("%ninja", config.ninja_command),
+    ("%cc", config.c_compiler),
+    ("%cxx", config.cxx_compiler),
+    ("%python", config.python_executable),
+    ("%project_src", config.pipesched_src_root),
+    ("%project_obj", config.pipesched_obj_root),
+    ("%data", os.path.join(config.test_source_root, "data")),
+]
+
+if shutil.which("g++", path=config.environment["PATH"]):
+    config.available_features.add("g++")
+if config.pipesched_static:
+    config.available_features.add("static")
+else:
+    config.available_features.add("plugin")
+if config.pipesched_sanitizer:
+    config.available_features.add("sanitizer")
+    # libMLIR is not instrumented: what crosses the border must not be judged
+    # by annotations that only one side maintains.
+    config.environment["ASAN_OPTIONS"] = (
+        "detect_container_overflow=0:allow_user_poisoning=0:detect_odr_violation=0"
+    )
+    config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"

@@ -1,0 +1,22 @@
+//===- pipesched-translate.cpp - Import and export driver -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// MLIR's translation driver with PipeSched's imports and exports. The output
+// file is kept only when the translation succeeds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/InitAll.h"
+#include "mlir/Support/LogicalResult.h"
+#include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
+
+int main(int argc, char **argv) {
+  pipesched::registerAllTranslations();
+  return mlir::failed(
+      mlir::mlirTranslateMain(argc, argv, "PipeSched translation driver"));
+}

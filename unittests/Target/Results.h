@@ -1,0 +1,57 @@
+//===- Results.h - Results to export -*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two workers and two microbatches, in numbers that can be checked by head.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_UNITTESTS_TARGET_RESULTS_H
+#define PIPESCHED_UNITTESTS_TARGET_RESULTS_H
+
+#include "PipeSched/Analysis/NamedEvaluation.h"
+#include "PipeSched/Schedule/Generators.h"
+#include <deque>
+
+namespace pipesched::test {
+
+/// 1F1B on a line of workers. Its rows live as long as the tests.
+inline NamedEvaluation evaluate1F1B(llvm::StringRef name, int64_t workers,
+                                    int64_t microbatches,
+                                    const CostInputs &costs = {},
+                                    const TimingOptions &timing = {}) {
+  static std::deque<Table> tables;
+  Placement placement = llvm::cantFail(
+      Placement::create(workers, microbatches, {placeLinear(workers)}));
+  tables.push_back(llvm::cantFail(generate1F1B(placement)));
+  NamedEvaluation result;
+  result.name = name.str();
+  result.family = "1f1b";
+  result.placement = placement;
+  result.timing = timing;
+  result.table = tables.back().view();
+  result.evaluation = llvm::cantFail(
+      evaluateTable(result.tableView(), result.family, costs, timing));
+  return result;
+}
+
+/// F takes 10, B 20; a message 3 in its queue and 2 more on its way; all us.
+inline CostInputs profileWithMessages() {
+  constexpr int64_t us = 1000000;
+  Profile profile;
+  profile.phasePs[static_cast<unsigned>(Phase::Forward)] = {10 * us};
+  profile.phasePs[static_cast<unsigned>(Phase::Backward)] = {20 * us};
+  profile.sendPs = {3 * us};
+  profile.commPs = {2 * us};
+  CostInputs costs;
+  costs.profile = profile;
+  return costs;
+}
+
+} // namespace pipesched::test
+
+#endif // PIPESCHED_UNITTESTS_TARGET_RESULTS_H

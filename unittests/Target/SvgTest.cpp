@@ -1,0 +1,81 @@
+//===- SvgTest.cpp - Tests of the pictures ---------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sizes at the edges, and text that XML would take for its own.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Target/Svg.h"
+#include "Results.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+using namespace pipesched;
+using namespace pipesched::test;
+using testing::HasSubstr;
+using testing::Not;
+
+static std::string draw(llvm::ArrayRef<NamedEvaluation> results,
+                        SvgVariant variant = SvgVariant::Timed) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::cantFail(writeSvg(stream, results, variant));
+  return text;
+}
+
+static size_t count(llvm::StringRef text, llvm::StringRef pattern) {
+  return text.count(pattern);
+}
+
+TEST(Svg, OneBoxPerCell) {
+  NamedEvaluation result = evaluate1F1B("s", 3, 5);
+  for (SvgVariant variant : {SvgVariant::Timed, SvgVariant::Slots}) {
+    std::string text = draw(result, variant);
+    EXPECT_EQ(count(text, "<title>0F"), 5u);
+    EXPECT_EQ(count(text, "<title>2B"), 5u);
+  }
+}
+
+TEST(Svg, EscapesNames) {
+  std::string text = draw(evaluate1F1B("<a & b>\x01", 1, 1));
+  EXPECT_THAT(text, HasSubstr("&lt;a &amp; b&gt;?"));
+}
+
+TEST(Svg, BarsOnlyWhereMessagesTakeTime) {
+  EXPECT_THAT(draw(evaluate1F1B("s", 2, 2)),
+              Not(HasSubstr("bars below a row")));
+  std::string text = draw(evaluate1F1B("s", 2, 2, profileWithMessages()));
+  EXPECT_THAT(text, HasSubstr("bars below a row: send, receive"));
+  EXPECT_THAT(text, HasSubstr("<title>send 0F0: 10.00 us to 13.00 us"));
+}
+
+TEST(Svg, ProgramsHaveNoSlots) {
+  NamedEvaluation program = evaluate1F1B("p", 2, 2);
+  program.evaluation.table.reset();
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::Error error = writeSvg(stream, program, SvgVariant::Slots);
+  EXPECT_THAT(llvm::toString(std::move(error)),
+              HasSubstr("program 'p' has no slots"));
+  EXPECT_EQ(text, "");
+}
+
+TEST(Svg, NoTimeAtAll) {
+  CostInputs costs;
+  costs.profile.emplace();
+  costs.profile->phasePs[0] = costs.profile->phasePs[1] = {0};
+  EXPECT_THAT(draw(evaluate1F1B("s", 2, 2, costs)), HasSubstr("step 0 ps"));
+}
+
+TEST(Svg, LongestTimesEnd) {
+  CostInputs costs;
+  costs.profile.emplace();
+  costs.profile->phasePs[0] = {std::numeric_limits<int64_t>::max() / 4};
+  costs.profile->phasePs[1] = {1};
+  EXPECT_THAT(draw(evaluate1F1B("s", 1, 2, costs)), HasSubstr("</svg>"));
+}
