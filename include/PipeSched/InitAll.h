@@ -38,6 +38,7 @@ inline void registerAllPasses() {
 /// All imports and exports, into MLIR's global registry.
 inline void registerAllTranslations() {
   registerPipeSchedTranslations();
+  registerTorchCsvTranslations();
 }
 
 } // namespace pipesched

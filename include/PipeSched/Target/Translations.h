@@ -20,6 +20,11 @@ namespace pipesched {
 /// --svg-variant.
 void registerPipeSchedTranslations();
 
+/// Registers --import-torch-csv and --export-torch-csv, and the options
+/// --keep-columns, --torch-replicas, --torch-csv-format and
+/// --torch-csv-schedule.
+void registerTorchCsvTranslations();
+
 } // namespace pipesched
 
 #endif // PIPESCHED_TARGET_TRANSLATIONS_H

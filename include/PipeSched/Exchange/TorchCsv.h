@@ -1,0 +1,88 @@
+//===- TorchCsv.h - PyTorch's schedule files --------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads and writes the CSV form of torch.distributed.pipelining: one row per
+// rank, one action per cell. docs/Exchange.md has the format and its limits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_EXCHANGE_TORCHCSV_H
+#define PIPESCHED_EXCHANGE_TORCHCSV_H
+
+#include "PipeSched/Schedule/Table.h"
+#include "PipeSched/Schedule/Verify.h"
+
+namespace pipesched {
+
+/// What is wrong with a file, and where. Line and column count from 1; line 0:
+/// the file as a whole.
+class TorchCsvError : public llvm::ErrorInfo<TorchCsvError> {
+public:
+  static char ID;
+
+  TorchCsvError(int64_t line, int64_t column, std::string text)
+      : line(line), column(column), text(std::move(text)) {}
+
+  int64_t getLine() const { return line; }
+  int64_t getColumn() const { return column; }
+  llvm::StringRef getText() const { return text; }
+
+  /// `line 2, column 15: ` and the text.
+  void log(llvm::raw_ostream &os) const override;
+  std::error_code convertToErrorCode() const override;
+
+private:
+  int64_t line, column;
+  std::string text;
+};
+
+struct TorchCsvImport {
+  /// Empty cells become idle slots; otherwise they are dropped.
+  bool keepColumns = false;
+  /// Stages of one path, for files with replicated stages: the file's stage
+  /// p * S + s is stage s of path p.
+  std::optional<int64_t> stagesPerPath;
+};
+
+/// Reads either format. Row r is worker r; there is one path, whose entry s is
+/// the row that holds stage s, or several with `stagesPerPath`, which then take
+/// the microbatches that appear on them; N is 1 + the highest microbatch.
+/// Messages, UNSHARD, RESHARD and REDUCE_GRAD must have their partners, and are
+/// dropped.
+///
+/// The rows of the result are verified (verifyRow), the table is not: it may be
+/// incomplete or cyclic. Time and memory are linear in the text (with messages:
+/// n log n), whatever numbers stand in it. Errors are TorchCsvErrors.
+llvm::Expected<Table> parseTorchCsv(llvm::StringRef text,
+                                    const TorchCsvImport &options = {});
+
+enum class TorchCsvFormat {
+  ComputeOnly, ///< F, B, I, W and overlapped pairs; empty cells are idle
+  ComputeComms ///< also sends and receives; no empty cells
+};
+
+/// Writes a table that verifies (verifyTable). A cell and an idle slot take one
+/// column each; of an aligned table columns are slots, so that B is followed by
+/// an empty cell. `ComputeComms` places messages as PyTorch does when it loads
+/// the `ComputeOnly` file, whose empty cells count there.
+///
+/// Returns, with nothing written, what the format cannot express: several
+/// paths; other phases than F, B, I, W; overlapped pairs other than F + B;
+/// gradients sent after W; a worker without cells; more than kMaxTableCells
+/// columns.
+std::optional<Violation> writeTorchCsv(llvm::raw_ostream &os,
+                                       const TableView &table,
+                                       TorchCsvFormat format);
+
+/// Where PyTorch's runtime, which wants the forwards of the last stage in the
+/// order of microbatches, would not accept a table that can be written.
+std::optional<Violation> findUnorderedForward(const TableView &table);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_EXCHANGE_TORCHCSV_H

@@ -1,0 +1,307 @@
+//===- TorchCsvExport.cpp - Writes PyTorch's schedule files ---------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// First what the format cannot express, then the two writers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Exchange/TorchCsv.h"
+#include "PipeSched/Schedule/Slots.h"
+#include "TorchToken.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace pipesched;
+using llvm::formatv;
+
+//===----------------------------------------------------------------------===//
+// What the format cannot express
+//===----------------------------------------------------------------------===//
+
+static Violation makeViolation(std::string message,
+                               std::optional<CellRef> at = {}) {
+  return {at, std::move(message), {}};
+}
+
+static const char *describePhase(Phase phase) {
+  switch (phase) {
+  case Phase::Recompute:
+    return "a recompute";
+  case Phase::Offload:
+    return "an offload";
+  case Phase::Reload:
+    return "a reload";
+  case Phase::Optimizer:
+    return "an optimizer step";
+  case Phase::AllReduce:
+    return "a gradient all-reduce";
+  case Phase::OffloadJoin:
+    return "a wait for an offload";
+  default:
+    return "a wait for a reload";
+  }
+}
+
+static std::optional<Violation> checkCell(const TableView &table, CellRef at) {
+  llvm::ArrayRef<Cell> row = table.rows[at.row];
+  Cell cell = row[at.index];
+  if (!cell.isIdle() && cell.getPhase() > Phase::WeightGrad)
+    return makeViolation(formatv("cell {0} ({1}): PyTorch's CSV has no token "
+                                 "for {2}",
+                                 at.index, cell,
+                                 describePhase(cell.getPhase())),
+                         at);
+  if (cell.overlapsNext() &&
+      !(cell.is(Phase::Forward) && row[at.index + 1].is(Phase::Backward)))
+    return makeViolation(formatv("cell {0} ({1}+{2}): PyTorch's CSV overlaps a "
+                                 "forward with a whole backward only, in this "
+                                 "order",
+                                 at.index, cell, row[at.index + 1]),
+                         at);
+  bool isSplit = cell.is(Phase::InputGrad) || cell.is(Phase::WeightGrad);
+  if (isSplit && table.gradientAfter == GradientAfter::WeightGrad)
+    return makeViolation(formatv("cell {0} ({1}): PyTorch sends a gradient "
+                                 "after I, this schedule after W",
+                                 at.index, cell),
+                         at);
+  return std::nullopt;
+}
+
+/// Columns that the cell or the overlapped pair at `index` takes. Those of an
+/// idle entry are its slots.
+static int64_t columnsOf(const TableView &table, llvm::ArrayRef<Cell> row,
+                         int64_t index) {
+  if (row[index].isIdle())
+    return row[index].getIdleSlots();
+  return table.aligned ? slotsOf(row, index) : 1;
+}
+
+/// Also counts the row's columns.
+static std::optional<Violation> checkRow(const TableView &table, int64_t row,
+                                         int64_t &numColumns) {
+  llvm::ArrayRef<Cell> cells = table.rows[row];
+  bool hasCells = false;
+  for (int64_t index = 0, end = cells.size(); index != end; ++index) {
+    if (std::optional<Violation> violation = checkCell(table, {row, index}))
+      return violation;
+    hasCells |= !cells[index].isIdle();
+    if (index == 0 || !cells[index - 1].overlapsNext())
+      numColumns += columnsOf(table, cells, index);
+  }
+  if (!hasCells)
+    return makeViolation(
+        formatv("worker {0} runs nothing: PyTorch's CSV has an action on every "
+                "rank",
+                row));
+  return std::nullopt;
+}
+
+static std::optional<Violation> checkTable(const TableView &table) {
+  if (int64_t paths = table.placement->getNumPaths(); paths > 1)
+    return makeViolation(
+        formatv("the schedule has {0} paths: in PyTorch's CSV each stage sits "
+                "on one rank, replicated stages cannot be written",
+                paths));
+  int64_t numColumns = 0;
+  for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
+    if (std::optional<Violation> violation = checkRow(table, row, numColumns))
+      return violation;
+  if (numColumns > kMaxTableCells)
+    return makeViolation(formatv("the schedule has {0} cells and idle slots: "
+                                 "the export writes {1} at most",
+                                 numColumns, kMaxTableCells));
+  return std::nullopt;
+}
+
+std::optional<Violation>
+pipesched::findUnorderedForward(const TableView &table) {
+  int64_t last = table.placement->getNumStages(0) - 1;
+  int64_t row = table.placement->workerOf(last), previous = -1;
+  for (auto [index, cell] : llvm::enumerate(table.rows[row])) {
+    if (!cell.is(Phase::Forward) || cell.getStage() != last)
+      continue;
+    if (cell.getMicrobatch() < previous)
+      return makeViolation(
+          formatv("cell {0} ({1}) comes after {2}: PyTorch's runtime wants the "
+                  "forwards of the last stage in the order of microbatches",
+                  index, cell, Cell(last, Phase::Forward, previous)),
+          CellRef{row, int64_t(index)});
+    previous = cell.getMicrobatch();
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// compute_only
+//===----------------------------------------------------------------------===//
+
+/// The cell or the overlapped pair at `index`.
+static void writeToken(llvm::raw_ostream &os, llvm::ArrayRef<Cell> row,
+                       int64_t index) {
+  if (row[index].overlapsNext())
+    os << '(' << row[index] << ';' << row[index + 1] << ")OVERLAP_F_B";
+  else
+    os << row[index];
+}
+
+static void writeComputeRow(llvm::raw_ostream &os, const TableView &table,
+                            llvm::ArrayRef<Cell> row) {
+  for (int64_t index = 0, end = row.size(); index < end;) {
+    if (index != 0)
+      os << ',';
+    if (!row[index].isIdle())
+      writeToken(os, row, index);
+    for (int64_t left = columnsOf(table, row, index) - 1; left > 0; --left)
+      os << ',';
+    index += row[index].overlapsNext() ? 2 : 1;
+  }
+  os << '\n';
+}
+
+//===----------------------------------------------------------------------===//
+// compute_comms
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// PyTorch's lowering. Ranks are swept in order, again and again; each takes
+/// one column per sweep unless it waits for another rank. What a cell sends is
+/// in the receiver's row at once:
+///
+///   rank 0   0F0 0SEND_F0          0F1 0SEND_F1
+///                        \                      \
+///   rank 1            1RECV_F0   (idle)       1RECV_F1 1F0 1SEND_F0
+///            sweep 0             sweep 1
+///
+/// A waiting rank is left out of the sweeps until a message reaches it: in the
+/// sweep under way if that has not passed it, else in the next. Linear in
+/// columns, and sweeps times workers / 64.
+class CommLowering {
+public:
+  CommLowering(const TableView &table, const CellIndex &index)
+      : table(table), index(index), dependences(table, index),
+        ranks(table.rows.size()), active(ranks.size(), true),
+        activeNext(ranks.size()), isIssued(table.getNumCells()) {}
+
+  /// The lines, without their ends.
+  void run(llvm::raw_ostream &os);
+
+private:
+  struct Rank {
+    int64_t next = 0;          ///< entry of the row
+    int64_t columnsToPass = 0; ///< idle, or covered by the entry before
+    std::string text;
+  };
+
+  bool takeColumn(int64_t row);
+  bool isReady(int64_t row, int64_t entry) const;
+  void issue(int64_t row, int64_t entry);
+  void send(int64_t row, Cell cell);
+  void wake(int64_t row, int64_t sender);
+
+  const TableView &table;
+  const CellIndex &index;
+  Dependences dependences;
+  std::vector<Rank> ranks;
+  llvm::BitVector active, activeNext; ///< in this sweep, in the next
+  llvm::BitVector isIssued;           ///< by flat index
+};
+} // namespace
+
+/// Where the field after the last of a line goes.
+static std::string &startField(std::string &line) {
+  if (!line.empty())
+    line += ',';
+  return line;
+}
+
+bool CommLowering::isReady(int64_t row, int64_t entry) const {
+  Dependences::Producer producer =
+      dependences.producerOf(table.rows[row][entry]);
+  return !producer || isIssued[producer.flat];
+}
+
+void CommLowering::wake(int64_t row, int64_t sender) {
+  (row > sender ? active : activeNext).set(row);
+}
+
+void CommLowering::send(int64_t row, Cell cell) {
+  int64_t peer = dependences.messageDestination(cell);
+  if (peer < 0)
+    return;
+  bool isForward = cell.is(Phase::Forward);
+  Phase phase = isForward ? Phase::Forward : Phase::Backward;
+  Cell sent(cell.getStage(), phase, cell.getMicrobatch());
+  Cell received(cell.getStage() + (isForward ? 1 : -1), phase,
+                cell.getMicrobatch());
+  llvm::raw_string_ostream sender(startField(ranks[row].text));
+  printMessage(sender, TorchToken::Send, sent);
+  llvm::raw_string_ostream receiver(startField(ranks[peer].text));
+  printMessage(receiver, TorchToken::Receive, received);
+  wake(peer, row);
+}
+
+void CommLowering::issue(int64_t row, int64_t entry) {
+  llvm::ArrayRef<Cell> cells = table.rows[row];
+  unsigned count = cells[entry].overlapsNext() ? 2 : 1;
+  llvm::raw_string_ostream os(startField(ranks[row].text));
+  writeToken(os, cells, entry);
+  for (unsigned i = 0; i < count; ++i)
+    isIssued.set(index.rowBegin(row) + entry + i);
+  for (unsigned i = 0; i < count; ++i)
+    send(row, cells[entry + i]);
+}
+
+/// Whether the rank got on and has more to do.
+bool CommLowering::takeColumn(int64_t row) {
+  Rank &rank = ranks[row];
+  llvm::ArrayRef<Cell> cells = table.rows[row];
+  if (rank.columnsToPass > 0) {
+    --rank.columnsToPass;
+    return true;
+  }
+  if (rank.next == int64_t(cells.size()))
+    return false;
+  int64_t entry = rank.next;
+  bool isPair = cells[entry].overlapsNext();
+  if (!isReady(row, entry) || (isPair && !isReady(row, entry + 1)))
+    return false;
+  if (!cells[entry].isIdle())
+    issue(row, entry);
+  rank.columnsToPass = columnsOf(table, cells, entry) - 1;
+  rank.next += isPair ? 2 : 1;
+  return true;
+}
+
+void CommLowering::run(llvm::raw_ostream &os) {
+  for (; active.any(); std::swap(active, activeNext)) {
+    for (int row = active.find_first(); row >= 0; row = active.find_next(row))
+      if (takeColumn(row))
+        activeNext.set(row);
+    active.reset();
+  }
+  for (const Rank &rank : ranks)
+    os << rank.text << '\n';
+}
+
+std::optional<Violation> pipesched::writeTorchCsv(llvm::raw_ostream &os,
+                                                  const TableView &table,
+                                                  TorchCsvFormat format) {
+  if (std::optional<Violation> violation = checkTable(table))
+    return violation;
+  if (format == TorchCsvFormat::ComputeOnly) {
+    for (llvm::ArrayRef<Cell> row : table.rows)
+      writeComputeRow(os, table, row);
+    return std::nullopt;
+  }
+  llvm::Expected<CellIndex> index = CellIndex::create(table);
+  if (!index)
+    return makeViolation(llvm::toString(index.takeError()));
+  CommLowering(table, *index).run(os);
+  return std::nullopt;
+}

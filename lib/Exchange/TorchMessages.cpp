@@ -1,0 +1,230 @@
+//===- TorchMessages.cpp - Partners of sends and receives -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All that concerns one message is brought together by sorting:
+//
+//   line 1    0F2 (produce)    0SEND_F2
+//   line 2    1RECV_F2         1F2 (consume)
+//
+// A stage is on one line only, so that fields of one stage compare by number.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TorchComms.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <tuple>
+#include <vector>
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::formatv;
+using llvm::StringRef;
+
+namespace {
+enum Role : uint8_t { Produce, SendIt, ReceiveIt, Consume };
+constexpr unsigned kNumRoles = 4;
+
+/// A part of a message. The message is known by direction and sending cell.
+struct Event {
+  uint64_t message = 0;
+  Role role = Produce;
+  TorchFieldRef at;
+
+  friend bool operator<(const Event &a, const Event &b) {
+    return std::tie(a.message, a.role, a.at.line, a.at.field) <
+           std::tie(b.message, b.role, b.at.line, b.at.field);
+  }
+};
+
+/// The parts of one message, or null.
+struct Message {
+  Cell sender, receiver; ///< with phase F or B
+  const Event *parts[kNumRoles] = {};
+
+  std::string sendName() const {
+    return nameOfMessage(TorchToken::Send, sender);
+  }
+  std::string receiveName() const {
+    return nameOfMessage(TorchToken::Receive, receiver);
+  }
+};
+
+class MessageChecker {
+public:
+  explicit MessageChecker(const TorchFile &file) : file(file) {}
+
+  Error run();
+
+private:
+  Error addEvents(TorchFieldRef at, const TorchToken &token);
+  void addCellEvents(TorchFieldRef at, Cell cell);
+  Error addMessageEvent(TorchFieldRef at, const TorchToken &token);
+  void add(Role role, Cell sender, TorchFieldRef at);
+
+  Error check(llvm::ArrayRef<Event> events) const;
+  Error checkPartners(const Message &message) const;
+  Error checkOrder(const Message &message) const;
+  Error errorAt(const Event *event, std::string text) const {
+    return errorAtField(file.lines, event->at, std::move(text));
+  }
+
+  bool isFirst(int64_t stage) const { return stage % file.stagesPerPath == 0; }
+  bool isLast(int64_t stage) const { return isFirst(stage + 1); }
+  int64_t lineNumberOf(Cell cell) const {
+    return file.lineOfStage[cell.getStage()] + 1;
+  }
+
+  const TorchFile &file;
+  std::vector<Event> events;
+};
+} // namespace
+
+/// The cell of the stage that an activation or a gradient goes to, and back.
+static Cell receiverOf(Cell sender) {
+  int64_t step = sender.is(Phase::Forward) ? 1 : -1;
+  return Cell(sender.getStage() + step, sender.getPhase(),
+              sender.getMicrobatch());
+}
+static Cell senderOf(Cell receiver) {
+  int64_t step = receiver.is(Phase::Forward) ? -1 : 1;
+  return Cell(receiver.getStage() + step, receiver.getPhase(),
+              receiver.getMicrobatch());
+}
+
+void MessageChecker::add(Role role, Cell sender, TorchFieldRef at) {
+  events.push_back({sender.getRaw(), role, at});
+}
+
+void MessageChecker::addCellEvents(TorchFieldRef at, Cell cell) {
+  if (cell.is(Phase::WeightGrad))
+    return;
+  bool isForward = cell.is(Phase::Forward);
+  Cell message(cell.getStage(), isForward ? Phase::Forward : Phase::Backward,
+               cell.getMicrobatch());
+  bool first = isFirst(cell.getStage()), last = isLast(cell.getStage());
+  if (isForward ? !last : !first)
+    add(Produce, message, at);
+  if (isForward ? !first : !last)
+    add(Consume, senderOf(message), at);
+}
+
+Error MessageChecker::addMessageEvent(TorchFieldRef at,
+                                      const TorchToken &token) {
+  Cell cell = token.cell;
+  bool isSend = token.kind == TorchToken::Send;
+  bool isForward = cell.is(Phase::Forward);
+  bool isDown = isSend == isForward;
+  if (isDown ? isLast(cell.getStage()) : isFirst(cell.getStage()))
+    return errorAtField(
+        file.lines, at,
+        formatv("{0} has no partner: stage {1} is the {2} of its path",
+                nameOfMessage(token.kind, cell), cell.getStage(),
+                isDown ? "last" : "first"));
+  add(isSend ? SendIt : ReceiveIt, isSend ? cell : senderOf(cell), at);
+  return Error::success();
+}
+
+Error MessageChecker::addEvents(TorchFieldRef at, const TorchToken &token) {
+  if (token.isMessage())
+    return addMessageEvent(at, token);
+  if (token.getNumCells() > 0)
+    addCellEvents(at, token.cell);
+  if (token.getNumCells() > 1)
+    addCellEvents(at, token.second);
+  return Error::success();
+}
+
+/// Both parts there, wherever the message is one between lines.
+Error MessageChecker::checkPartners(const Message &message) const {
+  const Event *send = message.parts[SendIt],
+              *receive = message.parts[ReceiveIt];
+  const Event *consume = message.parts[Consume];
+  int64_t sendLine = lineNumberOf(message.sender);
+  int64_t receiveLine = lineNumberOf(message.receiver);
+  if (send && !receive)
+    return errorAt(send, formatv("{0} has no partner: wanted {1} on line {2}",
+                                 message.sendName(), message.receiveName(),
+                                 receiveLine));
+  if (receive && !send)
+    return errorAt(receive, formatv("{0} has no partner: wanted {1} on line "
+                                    "{2}",
+                                    message.receiveName(), message.sendName(),
+                                    sendLine));
+  if (send && sendLine == receiveLine)
+    return errorAt(send, formatv("{0} goes to its own line, where no message "
+                                 "is needed",
+                                 message.sendName()));
+  if (!send && consume && message.parts[Produce] && sendLine != receiveLine)
+    return errorAt(
+        consume, formatv("wanted {0} before this cell, and {1} on line {2}: "
+                         "the file has other messages",
+                         message.receiveName(), message.sendName(), sendLine));
+  return Error::success();
+}
+
+/// The cell, its send; the receive, its cell.
+Error MessageChecker::checkOrder(const Message &message) const {
+  const Event *send = message.parts[SendIt],
+              *receive = message.parts[ReceiveIt];
+  const Event *produce = message.parts[Produce];
+  const Event *consume = message.parts[Consume];
+  bool isForward = message.sender.is(Phase::Forward);
+  if (send && (!produce || produce->at.field > send->at.field))
+    return errorAt(send, formatv("{0} sends what no cell before it makes: "
+                                 "wanted {1}{2}",
+                                 message.sendName(), message.sender,
+                                 isForward ? "" : " or its I"));
+  if (receive && (!consume || consume->at.field < receive->at.field))
+    return errorAt(receive, formatv("{0} receives what no cell after it needs: "
+                                    "wanted {1}{2}",
+                                    message.receiveName(), message.receiver,
+                                    isForward ? "" : " or its I"));
+  return Error::success();
+}
+
+Error MessageChecker::check(llvm::ArrayRef<Event> events) const {
+  Message message;
+  message.sender = Cell::fromRaw(events.front().message);
+  message.receiver = receiverOf(message.sender);
+  for (const Event &event : events) {
+    const Event *&part = message.parts[event.role];
+    if (part)
+      return errorAt(&event,
+                     formatv("{0} occurs twice", event.role == SendIt
+                                                     ? message.sendName()
+                                                     : message.receiveName()));
+    part = &event;
+  }
+  if (Error error = checkPartners(message))
+    return error;
+  return checkOrder(message);
+}
+
+Error MessageChecker::run() {
+  for (uint32_t line = 0; line < file.lines.size(); ++line)
+    if (Error error = forEachTorchField(
+            file.lines[line], [&](StringRef field, uint32_t number) {
+              return addEvents({line, number},
+                               llvm::cantFail(parseTorchToken(field)));
+            }))
+      return error;
+  llvm::sort(events);
+  for (size_t begin = 0, end; begin < events.size(); begin = end) {
+    for (end = begin + 1; end < events.size(); ++end)
+      if (events[end].message != events[begin].message)
+        break;
+    if (Error error = check(llvm::ArrayRef(events).slice(begin, end - begin)))
+      return error;
+  }
+  return Error::success();
+}
+
+Error pipesched::checkTorchMessages(const TorchFile &file) {
+  return MessageChecker(file).run();
+}

@@ -1,0 +1,129 @@
+//===- TorchParameters.cpp - Partners of parameter actions ----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One pass over the lines with a state per stage.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TorchComms.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <optional>
+#include <vector>
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::formatv;
+using llvm::StringRef;
+
+namespace {
+/// What has been seen of a stage.
+struct StageState {
+  std::optional<TorchFieldRef> unsharded; ///< without its RESHARD yet
+  bool hasGradient = false, isReduced = false;
+};
+
+class ParameterChecker {
+public:
+  explicit ParameterChecker(const TorchFile &file)
+      : file(file), states(file.lineOfStage.size()) {}
+
+  Error run();
+
+private:
+  Error visit(TorchFieldRef at, const TorchToken &token);
+  Error visitCell(TorchFieldRef at, Cell cell);
+  Error visitUnshard(TorchFieldRef at, int64_t stage);
+  Error visitReshard(TorchFieldRef at, int64_t stage);
+  Error visitReduce(TorchFieldRef at, int64_t stage);
+  Error errorAt(TorchFieldRef at, std::string text) const {
+    return errorAtField(file.lines, at, std::move(text));
+  }
+
+  const TorchFile &file;
+  std::vector<StageState> states;
+};
+} // namespace
+
+Error ParameterChecker::visitCell(TorchFieldRef at, Cell cell) {
+  if (!cell.is(Phase::Backward) && !cell.is(Phase::WeightGrad))
+    return Error::success();
+  StageState &state = states[cell.getStage()];
+  state.hasGradient = true;
+  if (state.isReduced)
+    return errorAt(at, formatv("{0} comes after {1}REDUCE_GRAD, which needs it",
+                               cell, cell.getStage()));
+  return Error::success();
+}
+
+Error ParameterChecker::visitUnshard(TorchFieldRef at, int64_t stage) {
+  StageState &state = states[stage];
+  if (state.unsharded)
+    return errorAt(at, formatv("{0}UNSHARD finds the stage unsharded: wanted "
+                               "{0}RESHARD before it",
+                               stage));
+  state.unsharded = at;
+  return Error::success();
+}
+
+Error ParameterChecker::visitReshard(TorchFieldRef at, int64_t stage) {
+  StageState &state = states[stage];
+  if (!state.unsharded)
+    return errorAt(at, formatv("{0}RESHARD has no partner: wanted {0}UNSHARD "
+                               "before it",
+                               stage));
+  state.unsharded.reset();
+  return Error::success();
+}
+
+Error ParameterChecker::visitReduce(TorchFieldRef at, int64_t stage) {
+  StageState &state = states[stage];
+  if (state.isReduced)
+    return errorAt(at, formatv("{0}REDUCE_GRAD occurs twice", stage));
+  if (!state.hasGradient)
+    return errorAt(at, formatv("{0}REDUCE_GRAD has no partner: wanted a B or W "
+                               "of stage {0} before it",
+                               stage));
+  state.isReduced = true;
+  return Error::success();
+}
+
+Error ParameterChecker::visit(TorchFieldRef at, const TorchToken &token) {
+  switch (token.kind) {
+  case TorchToken::Compute:
+    return visitCell(at, token.cell);
+  case TorchToken::Overlapped:
+    return visitCell(at, token.second); // the first is a forward
+  case TorchToken::Unshard:
+    return visitUnshard(at, token.cell.getStage());
+  case TorchToken::Reshard:
+    return visitReshard(at, token.cell.getStage());
+  case TorchToken::ReduceGrad:
+    return visitReduce(at, token.cell.getStage());
+  default:
+    return Error::success();
+  }
+}
+
+Error ParameterChecker::run() {
+  for (uint32_t line = 0; line < file.lines.size(); ++line)
+    if (Error error = forEachTorchField(file.lines[line], [&](StringRef field,
+                                                              uint32_t number) {
+          return visit({line, number}, llvm::cantFail(parseTorchToken(field)));
+        }))
+      return error;
+  for (size_t stage = 0; stage < states.size(); ++stage)
+    if (std::optional<TorchFieldRef> at = states[stage].unsharded)
+      return errorAt(*at, formatv("{0}UNSHARD has no partner: wanted "
+                                  "{0}RESHARD after it",
+                                  stage));
+  return Error::success();
+}
+
+Error pipesched::checkTorchParameters(const TorchFile &file) {
+  return ParameterChecker(file).run();
+}

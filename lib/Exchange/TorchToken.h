@@ -1,0 +1,78 @@
+//===- TorchToken.h - One cell of a PyTorch schedule file -------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The tokens of torch.distributed.pipelining: 2F0, 2SEND_F0, 2UNSHARD,
+// (2F0;5B1)OVERLAP_F_B.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_EXCHANGE_TORCHTOKEN_H
+#define PIPESCHED_LIB_EXCHANGE_TORCHTOKEN_H
+
+#include "PipeSched/Schedule/Cell.h"
+#include "llvm/Support/Error.h"
+
+namespace pipesched {
+
+/// One field of a line.
+struct TorchToken {
+  enum Kind : uint8_t {
+    Empty,
+    Compute,    ///< F, B, I, W
+    Overlapped, ///< `cell` and `second`
+    Send,       ///< `cell` has the sender's stage and F or B
+    Receive,    ///< `cell` has the receiver's stage and F or B
+    Unshard,    ///< this and the following have a stage only
+    Reshard,
+    ReduceGrad
+  };
+
+  Kind kind = Empty;
+  Cell cell, second;
+
+  bool isMessage() const { return kind == Send || kind == Receive; }
+  /// The cells that compute: `cell`, `cell` and `second`, or none.
+  unsigned getNumCells() const {
+    return kind == Compute ? 1 : kind == Overlapped ? 2 : 0;
+  }
+};
+
+/// Reads a field, blanks around it and its parts aside. Errors, without a
+/// position: what was found and what is wanted.
+llvm::Expected<TorchToken> parseTorchToken(llvm::StringRef field);
+
+/// `2SEND_F0` or `2RECV_F0`, for `cell` 2F0.
+void printMessage(llvm::raw_ostream &os, TorchToken::Kind kind, Cell cell);
+std::string nameOfMessage(TorchToken::Kind kind, Cell cell);
+
+/// Calls `visit(StringRef field, int64_t number)`, which returns an Error, for
+/// each field of a line until one fails.
+template <typename Visit>
+llvm::Error forEachTorchField(llvm::StringRef line, Visit &&visit) {
+  for (int64_t number = 0;; ++number) {
+    size_t comma = line.find(',');
+    if (llvm::Error error = visit(line.take_front(comma), number))
+      return error;
+    if (comma == llvm::StringRef::npos)
+      return llvm::Error::success();
+    line = line.drop_front(comma + 1);
+  }
+}
+
+/// A position: line and field, both from 0.
+struct TorchFieldRef {
+  uint32_t line = 0, field = 0;
+};
+
+/// An error at the first character of a field.
+llvm::Error errorAtField(llvm::ArrayRef<llvm::StringRef> lines,
+                         TorchFieldRef at, std::string text);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_EXCHANGE_TORCHTOKEN_H

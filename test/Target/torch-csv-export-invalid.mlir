@@ -1,0 +1,108 @@
+// RUN: pipesched-translate --export-torch-csv -split-input-file -verify-diagnostics %s
+// RUN: pipesched-translate --export-torch-csv --torch-csv-format=compute_comms \
+// RUN:   -split-input-file -verify-diagnostics %s
+
+// expected-error@+1 {{the schedule has 2 paths: in PyTorch's CSV each stage sits on one rank, replicated stages cannot be written}}
+pipe.schedule @replicated workers 2 microbatches 2 {
+  path on [0, 1] takes [0]
+  path on [1, 0] takes [1]
+  worker 0 runs [0F0 1F1 1B1 0B0]
+  worker 1 runs [0F1 1F0 1B0 0B1]
+}
+
+// -----
+
+pipe.schedule @recompute workers 1 microbatches 1 {
+  path on [0]
+  // expected-error@+1 {{cell 1 (0R0): PyTorch's CSV has no token for a recompute}}
+  worker 0 runs [0F0 0R0 0B0]
+}
+
+// -----
+
+pipe.schedule @optimizer workers 1 microbatches 1 {
+  path on [0]
+  // expected-error@+1 {{cell 2 (0O0): PyTorch's CSV has no token for an optimizer step}}
+  worker 0 runs [0F0 0B0 0O0]
+}
+
+// -----
+
+pipe.schedule @offload workers 1 microbatches 2 {
+  path on [0]
+  // expected-error@+1 {{cell 1 (0D0): PyTorch's CSV has no token for an offload}}
+  worker 0 runs [0F0 0D0 0F1 0U0 0B0 0B1]
+}
+
+// -----
+
+pipe.schedule @split_in_pair workers 1 microbatches 2 {
+  path on [0]
+  // expected-error@+1 {{cell 1 (0F1+0I0): PyTorch's CSV overlaps a forward with a whole backward only, in this order}}
+  worker 0 runs [0F0 0F1+0I0 0W0 0B1]
+}
+
+// -----
+
+pipe.schedule @late_gradient workers 1 microbatches 1 gradient after W {
+  path on [0]
+  // expected-error@+1 {{cell 1 (0I0): PyTorch sends a gradient after I, this schedule after W}}
+  worker 0 runs [0F0 0I0 0W0]
+}
+
+// -----
+
+// expected-error@+1 {{worker 1 runs nothing: PyTorch's CSV has an action on every rank}}
+pipe.schedule @idle_worker workers 2 microbatches 1 {
+  path on [0]
+  worker 0 runs [0F0 0B0]
+  worker 1 runs []
+}
+
+// -----
+
+// expected-error@+1 {{the schedule has 2147483648 cells and idle slots: the export writes 268435456 at most}}
+pipe.schedule @long workers 1 microbatches 1 {
+  path on [0]
+  worker 0 runs [0F0 _2147483646 0B0]
+}
+
+// -----
+
+// What is written must verify.
+
+pipe.schedule @incomplete workers 2 microbatches 1 {
+  path on [0, 1]
+  worker 0 runs [0F0 0B0]
+  // expected-error@+1 {{1B0 is missing: worker 1 runs 1F0 but no backward}}
+  worker 1 runs [1F0]
+}
+
+// -----
+
+// expected-error@+1 {{'pipe.schedule' op has no rows to export; fill it with a pipe-schedule-* pass}}
+pipe.schedule @problem workers 1 microbatches 1 {
+  path on [0]
+}
+
+// -----
+
+// expected-error@+1 {{found 2 schedules, but a CSV file holds one; name it with --torch-csv-schedule}}
+module {
+  // expected-note@+1 {{@first is here}}
+  pipe.schedule @first workers 1 microbatches 1 {
+    path on [0]
+    worker 0 runs [0F0 0B0]
+  }
+  // expected-note@+1 {{@second is here}}
+  pipe.schedule @second workers 1 microbatches 1 {
+    path on [0]
+    worker 0 runs [0F0 0B0]
+  }
+}
+
+// -----
+
+// expected-error@+1 {{found no schedule to export; pipe-create makes one, pipe-schedule-* fills it}}
+module {
+}

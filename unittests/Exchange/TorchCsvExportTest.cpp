@@ -1,0 +1,189 @@
+//===- TorchCsvExportTest.cpp - Writing PyTorch's schedule files ----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is written, what is refused, and that what is written is read back the
+// same, for generated tables of all kinds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Support/CheckTable.h"
+#include "../Support/TestTables.h"
+#include "PipeSched/Exchange/TorchCsv.h"
+#include "PipeSched/Schedule/Generators.h"
+#include "gmock/gmock.h"
+
+using namespace pipesched;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+static std::string write(const Table &table,
+                         TorchCsvFormat format = TorchCsvFormat::ComputeOnly) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (auto violation = writeTorchCsv(os, table.view(), format))
+    ADD_FAILURE() << toString(*violation);
+  return text;
+}
+
+static Violation refuse(const Table &table) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  auto violation = writeTorchCsv(os, table.view(), TorchCsvFormat::ComputeOnly);
+  EXPECT_EQ(text, "");
+  if (violation)
+    return *violation;
+  ADD_FAILURE() << "expected a refusal";
+  return {};
+}
+
+static Table alignedTable(Table table) {
+  TableView view = table.view();
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  table.rows = withIdleSlots(view, llvm::cantFail(alignSlots(view, index)));
+  table.aligned = true;
+  return table;
+}
+
+TEST(TorchCsvExport, WritesCellsPairsAndIdleSlots) {
+  Table table = makeTable(
+      makeLinear(2, 2), {"0F0 0F1 _2 0B0 0I1 0W1", "_ 1F0 1F1+1B0 1I1 1W1 _"});
+  EXPECT_EQ(write(table), "0F0,0F1,,,0B0,0I1,0W1\n"
+                          ",1F0,(1F1;1B0)OVERLAP_F_B,1I1,1W1,\n");
+}
+
+TEST(TorchCsvExport, WritesSlotsOfAlignedTablesAsColumns) {
+  // B takes two slots, F + B three: the next cell of a row is as many columns
+  // further on.
+  Table table = alignedTable(
+      makeTable(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", "1F0 1F1+1B0 1B1"}));
+  EXPECT_EQ(write(table), "0F0,0F1,,,,0B0,,0B1,\n"
+                          ",1F0,(1F1;1B0)OVERLAP_F_B,,,1B1,,,\n");
+}
+
+TEST(TorchCsvExport, SendsAtOnceInSweepsOfTheRanks) {
+  Table table =
+      makeTable(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", "1F0 1F1 1B0 1B1"});
+  EXPECT_EQ(write(table, TorchCsvFormat::ComputeComms),
+            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+            "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n");
+}
+
+TEST(TorchCsvExport, CountsIdleSlotsAsSweeps) {
+  Table table =
+      makeTable(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", "_ 1F0 1F1 1B0 1B1"});
+  EXPECT_EQ(write(table, TorchCsvFormat::ComputeComms),
+            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+            "1RECV_F0,1RECV_F1,1F0,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n");
+}
+
+TEST(TorchCsvExport, SendsNothingWithinARank) {
+  Table table = makeTable(makePlacement(2, 1, {pathOn({0, 1, 1, 0})}),
+                          {"0F0 3F0 3I0 3W0 0B0", "1F0 2F0 2B0 1B0"});
+  EXPECT_EQ(write(table, TorchCsvFormat::ComputeComms),
+            "0F0,0SEND_F0,3RECV_F0,3F0,3I0,3SEND_B0,3W0,0RECV_B0,0B0\n"
+            "1RECV_F0,1F0,2F0,2SEND_F0,2RECV_B0,2B0,1B0,1SEND_B0\n");
+}
+
+TEST(TorchCsvExport, RefusesReplicatedStages) {
+  Placement placement = makePlacement(
+      2, 2, {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0}, {{1, 2, 1}})});
+  EXPECT_EQ(refuse(makeTable(placement, {"0F0 1F1 1B1 0B0", "0F1 1F0 1B0 0B1"}))
+                .message,
+            "the schedule has 2 paths: in PyTorch's CSV each stage sits on one "
+            "rank, replicated stages cannot be written");
+}
+
+TEST(TorchCsvExport, RefusesOtherPhasesByName) {
+  auto refuseRow = [](llvm::StringRef row) {
+    Violation violation = refuse(makeTable(makeLinear(1, 1), {row}));
+    EXPECT_TRUE(violation.at && violation.at->index == 1);
+    return violation.message;
+  };
+  EXPECT_EQ(refuseRow("0F0 0R0 0B0"), "cell 1 (0R0): PyTorch's CSV has no "
+                                      "token for a recompute");
+  EXPECT_THAT(refuseRow("0F0 0D0 0U0 0B0"), HasSubstr("for an offload"));
+  EXPECT_THAT(refuseRow("0F0 0U0"), HasSubstr("(0U0)"));
+  EXPECT_THAT(refuseRow("0F0 0U0"), HasSubstr("for a reload"));
+  EXPECT_THAT(refuseRow("0B0 0O0"), HasSubstr("for an optimizer step"));
+  EXPECT_THAT(refuseRow("0B0 0G0"), HasSubstr("for a gradient all-reduce"));
+  EXPECT_THAT(refuseRow("0F0 0d0"), HasSubstr("for a wait for an offload"));
+  EXPECT_THAT(refuseRow("0F0 0u0"), HasSubstr("for a wait for a reload"));
+}
+
+TEST(TorchCsvExport, RefusesOtherPairs) {
+  for (llvm::StringRef row : {"0F0 0B0+0F1", "0F0 0F1+0I0", "0F0 0F1+0F2"})
+    EXPECT_THAT(refuse(makeTable(makeLinear(1, 3), {row})).message,
+                HasSubstr("overlaps a forward with a whole backward only"));
+}
+
+TEST(TorchCsvExport, RefusesGradientsAfterTheWeights) {
+  Table split = makeTable(makeLinear(1, 1), {"0F0 0I0 0W0"});
+  split.gradientAfter = GradientAfter::WeightGrad;
+  EXPECT_EQ(refuse(split).message, "cell 1 (0I0): PyTorch sends a gradient "
+                                   "after I, this schedule after W");
+  Table whole = makeTable(makeLinear(1, 1), {"0F0 0B0"});
+  whole.gradientAfter = GradientAfter::WeightGrad;
+  EXPECT_EQ(write(whole), "0F0,0B0\n");
+}
+
+TEST(TorchCsvExport, RefusesIdleWorkersAndTooManyColumns) {
+  Placement placement = makePlacement(2, 1, {pathOn({0})});
+  EXPECT_THAT(refuse(makeTable(placement, {"0F0 0B0", "_2"})).message,
+              StartsWith("worker 1 runs nothing"));
+  EXPECT_THAT(
+      refuse(makeTable(makeLinear(1, 1), {"0F0 _2147483647 0B0"})).message,
+      HasSubstr("has 2147483649 cells and idle slots"));
+}
+
+TEST(TorchCsvExport, FindsWhatTheRuntimeDoesNotTake) {
+  Table table =
+      makeTable(makeLinear(2, 3), {"0F0 0F2 0F1", "1F0 1F2 1B2 1F1 1B1"});
+  auto violation = findUnorderedForward(table.view());
+  ASSERT_TRUE(violation.has_value());
+  EXPECT_THAT(violation->message, StartsWith("cell 3 (1F1) comes after 1F2"));
+  EXPECT_EQ(violation->at->row, 1);
+  EXPECT_FALSE(findUnorderedForward(
+      makeTable(makeLinear(2, 2), {"0F1 0F0", "1F0 1F1"}).view()));
+}
+
+//===----------------------------------------------------------------------===//
+// Round trips
+//===----------------------------------------------------------------------===//
+
+/// Both formats give the table back, with and without its idle slots.
+static void expectRoundTrip(const Table &table) {
+  for (TorchCsvFormat format :
+       {TorchCsvFormat::ComputeOnly, TorchCsvFormat::ComputeComms}) {
+    Table read = llvm::cantFail(parseTorchCsv(write(table, format)));
+    EXPECT_EQ(printRows(read.rows), printRows(compactRows(table.view())));
+    EXPECT_EQ(read.placement.getPath(0).workers,
+              table.placement.getPath(0).workers);
+  }
+}
+
+TEST(TorchCsvExport, IsReadBackForAllSmallSizes) {
+  LoopOptions loop;
+  loop.chunks = 2;
+  for (int64_t workers = 1; workers <= 6; ++workers)
+    for (int64_t microbatches = 1; microbatches <= 12; ++microbatches) {
+      Placement line = makeLinear(workers, microbatches);
+      Placement v = makePlacement(workers, microbatches, {placeV(workers)});
+      std::vector<Table> tables;
+      tables.push_back(llvm::cantFail(generateGPipe(line)));
+      tables.push_back(alignedTable(llvm::cantFail(generate1F1B(line))));
+      tables.push_back(llvm::cantFail(generateLoopedBFS(line, loop)));
+      if (workers > 1)
+        tables.push_back(llvm::cantFail(generateZBV(v)));
+      for (const Table &table : tables) {
+        SCOPED_TRACE(testing::Message() << workers << " x " << microbatches);
+        ASSERT_TRUE(isSound(table));
+        expectRoundTrip(table);
+      }
+    }
+}
