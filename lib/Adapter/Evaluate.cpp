@@ -46,6 +46,21 @@ static LogicalResult verifySolution(pipe::ScheduleOp schedule,
   return success();
 }
 
+/// Of what formulas depend on; other options, and values that no generator
+/// writes, do not count.
+static FamilyOptions loadFamilyOptions(pipe::ScheduleOp schedule) {
+  FamilyOptions options;
+  DictionaryAttr written = schedule.getFamilyOptionsAttr();
+  if (!written)
+    return options;
+  if (auto group = written.getAs<IntegerAttr>("group"))
+    options.group = group.getInt();
+  if (auto construction = written.getAs<StringAttr>("construction"))
+    options.construction = constructionOf(construction.getValue())
+                               .value_or(ChimeraConstruction::Concat);
+  return options;
+}
+
 static FailureOr<NamedEvaluation>
 evaluateSchedule(pipe::ScheduleOp schedule, const TimingOptions &options) {
   pipe::ScheduleTable loaded(schedule);
@@ -62,7 +77,8 @@ evaluateSchedule(pipe::ScheduleOp schedule, const TimingOptions &options) {
   result.microbatchSize = costs->model ? costs->model->microbatchSize : 0;
   result.table = loaded.view();
   llvm::Expected<Evaluation> evaluation =
-      evaluateTable(result.tableView(), result.family, *costs, options);
+      evaluateTable(result.tableView(), result.family, *costs, options,
+                    loadFamilyOptions(schedule));
   if (!evaluation)
     return emitAnalysisError(schedule, evaluation.takeError());
   result.evaluation = std::move(*evaluation);

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Adapter/EmitDeadlock.h"
 #include "PipeSched/Dialect/Exec/IR/Messages.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -248,27 +249,17 @@ FailureOr<LoadedProgram> pipesched::loadProgram(ProgramOp program) {
 // Errors
 //===----------------------------------------------------------------------===//
 
-static void emitDeadlock(ProgramOp program, const LoadedProgram &loaded,
-                         ArrayRef<Wait> cycle) {
-  constexpr size_t kMaxNotes = 8;
-  InFlightDiagnostic diagnostic = pipe::emitTableError(program)
-                                  << "deadlocks in a cycle of " << cycle.size()
-                                  << " waits";
-  for (const Wait &wait : cycle.take_front(kMaxNotes))
-    diagnostic.attachNote(loaded.ops[wait.waiter]->getLoc())
-        << describeWait(loaded.program, wait);
-  if (cycle.size() > kMaxNotes)
-    diagnostic.attachNote(program.getLoc())
-        << "and " << cycle.size() - kMaxNotes << " more";
-}
-
 LogicalResult pipesched::emitAnalysisError(ProgramOp program,
                                            const LoadedProgram &loaded,
-                                           llvm::Error error) {
+                                           llvm::Error error,
+                                           StringRef condition) {
   llvm::handleAllErrors(
       std::move(error),
       [&](const DeadlockError &deadlock) {
-        emitDeadlock(program, loaded, deadlock.getDeadlock().cycle);
+        (void)emitDeadlock(program, loaded.program, deadlock.getDeadlock(),
+                           condition, [&](uint32_t instruction) {
+                             return loaded.ops[instruction]->getLoc();
+                           });
       },
       [&](const llvm::ErrorInfoBase &other) {
         pipe::emitTableError(program) << other.message();

@@ -1,4 +1,4 @@
-//===- Deadlock.cpp - A cycle of waits, explained -------------------------===//
+//===- Deadlock.cpp - A cycle of tasks, explained -------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Turns a cycle of tasks back into waits between instructions, and those into
-// text.
+// Turns a cycle of tasks back into waits between instructions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,10 +17,10 @@ using namespace pipesched;
 /// The first wait of `node` for `awaitedNode`.
 static Wait findWait(const InstructionWaits &waits, uint32_t node,
                      uint32_t awaitedNode) {
-  Wait found = {Program::kNone, Program::kNone, false};
+  Wait found = {Program::kNone, Program::kNone, WaitReason::Need};
   waits.forEach(node, [&](uint32_t waiter, uint32_t awaited, bool isQueue) {
     if (found.waiter == Program::kNone && waits.nodeOf(awaited) == awaitedNode)
-      found = {waiter, awaited, isQueue};
+      found = {waiter, awaited, isQueue ? WaitReason::Queue : WaitReason::Need};
   });
   assert(found.waiter != Program::kNone && "neighbours of a cycle wait");
   return found;
@@ -42,111 +41,8 @@ Deadlock pipesched::explainCycle(const InstructionWaits &waits,
     uint32_t next = deadlock.cycle[(i + 1) % cycle.size()].waiter;
     chain.push_back(wait);
     if (wait.awaited != next)
-      chain.push_back({wait.awaited, next, false});
+      chain.push_back({wait.awaited, next, WaitReason::Need});
   }
   deadlock.cycle = std::move(chain);
   return deadlock;
-}
-
-static int64_t workerOf(const Program &program, uint32_t instruction) {
-  return llvm::upper_bound(program.rowBegins, instruction) -
-         program.rowBegins.begin() - 1;
-}
-
-static void printInstruction(llvm::raw_ostream &os,
-                             const Instruction &instruction) {
-  switch (instruction.kind) {
-  case InstructionKind::Compute:
-    os << "compute " << instruction.cell;
-    return;
-  case InstructionKind::Send:
-    os << "send " << instruction.cell << " to " << instruction.peer;
-    return;
-  case InstructionKind::Recv:
-    os << "recv " << instruction.cell << " from " << instruction.peer;
-    return;
-  case InstructionKind::Offload:
-    os << "offload " << instruction.cell;
-    return;
-  case InstructionKind::Reload:
-    os << "reload " << instruction.cell;
-    return;
-  case InstructionKind::Wait:
-    os << "wait " << instruction.cell;
-    return;
-  case InstructionKind::AllReduce:
-    os << "all_reduce " << instruction.cell;
-    return;
-  }
-}
-
-/// The queue that two neighbours share; under `blocking` the whole row is one.
-static llvm::StringRef queueName(InstructionKind waiter,
-                                 InstructionKind awaited) {
-  if (waiter != awaited)
-    return "row";
-  switch (waiter) {
-  case InstructionKind::Send:
-    return "send queue";
-  case InstructionKind::Recv:
-    return "receive queue";
-  case InstructionKind::Offload:
-    return "offload queue";
-  case InstructionKind::Reload:
-    return "reload queue";
-  case InstructionKind::Compute:
-  case InstructionKind::Wait:
-  case InstructionKind::AllReduce:
-    return "compute queue";
-  }
-  llvm_unreachable("covered switch");
-}
-
-/// Why two instructions that are one task wait for each other.
-static llvm::StringRef bondName(const Program &program, const Wait &wait) {
-  InstructionKind waiter = program.instructions[wait.waiter].kind;
-  InstructionKind awaited = program.instructions[wait.awaited].kind;
-  if (program.partner[wait.waiter] == wait.awaited &&
-      waiter != InstructionKind::AllReduce)
-    return " (its message)";
-  if (waiter == InstructionKind::AllReduce &&
-      awaited == InstructionKind::AllReduce)
-    return " (its group)";
-  if (waiter == InstructionKind::Compute && awaited == InstructionKind::Compute)
-    return " (overlapped with it)";
-  return "";
-}
-
-std::string pipesched::describeWait(const Program &program, const Wait &wait) {
-  const Instruction &waiter = program.instructions[wait.waiter];
-  const Instruction &awaited = program.instructions[wait.awaited];
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  printInstruction(os, waiter);
-  if (wait.isQueueOrder) {
-    os << " stands behind ";
-    printInstruction(os, awaited);
-    os << " in the " << queueName(waiter.kind, awaited.kind) << " of worker "
-       << workerOf(program, wait.waiter);
-    return text;
-  }
-  os << " on worker " << workerOf(program, wait.waiter) << " waits for ";
-  printInstruction(os, awaited);
-  os << " on worker " << workerOf(program, wait.awaited)
-     << bondName(program, wait);
-  return text;
-}
-
-char DeadlockError::ID = 0;
-
-DeadlockError::DeadlockError(const Program &program, Deadlock cycleOfWaits)
-    : deadlock(std::move(cycleOfWaits)) {
-  constexpr std::size_t maxLines = 8;
-  llvm::ArrayRef<Wait> cycle = deadlock.cycle;
-  llvm::raw_string_ostream os(text);
-  os << "deadlock: a cycle of " << cycle.size() << " waits";
-  for (const Wait &wait : cycle.take_front(maxLines))
-    os << "\n  " << describeWait(program, wait);
-  if (cycle.size() > maxLines)
-    os << "\n  and " << cycle.size() - maxLines << " more";
 }

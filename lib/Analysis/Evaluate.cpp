@@ -159,8 +159,9 @@ uniformTimes(const Placement &placement, const Prices &prices,
                               delay.get(), overlapped.get()};
 }
 
-static void addFormula(llvm::StringRef family, const Placement &placement,
-                       unsigned phases, Evaluation &evaluation) {
+static void addFormula(llvm::StringRef family, const FamilyOptions &options,
+                       const Placement &placement, unsigned phases,
+                       Evaluation &evaluation) {
   if (family.empty()) {
     evaluation.formulaReason = "the rows are of no known family";
     return;
@@ -170,6 +171,8 @@ static void addFormula(llvm::StringRef family, const Placement &placement,
   inputs.stages = placement.getMaxStages();
   inputs.microbatches = placement.getNumMicrobatches();
   inputs.paths = placement.getNumPaths();
+  inputs.group = options.group;
+  inputs.construction = options.construction;
   inputs.times = uniformTimes(placement, evaluation.execution.prices, phases);
   llvm::Expected<FormulaResult> formula =
       evaluateFormula(formulaFamilyOf(family, placement), inputs);
@@ -324,8 +327,8 @@ static llvm::Expected<TaskGraph> instantiateTable(const TableView &table,
 
 llvm::Expected<Evaluation>
 pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
-                         const CostInputs &costs,
-                         const TimingOptions &options) {
+                         const CostInputs &costs, const TimingOptions &options,
+                         const FamilyOptions &familyOptions) {
   Evaluation evaluation;
   llvm::Expected<TaskGraph> graph =
       instantiateTable(table, options, evaluation.table.emplace());
@@ -337,6 +340,6 @@ pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
   if (!execution)
     return execution.takeError();
   evaluation.execution = std::move(*execution);
-  addFormula(family, *table.placement, phases, evaluation);
+  addFormula(family, familyOptions, *table.placement, phases, evaluation);
   return evaluation;
 }

@@ -103,6 +103,26 @@ uint32_t InstructionWaits::secondHalfOf(uint32_t leader) const {
   return next;
 }
 
+template <typename T>
+static void prefetch(const std::vector<T> &array, std::size_t index) {
+  __builtin_prefetch(array.data() + std::min(index, array.size()));
+}
+
+/// A search visits the rows side by side: as many streams as there are workers,
+/// more than hardware follows.
+void InstructionWaits::prefetchAfter(uint32_t node) const {
+  constexpr std::size_t lookahead = 16;
+  uint32_t leader = leaders[node];
+  std::size_t ahead = leader + lookahead;
+  prefetch(leaders, node + lookahead);
+  prefetch(program.instructions, ahead);
+  prefetch(program.partner, ahead);
+  prefetch(program.operandBegins, ahead);
+  prefetch(program.operands, program.operandBegins[leader] + lookahead);
+  prefetch(nodes, ahead);
+  prefetch(previous, ahead);
+}
+
 std::size_t InstructionWaits::getMaxWaits() const {
   // One per operand, one for the instruction ahead, one per blocking message.
   std::size_t numMessages = 0;

@@ -39,6 +39,8 @@ public:
   int32_t workerOf(uint32_t node) const { return workers[node]; }
   /// The second half of the overlapped pair that `leader` begins, or kNone.
   uint32_t secondHalfOf(uint32_t leader) const;
+  /// Asks the cache for what the nodes after this one in its row are made of.
+  void prefetchAfter(uint32_t node) const;
   /// No more than this many calls of forEach's callback over all nodes.
   std::size_t getMaxWaits() const;
 

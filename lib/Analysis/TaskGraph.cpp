@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Collects the waits of all nodes, orders the nodes and renumbers everything by
-// that order, so that later sweeps read memory from front to back.
+// Tasks are written as the search for their order visits them, so that later
+// sweeps read memory from front to back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,49 +17,35 @@
 
 using namespace pipesched;
 
-/// Topological order reads one stream per row, more than hardware prefetches:
-/// the loops that follow it ask for what they need this many tasks ahead.
-static constexpr std::size_t kLookahead = 16;
-
 namespace {
 
-/// Waits between nodes, before the nodes have their order.
-struct NodeEdges {
-  std::vector<uint32_t> begins;
-  std::vector<Edge> edges;
+/// What a node waits for.
+struct NodeEdge {
+  uint32_t node;
+  bool needsArrival;
+};
+
+class GraphBuilder {
+public:
+  GraphBuilder(const Program &program, Transport transport)
+      : program(program), transport(transport), waits(program, transport) {}
+
+  llvm::Expected<TaskGraph> run();
+
+private:
+  llvm::Error checkSizes() const;
+  void reserve();
+  void listEdges(uint32_t node, std::vector<NodeEdge> &edges) const;
+  void addTask(uint32_t node, llvm::ArrayRef<NodeEdge> edges);
+  void fillRows(llvm::ArrayRef<uint32_t> taskOfNode);
+
+  const Program &program;
+  Transport transport;
+  InstructionWaits waits;
+  TaskGraph graph;
 };
 
 } // namespace
-
-static NodeEdges collectEdges(const Program &program,
-                              const InstructionWaits &waits) {
-  NodeEdges result;
-  uint32_t numNodes = waits.getNumNodes();
-  result.begins.reserve(numNodes + 1);
-  result.edges.reserve(waits.getMaxWaits());
-  result.begins.push_back(0);
-  for (uint32_t node = 0; node < numNodes; ++node) {
-    waits.forEach(node, [&](uint32_t, uint32_t awaited, bool isQueueOrder) {
-      bool needsArrival = !isQueueOrder && program.instructions[awaited].kind ==
-                                               InstructionKind::Recv;
-      result.edges.emplace_back(waits.nodeOf(awaited), needsArrival);
-    });
-    result.begins.push_back(result.edges.size());
-  }
-  return result;
-}
-
-static TopologicalOrder orderNodes(const NodeEdges &graph) {
-  return orderTopologically(
-      graph.begins.size() - 1,
-      [&](uint32_t node, uint32_t k, uint32_t &predecessor) {
-        uint32_t edge = graph.begins[node] + k;
-        if (edge == graph.begins[node + 1])
-          return false;
-        predecessor = graph.edges[edge].task();
-        return true;
-      });
-}
 
 /// By instruction kind; a Wait is no task, and a Recv no task of its own unless
 /// messages block.
@@ -73,56 +59,57 @@ static TaskKind taskKind(InstructionKind kind, Transport transport) {
   return kinds[static_cast<unsigned>(kind)];
 }
 
-static void permuteEdges(const NodeEdges &nodes, llvm::ArrayRef<uint32_t> order,
-                         llvm::ArrayRef<uint32_t> taskOfNode,
-                         TaskGraph &graph) {
-  graph.edgeBegins.resize(order.size() + 1);
-  graph.edges.resize(nodes.edges.size());
-  llvm::ArrayRef<uint32_t> begins = nodes.begins;
-  const Edge *edges = nodes.edges.data();
-  Edge *out = graph.edges.data();
-  for (std::size_t task = 0; task < order.size(); ++task) {
-    if (task + kLookahead < order.size())
-      __builtin_prefetch(edges + begins[order[task + kLookahead]]);
-    uint32_t node = order[task];
-    for (uint32_t e = begins[node]; e < begins[node + 1]; ++e)
-      *out++ = Edge(taskOfNode[edges[e].task()], edges[e].needsArrival());
-    graph.edgeBegins[task + 1] = out - graph.edges.data();
-  }
+llvm::Error GraphBuilder::checkSizes() const {
+  if (waits.getNumNodes() > std::numeric_limits<int32_t>::max())
+    return llvm::createStringError("the program has %u tasks, more than 2^31-1",
+                                   waits.getNumNodes());
+  if (waits.getMaxWaits() >= TaskGraph::kNone)
+    return llvm::createStringError(
+        "the program may have %zu waits, more than 2^32-2",
+        waits.getMaxWaits());
+  return llvm::Error::success();
 }
 
-/// What each node's leader says. In topological order, in which the rows are
-/// read side by side: row by row, the writes would miss the cache instead.
-static void fillTasks(const Program &program, const InstructionWaits &waits,
-                      Transport transport, llvm::ArrayRef<uint32_t> order,
-                      TaskGraph &graph) {
-  std::size_t numTasks = order.size();
-  graph.cell.resize(numTasks);
-  graph.kind.resize(numTasks);
-  graph.worker.resize(numTasks);
-  graph.peer.resize(numTasks);
-  for (std::size_t task = 0; task < numTasks; ++task) {
-    if (task + kLookahead < numTasks)
-      __builtin_prefetch(program.instructions.data() +
-                         waits.leaderOf(order[task + kLookahead]));
-    uint32_t leader = waits.leaderOf(order[task]);
-    uint32_t second = waits.secondHalfOf(leader);
-    bool isPair = second != Program::kNone;
-    const Instruction &instruction = program.instructions[leader];
-    graph.cell[task] = instruction.cell.withOverlap(isPair);
-    graph.kind[task] = taskKind(instruction.kind, transport);
-    graph.worker[task] = waits.workerOf(order[task]);
-    graph.peer[task] = instruction.peer;
-    if (!isPair)
-      continue;
-    if (graph.overlapped.empty())
-      graph.overlapped.resize(numTasks);
-    graph.overlapped[task] = program.instructions[second].cell;
-  }
+void GraphBuilder::reserve() {
+  uint32_t numTasks = waits.getNumNodes();
+  graph.cell.reserve(numTasks);
+  graph.kind.reserve(numTasks);
+  graph.worker.reserve(numTasks);
+  graph.peer.reserve(numTasks);
+  graph.edgeBegins.reserve(numTasks + 1);
+  graph.edges.reserve(waits.getMaxWaits());
 }
 
-static void fillRows(const Program &program, const InstructionWaits &waits,
-                     llvm::ArrayRef<uint32_t> taskOfNode, TaskGraph &graph) {
+void GraphBuilder::listEdges(uint32_t node,
+                             std::vector<NodeEdge> &edges) const {
+  waits.prefetchAfter(node);
+  waits.forEach(node, [&](uint32_t, uint32_t awaited, bool isQueueOrder) {
+    bool needsArrival = !isQueueOrder && program.instructions[awaited].kind ==
+                                             InstructionKind::Recv;
+    edges.push_back({waits.nodeOf(awaited), needsArrival});
+  });
+}
+
+/// Appends the task of a node, with edges to tasks: what the leader says.
+void GraphBuilder::addTask(uint32_t node, llvm::ArrayRef<NodeEdge> edges) {
+  uint32_t leader = waits.leaderOf(node);
+  uint32_t second = waits.secondHalfOf(leader);
+  bool isPair = second != Program::kNone;
+  const Instruction &instruction = program.instructions[leader];
+  if (isPair) {
+    graph.overlapped.resize(graph.size() + 1);
+    graph.overlapped.back() = program.instructions[second].cell;
+  }
+  graph.cell.push_back(instruction.cell.withOverlap(isPair));
+  graph.kind.push_back(taskKind(instruction.kind, transport));
+  graph.worker.push_back(waits.workerOf(node));
+  graph.peer.push_back(instruction.peer);
+  for (NodeEdge edge : edges)
+    graph.edges.emplace_back(edge.node, edge.needsArrival);
+  graph.edgeBegins.push_back(graph.edges.size());
+}
+
+void GraphBuilder::fillRows(llvm::ArrayRef<uint32_t> taskOfNode) {
   graph.taskOfInstruction.reserve(program.instructions.size());
   graph.rowBegins.push_back(0);
   for (int64_t row = 0; row < program.getNumWorkers(); ++row) {
@@ -140,29 +127,29 @@ static void fillRows(const Program &program, const InstructionWaits &waits,
   }
 }
 
-llvm::Expected<TaskGraph> pipesched::buildTaskGraph(const Program &program,
-                                                    Transport transport) {
-  InstructionWaits waits(program, transport);
-  if (waits.getNumNodes() > std::numeric_limits<int32_t>::max())
-    return llvm::createStringError("the program has %u tasks, more than 2^31-1",
-                                   waits.getNumNodes());
-  NodeEdges nodes = collectEdges(program, waits);
-  if (nodes.edges.size() >= TaskGraph::kNone)
-    return llvm::createStringError(
-        "the program has %zu waits, more than 2^32-2", nodes.edges.size());
-  TopologicalOrder order = orderNodes(nodes);
+llvm::Expected<TaskGraph> GraphBuilder::run() {
+  if (llvm::Error error = checkSizes())
+    return std::move(error);
+  reserve();
+  graph.edgeBegins.push_back(0);
+  TopologicalOrder order = orderTopologically<NodeEdge>(
+      waits.getNumNodes(),
+      [&](uint32_t node, std::vector<NodeEdge> &edges) {
+        listEdges(node, edges);
+      },
+      [&](uint32_t node, llvm::ArrayRef<NodeEdge> edges) {
+        addTask(node, edges);
+      });
   if (order.isCyclic())
     return llvm::make_error<DeadlockError>(program,
                                            explainCycle(waits, order.cycle));
+  if (!graph.overlapped.empty())
+    graph.overlapped.resize(graph.size());
+  fillRows(order.positions);
+  return std::move(graph);
+}
 
-  std::vector<uint32_t> taskOfNode(order.order.size());
-  for (auto [task, node] : llvm::enumerate(order.order))
-    taskOfNode[node] = task;
-  TaskGraph graph;
-  permuteEdges(nodes, order.order, taskOfNode, graph);
-  nodes = {};
-  fillTasks(program, waits, transport, order.order, graph);
-  order = {};
-  fillRows(program, waits, taskOfNode, graph);
-  return graph;
+llvm::Expected<TaskGraph> pipesched::buildTaskGraph(const Program &program,
+                                                    Transport transport) {
+  return GraphBuilder(program, transport).run();
 }

@@ -11,32 +11,30 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Analysis/Timeline.h"
-#include <memory>
 
 using namespace pipesched;
 
 Timeline pipesched::computeTimeline(const TaskGraph &graph,
                                     const TaskTimes &times) {
-  // Both ends of a task side by side; an edge is an index into this array, so
-  // that the inner loop has nothing to decide:
-  //
-  //   ends    release 0 | arrival 0 | release 1 | arrival 1 | ...
-  uint32_t numTasks = graph.size();
-  std::unique_ptr<int64_t[]> ends(new int64_t[std::size_t(numTasks) * 2]);
   Timeline timeline;
-  timeline.startPs.resize(numTasks);
+  timeline.startPs.resize(graph.size());
+  int64_t *startPs = timeline.startPs.data();
+  const int64_t *occupancyPs = times.occupancyPs.data();
+  const int64_t *latencyPs = times.latencyPs.data();
   const Edge *edge = graph.edges.data();
-  for (uint32_t task = 0; task < numTasks; ++task) {
+  for (uint32_t task = 0, numTasks = graph.size(); task < numTasks; ++task) {
     const Edge *end = graph.edges.data() + graph.edgeBegins[task + 1];
     int64_t start = 0;
-    for (; edge != end; ++edge)
-      start = std::max(start, ends[edge->endIndex()]);
-    int64_t release = start + times.occupancyPs[task];
-    int64_t arrival = release + times.latencyPs[task];
-    timeline.startPs[task] = start;
-    ends[std::size_t(task) * 2] = release;
-    ends[std::size_t(task) * 2 + 1] = arrival;
-    timeline.makespanPs = std::max(timeline.makespanPs, arrival);
+    for (; edge != end; ++edge) {
+      uint32_t before = edge->task();
+      // Nothing to decide in the inner loop: a mask of all bits or none.
+      int64_t mask = -static_cast<int64_t>(edge->needsArrival());
+      start = std::max(start, startPs[before] + occupancyPs[before] +
+                                  (latencyPs[before] & mask));
+    }
+    startPs[task] = start;
+    timeline.makespanPs = std::max(timeline.makespanPs,
+                                   start + occupancyPs[task] + latencyPs[task]);
   }
   return timeline;
 }

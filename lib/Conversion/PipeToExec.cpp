@@ -28,17 +28,6 @@ using namespace pipesched;
 // Schedule to instructions
 //===----------------------------------------------------------------------===//
 
-static llvm::Expected<Program> lowerRows(const TableView &table,
-                                         ReceivePlacement placement) {
-  llvm::Expected<CellIndex> index = CellIndex::create(table);
-  if (!index)
-    return index.takeError();
-  llvm::Expected<SlotAssignment> slots = alignSlots(table, *index);
-  if (!slots)
-    return slots.takeError();
-  return lowerTable(table, *index, *slots, placement);
-}
-
 FailureOr<Program> pipesched::lowerSchedule(pipe::ScheduleOp schedule,
                                             ReceivePlacement placement) {
   if (schedule.isProblem())
@@ -48,7 +37,7 @@ FailureOr<Program> pipesched::lowerSchedule(pipe::ScheduleOp schedule,
   TableView view = table.view();
   if (std::optional<Violation> violation = verifyTable(view))
     return pipe::emitViolation(schedule, *violation);
-  llvm::Expected<Program> program = lowerRows(view, placement);
+  llvm::Expected<Program> program = lowerTable(view, placement);
   if (!program)
     return pipe::emitTableError(schedule)
            << llvm::toString(program.takeError());

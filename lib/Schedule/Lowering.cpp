@@ -363,3 +363,14 @@ Expected<Program> pipesched::lowerTable(const TableView &table,
                                         ReceivePlacement placement) {
   return Lowering(table, index, slots, placement).run();
 }
+
+Expected<Program> pipesched::lowerTable(const TableView &table,
+                                        ReceivePlacement placement) {
+  Expected<CellIndex> index = CellIndex::create(table);
+  if (!index)
+    return index.takeError();
+  Expected<SlotAssignment> slots = alignSlots(table, *index);
+  if (!slots)
+    return slots.takeError();
+  return lowerTable(table, *index, *slots, placement);
+}

@@ -58,6 +58,13 @@ TEST(DualPipe, TakesHalvesWhateverThePathsTook) {
             std::vector<MicrobatchRange>({{4, 8, 1}}));
 }
 
+TEST(DualPipe, AssignsPathsThatTakeNothing) {
+  Placement problem =
+      makePlacement(4, 8, {pathOn({0, 1, 2, 3}), pathOn({3, 2, 1, 0})});
+  expectGoldenOrder(llvm::cantFail(generateDualPipe(problem)),
+                    "deepseek_dualpipe_D4_N8");
+}
+
 TEST(DualPipeV, HasPyTorchsOrder) {
   expectGoldenOrder(llvm::cantFail(generateDualPipeV(makeV(4, 10))),
                     "pytorch_dualpipev_D4_N10");
@@ -136,16 +143,25 @@ TEST(DualPipe, RefusesSizesWithoutARule) {
             "4 workers; the nearest is 8");
 }
 
+TEST(DualPipe, ReplacesALinearPath) {
+  Table onLinear = llvm::cantFail(generateDualPipe(makeLinear(4, 8)));
+  Table onPair = llvm::cantFail(generateDualPipe(makePair(4, 8)));
+  EXPECT_EQ(onLinear.rows, onPair.rows);
+  EXPECT_EQ(onLinear.placement.getNumPaths(), 2);
+  EXPECT_EQ(onLinear.placement.countOnPath(1), 4);
+}
+
 TEST(DualPipe, RefusesOtherPlacements) {
-  EXPECT_EQ(errorOf(generateDualPipe(makeLinear(4, 8))),
+  Placement up = makePlacement(2, 4, {pathOn({1, 0})});
+  EXPECT_EQ(errorOf(generateDualPipe(up)),
             "dualpipe takes two mirrored paths, found 1");
   Placement same = makePlacement(2, 4, {pathOn({0, 1}), pathOn({0, 1})});
   EXPECT_EQ(errorOf(generateDualPipe(same)),
             "dualpipe takes a bidirectional placement, with stage 0 of path 1 "
             "on worker 1, found it on worker 0");
-  EXPECT_EQ(errorOf(generateDualPipeV(makeLinear(4, 8))),
-            "dualpipe-v takes a V path, down all workers and up again in 8 "
-            "stages on 4 workers, found 4 stages");
+  EXPECT_EQ(errorOf(generateDualPipeV(up)),
+            "dualpipe-v takes a V path, down all workers and up again in 4 "
+            "stages on 2 workers, found 2 stages");
   GeneratorOptions options;
   options.gradientAfter = GradientAfter::WeightGrad;
   EXPECT_EQ(errorOf(generateDualPipe(makePair(2, 4), options)),

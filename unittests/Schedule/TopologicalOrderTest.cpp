@@ -17,36 +17,65 @@
 using namespace pipesched;
 using Nodes = std::vector<uint32_t>;
 
-static TopologicalOrder order(const std::vector<Nodes> &predecessors) {
-  return orderTopologically(predecessors.size(),
-                            [&](uint32_t node, uint32_t k, uint32_t &out) {
-                              if (k == predecessors[node].size())
-                                return false;
-                              out = predecessors[node][k];
-                              return true;
-                            });
+namespace {
+struct Edge {
+  uint32_t node;
+};
+struct Visit {
+  uint32_t node;
+  Nodes positions; ///< of what it waits for
+};
+} // namespace
+
+static TopologicalOrder order(const std::vector<Nodes> &predecessors,
+                              std::vector<Visit> &visits) {
+  return orderTopologically<Edge>(
+      predecessors.size(),
+      [&](uint32_t node, std::vector<Edge> &edges) {
+        for (uint32_t predecessor : predecessors[node])
+          edges.push_back({predecessor});
+      },
+      [&](uint32_t node, llvm::ArrayRef<Edge> edges) {
+        Visit &visit = visits.emplace_back(Visit{node, {}});
+        for (Edge edge : edges)
+          visit.positions.push_back(edge.node);
+      });
 }
 
-TEST(TopologicalOrder, PutsPredecessorsFirst) {
-  EXPECT_EQ(order({{2, 1}, {}, {1, 3}, {}}).order, Nodes({1, 3, 2, 0}));
+TEST(TopologicalOrder, VisitsPredecessorsFirst) {
+  std::vector<Visit> visits;
+  TopologicalOrder result = order({{2, 1}, {}, {1, 3}, {}}, visits);
+  EXPECT_EQ(result.positions, Nodes({3, 0, 2, 1}));
+  ASSERT_EQ(visits.size(), 4u);
+  for (uint32_t position = 0; position < 4; ++position)
+    EXPECT_EQ(result.positions[visits[position].node], position);
+  // Node 2 waits for 1 and 3, node 0 for 2 and 1, in the order of their lists.
+  EXPECT_EQ(visits[2].positions, Nodes({0, 1}));
+  EXPECT_EQ(visits[3].positions, Nodes({2, 0}));
 }
 
 TEST(TopologicalOrder, ReturnsTheCycleAlone) {
   // 0 waits for 1; 1 for 2, 2 for 3, 3 for 1.
-  TopologicalOrder result = order({{1}, {2}, {3}, {1}});
+  std::vector<Visit> visits;
+  TopologicalOrder result = order({{1}, {2}, {3}, {1}}, visits);
   EXPECT_TRUE(result.isCyclic());
   EXPECT_EQ(result.cycle, Nodes({1, 2, 3}));
-  EXPECT_TRUE(result.order.empty());
-  EXPECT_EQ(order({{0}}).cycle, Nodes({0}));
+  EXPECT_TRUE(result.positions.empty());
+  EXPECT_TRUE(visits.empty());
+  EXPECT_EQ(order({{0}}, visits).cycle, Nodes({0}));
 }
 
 TEST(TopologicalOrder, FollowsDeepChains) {
   constexpr uint32_t kNumNodes = 1000000;
-  TopologicalOrder result = orderTopologically(
-      kNumNodes, [](uint32_t node, uint32_t k, uint32_t &out) {
-        out = node + 1;
-        return k == 0 && node + 1 < kNumNodes;
-      });
-  ASSERT_EQ(result.order.size(), kNumNodes);
-  EXPECT_EQ(result.order.front(), kNumNodes - 1);
+  uint32_t numVisited = 0;
+  TopologicalOrder result = orderTopologically<Edge>(
+      kNumNodes,
+      [](uint32_t node, std::vector<Edge> &edges) {
+        if (node + 1 < kNumNodes)
+          edges.push_back({node + 1});
+      },
+      [&](uint32_t, llvm::ArrayRef<Edge>) { ++numVisited; });
+  ASSERT_EQ(numVisited, kNumNodes);
+  EXPECT_EQ(result.positions.front(), kNumNodes - 1);
+  EXPECT_EQ(result.positions.back(), 0u);
 }

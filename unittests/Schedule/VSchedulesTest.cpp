@@ -239,9 +239,9 @@ TEST(ZBAuto, RunsOneMicrobatchAfterTheOtherWhereNoMoreFits) {
 //===----------------------------------------------------------------------===//
 
 TEST(VSchedules, RefuseOtherPlacements) {
-  EXPECT_EQ(errorOf(generateZBV(makeLinear(4, 8))),
-            "zb-v takes a V path, down all workers and up again in 8 stages on "
-            "4 workers, found 4 stages");
+  EXPECT_EQ(errorOf(generateZBV(makePlacement(2, 8, {pathOn({1, 0})}))),
+            "zb-v takes a V path, down all workers and up again in 4 stages on "
+            "2 workers, found 2 stages");
   Placement two = makePlacement(2, 2, {pathOn({0, 1}), pathOn({1, 0})});
   EXPECT_EQ(errorOf(generateVHalf(two)), "v-half takes one path, found 2");
   EXPECT_EQ(errorOf(generateVMin(makePlacement(2, 2, {pathOn({0, 1, 0, 1})}))),
@@ -251,6 +251,19 @@ TEST(VSchedules, RefuseOtherPlacements) {
       errorOf(generateZBAuto(makePlacement(2, 2, {pathOn({0, 0, 1, 1})}))),
       "zb-auto takes a path that visits every worker before it comes back to "
       "one, found stage 1 on worker 0 again");
+}
+
+TEST(VSchedules, ReplaceALinearPath) {
+  auto expectSame = [](auto generate) {
+    Table onLinear = llvm::cantFail(generate(makeLinear(4, 8), {}));
+    EXPECT_EQ(onLinear.rows, llvm::cantFail(generate(makeV(4, 8), {})).rows);
+    EXPECT_EQ(onLinear.placement.getPath(0).workers, placeV(4).workers);
+  };
+  expectSame(generateZBV);
+  expectSame(generateVHalf);
+  expectSame(generateVMin);
+  expectSame(generateZBAuto);
+  expectSame(generateDualPipeV);
 }
 
 TEST(VSchedules, RefuseOptionsThatCannotBeMet) {

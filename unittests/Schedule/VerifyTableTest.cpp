@@ -156,17 +156,24 @@ static Table makeRandomTable(std::mt19937 &random, int64_t workers,
 
 /// Whether the cells, with the order of their rows, form a cycle.
 static bool isCyclic(const TableView &view) {
+  struct Edge {
+    uint32_t node;
+  };
   CellIndex index = llvm::cantFail(CellIndex::create(view));
   Dependences dependences(view, index);
-  auto predecessor = [&](uint32_t flat, uint32_t k, uint32_t &out) {
+  auto listEdges = [&](uint32_t flat, std::vector<Edge> &edges) {
     CellRef ref = index.refOf(flat);
     uint32_t preds[Dependences::kMaxPredecessors];
     unsigned count =
         dependences.predecessors(view.rows[ref.row][ref.index], preds);
-    out = k < count ? preds[k] : flat - 1;
-    return k < count || (k == count && ref.index > 0);
+    for (unsigned i = 0; i < count; ++i)
+      edges.push_back({preds[i]});
+    if (ref.index > 0)
+      edges.push_back({flat - 1});
   };
-  return orderTopologically(view.getNumCells(), predecessor).isCyclic();
+  auto ignore = [](uint32_t, llvm::ArrayRef<Edge>) {};
+  return orderTopologically<Edge>(view.getNumCells(), listEdges, ignore)
+      .isCyclic();
 }
 
 TEST(VerifyTable, FindsACycleWhereverThereIsOne) {

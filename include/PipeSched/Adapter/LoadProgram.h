@@ -35,10 +35,12 @@ struct LoadedProgram {
 mlir::FailureOr<LoadedProgram> loadProgram(exec::ProgramOp program);
 
 /// Emits why an analysis failed. A deadlock is an error at the program with one
-/// note per wait at the waiting op, at most eight, then a count.
+/// note per wait at the waiting op, at most eight, then a count; `condition`
+/// says under what it deadlocks ("messages=fifo").
 mlir::LogicalResult emitAnalysisError(exec::ProgramOp program,
                                       const LoadedProgram &loaded,
-                                      llvm::Error error);
+                                      llvm::Error error,
+                                      llvm::StringRef condition = "");
 
 } // namespace pipesched
 

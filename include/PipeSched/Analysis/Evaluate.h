@@ -74,11 +74,12 @@ llvm::Expected<Execution> executeProgram(const Program &program,
                                          Transport transport,
                                          llvm::ArrayRef<StatedWork> work = {});
 
-/// All levels of a complete table. `family` may be empty.
-llvm::Expected<Evaluation> evaluateTable(const TableView &table,
-                                         llvm::StringRef family,
-                                         const CostInputs &costs,
-                                         const TimingOptions &options);
+/// All levels of a complete table. `family` may be empty; its options go into
+/// the formula.
+llvm::Expected<Evaluation>
+evaluateTable(const TableView &table, llvm::StringRef family,
+              const CostInputs &costs, const TimingOptions &options,
+              const FamilyOptions &familyOptions = {});
 
 } // namespace pipesched
 

@@ -15,7 +15,7 @@
 #define PIPESCHED_ANALYSIS_TASKGRAPH_H
 
 #include "PipeSched/Analysis/CostModel.h"
-#include "PipeSched/Schedule/Program.h"
+#include "PipeSched/Schedule/Deadlock.h"
 
 namespace pipesched {
 
@@ -46,9 +46,6 @@ public:
       : bits(task << 1 | unsigned(needsArrival)) {}
   uint32_t task() const { return bits >> 1; }
   bool needsArrival() const { return bits & 1; }
-  /// Index into an array that holds release and arrival of task 0, of task 1,
-  /// ..
-  uint32_t endIndex() const { return bits; }
 
 private:
   uint32_t bits = 0;
@@ -91,43 +88,6 @@ struct TaskGraph {
     return llvm::ArrayRef(edges).slice(edgeBegins[task],
                                        edgeBegins[task + 1] - edgeBegins[task]);
   }
-};
-
-/// One wait of a deadlock: `waiter` (an instruction of the program) cannot
-/// start before `awaited`; `isQueueOrder`: because it stands behind it in its
-/// queue.
-struct Wait {
-  uint32_t waiter, awaited;
-  bool isQueueOrder;
-};
-
-/// The cycle of waits of a program that cannot finish, w0 waits for w1 waits ..
-/// w0.
-struct Deadlock {
-  std::vector<Wait> cycle;
-};
-
-/// One wait as text, without a final period:
-///   recv 0F1 from 0 on worker 1 waits for send 0F1 to 1 on worker 0 (its
-///   message) send 2B1 to 1 stands behind send 2B0 to 1 in the send queue of
-///   worker 2
-std::string describeWait(const Program &program, const Wait &wait);
-
-/// Why no graph was built.
-class DeadlockError : public llvm::ErrorInfo<DeadlockError> {
-public:
-  static char ID; // NOLINT(readability-identifier-naming): LLVM's name
-  DeadlockError(const Program &program, Deadlock deadlock);
-  /// The cycle as text: one line per wait, at most eight, then a count.
-  void log(llvm::raw_ostream &os) const override { os << text; }
-  std::error_code convertToErrorCode() const override {
-    return llvm::inconvertibleErrorCode();
-  }
-  const Deadlock &getDeadlock() const { return deadlock; }
-
-private:
-  Deadlock deadlock;
-  std::string text;
 };
 
 /// Builds the graph. Every Send and Recv has its partner, and operands are

@@ -19,6 +19,12 @@
 
 namespace pipesched {
 
+/// Options of a family that neither its rows' sizes nor its paths show.
+struct FamilyOptions {
+  std::optional<int64_t> group; ///< of interleaved families
+  ChimeraConstruction construction = ChimeraConstruction::Concat;
+};
+
 /// What a formula may depend on.
 struct FormulaInputs {
   /// Of one stage, the same for every stage; commPs is the delay of one message

@@ -117,6 +117,11 @@ enum class ChimeraConstruction : uint8_t {
   Halving,  ///< Doubling's order for microbatches that are halves of one
 };
 
+/// "concat", "doubling", "halving", as options and families spell it.
+llvm::StringRef nameOf(ChimeraConstruction construction);
+/// The construction of that name, or nothing.
+std::optional<ChimeraConstruction> constructionOf(llvm::StringRef name);
+
 struct ChimeraOptions : GeneratorOptions {
   /// As in placeBidirectional. The paths must agree, except that a single path
   /// 0..D-1 is replaced by `pairs` mirrored pairs; nothing: as the paths say,
@@ -134,7 +139,8 @@ llvm::Expected<Table> generateChimera(const Placement &placement,
                                       const ChimeraOptions &options = {});
 
 //===----------------------------------------------------------------------===//
-// One path that comes back the way it went: a V, two stages per worker
+// One path that comes back the way it went: a V, two stages per worker. A path
+// 0..D-1 is replaced by the V.
 //===----------------------------------------------------------------------===//
 
 /// No idle slot between the first and the last cell of a worker where
@@ -172,7 +178,8 @@ llvm::Expected<Table> generateDualPipeV(const Placement &placement,
 
 /// The same on two mirrored paths, half of the microbatches each (DualPipe,
 /// DeepSeek-AI 2025, section 3.2.1): the paths are assigned so whatever they
-/// took before. D and N even, N >= 2D. Peak D+1.
+/// took before, and a path 0..D-1 is replaced by two. D and N even, N >= 2D.
+/// Peak D+1.
 llvm::Expected<Table> generateDualPipe(const Placement &placement,
                                        const GeneratorOptions &options = {});
 

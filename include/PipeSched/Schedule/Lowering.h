@@ -44,6 +44,10 @@ llvm::Expected<Program> lowerTable(const TableView &table,
                                    const SlotAssignment &slots,
                                    ReceivePlacement placement);
 
+/// The same by the slots that alignSlots gives. Errors: also its.
+llvm::Expected<Program> lowerTable(const TableView &table,
+                                   ReceivePlacement placement);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_SCHEDULE_LOWERING_H

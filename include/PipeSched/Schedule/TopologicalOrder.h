@@ -1,5 +1,4 @@
-//===- TopologicalOrder.h - Depth-first order of an implicit graph -*- C++
-//-*-===//
+//===- TopologicalOrder.h - Order a graph or find its cycle -----*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,76 +6,93 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Orders nodes so that each comes after its predecessors, or returns the cycle.
-// Used on tasks (time, deadlock); tables have the cheaper RowSweep.h.
+// Visits nodes so that each comes after its predecessors, or returns the cycle.
+// Edges are listed once per node and live no longer than its visit.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_SCHEDULE_TOPOLOGICALORDER_H
 #define PIPESCHED_SCHEDULE_TOPOLOGICALORDER_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace pipesched {
 
-/// Either `order` holds all nodes, predecessors first, or `cycle` holds nodes
-/// c0, c1, .., ck-1 where each c(i) waits for c(i+1) and the last for c0.
+/// Either `positions` says of each node how many were visited before it, or
+/// `cycle` holds nodes c0, c1, .., ck-1 where each c(i) waits for c(i+1) and
+/// the last for c0.
 struct TopologicalOrder {
-  std::vector<uint32_t> order;
+  std::vector<uint32_t> positions;
   std::vector<uint32_t> cycle;
 
   bool isCyclic() const { return !cycle.empty(); }
 };
 
-/// Orders nodes 0..numNodes-1. `predecessor(node, k, out)` stores the k-th
-/// predecessor of a node in `out` and returns true, or returns false past the
-/// last one. Iterative depth-first search from node 0 upward; O(nodes + edges);
-/// the result depends on nothing but the graph.
+/// Orders nodes 0..numNodes-1 by an iterative depth-first search from node 0
+/// upward. O(nodes + edges); the result depends on nothing but the graph.
 ///
-///   stack:   n0 -> n1 -> n2      each entry waits for the one after it
-///   state:   0 new, 1 on the stack, 2 ordered
+/// `listEdges(node, edges)` appends the edges of a node to a vector of Edge,
+/// whose member `node` is a predecessor. `visit(node, edges)` gets them back
+/// once all predecessors were visited, with their positions as `node`; it is
+/// not called for nodes that wait for a cycle.
+///
+///   stack   n0 ---------> n1 -------> n2       each waits for the one after it
+///   edges   | of n0 ...   | of n1 ... | of n2 ...
 ///
 /// A predecessor found on the stack closes a cycle.
-template <typename Predecessor>
-TopologicalOrder orderTopologically(uint32_t numNodes,
-                                    Predecessor &&predecessor) {
-  enum : uint8_t { New, OnStack, Ordered };
+template <typename Edge, typename ListEdges, typename Visit>
+TopologicalOrder orderTopologically(uint32_t numNodes, ListEdges &&listEdges,
+                                    Visit &&visit) {
+  constexpr uint32_t isNew = std::numeric_limits<uint32_t>::max();
+  constexpr uint32_t isOnStack = isNew - 1;
   struct Frame {
-    uint32_t node, next;
+    uint32_t node;
+    std::size_t firstEdge, nextEdge;
   };
   TopologicalOrder result;
-  result.order.reserve(numNodes);
-  std::vector<uint8_t> state(numNodes, New);
+  result.positions.assign(numNodes, isNew);
   std::vector<Frame> stack;
+  std::vector<Edge> edges;
+  uint32_t numVisited = 0;
+  auto push = [&](uint32_t node) {
+    result.positions[node] = isOnStack;
+    stack.push_back({node, edges.size(), edges.size()});
+    listEdges(node, edges);
+  };
   for (uint32_t root = 0; root < numNodes; ++root) {
-    if (state[root] != New)
+    if (result.positions[root] != isNew)
       continue;
-    state[root] = OnStack;
-    stack.push_back({root, 0});
+    push(root);
     while (!stack.empty()) {
       Frame &top = stack.back();
-      uint32_t pred;
-      if (!predecessor(top.node, top.next++, pred)) {
-        state[top.node] = Ordered;
-        result.order.push_back(top.node);
+      if (top.nextEdge == edges.size()) {
+        visit(top.node, llvm::ArrayRef(edges).drop_front(top.firstEdge));
+        result.positions[top.node] = numVisited++;
+        edges.resize(top.firstEdge);
         stack.pop_back();
         continue;
       }
-      if (state[pred] == Ordered)
+      Edge &edge = edges[top.nextEdge];
+      uint32_t position = result.positions[edge.node];
+      if (position == isNew) {
+        push(edge.node); // and look at this edge again
         continue;
-      if (state[pred] == OnStack) {
+      }
+      if (position == isOnStack) {
         std::size_t first = stack.size();
-        while (stack[--first].node != pred)
+        while (stack[--first].node != edge.node)
           ;
         for (std::size_t i = first; i < stack.size(); ++i)
           result.cycle.push_back(stack[i].node);
-        result.order.clear();
+        result.positions.clear();
         return result;
       }
-      state[pred] = OnStack;
-      stack.push_back({pred, 0});
+      edge.node = position;
+      ++top.nextEdge;
     }
   }
   return result;

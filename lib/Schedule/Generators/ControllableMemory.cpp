@@ -119,48 +119,54 @@ static Table generateFromBlocks(const Placement &placement,
   return best;
 }
 
-static Error checkVSchedule(const Placement &placement,
-                            const GeneratorOptions &options,
-                            llvm::StringRef family) {
-  if (Error error = checkVPath(placement, family))
-    return error;
+static Expected<Placement> placeVSchedule(const Placement &given,
+                                          const GeneratorOptions &options,
+                                          llvm::StringRef family) {
+  Expected<Placement> placement = placeVPath(given, family);
+  if (!placement)
+    return placement.takeError();
   if (Error error = checkGradientAfterInput(options, family))
-    return error;
-  return checkTableSize(placement, family, 3);
+    return std::move(error);
+  if (Error error = checkTableSize(*placement, family, 3))
+    return std::move(error);
+  return placement;
 }
 
-Expected<Table> pipesched::generateVHalf(const Placement &placement,
+Expected<Table> pipesched::generateVHalf(const Placement &given,
                                          const GeneratorOptions &options) {
-  if (Error error = checkVSchedule(placement, options, "v-half"))
-    return std::move(error);
-  int64_t numWorkers = placement.getNumWorkers();
+  Expected<Placement> placement = placeVSchedule(given, options, "v-half");
+  if (!placement)
+    return placement.takeError();
+  int64_t numWorkers = placement->getNumWorkers();
   BuildingBlock block = makeHalf(numWorkers);
-  return generateFromBlocks(placement, block, block.peakOf(numWorkers));
+  return generateFromBlocks(*placement, block, block.peakOf(numWorkers));
 }
 
-Expected<Table> pipesched::generateVMin(const Placement &placement,
+Expected<Table> pipesched::generateVMin(const Placement &given,
                                         const GeneratorOptions &options) {
-  if (Error error = checkVSchedule(placement, options, "v-min"))
-    return std::move(error);
-  int64_t numWorkers = placement.getNumWorkers();
-  return generateFromBlocks(placement, makeMin(numWorkers),
+  Expected<Placement> placement = placeVSchedule(given, options, "v-min");
+  if (!placement)
+    return placement.takeError();
+  int64_t numWorkers = placement->getNumWorkers();
+  return generateFromBlocks(*placement, makeMin(numWorkers),
                             peakOfMin(numWorkers));
 }
 
-Expected<Table> pipesched::generateZBAuto(const Placement &placement,
+Expected<Table> pipesched::generateZBAuto(const Placement &given,
                                           const ZBAutoOptions &options) {
-  if (Error error = checkVSchedule(placement, options, "zb-auto"))
-    return std::move(error);
-  int64_t numWorkers = placement.getNumWorkers();
+  Expected<Placement> placement = placeVSchedule(given, options, "zb-auto");
+  if (!placement)
+    return placement.takeError();
+  int64_t numWorkers = placement->getNumWorkers();
   int64_t memory = options.memory.value_or(2 * numWorkers);
   if (memory < 2)
     return formatError("zb-auto takes a memory of at least 2 activations, one "
                        "for each stage of a worker, found {0}",
                        memory);
   // Where all of them fit there is no limit.
-  int64_t numLocalPairs = 2 * placement.getNumMicrobatches();
+  int64_t numLocalPairs = 2 * placement->getNumMicrobatches();
   if (memory >= numLocalPairs)
     memory = std::max(numLocalPairs, 2 * numWorkers);
-  return generateFromBlocks(placement, chooseBlocks(numWorkers, memory),
+  return generateFromBlocks(*placement, chooseBlocks(numWorkers, memory),
                             memory);
 }

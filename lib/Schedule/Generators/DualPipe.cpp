@@ -14,6 +14,7 @@
 
 #include "Support.h"
 #include "TwoChunkRow.h"
+#include <algorithm>
 
 using namespace pipesched;
 using llvm::Error;
@@ -94,21 +95,22 @@ static Error checkEnough(int64_t numMicrobatches, int64_t numWorkers,
                      family, numMicrobatches, numWorkers, 2 * numWorkers);
 }
 
-Expected<Table> pipesched::generateDualPipeV(const Placement &placement,
+Expected<Table> pipesched::generateDualPipeV(const Placement &given,
                                              const GeneratorOptions &options) {
-  int64_t numWorkers = placement.getNumWorkers();
-  int64_t numMicrobatches = placement.getNumMicrobatches();
-  if (Error error = checkVPath(placement, "dualpipe-v"))
-    return std::move(error);
+  int64_t numWorkers = given.getNumWorkers();
+  int64_t numMicrobatches = given.getNumMicrobatches();
+  Expected<Placement> placement = placeVPath(given, "dualpipe-v");
+  if (!placement)
+    return placement.takeError();
   if (Error error = checkEnough(numMicrobatches, numWorkers, "dualpipe-v"))
     return std::move(error);
   if (Error error = checkGradientAfterInput(options, "dualpipe-v"))
     return std::move(error);
-  if (Error error = checkTableSize(placement, "dualpipe-v", 3))
+  if (Error error = checkTableSize(*placement, "dualpipe-v", 3))
     return std::move(error);
-  Table table = makeEmptyTable(placement, GradientAfter::InputGrad, 0);
+  Table table = makeEmptyTable(*placement, GradientAfter::InputGrad, 0);
   for (int64_t r = 0; r < numWorkers; ++r) {
-    Row &cells = table.rows[placement.workerOf(r)];
+    Row &cells = table.rows[placement->workerOf(r)];
     makeRow(cells, 2 * numMicrobatches, r, numWorkers);
     TwoChunkRow row(cells, {r, 0, numMicrobatches},
                     {2 * numWorkers - 1 - r, 0, numMicrobatches});
@@ -119,7 +121,7 @@ Expected<Table> pipesched::generateDualPipeV(const Placement &placement,
 }
 
 static Error checkMirroredPair(const Placement &placement) {
-  if (placement.getNumPaths() != 2)
+  if (placement.getNumPaths() != 2 && !isPlainLinear(placement))
     return formatError("dualpipe takes two mirrored paths, found {0}",
                        placement.getNumPaths());
   int64_t numWorkers = placement.getNumWorkers();
@@ -128,6 +130,8 @@ static Error checkMirroredPair(const Placement &placement) {
         "dualpipe takes an even number of workers, found {0}; {1}", numWorkers,
         nearestOf(numWorkers, kMaxWorkers,
                   [](int64_t workers) { return workers % 2 == 0; }));
+  if (isPlainLinear(placement))
+    return Error::success();
   return readPairs(placement, "dualpipe").takeError();
 }
 
@@ -138,6 +142,21 @@ static Error checkEvenMicrobatches(int64_t numMicrobatches) {
                      "them for each direction, found {0}; the nearest are {1} "
                      "and {2}",
                      numMicrobatches, numMicrobatches - 1, numMicrobatches + 1);
+}
+
+/// The paths, or on 0..D-1 a mirrored pair, with the first half of the
+/// microbatches on the first.
+static Expected<Placement> placeHalves(const Placement &placement) {
+  int64_t numMicrobatches = placement.getNumMicrobatches();
+  if (!isPlainLinear(placement))
+    return placement.withTakes({{{0, numMicrobatches / 2, 1}},
+                                {{numMicrobatches / 2, numMicrobatches, 1}}});
+  Expected<std::vector<Path>> paths =
+      placeBidirectional(placement.getNumWorkers(), numMicrobatches,
+                         /*pairs=*/1, Assign::Halves);
+  if (!paths)
+    return paths.takeError();
+  return replacePaths(placement, std::move(*paths));
 }
 
 /// Worker r of the lower half has the downward path as chunk 0; its mirror in
@@ -155,8 +174,7 @@ Expected<Table> pipesched::generateDualPipe(const Placement &placement,
   if (Error error = checkGradientAfterInput(options, "dualpipe"))
     return std::move(error);
   int64_t half = numMicrobatches / 2;
-  Expected<Placement> halves =
-      placement.withTakes({{{0, half, 1}}, {{half, 2 * half, 1}}});
+  Expected<Placement> halves = placeHalves(placement);
   if (!halves)
     return halves.takeError();
   if (Error error = checkTableSize(*halves, "dualpipe", 3))
@@ -166,7 +184,7 @@ Expected<Table> pipesched::generateDualPipe(const Placement &placement,
     int64_t position = std::min(r, numWorkers - 1 - r);
     TwoChunkRow::Chunk down{r, 0, half};
     TwoChunkRow::Chunk up{numWorkers - 1 - r, half, 2 * half};
-    Row &cells = table.rows[placement.workerOf(r)];
+    Row &cells = table.rows[halves->workerOf(r)];
     makeRow(cells, 2 * half, position, numWorkers / 2);
     TwoChunkRow row(cells, position == r ? down : up,
                     position == r ? up : down);

@@ -69,6 +69,15 @@ Expected<Placement> pipesched::placeChunks(const Placement &placement,
   return placement;
 }
 
+Expected<Placement> pipesched::placeVPath(const Placement &placement,
+                                          StringRef family) {
+  if (isPlainLinear(placement))
+    return replacePaths(placement, {placeV(placement.getNumWorkers())});
+  if (Error error = checkVPath(placement, family))
+    return std::move(error);
+  return placement;
+}
+
 Error pipesched::checkTableSize(const Placement &placement, StringRef family,
                                 int64_t cellsPerPair) {
   if (placement.getNumPairs() <= kMaxTableCells / cellsPerPair)

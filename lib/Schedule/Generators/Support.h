@@ -61,6 +61,10 @@ llvm::Expected<Placement> placeChunks(const Placement &placement,
                                       std::optional<int64_t> chunks,
                                       llvm::StringRef family);
 
+/// The placement itself, which must be a V, or on 0..D-1 the V.
+llvm::Expected<Placement> placeVPath(const Placement &placement,
+                                     llvm::StringRef family);
+
 /// Refuses a table of more than kMaxTableCells cells.
 llvm::Error checkTableSize(const Placement &placement, llvm::StringRef family,
                            int64_t cellsPerPair);

@@ -41,19 +41,20 @@ static void writeZBV(TwoChunkRow &row, int64_t position, int64_t numWorkers,
   row.repeat(position, {w0});
 }
 
-Expected<Table> pipesched::generateZBV(const Placement &placement,
+Expected<Table> pipesched::generateZBV(const Placement &given,
                                        const GeneratorOptions &options) {
-  if (Error error = checkVPath(placement, "zb-v"))
-    return std::move(error);
+  Expected<Placement> placement = placeVPath(given, "zb-v");
+  if (!placement)
+    return placement.takeError();
   if (Error error = checkGradientAfterInput(options, "zb-v"))
     return std::move(error);
-  if (Error error = checkTableSize(placement, "zb-v", 3))
+  if (Error error = checkTableSize(*placement, "zb-v", 3))
     return std::move(error);
-  Table table = makeEmptyTable(placement, GradientAfter::InputGrad, 3);
-  int64_t numWorkers = placement.getNumWorkers();
-  int64_t numMicrobatches = placement.getNumMicrobatches();
+  Table table = makeEmptyTable(*placement, GradientAfter::InputGrad, 3);
+  int64_t numWorkers = placement->getNumWorkers();
+  int64_t numMicrobatches = placement->getNumMicrobatches();
   for (int64_t r = 0; r < numWorkers; ++r) {
-    TwoChunkRow row(table.rows[placement.workerOf(r)], {r, 0, numMicrobatches},
+    TwoChunkRow row(table.rows[placement->workerOf(r)], {r, 0, numMicrobatches},
                     {2 * numWorkers - 1 - r, 0, numMicrobatches});
     writeZBV(row, r, numWorkers, std::max(numMicrobatches, 2 * numWorkers - 1));
     assert(row.isFull() && "a row is not complete");

@@ -1,0 +1,35 @@
+//===- EmitDeadlock.cpp - A cycle of waits as a diagnostic ----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An error for the cycle, notes for its waits.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Adapter/EmitDeadlock.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+LogicalResult
+pipesched::emitDeadlock(Operation *op, const Program &program,
+                        const Deadlock &deadlock, StringRef condition,
+                        llvm::function_ref<Location(uint32_t)> placeOf) {
+  constexpr size_t kMaxNotes = 8;
+  ArrayRef<Wait> cycle = deadlock.cycle;
+  InFlightDiagnostic diagnostic = pipe::emitTableError(op) << "deadlocks ";
+  if (!condition.empty())
+    diagnostic << "with " << condition << ' ';
+  diagnostic << "in a cycle of " << cycle.size() << " waits";
+  for (const Wait &wait : cycle.take_front(kMaxNotes))
+    diagnostic.attachNote(placeOf(wait.waiter)) << describeWait(program, wait);
+  if (cycle.size() > kMaxNotes)
+    diagnostic.attachNote(op->getLoc())
+        << "and " << cycle.size() - kMaxNotes << " more";
+  return diagnostic;
+}

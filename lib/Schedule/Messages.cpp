@@ -1,0 +1,334 @@
+//===- Messages.cpp - Does a program finish -------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One graph for the four semantics: they differ in which calls hold their row,
+// in how many calls are one step of it, and in whether a channel has an order.
+// A program finishes exactly if the graph has no cycle, since no process ever
+// chooses between two things to do.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Messages.h"
+#include "PipeSched/Schedule/TopologicalOrder.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace pipesched;
+
+static constexpr uint32_t kNone = Program::kNone;
+
+llvm::StringRef pipesched::messageSemanticsName(MessageSemantics semantics) {
+  switch (semantics) {
+  case MessageSemantics::Unbounded:
+    return "unbounded";
+  case MessageSemantics::Fifo:
+    return "fifo";
+  case MessageSemantics::Rendezvous:
+    return "rendezvous";
+  case MessageSemantics::Batched:
+    return "batched";
+  }
+  llvm_unreachable("covered switch");
+}
+
+static bool isMessageEnd(InstructionKind kind) {
+  return kind == InstructionKind::Send || kind == InstructionKind::Recv;
+}
+
+static bool isCall(InstructionKind kind) {
+  return isMessageEnd(kind) || kind == InstructionKind::AllReduce;
+}
+
+namespace {
+
+/// Calls are the instructions that involve other workers, numbered row by row;
+/// computes and copies between them wait for nothing but their own row. A step
+/// is what a row waits for at once; where calls meet (a send and its receive,
+/// or an all-reduce), the message happens.
+///
+///   row 0      F0   s0        s1 r0             s: send, r: receive
+///   calls           0         1  2
+///   steps           [0]       [1,2]             under Batched
+///   meetings        s0 + its receive in row 1, ..
+///
+/// A meeting waits for the steps before those of its calls; a step waits for
+/// the step before it in its row and for the meetings of the calls that hold
+/// it. Nodes are meetings, by the number of their leading call (a message's is
+/// its send), and behind them the steps.
+class MessageGraph {
+public:
+  MessageGraph(const Program &program, MessageSemantics semantics)
+      : program(program), semantics(semantics) {}
+
+  llvm::Error verify();
+
+private:
+  struct Edge {
+    uint32_t node;
+  };
+
+  llvm::Error numberCalls();
+  void cutRow(int64_t row);
+  bool beginsStep(uint32_t instruction, uint32_t runBegin) const;
+  bool needsMessageSince(uint32_t instruction, uint32_t runBegin) const;
+  void findMeetings();
+  void orderChannels();
+
+  uint32_t numCalls() const { return calls.size(); }
+  bool isStep(uint32_t node) const { return node >= numCalls(); }
+  bool holdsRow(uint32_t call) const;
+  /// The node of the step before that of a call, or kNone.
+  uint32_t nodeBefore(uint32_t call) const {
+    uint32_t previous = previousStep[stepOfCall[call]];
+    return previous == kNone ? kNone : numCalls() + previous;
+  }
+  template <typename Callback>
+  void forMeeting(uint32_t call, Callback &&callback) const;
+  void listEdges(uint32_t node, std::vector<Edge> &edges) const;
+
+  Deadlock explain(llvm::ArrayRef<uint32_t> cycle) const;
+  uint32_t findWaiter(uint32_t meeting, uint32_t stepNode) const;
+  uint32_t findAwaited(uint32_t stepNode, uint32_t meeting) const;
+  Wait channelWait(uint32_t meeting, uint32_t previous) const;
+
+  const Program &program;
+  MessageSemantics semantics;
+  std::vector<uint32_t> calls;      ///< instruction, by call
+  std::vector<uint32_t> callOf;     ///< call, by instruction, or kNone
+  std::vector<uint32_t> stepOfCall; ///< ascending
+  std::vector<uint32_t> meetingOf;  ///< leading call, by call
+  /// By meeting under Fifo: the one before it in its channel, or kNone.
+  std::vector<uint32_t> previousInChannel;
+  std::vector<uint32_t> stepBegins;   ///< first call, by step, and the end
+  std::vector<uint32_t> previousStep; ///< in the row, by step, or kNone
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Calls, steps and meetings
+//===----------------------------------------------------------------------===//
+
+llvm::Error MessageGraph::numberCalls() {
+  callOf.assign(program.instructions.size(), kNone);
+  for (auto [i, instruction] : llvm::enumerate(program.instructions))
+    if (isCall(instruction.kind)) {
+      callOf[i] = calls.size();
+      calls.push_back(i);
+    }
+  if (calls.size() > std::numeric_limits<int32_t>::max())
+    return llvm::createStringError(
+        "the program has %zu sends, receives and all-reduces, more than 2^31-1",
+        calls.size());
+  return llvm::Error::success();
+}
+
+/// Whether an operand is a send or a receive at or behind `runBegin`. Copies
+/// ask too: what waits for the copy then waits for the message.
+bool MessageGraph::needsMessageSince(uint32_t instruction,
+                                     uint32_t runBegin) const {
+  return llvm::any_of(program.operandsOf(instruction), [&](uint32_t operand) {
+    return operand >= runBegin &&
+           isMessageEnd(program.instructions[operand].kind);
+  });
+}
+
+/// Whether the run of calls from `runBegin` on ends before an instruction.
+bool MessageGraph::beginsStep(uint32_t instruction, uint32_t runBegin) const {
+  switch (program.instructions[instruction].kind) {
+  case InstructionKind::Compute:
+  case InstructionKind::AllReduce:
+    return true;
+  case InstructionKind::Wait: // holds the next compute, not a message
+    return false;
+  case InstructionKind::Send:
+  case InstructionKind::Recv:
+  case InstructionKind::Offload:
+  case InstructionKind::Reload:
+    return semantics != MessageSemantics::Batched ||
+           needsMessageSince(instruction, runBegin);
+  }
+  llvm_unreachable("covered switch");
+}
+
+void MessageGraph::cutRow(int64_t row) {
+  uint32_t runBegin = kNone; // the first call of the open run
+  uint32_t previous = kNone;
+  for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
+       ++i) {
+    if (runBegin != kNone && beginsStep(i, runBegin))
+      runBegin = kNone;
+    uint32_t call = callOf[i];
+    if (call == kNone)
+      continue;
+    if (runBegin == kNone) {
+      stepBegins.push_back(call);
+      previousStep.push_back(previous);
+      previous = previousStep.size() - 1;
+      runBegin = i;
+    }
+    stepOfCall.push_back(previous);
+    if (program.instructions[i].kind == InstructionKind::AllReduce)
+      runBegin = kNone;
+  }
+}
+
+/// Calls `callback` with each call of the meeting of `call`, that one first.
+template <typename Callback>
+void MessageGraph::forMeeting(uint32_t call, Callback &&callback) const {
+  uint32_t first = calls[call], instruction = first;
+  do {
+    callback(callOf[instruction]);
+    instruction = program.partner[instruction];
+  } while (instruction != first && instruction != kNone);
+}
+
+void MessageGraph::findMeetings() {
+  meetingOf.assign(numCalls(), kNone);
+  for (uint32_t call = 0; call < numCalls(); ++call) {
+    if (meetingOf[call] != kNone)
+      continue;
+    uint32_t instruction = calls[call], lead = call;
+    if (program.instructions[instruction].kind == InstructionKind::Recv)
+      lead = callOf[program.partner[instruction]];
+    forMeeting(call, [&](uint32_t member) { meetingOf[member] = lead; });
+  }
+}
+
+void MessageGraph::orderChannels() {
+  previousInChannel.assign(numCalls(), kNone);
+  // By destination, the last send; one of an earlier row is another channel's.
+  std::vector<uint32_t> lastTo(program.getNumWorkers(), kNone);
+  for (int64_t row = 0; row < program.getNumWorkers(); ++row)
+    for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
+         ++i) {
+      const Instruction &instruction = program.instructions[i];
+      if (instruction.kind != InstructionKind::Send)
+        continue;
+      uint32_t last = std::exchange(lastTo[instruction.peer], callOf[i]);
+      if (last != kNone && calls[last] >= program.rowBegins[row])
+        previousInChannel[callOf[i]] = last;
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// Waits
+//===----------------------------------------------------------------------===//
+
+bool MessageGraph::holdsRow(uint32_t call) const {
+  bool isBuffered = semantics == MessageSemantics::Unbounded ||
+                    semantics == MessageSemantics::Fifo;
+  return !isBuffered ||
+         program.instructions[calls[call]].kind != InstructionKind::Send;
+}
+
+void MessageGraph::listEdges(uint32_t node, std::vector<Edge> &edges) const {
+  if (isStep(node)) {
+    uint32_t step = node - numCalls();
+    if (previousStep[step] != kNone)
+      edges.push_back({numCalls() + previousStep[step]});
+    for (uint32_t call = stepBegins[step]; call < stepBegins[step + 1]; ++call)
+      if (holdsRow(call))
+        edges.push_back({meetingOf[call]});
+    return;
+  }
+  if (meetingOf[node] != node)
+    return; // led by another call
+  forMeeting(node, [&](uint32_t call) {
+    if (uint32_t before = nodeBefore(call); before != kNone)
+      edges.push_back({before});
+  });
+  if (!previousInChannel.empty() && previousInChannel[node] != kNone)
+    edges.push_back({previousInChannel[node]});
+}
+
+llvm::Error MessageGraph::verify() {
+  if (llvm::Error error = numberCalls())
+    return error;
+  stepOfCall.reserve(numCalls());
+  for (int64_t row = 0; row < program.getNumWorkers(); ++row)
+    cutRow(row);
+  stepBegins.push_back(numCalls());
+  findMeetings();
+  if (semantics == MessageSemantics::Fifo)
+    orderChannels();
+  TopologicalOrder order = orderTopologically<Edge>(
+      numCalls() + previousStep.size(),
+      [&](uint32_t node, std::vector<Edge> &edges) { listEdges(node, edges); },
+      [](uint32_t, llvm::ArrayRef<Edge>) {});
+  if (order.isCyclic())
+    return llvm::make_error<DeadlockError>(program, explain(order.cycle));
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// The counterexample
+//===----------------------------------------------------------------------===//
+
+/// The call of a meeting that stands right behind a step.
+uint32_t MessageGraph::findWaiter(uint32_t meeting, uint32_t stepNode) const {
+  uint32_t found = kNone;
+  forMeeting(meeting, [&](uint32_t call) {
+    if (found == kNone && nodeBefore(call) == stepNode)
+      found = call;
+  });
+  return found;
+}
+
+/// The call of a step that holds it until a meeting.
+uint32_t MessageGraph::findAwaited(uint32_t stepNode, uint32_t meeting) const {
+  uint32_t call = stepBegins[stepNode - numCalls()];
+  while (meetingOf[call] != meeting || !holdsRow(call))
+    ++call;
+  return call;
+}
+
+Wait MessageGraph::channelWait(uint32_t meeting, uint32_t previous) const {
+  return {program.partner[calls[meeting]], program.partner[calls[previous]],
+          WaitReason::Channel};
+}
+
+/// The steps between two meetings are one wait in their row:
+///
+///   cycle   meeting 3  ->  step 8  ->  step 7  ->  meeting 5  ->  ..
+///   waits   a call of 3 stands behind one of 5, which waits for the other call
+///           of 5 where the next wait leaves from that
+Deadlock MessageGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
+  std::vector<uint32_t> cycle(nodes.begin(), nodes.end());
+  auto isMeeting = [&](uint32_t node) { return !isStep(node); };
+  std::rotate(cycle.begin(), llvm::find_if(cycle, isMeeting), cycle.end());
+  std::vector<Wait> waits;
+  for (std::size_t i = 0; i < cycle.size();) {
+    uint32_t meeting = cycle[i], firstStep = cycle[(i + 1) % cycle.size()];
+    while (++i < cycle.size() && isStep(cycle[i]))
+      ;
+    uint32_t next = cycle[i % cycle.size()];
+    if (!isStep(firstStep)) {
+      waits.push_back(channelWait(meeting, next));
+      continue;
+    }
+    waits.push_back({calls[findWaiter(meeting, firstStep)],
+                     calls[findAwaited(cycle[i - 1], next)], WaitReason::Row});
+  }
+  Deadlock deadlock;
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    uint32_t next = waits[(i + 1) % waits.size()].waiter;
+    deadlock.cycle.push_back(waits[i]);
+    if (waits[i].awaited != next)
+      deadlock.cycle.push_back({waits[i].awaited, next, WaitReason::Need});
+  }
+  // A message that does not happen is where a reader looks first.
+  if (deadlock.cycle.back().reason == WaitReason::Need)
+    std::rotate(deadlock.cycle.begin(), std::prev(deadlock.cycle.end()),
+                deadlock.cycle.end());
+  return deadlock;
+}
+
+llvm::Error pipesched::verifyMessages(const Program &program,
+                                      MessageSemantics semantics) {
+  return MessageGraph(program, semantics).verify();
+}
