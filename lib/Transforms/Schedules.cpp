@@ -88,32 +88,40 @@ static FailureOr<SmallVector<ScheduleOp>> selectProblems(ModuleOp module,
   return schedules;
 }
 
-static void storeFamily(ScheduleOp schedule, StringRef family,
-                        const GeneratorOptions &options) {
-  Builder builder(schedule.getContext());
-  SmallVector<NamedAttribute> written;
-  if (options.splitBackward)
-    written.push_back(
-        builder.getNamedAttr("split_backward", builder.getBoolAttr(true)));
-  schedule.setFamily(family, written);
+static bool isSamePath(const Path &a, const Path &b) {
+  return a.workers == b.workers && a.takes == b.takes && a.blocks == b.blocks;
 }
 
-LogicalResult pipe::fillSchedules(ModuleOp module, StringRef name,
-                                  StringRef family,
-                                  llvm::function_ref<GeneratorFn> generate,
-                                  const GeneratorOptions &options) {
+/// Writes the paths of the family, with a remark where it overrules what paths
+/// were to take.
+static void replacePaths(ScheduleOp schedule, StringRef family,
+                         const Placement &given, const Placement &placement) {
+  if (llvm::equal(given.getPaths(), placement.getPaths(), isSamePath))
+    return;
+  if (given.getNumPaths() > 1 && given.isAssigned())
+    emitRemark(schedule.getLoc())
+        << family << " assigns microbatches to paths by a rule of its own, "
+        << "which replaces what they took";
+  storePaths(schedule, placement.getPaths());
+}
+
+LogicalResult pipe::fillSchedules(
+    ModuleOp module, StringRef name, StringRef family,
+    ArrayRef<NamedAttribute> options,
+    llvm::function_ref<llvm::Expected<Table>(const Placement &)> generate) {
   FailureOr<SmallVector<ScheduleOp>> schedules = selectProblems(module, name);
   if (failed(schedules))
     return failure();
   for (ScheduleOp schedule : *schedules) {
-    llvm::Expected<Table> table =
-        generate(ScheduleTable(schedule).getPlacement(), options);
+    ScheduleTable problem(schedule);
+    llvm::Expected<Table> table = generate(problem.getPlacement());
     if (!table)
       return emitTableError(schedule) << llvm::toString(table.takeError());
+    replacePaths(schedule, family, problem.getPlacement(), table->placement);
     storeRows(schedule, std::move(table->rows));
     schedule.setGradientAfter(table->gradientAfter);
     schedule.setAligned(table->aligned);
-    storeFamily(schedule, family, options);
+    schedule.setFamily(family, options);
   }
   return success();
 }

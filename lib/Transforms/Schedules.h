@@ -25,15 +25,14 @@ mlir::LogicalResult placeSchedules(
     mlir::ModuleOp module, llvm::StringRef name,
     llvm::function_ref<llvm::Expected<std::vector<Path>>(ScheduleOp)> place);
 
-using GeneratorFn = llvm::Expected<Table>(const Placement &placement,
-                                          const GeneratorOptions &options);
-
-/// Fills the problems of a module, or the one called `name`, and writes the
-/// family. Errors: no problem; a named schedule with rows; those of `generate`.
-mlir::LogicalResult fillSchedules(mlir::ModuleOp module, llvm::StringRef name,
-                                  llvm::StringRef family,
-                                  llvm::function_ref<GeneratorFn> generate,
-                                  const GeneratorOptions &options);
+/// Fills the problems of a module, or the one called `name`: writes rows, the
+/// paths where the family has others, and the family with its options. A remark
+/// says where microbatches that had a path take another. Errors: no problem; a
+/// named schedule with rows; those of `generate`.
+mlir::LogicalResult fillSchedules(
+    mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef family,
+    llvm::ArrayRef<mlir::NamedAttribute> options,
+    llvm::function_ref<llvm::Expected<Table>(const Placement &)> generate);
 
 } // namespace pipesched::pipe
 

@@ -29,5 +29,5 @@ module {}
 // DUMP-NEXT:   pipe-create{microbatches=6 name=schedule workers=4},
 // DUMP-NEXT:   pipe-schedule-1f1b{gradient-after=I schedule=schedule split-backward=true},
 // DUMP-NEXT:   pipe-align-slots{schedule= slots=unit},
-// DUMP-NEXT:   pipe-verify{messages=unbounded schedule=schedule}
+// DUMP-NEXT:   pipe-verify{messages=unbounded receive-placement=arrival schedule=schedule}
 // DUMP-NEXT: )

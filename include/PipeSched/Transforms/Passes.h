@@ -17,6 +17,8 @@
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Schedule/Messages.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -24,9 +26,6 @@ namespace pipesched::pipe {
 
 /// What a slot measures (pipe-align-slots).
 enum class SlotMeasure { Unit };
-
-/// How senders and receivers wait for each other (pipe-verify).
-enum class MessageSemantics { Unbounded };
 
 /// Which kernels a model has (pipe-attach-model).
 enum class AttentionKernels { AsDescribed, Unfused, Fused };

@@ -14,15 +14,10 @@
 #ifndef PIPESCHED_TRANSFORMS_PASSES_TD
 #define PIPESCHED_TRANSFORMS_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
-
-class Pipe_ModulePass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
-  let dependentDialects = ["::pipesched::pipe::PipeDialect"];
-}
-
-def Pipe_ScheduleOption
-    : Option<"schedule", "schedule", "std::string", /*default=*/"",
-             "Name of the schedule to treat; all where there is none">;
+include "PipeSched/Transforms/BidirectionalSchedulePasses.td"
+include "PipeSched/Transforms/CostPasses.td"
+include "PipeSched/Transforms/PassBase.td"
+include "PipeSched/Transforms/SchedulePasses.td"
 
 //===----------------------------------------------------------------------===//
 // Problems
@@ -226,108 +221,6 @@ def PipePlaceBidirectionalPass : Pipe_ModulePass<"pipe-place-bidirectional"> {
 }
 
 //===----------------------------------------------------------------------===//
-// Generators
-//===----------------------------------------------------------------------===//
-
-class Pipe_GeneratorPass<string argument> : Pipe_ModulePass<argument> {
-  let options = [
-    Pipe_ScheduleOption,
-    Option<"splitBackward", "split-backward", "bool", /*default=*/"false",
-           "Split each backward into I and, right behind it, W">,
-    Option<"gradientAfter", "gradient-after", "::pipesched::GradientAfter",
-           /*default=*/"::pipesched::GradientAfter::WeightGrad",
-           "Which cell of a split backward sends the gradient upstream",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::GradientAfter::InputGrad, "I",
-                          "The input gradient"),
-               clEnumValN(::pipesched::GradientAfter::WeightGrad, "W",
-                          "The weight gradient"))}]>
-  ];
-}
-
-def PipeScheduleGPipePass : Pipe_GeneratorPass<"pipe-schedule-gpipe"> {
-  let summary = "Fill schedules with all forwards, then all backwards";
-  let description = [{
-    GPipe (Huang 2019, arXiv 1811.06965). Fills every schedule without rows; all
-    need one path that visits each worker once. Schedules with rows stay as they
-    are.
-
-    ```mlir
-    pipe.schedule @s workers 2 microbatches 3 {
-      path on [0, 1]
-    }
-    ```
-
-    After `pipe-schedule-gpipe`:
-
-    ```mlir
-    pipe.schedule @s workers 2 microbatches 3 family "gpipe" {
-      path on [0, 1]
-      worker 0 runs [0F0 0F1 0F2 0B0 0B1 0B2]
-      worker 1 runs [1F0 1F1 1F2 1B0 1B1 1B2]
-    }
-    ```
-
-    After `pipe-schedule-gpipe{split-backward=true}`:
-
-    ```mlir
-    pipe.schedule @s workers 2 microbatches 3
-        family "gpipe" {split_backward = true} gradient after W {
-      path on [0, 1]
-      worker 0 runs [0F0 0F1 0F2 0I0 0W0 0I1 0W1 0I2 0W2]
-      worker 1 runs [1F0 1F1 1F2 1I0 1W0 1I1 1W1 1I2 1W2]
-    }
-    ```
-
-    Errors: no schedule without rows; a named schedule that has rows; another
-    placement; more than 2^32 - 2 cells.
-  }];
-}
-
-def PipeSchedule1F1BPass : Pipe_GeneratorPass<"pipe-schedule-1f1b"> {
-  let summary = "Fill schedules with one forward, one backward in turn";
-  let description = [{
-    1F1B (PipeDream-flush; Narayanan 2021, arXiv 2104.04473): min(N, D - r)
-    forwards on the r-th worker of the path, then one backward and one forward
-    in turn, then the remaining backwards. Fills every schedule without rows;
-    all need one path that visits each worker once. Schedules with rows stay as
-    they are.
-
-    ```mlir
-    pipe.schedule @s workers 3 microbatches 4 {
-      path on [0, 1, 2]
-    }
-    ```
-
-    After `pipe-schedule-1f1b`:
-
-    ```mlir
-    pipe.schedule @s workers 3 microbatches 4 family "1f1b" {
-      path on [0, 1, 2]
-      worker 0 runs [0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3]
-      worker 1 runs [1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3]
-      worker 2 runs [2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3]
-    }
-    ```
-
-    After `pipe-schedule-1f1b{split-backward=true gradient-after=I}`:
-
-    ```mlir
-    pipe.schedule @s workers 3 microbatches 4
-        family "1f1b" {split_backward = true} {
-      path on [0, 1, 2]
-      worker 0 runs [0F0 0F1 0F2 0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3]
-      worker 1 runs [1F0 1F1 1I0 1W0 1F2 1I1 1W1 1F3 1I2 1W2 1I3 1W3]
-      worker 2 runs [2F0 2I0 2W0 2F1 2I1 2W1 2F2 2I2 2W2 2F3 2I3 2W3]
-    }
-    ```
-
-    Errors: no schedule without rows; a named schedule that has rows; another
-    placement; more than 2^32 - 2 cells.
-  }];
-}
-
-//===----------------------------------------------------------------------===//
 // Tables
 //===----------------------------------------------------------------------===//
 
@@ -400,6 +293,22 @@ def PipeCompactPass : Pipe_ModulePass<"pipe-compact"> {
   let options = [Pipe_ScheduleOption];
 }
 
+/// Of pipe-verify and exec-verify.
+def Pipe_MessagesOption
+    : Option<"messages", "messages", "::pipesched::MessageSemantics",
+             /*default=*/"::pipesched::MessageSemantics::Unbounded",
+             "How senders and receivers wait for each other",
+             [{::llvm::cl::values(
+                 clEnumValN(::pipesched::MessageSemantics::Unbounded,
+                            "unbounded", "Sends never wait"),
+                 clEnumValN(::pipesched::MessageSemantics::Fifo, "fifo",
+                            "Sends never wait, a channel keeps its order"),
+                 clEnumValN(::pipesched::MessageSemantics::Rendezvous,
+                            "rendezvous",
+                            "A send and its receive wait for each other"),
+                 clEnumValN(::pipesched::MessageSemantics::Batched, "batched",
+                            "As rendezvous, neighbours issued together"))}]>;
+
 def PipeVerifyPass : Pipe_ModulePass<"pipe-verify"> {
   let summary = "Prove schedules complete and free of deadlock";
   let description = [{
@@ -408,8 +317,18 @@ def PipeVerifyPass : Pipe_ModulePass<"pipe-verify"> {
     are reloaded; the rows together have no cycle of waits; in an `aligned`
     schedule each cell starts when what it waits for has ended. Changes nothing.
 
-    `messages=unbounded` takes a message as sent without waiting for its
-    receiver.
+    `messages` is what the message layer promises. A process per worker runs its
+    row from front to back, with its receives where `receive-placement` puts
+    them, as in `convert-pipe-to-exec`:
+
+    - `unbounded`: a send never waits. A schedule whose rows have no cycle of
+      waits finishes, wherever its receives stand.
+    - `fifo`: nor here, but the messages from one worker to another are received
+      in the order in which they were sent (a channel without tags).
+    - `rendezvous`: a send and its receive wait for each other, one after the
+      other (MPI_Ssend; NCCL without groups).
+    - `batched`: sends and receives between two computes are issued together and
+      the row goes on when all are complete (batch_isend_irecv; an NCCL group).
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 {
@@ -429,23 +348,82 @@ def PipeVerifyPass : Pipe_ModulePass<"pipe-verify"> {
     }
     ```
 
-    Errors: a finding of those above, at its row; a schedule without rows; no
-    schedule.
+    Errors: a finding of those above, at its row; a deadlock, with one note per
+    wait of its cycle at the row that waits; G cells, unless `messages` is
+    unbounded; a schedule without rows; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,
-    Option<"messages", "messages", "::pipesched::pipe::MessageSemantics",
-           /*default=*/"::pipesched::pipe::MessageSemantics::Unbounded",
-           "How senders and receivers wait for each other",
+    Pipe_MessagesOption,
+    Option<"receivePlacement", "receive-placement",
+           "::pipesched::ReceivePlacement",
+           /*default=*/"::pipesched::ReceivePlacement::Arrival",
+           "Where a receive stands among the instructions of its worker",
            [{::llvm::cl::values(
-               clEnumValN(::pipesched::pipe::MessageSemantics::Unbounded,
-                          "unbounded", "Sends never wait"))}]>
+               clEnumValN(::pipesched::ReceivePlacement::Arrival, "arrival",
+                          "At the slot in which the message arrives"),
+               clEnumValN(::pipesched::ReceivePlacement::Consumer, "consumer",
+                          "Right before the cell that needs it"))}]>
   ];
 }
 
 //===----------------------------------------------------------------------===//
 // Programs
 //===----------------------------------------------------------------------===//
+
+def ExecVerifyPass : Pass<"exec-verify", "::mlir::ModuleOp"> {
+  let summary = "Prove programs free of deadlock";
+  let description = [{
+    Checks that every `exec.program` finishes when one process per worker runs
+    its instructions from front to back, by what `messages` promises about
+    senders and receivers (`pipe-verify` says what each value means). This is
+    stricter than timing a program, where sends and receives have queues of
+    their own beside compute. Changes nothing.
+
+    Here both workers send before they receive, which only `rendezvous` refuses:
+
+    ```mlir
+    exec.program @exchange {
+      worker 0 {
+        %f0 = compute 0F0
+        %s0 = send 0F0 to 1 after %f0
+        %g0 = recv 1B0 from 1
+        %b0 = compute 0B0 after %f0, %g0
+      }
+      worker 1 {
+        %b0 = compute 1B0
+        %sg0 = send 1B0 to 0 after %b0
+        %act0 = recv 0F0 from 0
+        %f0 = compute 1F0 after %act0
+      }
+    }
+    ```
+
+    After `exec-verify{messages=batched}`:
+
+    ```mlir
+    exec.program @exchange {
+      worker 0 {
+        %f0 = compute 0F0
+        %s0 = send 0F0 to 1 after %f0
+        %g0 = recv 1B0 from 1
+        %b0 = compute 0B0 after %f0, %g0
+      }
+      worker 1 {
+        %b0 = compute 1B0
+        %sg0 = send 1B0 to 0 after %b0
+        %act0 = recv 0F0 from 0
+        %f0 = compute 1F0 after %act0
+      }
+    }
+    ```
+
+    Errors: a deadlock, with one note per wait of its cycle at the instruction
+    that waits; no program.
+  }];
+  let dependentDialects = ["::pipesched::exec::ExecDialect"];
+  let options = [Pipe_MessagesOption];
+}
 
 def ExecAnnotateTimelinePass
     : Pass<"exec-annotate-timeline", "::mlir::ModuleOp"> {
@@ -503,179 +481,6 @@ def ExecAnnotateTimelinePass
                           "A delay, no queues"),
                clEnumValN(::pipesched::Transport::Blocking, "blocking",
                           "Sends and receives hold the worker"))}]>
-  ];
-}
-
-//===----------------------------------------------------------------------===//
-// Costs
-//===----------------------------------------------------------------------===//
-
-def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
-  let summary = "Say which model schedules train";
-  let description = [{
-    Expands an architecture to a `pipe.model` with the kernels of one microbatch
-    and names it in the schedules and programs. An equal model that is there
-    already is used again. `name` is a description that ships with the library,
-    `file` the path of another.
-
-    A microbatch has `microbatch-size` sequences; without it, the global batch
-    (of the option, else of the description) divided by the schedule's
-    microbatches.
-
-    ```mlir
-    pipe.schedule @s workers 2 microbatches 8 {
-      path on [0, 1]
-    }
-    ```
-
-    After `pipe-attach-model{name=toy}`:
-
-    ```mlir
-    pipe.model @toy microbatch_size 2 boundary_bytes 4000
-        state_bytes [2, 2, 12] source "A made-up model with round numbers" {
-      block "layer" x 8 parameters 1240 activation_bytes 65600
-          weight_grad_bytes 80000 recomputed_bytes 4000 {
-        kernel "attn_fork" on vector I <4000 flops, 12000 bytes>
-        kernel "ln1" on vector F <18000 flops, 8000 bytes>
-            I <28000 flops, 8000 bytes> W <14000 flops, 8000 bytes>
-        kernel "qkv" on matrix F <120000 flops, 16600 bytes>
-            I <120000 flops, 16600 bytes> W <120000 flops, 16600 bytes>
-        kernel "attention" on matrix F <800000 flops, 17600 bytes>
-            I <2000000 flops, 33600 bytes>
-        kernel "proj" on matrix F <40000 flops, 8200 bytes>
-            I <40000 flops, 8200 bytes> W <40000 flops, 8200 bytes>
-        kernel "attention_reduce" on link F <0 flops, 4000 bytes>
-            I <0 flops, 4000 bytes>
-        kernel "drop1" on vector F <2000 flops, 12000 bytes>
-        kernel "mlp_fork" on vector I <4000 flops, 12000 bytes>
-        kernel "ln2" on vector F <18000 flops, 8000 bytes>
-            I <28000 flops, 8000 bytes> W <14000 flops, 8000 bytes>
-        kernel "mlp1" on matrix F <160000 flops, 20800 bytes>
-            I <160000 flops, 20800 bytes> W <160000 flops, 20800 bytes>
-        kernel "gelu" on vector F <64000 flops, 32000 bytes>
-            I <104000 flops, 48000 bytes>
-        kernel "mlp2" on matrix F <160000 flops, 20800 bytes>
-            I <160000 flops, 20800 bytes> W <160000 flops, 20800 bytes>
-        kernel "mlp_reduce" on link F <0 flops, 4000 bytes>
-            I <0 flops, 4000 bytes>
-        kernel "drop2" on vector F <2000 flops, 12000 bytes>
-      }
-    }
-    pipe.schedule @s workers 2 microbatches 8 model @toy {
-      path on [0, 1]
-    }
-    ```
-
-    Errors: not exactly one of `name` and `file`; an unknown name, with the
-    closest; a file that cannot be read or has a bad field, naming it; a global
-    batch that the microbatches do not divide, with the nearest numbers that do;
-    sizes that overflow; no schedule or program.
-  }];
-  let options = [
-    Pipe_ScheduleOption,
-    Option<"name", "name", "std::string", /*default=*/"",
-           "Name of a description that ships with the library">,
-    Option<"file", "file", "std::string", /*default=*/"",
-           "Path of a description">,
-    Option<"microbatchSize", "microbatch-size", "int64_t", /*default=*/"0",
-           "Sequences per microbatch; 0: the global batch divided">,
-    Option<"globalBatch", "global-batch", "int64_t", /*default=*/"0",
-           "Sequences per step; 0: those of the description">,
-    Option<"boundaryBytes", "boundary-bytes", "int64_t", /*default=*/"-1",
-           "Bytes of a message between stages; -1: those of the activation">,
-    Option<"recompute", "recompute", "::pipesched::Recompute",
-           /*default=*/"::pipesched::Recompute::None",
-           "What every backward computes again first",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::Recompute::None, "none", "Nothing"),
-               clEnumValN(::pipesched::Recompute::Selective, "selective",
-                          "The core of the attention"),
-               clEnumValN(::pipesched::Recompute::Full, "full",
-                          "Every layer"))}]>,
-    Option<"attention", "attention", "::pipesched::pipe::AttentionKernels",
-           /*default=*/"::pipesched::pipe::AttentionKernels::AsDescribed",
-           "Kernels of the attention and what stands around it",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::pipe::AttentionKernels::AsDescribed,
-                          "as-described", "Those of the description"),
-               clEnumValN(::pipesched::pipe::AttentionKernels::Unfused,
-                          "unfused", "One kernel per operation"),
-               clEnumValN(::pipesched::pipe::AttentionKernels::Fused, "fused",
-                          "FlashAttention and fused pointwise kernels"))}]>
-  ];
-}
-
-def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
-  let summary = "Say what hardware schedules run on";
-  let description = [{
-    Sets the target system of the module. `name` is a description that ships
-    with the library, `file` the path of another. A system that is there is
-    replaced.
-
-    ```mlir
-    module {}
-    ```
-
-    After `pipe-attach-system{name=toy}`:
-
-    ```mlir
-    module attributes {dlti.target_system_spec = #dlti.target_system_spec<
-      "worker" = #pipe.worker_spec<name = "toy", accelerators = 1,
-        matrix = <flops_per_s = 1000000000000>,
-        vector = <flops_per_s = 100000000000>,
-        memory = <bytes_per_s = 100000000000>, memory_bytes = 10000000000,
-        host = <bytes_per_s = 20000000000>,
-        source = "A made-up system with round numbers">,
-      "network" = #pipe.network_spec<bytes_per_s = 10000000000,
-        latency_ps = 1000000>>} {}
-    ```
-
-    Errors: not exactly one of `name` and `file`; an unknown name, with the
-    closest; a file that cannot be read or has a bad field, naming it.
-  }];
-  let dependentDialects = ["::mlir::DLTIDialect",
-                           "::pipesched::pipe::PipeDialect"];
-  let options = [
-    Option<"name", "name", "std::string", /*default=*/"",
-           "Name of a description that ships with the library">,
-    Option<"file", "file", "std::string", /*default=*/"",
-           "Path of a description">
-  ];
-}
-
-def PipeAttachProfilePass : Pipe_ModulePass<"pipe-attach-profile"> {
-  let summary = "Give schedules measured times";
-  let description = [{
-    Sets the profile of the schedules and programs, in the words of
-    `#pipe.profile`. `times` is such a text, `file` the path of a JSON object
-    with the same names and times in quotes. A profile that is there is
-    replaced.
-
-    ```mlir
-    pipe.schedule @s workers 2 microbatches 8 {
-      path on [0, 1]
-    }
-    ```
-
-    After `pipe-attach-profile{times="F=[18ms, 19.5ms], B=27423us"}`:
-
-    ```mlir
-    pipe.schedule @s workers 2 microbatches 8
-        profile <"F=[18ms,19.5ms],B=27.423ms"> {
-      path on [0, 1]
-    }
-    ```
-
-    Errors: not exactly one of `times` and `file`; text that is no profile,
-    quoting it; a file that cannot be read or has a bad field, naming it; no
-    schedule or program.
-  }];
-  let options = [
-    Pipe_ScheduleOption,
-    Option<"times", "times", "std::string", /*default=*/"",
-           "Times of the phases of a stage, such as \"F=1ms,B=2ms\"">,
-    Option<"file", "file", "std::string", /*default=*/"",
-           "Path of a JSON file with times">
   ];
 }
 

@@ -1,0 +1,187 @@
+//===- CostPasses.td - Passes that attach costs ------------*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Model, system and profile: facts that times come from.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TRANSFORMS_COSTPASSES_TD
+#define PIPESCHED_TRANSFORMS_COSTPASSES_TD
+
+include "PipeSched/Transforms/PassBase.td"
+
+def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
+  let summary = "Say which model schedules train";
+  let description = [{
+    Expands an architecture to a `pipe.model` with the kernels of one microbatch
+    and names it in the schedules and programs. An equal model that is there
+    already is used again. `name` is a description that ships with the library,
+    `file` the path of another.
+
+    A microbatch has `microbatch-size` sequences; without it, the global batch
+    (of the option, else of the description) divided by the schedule's
+    microbatches.
+
+    ```mlir
+    pipe.schedule @s workers 2 microbatches 8 {
+      path on [0, 1]
+    }
+    ```
+
+    After `pipe-attach-model{name=toy}`:
+
+    ```mlir
+    pipe.model @toy microbatch_size 2 boundary_bytes 4000
+        state_bytes [2, 2, 12] source "A made-up model with round numbers" {
+      block "layer" x 8 parameters 1240 activation_bytes 65600
+          weight_grad_bytes 80000 recomputed_bytes 4000 {
+        kernel "attn_fork" on vector I <4000 flops, 12000 bytes>
+        kernel "ln1" on vector F <18000 flops, 8000 bytes>
+            I <28000 flops, 8000 bytes> W <14000 flops, 8000 bytes>
+        kernel "qkv" on matrix F <120000 flops, 16600 bytes>
+            I <120000 flops, 16600 bytes> W <120000 flops, 16600 bytes>
+        kernel "attention" on matrix F <800000 flops, 17600 bytes>
+            I <2000000 flops, 33600 bytes>
+        kernel "proj" on matrix F <40000 flops, 8200 bytes>
+            I <40000 flops, 8200 bytes> W <40000 flops, 8200 bytes>
+        kernel "attention_reduce" on link F <0 flops, 4000 bytes>
+            I <0 flops, 4000 bytes>
+        kernel "drop1" on vector F <2000 flops, 12000 bytes>
+        kernel "mlp_fork" on vector I <4000 flops, 12000 bytes>
+        kernel "ln2" on vector F <18000 flops, 8000 bytes>
+            I <28000 flops, 8000 bytes> W <14000 flops, 8000 bytes>
+        kernel "mlp1" on matrix F <160000 flops, 20800 bytes>
+            I <160000 flops, 20800 bytes> W <160000 flops, 20800 bytes>
+        kernel "gelu" on vector F <64000 flops, 32000 bytes>
+            I <104000 flops, 48000 bytes>
+        kernel "mlp2" on matrix F <160000 flops, 20800 bytes>
+            I <160000 flops, 20800 bytes> W <160000 flops, 20800 bytes>
+        kernel "mlp_reduce" on link F <0 flops, 4000 bytes>
+            I <0 flops, 4000 bytes>
+        kernel "drop2" on vector F <2000 flops, 12000 bytes>
+      }
+    }
+    pipe.schedule @s workers 2 microbatches 8 model @toy {
+      path on [0, 1]
+    }
+    ```
+
+    Errors: not exactly one of `name` and `file`; an unknown name, with the
+    closest; a file that cannot be read or has a bad field, naming it; a global
+    batch that the microbatches do not divide, with the nearest numbers that do;
+    sizes that overflow; no schedule or program.
+  }];
+  let options = [
+    Pipe_ScheduleOption,
+    Option<"name", "name", "std::string", /*default=*/"",
+           "Name of a description that ships with the library">,
+    Option<"file", "file", "std::string", /*default=*/"",
+           "Path of a description">,
+    Option<"microbatchSize", "microbatch-size", "int64_t", /*default=*/"0",
+           "Sequences per microbatch; 0: the global batch divided">,
+    Option<"globalBatch", "global-batch", "int64_t", /*default=*/"0",
+           "Sequences per step; 0: those of the description">,
+    Option<"boundaryBytes", "boundary-bytes", "int64_t", /*default=*/"-1",
+           "Bytes of a message between stages; -1: those of the activation">,
+    Option<"recompute", "recompute", "::pipesched::Recompute",
+           /*default=*/"::pipesched::Recompute::None",
+           "What every backward computes again first",
+           [{::llvm::cl::values(
+               clEnumValN(::pipesched::Recompute::None, "none", "Nothing"),
+               clEnumValN(::pipesched::Recompute::Selective, "selective",
+                          "The core of the attention"),
+               clEnumValN(::pipesched::Recompute::Full, "full",
+                          "Every layer"))}]>,
+    Option<"attention", "attention", "::pipesched::pipe::AttentionKernels",
+           /*default=*/"::pipesched::pipe::AttentionKernels::AsDescribed",
+           "Kernels of the attention and what stands around it",
+           [{::llvm::cl::values(
+               clEnumValN(::pipesched::pipe::AttentionKernels::AsDescribed,
+                          "as-described", "Those of the description"),
+               clEnumValN(::pipesched::pipe::AttentionKernels::Unfused,
+                          "unfused", "One kernel per operation"),
+               clEnumValN(::pipesched::pipe::AttentionKernels::Fused, "fused",
+                          "FlashAttention and fused pointwise kernels"))}]>
+  ];
+}
+
+def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
+  let summary = "Say what hardware schedules run on";
+  let description = [{
+    Sets the target system of the module. `name` is a description that ships
+    with the library, `file` the path of another. A system that is there is
+    replaced.
+
+    ```mlir
+    module {}
+    ```
+
+    After `pipe-attach-system{name=toy}`:
+
+    ```mlir
+    module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+      "worker" = #pipe.worker_spec<name = "toy", accelerators = 1,
+        matrix = <flops_per_s = 1000000000000>,
+        vector = <flops_per_s = 100000000000>,
+        memory = <bytes_per_s = 100000000000>, memory_bytes = 10000000000,
+        host = <bytes_per_s = 20000000000>,
+        source = "A made-up system with round numbers">,
+      "network" = #pipe.network_spec<bytes_per_s = 10000000000,
+        latency_ps = 1000000>>} {}
+    ```
+
+    Errors: not exactly one of `name` and `file`; an unknown name, with the
+    closest; a file that cannot be read or has a bad field, naming it.
+  }];
+  let dependentDialects = ["::mlir::DLTIDialect",
+                           "::pipesched::pipe::PipeDialect"];
+  let options = [
+    Option<"name", "name", "std::string", /*default=*/"",
+           "Name of a description that ships with the library">,
+    Option<"file", "file", "std::string", /*default=*/"",
+           "Path of a description">
+  ];
+}
+
+def PipeAttachProfilePass : Pipe_ModulePass<"pipe-attach-profile"> {
+  let summary = "Give schedules measured times";
+  let description = [{
+    Sets the profile of the schedules and programs, in the words of
+    `#pipe.profile`. `times` is such a text, `file` the path of a JSON object
+    with the same names and times in quotes. A profile that is there is
+    replaced.
+
+    ```mlir
+    pipe.schedule @s workers 2 microbatches 8 {
+      path on [0, 1]
+    }
+    ```
+
+    After `pipe-attach-profile{times="F=[18ms, 19.5ms], B=27423us"}`:
+
+    ```mlir
+    pipe.schedule @s workers 2 microbatches 8
+        profile <"F=[18ms,19.5ms],B=27.423ms"> {
+      path on [0, 1]
+    }
+    ```
+
+    Errors: not exactly one of `times` and `file`; text that is no profile,
+    quoting it; a file that cannot be read or has a bad field, naming it; no
+    schedule or program.
+  }];
+  let options = [
+    Pipe_ScheduleOption,
+    Option<"times", "times", "std::string", /*default=*/"",
+           "Times of the phases of a stage, such as \"F=1ms,B=2ms\"">,
+    Option<"file", "file", "std::string", /*default=*/"",
+           "Path of a JSON file with times">
+  ];
+}
+
+#endif // PIPESCHED_TRANSFORMS_COSTPASSES_TD

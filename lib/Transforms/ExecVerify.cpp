@@ -1,0 +1,55 @@
+//===- ExecVerify.cpp - exec-verify ---------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Proves programs free of deadlock. A pass beside pipe-verify, since a program
+// has its receives where they are and need not be a complete schedule.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Transforms/Passes.h"
+
+namespace pipesched::pipe {
+#define GEN_PASS_DEF_EXECVERIFYPASS
+#include "PipeSched/Transforms/Passes.h.inc"
+} // namespace pipesched::pipe
+
+using namespace mlir;
+using namespace pipesched;
+
+static LogicalResult verifyProgram(exec::ProgramOp program,
+                                   MessageSemantics semantics) {
+  FailureOr<LoadedProgram> loaded = loadProgram(program);
+  if (failed(loaded))
+    return failure();
+  if (llvm::Error error = verifyMessages(loaded->program, semantics))
+    return emitAnalysisError(
+        program, *loaded, std::move(error),
+        ("messages=" + messageSemanticsName(semantics)).str());
+  return success();
+}
+
+namespace {
+struct ExecVerifyPass final : pipe::impl::ExecVerifyPassBase<ExecVerifyPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto programs = getOperation().getOps<exec::ProgramOp>();
+    if (programs.empty()) {
+      emitError(
+          getOperation().getLoc(),
+          "the module has no exec.program; run convert-pipe-to-exec first");
+      return signalPassFailure();
+    }
+    for (exec::ProgramOp program : programs)
+      if (failed(verifyProgram(program, messages)))
+        signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace

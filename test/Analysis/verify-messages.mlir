@@ -1,0 +1,103 @@
+// RUN: split-file %s %t
+// RUN: pipesched-opt %t/odd-even.mlir --pass-pipeline='builtin.module(exec-verify)' | FileCheck %t/odd-even.mlir
+// RUN: pipesched-opt %t/odd-even.mlir --pass-pipeline='builtin.module(exec-verify{messages=fifo},exec-verify{messages=batched})' -o /dev/null
+// RUN: not pipesched-opt %t/odd-even.mlir --pass-pipeline='builtin.module(exec-verify{messages=rendezvous})' 2>&1 | FileCheck %t/odd-even.mlir --check-prefix=RENDEZVOUS
+// RUN: pipesched-opt %t/receive-first.mlir --pass-pipeline='builtin.module(exec-verify{messages=batched},exec-annotate-timeline)' -o /dev/null
+// RUN: not pipesched-opt %t/receive-first.mlir --pass-pipeline='builtin.module(exec-verify)' 2>&1 | FileCheck %t/receive-first.mlir
+// RUN: not pipesched-opt %t/ring.mlir --pass-pipeline='builtin.module(exec-verify)' 2>&1 | FileCheck %t/ring.mlir
+// RUN: not pipesched-opt %t/empty.mlir --pass-pipeline='builtin.module(exec-verify)' 2>&1 | FileCheck %t/empty.mlir
+
+//--- odd-even.mlir
+
+// pytorch/pytorch issue 172668: to receive before sending on odd ranks alone
+// does not help where the two directions are of different microbatches.
+// RENDEZVOUS:     :[[#@LINE+5]]:1: error: 'exec.program' op deadlocks with messages=rendezvous in a cycle of 4 waits
+// RENDEZVOUS:     note: send 0F2 to 1 on worker 0 waits for recv 0F2 from 0 on worker 1 (its message)
+// RENDEZVOUS:     note: recv 0F2 from 0 stands behind send 3B0 to 0 in the row of worker 1
+// RENDEZVOUS:     note: send 3B0 to 0 on worker 1 waits for recv 3B0 from 1 on worker 0 (its message)
+// RENDEZVOUS:     note: recv 3B0 from 1 stands behind send 0F2 to 1 in the row of worker 0
+exec.program @odd_even {
+  worker 0 {
+    %f1_2 = compute 2F1
+    %s1_2 = send 2F1 to 1 after %f1_2
+    %f2 = compute 0F2
+    %s2 = send 0F2 to 1 after %f2
+    %g0 = recv 3B0 from 1
+    %b0 = compute 2B0 after %g0
+  }
+  worker 1 {
+    %b0_3 = compute 3B0
+    %act1 = recv 2F1 from 0
+    %sg0 = send 3B0 to 0 after %b0_3
+    %f1_3 = compute 3F1 after %act1
+    %act2 = recv 0F2 from 0
+    %f2 = compute 1F2 after %act2
+  }
+}
+// CHECK-LABEL: exec.program @odd_even
+// CHECK-NOT:   exec.start_ps
+
+//--- receive-first.mlir
+
+// In queues of their own (exec-annotate-timeline) the sends overtake, and in a
+// batch they go together; a process that receives first never sends.
+// CHECK: error: 'exec.program' op deadlocks with messages=unbounded in a cycle of 4 waits
+// CHECK: :[[#@LINE+13]]:13: note: recv 0F0 from 0 on worker 1 waits for send 0F0 to 1 on worker 0 (its message)
+// CHECK: :[[#@LINE+7]]:11: note: send 0F0 to 1 stands behind recv 1B0 from 1 in the row of worker 0
+// CHECK: :[[#@LINE+5]]:11: note: recv 1B0 from 1 on worker 0 waits for send 1B0 to 0 on worker 1 (its message)
+// CHECK: :[[#@LINE+11]]:12: note: send 1B0 to 0 stands behind recv 0F0 from 0 in the row of worker 1
+exec.program @receive_first profile <"F=1us,B=1us"> {
+  worker 0 {
+    %f0 = compute 0F0
+    %g0 = recv 1B0 from 1
+    %s0 = send 0F0 to 1 after %f0
+    %b0 = compute 0B0 after %f0, %g0
+  }
+  worker 1 {
+    %b0 = compute 1B0
+    %act0 = recv 0F0 from 0
+    %sg0 = send 1B0 to 0 after %b0
+    %f0 = compute 1F0 after %act0
+  }
+}
+
+//--- ring.mlir
+
+// Five receives that stand before the sends: ten waits, of which eight are shown.
+// CHECK:         error: 'exec.program' op deadlocks with messages=unbounded in a cycle of 10 waits
+// CHECK-COUNT-8: note: {{recv|send}}
+// CHECK:         note: and 2 more
+// CHECK-NOT:     note:
+exec.program @ring {
+  worker 0 {
+    %a = recv 4F0 from 4
+    %f = compute 0F0
+    %s = send 0F0 to 1 after %f
+  }
+  worker 1 {
+    %a = recv 0F0 from 0
+    %f = compute 1F0
+    %s = send 1F0 to 2 after %f
+  }
+  worker 2 {
+    %a = recv 1F0 from 1
+    %f = compute 2F0
+    %s = send 2F0 to 3 after %f
+  }
+  worker 3 {
+    %a = recv 2F0 from 2
+    %f = compute 3F0
+    %s = send 3F0 to 4 after %f
+  }
+  worker 4 {
+    %a = recv 3F0 from 3
+    %f = compute 4F0
+    %s = send 4F0 to 0 after %f
+  }
+}
+
+//--- empty.mlir
+
+// CHECK: error: the module has no exec.program; run convert-pipe-to-exec first
+module {
+}
