@@ -1,0 +1,182 @@
+//===- IROperations.cpp - Benchmarks of the dialects ----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The schedule as IR: text and bytecode in both directions, the op verifiers,
+// to exec and back to a flat program, and what a translation does with
+// bytecode.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Measure.h"
+#include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Conversion/PipeToExec.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "PipeSched/Target/Report.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::bench;
+
+/// The value, or the end of the process: the diagnostic has been printed.
+template <typename T>
+static T take(FailureOr<T> value) {
+  if (failed(value))
+    llvm::report_fatal_error("pipesched-bench: see the error above");
+  return std::move(*value);
+}
+
+namespace {
+/// The workload's table in a module.
+class Schedule {
+public:
+  explicit Schedule(Workload &workload);
+
+  MLIRContext *getContext() { return &context; }
+  ModuleOp getModule() { return *module; }
+  pipe::ScheduleOp getOp() {
+    return *module->getOps<pipe::ScheduleOp>().begin();
+  }
+  std::string print();
+  std::string writeBytecode();
+
+private:
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  OwningOpRef<ModuleOp> module;
+};
+} // namespace
+
+Schedule::Schedule(Workload &workload) {
+  context.loadDialect<pipe::PipeDialect, exec::ExecDialect>();
+  OpBuilder builder(&context);
+  module = ModuleOp::create(builder, builder.getUnknownLoc());
+  builder.setInsertionPointToStart(module->getBody());
+  const Placement &placement = workload.getPlacement();
+  auto schedule = pipe::ScheduleOp::create(
+      builder, module->getLoc(), "schedule", placement.getNumWorkers(),
+      placement.getNumMicrobatches());
+  schedule.setFamily(workload.getFamily(), {});
+  pipe::storePaths(schedule, placement.getPaths());
+  pipe::storeRows(schedule, std::move(workload.generate().rows));
+}
+
+std::string Schedule::print() {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  getModule().print(os);
+  return text;
+}
+
+std::string Schedule::writeBytecode() {
+  std::string bytes;
+  llvm::raw_string_ostream os(bytes);
+  if (failed(writeBytecodeToFile(getModule(), os)))
+    llvm::report_fatal_error("the module cannot be written as bytecode");
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// In and out
+//===----------------------------------------------------------------------===//
+
+/// Reads text or bytecode; `verify-ops` is a row of its own.
+static OwningOpRef<ModuleOp> read(llvm::StringRef source,
+                                  MLIRContext *context) {
+  ParserConfig config(context, /*verifyAfterParse=*/false);
+  return parseSourceString<ModuleOp>(source, config);
+}
+
+static void print(benchmark::State &state, Workload &workload) {
+  Schedule schedule(workload);
+  measure(state, workload, [&] { return schedule.print(); });
+}
+
+static void parse(benchmark::State &state, Workload &workload) {
+  Schedule schedule(workload);
+  std::string text = schedule.print();
+  measure(state, workload, [&] { return read(text, schedule.getContext()); });
+}
+
+static void writeBytecode(benchmark::State &state, Workload &workload) {
+  Schedule schedule(workload);
+  measure(state, workload, [&] { return schedule.writeBytecode(); });
+}
+
+static void readBytecode(benchmark::State &state, Workload &workload) {
+  Schedule schedule(workload);
+  std::string bytes = schedule.writeBytecode();
+  measure(state, workload, [&] { return read(bytes, schedule.getContext()); });
+}
+
+static void verifyOps(benchmark::State &state, Workload &workload) {
+  Schedule schedule(workload);
+  measure(state, workload,
+          [&] { return succeeded(verify(schedule.getModule())); });
+}
+
+//===----------------------------------------------------------------------===//
+// Exec
+//===----------------------------------------------------------------------===//
+
+static OwningOpRef<exec::ProgramOp> convert(Schedule &schedule) {
+  Program program =
+      take(lowerSchedule(schedule.getOp(), ReceivePlacement::Arrival));
+  return createProgram(schedule.getOp(), program);
+}
+
+static void convertToExec(benchmark::State &state, Workload &workload) {
+  Schedule schedule(workload);
+  measure(state, workload, [&] { return convert(schedule); });
+}
+
+static void loadFromExec(benchmark::State &state, Workload &workload) {
+  Schedule schedule(workload);
+  OwningOpRef<exec::ProgramOp> program = convert(schedule);
+  measure(state, workload, [&] { return take(loadProgram(*program)); });
+}
+
+//===----------------------------------------------------------------------===//
+// Both ends
+//===----------------------------------------------------------------------===//
+
+/// What `pipesched-translate --export-report` does with a file of bytecode,
+/// fresh pages included.
+static void bytecodeToReport(benchmark::State &state, Workload &workload) {
+  Schedule schedule(workload);
+  std::string bytes = schedule.writeBytecode();
+  measure(state, workload, [&] {
+    dropFreedPages();
+    OwningOpRef<ModuleOp> module =
+        parseSourceString<ModuleOp>(bytes, schedule.getContext());
+    NamedEvaluation result =
+        take(evaluate(findEvaluables(*module).front(), TimingOptions()));
+    llvm::raw_null_ostream os;
+    llvm::json::OStream json(os, /*IndentSize=*/2);
+    writeReport(json, result);
+    return result.evaluation.execution.timeline.makespanPs;
+  });
+}
+
+llvm::ArrayRef<bench::Operation> bench::irOperations() {
+  static constexpr bench::Operation kOperations[] = {
+      {"print", print},
+      {"parse", parse},
+      {"write-bytecode", writeBytecode},
+      {"read-bytecode", readBytecode},
+      {"verify-ops", verifyOps},
+      {"convert-to-exec", convertToExec},
+      {"load-from-exec", loadFromExec},
+      {"bytecode-to-report", bytecodeToReport},
+  };
+  return kOperations;
+}

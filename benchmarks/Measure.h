@@ -1,0 +1,84 @@
+//===- Measure.h - Time and memory of one operation -------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs an operation once for its heap growth, then in Google Benchmark's loop
+// for its time, then the plain longest path beside it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_BENCHMARKS_MEASURE_H
+#define PIPESCHED_BENCHMARKS_MEASURE_H
+
+#include "Heap.h"
+#include "Workload.h"
+#include <benchmark/benchmark.h>
+
+namespace pipesched::bench {
+
+/// CPU time of this process, user and system, ns.
+double cpuTimeNs();
+
+/// CPU time of one longest path over plain arrays, ns.
+double plainLongestPathNs(const PlainGraph &graph);
+
+/// What one operation took.
+struct Cost {
+  double ns = 0;
+  int64_t liveBytes = 0, peakBytes = 0;
+};
+
+/// Writes the counters of a row (benchmarks/README.md says what they are).
+void setCounters(benchmark::State &state, const Cost &cost, int64_t numCells,
+                 const PlainGraph &yardstick);
+
+/// Measures `operation()`. Its result counts as what the operation leaves
+/// behind, and letting go of it as part of its time. The yardstick is a longest
+/// path over the graph of `transport`.
+template <typename Operation>
+void measure(benchmark::State &state, Workload &workload, Transport transport,
+             Operation &&operation) {
+  Cost cost;
+  {
+    HeapCounter heap;
+    auto result = operation();
+    benchmark::DoNotOptimize(result);
+    cost.liveBytes = heap.liveBytes();
+    cost.peakBytes = heap.peakBytes();
+  }
+  double begin = cpuTimeNs();
+  for (auto _ : state) {
+    auto result = operation();
+    benchmark::DoNotOptimize(result);
+  }
+  cost.ns = (cpuTimeNs() - begin) / state.iterations();
+  setCounters(state, cost, workload.getNumCells(), workload.plain(transport));
+}
+
+/// The same against the graph of the default transport.
+template <typename Operation>
+void measure(benchmark::State &state, Workload &workload,
+             Operation &&operation) {
+  measure(state, workload, Transport::Overlap,
+          std::forward<Operation>(operation));
+}
+
+/// One row of the output, for each family and size.
+struct Operation {
+  const char *name;
+  void (*run)(benchmark::State &state, Workload &workload);
+};
+
+/// The operations, from the schedule's table to a whole report.
+llvm::ArrayRef<Operation> tableOperations();
+llvm::ArrayRef<Operation> analysisOperations();
+llvm::ArrayRef<Operation> irOperations();
+llvm::ArrayRef<Operation> wholeOperations();
+
+} // namespace pipesched::bench
+
+#endif // PIPESCHED_BENCHMARKS_MEASURE_H

@@ -1,0 +1,76 @@
+//===- TableOperations.cpp - Benchmarks of lib/Schedule -------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// From nothing to a program: generate, verify, align, measure, lower.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Measure.h"
+#include "PipeSched/Schedule/Verify.h"
+
+using namespace pipesched;
+using namespace pipesched::bench;
+
+static void generate(benchmark::State &state, Workload &workload) {
+  measure(state, workload, [&] { return workload.generate(); });
+}
+
+static void verifyRows(benchmark::State &state, Workload &workload) {
+  const TableView &table = workload.view();
+  measure(state, workload, [&] {
+    bool isValid = true;
+    for (auto [row, cells] : llvm::enumerate(table.rows))
+      isValid &= !verifyRow(*table.placement, row, cells);
+    return isValid;
+  });
+}
+
+static void verifyWhole(benchmark::State &state, Workload &workload) {
+  const TableView &table = workload.view();
+  measure(state, workload, [&] { return verifyTable(table); });
+}
+
+static void createIndex(benchmark::State &state, Workload &workload) {
+  const TableView &table = workload.view();
+  measure(state, workload, [&] { return take(CellIndex::create(table)); });
+}
+
+static void align(benchmark::State &state, Workload &workload) {
+  const TableView &table = workload.view();
+  const CellIndex &index = workload.index();
+  measure(state, workload, [&] { return take(alignSlots(table, index)); });
+}
+
+static void metrics(benchmark::State &state, Workload &workload) {
+  const TableView &table = workload.view();
+  const CellIndex &index = workload.index();
+  const SlotAssignment &slots = workload.slots();
+  measure(state, workload, [&] { return computeMetrics(table, index, slots); });
+}
+
+static void lower(benchmark::State &state, Workload &workload) {
+  const TableView &table = workload.view();
+  const CellIndex &index = workload.index();
+  const SlotAssignment &slots = workload.slots();
+  measure(state, workload, [&] {
+    return take(lowerTable(table, index, slots, ReceivePlacement::Arrival));
+  });
+}
+
+llvm::ArrayRef<Operation> bench::tableOperations() {
+  static constexpr Operation kOperations[] = {
+      {"generate", generate},
+      {"verify-rows", verifyRows},
+      {"verify-table", verifyWhole},
+      {"index", createIndex},
+      {"align-slots", align},
+      {"metrics", metrics},
+      {"lower", lower},
+  };
+  return kOperations;
+}

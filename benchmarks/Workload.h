@@ -1,0 +1,86 @@
+//===- Workload.h - What the operations are measured on ---------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One schedule of a family and size on 64 workers, and everything that the
+// analyses make of it, each made when an operation first asks for it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_BENCHMARKS_WORKLOAD_H
+#define PIPESCHED_BENCHMARKS_WORKLOAD_H
+
+#include "PipeSched/Analysis/NamedEvaluation.h"
+#include "PipeSched/Schedule/Generators.h"
+
+namespace pipesched::bench {
+
+inline constexpr int64_t kNumWorkers = 64;
+
+enum class Family { GPipe, OneFOneB };
+llvm::StringRef familyName(Family family);
+
+/// The value, or the end of the process with the error.
+template <typename T>
+T take(llvm::Expected<T> value) {
+  static llvm::ExitOnError exitOnError("pipesched-bench: ");
+  return exitOnError(std::move(value));
+}
+
+/// A longest path as one would write it without a library: the yardstick of all
+/// operations.
+///
+///   end[t] = duration[t] + max of end[p], p in before[begins[t] ..
+///   begins[t+1])
+struct PlainGraph {
+  std::vector<uint32_t> begins, before;
+  std::vector<int64_t> durationPs;
+
+  /// The largest end; `ends` is room for one number per task.
+  int64_t longestPath(std::vector<int64_t> &ends) const;
+};
+
+class Workload {
+public:
+  /// About `numCells` cells: microbatches are rounded up.
+  Workload(Family family, int64_t numCells);
+
+  llvm::StringRef getFamily() const { return familyName(family); }
+  int64_t getNumCells() const {
+    return 2 * kNumWorkers * placement.getNumMicrobatches();
+  }
+  const Placement &getPlacement() const { return placement; }
+  const CostInputs &getCosts() const { return costs; }
+
+  Table generate() const;
+  const TableView &view();
+  const CellIndex &index();
+  const SlotAssignment &slots();
+  const Program &program();
+  /// Of one transport at a time; asking for another lets go of it.
+  const Execution &execution(Transport transport);
+  /// The tasks and edges of that graph; likewise.
+  const PlainGraph &plain(Transport transport);
+
+private:
+  Family family;
+  Placement placement;
+  CostInputs costs;
+  std::optional<Table> table;
+  std::optional<TableView> tableView;
+  std::optional<CellIndex> cellIndex;
+  std::optional<SlotAssignment> slotAssignment;
+  std::optional<Program> lowered;
+  std::optional<Execution> lastExecution;
+  std::optional<PlainGraph> lastPlain;
+  /// What they are of.
+  Transport executionTransport, plainTransport;
+};
+
+} // namespace pipesched::bench
+
+#endif // PIPESCHED_BENCHMARKS_WORKLOAD_H
