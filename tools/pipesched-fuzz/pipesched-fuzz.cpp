@@ -1,0 +1,190 @@
+//===- pipesched-fuzz.cpp - Fuzz target -----------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Feeds libFuzzer's inputs, text or bytecode, to the parser, the verifiers, the
+// passes, the analyses and the exports. Nothing may crash, and more holds of
+// whatever is accepted:
+//
+//   module -- print --> text -- parse --> module      the same text again
+//   module -- write --> bytes -- read --> module      the same text again
+//   schedule -- convert-pipe-to-exec --> program      the same makespan
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/InitAll.h"
+#include "PipeSched/Target/ChromeTrace.h"
+#include "PipeSched/Target/Comparison.h"
+#include "PipeSched/Target/Report.h"
+#include "PipeSched/Target/Svg.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/xxhash.h"
+#include <random>
+
+using namespace mlir;
+using namespace pipesched;
+
+/// Larger problems are accepted and take long, as they may.
+static constexpr int64_t kManyWorkers = 64, kManyMicrobatches = 1024;
+
+static constexpr Transport kTransports[] = {
+    Transport::Overlap, Transport::Delay, Transport::Blocking};
+
+//===----------------------------------------------------------------------===//
+// Round trips
+//===----------------------------------------------------------------------===//
+
+static std::string print(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os);
+  return text;
+}
+
+static std::string writeBytecode(ModuleOp module) {
+  std::string bytes;
+  llvm::raw_string_ostream os(bytes);
+  if (failed(writeBytecodeToFile(module, os)))
+    llvm::report_fatal_error("what was accepted cannot be written");
+  return bytes;
+}
+
+/// Nothing for what is not accepted, or too large.
+static OwningOpRef<ModuleOp> read(const std::string &input,
+                                  MLIRContext *context) {
+  ParserConfig config(context, /*verifyAfterParse=*/false);
+  auto module = parseSourceString<ModuleOp>(input, config);
+  if (!module)
+    return nullptr;
+  auto isLarge = [](pipe::PlacementOwnerOpInterface owner) {
+    bool isLarge = owner.getNumWorkers() > kManyWorkers ||
+                   owner.getNumMicrobatches() > kManyMicrobatches;
+    return isLarge ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  if (failed(verify(*module)) || module->walk(isLarge).wasInterrupted())
+    return nullptr;
+  return module;
+}
+
+/// Reads the module's bytecode with another byte somewhere in the cells of a
+/// row, and cut short. Damage elsewhere does not come to this project's code:
+/// MLIR's own reader takes a wrong count for an order to allocate.
+static void readDamaged(ModuleOp module) {
+  std::string bytes = writeBytecode(module);
+  std::minstd_rand random(llvm::xxh3_64bits(bytes));
+  StringRef whole = bytes;
+  (void)read(whole.take_front(random() % bytes.size()).str(),
+             module.getContext());
+  module.walk([&](pipe::WorkerOp row) {
+    StringRef cells(reinterpret_cast<const char *>(row.getCells().data()),
+                    row.getCells().size() * sizeof(Cell));
+    size_t begin = whole.find(cells);
+    if (cells.empty() || begin == StringRef::npos)
+      return;
+    std::string damaged = bytes;
+    damaged[begin + random() % cells.size()] = random();
+    (void)read(damaged, module.getContext());
+  });
+}
+
+static void checkRoundTrip(ModuleOp module) {
+  std::string text = print(module);
+  for (const std::string &source : {text, writeBytecode(module)}) {
+    auto again = parseSourceString<ModuleOp>(source, module.getContext());
+    if (!again)
+      llvm::report_fatal_error("what was accepted is not accepted again");
+    if (print(*again) != text)
+      llvm::report_fatal_error("what was read again is not the same");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Passes and analyses
+//===----------------------------------------------------------------------===//
+
+/// A copy of the module after a pipeline, or nothing where that fails.
+static OwningOpRef<ModuleOp> transform(ModuleOp module, StringRef pipeline) {
+  OwningOpRef<ModuleOp> copy(module.clone());
+  PassManager passes(module.getContext());
+  if (failed(parsePassPipeline(pipeline, passes)))
+    llvm::report_fatal_error("a pipeline of the fuzz target is wrong");
+  return succeeded(passes.run(*copy)) ? std::move(copy) : nullptr;
+}
+
+static void exportAll(const NamedEvaluation &result) {
+  llvm::raw_null_ostream os;
+  llvm::json::OStream json(os);
+  writeReport(json, result);
+  writeChromeTrace(os, result);
+  writeComparison(os, summarizeForComparison(result));
+  for (SvgVariant variant : {SvgVariant::Timed, SvgVariant::Slots})
+    llvm::consumeError(writeSvg(os, result, variant));
+}
+
+/// Makespans of what can be evaluated, -1 for the rest.
+static SmallVector<int64_t> evaluateAll(ModuleOp module, Transport transport) {
+  TimingOptions options;
+  options.transport = transport;
+  SmallVector<int64_t> makespans;
+  for (Operation *op : findEvaluables(module)) {
+    FailureOr<NamedEvaluation> result = evaluate(op, options);
+    if (succeeded(result))
+      exportAll(*result);
+    makespans.push_back(succeeded(result)
+                            ? result->evaluation.execution.timeline.makespanPs
+                            : -1);
+  }
+  return makespans;
+}
+
+static void analyse(ModuleOp module) {
+  OwningOpRef<ModuleOp> programs = transform(module, "convert-pipe-to-exec");
+  for (Transport transport : kTransports) {
+    SmallVector<int64_t> makespans = evaluateAll(module, transport);
+    if (programs && evaluateAll(*programs, transport) != makespans)
+      llvm::report_fatal_error("schedule and program differ in time");
+  }
+}
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
+extern "C" int LLVMFuzzerInitialize(int *, char ***) {
+  registerAllPasses();
+  return 0;
+}
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  ScopedDiagnosticHandler silence(&context,
+                                  [](Diagnostic &) { return success(); });
+  // A copy: MLIR's lexer reads the zero behind the text.
+  std::string input(reinterpret_cast<const char *>(data), size);
+  OwningOpRef<ModuleOp> module = read(input, &context);
+  if (!module)
+    return 0;
+  checkRoundTrip(*module);
+  readDamaged(*module);
+  for (StringRef pipeline : {"pipe-verify", "pipe-compact,pipe-align-slots",
+                             "pipe-schedule-1f1b", "exec-annotate-timeline"})
+    if (OwningOpRef<ModuleOp> transformed = transform(*module, pipeline))
+      checkRoundTrip(*transformed);
+  analyse(*module);
+  return 0;
+}
