@@ -10,7 +10,7 @@ export PATH="/usr/bin:/bin:$PATH"
 build_packages=(
   cmake ninja-build python3
   clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
-  zlib1g-dev libzstd-dev libgtest-dev libbenchmark-dev
+  zlib1g-dev libzstd-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 sanitizer_packages=(libclang-rt-22-dev)
 lint_packages=(clang-format-22 clang-tidy-22 git)
