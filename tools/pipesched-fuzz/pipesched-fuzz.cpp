@@ -13,6 +13,8 @@
 //   module -- print --> text -- parse --> module      the same text again
 //   module -- write --> bytes -- read --> module      the same text again
 //   schedule -- convert-pipe-to-exec --> program      the same makespan
+//   problem -- pipe-schedule-* --> schedule           pipe-verify has no
+//   finding
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,10 +42,49 @@ using namespace mlir;
 using namespace pipesched;
 
 /// Larger problems are accepted and take long, as they may.
-static constexpr int64_t kManyWorkers = 64, kManyMicrobatches = 1024;
+static constexpr int64_t kManyWorkers = 16, kManyMicrobatches = 64;
 
 static constexpr Transport kTransports[] = {
     Transport::Overlap, Transport::Delay, Transport::Blocking};
+
+/// Fill in what has no rows.
+static constexpr StringLiteral kGenerators[] = {
+    "pipe-schedule-1f1b",
+    "pipe-schedule-chimera",
+    "pipe-schedule-dualpipe",
+    "pipe-schedule-dualpipe-v",
+    "pipe-schedule-eager-1f1b",
+    "pipe-schedule-gpipe",
+    "pipe-schedule-greedy",
+    "pipe-schedule-hanayo",
+    "pipe-schedule-interleaved-1f1b",
+    "pipe-schedule-interleaved-zb",
+    "pipe-schedule-looped-bfs",
+    "pipe-schedule-mpmd-circular",
+    "pipe-schedule-v-half",
+    "pipe-schedule-v-min",
+    "pipe-schedule-zb-h1",
+    "pipe-schedule-zb-h2",
+    "pipe-schedule-zb-v",
+};
+
+/// Check or rewrite what is there.
+static constexpr StringLiteral kPipelines[] = {
+    "pipe-verify",
+    "pipe-verify{messages=fifo}",
+    "pipe-verify{messages=rendezvous}",
+    "pipe-verify{messages=batched receive-placement=consumer}",
+    "pipe-compact,pipe-align-slots",
+    "pipe-place-bidirectional,pipe-schedule-chimera",
+    "pipe-place-interleaved,pipe-schedule-interleaved-1f1b",
+    "pipe-place-v,pipe-schedule-zb-v",
+    "pipe-place-wave,pipe-schedule-hanayo",
+    "convert-pipe-to-exec{receive-placement=consumer},exec-verify",
+    "exec-annotate-timeline",
+    "exec-verify{messages=fifo}",
+    "exec-verify{messages=rendezvous}",
+    "exec-verify{messages=batched}",
+};
 
 //===----------------------------------------------------------------------===//
 // Round trips
@@ -161,6 +202,36 @@ static void analyse(ModuleOp module) {
   }
 }
 
+/// Only schedules without rows, if anything.
+static bool isProblem(ModuleOp module) {
+  return llvm::all_of(findEvaluables(module), [](Operation *op) {
+    auto schedule = dyn_cast<pipe::ScheduleOp>(op);
+    return schedule && schedule.isProblem();
+  });
+}
+
+static void generate(ModuleOp problem, StringRef generator) {
+  OwningOpRef<ModuleOp> module = transform(problem, generator);
+  if (!module)
+    return;
+  if (!transform(*module, "pipe-verify"))
+    llvm::report_fatal_error("what was generated does not verify");
+  analyse(*module);
+}
+
+/// Runs a few of the pipelines: which ones depends on the module.
+static void transformAndAnalyse(ModuleOp module) {
+  std::minstd_rand random(llvm::xxh3_64bits(print(module)));
+  for (int round = 0; round < 4; ++round) {
+    StringRef pipeline = kPipelines[random() % std::size(kPipelines)];
+    if (OwningOpRef<ModuleOp> result = transform(module, pipeline))
+      checkRoundTrip(*result);
+    if (isProblem(module))
+      generate(module, kGenerators[random() % std::size(kGenerators)]);
+  }
+  analyse(module);
+}
+
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerInitialize(int *, char ***) {
   registerAllPasses();
@@ -181,10 +252,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   checkRoundTrip(*module);
   readDamaged(*module);
-  for (StringRef pipeline : {"pipe-verify", "pipe-compact,pipe-align-slots",
-                             "pipe-schedule-1f1b", "exec-annotate-timeline"})
-    if (OwningOpRef<ModuleOp> transformed = transform(*module, pipeline))
-      checkRoundTrip(*transformed);
-  analyse(*module);
+  transformAndAnalyse(*module);
   return 0;
 }
