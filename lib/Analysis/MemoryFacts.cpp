@@ -13,10 +13,8 @@
 
 #include "CheckedInt.h"
 #include "StageLayers.h"
-#include "llvm/ADT/Twine.h"
 
 using namespace pipesched;
-using llvm::Twine;
 
 namespace {
 struct StageSums {

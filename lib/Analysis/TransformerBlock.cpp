@@ -34,8 +34,9 @@ struct Sizes {
   CheckedInt s;     ///< sequence
   CheckedInt q, kv; ///< width of all queries, of all keys (or values)
   CheckedInt v;     ///< vocabulary
-  CheckedInt T;     ///< tokens
-  CheckedInt x, y;  ///< elements of the residual stream, of the MLP
+  // NOLINTNEXTLINE(readability-identifier-naming): T = b s in every source
+  CheckedInt T;    ///< tokens
+  CheckedInt x, y; ///< elements of the residual stream, of the MLP
   CheckedInt heads;
   CheckedInt n; ///< attention scores
 };

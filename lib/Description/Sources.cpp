@@ -11,11 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Sources.h"
-#include "llvm/ADT/Twine.h"
 
 using namespace pipesched;
 using llvm::StringRef;
-using llvm::Twine;
 namespace json = llvm::json;
 
 std::vector<std::string> pipesched::readAliases(FieldReader &reader) {

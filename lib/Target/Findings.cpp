@@ -354,6 +354,7 @@ static std::vector<Group> groupComparable(ArrayRef<ComparisonEntry> entries) {
   for (auto [entry, amount] : llvm::zip(entries, work))
     groups[{entry.workers, amount}].push_back(&entry);
   std::vector<Group> result;
+  result.reserve(groups.size());
   for (auto &[key, group] : groups)
     result.push_back(std::move(group));
   return result;

@@ -21,7 +21,7 @@ static size_t displayWidth(llvm::StringRef text) {
   return width < 0 ? text.size() : width; // unprintable: as good as any
 }
 
-TextTable::TextTable(std::vector<Column> columns) {
+TextTable::TextTable(llvm::ArrayRef<Column> columns) {
   std::vector<std::string> titles;
   for (const Column &column : columns) {
     aligns.push_back(column.align);

@@ -13,6 +13,7 @@
 #ifndef PIPESCHED_LIB_TARGET_TEXTTABLE_H
 #define PIPESCHED_LIB_TARGET_TEXTTABLE_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include <string>
@@ -28,7 +29,7 @@ public:
     llvm::StringRef title;
     Align align;
   };
-  explicit TextTable(std::vector<Column> columns);
+  explicit TextTable(llvm::ArrayRef<Column> columns);
 
   /// One text per column.
   void addRow(std::vector<std::string> row);

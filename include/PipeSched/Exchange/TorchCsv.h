@@ -23,7 +23,7 @@ namespace pipesched {
 /// the file as a whole.
 class TorchCsvError : public llvm::ErrorInfo<TorchCsvError> {
 public:
-  static char ID;
+  static char ID; // NOLINT(readability-identifier-naming): LLVM's name
 
   TorchCsvError(int64_t line, int64_t column, std::string text)
       : line(line), column(column), text(std::move(text)) {}

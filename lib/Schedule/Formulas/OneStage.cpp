@@ -61,7 +61,8 @@ Expected<FormulaResult> formulas::evaluateGPipe(StringRef family,
 static double count1F1BMessages(int64_t workers, int64_t microbatches) {
   if (microbatches < 2)
     return 2.0 * (workers - 1);
-  return 2.0 * (microbatches + workers - 3 - (microbatches - 2) / workers);
+  int64_t rounds = (microbatches - 2) / workers;
+  return 2.0 * (microbatches + workers - 3 - rounds);
 }
 
 Expected<FormulaResult> formulas::evaluate1F1B(StringRef family,

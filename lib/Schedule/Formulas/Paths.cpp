@@ -100,12 +100,12 @@ Expected<FormulaResult> formulas::evaluateHanayo(StringRef family,
                        family, 2 * inputs.workers, inputs.workers,
                        inputs.stages);
   double hops = inputs.workers - 1;
-  double numShares =
-      double(inputs.microbatches) * (inputs.stages / inputs.workers);
+  int64_t chunks = inputs.stages / inputs.workers;
+  double numShares = double(inputs.microbatches) * chunks;
   FormulaResult result;
   result.bubbleRatio = hops / (numShares + hops);
-  result.peakActivations = std::min(inputs.microbatches, inputs.workers) *
-                           (inputs.stages / inputs.workers);
+  result.peakActivations =
+      std::min(inputs.microbatches, inputs.workers) * chunks;
   result.source = "Liu et al. 2023, Hanayo, arXiv 2308.15762: idle "
                   "(D-1)(F+B) of one stage, (D-1)/(2WN+D-1)";
   result.conditions =

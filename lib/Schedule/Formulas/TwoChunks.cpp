@@ -204,7 +204,8 @@ formulas::evaluateDualPipe(StringRef family, const FormulaInputs &inputs) {
                        inputs.microbatches);
   if (Error error = checkEnough(family, inputs))
     return std::move(error);
-  double hops = inputs.workers / 2 - 1;
+  int64_t half = inputs.workers / 2;
+  double hops = half - 1;
   double numShares = inputs.microbatches;
   FormulaResult result =
       literatureOf(inputs, 2 * hops, numShares, inputs.workers + 1);

@@ -24,7 +24,7 @@ static constexpr StringRef kPaper = "Qi et al. 2024, Zero bubble pipeline "
 
 /// Idle of (D-1) times `perHop`, F = I = W being 1.
 static FormulaResult literatureOf(const FormulaInputs &inputs, double perHop) {
-  double chunks = inputs.stages / inputs.workers;
+  int64_t chunks = inputs.stages / inputs.workers;
   FormulaResult result;
   result.bubbleRatio =
       ratioOf((inputs.workers - 1) * perHop, 3.0, inputs.microbatches * chunks);
@@ -35,7 +35,7 @@ static FormulaResult literatureOf(const FormulaInputs &inputs, double perHop) {
 
 static void addGeneral(FormulaResult &result, const FormulaInputs &inputs,
                        const StageTimes &times, double idle) {
-  double chunks = inputs.stages / inputs.workers;
+  int64_t chunks = inputs.stages / inputs.workers;
   result.bubbleRatioGeneral =
       ratioOf(idle, times.share(), inputs.microbatches * chunks);
 }
@@ -68,7 +68,7 @@ static void addH1General(FormulaResult &result, const FormulaInputs &inputs) {
     return;
   }
   double hops = inputs.workers - 1;
-  double chunks = inputs.stages / inputs.workers;
+  int64_t chunks = inputs.stages / inputs.workers;
   double perHop = std::max({times.forward + times.inputGrad - times.weightGrad,
                             times.forward, times.inputGrad});
   addGeneral(result, inputs, times,

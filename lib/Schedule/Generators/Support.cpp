@@ -45,6 +45,7 @@ Expected<Placement> pipesched::assignInTurns(const Placement &placement) {
     return formatError("{0} microbatches: {1} paths need at least {1}",
                        numMicrobatches, numPaths);
   std::vector<std::vector<MicrobatchRange>> takes;
+  takes.reserve(numPaths);
   for (int64_t path = 0; path < numPaths; ++path)
     takes.push_back({{path, numMicrobatches, numPaths}});
   return placement.withTakes(takes);

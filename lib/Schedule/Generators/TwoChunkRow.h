@@ -87,7 +87,7 @@ private:
   }
 
   Cell *next, *nextWeight, *rowEnd;
-  Counts counts[2];
+  Counts counts[2]; // NOLINT(modernize-use-default-member-init): arguments
 };
 
 } // namespace pipesched
