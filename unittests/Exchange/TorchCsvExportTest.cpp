@@ -18,7 +18,6 @@
 #include "gmock/gmock.h"
 
 using namespace pipesched;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 

@@ -17,7 +17,6 @@
 #include "PipeSched/Schedule/Generators.h"
 
 using namespace pipesched;
-using llvm::Expected;
 using Rows = std::vector<std::string>;
 using Times = FormulaInputs::Times;
 
