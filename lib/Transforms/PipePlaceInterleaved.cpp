@@ -28,13 +28,10 @@ struct PipePlaceInterleavedPass final
   using Base::Base;
 
   void runOnOperation() override {
-    auto place = [&](ScheduleOp op) -> llvm::Expected<std::vector<Path>> {
-      llvm::Expected<Path> path = placeInterleaved(op.getWorkers(), chunks);
-      if (!path)
-        return path.takeError();
-      return std::vector<Path>{std::move(*path)};
+    auto place = [&](int64_t numWorkers) {
+      return placeInterleaved(numWorkers, chunks);
     };
-    if (failed(placeSchedules(getOperation(), schedule, place)))
+    if (failed(placeOnOnePath(getOperation(), schedule, place)))
       signalPassFailure();
   }
 };

@@ -28,10 +28,10 @@ struct PipePlaceLinearPass final
   using Base::Base;
 
   void runOnOperation() override {
-    auto place = [&](ScheduleOp op) -> llvm::Expected<std::vector<Path>> {
-      return std::vector<Path>{placeLinear(op.getWorkers())};
+    auto place = [](int64_t numWorkers) -> llvm::Expected<Path> {
+      return placeLinear(numWorkers);
     };
-    if (failed(placeSchedules(getOperation(), schedule, place)))
+    if (failed(placeOnOnePath(getOperation(), schedule, place)))
       signalPassFailure();
   }
 };

@@ -27,10 +27,10 @@ struct PipePlaceVPass final : pipe::impl::PipePlaceVPassBase<PipePlaceVPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    auto place = [&](ScheduleOp op) -> llvm::Expected<std::vector<Path>> {
-      return std::vector<Path>{placeV(op.getWorkers())};
+    auto place = [](int64_t numWorkers) -> llvm::Expected<Path> {
+      return placeV(numWorkers);
     };
-    if (failed(placeSchedules(getOperation(), schedule, place)))
+    if (failed(placeOnOnePath(getOperation(), schedule, place)))
       signalPassFailure();
   }
 };

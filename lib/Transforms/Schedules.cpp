@@ -72,6 +72,18 @@ LogicalResult pipe::placeSchedules(
   return success();
 }
 
+LogicalResult
+pipe::placeOnOnePath(ModuleOp module, StringRef name,
+                     llvm::function_ref<llvm::Expected<Path>(int64_t)> place) {
+  auto placeAll = [&](ScheduleOp op) -> llvm::Expected<std::vector<Path>> {
+    llvm::Expected<Path> path = place(op.getWorkers());
+    if (!path)
+      return path.takeError();
+    return std::vector<Path>{std::move(*path)};
+  };
+  return placeSchedules(module, name, placeAll);
+}
+
 /// Schedules without rows; a named one must be such.
 static FailureOr<SmallVector<ScheduleOp>> selectProblems(ModuleOp module,
                                                          StringRef name) {

@@ -25,6 +25,11 @@ mlir::LogicalResult placeSchedules(
     mlir::ModuleOp module, llvm::StringRef name,
     llvm::function_ref<llvm::Expected<std::vector<Path>>(ScheduleOp)> place);
 
+/// The same where `place` makes the only path from the number of workers.
+mlir::LogicalResult placeOnOnePath(
+    mlir::ModuleOp module, llvm::StringRef name,
+    llvm::function_ref<llvm::Expected<Path>(int64_t numWorkers)> place);
+
 /// Fills the problems of a module, or the one called `name`: writes rows, the
 /// paths where the family has others, and the family with its options. A remark
 /// says where microbatches that had a path take another. Errors: no problem; a

@@ -196,6 +196,7 @@ TEST(Lowering, MessagesMeetTheirPartners) {
 TEST(Lowering, InboxesMergeManySources) {
   // Five sources feed worker 5; each sends in slot 0, and again in slot 1.
   std::vector<Path> paths;
+  paths.reserve(5);
   for (int32_t source = 0; source < 5; ++source)
     paths.push_back(pathOn({source, 5}, {{2 * source, 2 * source + 2, 1}}));
   Table table;

@@ -85,8 +85,8 @@ TEST(Placement, RefusesPaths) {
 }
 
 TEST(Placement, RefusesTakes) {
-  auto refuseTakes = [](std::vector<MicrobatchRange> a,
-                        std::vector<MicrobatchRange> b) {
+  auto refuseTakes = [](const std::vector<MicrobatchRange> &a,
+                        const std::vector<MicrobatchRange> &b) {
     return refuse(2, 4, {pathOn({0, 1}, a), pathOn({1, 0}, b)});
   };
   EXPECT_EQ(refuseTakes({{0, 2, 1}}, {{3, 4, 1}}),

@@ -118,7 +118,7 @@ TEST(VerifyRow, FindsCellsAfterTheOptimizerStep) {
 
 TEST(VerifyRow, FindsBadOverlaps) {
   Placement placement = makeLinear(4, 4);
-  auto overlap = [&](llvm::StringRef text, std::vector<size_t> marks) {
+  auto overlap = [&](llvm::StringRef text, const std::vector<size_t> &marks) {
     Row row = parseRow(text);
     for (size_t i : marks)
       row[i] = row[i].withOverlap(true);

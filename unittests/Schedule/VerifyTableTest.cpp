@@ -115,6 +115,7 @@ TEST(VerifyTable, FindsCyclesThroughOverlappedPairs) {
 TEST(VerifyTable, PrintsEightEdgesAndCountsTheRest) {
   // A ring: worker k takes microbatch k-1 over before it starts its own.
   std::vector<Path> paths;
+  paths.reserve(6);
   for (int32_t k = 0; k < 6; ++k)
     paths.push_back(pathOn({k, (k + 1) % 6}, {{k, k + 1, 1}}));
   Table table;

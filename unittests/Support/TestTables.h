@@ -64,6 +64,7 @@ inline std::string printRow(llvm::ArrayRef<Cell> row) {
 
 inline std::vector<std::string> printRows(const std::vector<Row> &rows) {
   std::vector<std::string> texts;
+  texts.reserve(rows.size());
   for (const Row &row : rows)
     texts.push_back(printRow(row));
   return texts;

@@ -115,6 +115,7 @@ TEST(Comparison, FastestThatFits) {
 
 TEST(Comparison, ManyNamesAreCounted) {
   std::vector<ComparisonEntry> entries;
+  entries.reserve(9);
   for (int i = 0; i < 9; ++i)
     entries.push_back(entry("s" + std::to_string(i), 100, 0.3, 0.3));
   EXPECT_THAT(compare(entries), HasSubstr("s0, s1, s2, s3 and 5 more"));
