@@ -34,10 +34,11 @@ double bench::plainLongestPathNs(const PlainGraph &graph) {
 }
 
 void bench::setCounters(benchmark::State &state, const Cost &cost,
-                        int64_t numCells, const PlainGraph &yardstick) {
+                        int64_t numCells, const PlainGraph *yardstick) {
   auto perCell = [&](double value) { return value / numCells; };
   state.counters["ns_per_cell"] = perCell(cost.ns);
   state.counters["bytes_per_cell"] = perCell(cost.liveBytes);
   state.counters["peak_bytes_per_cell"] = perCell(cost.peakBytes);
-  state.counters["x_plain"] = cost.ns / plainLongestPathNs(yardstick);
+  if (yardstick)
+    state.counters["x_plain"] = cost.ns / plainLongestPathNs(*yardstick);
 }

@@ -32,16 +32,15 @@ struct Cost {
   int64_t liveBytes = 0, peakBytes = 0;
 };
 
-/// Writes the counters of a row (benchmarks/README.md says what they are).
+/// Writes the counters of a row (benchmarks/README.md says what they are); the
+/// last of them where there is a yardstick.
 void setCounters(benchmark::State &state, const Cost &cost, int64_t numCells,
-                 const PlainGraph &yardstick);
+                 const PlainGraph *yardstick = nullptr);
 
 /// Measures `operation()`. Its result counts as what the operation leaves
-/// behind, and letting go of it as part of its time. The yardstick is a longest
-/// path over the graph of `transport`.
+/// behind, and letting go of it as part of its time.
 template <typename Operation>
-void measure(benchmark::State &state, Workload &workload, Transport transport,
-             Operation &&operation) {
+Cost measureCost(benchmark::State &state, Operation &&operation) {
   Cost cost;
   {
     HeapCounter heap;
@@ -56,7 +55,16 @@ void measure(benchmark::State &state, Workload &workload, Transport transport,
     benchmark::DoNotOptimize(result);
   }
   cost.ns = (cpuTimeNs() - begin) / state.iterations();
-  setCounters(state, cost, workload.getNumCells(), workload.plain(transport));
+  return cost;
+}
+
+/// Measures `operation()` on a workload. The yardstick is a longest path over
+/// the graph of `transport`.
+template <typename Operation>
+void measure(benchmark::State &state, Workload &workload, Transport transport,
+             Operation &&operation) {
+  Cost cost = measureCost(state, operation);
+  setCounters(state, cost, workload.getNumCells(), &workload.plain(transport));
 }
 
 /// The same against the graph of the default transport.
@@ -78,6 +86,10 @@ llvm::ArrayRef<Operation> tableOperations();
 llvm::ArrayRef<Operation> analysisOperations();
 llvm::ArrayRef<Operation> irOperations();
 llvm::ArrayRef<Operation> wholeOperations();
+
+/// Registers a row `generate-on-<workers>/<rule>/<cells>` for every family and
+/// several numbers of workers.
+void registerGenerators(int64_t numCells);
 
 } // namespace pipesched::bench
 

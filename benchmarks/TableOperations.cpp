@@ -11,12 +11,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Measure.h"
+#include "PipeSched/Schedule/Backward.h"
+#include "PipeSched/Schedule/Recompute.h"
 #include "PipeSched/Schedule/Verify.h"
 
 using namespace pipesched;
 using namespace pipesched::bench;
 
-static void generate(benchmark::State &state, Workload &workload) {
+static void generateTable(benchmark::State &state, Workload &workload) {
   measure(state, workload, [&] { return workload.generate(); });
 }
 
@@ -46,6 +48,23 @@ static void align(benchmark::State &state, Workload &workload) {
   measure(state, workload, [&] { return take(alignSlots(table, index)); });
 }
 
+static void split(benchmark::State &state, Workload &workload) {
+  const TableView &table = workload.view();
+  measure(state, workload, [&] { return take(splitBackward(table)); });
+}
+
+static void recompute(benchmark::State &state, Workload &workload) {
+  const TableView &table = workload.view();
+  measure(state, workload, [&] { return take(addRecompute(table)); });
+}
+
+static void recomputeAhead(benchmark::State &state, Workload &workload) {
+  const TableView &table = workload.view();
+  RecomputeOptions options;
+  options.ahead = 2;
+  measure(state, workload, [&] { return take(addRecompute(table, options)); });
+}
+
 static void metrics(benchmark::State &state, Workload &workload) {
   const TableView &table = workload.view();
   const CellIndex &index = workload.index();
@@ -64,13 +83,11 @@ static void lower(benchmark::State &state, Workload &workload) {
 
 llvm::ArrayRef<Operation> bench::tableOperations() {
   static constexpr Operation kOperations[] = {
-      {"generate", generate},
-      {"verify-rows", verifyRows},
-      {"verify-table", verifyWhole},
-      {"index", createIndex},
-      {"align-slots", align},
-      {"metrics", metrics},
-      {"lower", lower},
+      {"generate", generateTable},   {"verify-rows", verifyRows},
+      {"verify-table", verifyWhole}, {"index", createIndex},
+      {"align-slots", align},        {"split-backward", split},
+      {"add-recompute", recompute},  {"recompute-ahead", recomputeAhead},
+      {"metrics", metrics},          {"lower", lower},
   };
   return kOperations;
 }

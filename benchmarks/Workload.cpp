@@ -17,10 +17,6 @@
 using namespace pipesched;
 using namespace pipesched::bench;
 
-llvm::StringRef bench::familyName(Family family) {
-  return family == Family::GPipe ? "gpipe" : "1f1b";
-}
-
 /// One layer per stage, one matrix product per layer.
 static ModelFacts makeModel() {
   Kernel product;
@@ -52,7 +48,7 @@ static SystemFacts makeSystem() {
   return system;
 }
 
-Workload::Workload(Family family, int64_t numCells) : family(family) {
+Workload::Workload(const Family &family, int64_t numCells) : family(family) {
   int64_t numMicrobatches = llvm::divideCeil(numCells, 2 * kNumWorkers);
   placement = take(Placement::create(kNumWorkers, numMicrobatches,
                                      {placeLinear(kNumWorkers)}));
@@ -61,8 +57,7 @@ Workload::Workload(Family family, int64_t numCells) : family(family) {
 }
 
 Table Workload::generate() const {
-  return take(family == Family::GPipe ? generateGPipe(placement)
-                                      : generate1F1B(placement));
+  return take(pipesched::generate(family, placement));
 }
 
 const TableView &Workload::view() {

@@ -15,14 +15,11 @@
 #define PIPESCHED_BENCHMARKS_WORKLOAD_H
 
 #include "PipeSched/Analysis/NamedEvaluation.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Families.h"
 
 namespace pipesched::bench {
 
 inline constexpr int64_t kNumWorkers = 64;
-
-enum class Family { GPipe, OneFOneB };
-llvm::StringRef familyName(Family family);
 
 /// The value, or the end of the process with the error.
 template <typename T>
@@ -46,10 +43,11 @@ struct PlainGraph {
 
 class Workload {
 public:
-  /// About `numCells` cells: microbatches are rounded up.
-  Workload(Family family, int64_t numCells);
+  /// About `numCells` cells: microbatches are rounded up. One stage per worker
+  /// and whole backwards.
+  Workload(const Family &family, int64_t numCells);
 
-  llvm::StringRef getFamily() const { return familyName(family); }
+  llvm::StringRef getFamily() const { return family.name; }
   int64_t getNumCells() const {
     return 2 * kNumWorkers * placement.getNumMicrobatches();
   }
@@ -67,7 +65,7 @@ public:
   const PlainGraph &plain(Transport transport);
 
 private:
-  Family family;
+  const Family &family;
   Placement placement;
   CostInputs costs;
   std::optional<Table> table;

@@ -12,6 +12,9 @@ function(add_pipesched_library name)
   if(ARG_MLIR_LIBS)
     mlir_target_link_libraries(${name} PUBLIC ${ARG_MLIR_LIBS})
   endif()
+  target_include_directories(${name} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
   set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Libraries")
   install(TARGETS ${name} EXPORT PipeSchedTargets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}

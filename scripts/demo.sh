@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the release tools and compares GPipe with
-# 1F1B: the paper's model, 8 stages on a DGX-H100-class system, 8 to 64
-# microbatches. Prints the comparison and leaves report, trace and pictures in
-# out/; their names are the last lines.
+# Installs what is missing, builds the release tools and compares GPipe with 1F1B:
+# the paper's model, 8 stages on a DGX-H100-class system, 8 to 64 microbatches.
+# Then it installs the Python package into .venv, whose command ranks families for
+# Llama 3 70B. Prints tables and leaves report, trace, pictures and a page in out/;
+# their names are the last lines.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
-install_packages "${build_packages[@]}"
+install_packages "${build_packages[@]}" "${python_packages[@]}"
 build release pipesched-opt pipesched-translate
+install_python
 
 bin=build/release/bin
 out=out
@@ -43,10 +45,17 @@ export_to "$out"/schedules.mlir chrome-trace "$out"/trace.json
 export_to "$out"/smallest.mlir svg "$out"/schedule.svg
 export_to "$out"/smallest.mlir svg "$out"/slots.svg --svg-variant=slots
 
+printf '\nThe smallest two, slot by slot:\n\n'
+"$bin"/pipesched-translate --export-text "$out"/smallest.mlir
 printf '\nAs the paper has it, all activations kept:\n\n'
 "$bin"/pipesched-translate --export-comparison "$out"/schedules.mlir
 printf '\nWith full recomputation (pipe-attach-model{recompute=full}):\n\n'
 "$bin"/pipesched-translate --export-comparison "$out"/recomputed.mlir
 
-printf '%s\n' '' "$out"/schedules.mlir "$out"/slots.svg "$out"/report.json \
+printf '\nLlama 3 70B on eight DGX H100, seven schedules:\n\n'
+.venv/bin/pipesched compare --model llama3-70b --system dgx-h100 --stages 8 \
+  --microbatches 32 --global-batch 32 --html "$out"/comparison.html \
+  --schedules gpipe,1f1b,interleaved-1f1b,zb-h1,zb-v,dualpipe,hanayo
+
+printf '%s\n' '' "$out"/comparison.html "$out"/schedules.mlir "$out"/slots.svg "$out"/report.json \
   "$out"/trace.json "$out"/schedule.svg

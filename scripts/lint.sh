@@ -7,7 +7,7 @@
 
 install_packages "${lint_packages[@]}"
 
-sources=$(git ls-files -co --exclude-standard '*.h' '*.cpp')
+sources=$(git ls-files -co --exclude-standard '*.h' '*.c' '*.cpp')
 printf '%s\n' "$sources" | xargs clang-format-22 --dry-run -Werror
 git ls-files -co --exclude-standard -z |
   xargs -0 python3 utils/check-text.py

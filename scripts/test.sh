@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the dev, release and asan presets and runs
-# every test in each, then the fuzzer for a minute (FUZZ_SECONDS). The last
-# line is `N passed, N failed`; the exit status is 0 when none failed.
+# every test in each, installs the Python package into .venv and runs its tests,
+# then runs the fuzzer for a minute (FUZZ_SECONDS). The last line is `N passed, N
+# failed`; the exit status is 0 when none failed.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
 passed=0
 failed=0
 
-# tally NAMES LOG: adds up the lines of lit's summaries that NAMES matches.
+# tally NAMES LOG: adds up the counts that NAMES matches in lit's summaries, a
+# line each (`  Passed: 12`), and in pytest's (`12 passed, 1 failed in 3.4s`).
 tally() {
-  awk -F: -v names="^ *($1) *$" '$1 ~ names { n += $2 } END { print n + 0 }' "$2"
+  awk -F: -v names="^ *($1) *$" '
+    $1 ~ names { n += $2 }
+    / in [0-9.]+s/ { for (i = split($0, word, "[ ,=]+"); i > 1; i--)
+                       if (word[i] ~ names) n += word[i - 1] }
+    END { print n + 0 }' "$2"
 }
 
 # run NAME COMMAND...: one step; a step that fails without any failed test of
@@ -22,9 +28,9 @@ run() {
   printf '== %s\n' "$name"
   local status=0
   "$@" 2>&1 | tee "$log" || status=1
-  passed=$((passed + $(tally 'Passed|Expectedly Failed' "$log")))
+  passed=$((passed + $(tally 'Passed|Expectedly Failed|passed|xfailed' "$log")))
   failed=$((failed + $(tally \
-    'Failed|Unresolved|Timed Out|Unexpectedly Passed' "$log")))
+    'Failed|Unresolved|Timed Out|Unexpectedly Passed|failed|errors?|xpassed' "$log")))
   rm -f "$log"
   if [ $status != 0 ] && [ "$failed" = "$before" ]; then
     printf 'error: %s failed\n' "$name"
@@ -46,15 +52,21 @@ fuzz() {
     printf '  Passed: 1\n'
 }
 
+python_tests() {
+  install_python && .venv/bin/python -m pytest
+}
+
 lint() {
   scripts/lint.sh --fast && printf '  Passed: 1\n'
 }
 
-install_packages "${build_packages[@]}" "${sanitizer_packages[@]}" \
+install_packages "${build_packages[@]}" "${python_packages[@]}" \
+  "${sanitizer_packages[@]}" \
   "${lint_packages[@]}"
 run "style" lint
 run "all tests, dev" build dev all check
 run "all tests, release" build release all check
+run "Python" python_tests
 run "all tests, sanitizers" build asan check
 run "fuzzing" fuzz
 

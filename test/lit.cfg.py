@@ -11,7 +11,7 @@ from lit.llvm.subst import ToolSubst
 
 config.name = "PipeSched"
 config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
-config.suffixes = [".mlir", ".test"]
+config.suffixes = [".c", ".mlir", ".test"]
 config.excludes = ["Inputs", "Unit", "data"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.pipesched_obj_root, "test")
@@ -25,6 +25,8 @@ tools = [
     ToolSubst("pipesched-opt", command=opt, extra_args=["--verify-roundtrip"]),
     ToolSubst("pipesched-opt-raw", command=opt),
     "pipesched-bench",
+    "pipesched-capi-evaluation-test",
+    "pipesched-capi-ir-test",
     "pipesched-lsp-server",
     "pipesched-translate",
     "mlir-opt",

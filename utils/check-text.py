@@ -7,8 +7,8 @@ Usage: check-text.py FILE...; prints `file:line: what` and fails if any.
 import pathlib
 import sys
 
-LICENSED = {".h", ".cpp", ".td"}
-LINE_LIMIT = {".h": 80, ".cpp": 80, ".td": 80, ".py": 100, ".sh": 100}
+LICENSED = {".c", ".h", ".cpp", ".td"}
+LINE_LIMIT = {".c": 80, ".h": 80, ".cpp": 80, ".td": 80, ".py": 100, ".sh": 100}
 SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
 
 

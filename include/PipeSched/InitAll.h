@@ -38,7 +38,11 @@ inline void registerAllPasses() {
 /// All imports and exports, into MLIR's global registry.
 inline void registerAllTranslations() {
   registerPipeSchedTranslations();
+  registerDescriptionTranslations();
   registerTorchCsvTranslations();
+  registerMegatronTranslations();
+  registerShardyTranslations();
+  registerTextTranslations();
 }
 
 } // namespace pipesched

@@ -46,6 +46,16 @@ static LogicalResult verifySolution(pipe::ScheduleOp schedule,
   return success();
 }
 
+static NamedTable nameTable(pipe::ScheduleOp schedule,
+                            const pipe::ScheduleTable &loaded) {
+  NamedTable table;
+  table.name = schedule.getSymName();
+  table.family = schedule.getFamily().value_or("");
+  table.placement = loaded.getPlacement();
+  table.table = loaded.view();
+  return table;
+}
+
 /// Of what formulas depend on; other options, and values that no generator
 /// writes, do not count.
 static FamilyOptions loadFamilyOptions(pipe::ScheduleOp schedule) {
@@ -62,22 +72,17 @@ static FamilyOptions loadFamilyOptions(pipe::ScheduleOp schedule) {
 }
 
 static FailureOr<NamedEvaluation>
-evaluateSchedule(pipe::ScheduleOp schedule, const TimingOptions &options) {
+evaluateSchedule(pipe::ScheduleOp schedule, const CostInputs &costs,
+                 const TimingOptions &options) {
   pipe::ScheduleTable loaded(schedule);
   if (failed(verifySolution(schedule, loaded.view())))
     return failure();
-  FailureOr<CostInputs> costs = loadCosts(schedule);
-  if (failed(costs))
-    return failure();
   NamedEvaluation result;
-  result.name = schedule.getSymName();
-  result.family = schedule.getFamily().value_or("");
-  result.placement = loaded.getPlacement();
+  static_cast<NamedTable &>(result) = nameTable(schedule, loaded);
   result.timing = options;
-  result.microbatchSize = costs->model ? costs->model->microbatchSize : 0;
-  result.table = loaded.view();
+  result.microbatchSize = costs.model ? costs.model->microbatchSize : 0;
   llvm::Expected<Evaluation> evaluation =
-      evaluateTable(result.tableView(), result.family, *costs, options,
+      evaluateTable(result.tableView(), result.family, costs, options,
                     loadFamilyOptions(schedule));
   if (!evaluation)
     return emitAnalysisError(schedule, evaluation.takeError());
@@ -90,15 +95,15 @@ evaluateSchedule(pipe::ScheduleOp schedule, const TimingOptions &options) {
 //===----------------------------------------------------------------------===//
 
 static FailureOr<NamedEvaluation>
-evaluateProgram(exec::ProgramOp program, const TimingOptions &options) {
+evaluateProgram(exec::ProgramOp program, const CostInputs &costs,
+                const TimingOptions &options) {
   FailureOr<LoadedProgram> loaded = loadProgram(program);
   if (failed(loaded))
     return failure();
-  FailureOr<CostInputs> costs = loadCosts(program);
-  if (failed(costs))
-    return failure();
+  if (options.forwardSends == ForwardSends::Sync)
+    synchronizeForwards(loaded->program);
   llvm::Expected<Execution> execution =
-      executeProgram(loaded->program, loaded->placement, *costs,
+      executeProgram(loaded->program, loaded->placement, costs,
                      options.transport, loaded->work);
   if (!execution)
     return emitAnalysisError(program, *loaded, execution.takeError());
@@ -107,7 +112,7 @@ evaluateProgram(exec::ProgramOp program, const TimingOptions &options) {
   result.family = program.getFamily().value_or("");
   result.placement = std::move(loaded->placement);
   result.timing = options;
-  result.microbatchSize = costs->model ? costs->model->microbatchSize : 0;
+  result.microbatchSize = costs.model ? costs.model->microbatchSize : 0;
   result.work = std::move(loaded->work);
   result.evaluation.execution = std::move(*execution);
   result.evaluation.formulaReason =
@@ -130,16 +135,35 @@ SmallVector<Operation *> pipesched::findEvaluables(Operation *root) {
   return found;
 }
 
+FailureOr<NamedTable> pipesched::loadTable(Operation *op) {
+  if (auto program = dyn_cast<exec::ProgramOp>(op))
+    return op->emitError()
+           << "program '" << program.getSymName()
+           << "' has no slots; draw its timeline, or keep the schedule when "
+              "converting it";
+  auto schedule = cast<pipe::ScheduleOp>(op);
+  pipe::ScheduleTable loaded(schedule);
+  if (failed(verifySolution(schedule, loaded.view())))
+    return failure();
+  return nameTable(schedule, loaded);
+}
+
 FailureOr<NamedEvaluation> pipesched::evaluate(Operation *op,
+                                               const TimingOptions &options) {
+  FailureOr<CostInputs> costs = loadCosts(op);
+  if (failed(costs))
+    return failure();
+  return evaluate(op, *costs, options);
+}
+
+FailureOr<NamedEvaluation> pipesched::evaluate(Operation *op,
+                                               const CostInputs &costs,
                                                const TimingOptions &options) {
   return llvm::TypeSwitch<Operation *, FailureOr<NamedEvaluation>>(op)
       .Case([&](pipe::ScheduleOp schedule) {
-        return evaluateSchedule(schedule, options);
+        return evaluateSchedule(schedule, costs, options);
       })
       .Case([&](exec::ProgramOp program) {
-        return evaluateProgram(program, options);
-      })
-      .Default([](Operation *other) {
-        return other->emitOpError("is neither a schedule nor a program");
+        return evaluateProgram(program, costs, options);
       });
 }

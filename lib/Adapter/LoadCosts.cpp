@@ -20,8 +20,7 @@
 using namespace mlir;
 using namespace pipesched;
 
-/// The innermost module around `op` that describes a system, or null.
-static ModuleOp findSystem(Operation *op) {
+ModuleOp pipesched::findSystemModule(Operation *op) {
   auto module = op->getParentOfType<ModuleOp>();
   while (module && !module.getTargetSystemSpec())
     module = module->getParentOfType<ModuleOp>();
@@ -29,17 +28,32 @@ static ModuleOp findSystem(Operation *op) {
 }
 
 template <typename OpTy>
+static pipe::ModelOp findModelOf(OpTy op) {
+  FlatSymbolRefAttr name = op.getModelAttr();
+  return name ? SymbolTable::lookupNearestSymbolFrom<pipe::ModelOp>(op, name)
+              : nullptr;
+}
+
+pipe::ModelOp pipesched::findModel(Operation *scheduleOrProgram) {
+  return llvm::TypeSwitch<Operation *, pipe::ModelOp>(scheduleOrProgram)
+      .Case<pipe::ScheduleOp, exec::ProgramOp>(
+          [](auto op) { return findModelOf(op); });
+}
+
+template <typename OpTy>
 static FailureOr<CostInputs> loadCostsOf(OpTy op) {
   CostInputs costs;
+  if (std::optional<pipe::RecomputeKind> kind = op.getRecompute())
+    costs.recompute = Recompute(*kind);
   if (FlatSymbolRefAttr name = op.getModelAttr()) {
-    auto model = SymbolTable::lookupNearestSymbolFrom<pipe::ModelOp>(op, name);
+    pipe::ModelOp model = findModelOf(op);
     if (!model)
       return op.emitOpError() << "names " << name << ", which is no pipe.model";
     costs.model = model.toFacts();
   }
   if (pipe::ProfileAttr profile = op.getProfileAttr())
     costs.profile = profile.toFacts();
-  if (ModuleOp module = findSystem(op)) {
+  if (ModuleOp module = findSystemModule(op)) {
     FailureOr<SystemFacts> system =
         pipe::systemFromAttribute(module.getTargetSystemSpec(),
                                   [&] { return emitError(module.getLoc()); });

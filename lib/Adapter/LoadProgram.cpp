@@ -35,17 +35,20 @@ private:
   void loadSend(SendOp send, int64_t worker);
   void loadRecv(RecvOp recv, int64_t worker);
   void loadWait(WaitOp wait);
+  void loadAllReduce(AllReduceOp allReduce, int64_t worker);
   void append(Operation *instruction, InstructionKind kind, Cell cell,
               int64_t peer = -1);
   void addOperands(Operation *instruction);
   void addWork(WorkOpInterface instruction, uint32_t number);
   void pairMessages();
+  void joinGroups();
   LogicalResult loadPlacement();
   FailureOr<Path> implyPath();
 
   ProgramOp op;
   LoadedProgram loaded;
   std::vector<MessageEnd> sends, receives;
+  std::vector<AllReduceEnd> allReduces;
   /// Instructions of the worker being loaded; tokens do not leave it.
   llvm::DenseMap<Operation *, uint32_t> numbers;
 };
@@ -121,6 +124,14 @@ void ProgramLoader::loadWait(WaitOp wait) {
   addOperands(wait);
 }
 
+void ProgramLoader::loadAllReduce(AllReduceOp allReduce, int64_t worker) {
+  BlockSpan blocks = {allReduce.getFirstBlock(), allReduce.getEndBlock()};
+  allReduces.push_back(
+      {blocks, worker, static_cast<uint32_t>(loaded.ops.size())});
+  append(allReduce, InstructionKind::AllReduce, allReduce.getCell());
+  addOperands(allReduce);
+}
+
 void ProgramLoader::loadOp(Operation &instruction, int64_t worker) {
   uint32_t number = loaded.ops.size();
   numbers[&instruction] = number;
@@ -129,6 +140,9 @@ void ProgramLoader::loadOp(Operation &instruction, int64_t worker) {
       .Case<SendOp>([&](SendOp send) { loadSend(send, worker); })
       .Case<RecvOp>([&](RecvOp recv) { loadRecv(recv, worker); })
       .Case<WaitOp>([&](WaitOp wait) { loadWait(wait); })
+      .Case<AllReduceOp>([&](AllReduceOp allReduce) {
+        loadAllReduce(allReduce, worker);
+      })
       .Case<OffloadOp>([&](OffloadOp offload) {
         append(offload, InstructionKind::Offload, offload.getCell());
         addOperands(offload);
@@ -157,6 +171,21 @@ void ProgramLoader::pairMessages() {
     partner[send.instruction] = recv.instruction;
     partner[recv.instruction] = send.instruction;
   }
+}
+
+/// The verifier has seen that names are groups: a ring of the workers of each.
+void ProgramLoader::joinGroups() {
+  sortByName(allReduces);
+  Program &program = loaded.program;
+  forEachGroup(allReduces, [&](ArrayRef<AllReduceEnd> group) {
+    const AllReduceEnd *previous = &group.back();
+    for (const AllReduceEnd &end : group) {
+      program.partner[previous->instruction] = end.instruction;
+      program.instructions[end.instruction].peer = program.blocks.size();
+      previous = &end;
+    }
+    program.blocks.push_back(group.front().blocks);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -236,6 +265,7 @@ FailureOr<LoadedProgram> ProgramLoader::run() {
              << "has more than " << Program::kNone - 1 << " instructions";
   }
   pairMessages();
+  joinGroups();
   if (failed(loadPlacement()))
     return failure();
   return std::move(loaded);

@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sums what the expansion of a block adds; applies the recompute rule at the
-// end.
+// Sums what the expansion of a block adds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,24 +60,34 @@ void BlockBuilder::leavesGradient(llvm::StringRef name, CheckedInt bytes) {
   check("the gradient bytes", name, weightGrad);
 }
 
-void BlockBuilder::parameters(llvm::StringRef name, CheckedInt count) {
+void BlockBuilder::parameters(llvm::StringRef name, CheckedInt count,
+                              CheckedInt active) {
   parameterCount += count;
-  check("the parameters", name, parameterCount);
+  activeCount += active;
+  check("the parameters", name, parameterCount + activeCount);
+}
+
+void BlockBuilder::tiedParameters(llvm::StringRef name, CheckedInt count) {
+  parameters(name, count, count);
+  tiedCount += count;
 }
 
 void BlockBuilder::keepAll() { keepsAll = true; }
 
-llvm::Expected<BlockFacts> BlockBuilder::finish(Recompute recompute) {
+llvm::Expected<BlockFacts> BlockBuilder::finish() {
   if (!overflow.empty())
     return llvm::createStringError(llvm::inconvertibleErrorCode(), overflow);
-  bool isSelective = recompute == Recompute::Selective;
-  for (auto [index, kernel] : llvm::enumerate(block.kernels))
-    kernel.recomputed = !keepsAll && (!isSelective || isCore[index]);
+  for (auto [index, kernel] : llvm::enumerate(block.kernels)) {
+    kernel.recomputed = !keepsAll;
+    kernel.core = !keepsAll && isCore[index];
+  }
   block.parameters = parameterCount.get();
+  if (activeCount.get() != parameterCount.get())
+    block.activeParameters = activeCount.get();
+  block.tiedParameters = tiedCount.get();
   block.activationBytes = activations.get();
   block.weightGradBytes = weightGrad.get();
-  block.recomputedBytes = keepsAll      ? activations.get()
-                          : isSelective ? (activations - core).get()
-                                        : input.get();
+  block.recomputedBytes = keepsAll ? activations.get() : input.get();
+  block.coreBytes = keepsAll ? 0 : core.get();
   return std::move(block);
 }

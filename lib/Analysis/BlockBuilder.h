@@ -52,19 +52,23 @@ public:
   void savesInput(llvm::StringRef name, CheckedInt bytes);
   /// The gradient of an output, which I makes and leaves for W.
   void leavesGradient(llvm::StringRef name, CheckedInt bytes);
-  void parameters(llvm::StringRef name, CheckedInt count);
+  /// `active` of them are those that one token goes through.
+  void parameters(llvm::StringRef name, CheckedInt count, CheckedInt active);
+  /// Parameters that are another block's too.
+  void tiedParameters(llvm::StringRef name, CheckedInt count);
 
   /// Nothing of this block is recomputed: all its tensors stay.
   void keepAll();
 
-  /// The block under a recompute rule, or what overflowed.
-  llvm::Expected<BlockFacts> finish(Recompute recompute);
+  /// The block, or what overflowed.
+  llvm::Expected<BlockFacts> finish();
 
 private:
   void check(llvm::StringRef what, llvm::StringRef name, CheckedInt value);
 
   BlockFacts block;
-  CheckedInt parameterCount, activations, core, input, weightGrad;
+  CheckedInt parameterCount, activeCount, tiedCount;
+  CheckedInt activations, core, input, weightGrad;
   std::vector<bool> isCore; ///< by kernel
   bool keepsAll = false;
   std::string overflow; ///< the first, empty for none

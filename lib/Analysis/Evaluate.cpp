@@ -20,20 +20,27 @@ using namespace pipesched;
 // Prices
 //===----------------------------------------------------------------------===//
 
+ModelFacts CostInputs::modelFor(unsigned phases) const {
+  ModelFacts facts = *model;
+  if (phases & 1u << static_cast<unsigned>(Phase::Recompute))
+    facts.recompute = recompute;
+  return facts;
+}
+
 llvm::Expected<Prices> pipesched::computePrices(const Placement &placement,
                                                 const CostInputs &costs,
                                                 unsigned phases) {
   if (costs.model && costs.system) {
     llvm::Expected<Prices> prices =
-        priceRoofline(placement, *costs.model, *costs.system, phases);
+        priceRoofline(placement, costs.modelFor(phases), *costs.system, phases);
     if (!prices || !costs.profile)
       return prices;
-    return overlayProfile(placement, std::move(*prices), *costs.profile,
-                          phases);
+    return overlayProfile(placement, std::move(*prices), *costs.profile, phases,
+                          costs.recompute);
   }
   if (costs.profile) {
     llvm::Expected<Prices> prices =
-        priceProfile(placement, *costs.profile, phases);
+        priceProfile(placement, *costs.profile, phases, costs.recompute);
     if (prices && costs.model)
       for (StagePrice &stage : prices->stages)
         stage.activation.bytes = stage.gradient.bytes =
@@ -159,23 +166,37 @@ uniformTimes(const Placement &placement, const Prices &prices,
                               delay.get(), overlapped.get()};
 }
 
+/// Whether the slots that the rows were made for are a fixed part of the times.
+static bool isMadeFor(llvm::ArrayRef<StageSlots> slots, bool isSplit,
+                      const FormulaInputs::Times &times) {
+  auto isPart = [&](const StageSlots &stage) {
+    auto of = [&](Phase phase) -> double { return stage.of(phase); };
+    double forward = of(Phase::Forward), backward = of(Phase::Backward);
+    double backwardPs = double(times.inputGradPs) + times.weightGradPs;
+    return forward > 0 && forward * backwardPs == backward * times.forwardPs &&
+           (!isSplit ||
+            of(Phase::InputGrad) * backwardPs == backward * times.inputGradPs);
+  };
+  return !slots.empty() && llvm::all_of(slots, isPart);
+}
+
 static void addFormula(llvm::StringRef family, const FamilyOptions &options,
-                       const Placement &placement, unsigned phases,
+                       const TableView &table, unsigned phases,
                        Evaluation &evaluation) {
   if (family.empty()) {
     evaluation.formulaReason = "the rows are of no known family";
     return;
   }
-  FormulaInputs inputs;
-  inputs.workers = placement.getNumWorkers();
-  inputs.stages = placement.getMaxStages();
-  inputs.microbatches = placement.getNumMicrobatches();
-  inputs.paths = placement.getNumPaths();
-  inputs.group = options.group;
-  inputs.construction = options.construction;
+  const Placement &placement = *table.placement;
+  FormulaInputs inputs = formulaInputsOf(placement, options);
+  bool isSplit = phases & bitsOf({Phase::InputGrad, Phase::WeightGrad});
+  inputs.sendsAfterInput =
+      isSplit && table.gradientAfter == GradientAfter::InputGrad;
   inputs.times = uniformTimes(placement, evaluation.execution.prices, phases);
+  inputs.isMadeForTimes =
+      inputs.times && isMadeFor(table.slots, isSplit, *inputs.times);
   llvm::Expected<FormulaResult> formula =
-      evaluateFormula(formulaFamilyOf(family, placement), inputs);
+      evaluateFormulaOfRows(family, placement, inputs);
   if (formula)
     evaluation.formula = std::move(*formula);
   else
@@ -191,8 +212,9 @@ static llvm::Error addMemory(const Placement &placement,
                              Execution &execution) {
   if (!costs.model)
     return llvm::Error::success();
-  llvm::Expected<MemoryFacts> facts = computeMemoryFacts(
-      placement, *costs.model, costs.system ? &*costs.system : nullptr, phases);
+  llvm::Expected<MemoryFacts> facts =
+      computeMemoryFacts(placement, costs.modelFor(phases),
+                         costs.system ? &*costs.system : nullptr, phases);
   if (!facts)
     return facts.takeError();
   execution.memoryFacts = std::move(*facts);
@@ -233,6 +255,25 @@ static bool isPricedByWork(llvm::ArrayRef<StatedWork> work,
   return anyHasTime(work) && !costs.model && !costs.profile;
 }
 
+/// By roofline, unless a profile gives G or there is none.
+static llvm::Expected<std::vector<MessagePrice>>
+priceReductionsOf(const TaskGraph &graph, const Placement &placement,
+                  const CostInputs &costs, const Prices &prices) {
+  std::vector<Reduction> reductions;
+  reductions.reserve(graph.reductions.size());
+  for (auto [number, task] : llvm::enumerate(graph.reductions)) {
+    int64_t numWorkers = graph.workersOf(number).size();
+    reductions.push_back(
+        {graph.cell[task], graph.reducedBlocks[number], numWorkers});
+  }
+  constexpr auto index = static_cast<unsigned>(Phase::AllReduce);
+  bool isMeasured = costs.profile && !costs.profile->phasePs[index].empty();
+  if (costs.model && costs.system && !isMeasured)
+    return priceReductions(placement, reductions, *costs.model, *costs.system);
+  return shareReductions(placement, reductions, prices,
+                         costs.model ? &*costs.model : nullptr);
+}
+
 /// Times and traffic of `execution.graph`, in which stated work wins.
 static llvm::Error priceGraph(const Placement &placement,
                               const CostInputs &costs, unsigned phases,
@@ -247,6 +288,13 @@ static llvm::Error priceGraph(const Placement &placement,
     if (!prices)
       return prices.takeError();
     execution.prices = std::move(*prices);
+  }
+  if (!execution.graph.reductions.empty()) {
+    llvm::Expected<std::vector<MessagePrice>> reductions =
+        priceReductionsOf(execution.graph, placement, costs, execution.prices);
+    if (!reductions)
+      return reductions.takeError();
+    execution.prices.reductions = std::move(*reductions);
   }
   llvm::Expected<TaskTimes> times =
       priceTasks(execution.graph, placement, execution.prices, transport);
@@ -300,6 +348,18 @@ pipesched::executeProgram(const Program &program, const Placement &placement,
                       transport, work);
 }
 
+/// By the slots that the table says; `unitSlots` are its earliest unit slots.
+static llvm::Expected<TableMetrics>
+measureTable(const TableView &table, const CellIndex &index,
+             const SlotAssignment &unitSlots) {
+  if (!table.aligned && table.slots.empty())
+    return computeMetrics(table, index, unitSlots);
+  llvm::Expected<SlotAssignment> slots = assignSlots(table, index);
+  if (!slots)
+    return slots.takeError();
+  return computeMetrics(table, index, *slots);
+}
+
 /// Measures the table and builds its graph; index, slots and program are gone
 /// when it returns.
 static llvm::Expected<TaskGraph> instantiateTable(const TableView &table,
@@ -310,17 +370,20 @@ static llvm::Expected<TaskGraph> instantiateTable(const TableView &table,
     llvm::Expected<CellIndex> index = CellIndex::create(table);
     if (!index)
       return index.takeError();
-    llvm::Expected<SlotAssignment> slots = alignSlots(table, *index);
+    llvm::Expected<SlotAssignment> slots = alignUnitSlots(table, *index);
     if (!slots)
       return slots.takeError();
-    metrics = table.aligned
-                  ? computeMetrics(table, *index, readSlots(table, *index))
-                  : computeMetrics(table, *index, *slots);
+    llvm::Expected<TableMetrics> measured = measureTable(table, *index, *slots);
+    if (!measured)
+      return measured.takeError();
+    metrics = std::move(*measured);
     llvm::Expected<Program> lowered =
         lowerTable(table, *index, *slots, options.receivePlacement);
     if (!lowered)
       return lowered.takeError();
     program = std::move(*lowered);
+    if (options.forwardSends == ForwardSends::Sync)
+      synchronizeForwards(*program);
   }
   return buildTaskGraph(*program, options.transport);
 }
@@ -340,6 +403,6 @@ pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
   if (!execution)
     return execution.takeError();
   evaluation.execution = std::move(*execution);
-  addFormula(family, familyOptions, *table.placement, phases, evaluation);
+  addFormula(family, familyOptions, table, phases, evaluation);
   return evaluation;
 }

@@ -11,6 +11,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Analysis/Facts.h"
+#include "llvm/ADT/Twine.h"
+#include <cmath>
 
 using namespace pipesched;
 
@@ -20,6 +22,27 @@ int64_t ModelFacts::getNumLayers() const {
     if (block.position == BlockPosition::Layer)
       layers += block.count;
   return layers;
+}
+
+llvm::Error pipesched::setAccelerators(SystemFacts &system,
+                                       int64_t accelerators) {
+  auto makeError = [&](const llvm::Twine &message) {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   "system '" + system.name + "': " + message);
+  };
+  if (accelerators < 1)
+    return makeError("expected at least 1 accelerator in a worker, found " +
+                     llvm::Twine(accelerators));
+  if (accelerators > 1 && system.link.bytesPerSecond == 0)
+    return makeError("several accelerators in a worker need a link among them");
+  double bandwidth = double(system.network.bytesPerSecond) /
+                     double(system.accelerators) * double(accelerators);
+  if (!(bandwidth < 9223372036854775808.0))
+    return makeError("the network of " + llvm::Twine(accelerators) +
+                     " accelerators is over 2^63 - 1 bytes per second");
+  system.network.bytesPerSecond = std::llround(bandwidth);
+  system.accelerators = accelerators;
+  return llvm::Error::success();
 }
 
 double EfficiencyCurve::at(double size) const {

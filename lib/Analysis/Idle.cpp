@@ -33,25 +33,34 @@ public:
   IdleTimes run();
 
 private:
-  void collectGroups();
+  /// Where the walk is in a row.
+  struct RowState {
+    uint32_t last = TaskGraph::kNone; ///< the last task that held the row
+    bool hasBegun = false;            ///< a cell was visited
+    /// Since the last cell: not idle time within the row unless another comes.
+    int64_t dependencyPs = 0, communicationPs = 0;
+  };
+
   void visit(int64_t worker, uint32_t task);
+  void visitCell(int64_t worker, uint32_t task);
   void finish(int64_t worker);
-  void splitGap(int64_t worker, uint32_t before, uint32_t after);
-  void splitWait(int64_t worker, uint32_t task, int64_t fromPs);
+  void splitWait(RowState &row, uint32_t task);
   int64_t onTheWaySincePs(uint32_t task) const;
-  uint32_t aheadInRow(int64_t worker, uint32_t task, uint32_t before) const;
 
   const TaskGraph &graph;
   const TaskTimes &times;
   const Timeline &timeline;
   TaskEnds ends;
   IdleTimes idle;
-  std::vector<uint32_t> lastTasks; ///< the row's last visited, by worker
-  /// The workers of each all-reduce, in topological order.
-  std::vector<std::pair<uint32_t, int32_t>> groups;
+  std::vector<RowState> rows; ///< by worker
 };
 
 } // namespace
+
+/// On the queues of the network.
+static bool isOnNetwork(TaskKind kind) {
+  return kind == TaskKind::Message || kind == TaskKind::AllReduce;
+}
 
 /// From when on a transfer was under way: all it needed was there, and it
 /// waited for its queue or ran. The makespan for what is no transfer, so that
@@ -60,91 +69,65 @@ int64_t IdleWalk::onTheWaySincePs(uint32_t task) const {
   TaskKind kind = graph.kind[task];
   if (kind == TaskKind::Send) // holds its row, not a queue
     return ends.startPs(task);
-  if (kind != TaskKind::Message && kind != TaskKind::Offload &&
+  if (!isOnNetwork(kind) && kind != TaskKind::Offload &&
       kind != TaskKind::Reload)
     return timeline.makespanPs;
   int64_t readyPs = 0;
   for (Edge edge : graph.edgesOf(task)) {
-    bool isQueueOrder = graph.kind[edge.task()] == kind && !edge.needsArrival();
+    TaskKind before = graph.kind[edge.task()];
+    bool isSameQueue =
+        before == kind || (isOnNetwork(before) && isOnNetwork(kind));
+    bool isQueueOrder = isSameQueue && !edge.needsArrival();
     if (!isQueueOrder)
       readyPs = std::max(readyPs, ends.endPs(edge));
   }
   return readyPs;
 }
 
-/// Accounts for the time from `fromPs` until `task` starts.
-void IdleWalk::splitWait(int64_t worker, uint32_t task, int64_t fromPs) {
-  int64_t startPs = ends.startPs(task);
+/// Accounts for the time from the last task of a row until `task` starts.
+void IdleWalk::splitWait(RowState &row, uint32_t task) {
+  int64_t fromPs = ends.releasePs(row.last), startPs = ends.startPs(task);
   if (startPs == fromPs)
     return;
   const Edge *binding = ends.bindingEdge(task);
   int64_t sincePs = onTheWaySincePs(binding->task());
   int64_t splitPs = std::clamp(sincePs, fromPs, startPs);
-  idle.dependencyPs[worker] += splitPs - fromPs;
-  idle.communicationPs[worker] += startPs - splitPs;
+  row.dependencyPs += splitPs - fromPs;
+  row.communicationPs += startPs - splitPs;
 }
 
-/// The task ahead of `task` in the row of a worker; `before` is the cell that
-/// all of them follow.
-uint32_t IdleWalk::aheadInRow(int64_t worker, uint32_t task,
-                              uint32_t before) const {
-  llvm::ArrayRef<Edge> edges = graph.edgesOf(task);
-  if (graph.kind[task] != TaskKind::AllReduce)
-    return edges.front().task();
-  // An all-reduce stands in several rows and has one edge for each.
-  for (Edge edge : edges) {
-    TaskKind kind = graph.kind[edge.task()];
-    bool isInRow = kind == TaskKind::Send || kind == TaskKind::Recv;
-    if (edge.task() == before ||
-        (isInRow && graph.worker[edge.task()] == worker))
-      return edge.task();
-  }
-  llvm_unreachable("row neighbours have an edge");
-}
-
-/// Accounts for the gap between two neighbouring cells. Under `blocking` sends
-/// and receives stand between them; they are walked from the last to the first.
-void IdleWalk::splitGap(int64_t worker, uint32_t before, uint32_t after) {
-  if (ends.startPs(after) == ends.releasePs(before))
-    return;
-  for (uint32_t task = after; task != before;) {
-    uint32_t ahead = aheadInRow(worker, task, before);
-    splitWait(worker, task, ends.releasePs(ahead));
-    if (ahead != before)
-      idle.communicationPs[worker] += times.occupancyPs[ahead];
-    task = ahead;
-  }
-}
-
-void IdleWalk::collectGroups() {
-  if (!llvm::is_contained(graph.kind, TaskKind::AllReduce))
-    return;
-  for (int32_t worker = 0; worker < graph.getNumWorkers(); ++worker)
-    for (uint32_t task : graph.row(worker))
-      if (graph.kind[task] == TaskKind::AllReduce)
-        groups.emplace_back(task, worker);
-  llvm::sort(groups);
-}
-
-/// The next task of a row.
+/// The next task that holds a row. Under `blocking` sends, receives and
+/// all-reduces stand between the cells.
 void IdleWalk::visit(int64_t worker, uint32_t task) {
-  bool isCompute = graph.kind[task] == TaskKind::Compute;
-  (isCompute ? idle.busyPs : idle.communicationPs)[worker] +=
-      times.occupancyPs[task];
-  uint32_t &lastTask = lastTasks[worker];
-  if (lastTask == TaskGraph::kNone)
-    idle.fillPs[worker] = idle.firstPs[worker] = ends.startPs(task);
+  RowState &row = rows[worker];
+  bool isCell = graph.kind[task] == TaskKind::Compute;
+  if (!row.hasBegun && !isCell)
+    return;
+  if (row.hasBegun)
+    splitWait(row, task);
+  row.last = task;
+  if (isCell)
+    visitCell(worker, task);
   else
-    splitGap(worker, lastTask, task);
-  lastTask = task;
+    row.communicationPs += times.occupancyPs[task];
+}
+
+void IdleWalk::visitCell(int64_t worker, uint32_t task) {
+  RowState &row = rows[worker];
+  if (!row.hasBegun)
+    idle.fillPs[worker] = idle.firstPs[worker] = ends.startPs(task);
+  idle.busyPs[worker] += times.occupancyPs[task];
+  idle.dependencyPs[worker] += std::exchange(row.dependencyPs, 0);
+  idle.communicationPs[worker] += std::exchange(row.communicationPs, 0);
+  idle.lastPs[worker] = ends.releasePs(task);
+  row.hasBegun = true;
 }
 
 void IdleWalk::finish(int64_t worker) {
-  if (lastTasks[worker] == TaskGraph::kNone) {
+  if (!rows[worker].hasBegun) {
     idle.fillPs[worker] = timeline.makespanPs;
     return;
   }
-  idle.lastPs[worker] = ends.releasePs(lastTasks[worker]);
   idle.drainPs[worker] = timeline.makespanPs - idle.lastPs[worker];
 }
 
@@ -156,14 +139,15 @@ IdleTimes IdleWalk::run() {
        {&idle.busyPs, &idle.fillPs, &idle.drainPs, &idle.dependencyPs,
         &idle.communicationPs, &idle.firstPs, &idle.lastPs})
     column->assign(numWorkers, 0);
-  lastTasks.assign(numWorkers, TaskGraph::kNone);
-  collectGroups();
-  auto member = groups.begin();
+  rows.resize(numWorkers);
   for (uint32_t task = 0; task < graph.size(); ++task) {
-    if (graph.kind[task] == TaskKind::Compute)
+    TaskKind kind = graph.kind[task];
+    if (kind == TaskKind::Compute || kind == TaskKind::Send ||
+        kind == TaskKind::Recv)
       visit(graph.worker[task], task);
-    for (; member != groups.end() && member->first == task; ++member)
-      visit(member->second, task);
+    else if (kind == TaskKind::AllReduce && graph.holdsRows)
+      for (int32_t worker : graph.workersOf(graph.peer[task]))
+        visit(worker, task);
   }
   for (int64_t worker = 0; worker < numWorkers; ++worker)
     finish(worker);

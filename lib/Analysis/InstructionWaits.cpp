@@ -22,7 +22,7 @@ InstructionWaits::InstructionWaits(const Program &program, Transport transport)
                                                    : None;
   Queue recvs = sends == Sends ? Recvs : sends;
   setQueue(InstructionKind::Compute, Row);
-  setQueue(InstructionKind::AllReduce, Row);
+  setQueue(InstructionKind::AllReduce, sends);
   setQueue(InstructionKind::Send, sends);
   setQueue(InstructionKind::Recv, recvs);
   setQueue(InstructionKind::Offload, Offloads);
@@ -53,6 +53,8 @@ void InstructionWaits::walkRow(int32_t row) {
     if (queue != None)
       previous[i] = last[queue];
     last[queue] = i;
+    if (instruction.kind == InstructionKind::AllReduce)
+      linkReceives(i, last[Recvs]);
     joinNode(row, i, isSecondHalf);
     linkWait(i, pendingWait);
   }
@@ -82,10 +84,21 @@ void InstructionWaits::joinNode(int32_t row, uint32_t instruction,
       nodes[partner] = node;
 }
 
+/// An all-reduce is in the queue of sends, or the row, as others are; under
+/// Overlap it is in that of receives too, whose last is `lastReceive`.
+void InstructionWaits::linkReceives(uint32_t instruction,
+                                    uint32_t &lastReceive) {
+  if (previousReceives.empty())
+    previousReceives.assign(nodes.size(), kNone);
+  if (transport != Transport::Overlap)
+    return;
+  previousReceives[instruction] = lastReceive;
+  lastReceive = instruction;
+}
+
 void InstructionWaits::linkWait(uint32_t instruction, uint32_t &pending) {
   InstructionKind kind = program.instructions[instruction].kind;
-  bool takes =
-      kind == InstructionKind::Compute || kind == InstructionKind::AllReduce;
+  bool takes = kind == InstructionKind::Compute;
   if (kind != InstructionKind::Wait && (!takes || pending == kNone))
     return;
   if (pendingWaits.empty())
@@ -124,10 +137,16 @@ void InstructionWaits::prefetchAfter(uint32_t node) const {
 }
 
 std::size_t InstructionWaits::getMaxWaits() const {
-  // One per operand, one for the instruction ahead, one per blocking message.
+  // One per operand, one for the instruction ahead, one per blocking message,
+  // one for the second queue of an all-reduce.
   std::size_t numMessages = 0;
   if (!areMessagesMerged())
     for (const Instruction &instruction : program.instructions)
       numMessages += instruction.kind == InstructionKind::Recv;
-  return program.operands.size() + program.instructions.size() + numMessages;
+  std::size_t numReductions = 0;
+  if (!previousReceives.empty())
+    for (const Instruction &instruction : program.instructions)
+      numReductions += instruction.kind == InstructionKind::AllReduce;
+  return program.operands.size() + program.instructions.size() + numMessages +
+         numReductions;
 }

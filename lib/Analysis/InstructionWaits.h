@@ -25,6 +25,8 @@ namespace pipesched {
 ///   instruction  F0+   B1    send  recv  wait  B0        + overlaps the next
 ///   node         0     0     1     1     none  2
 ///   previous     .     F0+   .     .     .     B1        in the same queue
+///
+/// An AllReduce is in two queues under Overlap, those of sends and of receives.
 class InstructionWaits {
 public:
   static constexpr uint32_t kNone = Program::kNone;
@@ -66,6 +68,7 @@ private:
   bool areMessagesMerged() const { return transport != Transport::Blocking; }
   void walkRow(int32_t row);
   void joinNode(int32_t row, uint32_t instruction, bool isSecondHalf);
+  void linkReceives(uint32_t instruction, uint32_t &lastReceive);
   void linkWait(uint32_t instruction, uint32_t &pending);
 
   template <typename Callback>
@@ -73,6 +76,8 @@ private:
     if (previous[instruction] != kNone)
       callback(instruction, previous[instruction], /*isQueueOrder=*/true);
   }
+  template <typename Callback>
+  void forReduction(uint32_t instruction, Callback &&callback) const;
   template <typename Callback>
   void forOperands(uint32_t waiter, uint32_t holder, Callback &&callback) const;
   template <typename Callback>
@@ -83,8 +88,11 @@ private:
   Queue queues[7]; ///< by instruction kind
   std::vector<uint32_t> nodes, leaders, previous;
   std::vector<int32_t> workers; ///< by node
-  /// By instruction, empty without Waits: the last Wait that a Compute or
-  /// AllReduce has to take, and at a Wait the one before it.
+  /// By instruction, empty without AllReduces: before one, the last of the
+  /// queue of receives.
+  std::vector<uint32_t> previousReceives;
+  /// By instruction, empty without Waits: the last Wait that a Compute has to
+  /// take, and at a Wait the one before it.
   std::vector<uint32_t> pendingWaits;
 };
 
@@ -98,7 +106,7 @@ void InstructionWaits::forOperands(uint32_t waiter, uint32_t holder,
       callback(waiter, operand, /*isQueueOrder=*/false);
 }
 
-/// Everything that a Compute or AllReduce waits for.
+/// Everything that a Compute waits for.
 template <typename Callback>
 void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
   forQueue(instruction, callback);
@@ -108,6 +116,16 @@ void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
   for (uint32_t wait = pendingWaits[instruction]; wait != kNone;
        wait = pendingWaits[wait])
     forOperands(instruction, wait, callback);
+}
+
+/// What an AllReduce waits for on its worker.
+template <typename Callback>
+void InstructionWaits::forReduction(uint32_t instruction,
+                                    Callback &&callback) const {
+  forQueue(instruction, callback);
+  if (uint32_t receive = previousReceives[instruction]; receive != kNone)
+    callback(instruction, receive, /*isQueueOrder=*/true);
+  forOperands(instruction, instruction, callback);
 }
 
 template <typename Callback>
@@ -122,10 +140,10 @@ void InstructionWaits::forEach(uint32_t node, Callback &&callback) const {
     return;
   }
   case InstructionKind::AllReduce:
-    forRow(leader, callback);
+    forReduction(leader, callback);
     for (; partner != leader && partner != kNone;
          partner = program.partner[partner])
-      forRow(partner, callback);
+      forReduction(partner, callback);
     return;
   case InstructionKind::Send:
     if (areMessagesMerged()) {

@@ -21,13 +21,15 @@ struct StageSums {
   CheckedInt parameters, activations, weightGrad, boundary;
   CheckedInt working; ///< the largest block less what is kept of it
 
-  void add(const BlockFacts &block, CheckedInt count) {
+  void add(const BlockFacts &block, CheckedInt count, Recompute recompute) {
+    int64_t kept = recompute == Recompute::Selective
+                       ? block.activationBytes - block.coreBytes
+                       : block.recomputedBytes;
     parameters += count * block.parameters;
     activations += count * block.activationBytes;
     weightGrad += count * block.weightGradBytes;
-    boundary += count * block.recomputedBytes;
-    working =
-        std::max(working.get(), block.activationBytes - block.recomputedBytes);
+    boundary += count * kept;
+    working = std::max(working.get(), block.activationBytes - kept);
   }
 };
 } // namespace
@@ -75,7 +77,7 @@ pipesched::computeMemoryFacts(const Placement &placement,
   for (auto [stage, memory] : llvm::enumerate(facts.stages)) {
     StageSums sums;
     for (auto [block, count] : (*stages)[stage])
-      sums.add(model.blocks[block], count);
+      sums.add(model.blocks[block], count, model.recompute);
     if (!fill(memory, sums, model, recomputesInBackward))
       return llvm::createStringError(
           llvm::inconvertibleErrorCode(),

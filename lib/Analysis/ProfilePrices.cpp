@@ -29,13 +29,19 @@ static constexpr unsigned index(Phase phase) {
   return static_cast<unsigned>(phase);
 }
 
-Prices pipesched::priceUnit(const Placement &placement) {
-  StagePrice unit;
-  for (unsigned phase = 0; phase < kNumPhases; ++phase)
-    unit.phasePs[phase] =
-        unitSlots(Cell(0, static_cast<Phase>(phase), 0)) * kSlotPs;
+llvm::Expected<Prices> pipesched::priceUnit(const Placement &placement) {
+  llvm::Expected<std::vector<int64_t>> lengths = stageLengths(placement);
+  if (!lengths)
+    return lengths.takeError();
   Prices prices;
-  prices.stages.assign(placement.getNumGlobalStages(), unit);
+  prices.stages.resize(lengths->size());
+  for (auto [length, price] : llvm::zip_equal(*lengths, prices.stages))
+    for (unsigned phase = 0; phase < kNumPhases; ++phase) {
+      int64_t slots = unitSlots(Cell(0, static_cast<Phase>(phase), 0));
+      if (llvm::MulOverflow(slots * kSlotPs, length, price.phasePs[phase]))
+        return makeError("a stage of " + Twine(length) +
+                         " slots of 1 us takes more than 2^63 - 1 ps");
+    }
   return prices;
 }
 
@@ -82,8 +88,10 @@ namespace {
 /// The profile at one stage, written over the price that the stage has.
 class StageProfile {
 public:
-  StageProfile(const Profile &profile, int64_t stage, bool hasOtherPrices)
-      : profile(profile), stage(stage), hasOtherPrices(hasOtherPrices) {}
+  StageProfile(const Profile &profile, int64_t stage, Recompute recompute,
+               bool hasOtherPrices)
+      : profile(profile), stage(stage), recompute(recompute),
+        hasOtherPrices(hasOtherPrices) {}
 
   llvm::Error apply(StagePrice &price, unsigned phases) const {
     applyForward(price);
@@ -99,6 +107,10 @@ public:
     if ((phases & bit(Phase::Forward)) && !hasOtherPrices &&
         !given(Phase::Forward))
       return makeError("the schedule has F, the profile gives no F");
+    if ((phases & bit(Phase::Recompute)) && !hasOtherPrices && isSelective() &&
+        !given(Phase::Recompute))
+      return makeError("the schedule recomputes selectively, the profile gives "
+                       "no R");
     return llvm::Error::success();
   }
 
@@ -109,13 +121,17 @@ private:
 
   void applyForward(StagePrice &price) const {
     std::optional<int64_t> forward = given(Phase::Forward);
-    std::optional<int64_t> recompute = given(Phase::Recompute);
+    std::optional<int64_t> again = given(Phase::Recompute);
     if (forward)
       price.phasePs[index(Phase::Forward)] = *forward;
-    if (recompute || forward)
-      price.phasePs[index(Phase::Recompute)] =
-          recompute ? *recompute : *forward;
+    if (!again && !isSelective())
+      again = forward;
+    if (again)
+      price.phasePs[index(Phase::Recompute)] = *again;
   }
+
+  /// R runs but a part of F.
+  bool isSelective() const { return recompute == Recompute::Selective; }
 
   llvm::Error applyBackward(StagePrice &price, unsigned phases) const;
 
@@ -130,6 +146,7 @@ private:
 
   const Profile &profile;
   int64_t stage;
+  Recompute recompute;
   bool hasOtherPrices;
 };
 } // namespace
@@ -183,14 +200,14 @@ llvm::Error StageProfile::applyBackward(StagePrice &price,
 
 static llvm::Expected<Prices>
 applyProfile(const Placement &placement, Prices prices, const Profile &profile,
-             unsigned phases, bool hasOtherPrices) {
+             unsigned phases, Recompute recompute, bool hasOtherPrices) {
   if (auto error = checkLengths(placement, profile))
     return std::move(error);
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     for (int64_t stage = 0; stage < placement.getPath(path).getNumStages();
          ++stage) {
       StagePrice &price = prices.stages[placement.stageOffset(path) + stage];
-      StageProfile stageProfile(profile, stage, hasOtherPrices);
+      StageProfile stageProfile(profile, stage, recompute, hasOtherPrices);
       if (auto error = stageProfile.apply(price, phases))
         return std::move(error);
     }
@@ -199,17 +216,19 @@ applyProfile(const Placement &placement, Prices prices, const Profile &profile,
 
 llvm::Expected<Prices> pipesched::priceProfile(const Placement &placement,
                                                const Profile &profile,
-                                               unsigned phases) {
+                                               unsigned phases,
+                                               Recompute recompute) {
   Prices prices;
   prices.stages.resize(placement.getNumGlobalStages());
-  return applyProfile(placement, std::move(prices), profile, phases,
+  return applyProfile(placement, std::move(prices), profile, phases, recompute,
                       /*hasOtherPrices=*/false);
 }
 
 llvm::Expected<Prices> pipesched::overlayProfile(const Placement &placement,
                                                  Prices prices,
                                                  const Profile &profile,
-                                                 unsigned phases) {
-  return applyProfile(placement, std::move(prices), profile, phases,
+                                                 unsigned phases,
+                                                 Recompute recompute) {
+  return applyProfile(placement, std::move(prices), profile, phases, recompute,
                       /*hasOtherPrices=*/true);
 }

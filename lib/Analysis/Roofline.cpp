@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Reductions.h"
 #include "StageLayers.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
@@ -52,7 +53,8 @@ static double allReducePs(double bytes, int64_t ranks, const LinkFacts &link) {
   return share * transferPs(bytes, link) + double(link.latencyPs);
 }
 
-/// max(F/(n peak e(F/n)) + L_c, V/(n BW e(V/n)) + L_m); no work takes no time.
+/// max(F/(n peak e(F/n)) + L_c, V/(n BW e(V/n)) + L_m), or their sum where the
+/// system overlaps nothing; no work takes no time.
 static double kernelPs(const Work &work, Engine engine,
                        const SystemFacts &system) {
   if (engine == Engine::Link)
@@ -69,16 +71,19 @@ static double kernelPs(const Work &work, Engine engine,
               double(unit.latencyPs);
   if (bytes > 0)
     memory = transferPs(bytes, system.memory) + double(system.memory.latencyPs);
-  return std::max(compute, memory);
+  return system.overlapsMemory ? std::max(compute, memory) : compute + memory;
 }
 
 double pipesched::rooflinePs(const BlockFacts &block, Phase phase,
-                             const SystemFacts &system) {
+                             const SystemFacts &system, Recompute recompute) {
+  auto runsAgain = [&](const Kernel &kernel) {
+    return recompute == Recompute::Selective ? kernel.core : kernel.recomputed;
+  };
   double sum = 0;
   for (const Kernel &kernel : block.kernels) {
     bool isBackward = phase == Phase::Backward;
     if (phase == Phase::Forward ||
-        (phase == Phase::Recompute && kernel.recomputed))
+        (phase == Phase::Recompute && runsAgain(kernel)))
       sum += kernelPs(kernel.forward, kernel.engine, system);
     if (isBackward || phase == Phase::InputGrad)
       sum += kernelPs(kernel.inputGrad, kernel.engine, system);
@@ -101,6 +106,29 @@ llvm::Expected<MessagePrice> pipesched::hockney(int64_t bytes,
   return price;
 }
 
+llvm::Expected<MessagePrice> pipesched::ringAllReduce(double bytes,
+                                                      int64_t numWorkers,
+                                                      const LinkFacts &link) {
+  MessagePrice price;
+  if (numWorkers == 1 || bytes == 0)
+    return price;
+  if (link.bytesPerSecond <= 0)
+    return makeError("the system has no network between workers");
+  double numMessages = 2.0 * double(numWorkers - 1);
+  double partPs = transferPs(bytes / double(numWorkers), link);
+  if (auto error =
+          store(numMessages * partPs, "an all-reduce", price.occupancyPs))
+    return std::move(error);
+  if (auto error = store(numMessages * double(link.latencyPs), "an all-reduce",
+                         price.latencyPs))
+    return std::move(error);
+  llvm::Expected<int64_t> sent = ringBytes(bytes, numWorkers);
+  if (!sent)
+    return sent.takeError();
+  price.bytes = *sent;
+  return price;
+}
+
 namespace {
 /// Times of one block; the same for every stage that holds it.
 struct BlockTimes {
@@ -111,16 +139,17 @@ struct BlockTimes {
 /// computed once.
 class StagePricer {
 public:
-  StagePricer(const Placement &placement, const ModelFacts &model,
-              const SystemFacts &system, unsigned phases)
-      : placement(placement), model(model), system(system), phases(phases),
+  StagePricer(const ModelFacts &model, const SystemFacts &system,
+              unsigned phases)
+      : model(model), system(system), phases(phases),
         recomputesInBackward(model.recompute != Recompute::None &&
                              !(phases & bit(Phase::Recompute))) {
     for (const BlockFacts &block : model.blocks)
-      blockTimes.push_back({rooflinePs(block, Phase::Forward, system),
-                            rooflinePs(block, Phase::InputGrad, system),
-                            rooflinePs(block, Phase::WeightGrad, system),
-                            rooflinePs(block, Phase::Recompute, system)});
+      blockTimes.push_back(
+          {rooflinePs(block, Phase::Forward, system),
+           rooflinePs(block, Phase::InputGrad, system),
+           rooflinePs(block, Phase::WeightGrad, system),
+           rooflinePs(block, Phase::Recompute, system, model.recompute)});
   }
 
   llvm::Error price(const StageBlocks &blocks, const StageMemory &memory,
@@ -131,7 +160,6 @@ private:
   llvm::Error priceCopies(const StageMemory &memory, StagePrice &price) const;
   llvm::Error priceStep(const StageMemory &memory, StagePrice &price) const;
 
-  const Placement &placement;
   const ModelFacts &model;
   const SystemFacts &system;
   unsigned phases;
@@ -154,13 +182,13 @@ llvm::Error StagePricer::priceCompute(const StageBlocks &blocks,
     sum.weightGrad += double(count) * times.weightGrad;
     sum.recompute += double(count) * times.recompute;
   }
-  if (recomputesInBackward)
-    sum.inputGrad += sum.recompute;
 
-  // B is the sum of the rounded I and W, so that splitting moves no picosecond.
+  // B is the sum of the rounded I and W, and an I that begins with R of rounded
+  // R and I, so that splitting and R cells move no picosecond.
   if (auto error = store(sum.forward, "F", timeOf(price, Phase::Forward)))
     return error;
-  if (auto error = store(sum.recompute, "R", timeOf(price, Phase::Recompute)))
+  int64_t &recompute = timeOf(price, Phase::Recompute);
+  if (auto error = store(sum.recompute, "R", recompute))
     return error;
   int64_t &inputGrad = timeOf(price, Phase::InputGrad);
   int64_t &weightGrad = timeOf(price, Phase::WeightGrad);
@@ -168,6 +196,9 @@ llvm::Error StagePricer::priceCompute(const StageBlocks &blocks,
     return error;
   if (auto error = store(sum.weightGrad, "W", weightGrad))
     return error;
+  if (recomputesInBackward &&
+      llvm::AddOverflow(inputGrad, recompute, inputGrad))
+    return makeError("the time of I is over 2^63 - 1 ps");
   if (llvm::AddOverflow(inputGrad, weightGrad, timeOf(price, Phase::Backward)))
     return makeError("the time of B is over 2^63 - 1 ps");
   return llvm::Error::success();
@@ -190,8 +221,7 @@ llvm::Error StagePricer::priceCopies(const StageMemory &memory,
 }
 
 /// O reads the gradients, reads and writes the optimizer's state and writes the
-/// weights; G is a ring all-reduce among the paths, each of which has a
-/// replica.
+/// weights.
 llvm::Error StagePricer::priceStep(const StageMemory &memory,
                                    StagePrice &price) const {
   double bytes = double(memory.gradientBytes) +
@@ -200,11 +230,7 @@ llvm::Error StagePricer::priceStep(const StageMemory &memory,
   double step = share > 0 ? transferPs(share, system.memory) +
                                 double(system.memory.latencyPs)
                           : 0;
-  if (auto error = store(step, "O", timeOf(price, Phase::Optimizer)))
-    return error;
-  return store(allReducePs(double(memory.gradientBytes),
-                           placement.getNumPaths(), system.network),
-               "G", timeOf(price, Phase::AllReduce));
+  return store(step, "O", timeOf(price, Phase::Optimizer));
 }
 
 llvm::Error StagePricer::price(const StageBlocks &blocks,
@@ -224,14 +250,36 @@ llvm::Error StagePricer::price(const StageBlocks &blocks,
   return llvm::Error::success();
 }
 
+static llvm::Error checkLink(const SystemFacts &system) {
+  if (system.accelerators == 1 || system.link.bytesPerSecond != 0)
+    return llvm::Error::success();
+  return makeError("a worker of '" + Twine(system.name) + "' has " +
+                   Twine(system.accelerators) +
+                   " accelerators and no 'link' among them");
+}
+
+llvm::Expected<std::vector<int64_t>>
+pipesched::priceBlocks(const ModelFacts &model, const SystemFacts &system) {
+  if (llvm::Error error = checkLink(system))
+    return std::move(error);
+  std::vector<int64_t> times;
+  for (const BlockFacts &block : model.blocks) {
+    double ps = rooflinePs(block, Phase::Forward, system) +
+                rooflinePs(block, Phase::Backward, system);
+    if (model.recompute != Recompute::None)
+      ps += rooflinePs(block, Phase::Recompute, system, model.recompute);
+    if (auto error = store(ps, "a block", times.emplace_back()))
+      return std::move(error);
+  }
+  return times;
+}
+
 llvm::Expected<Prices> pipesched::priceRoofline(const Placement &placement,
                                                 const ModelFacts &model,
                                                 const SystemFacts &system,
                                                 unsigned phases) {
-  if (system.accelerators > 1 && system.link.bytesPerSecond == 0)
-    return makeError("a worker of '" + Twine(system.name) + "' has " +
-                     Twine(system.accelerators) +
-                     " accelerators and no 'link' among them");
+  if (llvm::Error error = checkLink(system))
+    return std::move(error);
   llvm::Expected<std::vector<StageBlocks>> blocks =
       blocksOfStages(placement, model);
   if (!blocks)
@@ -241,12 +289,15 @@ llvm::Expected<Prices> pipesched::priceRoofline(const Placement &placement,
   if (!memory)
     return memory.takeError();
 
-  StagePricer pricer(placement, model, system, phases);
+  StagePricer pricer(model, system, phases);
   Prices prices;
   prices.stages.resize(blocks->size());
   for (auto [stage, price] : llvm::enumerate(prices.stages))
     if (auto error =
             pricer.price((*blocks)[stage], memory->stages[stage], price))
+      return std::move(error);
+  if (phases & bit(Phase::AllReduce))
+    if (auto error = priceStageReductions(placement, model, system, prices))
       return std::move(error);
   return prices;
 }

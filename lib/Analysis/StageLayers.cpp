@@ -12,7 +12,9 @@
 
 #include "StageLayers.h"
 #include "PipeSched/Analysis/Divisors.h"
+#include "PipeSched/Schedule/NearestMultiples.h"
 #include "llvm/ADT/Twine.h"
+#include <numeric>
 
 using namespace pipesched;
 using llvm::Twine;
@@ -21,22 +23,39 @@ static llvm::Error makeError(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-static llvm::Error appendEvenLayers(int64_t path, int64_t stages,
-                                    int64_t layers,
-                                    std::vector<int64_t> &result) {
+static llvm::Expected<std::vector<int64_t>>
+divideEvenly(int64_t path, int64_t stages, int64_t layers) {
   if (layers % stages)
     return makeError(
         "the " + Twine(stages) + " stages of path " + Twine(path) +
         " do not divide the model's " + Twine(layers) +
         " layers; stage counts that do: " + nearestDivisors(layers, stages));
-  result.insert(result.end(), stages, layers / stages);
-  return llvm::Error::success();
+  return std::vector<int64_t>(stages, layers / stages);
 }
 
-static llvm::Error appendGivenLayers(int64_t path,
-                                     const std::vector<int64_t> &blocks,
-                                     int64_t layers,
-                                     std::vector<int64_t> &result) {
+/// 1 : 2 as good as 2 : 4.
+static llvm::Expected<std::vector<int64_t>>
+divideByWeights(int64_t path, llvm::ArrayRef<int64_t> weights, int64_t layers) {
+  int64_t divisor = 0, parts = 0;
+  for (int64_t weight : weights) {
+    divisor = std::gcd(divisor, weight);
+    parts += weight;
+  }
+  parts /= divisor;
+  if (layers % parts)
+    return makeError("the weights of path " + Twine(path) + " make " +
+                     Twine(parts) + " parts, which do not divide the model's " +
+                     Twine(layers) + " layers; layer counts that they do: " +
+                     nearestMultiples(layers, parts));
+  std::vector<int64_t> result;
+  result.reserve(weights.size());
+  for (int64_t weight : weights)
+    result.push_back(weight / divisor * (layers / parts));
+  return result;
+}
+
+static llvm::Expected<std::vector<int64_t>>
+checkGiven(int64_t path, const std::vector<int64_t> &blocks, int64_t layers) {
   int64_t left = layers;
   for (int64_t count : blocks) {
     if (count > left)
@@ -49,8 +68,16 @@ static llvm::Error appendGivenLayers(int64_t path,
     return makeError("the blocks of path " + Twine(path) + " add up to " +
                      Twine(layers - left) + ", the model has " + Twine(layers) +
                      " layers");
-  result.insert(result.end(), blocks.begin(), blocks.end());
-  return llvm::Error::success();
+  return blocks;
+}
+
+llvm::Expected<std::vector<int64_t>>
+pipesched::splitLayers(int64_t number, const Path &path, int64_t layers) {
+  if (!path.blocks.empty())
+    return checkGiven(number, path.blocks, layers);
+  if (!path.weights.empty())
+    return divideByWeights(number, path.weights, layers);
+  return divideEvenly(number, path.getNumStages(), layers);
 }
 
 llvm::Expected<std::vector<int64_t>>
@@ -59,13 +86,11 @@ pipesched::splitLayers(const Placement &placement, const ModelFacts &model) {
   std::vector<int64_t> result;
   result.reserve(placement.getNumGlobalStages());
   for (int64_t index = 0; index < placement.getNumPaths(); ++index) {
-    const Path &path = placement.getPath(index);
-    llvm::Error error =
-        path.blocks.empty()
-            ? appendEvenLayers(index, path.getNumStages(), layers, result)
-            : appendGivenLayers(index, path.blocks, layers, result);
-    if (error)
-      return std::move(error);
+    llvm::Expected<std::vector<int64_t>> split =
+        splitLayers(index, placement.getPath(index), layers);
+    if (!split)
+      return split.takeError();
+    llvm::append_range(result, *split);
   }
   return result;
 }

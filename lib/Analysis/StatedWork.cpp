@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Analysis/StatedWork.h"
+#include "Reductions.h"
 #include "TaskEnds.h"
 #include "TaskPrice.h"
 #include "llvm/Support/MathExtras.h"
@@ -65,14 +66,21 @@ static Expected<TaskPrice> priceCopy(int64_t bytes, const SystemFacts &system) {
   return chargeMessage(*price, Transport::Blocking);
 }
 
-static Expected<TaskPrice> priceWork(const StatedWork &work, TaskKind kind,
+static Expected<TaskPrice> priceWork(const StatedWork &work,
+                                     const TaskGraph &graph, uint32_t task,
                                      const SystemFacts &system,
                                      Transport transport) {
+  TaskKind kind = graph.kind[task];
   if (kind == TaskKind::Compute)
     return priceKernel(work, system);
   if (kind == TaskKind::Offload || kind == TaskKind::Reload)
     return priceCopy(*work.bytesMoved, system);
-  Expected<MessagePrice> price = hockney(*work.messageBytes, system.network);
+  Expected<MessagePrice> price =
+      kind == TaskKind::AllReduce
+          ? ringAllReduce(static_cast<double>(*work.messageBytes),
+                          graph.workersOf(graph.peer[task]).size(),
+                          system.network)
+          : hockney(*work.messageBytes, system.network);
   if (!price)
     return price.takeError();
   return chargeMessage(*price, transport);
@@ -121,7 +129,7 @@ Error pipesched::priceStatedWork(ArrayRef<StatedWork> work,
       continue;
     uint32_t task = graph.taskOfInstruction[stated.instruction];
     Expected<TaskPrice> price =
-        priceWork(stated, graph.kind[task], *system, transport);
+        priceWork(stated, graph, task, *system, transport);
     if (!price)
       return price.takeError();
     isStated[task] = true;
@@ -138,23 +146,59 @@ Error pipesched::priceStatedWork(ArrayRef<StatedWork> work,
 // Traffic
 //===----------------------------------------------------------------------===//
 
+/// Adds to what a worker sends the difference to what its cells imply.
+static Error replaceBytes(int32_t worker, int64_t implied, int64_t stated,
+                          Traffic &traffic) {
+  int64_t &bytes = traffic.bytesSent[worker];
+  if (llvm::AddOverflow(bytes - implied, stated, bytes))
+    return llvm::createStringError(
+        "worker %d sends more than 2^63 - 1 bytes in all", worker);
+  return Error::success();
+}
+
+/// All workers of an all-reduce state the same.
+static Error replaceReduction(int64_t statedBytes, int32_t reduction,
+                              const TaskGraph &graph, const Prices &prices,
+                              Traffic &traffic) {
+  ArrayRef<int32_t> workers = graph.workersOf(reduction);
+  int64_t implied =
+      prices.reductions.empty() ? 0 : prices.reductions[reduction].bytes;
+  Expected<int64_t> sent =
+      ringBytes(static_cast<double>(statedBytes), workers.size());
+  if (!sent)
+    return sent.takeError();
+  for (int32_t worker : workers)
+    if (Error error = replaceBytes(worker, implied, *sent, traffic))
+      return error;
+  return Error::success();
+}
+
 Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
                                   const TaskGraph &graph,
                                   const Placement &placement,
                                   const Prices &prices, Traffic &traffic) {
+  std::vector<bool> isReplaced(graph.reductions.size());
   for (const StatedWork &stated : work) {
     if (!stated.messageBytes)
       continue;
     uint32_t task = graph.taskOfInstruction[stated.instruction];
+    if (graph.kind[task] == TaskKind::AllReduce) {
+      int32_t reduction = graph.peer[task];
+      if (isReplaced[reduction])
+        continue;
+      isReplaced[reduction] = true;
+      if (Error error = replaceReduction(*stated.messageBytes, reduction, graph,
+                                         prices, traffic))
+        return error;
+      continue;
+    }
     Cell cell = graph.cell[task];
     const StagePrice &stage = prices.stages[placement.globalStage(cell)];
     int64_t implied =
         (cell.is(Phase::Forward) ? stage.activation : stage.gradient).bytes;
-    int64_t &bytes = traffic.bytesSent[graph.worker[task]];
-    if (llvm::AddOverflow(bytes - implied, *stated.messageBytes, bytes))
-      return llvm::createStringError(
-          "worker %d sends more than 2^63 - 1 bytes in all",
-          graph.worker[task]);
+    if (Error error = replaceBytes(graph.worker[task], implied,
+                                   *stated.messageBytes, traffic))
+      return error;
   }
   return Error::success();
 }

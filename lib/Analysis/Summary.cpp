@@ -60,10 +60,27 @@ static bool hasTimedCommunication(const Execution &execution) {
   return false;
 }
 
+/// Share of workers times makespan.
+static double shareOfStep(llvm::ArrayRef<int64_t> perWorkerPs,
+                          int64_t makespanPs) {
+  if (makespanPs == 0 || perWorkerPs.empty())
+    return 0;
+  double sum = 0;
+  for (int64_t ps : perWorkerPs)
+    sum += static_cast<double>(ps);
+  return sum / static_cast<double>(makespanPs) /
+         static_cast<double>(perWorkerPs.size());
+}
+
 ExecutionSummary pipesched::summarize(const Execution &execution) {
   ExecutionSummary summary;
   summary.idleRatio = computeIdleRatio(execution);
   const IdleTimes &idle = execution.idle;
+  int64_t makespanPs = execution.timeline.makespanPs;
+  summary.fill = shareOfStep(idle.fillPs, makespanPs);
+  summary.drain = shareOfStep(idle.drainPs, makespanPs);
+  summary.dependency = shareOfStep(idle.dependencyPs, makespanPs);
+  summary.communication = shareOfStep(idle.communicationPs, makespanPs);
   for (auto [worker, busyPs] : llvm::enumerate(idle.busyPs)) {
     int64_t span = idle.lastPs[worker] - idle.firstPs[worker];
     if (span <= summary.spanPs)
@@ -74,6 +91,6 @@ ExecutionSummary pipesched::summarize(const Execution &execution) {
   }
   if (hasTimedCommunication(execution))
     summary.exposedCommunicationPs =
-        execution.timeline.makespanPs - makespanWithoutCommunication(execution);
+        makespanPs - makespanWithoutCommunication(execution);
   return summary;
 }

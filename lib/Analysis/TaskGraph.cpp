@@ -37,6 +37,7 @@ private:
   void reserve();
   void listEdges(uint32_t node, std::vector<NodeEdge> &edges) const;
   void addTask(uint32_t node, llvm::ArrayRef<NodeEdge> edges);
+  int32_t addReduction(uint32_t leader);
   void fillRows(llvm::ArrayRef<uint32_t> taskOfNode);
 
   const Program &program;
@@ -84,8 +85,9 @@ void GraphBuilder::listEdges(uint32_t node,
                              std::vector<NodeEdge> &edges) const {
   waits.prefetchAfter(node);
   waits.forEach(node, [&](uint32_t, uint32_t awaited, bool isQueueOrder) {
-    bool needsArrival = !isQueueOrder && program.instructions[awaited].kind ==
-                                             InstructionKind::Recv;
+    InstructionKind kind = program.instructions[awaited].kind;
+    bool needsArrival = !isQueueOrder && (kind == InstructionKind::Recv ||
+                                          kind == InstructionKind::AllReduce);
     edges.push_back({waits.nodeOf(awaited), needsArrival});
   });
 }
@@ -103,10 +105,30 @@ void GraphBuilder::addTask(uint32_t node, llvm::ArrayRef<NodeEdge> edges) {
   graph.cell.push_back(instruction.cell.withOverlap(isPair));
   graph.kind.push_back(taskKind(instruction.kind, transport));
   graph.worker.push_back(waits.workerOf(node));
-  graph.peer.push_back(instruction.peer);
+  graph.peer.push_back(instruction.kind == InstructionKind::AllReduce
+                           ? addReduction(leader)
+                           : instruction.peer);
   for (NodeEdge edge : edges)
     graph.edges.emplace_back(edge.node, edge.needsArrival);
   graph.edgeBegins.push_back(graph.edges.size());
+}
+
+/// Numbers the all-reduce whose task is being added. Its group is a ring in the
+/// order of workers, from the leader on.
+int32_t GraphBuilder::addReduction(uint32_t leader) {
+  int32_t number = graph.reductions.size();
+  int32_t blocks = program.instructions[leader].peer;
+  graph.reductions.push_back(graph.kind.size() - 1);
+  graph.reducedBlocks.push_back(blocks < 0 ? BlockSpan()
+                                           : program.blocks[blocks]);
+  uint32_t member = leader;
+  do {
+    graph.groupWorkers.push_back(llvm::upper_bound(program.rowBegins, member) -
+                                 program.rowBegins.begin() - 1);
+    member = program.partner[member];
+  } while (member != leader && member != Program::kNone);
+  graph.groupBegins.push_back(graph.groupWorkers.size());
+  return number;
 }
 
 void GraphBuilder::fillRows(llvm::ArrayRef<uint32_t> taskOfNode) {
@@ -118,9 +140,8 @@ void GraphBuilder::fillRows(llvm::ArrayRef<uint32_t> taskOfNode) {
       uint32_t node = waits.nodeOf(i);
       graph.taskOfInstruction.push_back(
           node == Program::kNone ? TaskGraph::kNone : taskOfNode[node]);
-      InstructionKind kind = program.instructions[i].kind;
-      if (kind == InstructionKind::AllReduce ||
-          (kind == InstructionKind::Compute && waits.leaderOf(node) == i))
+      if (program.instructions[i].kind == InstructionKind::Compute &&
+          waits.leaderOf(node) == i)
         graph.rowTasks.push_back(taskOfNode[node]);
     }
     graph.rowBegins.push_back(graph.rowTasks.size());
@@ -131,6 +152,7 @@ llvm::Expected<TaskGraph> GraphBuilder::run() {
   if (llvm::Error error = checkSizes())
     return std::move(error);
   reserve();
+  graph.holdsRows = transport == Transport::Blocking;
   graph.edgeBegins.push_back(0);
   TopologicalOrder order = orderTopologically<NodeEdge>(
       waits.getNumNodes(),

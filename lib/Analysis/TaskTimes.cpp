@@ -31,6 +31,7 @@ public:
 private:
   TaskPrice priceMessage(Cell producer) const;
   TaskPrice priceCompute(uint32_t task) const;
+  TaskPrice priceReduction(uint32_t task) const;
   uint64_t phasePs(Cell cell) const {
     return prices.stages[placement.globalStage(cell)]
         .phasePs[static_cast<unsigned>(cell.getPhase())];
@@ -65,6 +66,14 @@ TaskPrice Pricer::priceCompute(uint32_t task) const {
   return {phasePs(cell) + phasePs(graph.overlapped[task]), 0};
 }
 
+TaskPrice Pricer::priceReduction(uint32_t task) const {
+  if (!prices.reductions.empty())
+    return chargeMessage(prices.reductions[graph.peer[task]], transport);
+  MessagePrice price;
+  price.occupancyPs = phasePs(graph.cell[task]);
+  return chargeMessage(price, transport);
+}
+
 TaskPrice Pricer::price(uint32_t task) const {
   switch (graph.kind[task]) {
   case TaskKind::Compute:
@@ -74,9 +83,10 @@ TaskPrice Pricer::price(uint32_t task) const {
     return priceMessage(graph.cell[task]);
   case TaskKind::Recv:
     return {};
+  case TaskKind::AllReduce:
+    return priceReduction(task);
   case TaskKind::Offload:
   case TaskKind::Reload:
-  case TaskKind::AllReduce:
     return {phasePs(graph.cell[task]), 0};
   }
   llvm_unreachable("covered switch");
@@ -130,17 +140,25 @@ llvm::Expected<Traffic> pipesched::computeTraffic(const TaskGraph &graph,
                                                   const Prices &prices) {
   Traffic traffic;
   traffic.bytesSent.assign(graph.getNumWorkers(), 0);
+  auto send = [&](int32_t worker, int64_t bytes) -> llvm::Error {
+    if (llvm::AddOverflow(traffic.bytesSent[worker], bytes,
+                          traffic.bytesSent[worker]))
+      return llvm::createStringError(
+          "worker %d sends more than 2^63-1 bytes in all", worker);
+    return llvm::Error::success();
+  };
   for (uint32_t task = 0; task < graph.size(); ++task) {
     if (graph.kind[task] != TaskKind::Message &&
         graph.kind[task] != TaskKind::Send)
       continue;
     ++traffic.messages;
-    int64_t &bytes = traffic.bytesSent[graph.worker[task]];
-    if (llvm::AddOverflow(
-            bytes, messagePrice(graph.cell[task], placement, prices).bytes,
-            bytes))
-      return llvm::createStringError(
-          "worker %d sends more than 2^63-1 bytes in all", graph.worker[task]);
+    int64_t bytes = messagePrice(graph.cell[task], placement, prices).bytes;
+    if (llvm::Error error = send(graph.worker[task], bytes))
+      return std::move(error);
   }
+  for (auto [number, price] : llvm::enumerate(prices.reductions))
+    for (int32_t worker : graph.workersOf(number))
+      if (llvm::Error error = send(worker, price.bytes))
+        return std::move(error);
   return traffic;
 }

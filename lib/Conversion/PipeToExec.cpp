@@ -60,7 +60,8 @@ public:
         recv(exec::RecvOp::getOperationName(), context),
         offload(exec::OffloadOp::getOperationName(), context),
         reload(exec::ReloadOp::getOperationName(), context),
-        wait(exec::WaitOp::getOperationName(), context) {}
+        wait(exec::WaitOp::getOperationName(), context),
+        allReduce(exec::AllReduceOp::getOperationName(), context) {}
 
   void emitRow(exec::WorkerOp worker, int64_t row);
 
@@ -83,7 +84,7 @@ private:
   const Program &program;
   Type token;
   DictionaryAttr attributes; ///< none
-  OperationName compute, send, recv, offload, reload, wait;
+  OperationName compute, send, recv, offload, reload, wait, allReduce;
 
   // The row being written: its first instruction, the tokens of those before
   // the current one, and the operands of that.
@@ -144,10 +145,15 @@ Operation *ProgramEmitter::emitOp(Location loc, uint32_t instruction) {
   }
   case InstructionKind::Wait:
     return create(loc, wait, nullptr, /*hasToken=*/false);
-  case InstructionKind::AllReduce:
-    break;
+  case InstructionKind::AllReduce: {
+    exec::AllReduceOp::Properties properties;
+    properties.cell = cell;
+    properties.firstBlock = program.blocks[peer].begin;
+    properties.endBlock = program.blocks[peer].end;
+    return create(loc, allReduce, &properties);
   }
-  llvm_unreachable("lowering refuses all-reduce cells");
+  }
+  llvm_unreachable("covered switch");
 }
 
 ///   instructions   0F0   0F2+   0B1   send 0F2     + overlaps the next
@@ -176,6 +182,7 @@ static void copyHeader(pipe::ScheduleOp schedule, exec::ProgramOp program) {
   program.setFamilyAttr(schedule.getFamilyAttr());
   program.setFamilyOptionsAttr(schedule.getFamilyOptionsAttr());
   program.setGradientAfter(schedule.getGradientAfter());
+  program.setRecomputeAttr(schedule.getRecomputeAttr());
   program.setModelAttr(schedule.getModelAttr());
   program.setProfileAttr(schedule.getProfileAttr());
   program->setDiscardableAttrs(schedule->getDiscardableAttrDictionary());

@@ -78,12 +78,13 @@ llvm::Expected<SystemFacts> pipesched::findSystem(StringRef name) {
   return systemFromJson((*file)->text, (*file)->name, SourceRule::Optional);
 }
 
-llvm::Expected<Architecture> pipesched::findArchitecture(StringRef name) {
+llvm::Expected<Architecture> pipesched::findArchitecture(StringRef name,
+                                                         int64_t sequence) {
   llvm::Expected<const EmbeddedFile *> file = findFile(kModels, "model", name);
   if (!file)
     return file.takeError();
   return architectureFromJson((*file)->text, (*file)->name,
-                              SourceRule::Optional);
+                              SourceRule::Optional, sequence);
 }
 
 //===----------------------------------------------------------------------===//
@@ -108,12 +109,13 @@ llvm::Expected<SystemFacts> pipesched::readSystem(StringRef path) {
   return systemFromJson((*buffer)->getBuffer(), path, SourceRule::Optional);
 }
 
-llvm::Expected<Architecture> pipesched::readArchitecture(StringRef path) {
+llvm::Expected<Architecture> pipesched::readArchitecture(StringRef path,
+                                                         int64_t sequence) {
   auto buffer = openFile(path);
   if (!buffer)
     return buffer.takeError();
   return architectureFromJson((*buffer)->getBuffer(), path,
-                              SourceRule::Optional);
+                              SourceRule::Optional, sequence);
 }
 
 llvm::Expected<Profile> pipesched::readProfile(StringRef path) {

@@ -28,26 +28,66 @@ namespace json = llvm::json;
 // Text
 //===----------------------------------------------------------------------===//
 
-/// The string literal at the start of `rest`, quotes included, is taken off.
+/// Objects and lists inside each other; more is no description, and the parser
+/// recurses.
+static constexpr size_t kMaxDepth = 64;
+
+/// The string literal at the start of `rest`, quotes included, is taken off;
+/// all of it where the literal does not end.
 static StringRef takeString(StringRef &rest) {
   size_t end = 1;
-  while (rest[end] != '"')
+  while (end < rest.size() && rest[end] != '"')
     end += rest[end] == '\\' ? 2 : 1;
   StringRef literal = rest.take_front(end + 1);
-  rest = rest.drop_front(end + 1);
+  rest = rest.drop_front(literal.size());
   return literal;
 }
 
-/// A key that one object has twice, or nothing; `rest` is known to be JSON.
-static std::optional<StringRef> findDuplicateKey(StringRef rest) {
+/// "file:line:column: ", of a place inside `text`; both count from 1.
+static std::string placeOf(StringRef file, StringRef text, const char *at) {
+  StringRef before = text.take_front(at - text.data());
+  size_t column = before.size() - (before.rfind('\n') + 1) + 1;
+  return (file + ":" + Twine(before.count('\n') + 1) + ":" + Twine(column) +
+          ": ")
+      .str();
+}
+
+static llvm::Error makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+/// Before parsing: values are not too deep inside each other.
+static llvm::Error checkDepth(StringRef text, StringRef file) {
+  size_t depth = 0;
+  for (StringRef rest = text; !rest.empty();) {
+    char c = rest.front();
+    if (c == '"') {
+      takeString(rest);
+      continue;
+    }
+    if (c == '{' || c == '[')
+      ++depth;
+    if ((c == '}' || c == ']') && depth > 0)
+      --depth;
+    if (depth > kMaxDepth)
+      return makeError(placeOf(file, text, rest.data()) +
+                       "more than 64 values are inside each other");
+    rest = rest.drop_front();
+  }
+  return llvm::Error::success();
+}
+
+/// After parsing: no object has a key twice.
+static llvm::Error checkKeys(StringRef text, StringRef file) {
   llvm::SmallVector<llvm::StringSet<>> objects;
-  while (!rest.empty()) {
+  for (StringRef rest = text; !rest.empty();) {
     char c = rest.front();
     if (c == '"') {
       StringRef literal = takeString(rest);
       bool isKey = rest.ltrim().starts_with(":");
       if (isKey && !objects.back().insert(literal).second)
-        return literal;
+        return makeError(placeOf(file, text, literal.data()) + "field " +
+                         literal + " is given twice");
       continue;
     }
     if (c == '{')
@@ -56,21 +96,49 @@ static std::optional<StringRef> findDuplicateKey(StringRef rest) {
       objects.pop_back();
     rest = rest.drop_front();
   }
-  return std::nullopt;
+  return llvm::Error::success();
+}
+
+/// llvm::json says "[line:column, byte=n]: message", n being the bytes that it
+/// has taken: mostly the one that is wrong is the last of them.
+static llvm::Error parseError(StringRef text, StringRef file,
+                              llvm::Error error) {
+  std::string what = llvm::toString(std::move(error));
+  auto [place, message] = StringRef(what).split("]: ");
+  size_t taken = 0;
+  if (place.rsplit('=').second.getAsInteger(10, taken) || message.empty() ||
+      taken > text.size())
+    return makeError(file + ": " + what);
+  bool isAhead = message.starts_with("Text after") ||
+                 message.starts_with("Invalid UTF-8") ||
+                 message.starts_with("Unexpected EOF");
+  if (taken > 0 && !isAhead)
+    --taken;
+  return makeError(placeOf(file, text, text.data() + taken) + message);
 }
 
 llvm::Expected<json::Value> pipesched::parseJson(StringRef text,
                                                  StringRef file) {
+  text.consume_front("\xEF\xBB\xBF"); // a byte order mark
+  if (llvm::Error error = checkDepth(text, file))
+    return std::move(error);
   llvm::Expected<json::Value> value = json::parse(text);
   if (!value)
-    return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   file + ": " +
-                                       llvm::toString(value.takeError()));
-  if (std::optional<StringRef> key = findDuplicateKey(text))
-    return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   file + ": field " + *key +
-                                       " is given twice");
+    return parseError(text, file, value.takeError());
+  if (llvm::Error error = checkKeys(text, file))
+    return std::move(error);
   return value;
+}
+
+std::string pipesched::textOf(const json::Value &value) {
+  constexpr size_t longest = 80;
+  std::string text = llvm::formatv("{0}", value).str();
+  if (text.size() <= longest)
+    return text;
+  size_t end = longest;
+  while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end; // inside a character of several bytes
+  return text.substr(0, end) + "...";
 }
 
 void FileErrors::report(const Twine &path, const Twine &message) {
@@ -84,16 +152,12 @@ void FileErrors::report(const Twine &path, const Twine &message) {
 llvm::Error FileErrors::take() const {
   if (first.empty())
     return llvm::Error::success();
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), first);
+  return makeError(first);
 }
 
 //===----------------------------------------------------------------------===//
 // Fields
 //===----------------------------------------------------------------------===//
-
-static std::string textOf(const json::Value &value) {
-  return llvm::formatv("{0}", value).str();
-}
 
 FieldReader::FieldReader(const json::Value *value, std::string path,
                          FileErrors &errors)
@@ -111,6 +175,7 @@ std::string FieldReader::pathOf(StringRef name) const {
 
 const json::Value *FieldReader::find(StringRef name) {
   known.push_back(name);
+  errors.asked.push_back(pathOf(name));
   return object ? object->get(name) : nullptr;
 }
 
@@ -127,10 +192,11 @@ void FieldReader::reportType(StringRef name, StringRef wanted,
                 "expected " + wanted + ", found " + textOf(found));
 }
 
-std::string FieldReader::text(StringRef name) {
-  const json::Value *value = require(name);
+std::string FieldReader::text(StringRef name,
+                              std::optional<StringRef> otherwise) {
+  const json::Value *value = otherwise ? find(name) : require(name);
   if (!value)
-    return {};
+    return otherwise.value_or("").str();
   if (std::optional<StringRef> text = value->getAsString())
     return text->str();
   reportType(name, "a text", *value);

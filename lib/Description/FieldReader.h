@@ -24,9 +24,14 @@
 
 namespace pipesched {
 
-/// A text that is JSON and has no object with a key twice, parsed.
+/// A text that is JSON and has no object with a key twice, parsed. Errors,
+/// "<file>:<line>:<column>: <message>": anything else; more than 64 values
+/// inside each other.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text,
                                             llvm::StringRef file);
+
+/// The text of a value, for messages; long ones are cut.
+std::string textOf(const llvm::json::Value &value);
 
 /// The first error of a file, "<file>: <field path>: <message>".
 class FileErrors {
@@ -36,6 +41,9 @@ public:
   void report(const llvm::Twine &path, const llvm::Twine &message);
   bool any() const { return !first.empty(); }
   llvm::Error take() const;
+
+  /// Every field that a reader asked for, by its path.
+  std::vector<std::string> asked;
 
 private:
   std::string file, first;
@@ -59,7 +67,9 @@ public:
   /// one of them is likely the missing field misspelt.
   const llvm::json::Value *require(llvm::StringRef name);
 
-  std::string text(llvm::StringRef name);
+  /// A text; without `otherwise` it must be given.
+  std::string text(llvm::StringRef name,
+                   std::optional<llvm::StringRef> otherwise = std::nullopt);
   bool flag(llvm::StringRef name, bool otherwise);
   /// A whole number from `least`; without `otherwise` it must be given.
   int64_t integer(llvm::StringRef name, int64_t least,
@@ -71,6 +81,9 @@ public:
   /// One of several words, by position.
   unsigned choice(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> words,
                   std::optional<unsigned> otherwise = std::nullopt);
+
+  /// Whether all is there and right so far, so that values can be compared.
+  bool isSound() const { return missing.empty() && !errors.any(); }
 
   /// Reports fields that nobody asked for and those that are missing. Call it
   /// last.

@@ -7,16 +7,21 @@
 //===----------------------------------------------------------------------===//
 //
 // The fields of models/*.json: an architecture, from which TransformerBlock.h
-// makes kernels.
+// makes kernels. Files of other tools are told by their fields.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Formats.h"
 #include "Sources.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
 using llvm::StringRef;
 namespace json = llvm::json;
+
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
 
 /// `attention_width`, or `head_size` times the heads; the hidden size without.
 static void readAttentionWidth(FieldReader &reader, Architecture &arch) {
@@ -33,31 +38,167 @@ static void readAttentionWidth(FieldReader &reader, Architecture &arch) {
     errors.report("head_size", "all heads together are wider than 2^63 - 1");
 }
 
+/// `{"first": 3, "every": 1}`, the later in steps of the second, or a list of
+/// layers, ascending from 0.
+static LayerSet readLayerSet(FieldReader &parent, StringRef name,
+                             LayerSet otherwise) {
+  const json::Value *value = parent.find(name);
+  if (!value)
+    return otherwise;
+  LayerSet set;
+  FileErrors &errors = parent.getErrors();
+  const json::Array *list = value->getAsArray();
+  if (!list) {
+    FieldReader reader(value, parent.pathOf(name), errors);
+    set.first = reader.integer("first", 0, 0);
+    set.every = reader.integer("every", 1, 1);
+    reader.finish();
+    return set;
+  }
+  set.listed.emplace();
+  for (const json::Value &entry : *list) {
+    std::optional<int64_t> layer = entry.getAsInteger();
+    int64_t least = set.listed->empty() ? 0 : set.listed->back() + 1;
+    if (!layer || *layer < least)
+      errors.report(parent.pathOf(name),
+                    "expected layers that ascend from 0, found " +
+                        textOf(entry));
+    set.listed->push_back(layer.value_or(least));
+  }
+  return set;
+}
+
+static void readLatentAttention(FieldReader &parent, Architecture &arch) {
+  const json::Value *value = parent.find("latent_attention");
+  if (!value)
+    return;
+  FieldReader reader(value, "latent_attention", parent.getErrors());
+  LatentAttention &latent = arch.latent.emplace();
+  latent.queryRank = reader.integer("query_rank", 1, 0);
+  latent.keyValueRank = reader.integer("key_value_rank", 1);
+  latent.headSize = reader.integer("head_size", 1);
+  latent.ropeHeadSize = reader.integer("rope_head_size", 0);
+  latent.valueHeadSize = reader.integer("value_head_size", 1);
+  reader.finish();
+  for (StringRef name : {"key_value_heads", "attention_width", "head_size"})
+    if (parent.find(name))
+      parent.getErrors().report(name, "latent_attention has sizes of its own");
+}
+
+static void readExperts(FieldReader &parent, Architecture &arch) {
+  const json::Value *value = parent.find("experts");
+  if (!value)
+    return;
+  FieldReader reader(value, "experts", parent.getErrors());
+  Experts &experts = arch.experts.emplace();
+  experts.count = reader.integer("count", 1);
+  experts.perToken = reader.integer("per_token", 1);
+  experts.feedforward = reader.integer("feedforward", 1);
+  experts.sharedFeedforward = reader.integer("shared_feedforward", 1, 0);
+  experts.sharedGate = reader.flag("shared_gate", false);
+  experts.routerBias = reader.flag("router_bias", false);
+  experts.biases = reader.flag("biases", false);
+  experts.layers = readLayerSet(reader, "layers", LayerSet());
+  reader.finish();
+}
+
+static void readWindow(FieldReader &parent, Architecture &arch) {
+  const json::Value *value = parent.find("window");
+  if (!value)
+    return;
+  FieldReader reader(value, "window", parent.getErrors());
+  arch.window.size = reader.integer("size", 1);
+  arch.window.fullLayers =
+      readLayerSet(reader, "full_layers", LayerSet::none());
+  reader.finish();
+}
+
 static void readSizes(FieldReader &reader, Architecture &arch) {
   arch.hidden = reader.integer("hidden", 1);
-  arch.feedforward = reader.integer("feedforward", 1);
+  readExperts(reader, arch);
+  std::optional<int64_t> noMlp;
+  if (arch.experts)
+    noMlp = 0;
+  arch.feedforward = reader.integer("feedforward", 1, noMlp);
   arch.sequence = reader.integer("sequence", 1);
   arch.layers = reader.integer("layers", 1);
   arch.attentionHeads = reader.integer("attention_heads", 1);
   arch.keyValueHeads =
       reader.integer("key_value_heads", 1, arch.attentionHeads);
   readAttentionWidth(reader, arch);
+  readLatentAttention(reader, arch);
+  readWindow(reader, arch);
   arch.vocabulary = reader.integer("vocabulary", 1, 0);
+  arch.embeddingWidth = reader.integer("embedding_width", 1, 0);
   arch.globalBatch = reader.integer("global_batch", 1, 0);
 }
 
-static void readForm(FieldReader &reader, Architecture &arch) {
-  arch.activation = Activation(reader.choice("activation", {"gelu", "swiglu"}));
-  arch.norm = Norm(reader.choice("norm", {"layer", "rms"}));
-  arch.attention = Attention(reader.choice("attention", {"unfused", "fused"},
-                                           unsigned(Attention::Fused)));
-  arch.dropout = reader.flag("dropout", false);
-  arch.biases = reader.flag("biases", false);
-  arch.learnedPositions = reader.flag("learned_positions", false);
+/// true: the linear layers of attention and MLP; or a list of names.
+static void readBiases(FieldReader &reader, Biases &biases) {
+  const json::Value *value = reader.find("biases");
+  const json::Array *list = value ? value->getAsArray() : nullptr;
+  if (!list) {
+    bool hasAll = reader.flag("biases", false);
+    biases = {hasAll, hasAll, hasAll, /*head=*/false};
+    return;
+  }
+  for (const json::Value &entry : *list) {
+    StringRef name = entry.getAsString().value_or("");
+    if (name == "query_key_value")
+      biases.queryKeyValue = true;
+    else if (name == "output")
+      biases.output = true;
+    else if (name == "mlp")
+      biases.mlp = true;
+    else if (name == "head")
+      biases.head = true;
+    else
+      reader.getErrors().report(
+          "biases", "expected query_key_value, output, mlp or head, found " +
+                        textOf(entry));
+  }
+}
+
+/// true: one for each position of the sequence; or their number.
+static void readPositions(FieldReader &reader, Architecture &arch) {
+  const json::Value *value = reader.find("learned_positions");
+  if (!value)
+    return;
+  std::optional<bool> flag = value->getAsBoolean();
+  arch.learnedPositions = !flag   ? reader.integer("learned_positions", 1, 0)
+                          : *flag ? arch.sequence
+                                  : 0;
   if (arch.learnedPositions && !arch.vocabulary)
     reader.getErrors().report("learned_positions",
                               "stand in the embedding, which needs the field "
                               "'vocabulary'");
+}
+
+static const StringRef kNormWords[] = {"layer", "rms", "layer_no_bias",
+                                       "layer_no_parameters"};
+
+static void readForm(FieldReader &reader, Architecture &arch) {
+  arch.activation = Activation(
+      reader.choice("activation", {"gelu", "relu", "squared_relu", "silu",
+                                   "geglu", "reglu", "swiglu"}));
+  arch.norm = Norm(reader.choice("norm", kNormWords));
+  arch.norms =
+      NormPlacement(reader.choice("norms", {"before", "after", "around"}, 0));
+  arch.branches = Branches(reader.choice(
+      "branches", {"sequential", "parallel", "parallel_shared_norm"}, 0));
+  arch.queryKeyNorm = QueryKeyNorm(
+      reader.choice("query_key_norm", {"none", "head", "width"}, 0));
+  arch.queryKeyNormForm = Norm(
+      reader.choice("query_key_norm_form", kNormWords, unsigned(arch.norm)));
+  arch.attention = Attention(reader.choice("attention", {"unfused", "fused"},
+                                           unsigned(Attention::Fused)));
+  arch.dropout = reader.flag("dropout", false);
+  readBiases(reader, arch.biases);
+  arch.attentionSinks = reader.flag("attention_sinks", false);
+  arch.tiedEmbeddings = reader.flag("tied_embeddings", false);
+  arch.embeddingNorm = reader.flag("embedding_norm", false);
+  arch.finalNorm = reader.flag("final_norm", true);
+  readPositions(reader, arch);
 }
 
 static void readBytes(FieldReader &reader, Architecture &arch) {
@@ -70,24 +211,53 @@ static void readBytes(FieldReader &reader, Architecture &arch) {
       reader.integer("optimizer_bytes_per_parameter", 0, 12);
 }
 
-llvm::Expected<Architecture> pipesched::architectureFromJson(StringRef text,
-                                                             StringRef file,
-                                                             SourceRule rule) {
-  llvm::Expected<json::Value> value = parseJson(text, file);
-  if (!value)
-    return value.takeError();
-  FileErrors errors(file);
-  FieldReader reader(&*value, "", errors);
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+Architecture pipesched::readModelFields(const json::Value &file,
+                                        SourceRule rule, FileErrors &errors) {
+  FieldReader reader(&file, "", errors);
   Architecture arch;
+  reader.text("$schema", "");
   arch.name = reader.text("name");
   arch.source = reader.text("description");
   readSizes(reader, arch);
   readForm(reader, arch);
   readBytes(reader, arch);
   readAliases(reader);
-  checkSources(reader, *value, rule);
-  reader.finish();
+  finishWithSources(reader, file, rule);
+  return arch;
+}
+
+/// A file of ours has `hidden` and `name`.
+static Architecture readAnyModel(const json::Value &value, StringRef file,
+                                 SourceRule rule, int64_t sequence,
+                                 FileErrors &errors) {
+  const json::Object *object = value.getAsObject();
+  if (object && isHuggingFaceConfig(*object))
+    return readHuggingFace(*object, file, sequence, errors);
+  if (object && isCalculonApplication(*object))
+    return readCalculonApplication(value, file, errors);
+  return readModelFields(value, rule, errors);
+}
+
+llvm::Expected<Architecture> pipesched::architectureFromJson(StringRef text,
+                                                             StringRef file,
+                                                             SourceRule rule,
+                                                             int64_t sequence) {
+  llvm::Expected<json::Value> value = parseJson(text, file);
+  if (!value)
+    return value.takeError();
+  FileErrors errors(file);
+  Architecture arch = readAnyModel(*value, file, rule, sequence, errors);
   if (errors.any())
     return errors.take();
+  if (sequence)
+    arch.sequence = sequence;
+  if (llvm::Error error = checkArchitecture(arch))
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   file + ": " +
+                                       llvm::toString(std::move(error)));
   return arch;
 }

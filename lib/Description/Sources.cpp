@@ -80,11 +80,12 @@ static void checkNumbers(const json::Object &sources, const json::Value &value,
     errors.report(path, "has no source in 'sources'");
 }
 
-void pipesched::checkSources(FieldReader &reader, const json::Value &file,
-                             SourceRule rule) {
+void pipesched::finishWithSources(FieldReader &reader, const json::Value &file,
+                                  SourceRule rule) {
   bool isRequired = rule == SourceRule::Required;
   const json::Value *value =
       isRequired ? reader.require("sources") : reader.find("sources");
+  reader.finish();
   if (!value)
     return;
   FileErrors &errors = reader.getErrors();

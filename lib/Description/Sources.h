@@ -23,12 +23,13 @@ namespace pipesched {
 /// there.
 std::vector<std::string> readAliases(FieldReader &reader);
 
-/// Checks `sources`, an object from field paths ("memory" or
+/// Finishes the reader of a whole file, whose errors go first, and checks
+/// `sources`, an object from field paths ("memory" or
 /// "memory.capacity_gb") to texts. Errors: a path that leads nowhere; where
 /// sources are required, a number for which neither its own path nor one above
 /// it is there.
-void checkSources(FieldReader &reader, const llvm::json::Value &file,
-                  SourceRule rule);
+void finishWithSources(FieldReader &reader, const llvm::json::Value &file,
+                       SourceRule rule);
 
 } // namespace pipesched
 

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Formats.h"
 #include "Sources.h"
 
 using namespace pipesched;
@@ -113,14 +114,11 @@ static void readMemory(FieldReader &parent, SystemFacts &facts) {
   reader.finish();
 }
 
-llvm::Expected<SystemFacts>
-pipesched::systemFromJson(StringRef text, StringRef file, SourceRule rule) {
-  llvm::Expected<json::Value> value = parseJson(text, file);
-  if (!value)
-    return value.takeError();
-  FileErrors errors(file);
-  FieldReader reader(&*value, "", errors);
+SystemFacts pipesched::readSystemFields(const json::Value &file,
+                                        SourceRule rule, FileErrors &errors) {
+  FieldReader reader(&file, "", errors);
   SystemFacts facts;
+  reader.text("$schema", "");
   facts.name = reader.text("name");
   facts.source = reader.text("description");
   facts.accelerators = reader.integer("accelerators", 1, 1);
@@ -130,11 +128,25 @@ pipesched::systemFromJson(StringRef text, StringRef file, SourceRule rule) {
   facts.link = readLink(reader, "link", reader.find("link"));
   facts.network = readLink(reader, "network", reader.require("network"));
   facts.host = readLink(reader, "host", reader.find("host"));
+  facts.overlapsMemory =
+      reader.choice("processing", {"roofline", "no_overlap"}, 0) == 0;
   if (facts.accelerators > 1 && facts.link.bytesPerSecond == 0)
     errors.report("", "several accelerators need the field 'link'");
   readAliases(reader);
-  checkSources(reader, *value, rule);
-  reader.finish();
+  finishWithSources(reader, file, rule);
+  return facts;
+}
+
+llvm::Expected<SystemFacts>
+pipesched::systemFromJson(StringRef text, StringRef file, SourceRule rule) {
+  llvm::Expected<json::Value> value = parseJson(text, file);
+  if (!value)
+    return value.takeError();
+  FileErrors errors(file);
+  const json::Object *object = value->getAsObject();
+  SystemFacts facts = object && isCalculonSystem(*object)
+                          ? readCalculonSystem(*value, file, errors)
+                          : readSystemFields(*value, rule, errors);
   if (errors.any())
     return errors.take();
   return facts;

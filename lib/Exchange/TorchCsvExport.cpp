@@ -12,6 +12,7 @@
 
 #include "PipeSched/Exchange/TorchCsv.h"
 #include "PipeSched/Schedule/Slots.h"
+#include "Refusal.h"
 #include "TorchToken.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -24,30 +25,6 @@ using llvm::formatv;
 // What the format cannot express
 //===----------------------------------------------------------------------===//
 
-static Violation makeViolation(std::string message,
-                               std::optional<CellRef> at = {}) {
-  return {at, std::move(message), {}};
-}
-
-static const char *describePhase(Phase phase) {
-  switch (phase) {
-  case Phase::Recompute:
-    return "a recompute";
-  case Phase::Offload:
-    return "an offload";
-  case Phase::Reload:
-    return "a reload";
-  case Phase::Optimizer:
-    return "an optimizer step";
-  case Phase::AllReduce:
-    return "a gradient all-reduce";
-  case Phase::OffloadJoin:
-    return "a wait for an offload";
-  default:
-    return "a wait for a reload";
-  }
-}
-
 static std::optional<Violation> checkCell(const TableView &table, CellRef at) {
   llvm::ArrayRef<Cell> row = table.rows[at.row];
   Cell cell = row[at.index];
@@ -55,7 +32,7 @@ static std::optional<Violation> checkCell(const TableView &table, CellRef at) {
     return makeViolation(formatv("cell {0} ({1}): PyTorch's CSV has no token "
                                  "for {2}",
                                  at.index, cell,
-                                 describePhase(cell.getPhase())),
+                                 describeOtherPhase(cell.getPhase())),
                          at);
   if (cell.overlapsNext() &&
       !(cell.is(Phase::Forward) && row[at.index + 1].is(Phase::Backward)))
@@ -79,7 +56,7 @@ static int64_t columnsOf(const TableView &table, llvm::ArrayRef<Cell> row,
                          int64_t index) {
   if (row[index].isIdle())
     return row[index].getIdleSlots();
-  return table.aligned ? slotsOf(row, index) : 1;
+  return table.aligned ? slotsOf(UnitSlots(), row, index) : 1;
 }
 
 /// Also counts the row's columns.
@@ -108,6 +85,12 @@ static std::optional<Violation> checkTable(const TableView &table) {
         formatv("the schedule has {0} paths: in PyTorch's CSV each stage sits "
                 "on one rank, replicated stages cannot be written",
                 paths));
+  if (table.aligned && !table.slots.empty())
+    return makeViolation(
+        "the schedule is aligned by slots of its own, PyTorch's "
+        "CSV has columns for unit slots; align it by them "
+        "(pipe-align-slots), or take its idle slots out "
+        "(pipe-compact)");
   int64_t numColumns = 0;
   for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
     if (std::optional<Violation> violation = checkRow(table, row, numColumns))

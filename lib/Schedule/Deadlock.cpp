@@ -21,7 +21,8 @@ static int64_t workerOf(const Program &program, uint32_t instruction) {
          program.rowBegins.begin() - 1;
 }
 
-static void printInstruction(llvm::raw_ostream &os,
+/// As exec spells it.
+static void printInstruction(llvm::raw_ostream &os, const Program &program,
                              const Instruction &instruction) {
   switch (instruction.kind) {
   case InstructionKind::Compute:
@@ -44,18 +45,30 @@ static void printInstruction(llvm::raw_ostream &os,
     return;
   case InstructionKind::AllReduce:
     os << "all_reduce " << instruction.cell;
+    if (instruction.peer >= 0)
+      os << " blocks " << program.blocks[instruction.peer].begin << " to "
+         << program.blocks[instruction.peer].end;
     return;
   }
 }
 
+static bool isMessageEnd(InstructionKind kind) {
+  return kind == InstructionKind::Send || kind == InstructionKind::Recv;
+}
+
 /// The queue that two neighbours share; without one of their kind the row is
-/// it.
+/// it. An all-reduce is in the queues of both ends of messages.
 static llvm::StringRef queueName(InstructionKind waiter,
                                  InstructionKind awaited) {
+  if (waiter == InstructionKind::AllReduce && isMessageEnd(awaited))
+    waiter = awaited;
+  if (awaited == InstructionKind::AllReduce && isMessageEnd(waiter))
+    awaited = waiter;
   if (waiter != awaited)
     return "row";
   switch (waiter) {
   case InstructionKind::Send:
+  case InstructionKind::AllReduce:
     return "send queue";
   case InstructionKind::Recv:
     return "receive queue";
@@ -65,7 +78,6 @@ static llvm::StringRef queueName(InstructionKind waiter,
     return "reload queue";
   case InstructionKind::Compute:
   case InstructionKind::Wait:
-  case InstructionKind::AllReduce:
     return "compute queue";
   }
   llvm_unreachable("covered switch");
@@ -94,17 +106,17 @@ std::string pipesched::describeWait(const Program &program, const Wait &wait) {
   const Instruction &awaited = program.instructions[wait.awaited];
   std::string text;
   llvm::raw_string_ostream os(text);
-  printInstruction(os, waiter);
+  printInstruction(os, program, waiter);
   bool isQueue = wait.reason == WaitReason::Queue;
   if (isQueue || wait.reason == WaitReason::Row) {
     os << " stands behind ";
-    printInstruction(os, awaited);
+    printInstruction(os, program, awaited);
     os << " in the " << (isQueue ? queueName(waiter.kind, awaited.kind) : "row")
        << " of worker " << workerOf(program, wait.waiter);
     return text;
   }
   os << " on worker " << workerOf(program, wait.waiter) << " waits for ";
-  printInstruction(os, awaited);
+  printInstruction(os, program, awaited);
   os << " on worker " << workerOf(program, wait.awaited)
      << bondName(program, wait);
   return text;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The registry of families, and the refusals of those that are not in it.
+// Which family has which formula, and the refusals of those that have none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,14 +25,14 @@ using llvm::StringRef;
 
 namespace {
 /// A family has a formula, or a reason why it has none.
-struct Family {
+struct Entry {
   StringRef name;
   Formula *evaluate;
   StringRef whyNone = "";
 };
 } // namespace
 
-static constexpr Family kFamilies[] = {
+static constexpr Entry kFormulas[] = {
     {"gpipe", evaluateGPipe},
     {"1f1b", evaluate1F1B},
     {"eager-1f1b", evaluateEager1F1B},
@@ -85,7 +85,7 @@ Error formulas::checkStagesPerWorker(StringRef family,
 
 static Error refuseFamily(StringRef family) {
   llvm::SmallVector<StringRef> names;
-  for (const Family &known : kFamilies)
+  for (const Entry &known : kFormulas)
     if (known.evaluate)
       names.push_back(known.name);
   StringRef closest = closestName(family, names);
@@ -97,11 +97,33 @@ static Error refuseFamily(StringRef family) {
                              : std::string());
 }
 
+/// A family goes by its own name; what is none keeps the name it has.
+static StringRef canonicalName(StringRef family) {
+  const Family *known = findFamily(family);
+  return known ? StringRef(known->name) : family;
+}
+
+FormulaInputs pipesched::formulaInputsOf(const Placement &placement,
+                                         const FamilyOptions &options) {
+  FormulaInputs inputs;
+  inputs.workers = placement.getNumWorkers();
+  inputs.stages = placement.getMaxStages();
+  inputs.microbatches = placement.getNumMicrobatches();
+  inputs.paths = placement.getNumPaths();
+  inputs.sendsAfterInput = options.splitBackward.value_or(false) &&
+                           options.gradientAfter == GradientAfter::InputGrad;
+  inputs.group = options.group;
+  inputs.construction =
+      options.construction.value_or(ChimeraConstruction::Concat);
+  return inputs;
+}
+
 Expected<FormulaResult>
 pipesched::evaluateFormula(StringRef family, const FormulaInputs &inputs) {
   if (Error error = checkSizes(inputs))
     return std::move(error);
-  for (const Family &candidate : kFamilies) {
+  family = canonicalName(family);
+  for (const Entry &candidate : kFormulas) {
     if (candidate.name != family)
       continue;
     if (candidate.evaluate)
@@ -121,6 +143,7 @@ static bool holds(Error error) {
 
 StringRef pipesched::formulaFamilyOf(StringRef family,
                                      const Placement &placement) {
+  family = canonicalName(family);
   if (family != "greedy")
     return family;
   if (holds(checkOneStagePerWorker(placement, family)))
@@ -130,4 +153,20 @@ StringRef pipesched::formulaFamilyOf(StringRef family,
   if (holds(readPairs(placement, family).takeError()))
     return "chimera";
   return family;
+}
+
+Expected<FormulaResult>
+pipesched::evaluateFormulaOfRows(StringRef family, const Placement &placement,
+                                 const FormulaInputs &inputs) {
+  StringRef rule = formulaFamilyOf(family, placement);
+  Expected<FormulaResult> result = evaluateFormula(rule, inputs);
+  if (!result || canonicalName(family) == rule || rule == "hanayo")
+    return result;
+  result->bubbleRatioGeneral.reset();
+  result->generalSource.clear();
+  result->generalConditions =
+      ("no general form is known: the order is that of " + family +
+       ", not that of " + rule)
+          .str();
+  return result;
 }

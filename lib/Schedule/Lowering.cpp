@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Lowering.h"
-#include "FormatError.h"
+#include "PipeSched/Schedule/Collectives.h"
 #include <algorithm>
 
 using namespace pipesched;
@@ -63,11 +63,27 @@ private:
   void emitRow(int64_t row);
   void emitMessagesBefore(int64_t slot);
   void emitReceiveFor(Cell cell);
+  void emitArrivals(int64_t slot);
   void emitSend(const Message &message);
   void emitReceive(const Message &message);
   void emitCell(Cell cell, uint32_t flat);
   void addOperands(Cell cell);
   void addIssuePoint(Cell cell);
+  void emitAllReduces(Cell cell, uint32_t flat);
+  int64_t freeSlotFor(CellRef at) const;
+  int64_t meetingSlot(CellRef at) const;
+  bool isLastCompute(uint32_t instruction) const;
+  void joinGroup(uint32_t instruction, int64_t piece);
+  void addGradients(Cell cell);
+  /// Of the index-th entry of a row, in unit slots.
+  int64_t lastSlot(uint32_t flat, ArrayRef<Cell> cells, int64_t index) const {
+    return slots.start[flat] + slotsOf(UnitSlots(), cells, index) - 1;
+  }
+  bool isReceived(uint32_t producer) const {
+    uint32_t instruction = messageOf[producer];
+    return instruction != kNone &&
+           program.instructions[instruction].kind == InstructionKind::Recv;
+  }
   uint32_t begin(InstructionKind kind, Cell cell, int32_t peer = -1);
   void addOperand(uint32_t instruction);
   void pair(uint32_t instruction, uint32_t producer);
@@ -85,29 +101,21 @@ private:
   std::vector<uint32_t> instructionOf, messageOf;
   Inboxes inboxes;
   Program program;
+  // Where the table has O or G: the last weight gradient, by global stage; of
+  // the all-reduce of a piece the first instruction and the last.
+  std::vector<uint32_t> lastGradient, firstOfGroup, lastOfGroup;
 
   // The row being written.
   int64_t row = 0;
-  ArrayRef<Message> inbox; ///< receives not yet written
-  Message outbox[2];       ///< sends of the last cell, or of a pair
+  ArrayRef<Message> inbox;    ///< receives not yet written
+  ArrayRef<Message> arrivals; ///< Consumer: those to look at before the next G
+  Message outbox[2];          ///< sends of the last cell, or of a pair
   unsigned outboxNext = 0, outboxEnd = 0;
   uint32_t lastCompute = kNone; ///< a copy's issue point
 };
 } // namespace
 
-static Error refuseAllReduce(const TableView &table) {
-  for (ArrayRef<Cell> row : table.rows)
-    for (Cell cell : row)
-      if (cell.is(Phase::AllReduce))
-        return formatError("gradient all-reduce cells ({0}) are not lowered: "
-                           "take them out of the rows",
-                           cell.str());
-  return Error::success();
-}
-
 Expected<Program> Lowering::run() {
-  if (Error error = refuseAllReduce(table))
-    return std::move(error);
   findDestinations();
   collectMessages();
   reserve();
@@ -138,9 +146,10 @@ void Lowering::findDestinations() {
     inboxes.begins[worker + 1] += inboxes.begins[worker];
 }
 
-/// Only receives at their arrival need the order of the inboxes.
+/// Receives at their consumer need the order of the inboxes in front of
+/// all-reduces only.
 void Lowering::collectMessages() {
-  if (receives == ReceivePlacement::Consumer)
+  if (receives == ReceivePlacement::Consumer && !index.getCollectives())
     return;
   inboxes.messages.resize(inboxes.begins.back());
   std::vector<uint32_t> next(inboxes.begins.begin(), inboxes.begins.end() - 1);
@@ -149,8 +158,8 @@ void Lowering::collectMessages() {
     ArrayRef<Cell> cells = table.rows[source];
     for (int64_t i = 0, size = cells.size(); i != size; ++i, ++flat)
       if (int32_t destination = destinationOf[flat]; destination >= 0)
-        inboxes.messages[next[destination]++] = {slots.end(flat, cells, i) - 1,
-                                                 flat, source};
+        inboxes.messages[next[destination]++] = {lastSlot(flat, cells, i), flat,
+                                                 source};
   }
   std::vector<Message> buffer;
   for (int64_t worker = 0, size = table.rows.size(); worker != size; ++worker)
@@ -206,6 +215,12 @@ void Lowering::reserve() {
   program.operandBegins.reserve(numInstructions + 1);
   program.partner.reserve(numInstructions);
   program.rowBegins.reserve(table.rows.size() + 1);
+  if (index.hasPerPath())
+    lastGradient.assign(table.placement->getNumGlobalStages(), kNone);
+  if (const Collectives *collectives = index.getCollectives()) {
+    firstOfGroup.assign(collectives->getReplicas().getNumPieces(), kNone);
+    lastOfGroup = firstOfGroup;
+  }
   // Per cell one operand of its own stage, per message one each of the send and
   // of the consumer, about; more grow the array.
   program.operands.reserve(numCells + 2 * numMessages);
@@ -274,8 +289,16 @@ void Lowering::emitMessagesBefore(int64_t slot) {
 
 void Lowering::emitReceiveFor(Cell cell) {
   Dependences::Producer producer = dependences.producerOf(cell);
-  if (producer && producer.worker != row)
+  if (producer && producer.worker != row && !isReceived(producer.flat))
     emitReceive({0, producer.flat, static_cast<int32_t>(producer.worker)});
+}
+
+/// Receives wait for no all-reduce that begins after their message was sent.
+void Lowering::emitArrivals(int64_t slot) {
+  for (; !arrivals.empty() && arrivals.front().slot < slot;
+       arrivals = arrivals.drop_front())
+    if (!isReceived(arrivals.front().producer))
+      emitReceive(arrivals.front());
 }
 
 /// An overlapped pair is written as one: its receives stand before it, and its
@@ -285,6 +308,8 @@ void Lowering::emitRow(int64_t worker) {
   lastCompute = kNone;
   if (receives == ReceivePlacement::Arrival)
     inbox = inboxes.of(worker);
+  else if (index.getCollectives())
+    arrivals = inboxes.of(worker);
   ArrayRef<Cell> cells = table.rows[worker];
   for (int64_t i = 0, e = cells.size(); i != e; ++i) {
     uint32_t flat = index.rowBegin(worker) + i;
@@ -292,8 +317,12 @@ void Lowering::emitRow(int64_t worker) {
     if (cells[i].isIdle())
       continue;
     if (!isSecondHalf) {
-      emitMessagesBefore(slots.start[flat]);
+      int64_t slot = cells[i].is(Phase::AllReduce) ? meetingSlot({row, i})
+                                                   : slots.start[flat];
+      emitMessagesBefore(slot);
       outboxNext = outboxEnd = 0;
+      if (cells[i].is(Phase::AllReduce))
+        emitArrivals(slot);
       if (receives == ReceivePlacement::Consumer) {
         emitReceiveFor(cells[i]);
         if (cells[i].overlapsNext())
@@ -302,7 +331,7 @@ void Lowering::emitRow(int64_t worker) {
     }
     emitCell(cells[i], flat);
     if (destinationOf[flat] >= 0)
-      outbox[outboxEnd++] = {slots.end(flat, cells, i) - 1, flat,
+      outbox[outboxEnd++] = {lastSlot(flat, cells, i), flat,
                              static_cast<int32_t>(worker)};
   }
   emitMessagesBefore(std::numeric_limits<int64_t>::max());
@@ -323,16 +352,27 @@ static InstructionKind kindOf(Cell cell) {
   }
 }
 
+static bool addsGradient(Cell cell) {
+  return cell.is(Phase::Backward) || cell.is(Phase::WeightGrad);
+}
+
 void Lowering::emitCell(Cell cell, uint32_t flat) {
+  if (cell.is(Phase::AllReduce))
+    return emitAllReduces(cell, flat);
   uint32_t instruction = begin(kindOf(cell), cell);
   if (cell.isCopy())
     addIssuePoint(cell);
+  else if (cell.is(Phase::Optimizer))
+    addGradients(cell);
   else
     addOperands(cell);
   program.operandBegins.push_back(program.operands.size());
   instructionOf[flat] = instruction;
-  if (cell.isCompute())
-    lastCompute = instruction;
+  if (!cell.isCompute())
+    return;
+  lastCompute = instruction;
+  if (!lastGradient.empty() && addsGradient(cell))
+    lastGradient[table.placement->globalStage(cell)] = instruction;
 }
 
 /// What the cell waits for; a cell of another worker through its receive.
@@ -357,6 +397,89 @@ void Lowering::addIssuePoint(Cell cell) {
       addOperand(instructionOf[preds[i]]);
 }
 
+//===----------------------------------------------------------------------===//
+// All-reduces
+//===----------------------------------------------------------------------===//
+
+/// Whether it is the compute cell before a G, or half of the pair that is.
+bool Lowering::isLastCompute(uint32_t instruction) const {
+  return instruction == lastCompute ||
+         (instruction + 1 == lastCompute &&
+          program.instructions[instruction].cell.overlapsNext());
+}
+
+/// Where the row of a G is free for it.
+int64_t Lowering::freeSlotFor(CellRef at) const {
+  ArrayRef<Cell> cells = table.rows[at.row];
+  while (at.index-- > 0)
+    if (cells[at.index].isCompute())
+      return lastSlot(index.rowBegin(at.row) + at.index, cells, at.index) + 1;
+  return 0;
+}
+
+/// The first slot at which a group of a G meets. It is that of the G, unless it
+/// is in several groups and starts when the last of them meets: then its row
+/// must have come to it for the first, and messages that arrive later stand
+/// behind it.
+int64_t Lowering::meetingSlot(CellRef at) const {
+  const Collectives &collectives = *index.getCollectives();
+  int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
+  int64_t first = slots.start[index.rowBegin(at.row) + at.index];
+  for (int64_t piece : collectives.getReplicas().piecesOf(stage)) {
+    if (!collectives.meetsAt(piece, at))
+      continue;
+    int64_t slot = 0;
+    for (CellRef member : collectives.membersOf(piece))
+      slot = std::max(slot, freeSlotFor(member));
+    first = std::min(first, slot);
+  }
+  return first;
+}
+
+/// One instruction for each piece for which the worker takes part here.
+void Lowering::emitAllReduces(Cell cell, uint32_t flat) {
+  const Collectives &collectives = *index.getCollectives();
+  CellRef at = {row, flat - index.rowBegin(row)};
+  int64_t stage = table.placement->globalStage(cell);
+  for (int64_t piece : collectives.getReplicas().piecesOf(stage)) {
+    if (!collectives.meetsAt(piece, at))
+      continue;
+    uint32_t instruction = begin(InstructionKind::AllReduce, cell);
+    joinGroup(instruction, piece);
+    addOperand(lastCompute);
+    if (!isLastCompute(lastGradient[stage]))
+      addOperand(lastGradient[stage]);
+    program.operandBegins.push_back(program.operands.size());
+  }
+}
+
+/// Groups are rings: the last instruction of one points to the first.
+void Lowering::joinGroup(uint32_t instruction, int64_t piece) {
+  uint32_t &first = firstOfGroup[piece], &last = lastOfGroup[piece];
+  int32_t &blocks = program.instructions[instruction].peer;
+  if (first == kNone) {
+    first = last = instruction;
+    blocks = program.blocks.size();
+    program.blocks.push_back(
+        index.getCollectives()->getReplicas().blocksOf(piece));
+  }
+  blocks = program.instructions[first].peer;
+  program.partner[last] = instruction;
+  program.partner[instruction] = first;
+  last = instruction;
+}
+
+/// What O waits for. Rows are written one by one: the last instruction of a
+/// group is this row's.
+void Lowering::addGradients(Cell cell) {
+  int64_t stage = table.placement->globalStage(cell);
+  const Collectives *collectives = index.getCollectives();
+  if (!collectives || collectives->indexOf(stage) < 0)
+    return addOperand(lastGradient[stage]);
+  for (int64_t piece : collectives->getReplicas().piecesOf(stage))
+    addOperand(lastOfGroup[piece]);
+}
+
 Expected<Program> pipesched::lowerTable(const TableView &table,
                                         const CellIndex &index,
                                         const SlotAssignment &slots,
@@ -369,7 +492,7 @@ Expected<Program> pipesched::lowerTable(const TableView &table,
   Expected<CellIndex> index = CellIndex::create(table);
   if (!index)
     return index.takeError();
-  Expected<SlotAssignment> slots = alignSlots(table, *index);
+  Expected<SlotAssignment> slots = alignUnitSlots(table, *index);
   if (!slots)
     return slots.takeError();
   return lowerTable(table, *index, *slots, placement);

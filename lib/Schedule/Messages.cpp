@@ -73,6 +73,7 @@ private:
 
   llvm::Error numberCalls();
   void cutRow(int64_t row);
+  bool continuesAllReduce(uint32_t instruction, uint32_t runBegin) const;
   bool beginsStep(uint32_t instruction, uint32_t runBegin) const;
   bool needsMessageSince(uint32_t instruction, uint32_t runBegin) const;
   void findMeetings();
@@ -137,12 +138,23 @@ bool MessageGraph::needsMessageSince(uint32_t instruction,
   });
 }
 
+/// Whether an instruction is the next of the all-reduces of one G cell.
+bool MessageGraph::continuesAllReduce(uint32_t instruction,
+                                      uint32_t runBegin) const {
+  const Instruction &self = program.instructions[instruction];
+  const Instruction &previous = program.instructions[instruction - 1];
+  return instruction > runBegin &&
+         previous.kind == InstructionKind::AllReduce &&
+         previous.cell == self.cell;
+}
+
 /// Whether the run of calls from `runBegin` on ends before an instruction.
 bool MessageGraph::beginsStep(uint32_t instruction, uint32_t runBegin) const {
   switch (program.instructions[instruction].kind) {
   case InstructionKind::Compute:
-  case InstructionKind::AllReduce:
     return true;
+  case InstructionKind::AllReduce:
+    return !continuesAllReduce(instruction, runBegin);
   case InstructionKind::Wait: // holds the next compute, not a message
     return false;
   case InstructionKind::Send:
@@ -150,6 +162,7 @@ bool MessageGraph::beginsStep(uint32_t instruction, uint32_t runBegin) const {
   case InstructionKind::Offload:
   case InstructionKind::Reload:
     return semantics != MessageSemantics::Batched ||
+           program.instructions[runBegin].kind == InstructionKind::AllReduce ||
            needsMessageSince(instruction, runBegin);
   }
   llvm_unreachable("covered switch");
@@ -172,8 +185,6 @@ void MessageGraph::cutRow(int64_t row) {
       runBegin = i;
     }
     stepOfCall.push_back(previous);
-    if (program.instructions[i].kind == InstructionKind::AllReduce)
-      runBegin = kNone;
   }
 }
 

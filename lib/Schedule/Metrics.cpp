@@ -26,19 +26,21 @@ public:
   RowMetrics(const CellIndex &index, const SlotAssignment &slots)
       : index(index), slots(slots) {}
 
-  void run(ArrayRef<Cell> row, uint32_t rowBegin) {
+  template <typename Slots>
+  void run(const Slots &lengths, ArrayRef<Cell> row, uint32_t rowBegin) {
     for (int64_t i = 0, e = row.size(); i != e; ++i) {
       Cell cell = row[i];
       if (!cell.isCompute())
         continue;
       int64_t start = slots.start[rowBegin + i];
-      busy += unitSlots(cell);
       first = first < 0 ? start : first;
-      if (cell.is(Phase::Forward))
+      if (makesActivations(cell))
         peak = std::max(peak, ++live);
       if (cell.overlapsNext())
         continue; // what the pair releases, it releases at the end of both
-      last = start + slotsOf(row, i);
+      int64_t taken = slotsOf(lengths, row, i);
+      busy += taken;
+      last = start + taken;
       if (i > 0 && row[i - 1].overlapsNext())
         release(row[i - 1]);
       release(cell);
@@ -47,19 +49,33 @@ public:
 
   int64_t busy = 0, first = -1, last = 0;
   int64_t live = 0, peak = 0;
-  int64_t numRetained = 0, totalRetention = 0, maxRetention = 0;
+  int64_t numRetained = 0, maxRetention = 0;
+  double totalRetention = 0; ///< may be more than 64 bits hold
 
 private:
+  uint32_t findRecompute(Cell cell) const {
+    return index.lookup(cell.getStage(), Phase::Recompute,
+                        cell.getMicrobatch());
+  }
+
+  /// Those that its backward uses: R does, or F where there is none.
+  bool makesActivations(Cell cell) const {
+    return cell.is(Phase::Recompute) ||
+           (cell.is(Phase::Forward) && findRecompute(cell) == CellIndex::kNone);
+  }
+
   /// At the end of a cell, which is `last`.
   void release(Cell cell) {
     if (!cell.is(Phase::Backward) && !cell.is(Phase::WeightGrad))
       return;
     --live;
-    uint32_t forward =
-        index.lookup(cell.getStage(), Phase::Forward, cell.getMicrobatch());
-    int64_t retention = last - slots.start[forward];
+    uint32_t maker = findRecompute(cell);
+    if (maker == CellIndex::kNone)
+      maker =
+          index.lookup(cell.getStage(), Phase::Forward, cell.getMicrobatch());
+    int64_t retention = last - slots.start[maker];
     ++numRetained;
-    totalRetention += retention;
+    totalRetention += static_cast<double>(retention);
     maxRetention = std::max(maxRetention, retention);
   }
 
@@ -77,7 +93,7 @@ static void append(TableMetrics &metrics, const RowMetrics &row) {
   metrics.meanRetentionSlots.push_back(
       row.numRetained == 0
           ? 0.0
-          : static_cast<double>(row.totalRetention) / row.numRetained);
+          : row.totalRetention / static_cast<double>(row.numRetained));
   metrics.maxRetentionSlots.push_back(row.maxRetention);
 }
 
@@ -97,11 +113,13 @@ TableMetrics pipesched::computeMetrics(const TableView &table,
                                        const SlotAssignment &slots) {
   TableMetrics metrics;
   metrics.slots = slots.numSlots;
-  for (auto [row, cells] : llvm::enumerate(table.rows)) {
-    RowMetrics rowMetrics(index, slots);
-    rowMetrics.run(cells, index.rowBegin(row));
-    append(metrics, rowMetrics);
-  }
+  withSlotsOf(table, [&](const auto &lengths) {
+    for (auto [row, cells] : llvm::enumerate(table.rows)) {
+      RowMetrics rowMetrics(index, slots);
+      rowMetrics.run(lengths, cells, index.rowBegin(row));
+      append(metrics, rowMetrics);
+    }
+  });
   metrics.bubbleRatio = bubbleRatioOf(metrics);
   return metrics;
 }

@@ -16,6 +16,7 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
+#include <numeric>
 
 using namespace pipesched;
 using llvm::Error;
@@ -56,27 +57,54 @@ static Error checkStages(int64_t pathNumber, const Path &path,
   return Error::success();
 }
 
+/// `lengths`, called `name`, are one per stage and have a sum, which is
+/// returned.
+static Expected<int64_t> sumLengths(int64_t pathNumber, const Path &path,
+                                    llvm::ArrayRef<int64_t> lengths,
+                                    llvm::StringRef name) {
+  if (lengths.size() != path.workers.size())
+    return formatError("path {0} has {1} stages but {2} for {3}", pathNumber,
+                       path.workers.size(), name, lengths.size());
+  int64_t total = 0;
+  for (int64_t length : lengths) {
+    std::optional<int64_t> sum = llvm::checkedAdd(total, length);
+    if (!sum)
+      return formatError("the {0} of path {1} add up to more than 2^63 - 1",
+                         name, pathNumber);
+    total = *sum;
+  }
+  return total;
+}
+
 static Error checkBlocks(int64_t pathNumber, const Path &path) {
   if (path.blocks.empty())
     return Error::success();
-  if (path.blocks.size() != path.workers.size())
-    return formatError("path {0} has {1} stages but blocks for {2}", pathNumber,
-                       path.workers.size(), path.blocks.size());
-  int64_t total = 0;
-  for (auto [stage, blocks] : llvm::enumerate(path.blocks)) {
+  for (auto [stage, blocks] : llvm::enumerate(path.blocks))
     if (blocks < 0)
       return formatError("stage {0} of path {1} has {2} blocks: there cannot "
                          "be fewer than 0",
                          stage, pathNumber, blocks);
-    std::optional<int64_t> sum = llvm::checkedAdd(total, blocks);
-    if (!sum)
-      return formatError("the blocks of path {0} add up to more than 2^63 - 1",
-                         pathNumber);
-    total = *sum;
-  }
-  if (total == 0)
+  Expected<int64_t> total = sumLengths(pathNumber, path, path.blocks, "blocks");
+  if (!total)
+    return total.takeError();
+  if (*total == 0)
     return formatError("path {0} has no block on any stage", pathNumber);
   return Error::success();
+}
+
+static Error checkWeights(int64_t pathNumber, const Path &path) {
+  if (path.weights.empty())
+    return Error::success();
+  if (!path.blocks.empty())
+    return formatError("path {0} has blocks and weights: its stages are as "
+                       "long as one of them says",
+                       pathNumber);
+  for (auto [stage, weight] : llvm::enumerate(path.weights))
+    if (weight < 1)
+      return formatError("stage {0} of path {1} has weight {2}: it must be 1 "
+                         "or more",
+                         stage, pathNumber, weight);
+  return sumLengths(pathNumber, path, path.weights, "weights").takeError();
 }
 
 static Error checkTakes(int64_t pathNumber, const Path &path,
@@ -139,6 +167,8 @@ Error Placement::checkPath(int64_t number, const Path &path, int64_t numWorkers,
   if (Error error = checkStages(number, path, numWorkers))
     return error;
   if (Error error = checkBlocks(number, path))
+    return error;
+  if (Error error = checkWeights(number, path))
     return error;
   return checkTakes(number, path, numMicrobatches);
 }
@@ -230,4 +260,40 @@ Placement::withTakes(llvm::ArrayRef<std::vector<MicrobatchRange>> takes) const {
   for (auto [path, ranges] : llvm::zip_equal(assigned, takes))
     path.takes = ranges;
   return create(numWorkers, numMicrobatches, std::move(assigned));
+}
+
+/// What the lengths of a path add up to; its stages count 1 each without any.
+static int64_t totalLength(const Path &path) {
+  llvm::ArrayRef<int64_t> lengths = path.getStageLengths();
+  if (lengths.empty())
+    return path.getNumStages();
+  return std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
+}
+
+Expected<std::vector<int64_t>>
+pipesched::stageLengths(const Placement &placement) {
+  std::vector<int64_t> result(placement.getNumGlobalStages(), 1);
+  if (llvm::all_of(placement.getPaths(), [](const Path &path) {
+        return path.getStageLengths().empty();
+      }))
+    return result;
+  int64_t common = 1;
+  for (const Path &path : placement.getPaths()) {
+    int64_t total = totalLength(path);
+    std::optional<int64_t> multiple =
+        llvm::checkedMul(common / std::gcd(common, total), total);
+    if (!multiple)
+      return formatError("the stages of the paths have no common measure "
+                         "below 2^63: give blocks or weights that add up to "
+                         "the same on every path");
+    common = *multiple;
+  }
+  auto next = result.begin();
+  for (const Path &path : placement.getPaths()) {
+    int64_t scale = common / totalLength(path);
+    llvm::ArrayRef<int64_t> lengths = path.getStageLengths();
+    for (int64_t stage = 0; stage < path.getNumStages(); ++stage)
+      *next++ = lengths.empty() ? scale : scale * lengths[stage];
+  }
+  return result;
 }

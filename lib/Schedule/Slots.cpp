@@ -7,17 +7,20 @@
 //===----------------------------------------------------------------------===//
 //
 // Earliest slots come from sweeping the rows against each other; slots as
-// written from adding the row up.
+// written from adding the row up. Both are compiled for unit slots and for
+// lengths.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Slots.h"
+#include "FormatError.h"
 #include "PipeSched/Schedule/RowSweep.h"
 #include "PipeSched/Schedule/Verify.h"
 #include <algorithm>
 
 using namespace pipesched;
 using llvm::ArrayRef;
+using llvm::Error;
 using llvm::Expected;
 
 /// Joins and idle entries take the slot of the entry they stand before; at the
@@ -32,32 +35,77 @@ static void placeBeforeNext(ArrayRef<Cell> row, int64_t rowEnd,
   }
 }
 
-/// A step starts when its row is free and what it waits for has ended:
+namespace {
+/// Slots at which groups of G cells meet, found when the first of a group is
+/// visited: all their rows have come to theirs then.
+class Meetings {
+public:
+  Meetings(const TableView &table, const CellIndex &index,
+           ArrayRef<int64_t> clock)
+      : table(table), collectives(index.getCollectives()), clock(clock) {
+    if (collectives)
+      slots.assign(collectives->getReplicas().getNumPieces(), -1);
+  }
+
+  /// The latest slot at which a group of the G cell meets.
+  int64_t slotOf(CellRef at) {
+    int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
+    int64_t latest = 0;
+    for (int64_t piece : collectives->getReplicas().piecesOf(stage)) {
+      if (!collectives->meetsAt(piece, at))
+        continue;
+      int64_t &slot = slots[piece];
+      if (slot < 0)
+        for (CellRef member : collectives->membersOf(piece))
+          slot = std::max(slot, clock[member.row]);
+      latest = std::max(latest, slot);
+    }
+    return latest;
+  }
+
+private:
+  const TableView &table;
+  const Collectives *collectives;
+  ArrayRef<int64_t> clock;    ///< by row
+  std::vector<int64_t> slots; ///< by piece; -1: not met
+};
+} // namespace
+
+/// A step starts when its row is free and what it waits for has ended, a G when
+/// the rows of its group are free:
 ///
 ///   row 0   | F | F |   | B |        clock[row]: where the row is free
 ///   row 1       | F | B |
-Expected<SlotAssignment> pipesched::alignSlots(const TableView &table,
-                                               const CellIndex &index) {
+template <bool hasReductions, typename Slots>
+static Expected<SlotAssignment> sweepInto(const Slots &lengths,
+                                          const TableView &table,
+                                          const CellIndex &index) {
   SlotAssignment slots;
   slots.start.resize(index.rowBegin(table.rows.size()));
   std::vector<int64_t> clock(table.rows.size(), 0);
+  Meetings meetings(table, index, clock);
   auto visit = [&](const RowStep &step) {
     ArrayRef<Cell> row = table.rows[step.row];
     uint32_t flat = index.rowBegin(step.row) + step.index;
     Cell cell = row[step.index];
     int64_t start = clock[step.row];
+    if (hasReductions && cell.is(Phase::AllReduce))
+      start = std::max(start, meetings.slotOf({step.row, step.index}));
     for (unsigned i = 0; i < step.count; ++i)
       if (Dependences::Producer producer = step.producers[i])
-        start = std::max(
-            start, slots.end(producer.flat, table.rows[producer.worker],
-                             producer.flat - index.rowBegin(producer.worker)));
+        start =
+            std::max(start, slots.start[producer.flat] +
+                                slotsOf(lengths, table.rows[producer.worker],
+                                        producer.flat -
+                                            index.rowBegin(producer.worker)));
     for (unsigned i = 0; i < step.count; ++i)
       slots.start[flat + i] = start;
     if (cell.isCompute())
-      clock[step.row] = start + slotsOf(row, step.index);
+      clock[step.row] = start + slotsOf(lengths, row, step.index);
   };
-  if (std::vector<CellWait> cycle = RowSweep(table, index).run(visit);
-      !cycle.empty())
+  std::vector<CellWait> cycle =
+      RowSweepOf<hasReductions>(table, index).run(visit);
+  if (!cycle.empty())
     return llvm::createStringError(toString(describeCycle(table, cycle)));
   for (auto [row, cells] : llvm::enumerate(table.rows)) {
     placeBeforeNext(cells, clock[row],
@@ -67,8 +115,29 @@ Expected<SlotAssignment> pipesched::alignSlots(const TableView &table,
   return slots;
 }
 
-SlotAssignment pipesched::readSlots(const TableView &table,
-                                    const CellIndex &index) {
+template <typename Slots>
+static Expected<SlotAssignment>
+alignBy(const Slots &lengths, const TableView &table, const CellIndex &index) {
+  if (index.getCollectives())
+    return sweepInto</*hasReductions=*/true>(lengths, table, index);
+  return sweepInto</*hasReductions=*/false>(lengths, table, index);
+}
+
+Expected<SlotAssignment> pipesched::alignSlots(const TableView &table,
+                                               const CellIndex &index) {
+  return withSlotsOf(table, [&](const auto &lengths) {
+    return alignBy(lengths, table, index);
+  });
+}
+
+Expected<SlotAssignment> pipesched::alignUnitSlots(const TableView &table,
+                                                   const CellIndex &index) {
+  return alignBy(UnitSlots(), table, index);
+}
+
+template <typename Slots>
+static SlotAssignment readBy(const Slots &lengths, const TableView &table,
+                             const CellIndex &index) {
   SlotAssignment slots;
   slots.start.reserve(index.rowBegin(table.rows.size()));
   for (ArrayRef<Cell> row : table.rows) {
@@ -77,7 +146,7 @@ SlotAssignment pipesched::readSlots(const TableView &table,
       slots.start.push_back(clock);
       if (row[i].overlapsNext())
         continue; // the second half starts with it and adds the slots of both
-      clock += slotsOf(row, i);
+      clock += slotsOf(lengths, row, i);
       if (row[i].isCompute())
         slots.numSlots = std::max(slots.numSlots, clock);
     }
@@ -85,11 +154,57 @@ SlotAssignment pipesched::readSlots(const TableView &table,
   return slots;
 }
 
+SlotAssignment pipesched::readSlots(const TableView &table,
+                                    const CellIndex &index) {
+  return withSlotsOf(table, [&](const auto &lengths) {
+    return readBy(lengths, table, index);
+  });
+}
+
 Expected<SlotAssignment> pipesched::assignSlots(const TableView &table,
                                                 const CellIndex &index) {
   if (table.aligned)
     return readSlots(table, index);
   return alignSlots(table, index);
+}
+
+int64_t pipesched::slotsOf(const TableView &table, CellRef at) {
+  return withSlotsOf(table, [&](const auto &lengths) {
+    return slotsOf(lengths, table.rows[at.row], at.index);
+  });
+}
+
+/// A row as it is written: `onIdle(slots)` where slots are left empty, and
+/// `onCell(cell)`. `start` has the slots of its cells.
+template <typename Slots, typename OnIdle, typename OnCell>
+static void spread(const Slots &lengths, ArrayRef<Cell> cells,
+                   const int64_t *start, int64_t numSlots, OnIdle onIdle,
+                   OnCell onCell) {
+  int64_t clock = 0;
+  for (int64_t i = 0, e = cells.size(); i != e; ++i) {
+    if (cells[i].isIdle())
+      continue;
+    onIdle(start[i] - clock);
+    onCell(cells[i]);
+    clock = start[i];
+    if (!cells[i].overlapsNext())
+      clock += slotsOf(lengths, cells, i);
+  }
+  onIdle(numSlots - clock);
+}
+
+/// Entries of the row that is written: one idle entry may not count all.
+template <typename Slots>
+static int64_t countEntries(const Slots &lengths, ArrayRef<Cell> cells,
+                            const int64_t *start, int64_t numSlots) {
+  int64_t entries = 0;
+  spread(
+      lengths, cells, start, numSlots,
+      [&](int64_t slots) {
+        entries += llvm::divideCeilSigned(slots, Cell::kMaxMicrobatches);
+      },
+      [&](Cell) { ++entries; });
+  return entries;
 }
 
 /// Appends idle slots, in several entries where one cannot count them.
@@ -101,25 +216,61 @@ static void appendIdle(Row &row, int64_t slots) {
   }
 }
 
-std::vector<Row> pipesched::withIdleSlots(const TableView &table,
-                                          const SlotAssignment &slots) {
+template <typename Slots>
+static std::vector<Row> spreadRows(const Slots &lengths, const TableView &table,
+                                   const SlotAssignment &slots) {
   std::vector<Row> rows;
   rows.reserve(table.rows.size());
   const int64_t *start = slots.start.data();
   for (ArrayRef<Cell> cells : table.rows) {
     Row &row = rows.emplace_back();
-    row.reserve(cells.size());
-    int64_t clock = 0;
-    for (int64_t i = 0, e = cells.size(); i != e; ++i, ++start) {
-      if (cells[i].isIdle())
-        continue;
-      appendIdle(row, *start - clock);
-      row.push_back(cells[i]);
-      clock = cells[i].overlapsNext() ? *start : *start + slotsOf(cells, i);
-    }
-    appendIdle(row, slots.numSlots - clock);
+    row.reserve(countEntries(lengths, cells, start, slots.numSlots));
+    spread(
+        lengths, cells, start, slots.numSlots,
+        [&](int64_t slots) { appendIdle(row, slots); },
+        [&](Cell cell) { row.push_back(cell); });
+    start += cells.size();
   }
   return rows;
+}
+
+std::vector<Row> pipesched::withIdleSlots(const TableView &table,
+                                          const SlotAssignment &slots) {
+  return withSlotsOf(table, [&](const auto &lengths) {
+    return spreadRows(lengths, table, slots);
+  });
+}
+
+template <typename Slots>
+static Error checkEntries(const Slots &lengths, const TableView &table,
+                          const SlotAssignment &slots) {
+  int64_t entries = 0;
+  const int64_t *start = slots.start.data();
+  for (ArrayRef<Cell> cells : table.rows) {
+    entries += countEntries(lengths, cells, start, slots.numSlots);
+    start += cells.size();
+  }
+  if (entries > kMaxTableCells)
+    return formatError("aligned, the rows of {0} slots would have {1} entries, "
+                       "of at most {2} idle slots each: a table may have {3}",
+                       slots.numSlots, entries, Cell::kMaxMicrobatches,
+                       kMaxTableCells);
+  return Error::success();
+}
+
+Expected<std::vector<Row>> pipesched::alignRows(const TableView &table) {
+  Expected<CellIndex> index = CellIndex::create(table);
+  if (!index)
+    return index.takeError();
+  Expected<SlotAssignment> slots = alignSlots(table, *index);
+  if (!slots)
+    return slots.takeError();
+  auto check = [&](const auto &lengths) {
+    return checkEntries(lengths, table, *slots);
+  };
+  if (Error error = withSlotsOf(table, check))
+    return std::move(error);
+  return withIdleSlots(table, *slots);
 }
 
 std::vector<Row> pipesched::compactRows(const TableView &table) {

@@ -13,6 +13,7 @@
 
 #include "PipeSched/Schedule/Table.h"
 #include "FormatError.h"
+#include "PipeSched/Schedule/Collectives.h"
 #include <algorithm>
 
 using namespace pipesched;
@@ -31,6 +32,7 @@ TableView Table::view() const {
   view.placement = &placement;
   view.gradientAfter = gradientAfter;
   view.aligned = aligned;
+  view.slots = slots;
   view.rows.assign(rows.begin(), rows.end());
   return view;
 }
@@ -60,6 +62,16 @@ Expected<CellIndex> CellIndex::create(const TableView &table) {
   index.layOut(table, phaseCounts);
   if (Error error = index.fill(table))
     return std::move(error);
+  int64_t reductions = phaseCounts[static_cast<unsigned>(Phase::AllReduce)];
+  index.perPath =
+      reductions + phaseCounts[static_cast<unsigned>(Phase::Optimizer)] > 0;
+  if (reductions == 0)
+    return index;
+  Expected<Collectives> collectives = Collectives::create(table);
+  if (!collectives)
+    return collectives.takeError();
+  index.collectives =
+      std::make_shared<const Collectives>(std::move(*collectives));
   return index;
 }
 

@@ -164,10 +164,11 @@ Violation pipesched::describeCycle(const TableView &table,
   return violation;
 }
 
-/// Cells of an aligned table start no earlier than what they wait for ends. The
-/// order of a row holds by itself.
-static std::optional<Violation> checkSlots(const TableView &table,
-                                           const CellIndex &index) {
+/// The order of a row holds by itself.
+template <typename Slots>
+static std::optional<Violation> checkStarts(const Slots &lengths,
+                                            const TableView &table,
+                                            const CellIndex &index) {
   SlotAssignment slots = readSlots(table, index);
   Dependences dependences(table, index);
   for (auto [rowNumber, row] : llvm::enumerate(table.rows))
@@ -178,8 +179,8 @@ static std::optional<Violation> checkSlots(const TableView &table,
       int64_t start = slots.start[index.rowBegin(rowNumber) + i];
       CellRef other = {producer.worker,
                        producer.flat - index.rowBegin(producer.worker)};
-      int64_t end =
-          slots.end(producer.flat, table.rows[other.row], other.index);
+      int64_t end = slots.start[producer.flat] +
+                    slotsOf(lengths, table.rows[other.row], other.index);
       if (start >= end)
         continue;
       Cell otherCell = cellAt(table, other);
@@ -197,6 +198,18 @@ static std::optional<Violation> checkSlots(const TableView &table,
   return std::nullopt;
 }
 
+std::optional<Violation> pipesched::verifyAligned(const TableView &table,
+                                                  const CellIndex &index) {
+  if (std::optional<Violation> violation = verifySlotLengths(table))
+    return violation;
+  auto check = [&](const auto &lengths) {
+    return checkStarts(lengths, table, index);
+  };
+  if (std::optional<Violation> violation = withSlotsOf(table, check))
+    return violation;
+  return verifyMeetings(table, index);
+}
+
 std::optional<Violation> pipesched::verifyTable(const TableView &table) {
   const Placement &placement = *table.placement;
   if (!placement.isAssigned())
@@ -212,11 +225,13 @@ std::optional<Violation> pipesched::verifyTable(const TableView &table) {
     return ofSchedule(llvm::toString(index.takeError()));
   if (std::optional<Violation> violation = checkOthers(table, *index))
     return violation;
+  if (std::optional<Violation> violation = verifyCollectives(table, *index))
+    return violation;
   std::vector<CellWait> cycle =
       RowSweep(table, *index).run([](const RowStep &) {});
   if (!cycle.empty())
     return describeCycle(table, cycle);
-  return table.aligned ? checkSlots(table, *index) : std::nullopt;
+  return table.aligned ? verifyAligned(table, *index) : std::nullopt;
 }
 
 std::string pipesched::toString(const Violation &violation) {
@@ -225,3 +240,5 @@ std::string pipesched::toString(const Violation &violation) {
     text += "\nnote: " + note.message;
   return text;
 }
+
+char ViolationError::ID = 0;

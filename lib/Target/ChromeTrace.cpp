@@ -22,11 +22,12 @@ using llvm::json::OStream;
 
 namespace {
 
-/// Threads of a process: the queues of a worker.
-enum class Queue { Compute, Send, Receive, Offload, Reload };
+/// Threads of a process: the queues of a worker. All-reduces, which take those
+/// of sends and of receives, have one of their own.
+enum class Queue { Compute, Send, Receive, Offload, Reload, AllReduce };
 
-constexpr llvm::StringLiteral kQueueNames[] = {"compute", "send", "receive",
-                                               "offload", "reload"};
+constexpr llvm::StringLiteral kQueueNames[] = {
+    "compute", "send", "receive", "offload", "reload", "all-reduce"};
 constexpr int64_t kPsPerUs = 1000000;
 
 /// A slice of a thread: [startPs, startPs + durationPs).
@@ -59,8 +60,10 @@ private:
   void writeWork(uint32_t task, int64_t worker, Queue queue);
   void writeSend(uint32_t task);
   void writeReceive(uint32_t task, uint32_t message);
+  void writeReduction(uint32_t task, int64_t worker);
   void writeSlice(uint32_t task, const Slice &slice);
   void writeArguments(OStream &json, uint32_t task, Queue queue);
+  void writeReductionArguments(OStream &json, uint32_t task);
   void writeFlow(StringRef phase, uint32_t message, const Slice &slice);
   void writeMemoryCounters();
   void writeCounter(StringRef name, StringRef unit, int64_t worker,
@@ -86,7 +89,7 @@ private:
   int64_t firstPid;
   uint64_t firstFlow;
   bool &isFirstEvent;
-  bool hasCopies = false;
+  bool hasQueue[std::size(kQueueNames)] = {true, true, true};
   /// By task that delivers a message: the compute task that needs it, or kNone.
   std::vector<uint32_t> consumerOf;
   llvm::DenseMap<uint32_t, int64_t> statedBytes; ///< by message
@@ -131,8 +134,8 @@ void TraceWriter::writeProcess(int64_t worker) {
   writeMetadata("process_name", pid, 0, "name", name);
   writeMetadata("process_sort_index", pid, 0, "sort_index", pid);
   for (auto [tid, queueName] : llvm::enumerate(kQueueNames)) {
-    if (static_cast<Queue>(tid) >= Queue::Offload && !hasCopies)
-      break;
+    if (!hasQueue[tid])
+      continue;
     writeMetadata("thread_name", pid, tid, "name", queueName);
     writeMetadata("thread_sort_index", pid, tid, "sort_index", tid);
   }
@@ -181,6 +184,17 @@ int64_t TraceWriter::impliedBytes(Cell producer) const {
                                      : price.gradient.bytes;
 }
 
+void TraceWriter::writeReductionArguments(OStream &json, uint32_t task) {
+  int32_t number = graph.peer[task];
+  BlockSpan blocks = graph.reducedBlocks[number];
+  json.attribute("blocks", std::to_string(blocks.begin) + " to " +
+                               std::to_string(blocks.end));
+  json.attributeArray("workers", [&] {
+    for (int32_t worker : graph.workersOf(number))
+      json.value(worker);
+  });
+}
+
 void TraceWriter::writeArguments(OStream &json, uint32_t task, Queue queue) {
   Cell cell = graph.cell[task];
   json.attribute("phase", phaseName(cell.getPhase()));
@@ -189,6 +203,8 @@ void TraceWriter::writeArguments(OStream &json, uint32_t task, Queue queue) {
   json.attribute("stage", cell.getStage());
   if (result.placement.getNumPaths() > 1)
     json.attribute("path", result.placement.pathOf(cell));
+  if (queue == Queue::AllReduce)
+    return writeReductionArguments(json, task);
   if (queue != Queue::Send && queue != Queue::Receive)
     return;
   uint32_t message = messageOf(graph, task);
@@ -266,11 +282,23 @@ void TraceWriter::writeReceive(uint32_t task, uint32_t message) {
   writeFlow(isConsumed ? "t" : "f", message, slice);
 }
 
+/// What holds nothing is shown when it is done, as a receive is.
+void TraceWriter::writeReduction(uint32_t task, int64_t worker) {
+  int64_t durationPs = execution.times.occupancyPs[task];
+  writeSlice(task, {firstPid + worker, Queue::AllReduce,
+                    durationPs == 0 ? arrivalPs(task)
+                                    : execution.timeline.startPs[task],
+                    durationPs});
+}
+
 void TraceWriter::writeTransfer(uint32_t task) {
   switch (graph.kind[task]) {
   case TaskKind::Compute:
+    return; // written by row
   case TaskKind::AllReduce:
-    return; // written by row: an all-reduce stands in several
+    for (int32_t worker : graph.workersOf(graph.peer[task]))
+      writeReduction(task, worker);
+    return;
   case TaskKind::Offload:
     return writeWork(task, graph.worker[task], Queue::Offload);
   case TaskKind::Reload:
@@ -325,9 +353,15 @@ void TraceWriter::writeMemoryCounters() {
 }
 
 void TraceWriter::write() {
-  hasCopies = llvm::any_of(graph.kind, [](TaskKind kind) {
-    return kind == TaskKind::Offload || kind == TaskKind::Reload;
-  });
+  auto use = [&](Queue queue) { hasQueue[static_cast<int>(queue)] = true; };
+  for (TaskKind kind : graph.kind) {
+    if (kind == TaskKind::Offload || kind == TaskKind::Reload) {
+      use(Queue::Offload);
+      use(Queue::Reload);
+    }
+    if (kind == TaskKind::AllReduce)
+      use(Queue::AllReduce);
+  }
   findConsumers();
   findStatedBytes();
   for (int64_t worker = 0, end = graph.getNumWorkers(); worker < end; ++worker)
@@ -340,16 +374,16 @@ void TraceWriter::write() {
   writeMemoryCounters();
 }
 
-void pipesched::writeChromeTrace(llvm::raw_ostream &os,
-                                 llvm::ArrayRef<NamedEvaluation> results) {
+void pipesched::writeChromeTrace(
+    llvm::raw_ostream &os, llvm::ArrayRef<const NamedEvaluation *> results) {
   os << R"({"displayTimeUnit":"ns","traceEvents":[)";
   int64_t pid = 0;
   uint64_t flow = 0;
   bool isFirstEvent = true;
-  for (const NamedEvaluation &result : results) {
-    TraceWriter(os, result, pid, flow, isFirstEvent).write();
-    pid += result.evaluation.execution.graph.getNumWorkers();
-    flow += result.evaluation.execution.graph.size();
+  for (const NamedEvaluation *result : results) {
+    TraceWriter(os, *result, pid, flow, isFirstEvent).write();
+    pid += result->evaluation.execution.graph.getNumWorkers();
+    flow += result->evaluation.execution.graph.size();
   }
   os << "\n]}\n";
 }

@@ -24,17 +24,6 @@ using llvm::ArrayRef;
 // Entries
 //===----------------------------------------------------------------------===//
 
-/// Share of workers times makespan.
-static double shareOfStep(ArrayRef<int64_t> perWorkerPs, int64_t makespanPs) {
-  if (makespanPs == 0 || perWorkerPs.empty())
-    return 0;
-  double sum = 0;
-  for (int64_t ps : perWorkerPs)
-    sum += static_cast<double>(ps);
-  return sum / static_cast<double>(makespanPs) /
-         static_cast<double>(perWorkerPs.size());
-}
-
 ComparisonEntry
 pipesched::summarizeForComparison(const NamedEvaluation &result) {
   const Evaluation &evaluation = result.evaluation;
@@ -49,11 +38,13 @@ pipesched::summarizeForComparison(const NamedEvaluation &result) {
   entry.microbatchSize = result.microbatchSize;
   entry.stepPs = stepPs;
   entry.idle = summary.idleRatio;
-  entry.fill = shareOfStep(execution.idle.fillPs, stepPs);
-  entry.drain = shareOfStep(execution.idle.drainPs, stepPs);
-  entry.dependency = shareOfStep(execution.idle.dependencyPs, stepPs);
-  entry.communication = shareOfStep(execution.idle.communicationPs, stepPs);
-  entry.exposed = shareOfStep(summary.exposedCommunicationPs, stepPs);
+  entry.fill = summary.fill;
+  entry.drain = summary.drain;
+  entry.dependency = summary.dependency;
+  entry.communication = summary.communication;
+  if (stepPs > 0)
+    entry.exposed = static_cast<double>(summary.exposedCommunicationPs) /
+                    static_cast<double>(stepPs);
   if (evaluation.table)
     entry.tableBubble = evaluation.table->bubbleRatio;
   if (evaluation.formula)
@@ -149,9 +140,8 @@ void pipesched::writeComparison(llvm::raw_ostream &os,
   os << "\nD workers, N microbatches. speed: "
      << (knowsSequences(entries) ? "sequences" : "microbatches")
      << " per second, relative to the fastest.\n"
-        "idle: of workers x step; table and formula: the same by unit slots "
-        "and "
-        "by closed formula.\n"
+        "idle: of workers x step; table and formula: the same by slots and by "
+        "closed formula.\n"
         "exposed: part of the step that free messages would save. peak memory: "
         "of the fullest worker.\n\n";
   printIdle(os, entries);

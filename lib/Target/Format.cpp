@@ -92,10 +92,41 @@ void pipesched::printTask(llvm::raw_ostream &os, const TaskGraph &graph,
     os << '+' << *second;
 }
 
+int64_t pipesched::niceStep(double atLeast) {
+  int64_t power = 1;
+  while (static_cast<double>(power) * 10 <= atLeast &&
+         power < 100000000000000000)
+    power *= 10;
+  for (int64_t factor : {1, 2, 5})
+    if (static_cast<double>(factor * power) >= atLeast)
+      return factor * power;
+  return 10 * power;
+}
+
 std::string pipesched::printableName(llvm::StringRef name) {
-  std::string text = llvm::json::fixUTF8(name);
-  for (char &character : text)
-    if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f)
-      character = '?';
-  return text;
+  std::string text = llvm::json::fixUTF8(name), printable;
+  printable.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    auto byte = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F, which terminals obey as well, are 0xc2 and themselves.
+    bool isC1 = byte == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    bool isControl = byte < 0x20 || byte == 0x7f || isC1;
+    printable += isControl ? '?' : text[i];
+    i += isC1 ? 1 : 0;
+  }
+  return printable;
+}
+
+std::string pipesched::shorten(llvm::StringRef text, size_t length) {
+  auto isStart = [](char c) { return (c & 0xc0) != 0x80; };
+  size_t kept = 0, end = 0; // `end` is where the ellipsis would stand
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (!isStart(text[i]))
+      continue;
+    if (kept + 1 == length)
+      end = i;
+    if (kept++ == length)
+      return (text.take_front(end) + "…").str();
+  }
+  return text.str();
 }

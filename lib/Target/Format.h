@@ -47,8 +47,15 @@ void printTask(llvm::raw_ostream &os, const TaskGraph &graph, uint32_t task);
 /// The second cell of a pair.
 std::optional<Cell> overlappedCell(const TaskGraph &graph, uint32_t task);
 
+/// The smallest of 1, 2, 5 times a power of ten that is at least `atLeast`.
+int64_t niceStep(double atLeast);
+
 /// Valid UTF-8 on one line: broken sequences and control characters replaced.
 std::string printableName(llvm::StringRef name);
+
+/// At most so many code points of valid UTF-8, the last an ellipsis where some
+/// are left out.
+std::string shorten(llvm::StringRef text, size_t length);
 
 } // namespace pipesched
 

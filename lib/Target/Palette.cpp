@@ -24,7 +24,7 @@ bool Colour::isDark() const {
 static std::pair<Colour, Colour> hueAndTint(Phase phase) {
   switch (phase) {
   case Phase::Forward:
-    return {{0x24, 0x4f, 0xa3}, {0x9d, 0xb9, 0xec}};
+    return {{0x24, 0x4f, 0xa3}, {0x9a, 0xb9, 0xec}};
   case Phase::InputGrad:
     return {{0x12, 0x7a, 0x86}, {0x96, 0xd8, 0xdc}};
   case Phase::Backward:
@@ -57,4 +57,14 @@ Colour pipesched::phaseColour(Phase phase, int shade, int numShades) {
   };
   return {mix(hue.red, tint.red), mix(hue.green, tint.green),
           mix(hue.blue, tint.blue)};
+}
+
+/// The cube's levels are 0, 95, 135, 175, 215 and 255.
+static int nearestLevel(int value) {
+  return value < 48 ? 0 : value < 115 ? 1 : (value - 35) / 40;
+}
+
+uint8_t pipesched::nearestAnsi(Colour colour) {
+  return 16 + 36 * nearestLevel(colour.red) + 6 * nearestLevel(colour.green) +
+         nearestLevel(colour.blue);
 }

@@ -26,6 +26,9 @@ struct Colour {
   bool isDark() const;
 };
 
+/// Of the 6 x 6 x 6 colours that terminals number 16 to 231, the closest.
+uint8_t nearestAnsi(Colour colour);
+
 /// The colour of a phase; shade 0 is the full hue, the last of `numShades` the
 /// lightest tint (white text on chunk 0, black on the last, as those papers
 /// do).

@@ -13,6 +13,7 @@
 #include "Picture.h"
 #include "Format.h"
 #include "PipeSched/Analysis/Summary.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace pipesched;
 
@@ -45,13 +46,14 @@ static std::string countOf(int64_t number, llvm::StringRef one,
   return std::to_string(number) + " " + (number == 1 ? one : many).str();
 }
 
-static Picture startPicture(const NamedEvaluation &result) {
+static Picture startPicture(const NamedTable &result) {
   const Placement &placement = result.placement;
   Picture picture;
   picture.placement = &placement;
   picture.title = printableName(result.name);
   picture.rows.resize(placement.getNumWorkers());
   picture.bars.resize(placement.getNumWorkers());
+  picture.marks.resize(placement.getNumWorkers());
   picture.numDigits = std::to_string(placement.getNumMicrobatches() - 1).size();
   assignShades(picture);
   llvm::raw_string_ostream subtitle(picture.subtitle);
@@ -88,9 +90,12 @@ static void addBars(Picture &picture, const Execution &execution,
     return add(graph.worker[task], Lane::Offload);
   case TaskKind::Reload:
     return add(graph.worker[task], Lane::Reload);
+  case TaskKind::AllReduce:
+    for (int32_t worker : graph.workersOf(graph.peer[task]))
+      add(worker, Lane::AllReduce);
+    return;
   case TaskKind::Compute:
   case TaskKind::Recv: // drawn with its send
-  case TaskKind::AllReduce:
     return;
   }
 }
@@ -118,14 +123,16 @@ Picture pipesched::pictureOfTimeline(const NamedEvaluation &result) {
 // Slots
 //===----------------------------------------------------------------------===//
 
-/// Boxes of one row. `flat` is the flat index of its first cell.
-static std::vector<Box> boxesOfRow(llvm::ArrayRef<Cell> row, uint32_t flat,
-                                   const SlotAssignment &slots) {
+/// Boxes of one row. `start` has the slots of its cells.
+template <typename Slots>
+static std::vector<Box> boxesOfRow(const Slots &lengths,
+                                   llvm::ArrayRef<Cell> row,
+                                   const int64_t *start) {
   std::vector<Box> boxes;
   for (size_t i = 0; i < row.size(); ++i) {
     if (!row[i].isCompute())
       continue;
-    Box box{slots.start[flat + i], slots.end(flat + i, row, i), row[i],
+    Box box{start[i], start[i] + slotsOf(lengths, row, i), row[i],
             std::nullopt};
     if (row[i].overlapsNext())
       box.second = row[++i];
@@ -134,27 +141,173 @@ static std::vector<Box> boxesOfRow(llvm::ArrayRef<Cell> row, uint32_t flat,
   return boxes;
 }
 
-llvm::Expected<Picture>
-pipesched::pictureOfSlots(const NamedEvaluation &result) {
-  if (result.isProgram())
-    return llvm::createStringError(
-        "program '" + printableName(result.name) +
-        "' has no slots; draw its timeline, or keep the schedule when "
-        "converting it");
-  TableView table = result.tableView();
+static std::vector<Mark> marksOfRow(llvm::ArrayRef<Cell> row,
+                                    const int64_t *start) {
+  std::vector<Mark> marks;
+  for (auto [i, cell] : llvm::enumerate(row))
+    if (cell.isCopy() || cell.isJoin())
+      marks.push_back({start[i], cell});
+  return marks;
+}
+
+llvm::Expected<Picture> pipesched::pictureOfSlots(const NamedTable &named) {
+  TableView table = named.tableView();
   llvm::Expected<CellIndex> index = CellIndex::create(table);
   if (!index)
     return index.takeError();
   llvm::Expected<SlotAssignment> slots = assignSlots(table, *index);
   if (!slots)
     return slots.takeError();
-  Picture picture = startPicture(result);
+  Picture picture = startPicture(named);
   picture.isInSlots = true;
   picture.length = slots->numSlots;
+  double bubbleRatio = computeMetrics(table, *index, *slots).bubbleRatio;
   picture.subtitle += " · " + std::to_string(picture.length) +
-                      " slots · bubble " +
-                      formatPercent(result.evaluation.table->bubbleRatio);
-  for (auto [worker, row] : llvm::enumerate(table.rows))
-    picture.rows[worker] = boxesOfRow(row, index->rowBegin(worker), *slots);
+                      " slots · bubble " + formatPercent(bubbleRatio);
+  withSlotsOf(table, [&](const auto &lengths) {
+    for (auto [worker, row] : llvm::enumerate(table.rows)) {
+      const int64_t *start = slots->start.data() + index->rowBegin(worker);
+      picture.rows[worker] = boxesOfRow(lengths, row, start);
+      picture.marks[worker] = marksOfRow(row, start);
+    }
+  });
   return picture;
+}
+
+//===----------------------------------------------------------------------===//
+// All pictures of a page
+//===----------------------------------------------------------------------===//
+
+Lane Mark::lane() const {
+  bool isOffload = cell.is(Phase::Offload) || cell.is(Phase::OffloadJoin);
+  return isOffload ? Lane::Offload : Lane::Reload;
+}
+
+llvm::Expected<std::vector<Picture>>
+pipesched::picturesOfSlots(llvm::ArrayRef<const NamedTable *> tables) {
+  std::vector<Picture> pictures;
+  for (const NamedTable *table : tables) {
+    llvm::Expected<Picture> picture = pictureOfSlots(*table);
+    if (!picture)
+      return picture.takeError();
+    pictures.push_back(std::move(*picture));
+  }
+  return pictures;
+}
+
+static unsigned bitOf(Cell cell) {
+  return 1u << static_cast<unsigned>(cell.getPhase());
+}
+
+unsigned pipesched::phasesOf(llvm::ArrayRef<Picture> pictures) {
+  unsigned phases = 0;
+  for (const Picture &picture : pictures) {
+    for (const auto &row : picture.rows)
+      for (const Box &box : row)
+        phases |= bitOf(box.cell) | (box.second ? bitOf(*box.second) : 0);
+    for (const auto &bars : picture.bars)
+      for (const Bar &bar : bars)
+        phases |= bitOf(bar.cell);
+    for (const auto &marks : picture.marks)
+      for (const Mark &mark : marks)
+        phases |= bitOf(mark.cell);
+  }
+  return phases;
+}
+
+std::string pipesched::describeShades(llvm::ArrayRef<Picture> pictures) {
+  ShadeKind kind = ShadeKind::None;
+  int numShades = 1;
+  for (const Picture &picture : pictures) {
+    numShades = std::max(numShades, picture.numShades);
+    if (picture.numShades > 1)
+      kind = kind == ShadeKind::None || kind == picture.shadeKind
+                 ? picture.shadeKind
+                 : ShadeKind::Stage;
+  }
+  std::string last = std::to_string(numShades - 1);
+  switch (kind) {
+  case ShadeKind::None:
+    return "";
+  case ShadeKind::Chunk:
+    return "dark to light: chunk 0 to " + last;
+  case ShadeKind::Path:
+    return "dark to light: path 0 to " + last;
+  case ShadeKind::Stage:
+    return "dark to light: stages of a worker, path by path";
+  }
+  llvm_unreachable("covered switch");
+}
+
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
+
+static bool canJoin(const Box &, const Box &) { return true; }
+static bool canJoin(const Bar &a, const Bar &b) { return a.lane == b.lane; }
+
+/// Puts `merge(run)` in the place of each run; returns whether any has several.
+/// The items are in the order of `begin`.
+///
+///   |--least--|
+///   [][] [][][]  [      ] []      three runs, of five, one and one
+template <typename Item, typename Merge>
+static bool mergeRuns(std::vector<Item> &items, int64_t least, Merge &&merge) {
+  auto isShort = [&](const Item &item) {
+    return item.end - item.begin < least;
+  };
+  size_t numKept = 0;
+  for (size_t first = 0, end = 0; first < items.size(); first = end) {
+    for (end = first + 1; end < items.size(); ++end)
+      if (!isShort(items[first]) || !isShort(items[end]) ||
+          !canJoin(items[first], items[end]) ||
+          items[end].begin - items[first].begin >= least)
+        break;
+    items[numKept++] = merge(llvm::ArrayRef(items).slice(first, end - first));
+  }
+  bool hasRuns = numKept < items.size();
+  items.erase(items.begin() + numKept, items.end());
+  return hasRuns;
+}
+
+static Box mergeBoxes(llvm::ArrayRef<Box> run) {
+  int64_t lengths[kNumPhaseCodes] = {};
+  auto lengthOf = [&](Cell cell) -> int64_t & {
+    return lengths[static_cast<unsigned>(cell.getPhase())];
+  };
+  for (const Box &box : run)
+    lengthOf(box.cell) += box.end - box.begin;
+  Box merged = run.front();
+  for (const Box &box : run)
+    if (lengthOf(box.cell) > lengthOf(merged.cell))
+      merged.cell = box.cell;
+  merged.end = run.back().end;
+  merged.numMore = static_cast<int64_t>(run.size()) - 1;
+  if (merged.numMore > 0)
+    merged.second.reset();
+  return merged;
+}
+
+static Bar mergeBars(llvm::ArrayRef<Bar> run) {
+  Bar merged = run.front();
+  for (const Bar &bar : run)
+    merged.end = std::max(merged.end, bar.end);
+  merged.numMore = static_cast<int64_t>(run.size()) - 1;
+  if (merged.numMore > 0)
+    merged.release = merged.end;
+  return merged;
+}
+
+bool pipesched::mergeShort(Picture &picture, int64_t least) {
+  bool hasRuns = false;
+  for (auto &row : picture.rows)
+    hasRuns |= mergeRuns(row, least, mergeBoxes);
+  for (auto &bars : picture.bars) {
+    llvm::sort(bars, [](const Bar &a, const Bar &b) {
+      return std::tuple(a.lane, a.begin, a.end, a.cell.getRaw()) <
+             std::tuple(b.lane, b.begin, b.end, b.cell.getRaw());
+    });
+    hasRuns |= mergeRuns(bars, least, mergeBars);
+  }
+  return hasRuns;
 }

@@ -13,6 +13,7 @@
 
 #include "PipeSched/Target/Report.h"
 #include "Format.h"
+#include "PipeSched/Analysis/SlotMeasure.h"
 #include "PipeSched/Analysis/Summary.h"
 #include "llvm/Support/JSON.h"
 
@@ -35,6 +36,10 @@ static StringRef transportName(Transport transport) {
 
 static StringRef receivePlacementName(ReceivePlacement placement) {
   return placement == ReceivePlacement::Arrival ? "arrival" : "consumer";
+}
+
+static StringRef forwardSendsName(ForwardSends sends) {
+  return sends == ForwardSends::Async ? "async" : "sync";
 }
 
 static void writeText(OStream &json, StringRef key, StringRef text) {
@@ -116,10 +121,31 @@ static void writeFormula(OStream &json, const Evaluation &evaluation) {
   json.attribute("formula_reason", nullptr);
 }
 
-static void writeTable(OStream &json, const Evaluation &evaluation) {
-  if (!evaluation.table)
+/// Of the cells that there are, by path and stage; null for unit slots.
+static void writeSlotLengths(OStream &json, const TableView &table) {
+  if (table.slots.empty())
+    return json.attribute("slot_lengths", nullptr);
+  CellsInUse cells = cellsInUse(table);
+  json.attributeObject("slot_lengths", [&] {
+    for (unsigned code = 0; code < kNumPhases; ++code)
+      if (auto phase = static_cast<Phase>(code);
+          cells.has(phase) && Cell(0, phase, 0).isCompute())
+        writeList(json, std::string(1, phaseLetter(phase)), table.slots,
+                  [&](llvm::raw_ostream &os, const StageSlots &stage) {
+                    os << stage.of(phase);
+                  });
+    if (cells.isOverlapped && table.slots.front().overlapped)
+      writeList(json, "FB", table.slots,
+                [](llvm::raw_ostream &os, const StageSlots &stage) {
+                  os << stage.overlapped.value_or(0);
+                });
+  });
+}
+
+static void writeTable(OStream &json, const NamedEvaluation &result) {
+  if (result.isProgram())
     return json.attribute("table", nullptr);
-  const TableMetrics &table = *evaluation.table;
+  const TableMetrics &table = *result.evaluation.table;
   json.attributeObject("table", [&] {
     json.attribute("slots", table.slots);
     writeList(json, "busy_slots", table.busySlots);
@@ -131,6 +157,7 @@ static void writeTable(OStream &json, const Evaluation &evaluation) {
       writeList(json, "mean", table.meanRetentionSlots);
       writeList(json, "max", table.maxRetentionSlots);
     });
+    writeSlotLengths(json, result.table);
   });
 }
 
@@ -174,6 +201,8 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
     else
       json.attribute("receive_placement",
                      receivePlacementName(result.timing.receivePlacement));
+    json.attribute("forward_sends",
+                   forwardSendsName(result.timing.forwardSends));
     json.attribute("makespan_ps", execution.timeline.makespanPs);
     writeList(json, "busy_ps", execution.idle.busyPs);
     writeDouble(json, "idle_ratio", summary.idleRatio);
@@ -250,7 +279,7 @@ void pipesched::writeReport(OStream &json, const NamedEvaluation &result) {
   json.object([&] {
     writeIdentity(json, result);
     writeFormula(json, result.evaluation);
-    writeTable(json, result.evaluation);
+    writeTable(json, result);
     writeExecution(json, result);
     writeMemory(json, result.evaluation.execution);
   });

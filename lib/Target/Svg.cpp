@@ -23,6 +23,7 @@
 #include "Palette.h"
 #include "Picture.h"
 #include "llvm/ADT/StringExtras.h"
+#include <cmath>
 
 using namespace pipesched;
 using llvm::ArrayRef;
@@ -48,12 +49,13 @@ raw_ostream &operator<<(raw_ostream &os, Px length) {
 
 /// Sizes in px that all pictures of a page share.
 struct Layout {
-  static constexpr double kLeft = 76, kRight = 28, kTop = 18;
+  static constexpr double kRight = 28, kTop = 18, kPxPerCharacter = 6.1;
   static constexpr double kLegendLine = 20, kLegendGap = 16, kSwatch = 15;
   static constexpr double kHeading = 26, kAxis = 30, kGap = 22;
   static constexpr double kLane = 4, kRowGap = 3;
   static constexpr double kMinPlot = 960, kMaxPlot = 3200, kPerCell = 20;
 
+  double left = 76; ///< of the plot
   double plotWidth = kMinPlot;
   double rowHeight = 24;
   double pxPerUnit = 1;
@@ -62,9 +64,13 @@ struct Layout {
 
   explicit Layout(ArrayRef<Picture> pictures);
 
-  double width() const { return kLeft + plotWidth + kRight; }
+  /// Slots or ps of a pixel, rounded up.
+  int64_t pixel() const {
+    return static_cast<int64_t>(std::ceil(1 / pxPerUnit));
+  }
+  double width() const { return left + plotWidth + kRight; }
   double x(int64_t at) const {
-    return kLeft + static_cast<double>(at) * pxPerUnit;
+    return left + static_cast<double>(at) * pxPerUnit;
   }
   double lanesHeight() const { return kLane * llvm::count(usesLane, true); }
   double rowPitch() const { return rowHeight + lanesHeight() + kRowGap; }
@@ -82,6 +88,10 @@ struct Layout {
 
 } // namespace
 
+static double digitsOf(size_t number) {
+  return static_cast<double>(std::to_string(number).size());
+}
+
 Layout::Layout(ArrayRef<Picture> pictures) {
   size_t mostCells = 0, mostRows = 0;
   int64_t longest = 1;
@@ -93,7 +103,11 @@ Layout::Layout(ArrayRef<Picture> pictures) {
     for (const auto &bars : picture.bars)
       for (const Bar &bar : bars)
         usesLane[static_cast<unsigned>(bar.lane)] = true;
+    for (const auto &marks : picture.marks)
+      for (const Mark &mark : marks)
+        usesLane[static_cast<unsigned>(mark.lane())] = true;
   }
+  left = std::max(left, 16 + kPxPerCharacter * (7 + digitsOf(mostRows)));
   plotWidth =
       std::clamp(kPerCell * static_cast<double>(mostCells), kMinPlot, kMaxPlot);
   pxPerUnit = plotWidth / static_cast<double>(longest);
@@ -118,17 +132,14 @@ struct LegendItem {
 
 class Page {
 public:
-  Page(raw_ostream &os, ArrayRef<Picture> pictures)
-      : os(os), pictures(pictures), layout(pictures) {}
+  Page(raw_ostream &os, std::vector<Picture> pictures);
 
   void write();
 
 private:
-  void findPhases();
   void writeHead(double height);
   void writeStyles();
   void writeLegend();
-  std::string describeShades() const;
   std::string describeLanes() const;
   void layOutLegend();
   void writeText(double x, double y, StringRef style, const llvm::Twine &text);
@@ -142,48 +153,32 @@ private:
   void writeNumber(const Picture &picture, Cell cell, double x, double y,
                    double width, double height, bool isOnDark);
   void writeBars(const Picture &picture, int64_t worker, double top);
+  void writeMarks(const Picture &picture, int64_t worker, double top);
   void writeSpan(const Picture &picture, int64_t begin, int64_t end);
 
   raw_ostream &os;
-  ArrayRef<Picture> pictures;
+  std::vector<Picture> pictures;
   Layout layout;
-  bool usesPhase[kNumPhases] = {};
+  unsigned phases; ///< bits that are drawn
   int numShades = 1;
+  bool hasRuns = false; ///< of cells narrower than a pixel
   std::vector<LegendItem> legend;
   int numLegendLines = 1;
 };
 
 } // namespace
 
+Page::Page(raw_ostream &os, std::vector<Picture> drawn)
+    : os(os), pictures(std::move(drawn)), layout(pictures),
+      phases(phasesOf(pictures)) {
+  for (Picture &picture : pictures) {
+    numShades = std::max(numShades, picture.numShades);
+    hasRuns |= mergeShort(picture, layout.pixel());
+  }
+}
+
 static StringRef axisTitle(const Picture &picture) {
   return picture.isInSlots ? "slot" : timeUnitFor(picture.length).name;
-}
-
-/// The smallest of 1, 2, 5 times a power of ten that is at least `atLeast`.
-static int64_t niceStep(double atLeast) {
-  int64_t power = 1;
-  while (static_cast<double>(power) * 10 <= atLeast &&
-         power < 100000000000000000)
-    power *= 10;
-  for (int64_t factor : {1, 2, 5})
-    if (static_cast<double>(factor * power) >= atLeast)
-      return factor * power;
-  return 10 * power;
-}
-
-void Page::findPhases() {
-  for (const Picture &picture : pictures) {
-    numShades = std::max(numShades, picture.numShades);
-    for (const auto &row : picture.rows)
-      for (const Box &box : row) {
-        usesPhase[static_cast<unsigned>(box.cell.getPhase())] = true;
-        if (box.second)
-          usesPhase[static_cast<unsigned>(box.second->getPhase())] = true;
-      }
-    for (const auto &bars : picture.bars)
-      for (const Bar &bar : bars)
-        usesPhase[static_cast<unsigned>(bar.cell.getPhase())] = true;
-  }
 }
 
 /// A class per phase and shade, F0 F1 B0 ..; `l` and `d`, text on dark and
@@ -205,7 +200,7 @@ void Page::writeStyles() {
         ".p{fill:none;stroke:#000;stroke-width:1.2}\n";
   for (unsigned code = 0; code < kNumPhases; ++code) {
     Phase phase = static_cast<Phase>(code);
-    for (int shade = 0; usesPhase[code] && shade < numShades; ++shade)
+    for (int shade = 0; (phases >> code & 1) && shade < numShades; ++shade)
       os << '.' << phaseLetter(phase) << shade
          << "{fill:" << phaseColour(phase, shade, numShades) << "}\n";
   }
@@ -236,30 +231,9 @@ void Page::writeText(double x, double y, StringRef style,
 // Legend
 //===----------------------------------------------------------------------===//
 
-std::string Page::describeShades() const {
-  ShadeKind kind = ShadeKind::None;
-  for (const Picture &picture : pictures)
-    if (picture.numShades > 1)
-      kind = kind == ShadeKind::None || kind == picture.shadeKind
-                 ? picture.shadeKind
-                 : ShadeKind::Stage;
-  std::string last = std::to_string(numShades - 1);
-  switch (kind) {
-  case ShadeKind::None:
-    return "";
-  case ShadeKind::Chunk:
-    return "dark to light: chunk 0 to " + last;
-  case ShadeKind::Path:
-    return "dark to light: path 0 to " + last;
-  case ShadeKind::Stage:
-    return "dark to light: stages of a worker, path by path";
-  }
-  llvm_unreachable("covered switch");
-}
-
 std::string Page::describeLanes() const {
   static constexpr llvm::StringLiteral kNames[kNumLanes] = {
-      "send", "receive", "offload", "reload"};
+      "send", "receive", "all-reduce", "offload", "reload"};
   std::string names;
   for (unsigned lane = 0; lane < kNumLanes; ++lane)
     if (layout.usesLane[lane])
@@ -269,22 +243,25 @@ std::string Page::describeLanes() const {
 
 /// Places the items line by line.
 void Page::layOutLegend() {
-  constexpr double kPxPerCharacter = 6.4, kSpace = 20;
+  constexpr double kSpace = 22;
   for (unsigned code = 0; code < kNumPhases; ++code)
-    if (Phase phase = static_cast<Phase>(code); usesPhase[code])
+    if (Phase phase = static_cast<Phase>(code); phases >> code & 1)
       legend.push_back(
           {phaseLetter(phase), numShades,
            std::string(1, phaseLetter(phase)) + " " + phaseName(phase).str()});
   legend.push_back({'i', 1, "idle"});
-  for (const std::string &text : {describeShades(), describeLanes()})
+  std::string runs = "narrower than a pixel: several cells as one";
+  for (const std::string &text :
+       {describeShades(pictures), describeLanes(), hasRuns ? runs : ""})
     if (!text.empty())
       legend.push_back({' ', 0, text});
-  double x = Layout::kLeft, right = layout.width() - Layout::kRight;
+  double x = layout.left, right = layout.width() - Layout::kRight;
   for (LegendItem &item : legend) {
-    double width = Layout::kSwatch * item.numSwatches + 5 +
-                   kPxPerCharacter * static_cast<double>(item.text.size());
-    if (x + width > right && x > Layout::kLeft) {
-      x = Layout::kLeft;
+    double width =
+        Layout::kSwatch * item.numSwatches + 5 +
+        Layout::kPxPerCharacter * static_cast<double>(item.text.size());
+    if (x + width > right && x > layout.left) {
+      x = layout.left;
       ++numLegendLines;
     }
     item.x = x;
@@ -329,7 +306,7 @@ void Page::writeAxis(const Picture &picture, double top) {
     if (at > picture.length - step)
       break;
   }
-  writeText(Layout::kLeft - 12, bottom + 16, "u", axisTitle(picture));
+  writeText(layout.left - 12, bottom + 16, "u", axisTitle(picture));
   os << "<line class=\"e\" x1=\"" << Px{layout.x(picture.length)} << "\" y1=\""
      << Px{top - 3} << "\" x2=\"" << Px{layout.x(picture.length)} << "\" y2=\""
      << Px{bottom + 4} << "\"/>\n";
@@ -373,9 +350,14 @@ void Page::writeCell(const Picture &picture, const Box &box, Cell cell,
   double gap = std::min(0.8, width / 8); // tells neighbours apart
   os << "<rect class=\"" << phaseLetter(cell.getPhase()) << shade << "\" x=\""
      << Px{x} << "\" y=\"" << Px{top} << "\" width=\"" << Px{width - gap}
-     << "\" height=\"" << Px{height} << "\"><title>" << cell << ": ";
+     << "\" height=\"" << Px{height} << "\"><title>" << cell;
+  if (box.numMore > 0)
+    os << " and " << box.numMore << " more";
+  os << ": ";
   writeSpan(picture, box.begin, box.end);
   os << "</title></rect>\n";
+  if (box.numMore > 0)
+    return;
   writeNumber(picture, cell, x, top, width - gap, height,
               phaseColour(cell.getPhase(), shade, numShades).isDark());
 }
@@ -389,8 +371,8 @@ void Page::writeBox(const Picture &picture, const Box &box, double top) {
   writeCell(picture, box, *box.second, top + half, half);
   double x = layout.x(box.begin);
   os << "<rect class=\"p\" x=\"" << Px{x} << "\" y=\"" << Px{top}
-     << "\" width=\"" << Px{layout.x(box.end) - x - 0.8} << "\" height=\""
-     << Px{layout.rowHeight} << "\"/>\n";
+     << "\" width=\"" << Px{std::max(0.0, layout.x(box.end) - x - 0.8)}
+     << "\" height=\"" << Px{layout.rowHeight} << "\"/>\n";
 }
 
 /// Full colour while the queue is held, faint until arrival.
@@ -406,7 +388,10 @@ void Page::writeBars(const Picture &picture, int64_t worker, double top) {
          << Px{layout.x(end) - layout.x(begin)} << "\" height=\""
          << Px{Layout::kLane - 1} << "\"><title>"
          << (bar.lane == Lane::Receive ? "receive " : "")
-         << (bar.lane == Lane::Send ? "send " : "") << bar.cell << ": ";
+         << (bar.lane == Lane::Send ? "send " : "") << bar.cell;
+      if (bar.numMore > 0)
+        os << " and " << bar.numMore << " more";
+      os << ": ";
       writeSpan(picture, begin, end);
       os << "</title></rect>\n";
     };
@@ -415,21 +400,52 @@ void Page::writeBars(const Picture &picture, int64_t worker, double top) {
   }
 }
 
+/// Copies and joins have a place in the order and no length: short bars from
+/// their slot on, those of one slot behind each other, joins fainter.
+void Page::writeMarks(const Picture &picture, int64_t worker, double top) {
+  constexpr double kLength = 5, kApart = 7;
+  double free[kNumLanes] = {};
+  for (const Mark &mark : picture.marks[worker]) {
+    double &next = free[static_cast<unsigned>(mark.lane())];
+    double x = std::max(layout.x(mark.at), next);
+    next = x + kApart;
+    Phase phase = mark.lane() == Lane::Offload ? Phase::Offload : Phase::Reload;
+    os << "<rect class=\"" << phaseLetter(phase) << picture.shade(mark.cell)
+       << '"' << (mark.cell.isJoin() ? " opacity=\".4\"" : "") << " x=\""
+       << Px{x} << "\" y=\"" << Px{top + layout.laneOffset(mark.lane())}
+       << "\" width=\"" << Px{kLength} << "\" height=\""
+       << Px{Layout::kLane - 1} << "\"><title>" << mark.cell << ": slot "
+       << mark.at << "</title></rect>\n";
+  }
+}
+
 void Page::writeRow(const Picture &picture, int64_t worker, double top) {
-  writeText(Layout::kLeft - 12, top + layout.rowHeight / 2 + 4, "w",
+  writeText(layout.left - 12, top + layout.rowHeight / 2 + 4, "w",
             "worker " + llvm::Twine(worker));
-  os << "<rect class=\"i\" x=\"" << Px{Layout::kLeft} << "\" y=\"" << Px{top}
-     << "\" width=\"" << Px{layout.x(picture.length) - Layout::kLeft}
+  os << "<rect class=\"i\" x=\"" << Px{layout.left} << "\" y=\"" << Px{top}
+     << "\" width=\"" << Px{layout.x(picture.length) - layout.left}
      << "\" height=\"" << Px{layout.rowHeight} << "\"/>\n";
   for (const Box &box : picture.rows[worker])
     writeBox(picture, box, top);
   writeBars(picture, worker, top);
+  writeMarks(picture, worker, top);
 }
 
 void Page::writeHeading(const Picture &picture, double top) {
-  os << "<text x=\"" << Px{Layout::kLeft} << "\" y=\"" << Px{top + 12}
-     << "\"><tspan class=\"t\">";
-  llvm::printHTMLEscaped(picture.title, os);
+  constexpr double kPxPerLarge = 9.6;
+  double room = layout.width() - layout.left - Layout::kRight -
+                Layout::kPxPerCharacter * 1.1 *
+                    static_cast<double>(picture.subtitle.size());
+  std::string title = shorten(
+      picture.title, static_cast<size_t>(std::max(room, 240.0) / kPxPerLarge));
+  os << "<text x=\"" << Px{layout.left} << "\" y=\"" << Px{top + 12} << "\">";
+  if (title != picture.title) {
+    os << "<title>";
+    llvm::printHTMLEscaped(picture.title, os);
+    os << "</title>";
+  }
+  os << "<tspan class=\"t\">";
+  llvm::printHTMLEscaped(title, os);
   os << "</tspan><tspan class=\"s\" dx=\"12\">";
   llvm::printHTMLEscaped(picture.subtitle, os);
   os << "</tspan></text>\n";
@@ -445,7 +461,6 @@ void Page::writePicture(const Picture &picture, double top) {
 }
 
 void Page::write() {
-  findPhases();
   layOutLegend();
   double top =
       Layout::kTop + Layout::kLegendLine * numLegendLines + Layout::kLegendGap;
@@ -462,19 +477,30 @@ void Page::write() {
 }
 
 llvm::Error pipesched::writeSvg(raw_ostream &os,
-                                ArrayRef<NamedEvaluation> results,
+                                ArrayRef<const NamedEvaluation *> results,
                                 SvgVariant variant) {
-  std::vector<Picture> pictures;
-  for (const NamedEvaluation &result : results) {
-    if (variant == SvgVariant::Timed) {
-      pictures.push_back(pictureOfTimeline(result));
-      continue;
-    }
-    llvm::Expected<Picture> picture = pictureOfSlots(result);
-    if (!picture)
-      return picture.takeError();
-    pictures.push_back(std::move(*picture));
+  if (variant == SvgVariant::Slots) {
+    for (const NamedEvaluation *result : results)
+      if (result->isProgram())
+        return llvm::createStringError(
+            "program '" + printableName(result->name) +
+            "' has no slots; draw its timeline, or keep the schedule when "
+            "converting it");
+    return writeSlotSvg(os, llvm::to_vector_of<const NamedTable *>(results));
   }
-  Page(os, pictures).write();
+  std::vector<Picture> pictures;
+  pictures.reserve(results.size());
+  for (const NamedEvaluation *result : results)
+    pictures.push_back(pictureOfTimeline(*result));
+  Page(os, std::move(pictures)).write();
+  return llvm::Error::success();
+}
+
+llvm::Error pipesched::writeSlotSvg(raw_ostream &os,
+                                    ArrayRef<const NamedTable *> tables) {
+  llvm::Expected<std::vector<Picture>> pictures = picturesOfSlots(tables);
+  if (!pictures)
+    return pictures.takeError();
+  Page(os, std::move(*pictures)).write();
   return llvm::Error::success();
 }

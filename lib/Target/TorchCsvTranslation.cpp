@@ -10,10 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
-#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
-#include "PipeSched/Exchange/TorchCsv.h"
+#include "PipeSched/Target/TorchCsv.h"
 #include "PipeSched/Target/Translations.h"
+#include "SelectSchedule.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
@@ -87,17 +88,10 @@ static void emitImportError(MLIRContext *context, StringRef file,
   });
 }
 
-static OwningOpRef<Operation *> importTorchCsv(llvm::SourceMgr &sources,
-                                               MLIRContext *context) {
-  const llvm::MemoryBuffer *buffer =
-      sources.getMemoryBuffer(sources.getMainFileID());
-  StringRef file = buffer->getBufferIdentifier();
-  TorchCsvImport importOptions;
-  importOptions.keepColumns = options().keepColumns;
-  if (options().replicas.getNumOccurrences() > 0)
-    importOptions.stagesPerPath = options().replicas;
-  llvm::Expected<Table> table =
-      parseTorchCsv(buffer->getBuffer(), importOptions);
+OwningOpRef<ModuleOp> pipesched::importTorchCsv(MLIRContext *context,
+                                                StringRef text, StringRef file,
+                                                const TorchCsvImport &options) {
+  llvm::Expected<Table> table = parseTorchCsv(text, options);
   if (!table) {
     emitImportError(context, file, table.takeError());
     return nullptr;
@@ -106,74 +100,59 @@ static OwningOpRef<Operation *> importTorchCsv(llvm::SourceMgr &sources,
   Location location = FileLineColLoc::get(context, file, 1, 1);
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
   auto builder = OpBuilder::atBlockEnd(module->getBody());
-  auto schedule = pipe::ScheduleOp::create(
-      builder, location, nameOfSchedule(file), table->placement.getNumWorkers(),
-      table->placement.getNumMicrobatches());
-  pipe::storePaths(schedule, table->placement.getPaths());
-  pipe::storeRows(schedule, std::move(table->rows));
-  return OwningOpRef<Operation *>(module.release());
+  createSchedule(builder, location, nameOfSchedule(file), std::move(*table));
+  return module;
+}
+
+static OwningOpRef<Operation *> translateFromCsv(llvm::SourceMgr &sources,
+                                                 MLIRContext *context) {
+  const llvm::MemoryBuffer *buffer =
+      sources.getMemoryBuffer(sources.getMainFileID());
+  TorchCsvImport importOptions;
+  importOptions.keepColumns = options().keepColumns;
+  if (options().replicas.getNumOccurrences() > 0)
+    importOptions.stagesPerPath = options().replicas;
+  return importTorchCsv(context, buffer->getBuffer(),
+                        buffer->getBufferIdentifier(), importOptions)
+      .release()
+      .getOperation();
 }
 
 //===----------------------------------------------------------------------===//
 // Export
 //===----------------------------------------------------------------------===//
 
-/// The schedule to write: the one that is named, or the only one.
-static FailureOr<pipe::ScheduleOp> selectSchedule(Operation *root) {
-  SmallVector<pipe::ScheduleOp> schedules;
-  root->walk([&](pipe::ScheduleOp schedule) {
-    if (options().schedule.empty() ||
-        schedule.getSymName() == StringRef(options().schedule))
-      schedules.push_back(schedule);
-  });
-  if (schedules.size() == 1)
-    return schedules.front();
-  if (!options().schedule.empty())
-    return emitError(root->getLoc())
-           << "found no schedule @" << options().schedule;
-  if (schedules.empty())
-    return emitError(root->getLoc())
-           << "found no schedule to export; pipe-create makes one, "
-              "pipe-schedule-* fills it";
-  InFlightDiagnostic diagnostic =
-      emitError(root->getLoc())
-      << "found " << schedules.size()
-      << " schedules, but a CSV file holds one; name it with "
-         "--torch-csv-schedule";
-  for (pipe::ScheduleOp schedule : schedules)
-    diagnostic.attachNote(schedule.getLoc())
-        << "@" << schedule.getSymName() << " is here";
-  return diagnostic;
-}
-
-static LogicalResult exportTorchCsv(Operation *root, raw_ostream &os) {
-  FailureOr<pipe::ScheduleOp> schedule = selectSchedule(root);
-  if (failed(schedule))
-    return failure();
-  if (schedule->isProblem())
-    return pipe::emitTableError(*schedule)
-           << "has no rows to export; fill it with a pipe-schedule-* pass";
-  pipe::ScheduleTable loaded(*schedule);
+LogicalResult pipesched::exportTorchCsv(pipe::ScheduleOp schedule,
+                                        TorchCsvFormat format,
+                                        raw_ostream &os) {
+  pipe::ScheduleTable loaded(schedule);
   TableView table = loaded.view();
-  if (std::optional<Violation> violation = verifyTable(table))
-    return pipe::emitViolation(*schedule, *violation);
-  if (std::optional<Violation> violation =
-          writeTorchCsv(os, table, options().format))
-    return pipe::emitViolation(*schedule, *violation);
+  if (failed(verifyForExport(schedule, table)))
+    return failure();
+  if (std::optional<Violation> violation = writeTorchCsv(os, table, format))
+    return pipe::emitViolation(schedule, *violation);
   if (std::optional<Violation> violation = findUnorderedForward(table))
     emitWarning(schedule->getLoc())
         << "worker " << violation->at->row << ": " << violation->message;
   return success();
 }
 
+static LogicalResult translateToCsv(Operation *root, raw_ostream &os) {
+  FailureOr<pipe::ScheduleOp> schedule = selectSchedule(
+      root, options().schedule, options().schedule.ArgStr, "a CSV file");
+  if (failed(schedule))
+    return failure();
+  return exportTorchCsv(*schedule, options().format, os);
+}
+
 void pipesched::registerTorchCsvTranslations() {
   options();
   TranslateToMLIRRegistration(
       "import-torch-csv", "a schedule file of PyTorch, either format",
-      importTorchCsv,
+      translateFromCsv,
       [](DialectRegistry &registry) { registry.insert<pipe::PipeDialect>(); });
   TranslateFromMLIRRegistration(
-      "export-torch-csv", "a schedule file for PyTorch", exportTorchCsv,
+      "export-torch-csv", "a schedule file for PyTorch", translateToCsv,
       [](DialectRegistry &registry) {
         registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
       });

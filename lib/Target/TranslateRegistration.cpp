@@ -19,6 +19,7 @@
 #include "PipeSched/Target/Report.h"
 #include "PipeSched/Target/Svg.h"
 #include "PipeSched/Target/Translations.h"
+#include "SlotTables.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
@@ -53,14 +54,24 @@ struct Options {
                        clEnumValN(ReceivePlacement::Consumer, "consumer",
                                   "right before the cell that needs it")),
       llvm::cl::init(ReceivePlacement::Arrival)};
+  llvm::cl::opt<ForwardSends> forwardSends{
+      "forward-sends",
+      llvm::cl::desc("What the send of a forward does to a forward behind it"),
+      llvm::cl::values(
+          clEnumValN(ForwardSends::Async, "async", "nothing (default)"),
+          clEnumValN(ForwardSends::Sync, "sync",
+                     "it starts when the message has arrived")),
+      llvm::cl::init(ForwardSends::Async)};
   llvm::cl::opt<SvgVariant> svgVariant{
       "svg-variant", llvm::cl::desc("What --export-svg draws"),
       llvm::cl::values(
           clEnumValN(SvgVariant::Timed, "timed", "the timeline (default)"),
-          clEnumValN(SvgVariant::Slots, "slots", "the table in unit slots")),
+          clEnumValN(SvgVariant::Slots, "slots", "the table in its slots")),
       llvm::cl::init(SvgVariant::Timed)};
 
-  TimingOptions timing() const { return {transport, receivePlacement}; }
+  TimingOptions timing() const {
+    return {transport, receivePlacement, forwardSends};
+  }
 };
 
 } // namespace
@@ -131,13 +142,28 @@ static LogicalResult exportChromeTrace(Operation *root, raw_ostream &os) {
   return results;
 }
 
-static LogicalResult exportSvg(Operation *root, raw_ostream &os) {
+static LogicalResult exportTimelineSvg(Operation *root, raw_ostream &os) {
   FailureOr<std::vector<NamedEvaluation>> results = evaluateAll(root);
   if (failed(results))
     return failure();
-  if (llvm::Error error = writeSvg(os, *results, options().svgVariant))
+  if (llvm::Error error = writeSvg(os, *results, SvgVariant::Timed))
     return root->emitOpError(llvm::toString(std::move(error)));
   return success();
+}
+
+static LogicalResult exportSlotSvg(Operation *root, raw_ostream &os) {
+  FailureOr<std::vector<NamedTable>> tables = loadSlotTables(root);
+  if (failed(tables))
+    return failure();
+  if (llvm::Error error = writeSlotSvg(os, pointersTo(*tables)))
+    return root->emitOpError(llvm::toString(std::move(error)));
+  return success();
+}
+
+static LogicalResult exportSvg(Operation *root, raw_ostream &os) {
+  if (options().svgVariant == SvgVariant::Slots)
+    return exportSlotSvg(root, os);
+  return exportTimelineSvg(root, os);
 }
 
 static LogicalResult exportComparison(Operation *root, raw_ostream &os) {

@@ -52,13 +52,16 @@ static void writeTimes(const LoadedProgram &loaded, const Execution &execution,
   }
 }
 
-static LogicalResult annotate(exec::ProgramOp program, Transport transport) {
+static LogicalResult annotate(exec::ProgramOp program, Transport transport,
+                              ForwardSends forwardSends) {
   FailureOr<LoadedProgram> loaded = loadProgram(program);
   if (failed(loaded))
     return failure();
   FailureOr<CostInputs> costs = loadCosts(program);
   if (failed(costs))
     return failure();
+  if (forwardSends == ForwardSends::Sync)
+    synchronizeForwards(loaded->program);
   llvm::Expected<Execution> execution = executeProgram(
       loaded->program, loaded->placement, *costs, transport, loaded->work);
   if (!execution)
@@ -84,7 +87,7 @@ struct ExecAnnotateTimelinePass final
       return signalPassFailure();
     }
     for (exec::ProgramOp program : programs)
-      if (failed(annotate(program, transport)))
+      if (failed(annotate(program, transport, forwardSends)))
         return signalPassFailure();
   }
 };

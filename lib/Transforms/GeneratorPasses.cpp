@@ -6,61 +6,42 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the options of a family say in the pass and in the IR.
+// Which family a pass runs.
 //
 //===----------------------------------------------------------------------===//
 
 #include "GeneratorPasses.h"
+#include "PipeSched/Adapter/CreateSchedule.h"
 
 using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-static void addNumber(FamilyAttributes &written, Builder builder,
-                      StringRef name, std::optional<int64_t> value) {
-  if (value)
-    written.push_back(
-        builder.getNamedAttr(name, builder.getI64IntegerAttr(*value)));
+FailureOr<Table> pipe::generateFor(ScheduleOp problem, const Family &family,
+                                   const Placement &placement,
+                                   const FamilyOptions &options) {
+  llvm::Expected<Table> table = generate(family, placement, options);
+  if (!table)
+    return emitTableError(problem) << llvm::toString(table.takeError());
+  return std::move(*table);
 }
 
-FamilyAttributes pipe::describe(Builder builder,
-                                const GeneratorOptions &options) {
-  FamilyAttributes written;
-  if (options.splitBackward)
-    written.push_back(
-        builder.getNamedAttr("split_backward", builder.getBoolAttr(true)));
-  return written;
+LogicalResult pipe::fillWithFamily(ModuleOp module, StringRef schedule,
+                                   const Family &family,
+                                   const FamilyOptions &options) {
+  return fillSchedules(
+      module, schedule, family.name,
+      describeFamily(Builder(module.getContext()), family, options),
+      [&](ScheduleOp problem, const Placement &placement) {
+        return generateFor(problem, family, placement, options);
+      });
 }
 
-FamilyAttributes pipe::describe(Builder builder,
-                                const InterleavedOptions &options) {
-  FamilyAttributes written =
-      describe(builder, static_cast<const GeneratorOptions &>(options));
-  addNumber(written, builder, "group", options.group);
-  return written;
-}
-
-FamilyAttributes pipe::describe(Builder builder,
-                                const ChimeraOptions &options) {
-  FamilyAttributes written =
-      describe(builder, static_cast<const GeneratorOptions &>(options));
-  StringRef name = nameOf(options.construction);
-  if (options.construction != ChimeraConstruction::Concat)
-    written.push_back(
-        builder.getNamedAttr("construction", builder.getStringAttr(name)));
-  return written;
-}
-
-FamilyAttributes pipe::describe(Builder builder, const ZBAutoOptions &options) {
-  FamilyAttributes written;
-  addNumber(written, builder, "memory", options.memory);
-  return written;
-}
-
-FamilyAttributes pipe::describe(Builder builder, const GreedyOptions &options) {
-  FamilyAttributes written;
-  if (!options.splitBackward)
-    written.push_back(
-        builder.getNamedAttr("split_backward", builder.getBoolAttr(false)));
-  return written;
+LogicalResult pipe::runGenerator(ModuleOp module, StringRef argument,
+                                 StringRef schedule,
+                                 const FamilyOptions &options) {
+  [[maybe_unused]] bool isGenerator = argument.consume_front("pipe-schedule-");
+  const Family *family = findFamily(argument);
+  assert(isGenerator && family && "a generator pass is called by its family");
+  return fillWithFamily(module, schedule, *family, options);
 }

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MeasureSlots.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "Schedules.h"
@@ -23,28 +24,34 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-static llvm::Expected<std::vector<Row>> alignRows(const TableView &table) {
-  llvm::Expected<CellIndex> index = CellIndex::create(table);
-  if (!index)
-    return index.takeError();
-  llvm::Expected<SlotAssignment> slots = alignSlots(table, *index);
-  if (!slots)
-    return slots.takeError();
-  return withIdleSlots(table, *slots);
+/// As the whole table sees it where it can, as its slots did where not.
+static LogicalResult emitAlignError(ScheduleOp schedule, const TableView &table,
+                                    llvm::Error error,
+                                    const SlotOptions &options) {
+  std::string message = llvm::toString(std::move(error));
+  if (std::optional<Violation> violation = verifyTable(table))
+    return emitViolation(schedule, *violation);
+  return emitTableError(schedule) << message << adviseOnSlots(options);
 }
 
-static LogicalResult align(ScheduleOp schedule) {
+static LogicalResult align(ScheduleOp schedule, const SlotOptions &options) {
   ScheduleTable table(schedule);
   TableView view = table.view();
   view.aligned = false; // the slots as written do not count
-  llvm::Expected<std::vector<Row>> rows = alignRows(view);
-  if (!rows) {
-    std::string message = llvm::toString(rows.takeError());
-    if (std::optional<Violation> violation = verifyTable(view))
-      return emitViolation(schedule, *violation);
-    return emitTableError(schedule) << message;
+  FailureOr<std::vector<StageSlots>> slots =
+      measureSlots(schedule, table.getPlacement(), options, cellsInUse(view));
+  if (failed(slots))
+    return failure();
+  view.slots = std::move(*slots);
+  if (std::optional<Violation> violation = verifySlotLengths(view)) {
+    violation->message += adviseOnSlots(options);
+    return emitViolation(schedule, *violation);
   }
+  llvm::Expected<std::vector<Row>> rows = alignRows(view);
+  if (!rows)
+    return emitAlignError(schedule, view, rows.takeError(), options);
   storeRows(schedule, std::move(*rows));
+  storeSlots(schedule, table.getPlacement(), view.slots);
   schedule.setAligned(true);
   return success();
 }
@@ -57,10 +64,12 @@ struct PipeAlignSlotsPass final
   void runOnOperation() override {
     FailureOr<SmallVector<ScheduleOp>> schedules =
         selectSolutions(getOperation(), schedule);
-    if (failed(schedules))
+    FailureOr<SlotOptions> options =
+        readSlotOptions(getOperation(), getArgument(), slots, slot);
+    if (failed(schedules) || failed(options))
       return signalPassFailure();
     for (ScheduleOp op : *schedules)
-      if (failed(align(op)))
+      if (failed(align(op, *options)))
         return signalPassFailure();
   }
 };

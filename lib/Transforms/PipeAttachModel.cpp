@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Expands an architecture once per microbatch size and names it in the
-// schedules.
+// schedules, whose weights it turns into blocks.
 //
 //===----------------------------------------------------------------------===//
 
 #include "CostOwners.h"
-#include "PipeSched/Analysis/Divisors.h"
+#include "PipeSched/Analysis/CostSources.h"
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
@@ -54,6 +54,23 @@ static ModelOp getOrCreateModel(ModuleOp module, SymbolTable &symbols,
   return model;
 }
 
+/// Weights stand until a model says how many layers there are.
+static LogicalResult makeBlocksOfWeights(PlacementOwnerOpInterface owner,
+                                         int64_t layers) {
+  for (auto [number, op] :
+       llvm::enumerate(owner->getRegion(0).front().getOps<PathOp>())) {
+    if (!op.getWeights())
+      continue;
+    llvm::Expected<std::vector<int64_t>> blocks =
+        splitLayers(number, op.toPath(), layers);
+    if (!blocks)
+      return emitTableError(op) << llvm::toString(blocks.takeError());
+    op.setBlocks(*blocks);
+    op.removeWeightsAttr();
+  }
+  return success();
+}
+
 namespace {
 struct PipeAttachModelPass final
     : pipe::impl::PipeAttachModelPassBase<PipeAttachModelPass> {
@@ -79,10 +96,14 @@ FailureOr<Architecture> PipeAttachModelPass::loadArchitecture() {
   if (failed(given))
     return failure();
   llvm::Expected<Architecture> architecture =
-      *given == OneOf::First ? findArchitecture(name) : readArchitecture(file);
+      *given == OneOf::First ? findArchitecture(name, sequence)
+                             : readArchitecture(file, sequence);
   if (!architecture)
     return emitError(module.getLoc())
            << llvm::toString(architecture.takeError());
+  for (const std::string &note : architecture->notes)
+    emitRemark(module.getLoc())
+        << "model '" << architecture->name << "' " << note;
   if (attention != AttentionKernels::AsDescribed)
     architecture->attention = attention == AttentionKernels::Fused
                                   ? Attention::Fused
@@ -95,30 +116,23 @@ PipeAttachModelPass::getMicrobatchSize(PlacementOwnerOpInterface owner,
                                        const Architecture &architecture) {
   if (microbatchSize != 0)
     return int64_t(microbatchSize);
-  int64_t batch = globalBatch != 0 ? globalBatch : architecture.globalBatch;
-  if (batch == 0)
-    return owner->emitOpError()
-           << "has a model without a global batch, '" << architecture.name
-           << "'; give microbatch-size or global-batch";
-  int64_t microbatches = owner.getNumMicrobatches();
-  if (batch % microbatches)
-    return owner->emitOpError()
-           << "has " << microbatches
-           << " microbatches, which do not divide the "
-           << "global batch of " << batch
-           << "; numbers that do: " << nearestDivisors(batch, microbatches);
-  return batch / microbatches;
+  llvm::Expected<int64_t> size =
+      microbatchSizeOf(architecture, globalBatch, owner.getNumMicrobatches());
+  if (!size)
+    return owner->emitOpError("has ") << llvm::toString(size.takeError());
+  return *size;
 }
 
 LogicalResult PipeAttachModelPass::attach() {
   ModuleOp module = getOperation();
-  if (microbatchSize < 0 || globalBatch < 0 || boundaryBytes < -1)
+  if (microbatchSize < 0 || globalBatch < 0 || sequence < 0 ||
+      boundaryBytes < -1)
     return emitError(module.getLoc())
            << getArgument()
-           << " expects microbatch-size, global-batch and boundary-bytes of at "
-              "least 0, found "
+           << " expects microbatch-size, global-batch, sequence and "
+              "boundary-bytes of at least 0, found "
            << std::min({int64_t(microbatchSize), int64_t(globalBatch),
-                        int64_t(boundaryBytes)});
+                        int64_t(sequence), int64_t(boundaryBytes)});
   if (microbatchSize != 0 && globalBatch != 0)
     return emitError(module.getLoc())
            << getArgument()
@@ -145,6 +159,8 @@ LogicalResult PipeAttachModelPass::attach() {
       return emitError(module.getLoc())
              << "model '" << architecture->name
              << "': " << llvm::toString(facts.takeError());
+    if (failed(makeBlocksOfWeights(owner, facts->getNumLayers())))
+      return failure();
     ModelOp model = getOrCreateModel(module, symbols, owner, std::move(*facts));
     setModel(owner, model.getSymName());
   }

@@ -46,6 +46,12 @@ private:
         *given == OneOf::First ? findSystem(name) : readSystem(file);
     if (!system)
       return emitError(module.getLoc()) << llvm::toString(system.takeError());
+    if (accelerators != 0)
+      if (llvm::Error error = setAccelerators(*system, accelerators))
+        return emitError(module.getLoc()) << llvm::toString(std::move(error));
+    for (const std::string &note : system->notes)
+      emitRemark(module.getLoc())
+          << "system '" << system->name << "': " << note;
     module->setAttr(DLTIDialect::kTargetSystemDescAttrName,
                     systemToAttribute(&getContext(), *system));
     return success();

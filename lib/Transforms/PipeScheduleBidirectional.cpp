@@ -29,15 +29,14 @@ struct PipeScheduleChimeraPass final
   using Base::Base;
 
   void runOnOperation() override {
-    auto options = readBackward<ChimeraOptions>(splitBackward, gradientAfter);
+    FamilyOptions options = readBackward(splitBackward, gradientAfter);
     options.pairs = givenOf(pairs);
     options.construction = construction;
-    if (failed(runGenerator(getOperation(), getArgument(), schedule,
-                            generateChimera, options)))
+    if (failed(runGenerator(getOperation(), getArgument(), schedule, options)))
       signalPassFailure();
   }
 };
 } // namespace
 
 template struct pipe::PlainGeneratorPass<
-    pipe::impl::PipeScheduleDualPipePassBase, generateDualPipe>;
+    pipe::impl::PipeScheduleDualPipePassBase>;

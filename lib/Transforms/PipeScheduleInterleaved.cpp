@@ -31,10 +31,9 @@ struct PipeScheduleLoopedBFSPass final
   using Base::Base;
 
   void runOnOperation() override {
-    auto options = readBackward<LoopOptions>(splitBackward, gradientAfter);
+    FamilyOptions options = readBackward(splitBackward, gradientAfter);
     options.chunks = givenOf(chunks);
-    if (failed(runGenerator(getOperation(), getArgument(), schedule,
-                            generateLoopedBFS, options)))
+    if (failed(runGenerator(getOperation(), getArgument(), schedule, options)))
       signalPassFailure();
   }
 };
@@ -45,10 +44,9 @@ struct PipeScheduleMpmdCircularPass final
   using Base::Base;
 
   void runOnOperation() override {
-    auto options = readBackward<LoopOptions>(splitBackward, gradientAfter);
+    FamilyOptions options = readBackward(splitBackward, gradientAfter);
     options.chunks = givenOf(chunks);
-    if (failed(runGenerator(getOperation(), getArgument(), schedule,
-                            generateMpmdCircular, options)))
+    if (failed(runGenerator(getOperation(), getArgument(), schedule, options)))
       signalPassFailure();
   }
 };
@@ -59,12 +57,10 @@ struct PipeScheduleInterleaved1F1BPass final
   using Base::Base;
 
   void runOnOperation() override {
-    auto options =
-        readBackward<InterleavedOptions>(splitBackward, gradientAfter);
+    FamilyOptions options = readBackward(splitBackward, gradientAfter);
     options.chunks = givenOf(chunks);
     options.group = givenOf(group);
-    if (failed(runGenerator(getOperation(), getArgument(), schedule,
-                            generateInterleaved1F1B, options)))
+    if (failed(runGenerator(getOperation(), getArgument(), schedule, options)))
       signalPassFailure();
   }
 };
@@ -75,11 +71,10 @@ struct PipeScheduleInterleavedZBPass final
   using Base::Base;
 
   void runOnOperation() override {
-    InterleavedOptions options;
+    FamilyOptions options;
     options.chunks = givenOf(chunks);
     options.group = givenOf(group);
-    if (failed(runGenerator(getOperation(), getArgument(), schedule,
-                            generateInterleavedZB, options)))
+    if (failed(runGenerator(getOperation(), getArgument(), schedule, options)))
       signalPassFailure();
   }
 };

@@ -27,12 +27,10 @@ using namespace pipesched;
 using namespace pipesched::pipe;
 
 template struct pipe::SplittableGeneratorPass<
-    pipe::impl::PipeScheduleGPipePassBase, generateGPipe>;
+    pipe::impl::PipeScheduleGPipePassBase>;
 template struct pipe::SplittableGeneratorPass<
-    pipe::impl::PipeSchedule1F1BPassBase, generate1F1B>;
+    pipe::impl::PipeSchedule1F1BPassBase>;
 template struct pipe::SplittableGeneratorPass<
-    pipe::impl::PipeScheduleEager1F1BPassBase, generateEager1F1B>;
-template struct pipe::PlainGeneratorPass<pipe::impl::PipeScheduleZBH1PassBase,
-                                         generateZBH1>;
-template struct pipe::PlainGeneratorPass<pipe::impl::PipeScheduleZBH2PassBase,
-                                         generateZBH2>;
+    pipe::impl::PipeScheduleEager1F1BPassBase>;
+template struct pipe::PlainGeneratorPass<pipe::impl::PipeScheduleZBH1PassBase>;
+template struct pipe::PlainGeneratorPass<pipe::impl::PipeScheduleZBH2PassBase>;

@@ -32,20 +32,16 @@ struct PipeScheduleZBAutoPass final
   using Base::Base;
 
   void runOnOperation() override {
-    ZBAutoOptions options;
+    FamilyOptions options;
     options.memory = givenOf(memory);
-    if (failed(runGenerator(getOperation(), getArgument(), schedule,
-                            generateZBAuto, options)))
+    if (failed(runGenerator(getOperation(), getArgument(), schedule, options)))
       signalPassFailure();
   }
 };
 } // namespace
 
-template struct pipe::PlainGeneratorPass<pipe::impl::PipeScheduleZBVPassBase,
-                                         generateZBV>;
-template struct pipe::PlainGeneratorPass<pipe::impl::PipeScheduleVHalfPassBase,
-                                         generateVHalf>;
-template struct pipe::PlainGeneratorPass<pipe::impl::PipeScheduleVMinPassBase,
-                                         generateVMin>;
+template struct pipe::PlainGeneratorPass<pipe::impl::PipeScheduleZBVPassBase>;
+template struct pipe::PlainGeneratorPass<pipe::impl::PipeScheduleVHalfPassBase>;
+template struct pipe::PlainGeneratorPass<pipe::impl::PipeScheduleVMinPassBase>;
 template struct pipe::PlainGeneratorPass<
-    pipe::impl::PipeScheduleDualPipeVPassBase, generateDualPipeV>;
+    pipe::impl::PipeScheduleDualPipeVPassBase>;

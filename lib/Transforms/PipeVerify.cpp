@@ -6,11 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Proves schedules complete and free of deadlock.
+// Proves schedules complete, free of deadlock and within a memory budget.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Adapter/EmitDeadlock.h"
+#include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Analysis/MemoryBudget.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "Schedules.h"
 
@@ -58,9 +60,21 @@ static LogicalResult proveFinish(ScheduleOp schedule, const TableView &table,
   return success();
 }
 
+static LogicalResult proveFits(ScheduleOp schedule, const TableView &table,
+                               const MemoryBudget &budget,
+                               const TimingOptions &timing) {
+  FailureOr<CostInputs> costs = loadCosts(schedule);
+  if (failed(costs))
+    return failure();
+  if (llvm::Error error = verifyMemory(table, *costs, budget, timing))
+    return emitTableError(schedule, std::move(error));
+  return success();
+}
+
 static LogicalResult verifySchedule(ScheduleOp schedule,
                                     MessageSemantics semantics,
-                                    ReceivePlacement placement) {
+                                    const std::optional<MemoryBudget> &budget,
+                                    const TimingOptions &timing) {
   if (schedule.isProblem())
     return emitTableError(schedule) << "has no rows to verify";
   ScheduleTable loaded(schedule);
@@ -69,9 +83,12 @@ static LogicalResult verifySchedule(ScheduleOp schedule,
     return emitViolation(schedule, *violation);
   // Rows without a cycle finish where sends never wait, wherever receives stand
   // (MessagesTest): nothing is left to prove.
-  if (semantics == MessageSemantics::Unbounded)
+  if (semantics != MessageSemantics::Unbounded &&
+      failed(proveFinish(schedule, table, semantics, timing.receivePlacement)))
+    return failure();
+  if (!budget)
     return success();
-  return proveFinish(schedule, table, semantics, placement);
+  return proveFits(schedule, table, *budget, timing);
 }
 
 namespace {
@@ -81,12 +98,27 @@ struct PipeVerifyPass final : pipe::impl::PipeVerifyPassBase<PipeVerifyPass> {
   void runOnOperation() override {
     FailureOr<SmallVector<ScheduleOp>> schedules =
         selectSchedules(getOperation(), schedule);
-    if (failed(schedules))
+    std::optional<MemoryBudget> budget;
+    if (failed(schedules) || failed(readBudget(budget)))
       return signalPassFailure();
+    TimingOptions timing = {transport, receivePlacement};
     for (ScheduleOp op : *schedules)
-      if (failed(verifySchedule(op, messages, receivePlacement)))
+      if (failed(verifySchedule(op, messages, budget, timing)))
         signalPassFailure();
     markAllAnalysesPreserved();
+  }
+
+private:
+  LogicalResult readBudget(std::optional<MemoryBudget> &budget) {
+    if (memory.empty())
+      return success();
+    llvm::Expected<MemoryBudget> given = parseMemoryBudget(memory);
+    if (!given)
+      return emitError(getOperation().getLoc())
+             << getArgument()
+             << ": memory: " << llvm::toString(given.takeError());
+    budget = *given;
+    return success();
   }
 };
 } // namespace

@@ -101,7 +101,8 @@ static FailureOr<SmallVector<ScheduleOp>> selectProblems(ModuleOp module,
 }
 
 static bool isSamePath(const Path &a, const Path &b) {
-  return a.workers == b.workers && a.takes == b.takes && a.blocks == b.blocks;
+  return a.workers == b.workers && a.takes == b.takes && a.blocks == b.blocks &&
+         a.weights == b.weights;
 }
 
 /// Writes the paths of the family, with a remark where it overrules what paths
@@ -120,19 +121,21 @@ static void replacePaths(ScheduleOp schedule, StringRef family,
 LogicalResult pipe::fillSchedules(
     ModuleOp module, StringRef name, StringRef family,
     ArrayRef<NamedAttribute> options,
-    llvm::function_ref<llvm::Expected<Table>(const Placement &)> generate) {
+    llvm::function_ref<FailureOr<Table>(ScheduleOp, const Placement &)>
+        generate) {
   FailureOr<SmallVector<ScheduleOp>> schedules = selectProblems(module, name);
   if (failed(schedules))
     return failure();
   for (ScheduleOp schedule : *schedules) {
     ScheduleTable problem(schedule);
-    llvm::Expected<Table> table = generate(problem.getPlacement());
-    if (!table)
-      return emitTableError(schedule) << llvm::toString(table.takeError());
+    FailureOr<Table> table = generate(schedule, problem.getPlacement());
+    if (failed(table))
+      return failure();
     replacePaths(schedule, family, problem.getPlacement(), table->placement);
     storeRows(schedule, std::move(table->rows));
     schedule.setGradientAfter(table->gradientAfter);
     schedule.setAligned(table->aligned);
+    storeSlots(schedule, table->placement, table->slots);
     schedule.setFamily(family, options);
   }
   return success();

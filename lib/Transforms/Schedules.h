@@ -33,11 +33,12 @@ mlir::LogicalResult placeOnOnePath(
 /// Fills the problems of a module, or the one called `name`: writes rows, the
 /// paths where the family has others, and the family with its options. A remark
 /// says where microbatches that had a path take another. Errors: no problem; a
-/// named schedule with rows; those of `generate`.
+/// named schedule with rows; those that `generate` emits.
 mlir::LogicalResult fillSchedules(
     mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef family,
     llvm::ArrayRef<mlir::NamedAttribute> options,
-    llvm::function_ref<llvm::Expected<Table>(const Placement &)> generate);
+    llvm::function_ref<mlir::FailureOr<Table>(ScheduleOp, const Placement &)>
+        generate);
 
 } // namespace pipesched::pipe
 

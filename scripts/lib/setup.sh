@@ -12,6 +12,7 @@ build_packages=(
   clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   zlib1g-dev libzstd-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
+python_packages=(python3-venv python3-dev)
 sanitizer_packages=(libclang-rt-22-dev)
 lint_packages=(clang-format-22 clang-tidy-22 git)
 
@@ -64,4 +65,17 @@ build() {
     targets+=(--target "$target")
   done
   cmake --build --preset "$preset" "${targets[@]}"
+}
+
+# install_python: makes .venv and installs the package with its test extras; of
+# C++ only the extension module is built, on the libraries of build/release.
+install_python() {
+  build release PipeSchedCAPI || return
+  [ -x .venv/bin/python ] || python3 -m venv .venv || return
+  # The build requirements stay in .venv, so that a second build has little to do.
+  local requires='import tomllib; print("\n".join(
+    tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"]))'
+  .venv/bin/python -c "$requires" | .venv/bin/pip install -q -r /dev/stdin || return
+  .venv/bin/pip install -q --no-build-isolation '.[test]' \
+    --config-settings=cmake.define.PipeSched_DIR="$PWD"/build/release/lib/cmake/PipeSched
 }

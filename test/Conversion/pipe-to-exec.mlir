@@ -197,9 +197,9 @@ pipe.schedule @one_f_one_b workers 4 microbatches 4 family "1f1b" {
 // -----
 
 // Header, paths and attributes of others are kept. The gradient leaves with W.
-// CHECK-LABEL: exec.program @header workers 2 microbatches 4 family "gpipe" {split_backward = true} gradient after W model @toy profile <"F=1us,I=1us,W=1us"> attributes {test.a} {
+// CHECK-LABEL: exec.program @header workers 2 microbatches 4 family "gpipe" {split_backward = true} gradient after W recompute selective model @toy profile <"F=1us,I=1us,W=1us"> attributes {test.a} {
 // CHECK-NEXT:    pipe.path on [0, 1] takes [0:4:2] blocks [1, 3]
-// CHECK-NEXT:    pipe.path on [1, 0] takes [1, 3]
+// CHECK-NEXT:    pipe.path on [1, 0] takes [1, 3] weights [3, 1]
 // CHECK-NEXT:    worker 0 {
 // CHECK-NEXT:      %f0 = compute 0F0
 // CHECK-NEXT:      %s0 = send 0F0 to 1 after %f0
@@ -249,9 +249,9 @@ pipe.model @toy microbatch_size 1 boundary_bytes 64 state_bytes [2, 2, 12] {
   block "layer" x 4 parameters 16 activation_bytes 256 {}
 }
 pipe.schedule @header workers 2 microbatches 4 family "gpipe" {split_backward = true}
-    gradient after W model @toy profile <"F=1us,I=1us,W=1us"> attributes {test.a} {
+    gradient after W recompute selective model @toy profile <"F=1us,I=1us,W=1us"> attributes {test.a} {
   path on [0, 1] takes [0:4:2] blocks [1, 3]
-  path on [1, 0] takes [1, 3]
+  path on [1, 0] takes [1, 3] weights [3, 1]
   worker 0 runs [0F0 0F2 0I0 0W0 0I2 0W2 1F1 1F3 1I1 1W1 1I3 1W3]
   worker 1 runs [0F1 0F3 1F0 1F2 1I0 1W0 1I2 1W2 0I1 0W1 0I3 0W3]
 }

@@ -28,6 +28,6 @@ module {}
 // DUMP-NEXT:   pipe-place-bidirectional{assign=halves pairs=1 schedule=b},
 // DUMP-NEXT:   pipe-create{microbatches=6 name=schedule workers=4},
 // DUMP-NEXT:   pipe-schedule-1f1b{gradient-after=I schedule=schedule split-backward=true},
-// DUMP-NEXT:   pipe-align-slots{schedule= slots=unit},
-// DUMP-NEXT:   pipe-verify{messages=unbounded receive-placement=arrival schedule=schedule}
+// DUMP-NEXT:   pipe-align-slots{schedule= slot= slots=unit},
+// DUMP-NEXT:   pipe-verify{memory= messages=unbounded receive-placement=arrival schedule=schedule transport=overlap}
 // DUMP-NEXT: )

@@ -16,7 +16,7 @@
 // CHECK-NEXT:by_hand      -       2  1  130.0 us  0.2981  76.92 %        -        -  53.85 %            -  -      -
 // CHECK-EMPTY:
 // CHECK-NEXT:D workers, N microbatches. speed: microbatches per second, relative to the fastest.
-// CHECK-NEXT:idle: of workers x step; table and formula: the same by unit slots and by closed formula.
+// CHECK-NEXT:idle: of workers x step; table and formula: the same by slots and by closed formula.
 // CHECK-NEXT:exposed: part of the step that free messages would save. peak memory: of the fullest worker.
 // CHECK-EMPTY:
 // CHECK-NEXT:idle by cause     fill    drain  dependency  communication      all

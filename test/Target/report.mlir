@@ -42,11 +42,13 @@
 // CHECK-NEXT:       "retention_slots": {
 // CHECK-NEXT:         "mean": [7.0, 3.0],
 // CHECK-NEXT:         "max": [8, 3]
-// CHECK-NEXT:       }
+// CHECK-NEXT:       },
+// CHECK-NEXT:       "slot_lengths": null
 // CHECK-NEXT:     },
 // CHECK-NEXT:     "execution": {
 // CHECK-NEXT:       "transport": "overlap",
 // CHECK-NEXT:       "receive_placement": "arrival",
+// CHECK-NEXT:       "forward_sends": "async",
 // CHECK-NEXT:       "makespan_ps": 9000000,
 // CHECK-NEXT:       "busy_ps": [6000000, 6000000],
 // CHECK-NEXT:       "idle_ratio": 0.3333333333333333,

@@ -27,7 +27,7 @@
 // RUN: pipesched-translate --export-report --transport=blocking %t.consumer -o %t.exec
 // RUN: %python %S/Inputs/same-execution.py %t.pipe %t.exec | FileCheck %s
 
-// CHECK: 10 schedules are timed alike
+// CHECK: 13 schedules are timed alike
 
 pipe.schedule @square workers 4 microbatches 4
     profile <"F=10us,B=21us,comm=2us,send=3us"> { path on [0, 1, 2, 3] }
@@ -84,4 +84,26 @@ pipe.schedule @copies workers 2 microbatches 2
   path on [0, 1]
   worker 0 runs [0F0 0D0 0F1 0U0 0u0 0R1 0B0 0B1]
   worker 1 runs [1F0 1B0 1F1 1B1]
+}
+pipe.schedule @reduced_at_the_end workers 2 microbatches 2
+    profile <"F=10us,B=21us,G=15us,O=4us,comm=2us,send=3us"> {
+  path on [0, 1] takes [0]
+  path on [1, 0] takes [1]
+  worker 0 runs [0F0 1F1 1B1 0B0 0G0 1G1 0O0 1O1]
+  worker 1 runs [0F1 1F0 1B0 0B1 0G1 1G0 0O1 1O0]
+}
+pipe.schedule @reduced_eagerly workers 2 microbatches 2
+    profile <"F=10us,B=21us,G=[15us,16us],O=4us,comm=2us,send=3us"> {
+  path on [0, 1] takes [0]
+  path on [1, 0] takes [1]
+  worker 0 runs [0F0 1F1 1B1 1G1 0B0 0G0 1O1 0O0]
+  worker 1 runs [0F1 1F0 1B0 1G0 0B1 0G1 1O0 0O1]
+}
+pipe.schedule @reduced_in_pieces workers 3 microbatches 2
+    profile <"F=10us,B=21us,G=15us,O=4us,comm=2us,send=3us"> {
+  path on [0, 1] takes [0] blocks [4, 2]
+  path on [2, 2] takes [1] blocks [2, 4]
+  worker 0 runs [0F0 0B0 0G0 0O0]
+  worker 1 runs [1F0 1B0 1G0 1O0]
+  worker 2 runs [0F1 1F1 1B1 0B1 0G1 1G1 0O1 1O1]
 }

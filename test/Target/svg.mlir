@@ -10,7 +10,7 @@
 // CHECK:      <?xml version="1.0" encoding="UTF-8"?>
 // CHECK-NEXT: <svg xmlns="http://www.w3.org/2000/svg" width="1064" height="{{[0-9.]+}}" viewBox="0 0 1064 {{[0-9.]+}}">
 // CHECK:      .F0{fill:#244fa3}
-// CHECK-NEXT: .F1{fill:#9db9ec}
+// CHECK-NEXT: .F1{fill:#9ab9ec}
 // CHECK-NEXT: .B0{fill:#cf6a12}
 // CHECK:      >F forward</text>
 // CHECK:      >B backward</text>

@@ -1,7 +1,13 @@
 // RUN: pipesched-opt %s -verify-diagnostics -split-input-file --pass-pipeline='builtin.module(pipe-align-slots)'
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-align-slots{schedule=problem})' 2>&1 | FileCheck %s --check-prefix=PROBLEM
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-align-slots{slots=minutes})' 2>&1 | FileCheck %s --check-prefix=OPTION
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-align-slots{slots=blocks slot=1us})' 2>&1 | FileCheck %s --check-prefix=SLOT
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-align-slots{slots=durations slot=0us})' 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-align-slots{slots=durations slot=1})' 2>&1 | FileCheck %s --check-prefix=UNIT
 
+// SLOT: error: pipe-align-slots: the length of a slot is for slots=durations, found slots=blocks
+// ZERO: error: pipe-align-slots: slot: expected a time above 0, found '0us'
+// UNIT: error: pipe-align-slots: slot: expected a unit (ps, ns, us, ms or s) after '1', found ''
 // PROBLEM: error: 'pipe.schedule' op has no rows
 // OPTION: Cannot find option named 'minutes'!
 

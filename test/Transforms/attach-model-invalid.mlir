@@ -11,25 +11,33 @@
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=llama3-70b microbatch-size=4611686018427387904})' 2>&1 | FileCheck %s --check-prefix=OVERFLOW
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=llama3-70b microbatch-size=99999999999999999999})' 2>&1 | FileCheck %s --check-prefix=RANGE
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy schedule=sevn})' 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// RUN: not pipesched-opt %t/weights.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy})' 2>&1 | FileCheck %s --check-prefix=WEIGHTS
 // RUN: not pipesched-opt %t/empty.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy})' 2>&1 | FileCheck %s --check-prefix=EMPTY
 
-// NAME: error: unknown model 'llama3-7b', the closest is 'llama3-70b' (of gpt3-175b, llama3-70b, paper-gpt, toy)
+// NAME: error: unknown model 'llama3-7b', the closest is 'llama3-70b' (of deepseek-v3, gpt3-175b, llama3-405b, llama3-70b, llama3-8b, mistral-7b, mixtral-8x7b, paper-gpt, qwen3-235b-a22b, qwen3-30b-a3b, toy)
 // NEITHER: error: pipe-attach-model needs one of 'name' and 'file', neither given
 // BOTH: error: pipe-attach-model needs one of 'name' and 'file', both given
 // UNREADABLE: error: cannot read '{{.*}}none.json': No such file or directory
 // FIELD: error: {{.*}}bad.json: unknown field 'hiden', the closest is 'hidden'
 // RAGGED: s.mlir:1:1: error: 'pipe.schedule' op has 7 microbatches, which do not divide the global batch of 16; numbers that do: 4 and 8
 // BATCH: s.mlir:1:1: error: 'pipe.schedule' op has a model without a global batch, 'm'; give microbatch-size or global-batch
-// NEGATIVE: error: pipe-attach-model expects microbatch-size, global-batch and boundary-bytes of at least 0, found -1
+// NEGATIVE: error: pipe-attach-model expects microbatch-size, global-batch, sequence and boundary-bytes of at least 0, found -1
 // SIZES: error: pipe-attach-model needs one of 'microbatch-size' and 'global-batch', both given
 // OVERFLOW: error: model 'llama3-70b': the activation between stages is over 2^63 - 1 bytes
 // RANGE: '99999999999999999999' value invalid
 // SCHEDULE: error: no schedule or program is called @sevn, the closest is @seven
+// WEIGHTS: weights.mlir:3:3: error: 'pipe.path' op the weights of path 1 make 3 parts, which do not divide the model's 8 layers; layer counts that they do: 6 and 9
 // EMPTY: error: the module has no pipe.schedule and no exec.program
 
 //--- s.mlir
 pipe.schedule @seven workers 2 microbatches 7 {
   path on [0, 1]
+}
+
+//--- weights.mlir
+pipe.schedule @weights workers 2 microbatches 8 {
+  path on [0, 1] takes [0:8:2] weights [1, 3]
+  path on [1, 0] takes [1:8:2] weights [2, 4]
 }
 
 //--- empty.mlir

@@ -5,12 +5,13 @@
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=paper-gpt global-batch=32 schedule=eight})' | FileCheck %s --check-prefix=BATCH
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=1 recompute=selective attention=unfused boundary-bytes=77})' | FileCheck %s --check-prefix=OPTIONS
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{file=%t/m.json})' | FileCheck %s --check-prefix=FILE
+// RUN: pipesched-opt %t/weights.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy})' | FileCheck %s --check-prefix=WEIGHTS
 // RUN: pipesched-opt %t/taken.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy})' | FileCheck %s --check-prefix=TAKEN
 
 // Two schedules of eight microbatches share a model, that of four has its own.
 // CHECK:      pipe.model @toy microbatch_size 2 boundary_bytes 4000 state_bytes [2, 2, 12]
 // CHECK:        block "layer" x 8 parameters 1240 activation_bytes 65600 weight_grad_bytes 80000 recomputed_bytes 4000
-// CHECK:          kernel "attention" on matrix F <800000 flops, 17600 bytes> I <2000000 flops, 33600 bytes>
+// CHECK:          kernel "attention" on matrix core F <800000 flops, 17600 bytes> I <2000000 flops, 33600 bytes>
 // CHECK:      pipe.schedule @eight workers 2 microbatches 8 model @toy {
 // CHECK-NOT:  pipe.model
 // CHECK:      exec.program @program workers 2 microbatches 8 model @toy {
@@ -30,13 +31,35 @@
 // BATCH: pipe.schedule @four workers 2 microbatches 4 {
 
 // OPTIONS: pipe.model @toy microbatch_size 1 boundary_bytes 77 state_bytes [2, 2, 12] recompute selective
-// OPTIONS: kernel "ln1" on vector kept
-// OPTIONS: kernel "sm_max" on vector F
+// OPTIONS: kernel "ln1" on vector F
+// OPTIONS: kernel "sm_max" on vector core F
 
 // FILE: pipe.model @model_3_mine microbatch_size 5 boundary_bytes 960 state_bytes [4, 4, 8]
 
 // TAKEN: pipe.model @toy_0 microbatch_size 2
 // TAKEN: pipe.schedule @toy workers 2 microbatches 8 model @toy_0 {
+
+// Weights become blocks, whatever they have in common.
+// WEIGHTS-LABEL: pipe.schedule @weights workers 2 microbatches 8 model @toy {
+// WEIGHTS-NEXT:    path on [0, 1] takes [0:8:2] blocks [2, 6]
+// WEIGHTS-NEXT:    path on [1, 0] takes [1:8:2]
+// WEIGHTS-NEXT:  }
+// WEIGHTS:       exec.program @program workers 2 microbatches 8 model @toy {
+// WEIGHTS-NEXT:    pipe.path on [0, 1] blocks [4, 4]
+
+//--- weights.mlir
+pipe.schedule @weights workers 2 microbatches 8 {
+  path on [0, 1] takes [0:8:2] weights [3, 9]
+  path on [1, 0] takes [1:8:2]
+}
+exec.program @program workers 2 microbatches 8 {
+  pipe.path on [0, 1] weights [5, 5]
+  worker 0 {
+    %f0 = compute 0F0
+  }
+  worker 1 {
+  }
+}
 
 //--- s.mlir
 pipe.schedule @eight workers 2 microbatches 8 {

@@ -21,11 +21,14 @@
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Exchange/ShardyRules.h"
 #include "PipeSched/InitAll.h"
+#include "PipeSched/Schedule/Families.h"
 #include "PipeSched/Target/ChromeTrace.h"
 #include "PipeSched/Target/Comparison.h"
 #include "PipeSched/Target/Report.h"
 #include "PipeSched/Target/Svg.h"
+#include "PipeSched/Target/TextPicture.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -47,33 +50,14 @@ static constexpr int64_t kManyWorkers = 16, kManyMicrobatches = 64;
 static constexpr Transport kTransports[] = {
     Transport::Overlap, Transport::Delay, Transport::Blocking};
 
-/// Fill in what has no rows.
-static constexpr StringLiteral kGenerators[] = {
-    "pipe-schedule-1f1b",
-    "pipe-schedule-chimera",
-    "pipe-schedule-dualpipe",
-    "pipe-schedule-dualpipe-v",
-    "pipe-schedule-eager-1f1b",
-    "pipe-schedule-gpipe",
-    "pipe-schedule-greedy",
-    "pipe-schedule-hanayo",
-    "pipe-schedule-interleaved-1f1b",
-    "pipe-schedule-interleaved-zb",
-    "pipe-schedule-looped-bfs",
-    "pipe-schedule-mpmd-circular",
-    "pipe-schedule-v-half",
-    "pipe-schedule-v-min",
-    "pipe-schedule-zb-h1",
-    "pipe-schedule-zb-h2",
-    "pipe-schedule-zb-v",
-};
-
 /// Check or rewrite what is there.
 static constexpr StringLiteral kPipelines[] = {
     "pipe-verify",
     "pipe-verify{messages=fifo}",
     "pipe-verify{messages=rendezvous}",
     "pipe-verify{messages=batched receive-placement=consumer}",
+    "pipe-verify{memory=2}",
+    "pipe-verify{memory=1GB transport=blocking}",
     "pipe-compact,pipe-align-slots",
     "pipe-place-bidirectional,pipe-schedule-chimera",
     "pipe-place-interleaved,pipe-schedule-interleaved-1f1b",
@@ -84,6 +68,18 @@ static constexpr StringLiteral kPipelines[] = {
     "exec-verify{messages=fifo}",
     "exec-verify{messages=rendezvous}",
     "exec-verify{messages=batched}",
+};
+
+/// Rewrites of rows: what verifies goes on to.
+static constexpr StringLiteral kRewrites[] = {
+    "pipe-align-slots",
+    "pipe-split-backward",
+    "pipe-split-backward{gradient-after=I}",
+    "pipe-merge-backward",
+    "pipe-add-recompute",
+    "pipe-add-recompute{keep=1 skip-adjacent=true ahead=2}",
+    "pipe-add-optimizer",
+    "pipe-add-optimizer{all-reduce=eager}",
 };
 
 //===----------------------------------------------------------------------===//
@@ -167,6 +163,22 @@ static OwningOpRef<ModuleOp> transform(ModuleOp module, StringRef pipeline) {
   return succeeded(passes.run(*copy)) ? std::move(copy) : nullptr;
 }
 
+static void exportTable(const NamedTable &table) {
+  llvm::raw_null_ostream os;
+  TextPictureOptions options;
+  for (int64_t width : {1, 80}) {
+    options.width = width;
+    options.hasColours = !options.hasColours;
+    llvm::consumeError(writeTextPictures(os, {&table}, options));
+  }
+  for (ShardyBackward backward :
+       {ShardyBackward::Cells, ShardyBackward::Fragments}) {
+    ShardyRulesOptions rules;
+    rules.backward = backward;
+    (void)writeShardyRules(os, table.tableView(), rules);
+  }
+}
+
 static void exportAll(const NamedEvaluation &result) {
   llvm::raw_null_ostream os;
   llvm::json::OStream json(os);
@@ -175,6 +187,8 @@ static void exportAll(const NamedEvaluation &result) {
   writeComparison(os, summarizeForComparison(result));
   for (SvgVariant variant : {SvgVariant::Timed, SvgVariant::Slots})
     llvm::consumeError(writeSvg(os, result, variant));
+  if (!result.isProgram())
+    exportTable(result);
 }
 
 /// Makespans of what can be evaluated, -1 for the rest.
@@ -210,13 +224,30 @@ static bool isProblem(ModuleOp module) {
   });
 }
 
-static void generate(ModuleOp problem, StringRef generator) {
-  OwningOpRef<ModuleOp> module = transform(problem, generator);
+static void generate(ModuleOp problem, const Family &family) {
+  OwningOpRef<ModuleOp> module =
+      transform(problem, ("pipe-schedule-" + family.name).str());
   if (!module)
     return;
   if (!transform(*module, "pipe-verify"))
     llvm::report_fatal_error("what was generated does not verify");
   analyse(*module);
+}
+
+/// Two rewrites one after the other, and the proof before and behind each.
+static void rewrite(ModuleOp module, std::minstd_rand &random) {
+  OwningOpRef<ModuleOp> current(module.clone());
+  for (int round = 0; round < 2; ++round) {
+    bool isSound = bool(transform(*current, "pipe-verify"));
+    StringRef pipeline = kRewrites[random() % std::size(kRewrites)];
+    OwningOpRef<ModuleOp> result = transform(*current, pipeline);
+    if (!result)
+      return;
+    checkRoundTrip(*result);
+    if (isSound && !transform(*result, "pipe-verify"))
+      llvm::report_fatal_error("what verified does no longer");
+    current = std::move(result);
+  }
 }
 
 /// Runs a few of the pipelines: which ones depends on the module.
@@ -227,8 +258,9 @@ static void transformAndAnalyse(ModuleOp module) {
     if (OwningOpRef<ModuleOp> result = transform(module, pipeline))
       checkRoundTrip(*result);
     if (isProblem(module))
-      generate(module, kGenerators[random() % std::size(kGenerators)]);
+      generate(module, families()[random() % families().size()]);
   }
+  rewrite(module, random);
   analyse(module);
 }
 

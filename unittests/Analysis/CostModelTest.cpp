@@ -141,7 +141,7 @@ TEST(Roofline, OneAcceleratorReducesForFree) {
 
 TEST(Roofline, BackwardBeginsWithItsRecompute) {
   ModelFacts model = toyModel();
-  model.recompute = Recompute::Selective;
+  model.recompute = Recompute::Full;
   // Only "linear" is recomputed: 100 per layer.
   StagePrice implied = firstPrice(model, toySystem());
   EXPECT_EQ(ps(implied, Phase::InputGrad), 3 * (200 + 40 + 100));
@@ -152,6 +152,16 @@ TEST(Roofline, BackwardBeginsWithItsRecompute) {
       firstPrice(model, toySystem(), kSplit | bit(Phase::Recompute));
   EXPECT_EQ(ps(placed, Phase::Recompute), 3 * 100);
   EXPECT_EQ(ps(placed, Phase::InputGrad), 3 * (200 + 40));
+}
+
+TEST(Roofline, SelectiveRecomputeRunsTheCoreAgain) {
+  ModelFacts model = toyModel();
+  model.recompute = Recompute::Selective;
+  EXPECT_EQ(ps(firstPrice(model, toySystem()), Phase::InputGrad),
+            3 * (200 + 40));
+  model.blocks[0].kernels[1].core = true; // 30 per layer
+  EXPECT_EQ(ps(firstPrice(model, toySystem()), Phase::InputGrad),
+            3 * (200 + 40 + 30));
 }
 
 TEST(Roofline, FirstAndLastBlocksStandAtTheEnds) {
@@ -193,10 +203,91 @@ TEST(Roofline, CopiesOptimizerAndReplicas) {
   // 30 parameters: 2 read, 2 * 12 read and written, 2 written, 1 ps a byte.
   EXPECT_EQ(ps(price, Phase::Optimizer), 30 * (2 + 24 + 2));
   EXPECT_EQ(ps(price, Phase::AllReduce), 0);
-  // Two replicas: as many bytes as there are gradients, at 10 ps.
+  // Two replicas: twice half of the gradients, at 10 ps a byte, 7 ps away.
+  phases |= bit(Phase::AllReduce);
   Prices replicated =
       llvm::cantFail(priceRoofline(mirrored(2), toyModel(), system, phases));
-  EXPECT_EQ(ps(replicated.stages[0], Phase::AllReduce), 30 * 2 * 10 + 7);
+  EXPECT_EQ(ps(replicated.stages[0], Phase::AllReduce),
+            2 * (30 * 2 / 2 * 10 + 7));
+}
+
+TEST(Roofline, AllReducesAreRings) {
+  LinkFacts link = {100000000000, 7, {}};
+  MessagePrice price = llvm::cantFail(ringAllReduce(600, 4, link));
+  EXPECT_EQ(price.occupancyPs, 6 * 150 * 10);
+  EXPECT_EQ(price.latencyPs, 6 * 7);
+  EXPECT_EQ(price.bytes, 6 * 150);
+  for (MessagePrice nothing : {llvm::cantFail(ringAllReduce(600, 1, link)),
+                               llvm::cantFail(ringAllReduce(0, 4, link))}) {
+    EXPECT_EQ(nothing.occupancyPs, 0);
+    EXPECT_EQ(nothing.latencyPs, 0);
+    EXPECT_EQ(nothing.bytes, 0);
+  }
+  // Efficiency is that of a part.
+  link.efficiency.points = {{100, 500000}, {200, 1000000}};
+  EXPECT_EQ(llvm::cantFail(ringAllReduce(400, 4, link)).occupancyPs,
+            6 * 100 * 20);
+  link.bytesPerSecond = 0;
+  EXPECT_EQ(errorOf(ringAllReduce(600, 4, link)),
+            "the system has no network between workers");
+}
+
+/// Embedding and head belong to the pieces at the ends, layers to the pieces
+/// that have them.
+TEST(Roofline, PiecesAreReducedByTheirParameters) {
+  ModelFacts model = toyModel();
+  model.blocks.resize(3, model.blocks[0]);
+  model.blocks[0] = {"embedding", BlockPosition::First, 1, 1000};
+  model.blocks[1] = {"layer", BlockPosition::Layer, 6, 10};
+  model.blocks[2] = {"head", BlockPosition::Last, 1, 3000};
+  model.gradientBytesPerParameter = 2;
+  Path first, second;
+  first.workers = {0, 1};
+  second.workers = {1, 0};
+  first.takes = {{0, 1, 1}};
+  second.takes = {{1, 2, 1}};
+  first.blocks = {4, 2};
+  second.blocks = {2, 4};
+  Placement placement =
+      llvm::cantFail(Placement::create(2, 2, {first, second}));
+  Cell cell(0, Phase::AllReduce, 0);
+  std::vector<MessagePrice> prices = llvm::cantFail(priceReductions(
+      placement, {{cell, {0, 2}, 2}, {cell, {2, 4}, 2}, {cell, {4, 6}, 2}},
+      model, toySystem()));
+  EXPECT_EQ(prices[0].bytes, 2 * (1000 + 20));
+  EXPECT_EQ(prices[1].bytes, 2 * 20);
+  EXPECT_EQ(prices[2].bytes, 2 * (20 + 3000));
+  // A first stage without layers has the embedding alone.
+  first.blocks = {0, 6};
+  placement = llvm::cantFail(Placement::create(2, 2, {first, second}));
+  prices = llvm::cantFail(priceReductions(
+      placement, {{cell, {0, 0}, 2}, {cell, {0, 2}, 2}}, model, toySystem()));
+  EXPECT_EQ(prices[0].bytes, 2 * 1000);
+  EXPECT_EQ(prices[1].bytes, 2 * 20);
+}
+
+/// G of a stage is divided among its pieces.
+TEST(Profile, PiecesShareTheTimeOfG) {
+  Path first, second;
+  first.workers = {0, 1};
+  second.workers = {1, 0};
+  first.takes = {{0, 1, 1}};
+  second.takes = {{1, 2, 1}};
+  first.blocks = {4, 2};
+  second.blocks = {2, 4};
+  Placement placement =
+      llvm::cantFail(Placement::create(2, 2, {first, second}));
+  Prices prices;
+  prices.stages.resize(4);
+  prices.stages[0].phasePs[static_cast<unsigned>(Phase::AllReduce)] = 101;
+  Cell cell(0, Phase::AllReduce, 0);
+  std::vector<MessagePrice> shares = llvm::cantFail(shareReductions(
+      placement, {{cell, {0, 1}, 2}, {cell, {1, 4}, 2}, {cell, {0, 4}, 2}},
+      prices, /*model=*/nullptr));
+  EXPECT_EQ(shares[0].occupancyPs, 25);
+  EXPECT_EQ(shares[1].occupancyPs, 76);
+  EXPECT_EQ(shares[2].occupancyPs, 101);
+  EXPECT_EQ(shares[2].latencyPs, 0);
 }
 
 TEST(Roofline, RefusesTimesThatDoNotFit) {
@@ -252,6 +343,30 @@ TEST(Layers, AreThoseOfThePath) {
             "the blocks of path 0 are more than the model's 6 layers");
 }
 
+TEST(Layers, FollowWeights) {
+  auto withWeights = [](std::vector<int64_t> weights) {
+    Path path = placeLinear(weights.size());
+    path.weights = std::move(weights);
+    return path;
+  };
+  auto split = [](const Path &path, int64_t layers) {
+    return llvm::cantFail(splitLayers(0, path, layers));
+  };
+  EXPECT_EQ(split(withWeights({1, 1, 2, 2}), 120),
+            (std::vector<int64_t>{20, 20, 40, 40}));
+  EXPECT_EQ(split(withWeights({4, 2}), 3), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(errorOf(splitLayers(1, withWeights({2, 4, 4}), 13)),
+            "the weights of path 1 make 5 parts, which do not divide the "
+            "model's 13 layers; layer counts that they do: 10 and 15");
+  EXPECT_EQ(errorOf(splitLayers(0, withWeights({2, 3}), 4)),
+            "the weights of path 0 make 5 parts, which do not divide the "
+            "model's 4 layers; layer counts that they do: 5");
+  EXPECT_EQ(errorOf(splitLayers(0, withWeights({1, 1}), INT64_MAX)),
+            "the weights of path 0 make 2 parts, which do not divide the "
+            "model's 9223372036854775807 layers; layer counts that they do: "
+            "9223372036854775806");
+}
+
 TEST(Layers, GoBlockByBlock) {
   // Four layers of one kind, two of another, on stages of three.
   ModelFacts model = toyModel();
@@ -294,6 +409,18 @@ TEST(Memory, RecomputeInBackwardKeepsBoundaries) {
   EXPECT_EQ(placed.stages[0].activationBytes, 150);
   EXPECT_EQ(placed.stages[0].boundaryBytes, 24);
   EXPECT_EQ(placed.stages[0].workingBytes, 0);
+}
+
+TEST(Memory, SelectiveRecomputeFreesTheCore) {
+  ModelFacts model = toyModel();
+  model.blocks[0].coreBytes = 15;
+  model.recompute = Recompute::Selective;
+  StageMemory stage =
+      llvm::cantFail(computeMemoryFacts(linear(2), model, nullptr, kSplit))
+          .stages[0];
+  EXPECT_EQ(stage.activationBytes, 3 * 35);
+  EXPECT_EQ(stage.boundaryBytes, 3 * 35);
+  EXPECT_EQ(stage.workingBytes, 15);
 }
 
 TEST(Memory, RefusesSumsThatDoNotFit) {
@@ -391,12 +518,29 @@ TEST(Profiles, OverlayWinsOverRoofline) {
 }
 
 TEST(UnitSlots, AreMicroseconds) {
-  StagePrice price = priceUnit(linear(1)).stages[0];
+  StagePrice price = llvm::cantFail(priceUnit(linear(1))).stages[0];
   EXPECT_EQ(ps(price, Phase::Forward), 1000000);
   EXPECT_EQ(ps(price, Phase::Backward), 2000000);
   EXPECT_EQ(ps(price, Phase::InputGrad), 1000000);
   EXPECT_EQ(ps(price, Phase::Offload), 0);
   EXPECT_EQ(price.activation.latencyPs, 0);
+}
+
+TEST(UnitSlots, AreThoseOfTheStage) {
+  Path path = placeLinear(2);
+  path.blocks = {0, 3};
+  auto placementOf = [](const Path &path) {
+    return llvm::cantFail(Placement::create(2, 4, {path}));
+  };
+  Prices prices = llvm::cantFail(priceUnit(placementOf(path)));
+  EXPECT_EQ(ps(prices.stages[0], Phase::Forward), 0);
+  EXPECT_EQ(ps(prices.stages[1], Phase::Forward), 3000000);
+  EXPECT_EQ(ps(prices.stages[1], Phase::Backward), 6000000);
+  EXPECT_EQ(ps(prices.stages[1], Phase::Reload), 0);
+  path.blocks[1] = int64_t(1) << 43; // its B is over
+  EXPECT_EQ(errorOf(priceUnit(placementOf(path))),
+            "a stage of 8796093022208 slots of 1 us takes more than 2^63 - 1 "
+            "ps");
 }
 
 //===----------------------------------------------------------------------===//

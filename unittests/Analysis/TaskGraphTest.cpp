@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/OptimizerStep.h"
 #include "TestSupport.h"
 
 using namespace pipesched;
@@ -143,36 +145,145 @@ TEST(TaskGraph, CopiesRunBesideCompute) {
   EXPECT_EQ(timed.start("0B0"), 70);
 }
 
-TEST(TaskGraph, AllReduceStartsWhenTheGroupIsReady) {
-  // Worker 0 is ready at 10, worker 1 at 20; both go on at 25.
+/// Two workers with a compute each, an all-reduce, and more computes.
+static Program twoThatMeet() {
   ProgramBuilder builder;
   builder.beginRow();
-  builder.compute("0F0");
-  uint32_t first = builder.add(InstructionKind::AllReduce, "0G0");
+  uint32_t early = builder.compute("0F0");
+  uint32_t first = builder.add(InstructionKind::AllReduce, "0G0", {early});
   builder.compute("0F1");
+  builder.compute("0O0", {first});
   builder.beginRow();
   builder.compute("1F0");
-  builder.compute("1F1");
-  uint32_t second = builder.add(InstructionKind::AllReduce, "1G0");
+  uint32_t late = builder.compute("1F1");
+  uint32_t second = builder.add(InstructionKind::AllReduce, "1G0", {late});
   builder.compute("1F2");
+  builder.compute("1O0", {second});
   builder.group({first, second});
+  return builder.build();
+}
+
+TEST(TaskGraph, AllReduceStartsWhenTheGroupIsReady) {
+  // Worker 0 is ready at 10, worker 1 at 20; the sum is there at 45.
   Placement placement =
       llvm::cantFail(Placement::create(2, 3, {placeLinear(2)}));
   UniformPrices prices;
-  prices.allReduce = 5;
+  prices.allReduce = 25;
   for (Transport transport : kTransports) {
-    Timed timed(builder.build(), placement, prices.on(placement), transport);
-    EXPECT_EQ(timed.graph.taskOfInstruction[first],
-              timed.graph.taskOfInstruction[second]);
+    Timed timed(twoThatMeet(), placement, prices.on(placement), transport);
+    ASSERT_EQ(timed.graph.reductions.size(), 1u);
+    EXPECT_EQ(timed.graph.reductions[0],
+              timed.task("0G0", TaskKind::AllReduce));
+    EXPECT_EQ(timed.graph.workersOf(0).vec(), std::vector<int32_t>({0, 1}));
     EXPECT_EQ(timed.start("0G0", TaskKind::AllReduce), 20);
-    EXPECT_EQ(timed.start("0F1"), 25);
-    EXPECT_EQ(timed.start("1F2"), 25);
-    // Worker 0: 10 for the other worker, 5 for the all-reduce.
+    // It runs beside compute unless messages hold rows.
+    bool isBlocking = transport == Transport::Blocking;
+    EXPECT_EQ(timed.start("0F1"), isBlocking ? 45 : 10);
+    EXPECT_EQ(timed.start("1F2"), isBlocking ? 45 : 20);
+    EXPECT_EQ(timed.start("0O0"), isBlocking ? 55 : 45);
+    EXPECT_EQ(timed.start("1O0"), isBlocking ? 55 : 45);
+  }
+}
+
+TEST(TaskGraph, WaitsForAnAllReduceAreIdleTime) {
+  Placement placement =
+      llvm::cantFail(Placement::create(2, 3, {placeLinear(2)}));
+  UniformPrices prices;
+  prices.allReduce = 25;
+  // Worker 0 goes on from 10 to 20 and waits, for its group until then.
+  for (Transport transport : {Transport::Overlap, Transport::Delay}) {
+    Timed timed(twoThatMeet(), placement, prices.on(placement), transport);
     IdleTimes idle = timed.idle();
-    EXPECT_EQ(idle.dependencyPs[0], 10);
-    EXPECT_EQ(idle.communicationPs[0], 5);
-    EXPECT_EQ(idle.dependencyPs[1], 0);
-    EXPECT_EQ(idle.communicationPs[1], 5);
+    EXPECT_EQ(idle.dependencyPs, std::vector<int64_t>({0, 0}));
+    EXPECT_EQ(idle.communicationPs, std::vector<int64_t>({25, 15}));
+    EXPECT_EQ(idle.busyPs, std::vector<int64_t>({20, 30}));
+  }
+  // Its row waits from 10 on: for worker 1, then for the sum.
+  Timed timed(twoThatMeet(), placement, prices.on(placement),
+              Transport::Blocking);
+  IdleTimes idle = timed.idle();
+  EXPECT_EQ(idle.dependencyPs, std::vector<int64_t>({10, 0}));
+  EXPECT_EQ(idle.communicationPs, std::vector<int64_t>({25, 25}));
+}
+
+TEST(TaskGraph, AllReducesTakeTheQueuesOfMessages) {
+  // 0F0 is sent from 10 to 17; the all-reduce stands behind the send on worker
+  // 0 and ahead of a receive on worker 1, whose message is ready at 20.
+  ProgramBuilder builder;
+  builder.beginRow();
+  uint32_t forward = builder.compute("0F0");
+  builder.send("0F0", 2, {forward});
+  uint32_t first = builder.add(InstructionKind::AllReduce, "0G0", {forward});
+  uint32_t next = builder.compute("0F1");
+  builder.send("0F1", 1, {next});
+  builder.beginRow();
+  uint32_t other = builder.compute("1F2");
+  uint32_t second = builder.add(InstructionKind::AllReduce, "1G0", {other});
+  uint32_t message = builder.recv("0F1", 0);
+  builder.compute("1F1", {message});
+  builder.beginRow();
+  uint32_t last = builder.recv("0F0", 0);
+  builder.compute("2F0", {last});
+  builder.group({first, second});
+  Program program = builder.build();
+  Placement placement =
+      llvm::cantFail(Placement::create(3, 3, {placeLinear(3)}));
+  UniformPrices prices;
+  prices.allReduce = 25;
+  prices.occupancy = 7;
+  Timed overlap(program, placement, prices.on(placement), Transport::Overlap);
+  EXPECT_EQ(overlap.start("0G0", TaskKind::AllReduce), 17);
+  EXPECT_EQ(overlap.start("0F1", TaskKind::Message), 42);
+  EXPECT_EQ(overlap.start("1F1"), 49);
+  EXPECT_EQ(overlap.idle().communicationPs[1], 29);
+  Timed delay(program, placement, prices.on(placement), Transport::Delay);
+  EXPECT_EQ(delay.start("0G0", TaskKind::AllReduce), 10);
+  EXPECT_EQ(delay.start("0F1", TaskKind::Message), 20);
+}
+
+/// The queues of messages and of all-reduces have one order, wherever receives
+/// stand.
+TEST(TaskGraph, StepsOfReplicasFinish) {
+  for (int64_t workers = 2; workers <= 8; workers += 2)
+    for (int64_t microbatches = 2; microbatches <= 12; microbatches += 2) {
+      Placement linear = llvm::cantFail(
+          Placement::create(workers, microbatches, {placeLinear(workers)}));
+      for (ReductionPlace place :
+           {ReductionPlace::End, ReductionPlace::Eager}) {
+        Table table = llvm::cantFail(generateChimera(linear, ChimeraOptions()));
+        table.rows = llvm::cantFail(addOptimizerStep(table.view(), place)).rows;
+        for (Transport transport : kTransports)
+          for (ReceivePlacement receives :
+               {ReceivePlacement::Arrival, ReceivePlacement::Consumer}) {
+            llvm::Expected<TaskGraph> graph =
+                buildTaskGraph(lower(table, receives), transport);
+            ASSERT_TRUE(bool(graph)) << llvm::toString(graph.takeError());
+            EXPECT_EQ(int64_t(graph->reductions.size()), workers);
+          }
+      }
+    }
+}
+
+/// A wait holds the next compute, not the all-reduce before it.
+TEST(TaskGraph, WaitsPassAllReducesBy) {
+  ProgramBuilder builder;
+  builder.beginRow();
+  uint32_t forward = builder.compute("0F0");
+  uint32_t offload = builder.add(InstructionKind::Offload, "0D0", {forward});
+  builder.add(InstructionKind::Wait, "0d0", {offload});
+  uint32_t reduction =
+      builder.add(InstructionKind::AllReduce, "0G0", {forward});
+  builder.compute("0F1");
+  builder.group({reduction});
+  Placement placement =
+      llvm::cantFail(Placement::create(1, 2, {placeLinear(1)}));
+  Program program = builder.build();
+  UniformPrices prices;
+  prices.offload = 5;
+  for (Transport transport : kTransports) {
+    Timed timed(program, placement, prices.on(placement), transport);
+    EXPECT_EQ(timed.start("0G0", TaskKind::AllReduce), 10);
+    EXPECT_EQ(timed.start("0F1"), 15);
   }
 }
 

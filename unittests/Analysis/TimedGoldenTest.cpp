@@ -96,32 +96,14 @@ static Profile profileOf(const TimedCase &timedCase) {
   return profile;
 }
 
-/// The peer's synchronous sends: a forward right behind a forward starts a
-/// message later, but on the last worker, which sends none.
-static void delayForwardsBehindForwards(Execution &execution, int64_t commPs) {
-  TaskGraph &graph = execution.graph;
-  for (int64_t worker = 0; worker + 1 < graph.getNumWorkers(); ++worker) {
-    llvm::ArrayRef<uint32_t> row = graph.row(worker);
-    for (size_t i = 1; i < row.size(); ++i) {
-      if (!graph.cell[row[i - 1]].is(Phase::Forward) ||
-          !graph.cell[row[i]].is(Phase::Forward))
-        continue;
-      execution.times.latencyPs[row[i - 1]] = commPs;
-      graph.edges[graph.edgeBegins[row[i]]] =
-          Edge(row[i - 1], /*needsArrival=*/true);
-    }
-  }
-  execution.timeline = computeTimeline(graph, execution.times);
-}
-
 static Execution timeCase(const TimedCase &timedCase, const Table &table) {
   CostInputs costs;
   costs.profile = profileOf(timedCase);
-  Execution execution = llvm::cantFail(
-      executeProgram(lower(table), table.placement, costs, Transport::Delay));
+  Program program = lower(table);
   if (timedCase.isSync)
-    delayForwardsBehindForwards(execution, costs.profile->commPs.front());
-  return execution;
+    synchronizeForwards(program);
+  return llvm::cantFail(
+      executeProgram(program, table.placement, costs, Transport::Delay));
 }
 
 static void expectSameTime(int64_t ours, double theirs) {

@@ -142,10 +142,12 @@ TEST(SavedTensors, UnfusedMatchesKorthikanti) {
 TEST(SavedTensors, RecomputeKeepsLess) {
   int64_t sbh = 2048 * 4 * 6144;
   Architecture arch = megatron(6144, 2048, 64);
-  EXPECT_EQ(layerOf(expand(arch, 4, Recompute::Selective)).recomputedBytes,
-            34 * sbh);
-  EXPECT_EQ(layerOf(expand(arch, 4, Recompute::Full)).recomputedBytes, 2 * sbh);
-  EXPECT_EQ(layerOf(expand(arch, 4)).recomputedBytes, 2 * sbh);
+  BlockFacts layer = layerOf(expand(arch, 4));
+  EXPECT_EQ(layer.activationBytes - layer.coreBytes, 34 * sbh);
+  EXPECT_EQ(layer.recomputedBytes, 2 * sbh);
+  // The facts are the same whatever is recomputed.
+  EXPECT_EQ(layerOf(expand(arch, 4, Recompute::Selective)), layer);
+  EXPECT_EQ(layerOf(expand(arch, 4, Recompute::Full)), layer);
 }
 
 /// The M_W of the zero-bubble paper (2401.10241, table 1) is 32 s b h: inputs
@@ -164,8 +166,7 @@ TEST(SavedTensors, FusedDropsTheScores) {
   int64_t tokens = 2048 * 4;
   EXPECT_EQ(layerOf(expand(arch, 4)).activationBytes,
             34 * tokens * 6144 + 4 * 64 * tokens);
-  EXPECT_EQ(layerOf(expand(arch, 4, Recompute::Selective)).recomputedBytes,
-            34 * tokens * 6144);
+  EXPECT_EQ(layerOf(expand(arch, 4)).coreBytes, 4 * 64 * tokens);
 }
 
 /// Without dropout no masks, and one copy of the probabilities.
@@ -200,7 +201,7 @@ TEST(Variants, GatedGroupedParameters) {
 
 TEST(Variants, BiasesAreParameters) {
   Architecture arch = megatron(8, 3, 4);
-  arch.biases = true;
+  arch.biases.queryKeyValue = arch.biases.output = arch.biases.mlp = true;
   EXPECT_EQ(layerOf(expand(arch, 1)).parameters, 12 * 64 + 13 * 8);
 }
 
@@ -257,11 +258,13 @@ TEST(Variants, TensorParallelReduces) {
 }
 
 TEST(Variants, SelectiveRecomputesTheCore) {
-  ModelFacts model = expand(megatron(8, 3, 2), 5, Recompute::Selective);
+  ModelFacts model = expand(megatron(8, 3, 2), 5);
   std::vector<std::string> names;
-  for (const Kernel &kernel : layerOf(model).kernels)
-    if (kernel.recomputed)
+  for (const Kernel &kernel : layerOf(model).kernels) {
+    EXPECT_TRUE(kernel.recomputed) << kernel.name;
+    if (kernel.core)
       names.push_back(kernel.name);
+  }
   EXPECT_EQ(names, (std::vector<std::string>{"qk", "scale", "mask", "sm_max",
                                              "sm_sub", "sm_exp", "sm_sum",
                                              "sm_div", "attn_drop", "av"}));
@@ -270,7 +273,7 @@ TEST(Variants, SelectiveRecomputesTheCore) {
 TEST(Variants, EmbeddingAndHead) {
   Architecture arch = llamaLike(Attention::Fused);
   arch.vocabulary = 100;
-  arch.learnedPositions = true;
+  arch.learnedPositions = 3;
   ModelFacts model = expand(arch, 5, Recompute::Full);
   ASSERT_EQ(model.blocks.size(), 3u);
   const BlockFacts &embedding = model.blocks[0], &head = model.blocks[2];
@@ -285,8 +288,9 @@ TEST(Variants, EmbeddingAndHead) {
   // Inputs of norm and head, logits in 4-byte floats; none of it recomputed.
   EXPECT_EQ(head.activationBytes, 2 * 2 * 15 * 8 + 4 * 15 * 100);
   EXPECT_EQ(head.recomputedBytes, head.activationBytes);
+  EXPECT_EQ(head.coreBytes, 0);
   for (const Kernel &kernel : head.kernels)
-    EXPECT_FALSE(kernel.recomputed) << kernel.name;
+    EXPECT_FALSE(kernel.recomputed || kernel.core) << kernel.name;
 }
 
 /// 175 billion: 96 (12 h^2 + 13 h) + (v + s) h and the norm, the head's table
@@ -294,9 +298,9 @@ TEST(Variants, EmbeddingAndHead) {
 TEST(Variants, Gpt3HasItsParameters) {
   Architecture arch = megatron(12288, 2048, 96);
   arch.layers = 96;
-  arch.biases = true;
+  arch.biases.queryKeyValue = arch.biases.output = arch.biases.mlp = true;
   arch.vocabulary = 50257;
-  arch.learnedPositions = true;
+  arch.learnedPositions = 2048;
   ModelFacts model = expand(arch, 1);
   int64_t parameters = 0;
   for (const BlockFacts &block : model.blocks)

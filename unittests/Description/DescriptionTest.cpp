@@ -118,6 +118,13 @@ TEST(Shipped, ModelsHaveTheirParameters) {
   EXPECT_EQ(count("llama3-70b"), 706);
   EXPECT_EQ(count("gpt3-175b"), 1752); // the table of the embedding twice
   EXPECT_EQ(count("paper-gpt"), 258);
+  EXPECT_EQ(count("llama3-8b"), 80);
+  EXPECT_EQ(count("llama3-405b"), 4059);
+  EXPECT_EQ(count("mistral-7b"), 72);
+  EXPECT_EQ(count("mixtral-8x7b"), 467);
+  EXPECT_EQ(count("deepseek-v3"), 6710);
+  EXPECT_EQ(count("qwen3-30b-a3b"), 305);
+  EXPECT_EQ(count("qwen3-235b-a22b"), 2351);
 }
 
 /// One layer of the 22B model on 8 A100 (Korthikanti et al., 2205.05198, table
@@ -132,7 +139,8 @@ TEST(Shipped, MeasuredLayerIsBetweenFusedAndUnfused) {
   arch.sequence = 2048;
   arch.layers = 1;
   arch.attentionHeads = arch.keyValueHeads = 64;
-  arch.dropout = arch.biases = true;
+  arch.dropout = true;
+  arch.biases = {/*queryKeyValue=*/true, /*output=*/true, /*mlp=*/true};
   ExpansionOptions options;
   options.microbatchSize = 4;
   auto milliseconds = [&](Attention attention, Phase phase) {
@@ -154,7 +162,9 @@ TEST(Shipped, MeasuredLayerIsBetweenFusedAndUnfused) {
 TEST(Shipped, UnknownNamesSuggest) {
   EXPECT_EQ(errorOf(findArchitecture("lama3-70b")),
             "unknown model 'lama3-70b', the closest is 'llama3-70b' (of "
-            "gpt3-175b, llama3-70b, paper-gpt, toy)");
+            "deepseek-v3, gpt3-175b, llama3-405b, llama3-70b, llama3-8b, "
+            "mistral-7b, mixtral-8x7b, paper-gpt, qwen3-235b-a22b, "
+            "qwen3-30b-a3b, toy)");
   std::string error = errorOf(findSystem("basline"));
   EXPECT_EQ(StringRef(error).split(" (of ").first,
             "unknown system 'basline', the closest is 'baseline'");
@@ -201,9 +211,26 @@ TEST(Mistakes, NamesOfFields) {
             "x.json: matrix: expected an object, found 7");
   EXPECT_EQ(systemError(systemWith("\"latency_us\": 0.5",
                                    "\"latency_us\": 0.5, \"latency_us\": 1")),
-            "x.json: field \"latency_us\" is given twice");
+            "x.json:4:61: field \"latency_us\" is given twice");
   EXPECT_EQ(systemError("[]"), "x.json: expected an object, found []");
-  EXPECT_EQ(StringRef(systemError("{")).take_front(8), "x.json: ");
+}
+
+TEST(Mistakes, TextThatIsNoJson) {
+  EXPECT_EQ(StringRef(systemError("{")).take_front(12), "x.json:1:1: ");
+  EXPECT_EQ(systemError("{\n  \"name\": nul\n}"),
+            "x.json:2:14: Invalid JSON value (null?)");
+  EXPECT_EQ(modelError("\xEF\xBB\xBF" + modelWith("", "")), "");
+  std::string deep(1000000, '[');
+  EXPECT_EQ(modelError(deep),
+            "x.json:1:65: more than 64 values are inside each other");
+  EXPECT_EQ(modelError("[\"\\\"[\"" + deep),
+            "x.json:1:70: more than 64 values are inside each other");
+  EXPECT_EQ(modelError("{\"a\": 1,}"), "x.json:1:9: Expected object key");
+  EXPECT_EQ(modelError("[1] x"), "x.json:1:5: Text after end of document");
+  EXPECT_EQ(modelError("\n"), "x.json:2:1: Unexpected EOF");
+  EXPECT_EQ(modelError("{\"a\": \"\xFF\"}"),
+            "x.json:1:8: Invalid UTF-8 sequence");
+  EXPECT_NE(modelError("\"\\"), "");
 }
 
 TEST(Mistakes, Efficiencies) {
@@ -259,8 +286,10 @@ TEST(Mistakes, Models) {
   EXPECT_EQ(modelError(modelWith("\"hidden\": 8", "\"hidden\": -8")),
             "x.json: hidden: expected a whole number from 1 to 2^63 - 1, found "
             "-8");
-  EXPECT_EQ(modelError(modelWith("gelu", "relu")),
-            "x.json: activation: expected one of gelu, swiglu, found \"relu\"");
+  EXPECT_EQ(
+      modelError(modelWith("gelu", "tanh")),
+      "x.json: activation: expected one of gelu, relu, squared_relu, silu, "
+      "geglu, reglu, swiglu, found \"tanh\"");
   EXPECT_EQ(
       modelError(modelWith("\"hidden\": 8", "\"hidden\": 8, \"dropout\": 1")),
       "x.json: dropout: expected true or false, found 1");

@@ -93,6 +93,16 @@ TEST(Chimera, AssignsByTurns) {
             llvm::cantFail(generateChimera(makeLinear(2, 4))).rows);
 }
 
+TEST(Chimera, HoldsAtLeastHalfOfAUnit) {
+  for (int64_t workers : {2, 4, 6, 8})
+    for (int64_t peak :
+         measure(llvm::cantFail(generateChimera(makeLinear(workers, workers))))
+             .peakActivations) {
+      EXPECT_GE(peak, workers / 2 + 1);
+      EXPECT_LE(peak, workers);
+    }
+}
+
 TEST(Chimera, RefusesOtherPlacements) {
   auto refusal = [](int64_t workers, std::vector<Path> paths,
                     ChimeraOptions options = {}) {

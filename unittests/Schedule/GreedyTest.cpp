@@ -86,12 +86,13 @@ TEST(Greedy, Refuses) {
             "slots for 1 stages, but the paths have 2");
   options.slots = {{1, 1, 1}, {1, -1, 1}};
   EXPECT_EQ(errorOf(generateGreedy(makeLinear(2, 2), options)),
-            "-1 slots for a cell of stage 1 of path 0: there cannot be fewer "
-            "than 0, nor more than 2^63 - 1 in all");
+            "-1 slots for I of stage 1 of path 0: there cannot be fewer than "
+            "0, nor more than 4611686018427387904 in all");
   options.slots = {{1, 1, 1}, {1, int64_t(1) << 62, 1}};
   EXPECT_EQ(errorOf(generateGreedy(makeLinear(2, 2), options)),
-            "4611686018427387904 slots for a cell of stage 1 of path 0: there "
-            "cannot be fewer than 0, nor more than 2^63 - 1 in all");
+            "4611686018427387904 slots for I of stage 1 of path 0: there "
+            "cannot be fewer than 0, nor more than 4611686018427387904 in "
+            "all");
 }
 
 TEST(Hanayo, ReadsItsWavesFromThePath) {
@@ -132,10 +133,13 @@ struct Ready {
 class SlotBySlot {
 public:
   SlotBySlot(const Placement &placement, const GreedyOptions &options)
-      : placement(placement), options(options), rows(placement.getNumWorkers()),
-        ready(rows.size()), running(rows.size()), until(rows.size(), -1) {}
+      : rows(placement.getNumWorkers()), starts(rows.size()),
+        placement(placement), options(options), ready(rows.size()),
+        running(rows.size()), until(rows.size(), -1) {
+    run();
+  }
 
-  std::vector<Row> run() {
+  void run() {
     for (int64_t m = 0; m < placement.getNumMicrobatches(); ++m)
       release(Cell(0, Phase::Forward, m), 0);
     int64_t left = placement.getNumPairs() * (options.splitBackward ? 3 : 2);
@@ -146,10 +150,18 @@ public:
       for (size_t worker = 0; worker < rows.size(); ++worker)
         left -= startOn(worker, slot);
     }
-    return rows;
   }
 
+  std::vector<Row> rows;
+  std::vector<std::vector<int64_t>> starts; ///< slots of the cells
+
 private:
+  int64_t slotsOf(Cell cell) const {
+    if (options.slots.empty())
+      return unitSlots(cell);
+    return options.slots[placement.globalStage(cell)].of(cell.getPhase());
+  }
+
   void release(Cell cell, int64_t slot) {
     int64_t stages = placement.getNumStages(placement.pathOf(cell));
     int64_t position = cell.is(Phase::Forward)
@@ -185,15 +197,15 @@ private:
                  std::tuple(-b.position, b.since, b.number);
         });
     running[worker] = best->cell;
-    until[worker] = slot + unitSlots(best->cell);
+    until[worker] = slot + slotsOf(best->cell);
     rows[worker].push_back(best->cell);
+    starts[worker].push_back(slot);
     cells.erase(best);
     return true;
   }
 
   const Placement &placement;
   const GreedyOptions &options;
-  std::vector<Row> rows;
   std::vector<std::vector<Ready>> ready;
   std::vector<Cell> running;
   std::vector<int64_t> until;
@@ -201,7 +213,33 @@ private:
 };
 } // namespace
 
-/// Whole, or split with the gradient after W or I.
+/// Stages of one to four times their unit slots, and W longer than I.
+static std::vector<StageSlots> unevenSlots(const Placement &placement) {
+  std::vector<StageSlots> slots;
+  for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage) {
+    int64_t weight = 1 + stage * stage % 4;
+    slots.emplace_back(weight, weight, weight + stage % 2);
+  }
+  return slots;
+}
+
+/// The rows of the rule, each cell at the slot at which it started.
+static void expectTheRule(const Placement &placement,
+                          const GreedyOptions &options) {
+  Table table = llvm::cantFail(generateGreedy(placement, options));
+  EXPECT_TRUE(isSound(table));
+  SlotBySlot rule(table.placement, options);
+  EXPECT_EQ(printRows(table.rows), printRows(rule.rows));
+  TableView view = table.view();
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  SlotAssignment slots = llvm::cantFail(alignSlots(view, index));
+  for (size_t row = 0; row < table.rows.size(); ++row)
+    EXPECT_EQ(llvm::ArrayRef(slots.start)
+                  .slice(index.rowBegin(row), table.rows[row].size()),
+              llvm::ArrayRef(rule.starts[row]));
+}
+
+/// Whole, or split with the gradient after W or I; in unit slots and others.
 static void expectTheRule(const Placement &placement) {
   for (bool splitBackward : {false, true})
     for (GradientAfter gradientAfter :
@@ -209,10 +247,9 @@ static void expectTheRule(const Placement &placement) {
       GreedyOptions options;
       options.splitBackward = splitBackward;
       options.gradientAfter = gradientAfter;
-      Table table = llvm::cantFail(generateGreedy(placement, options));
-      EXPECT_TRUE(isSound(table));
-      EXPECT_EQ(printRows(table.rows),
-                printRows(SlotBySlot(table.placement, options).run()));
+      expectTheRule(placement, options);
+      options.slots = unevenSlots(placement);
+      expectTheRule(placement, options);
     }
 }
 

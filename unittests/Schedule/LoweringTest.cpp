@@ -145,7 +145,7 @@ TEST(Lowering, CopiesAndJoinsWaitForTheirIssuePoints) {
                      "reload 0U0 after #1, #2", "compute 0R0 after #0, #5",
                      "compute 0B0 after #0, #6, #5", "reload 0U1 after #7, #3",
                      "wait 0u1 after #8", "compute 0B1 after #1, #8",
-                     "compute 0O0"}));
+                     "compute 0O0 after #10"}));
 }
 
 TEST(Lowering, OverlappedPairsStayTogether) {
@@ -218,12 +218,83 @@ TEST(Lowering, InboxesMergeManySources) {
                      "recv 0F9 from 4"}));
 }
 
-TEST(Lowering, RefusesGradientAllReduce) {
-  Table table = makeTable(makeLinear(1, 1), {"0F0 0B0 0G0"});
-  TableView view = table.view();
-  CellIndex index = llvm::cantFail(CellIndex::create(view));
-  SlotAssignment slots = llvm::cantFail(alignSlots(view, index));
-  EXPECT_EQ(errorOf(lowerTable(view, index, slots, ReceivePlacement::Arrival)),
-            "gradient all-reduce cells (0G0) are not lowered: take them out of "
-            "the rows");
+/// The members of the group of an instruction, from it on.
+static Listing groupOf(const Program &program, uint32_t first) {
+  Listing members;
+  uint32_t instruction = first;
+  do {
+    members.push_back(program.instructions[instruction].cell.str());
+    instruction = program.partner[instruction];
+  } while (instruction != first);
+  return members;
+}
+
+TEST(Lowering, ReplicasAreReducedTogether) {
+  // 0G0 and 0G1 are replicas, 1G1 and 1G0; the last B of stage 0 of path 0 is
+  // not the cell before its G.
+  Table table = makeTable(makePlacement(2, 2,
+                                        {pathOn({0, 1}, {{0, 1, 1}}),
+                                         pathOn({1, 0}, {{1, 2, 1}})}),
+                          {"0F0 1F1 0B0 1B1 0G0 1G1 0O0 1O1",
+                           "1F0 0F1 1B0 0B1 0G1 1G0 0O1 1O0"});
+  Program program = lower(table, ReceivePlacement::Consumer);
+  EXPECT_EQ(list(program, 0),
+            Listing({"compute 0F0", "send 0F0 to 1 after #0", "recv 0F1 from 1",
+                     "compute 1F1 after #2", "recv 1B0 from 1",
+                     "compute 0B0 after #0, #4", "compute 1B1 after #3",
+                     "send 1B1 to 1 after #6", "all_reduce 0G0 after #6, #5",
+                     "all_reduce 1G1 after #6", "compute 0O0 after #8",
+                     "compute 1O1 after #9"}));
+  EXPECT_EQ(groupOf(program, 8), Listing({"0G0", "0G1"}));
+  EXPECT_EQ(groupOf(program, 9), Listing({"1G1", "1G0"}));
+  EXPECT_EQ(program.blocks,
+            std::vector<BlockSpan>({{0, 1}, {1, 2}}));
+  EXPECT_EQ(program.instructions[9].peer, 1);
+}
+
+TEST(Lowering, PiecesOfAStageAreReducedOneByOne) {
+  // Path 0 cuts the model at 4 of 6, path 1 at 2: 0G0 meets 0G1 for the first
+  // two blocks and 1G1 for the next two.
+  std::vector<Path> paths = {pathOn({0, 1}, {{0, 1, 1}}),
+                             pathOn({2, 3}, {{1, 2, 1}})};
+  paths[0].blocks = {4, 2};
+  paths[1].blocks = {2, 4};
+  Table table = makeTable(makePlacement(4, 2, std::move(paths)),
+                          {"0F0 0B0 0G0 0O0", "1F0 1B0 1G0 1O0",
+                           "0F1 0B1 0G1 0O1", "1F1 1B1 1G1 1O1"});
+  Program program = lower(table, ReceivePlacement::Consumer);
+  EXPECT_EQ(list(program, 0),
+            Listing({"compute 0F0", "send 0F0 to 1 after #0", "recv 1B0 from 1",
+                     "compute 0B0 after #0, #2", "all_reduce 0G0 after #3",
+                     "all_reduce 0G0 after #3", "compute 0O0 after #4, #5"}));
+  EXPECT_EQ(groupOf(program, 4), Listing({"0G0", "0G1"}));
+  EXPECT_EQ(groupOf(program, 5), Listing({"0G0", "1G1"}));
+  EXPECT_EQ(program.blocks,
+            std::vector<BlockSpan>({{0, 2}, {2, 4}, {4, 6}}));
+}
+
+TEST(Lowering, AWorkerTakesPartOnce) {
+  // Worker 0 holds stage 0 of both paths, worker 1 that of a third.
+  Table table = makeTable(makePlacement(2, 3,
+                                        {pathOn({0}, {{0, 1, 1}}),
+                                         pathOn({0}, {{1, 2, 1}}),
+                                         pathOn({1}, {{2, 3, 1}})}),
+                          {"0F0 0B0 0G0 0F1 0B1 0G1 0O0 0O1",
+                           "0F2 0B2 0G2 0O2"});
+  Program program = lower(table);
+  EXPECT_EQ(list(program, 0),
+            Listing({"compute 0F0", "compute 0B0 after #0", "compute 0F1",
+                     "compute 0B1 after #2", "all_reduce 0G1 after #3",
+                     "compute 0O0 after #4", "compute 0O1 after #4"}));
+  EXPECT_EQ(groupOf(program, 4), Listing({"0G1", "0G2"}));
+}
+
+TEST(Lowering, AllReducesMayBeAlone) {
+  Table table = makeTable(makeLinear(1, 2), {"0F0 0B0 0F1 0B1 0G0 0O0"});
+  Program program = lower(table);
+  EXPECT_EQ(list(program, 0),
+            Listing({"compute 0F0", "compute 0B0 after #0", "compute 0F1",
+                     "compute 0B1 after #2", "all_reduce 0G0 after #3",
+                     "compute 0O0 after #4"}));
+  EXPECT_EQ(groupOf(program, 4), Listing({"0G0"}));
 }

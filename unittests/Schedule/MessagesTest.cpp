@@ -296,6 +296,18 @@ TEST(Messages, AllReducesHoldTheirGroup) {
       ProgramText({"r1F0<1 g0G0 s0F0>1", "r0F0<0 s1F0>0 g0G0"}), kBatched));
 }
 
+/// Workers 1 and 2 meet worker 0 around one of their own: in an order that is
+/// none, unless the two of worker 0 are of one cell.
+TEST(Messages, AllReducesOfACellBeginTogether) {
+  Program program = ProgramText({"g3G0 g1G0", "g1G0 g2G0", "g2G0 g3G0"});
+  for (MessageSemantics semantics : kAllSemantics)
+    EXPECT_FALSE(finishes(program, semantics));
+  for (uint32_t member : {0, 1})
+    program.instructions[member].cell = parseCell("0G0");
+  for (MessageSemantics semantics : kAllSemantics)
+    EXPECT_TRUE(finishes(program, semantics));
+}
+
 TEST(Messages, EmptyProgramsFinish) {
   for (MessageSemantics semantics : kAllSemantics)
     EXPECT_TRUE(finishes(ProgramText({"", "0F0 0B0"}), semantics));
@@ -314,11 +326,7 @@ public:
     rows.resize(numWorkers);
     for (unsigned i = 0, e = 1 + random() % 8; i < e; ++i)
       addMessage(i);
-    for (unsigned i = 0, e = random() % 2; i < e; ++i)
-      for (std::vector<Item> &row : rows)
-        insert(row,
-               {{Cell(0, Phase::AllReduce, i), -1, InstructionKind::AllReduce},
-                100 + i});
+    addAllReduces();
     for (std::vector<Item> &row : rows)
       addLocalWork(row);
     flatten();
@@ -343,6 +351,17 @@ private:
     Cell cell(source, Phase::Forward, number);
     insert(rows[source], {{cell, target, InstructionKind::Send}, number + 1});
     insert(rows[target], {{cell, source, InstructionKind::Recv}, number + 1});
+  }
+  /// Of all workers or of all but one, at one or two cells: those of one cell
+  /// that come to be neighbours begin together.
+  void addAllReduces() {
+    for (unsigned i = 0, e = random() % 3; i < e; ++i) {
+      size_t absent = random() % (2 * rows.size());
+      Cell cell(random() % 2, Phase::AllReduce, 0);
+      for (auto [worker, row] : llvm::enumerate(rows))
+        if (worker != absent)
+          insert(row, {{cell, -1, InstructionKind::AllReduce}, 100 + i});
+    }
   }
   void addLocalWork(std::vector<Item> &row) {
     const InstructionKind kinds[] = {

@@ -57,6 +57,14 @@ TEST(Metrics, HoldActivationsUntilTheWeightGradient) {
   EXPECT_EQ(metrics.maxRetentionSlots, Counts({5}));
 }
 
+TEST(Metrics, HoldRecomputedActivationsFromR) {
+  TableMetrics metrics =
+      measure(makeTable(makeLinear(1, 3), {"0F0 0F1 0F2 0R1 0B1 0B0 0R2 0B2"}));
+  EXPECT_EQ(metrics.peakActivations, Counts({2}));
+  EXPECT_EQ(metrics.maxRetentionSlots, Counts({8}));
+  EXPECT_DOUBLE_EQ(metrics.meanRetentionSlots[0], (8 + 3 + 3) / 3.0);
+}
+
 TEST(Metrics, OverlappedHalvesHoldTheirActivationsTogether) {
   // The pair takes three slots, at the end of which 0B0 releases.
   TableMetrics metrics =

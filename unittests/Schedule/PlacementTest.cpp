@@ -27,6 +27,11 @@ static Path withBlocks(Path path, std::vector<int64_t> blocks) {
   return path;
 }
 
+static Path withWeights(Path path, std::vector<int64_t> weights) {
+  path.weights = std::move(weights);
+  return path;
+}
+
 TEST(Placement, LooksUpOnePath) {
   Placement placement = makePlacement(2, 3, {pathOn({0, 1, 1, 0})});
   EXPECT_TRUE(placement.isAssigned());
@@ -116,6 +121,47 @@ TEST(Placement, RefusesBlocks) {
             "path 0 has no block on any stage");
   EXPECT_EQ(refuse(2, 1, {withBlocks(pathOn({0, 1}), {INT64_MAX, 1})}),
             "the blocks of path 0 add up to more than 2^63 - 1");
+}
+
+TEST(Placement, RefusesWeights) {
+  EXPECT_EQ(refuse(2, 1, {withWeights(pathOn({0, 1}), {3})}),
+            "path 0 has 2 stages but weights for 1");
+  EXPECT_EQ(refuse(2, 1, {withWeights(pathOn({0, 1}), {0, 3})}),
+            "stage 0 of path 0 has weight 0: it must be 1 or more");
+  EXPECT_EQ(refuse(2, 1, {withWeights(pathOn({0, 1}), {INT64_MAX, 1})}),
+            "the weights of path 0 add up to more than 2^63 - 1");
+  EXPECT_EQ(
+      refuse(2, 1, {withWeights(withBlocks(pathOn({0, 1}), {1, 1}), {1, 1})}),
+      "path 0 has blocks and weights: its stages are as long as one of them "
+      "says");
+}
+
+TEST(Placement, MeasuresStages) {
+  auto lengthsOf = [](std::vector<Path> paths) {
+    return llvm::cantFail(stageLengths(makePlacement(3, 3, std::move(paths))));
+  };
+  using Lengths = std::vector<int64_t>;
+  EXPECT_EQ(lengthsOf({pathOn({0, 1, 1}), pathOn({0, 1})}),
+            Lengths({1, 1, 1, 1, 1}));
+  EXPECT_EQ(lengthsOf({withWeights(pathOn({0, 1}), {2, 4})}), Lengths({2, 4}));
+  EXPECT_EQ(lengthsOf({withBlocks(pathOn({0, 1}), {0, 4})}), Lengths({0, 4}));
+  // Every path holds the whole model.
+  EXPECT_EQ(lengthsOf({withBlocks(pathOn({0, 1}), {20, 40}),
+                       withWeights(pathOn({0, 1}), {1, 1}), pathOn({0, 1, 2})}),
+            Lengths({20, 40, 30, 30, 20, 20, 20}));
+  EXPECT_EQ(lengthsOf({withWeights(pathOn({0, 1}), {1, 2}), pathOn({0, 1})}),
+            Lengths({2, 4, 3, 3}));
+}
+
+TEST(Placement, RefusesLengthsWithoutACommonMeasure) {
+  int64_t prime = (int64_t(1) << 61) - 1;
+  Placement placement =
+      makePlacement(2, 1,
+                    {withWeights(pathOn({0, 1}), {prime - 1, 1}),
+                     withWeights(pathOn({0, 1}), {prime - 1, 2})});
+  EXPECT_EQ(errorOf(stageLengths(placement)),
+            "the stages of the paths have no common measure below 2^63: give "
+            "blocks or weights that add up to the same on every path");
 }
 
 TEST(Placement, CostsNothingPerMicrobatchOfOnePath) {

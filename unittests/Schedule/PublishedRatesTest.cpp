@@ -91,6 +91,76 @@ TEST(PublishedRates, ZBH2) {
   expectRates("ZB-H2", [](const Placement &p) { return generateZBH2(p); });
 }
 
+/// ZB-1p, the automatic schedule with 1F1B's memory, comes out as ZB-H1.
+TEST(PublishedRates, ZB1p) {
+  expectRates("ZB-1p", [](const Placement &p) { return generateZBH1(p); });
+}
+
+/// The least rate of a linear schedule that holds at most `memory` whole
+/// activations until their W. No more W can follow the last I of the last
+/// worker, which begins (D-1)(F+Tc) later than the first; its gradient then
+/// goes all the way up, and one W is left:
+///
+///   worker 0     F ..                                             I W
+///   worker D-1         F I F I .. I W F I ..  I W W W W (memory)
+static double leastRate(const Published &row, int64_t memory) {
+  const Times &times = row.times;
+  int64_t work = row.microbatches *
+                 (times.forwardPs + times.inputGradPs + times.weightGradPs);
+  int64_t idle = (row.workers - 1) *
+                     (times.forwardPs + times.inputGradPs + 2 * times.commPs) -
+                 (memory - 1) * times.weightGradPs;
+  return static_cast<double>(idle) / (work + idle);
+}
+
+/// With 2D - 1 activations ZB-H2 is as short as can be; ZB-2p, with 2D, is
+/// shorter than any schedule that does not free a part of an activation at I,
+/// as that paper's do.
+TEST(PublishedRates, ZB2pFreesPartsOfActivations) {
+  std::vector<double> bounds;
+  for (const Published &row : readRows()) {
+    EXPECT_NEAR(leastRate(row, 2 * row.workers - 1),
+                row.rates.getNumber("ZB-H2").value(), 5.1e-5);
+    double bound = leastRate(row, 2 * row.workers);
+    EXPECT_LT(row.rates.getNumber("ZB-2p").value(), bound);
+    bounds.push_back(std::round(1e4 * bound) / 100);
+  }
+  // As docs/Schedules.md has them.
+  EXPECT_EQ(bounds, std::vector<double>({10.15, 7.84, 4.15, 6.07, 4.9, 2.58}));
+}
+
+/// Two stages per worker, down and up again, so that a worker holds 16 halves
+/// of its share, as 1F1B: percent of the span, in the order of the file.
+template <typename Generate>
+static std::vector<double> percentsOnV(Generate &&generate) {
+  std::vector<double> percents;
+  for (const Published &row : readRows()) {
+    Published halves = row;
+    halves.microbatches *= 2;
+    for (int64_t *time : {&halves.times.forwardPs, &halves.times.inputGradPs,
+                          &halves.times.weightGradPs})
+      *time /= 2;
+    Table table =
+        llvm::cantFail(generate(makeLinear(row.workers, row.microbatches)));
+    percents.push_back(std::round(1e4 * rateOf(table, halves)) / 100);
+  }
+  return percents;
+}
+
+TEST(PublishedRates, OfVSchedules) {
+  EXPECT_EQ(percentsOnV([](const Placement &p) { return generateZBV(p); }),
+            std::vector<double>({7.28, 5.63, 3.07, 4.46, 3.58, 1.83}));
+  ZBAutoOptions options;
+  auto generateAuto = [&](const Placement &p) {
+    return generateZBAuto(p, options);
+  };
+  EXPECT_EQ(percentsOnV(generateAuto),
+            std::vector<double>({18.34, 16.71, 14.47, 12.99, 11.98, 9.73}));
+  options.memory = 32;
+  EXPECT_EQ(percentsOnV(generateAuto),
+            std::vector<double>({14.23, 13.53, 12.83, 8.99, 8.91, 8.12}));
+}
+
 /// One layer per chunk, the first and the last stage holding one fewer. The
 /// published rates are those of this order less D message delays, in all rows;
 /// zbpp_vpp among the golden files, by the same authors, is this order.

@@ -92,7 +92,7 @@ TEST(ReadSlots, CountsIdleButNotAtTheEnd) {
             (std::vector<int64_t>{0, 2, 3, 1000000003, 1000000005, 1000000005,
                                   1000000007, 1000000014, 1000000016}));
   EXPECT_EQ(slots.numSlots, 1000000016);
-  EXPECT_EQ(slots.end(4, view.rows[0], 4), 1000000007);
+  EXPECT_EQ(slots.start[4] + slotsOf(view, {0, 4}), 1000000007);
 }
 
 TEST(WithIdleSlots, SplitsWhatOneEntryCannotCount) {

@@ -47,14 +47,6 @@ static FormulaResult evaluate(llvm::StringRef family, int64_t workers,
       family, FormulaInputs{workers, 2 * workers, microbatches, times}));
 }
 
-/// The general form is the makespan's, to rounding.
-static void expectIdle(const FormulaResult &formula, int64_t makespan,
-                       int64_t work) {
-  ASSERT_TRUE(formula.bubbleRatioGeneral);
-  EXPECT_NEAR(*formula.bubbleRatioGeneral, double(makespan - work) / makespan,
-              1e-14);
-}
-
 //===----------------------------------------------------------------------===//
 // zb-v
 //===----------------------------------------------------------------------===//
@@ -78,31 +70,6 @@ TEST(ZBV, HasPyTorchsOrder) {
                     "pytorch_zbv_D4_N8");
   expectGoldenOrder(llvm::cantFail(generateZBV(makeV(8, 32))),
                     "pytorch_zbv_D8_N32");
-}
-
-TEST(ZBV, KeepsItsPromisesForAllSmallSizes) {
-  forAllSizes([](int64_t workers, int64_t microbatches) {
-    Table table = llvm::cantFail(generateZBV(makeV(workers, microbatches)));
-    TableMetrics metrics = measure(table);
-    FormulaResult formula = evaluate("zb-v", workers, microbatches);
-    EXPECT_EQ(largest(metrics.peakActivations), formula.peakActivations);
-    if (microbatches < 2 * workers - 1) {
-      EXPECT_FALSE(formula.bubbleRatioGeneral);
-      return;
-    }
-    expectIdle(formula, metrics.slots, 6 * microbatches);
-    for (int64_t r = 0; r < workers; ++r)
-      EXPECT_EQ(metrics.slots - metrics.fillSlots[r] - metrics.drainSlots[r],
-                6 * microbatches);
-    for (Times times :
-         {Times{10, 10, 10, 0}, Times{10, 12, 8, 0}, Times{10, 14, 6, 0},
-          Times{10, 10, 2, 0}, Times{10, 25, 10, 0}, Times{4, 50, 3, 0}})
-      expectIdle(
-          evaluate("zb-v", workers, microbatches, times),
-          simulate(table, times).makespan,
-          2 * microbatches *
-              (times.forwardPs + times.inputGradPs + times.weightGradPs));
-  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -154,43 +121,6 @@ TEST(VSchedules, AreNoWorseThanTheirAuthors) {
   expectNoWorse(makeAuto<4>, 4, 8, "zbpp_vauto_D4_N8_mem4");
   expectNoWorse(makeAuto<6>, 4, 8, "zbpp_vauto_D4_N8_mem6");
   expectNoWorse(makeAuto<8>, 4, 8, "zbpp_vauto_D4_N8_mem8");
-}
-
-static void checkShifted(llvm::StringRef family, const Table &table,
-                         int64_t fewestMicrobatches) {
-  int64_t workers = table.placement.getNumWorkers();
-  int64_t microbatches = table.placement.getNumMicrobatches();
-  SCOPED_TRACE(family.str());
-  TableMetrics metrics = measure(table);
-  FormulaResult formula = evaluate(family, workers, microbatches);
-  EXPECT_LE(largest(metrics.peakActivations), formula.peakActivations);
-  // Fewer microbatches may be through before the memory is full.
-  if (microbatches >= workers)
-    EXPECT_EQ(largest(metrics.peakActivations), formula.peakActivations);
-  if (microbatches >= fewestMicrobatches)
-    expectIdle(formula, metrics.slots, 6 * microbatches);
-  else
-    EXPECT_FALSE(formula.bubbleRatioGeneral);
-}
-
-TEST(VSchedules, KeepTheirPromisesForAllSmallSizes) {
-  forAllSizes([](int64_t workers, int64_t microbatches) {
-    Placement placement = makeV(workers, microbatches);
-    checkShifted("v-half", makeVHalf(placement), workers);
-    checkShifted("v-min", makeVMin(placement), 2 * workers);
-  });
-}
-
-/// Large enough for both parities and all remainders by three to be steady.
-TEST(VSchedules, KeepTheirPromisesForLargeSizes) {
-  for (int64_t workers : {9, 12, 15, 16, 17, 31, 32, 33}) {
-    SCOPED_TRACE(testing::Message() << "D=" << workers);
-    for (int64_t microbatches : {2 * workers, 4 * workers + 1}) {
-      Placement placement = makeV(workers, microbatches);
-      checkShifted("v-half", makeVHalf(placement), workers);
-      checkShifted("v-min", makeVMin(placement), 2 * workers);
-    }
-  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -130,6 +130,9 @@ TEST(VerifyRow, FindsBadOverlaps) {
             "cell 0 (_) is no compute cell and cannot be overlapped");
   EXPECT_EQ(overlap("1F0 1F1 1D0", {1}),
             "cell 1 (1F1) is overlapped with 1D0, which is no compute cell");
+  EXPECT_EQ(overlap("1F0 1B0 1F1 1G0", {2}),
+            "cell 2 (1F1) is overlapped with 1G0: an all-reduce runs beside "
+            "compute by itself");
   EXPECT_EQ(overlap("1F0 1F1 1F2", {0, 1}),
             "cell 1 (1F1) is in two overlapped pairs: a pair has two cells");
   EXPECT_EQ(overlap("1F0 1B0", {0}),

@@ -71,7 +71,7 @@ private:
   bool step(int64_t worker) {
     uint32_t instruction = next[worker];
     if (at(instruction).kind == InstructionKind::AllReduce)
-      return meetGroup(worker, instruction);
+      return meetGroups(worker, instruction);
     if (!isMessage(instruction))
       return goOn(worker);
     switch (semantics) {
@@ -95,14 +95,27 @@ private:
     isReached[instruction] = true;
   }
 
-  bool meetGroup(int64_t worker, uint32_t instruction) {
-    reach(instruction);
-    for (uint32_t other = program.partner[instruction];
-         other != instruction && other != Program::kNone;
-         other = program.partner[other])
-      if (!isReached[other])
-        return false;
-    return goOn(worker);
+  /// The end of the all-reduces of one G cell, which begin together.
+  uint32_t reductionsEnd(uint32_t begin, uint32_t rowEnd) const {
+    uint32_t end = begin;
+    while (end < rowEnd && at(end).kind == InstructionKind::AllReduce &&
+           at(end).cell == at(begin).cell)
+      ++end;
+    return end;
+  }
+
+  bool meetGroups(int64_t worker, uint32_t begin) {
+    uint32_t end = reductionsEnd(begin, program.rowBegins[worker + 1]);
+    for (uint32_t i = begin; i < end; ++i)
+      reach(i);
+    for (uint32_t i = begin; i < end; ++i)
+      for (uint32_t other = program.partner[i];
+           other != i && other != Program::kNone;
+           other = program.partner[other])
+        if (!isReached[other])
+          return false;
+    next[worker] = end;
+    return true;
   }
 
   bool runBuffered(int64_t worker, uint32_t instruction) {

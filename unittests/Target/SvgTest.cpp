@@ -79,3 +79,42 @@ TEST(Svg, LongestTimesEnd) {
   costs.profile->phasePs[1] = {1};
   EXPECT_THAT(draw(evaluate1F1B("s", 1, 2, costs)), HasSubstr("</svg>"));
 }
+
+TEST(Svg, ShortensLongNames) {
+  std::string name(300, 'x');
+  std::string text = draw(evaluate1F1B(name, 1, 1));
+  EXPECT_EQ(count(text, name), 1u); // under the pointer
+  EXPECT_THAT(text, HasSubstr("xxx…</tspan><tspan class=\"s\""));
+  EXPECT_THAT(draw(evaluate1F1B("short", 1, 1)), Not(HasSubstr("…")));
+}
+
+TEST(Svg, DrawsNoMoreThanThereIsRoomFor) {
+  // 96,000 slots on 3,200 px.
+  NamedEvaluation result = evaluate1F1B("s", 2, 32000);
+  for (SvgVariant variant : {SvgVariant::Timed, SvgVariant::Slots}) {
+    std::string text = draw(result, variant);
+    EXPECT_LT(count(text, "<rect"), 2 * 3200u + 100);
+    EXPECT_GT(count(text, "<rect"), 2 * 1600u);
+    EXPECT_THAT(text, HasSubstr("<title>0B0 and "));
+    EXPECT_THAT(text, HasSubstr("narrower than a pixel: several cells as one"));
+  }
+}
+
+TEST(Svg, LeavesNoCellOutOfARun) {
+  std::string text = draw(evaluate1F1B("s", 1, 9000), SvgVariant::Slots);
+  llvm::StringRef rest = text;
+  int64_t numCells = 0;
+  while (true) {
+    size_t at = rest.find("<title>0");
+    if (at == llvm::StringRef::npos)
+      break;
+    rest = rest.drop_front(at);
+    llvm::StringRef title = rest.take_until([](char c) { return c == ':'; });
+    int64_t numMore = 0;
+    auto [before, after] = title.split(" and ");
+    EXPECT_TRUE(after.empty() || !after.consumeInteger(10, numMore));
+    numCells += 1 + numMore;
+    rest = rest.drop_front(title.size());
+  }
+  EXPECT_EQ(numCells, 18000);
+}

@@ -22,11 +22,21 @@ namespace pipesched {
 /// The `pipe.schedule` and `exec.program` ops at or below `root`, in order.
 llvm::SmallVector<mlir::Operation *> findEvaluables(mlir::Operation *root);
 
+/// One of them as a table, which needs no costs. The result refers to the rows,
+/// which must outlive it. Errors, emitted at the op: a program; a schedule
+/// without rows; one that `verifyTable` refuses.
+mlir::FailureOr<NamedTable> loadTable(mlir::Operation *op);
+
 /// Evaluates one of them. The result refers to the rows of a schedule, which
 /// must outlive it. Errors, emitted at the op: a schedule without rows; one
 /// that `verifyTable` refuses; a deadlock, as its cycle; costs that do not
 /// price it.
 mlir::FailureOr<NamedEvaluation> evaluate(mlir::Operation *op,
+                                          const TimingOptions &options);
+
+/// The same with these costs instead of those that the op names.
+mlir::FailureOr<NamedEvaluation> evaluate(mlir::Operation *op,
+                                          const CostInputs &costs,
                                           const TimingOptions &options);
 
 } // namespace pipesched

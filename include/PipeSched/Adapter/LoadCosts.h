@@ -14,7 +14,8 @@
 #define PIPESCHED_ADAPTER_LOADCOSTS_H
 
 #include "PipeSched/Analysis/Evaluate.h"
-#include "mlir/IR/Operation.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace pipesched {
 
@@ -23,6 +24,12 @@ namespace pipesched {
 /// its profile. Each may be missing. An error is emitted for a target system
 /// that is none of ours.
 mlir::FailureOr<CostInputs> loadCosts(mlir::Operation *scheduleOrProgram);
+
+/// The pipe.model that a verified pipe.schedule or exec.program names, or null.
+pipe::ModelOp findModel(mlir::Operation *scheduleOrProgram);
+
+/// The innermost module around `op` that describes a system, or null.
+mlir::ModuleOp findSystemModule(mlir::Operation *op);
 
 } // namespace pipesched
 

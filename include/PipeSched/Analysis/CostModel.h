@@ -16,6 +16,7 @@
 #define PIPESCHED_ANALYSIS_COSTMODEL_H
 
 #include "PipeSched/Analysis/Facts.h"
+#include "PipeSched/Schedule/Replicas.h"
 #include "PipeSched/Schedule/Table.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -38,6 +39,16 @@ struct StagePrice {
 /// Prices of a whole placement, by global stage (Placement::globalStage).
 struct Prices {
   std::vector<StagePrice> stages;
+  /// By number of the all-reduce (TaskGraph::reductions), `bytes` being those
+  /// that each of its workers sends. Empty: each takes the G of its cell.
+  std::vector<MessagePrice> reductions;
+};
+
+/// An all-reduce of gradients.
+struct Reduction {
+  Cell cell;         ///< the G of the first of its workers
+  BlockSpan blocks; ///< as Replicas counts them
+  int64_t numWorkers = 1;
 };
 
 /// Memory of one global stage, bytes. Activations are of one microbatch.
@@ -59,50 +70,89 @@ struct MemoryFacts {
 };
 
 /// Layers of each global stage: a path's own `blocks`, else the model's layers
-/// split evenly. Errors: blocks that do not add up; layers that the stages do
-/// not divide, with the nearest stage counts that do.
+/// in the proportion of its `weights`, else split evenly. Errors: blocks that
+/// do not add up; layers that the stages do not divide, with the nearest stage
+/// counts that do; layers that the weights do not divide, with the nearest
+/// numbers of layers that they do.
 llvm::Expected<std::vector<int64_t>> splitLayers(const Placement &placement,
                                                  const ModelFacts &model);
 
-/// One slot is 1 us and messages are free.
-Prices priceUnit(const Placement &placement);
+/// The same for one path, the `number`-th, of a model of so many layers.
+llvm::Expected<std::vector<int64_t>>
+splitLayers(int64_t number, const Path &path, int64_t layers);
+
+/// One slot is 1 us and messages are free. A stage with blocks or weights takes
+/// as many slots as it is long (stageLengths). Errors: those of stageLengths;
+/// times over int64.
+llvm::Expected<Prices> priceUnit(const Placement &placement);
 
 /// Profiled times. B defaults to I + W, R to F, FB to F + B, the rest to 0.
 /// `phases` has a bit (1 << Phase) for each phase the table uses. Errors: a
 /// phase in use without a time (split cells with only B given name I and W); a
-/// list of neither one nor S entries.
+/// list of neither one nor S entries. R is not F's where it recomputes
+/// selectively, and must be given then.
 llvm::Expected<Prices> priceProfile(const Placement &placement,
-                                    const Profile &profile, unsigned phases);
+                                    const Profile &profile, unsigned phases,
+                                    Recompute recompute = Recompute::Full);
 
 /// Roofline per kernel, max(F/(n peak e(F/n)) + L, V/(n BW e(V/n)) + L) on n
 /// accelerators, summed per phase; Hockney per message. Where the model
-/// recomputes and `phases` has no R, B and I begin with it. Errors:
-/// splitLayers'; a link that is missing (host for D and U); times over int64.
+/// recomputes and `phases` has no R, B and I begin with it; else R runs again
+/// what `model.recompute` says, all where that is None. Errors: splitLayers'; a
+/// link that is missing (host for D and U); times over int64.
 llvm::Expected<Prices> priceRoofline(const Placement &placement,
                                      const ModelFacts &model,
                                      const SystemFacts &system,
                                      unsigned phases);
 
-/// Time of F, I, W, B (I + W) or R (the forward of what is recomputed) of one
-/// block, ps; the sum that priceRoofline takes.
+/// Time of F, I, W, B (I + W) or R (the forward of what is recomputed, all but
+/// under Selective) of one block, ps; the sum that priceRoofline takes.
 double rooflinePs(const BlockFacts &block, Phase phase,
-                  const SystemFacts &system);
+                  const SystemFacts &system,
+                  Recompute recompute = Recompute::Full);
+/// F, B and what is recomputed of each block, ps: what a microbatch takes on
+/// its worker. Errors: accelerators without a link; times over int64.
+llvm::Expected<std::vector<int64_t>> priceBlocks(const ModelFacts &model,
+                                                 const SystemFacts &system);
 /// Time of one message, occupancy and latency. Errors: a link without
 /// bandwidth; times over int64.
 llvm::Expected<MessagePrice> hockney(int64_t bytes, const LinkFacts &link);
+/// A ring all-reduce of `bytes` among n workers (Patarasu & Yuan 2009): each
+/// sends 2 (n - 1) messages of bytes / n, one after the other; `bytes` of the
+/// price are what it sends. Nothing among one. Errors: hockney's.
+llvm::Expected<MessagePrice> ringAllReduce(double bytes, int64_t numWorkers,
+                                           const LinkFacts &link);
+
+/// Ring all-reduces of the gradients of blocks. Errors: ringAllReduce's, those
+/// of Replicas.
+llvm::Expected<std::vector<MessagePrice>>
+priceReductions(const Placement &placement,
+                llvm::ArrayRef<Reduction> reductions, const ModelFacts &model,
+                const SystemFacts &system);
+
+/// The same where G has a time by stage: of that of its cell, the part that the
+/// blocks are of the stage. A model, which may be null, gives the bytes.
+/// Errors: those of Replicas; bytes over int64.
+llvm::Expected<std::vector<MessagePrice>>
+shareReductions(const Placement &placement,
+                llvm::ArrayRef<Reduction> reductions, const Prices &prices,
+                const ModelFacts *model);
 
 /// Memory per global stage. `system` gives the capacity and may be null. Where
 /// the model recomputes and `phases` has no R, every backward recomputes block
-/// by block. Errors: splitLayers'; bytes over int64.
+/// by block; boundaries are those of what `model.recompute` says, of all where
+/// that is None. Errors: splitLayers'; bytes over int64.
 llvm::Expected<MemoryFacts> computeMemoryFacts(const Placement &placement,
                                                const ModelFacts &model,
                                                const SystemFacts *system,
                                                unsigned phases = 0);
 
 /// Adds a profile's times onto roofline prices: what the profile gives wins.
-/// The backward (B, I, W) is one thing given, so is a message (comm, send).
+/// The backward (B, I, W) is one thing given, so is a message (comm, send). F
+/// gives R too, unless that recomputes selectively.
 llvm::Expected<Prices> overlayProfile(const Placement &placement, Prices prices,
-                                      const Profile &profile, unsigned phases);
+                                      const Profile &profile, unsigned phases,
+                                      Recompute recompute = Recompute::Full);
 
 } // namespace pipesched
 

@@ -16,6 +16,7 @@
 
 #include "PipeSched/Analysis/StatedWork.h"
 #include "PipeSched/Schedule/Formulas.h"
+#include "PipeSched/Schedule/ForwardSends.h"
 #include "PipeSched/Schedule/Lowering.h"
 #include "PipeSched/Schedule/Metrics.h"
 
@@ -24,6 +25,7 @@ namespace pipesched {
 struct TimingOptions {
   Transport transport = Transport::Overlap;
   ReceivePlacement receivePlacement = ReceivePlacement::Arrival;
+  ForwardSends forwardSends = ForwardSends::Async;
 };
 
 /// What a schedule is priced by; at most one of profile-only, model and system.
@@ -31,6 +33,13 @@ struct CostInputs {
   std::optional<ModelFacts> model;
   std::optional<SystemFacts> system;
   std::optional<Profile> profile;
+  /// What R cells run again. Without any it is for the model to say whether
+  /// backwards recompute by themselves.
+  Recompute recompute = Recompute::Full;
+
+  /// The model as it stands for a table or program with these phases: with
+  /// `recompute` for its own where there are R. There must be one.
+  ModelFacts modelFor(unsigned phases) const;
 };
 
 /// Level 3 of a program, with all arrays a picture or a report needs.

@@ -17,7 +17,9 @@
 
 #include "PipeSched/Schedule/Cell.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Error.h"
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,14 +49,13 @@ struct Kernel {
   std::string name;
   Engine engine = Engine::Matrix;
   Work forward, inputGrad, weightGrad;
-  /// Runs again in R: all kernels under full recompute, those of the attention
-  /// core under selective.
-  bool recomputed = true;
+  bool recomputed = true; ///< runs again in R, under full recompute
+  bool core = false;      ///< of the attention core: under selective as well
 
   friend bool operator==(const Kernel &a, const Kernel &b) {
     return a.name == b.name && a.engine == b.engine && a.forward == b.forward &&
            a.inputGrad == b.inputGrad && a.weightGrad == b.weightGrad &&
-           a.recomputed == b.recomputed;
+           a.recomputed == b.recomputed && a.core == b.core;
   }
 };
 
@@ -68,19 +69,31 @@ struct BlockFacts {
   BlockPosition position = BlockPosition::Layer;
   int64_t count = 1;
   int64_t parameters = 0;
+  /// Those that one token goes through; nothing: all of them. Experts that it
+  /// is not sent to are not among them.
+  std::optional<int64_t> activeParameters;
+  /// Of `parameters`: copies of those of another block, such as a table that
+  /// embedding and head share. They take memory and are no more parameters.
+  int64_t tiedParameters = 0;
   int64_t activationBytes = 0; ///< kept from F to the last use
   /// Held between a split I and its W: the inputs of weights, and the gradients
   /// of their outputs (the M_W of arXiv 2401.10241).
   int64_t weightGradBytes = 0;
-  int64_t recomputedBytes = 0; ///< kept from F where R runs before the backward
+  int64_t recomputedBytes = 0; ///< kept from F under full recompute
+  /// Of `activationBytes`: those of the attention core, which selective
+  /// recompute does not keep from F.
+  int64_t coreBytes = 0;
   std::vector<Kernel> kernels;
 
   friend bool operator==(const BlockFacts &a, const BlockFacts &b) {
     return a.name == b.name && a.position == b.position && a.count == b.count &&
            a.parameters == b.parameters &&
+           a.activeParameters == b.activeParameters &&
+           a.tiedParameters == b.tiedParameters &&
            a.activationBytes == b.activationBytes &&
            a.weightGradBytes == b.weightGradBytes &&
-           a.recomputedBytes == b.recomputedBytes && a.kernels == b.kernels;
+           a.recomputedBytes == b.recomputedBytes &&
+           a.coreBytes == b.coreBytes && a.kernels == b.kernels;
   }
 };
 
@@ -90,11 +103,11 @@ enum class Recompute : uint8_t { None, Selective, Full };
 struct ModelFacts {
   std::string name, source;
   int64_t microbatchSize = 1; ///< sequences per microbatch
+  int64_t sequence = 0;       ///< tokens per sequence; 0: not known
   int64_t boundaryBytes = 0;  ///< activation between stages, one microbatch
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
           optimizerBytesPerParameter = 12;
-  /// Not None: every backward recomputes first; tables with R cells say it
-  /// themselves.
+  /// What every backward recomputes first, in tables without R cells.
   Recompute recompute = Recompute::None;
   std::vector<BlockFacts> blocks;
 
@@ -102,7 +115,7 @@ struct ModelFacts {
 
   friend bool operator==(const ModelFacts &a, const ModelFacts &b) {
     return a.name == b.name && a.source == b.source &&
-           a.microbatchSize == b.microbatchSize &&
+           a.microbatchSize == b.microbatchSize && a.sequence == b.sequence &&
            a.boundaryBytes == b.boundaryBytes &&
            a.weightBytesPerParameter == b.weightBytesPerParameter &&
            a.gradientBytesPerParameter == b.gradientBytesPerParameter &&
@@ -161,6 +174,8 @@ struct LinkFacts {
 /// A worker is `accelerators` equal devices that share work evenly.
 struct SystemFacts {
   std::string name, source;
+  /// What a reader assumed or left out, for people; equality passes over it.
+  std::vector<std::string> notes;
   int64_t accelerators = 1;
   EngineFacts matrix, vector;
   LinkFacts memory;        ///< of one accelerator
@@ -168,15 +183,23 @@ struct SystemFacts {
   LinkFacts link;          ///< among the accelerators of a worker, each
   LinkFacts network;       ///< between workers, of the whole worker
   LinkFacts host;          ///< to host memory, of one accelerator
+  /// A kernel computes while it moves data: its time is the longer of the two.
+  /// Else it is their sum.
+  bool overlapsMemory = true;
 
   friend bool operator==(const SystemFacts &a, const SystemFacts &b) {
     return a.name == b.name && a.source == b.source &&
            a.accelerators == b.accelerators && a.matrix == b.matrix &&
            a.vector == b.vector && a.memory == b.memory &&
            a.memoryBytes == b.memoryBytes && a.link == b.link &&
-           a.network == b.network && a.host == b.host;
+           a.network == b.network && a.host == b.host &&
+           a.overlapsMemory == b.overlapsMemory;
   }
 };
+
+/// Gives every worker `accelerators` devices and their share of the network's
+/// bandwidth. Errors: fewer than one; several without a link; bytes over int64.
+llvm::Error setAccelerators(SystemFacts &system, int64_t accelerators);
 
 //===----------------------------------------------------------------------===//
 // Profile

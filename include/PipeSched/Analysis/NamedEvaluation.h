@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What an export knows of one schedule or program: who it is, where its stages
-// are, and its evaluation. Exports read this and nothing else.
+// are, and, beyond its table, its evaluation. Exports read this and nothing
+// else.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,22 +16,19 @@
 #define PIPESCHED_ANALYSIS_NAMEDEVALUATION_H
 
 #include "PipeSched/Analysis/Evaluate.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 namespace pipesched {
 
-struct NamedEvaluation {
+/// What is known of a schedule before anything has a price.
+struct NamedTable {
   std::string name;
   std::string family; ///< empty: none
   Placement placement;
-  TimingOptions timing;
-  int64_t microbatchSize = 0; ///< sequences; 0: no model says
   /// The rows of a schedule, owned by whoever holds it; for a program without
   /// rows.
   TableView table;
-  std::vector<StatedWork> work; ///< of a program's instructions
-  Evaluation evaluation;
 
-  bool isProgram() const { return !evaluation.table; }
   /// The table with its placement, which moves with this object.
   TableView tableView() const {
     TableView view = table;
@@ -38,6 +36,27 @@ struct NamedEvaluation {
     return view;
   }
 };
+
+struct NamedEvaluation : NamedTable {
+  TimingOptions timing;
+  int64_t microbatchSize = 0;   ///< sequences; 0: no model says
+  std::vector<StatedWork> work; ///< of a program's instructions
+  Evaluation evaluation;
+
+  bool isProgram() const { return !evaluation.table; }
+};
+
+/// For what takes several results from wherever they are.
+inline llvm::SmallVector<const NamedEvaluation *>
+pointersTo(llvm::ArrayRef<NamedEvaluation> results) {
+  return llvm::map_to_vector(
+      results, [](const NamedEvaluation &result) { return &result; });
+}
+inline llvm::SmallVector<const NamedTable *>
+pointersTo(llvm::ArrayRef<NamedTable> tables) {
+  return llvm::map_to_vector(tables,
+                             [](const NamedTable &table) { return &table; });
+}
 
 } // namespace pipesched
 

@@ -29,6 +29,8 @@ struct ExecutionSummary {
   double spanBubbleRatio = 0;
   /// Makespan minus the makespan that the same order has with free messages.
   int64_t exposedCommunicationPs = 0;
+  /// Idle time of all workers by cause, as parts of workers * makespan.
+  double fill = 0, drain = 0, dependency = 0, communication = 0;
 };
 
 /// Linear in tasks and edges: one more sweep, without communication.

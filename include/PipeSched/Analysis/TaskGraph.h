@@ -58,22 +58,32 @@ private:
 ///   edges  .   0 0   1 2        CSR: edges[edgeBegins[t] .. edgeBegins[t+1])
 ///
 /// A task that stands in a row behind another has that one as its first edge.
-/// An all-reduce is one task in the rows of all workers of its group, with the
-/// cell and the worker of the first: it starts when all of them are ready.
+/// An all-reduce is one task, with the cell and the worker of the first of its
+/// group: it starts when all of them are ready. It runs on the network, beside
+/// the compute of its workers, unless messages hold rows.
 struct TaskGraph {
   static constexpr uint32_t kNone = Program::kNone;
 
   std::vector<Cell> cell; ///< messages: the cell that produced it
   std::vector<TaskKind> kind;
   std::vector<int32_t> worker; ///< messages: the source
-  std::vector<int32_t> peer;   ///< messages: the destination; else -1
+  /// Messages: the destination; all-reduces: their number; else -1.
+  std::vector<int32_t> peer;
   std::vector<uint32_t> edgeBegins;
   std::vector<Edge> edges;
   /// Second cell of an overlapped pair, by task, where cell[] has the overlap
   /// bit; empty where no pair occurs.
   std::vector<Cell> overlapped;
-  /// Compute and all-reduce tasks of each worker in row order: CSR.
+  /// Compute tasks of each worker in row order: CSR.
   std::vector<uint32_t> rowBegins, rowTasks;
+  /// By number of the all-reduce: its task, its blocks, and its workers in
+  /// ascending order, CSR.
+  std::vector<uint32_t> reductions;
+  std::vector<BlockSpan> reducedBlocks;
+  std::vector<uint32_t> groupBegins = {0};
+  std::vector<int32_t> groupWorkers;
+  /// Messages and all-reduces hold the rows of their workers (Blocking).
+  bool holdsRows = false;
   /// Task of each instruction (a message for both its Send and Recv; kNone for
   /// Wait), for annotation.
   std::vector<uint32_t> taskOfInstruction;
@@ -83,6 +93,11 @@ struct TaskGraph {
   llvm::ArrayRef<uint32_t> row(int64_t worker) const {
     return llvm::ArrayRef(rowTasks).slice(
         rowBegins[worker], rowBegins[worker + 1] - rowBegins[worker]);
+  }
+  llvm::ArrayRef<int32_t> workersOf(int32_t reduction) const {
+    return llvm::ArrayRef(groupWorkers)
+        .slice(groupBegins[reduction],
+               groupBegins[reduction + 1] - groupBegins[reduction]);
   }
   llvm::ArrayRef<Edge> edgesOf(uint32_t task) const {
     return llvm::ArrayRef(edges).slice(edgeBegins[task],

@@ -37,9 +37,9 @@ std::vector<uint32_t> criticalPath(const TaskGraph &graph,
 ///
 /// The gap before a cell is split at its binding predecessor: the part in which
 /// that message was on its way (waited for its queue, was sent, travelled) is
-/// communication, the rest dependency; time a row is held by a send of its own
-/// (Blocking) is communication. Before the first cell of a worker all is fill,
-/// after its last all is drain.
+/// communication, the rest dependency; time a row is held by a send or an
+/// all-reduce of its own (Blocking) is communication. Before the first compute
+/// cell of a worker all is fill, after its last all is drain.
 struct IdleTimes {
   std::vector<int64_t> busyPs, fillPs, drainPs, dependencyPs, communicationPs;
   /// start of the first cell, end of the last, per worker (0, 0 for no cells)
@@ -48,7 +48,7 @@ struct IdleTimes {
 IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
                       const Timeline &timeline);
 
-/// Messages in all, bytes that each worker sends.
+/// Messages in all, bytes that each worker sends in them and in all-reduces.
 struct Traffic {
   int64_t messages = 0;
   std::vector<int64_t> bytesSent;

@@ -22,7 +22,10 @@ def ConvertPipeToExecPass
     Replaces each `pipe.schedule` by an `exec.program` of the same name, with
     its paths, family, gradient rule, model and profile. Cells become `compute`,
     `offload` and `reload`, joins `wait`; where the next stage is on another
-    worker, a `send` follows the cell and a `recv` stands with its consumer.
+    worker, a `send` follows the cell and a `recv` stands with its consumer. A G
+    becomes an `all_reduce` of the blocks of its stage, or several where other
+    paths cut them into pieces. A worker that holds blocks more than once
+    reduces them once, at the last of its G cells that have them.
 
     A receive stands at the unit slot in which its message arrives, behind the
     cells that start and the sends of cells that end there
@@ -94,7 +97,7 @@ def ConvertPipeToExecPass
     ```
 
     Errors: a schedule without rows; one that `pipe-verify` refuses, with the
-    same diagnostics; G cells. On an error no schedule is replaced.
+    same diagnostics. On an error no schedule is replaced.
   }];
   let dependentDialects = ["::pipesched::exec::ExecDialect"];
   let options = [

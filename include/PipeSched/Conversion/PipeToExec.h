@@ -21,7 +21,7 @@
 namespace pipesched {
 
 /// Lowers a schedule. Errors, emitted at the schedule or its row: no rows; what
-/// pipe-verify refuses; G cells.
+/// pipe-verify refuses.
 mlir::FailureOr<Program> lowerSchedule(pipe::ScheduleOp schedule,
                                        ReceivePlacement placement);
 

@@ -8,7 +8,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads the descriptions in systems/ and models/, which the library carries
-// with it, and others from files. docs/CostModel.md has the fields.
+// with it, and others from files: our own (docs/CostModel.md has the fields),
+// Hugging Face configurations and Calculon's files (docs/Models.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,22 +32,29 @@ enum class SourceRule { Optional, Required };
 /// it.
 llvm::Expected<SystemFacts>
 systemFromJson(llvm::StringRef text, llvm::StringRef file, SourceRule rule);
+/// The format is told by the fields. `sequence` above 0 goes before that of the
+/// text; configurations of Hugging Face have none. Further errors:
+/// checkArchitecture's; a configuration of a kind of model that has no cost
+/// model here.
 llvm::Expected<Architecture> architectureFromJson(llvm::StringRef text,
                                                   llvm::StringRef file,
-                                                  SourceRule rule);
+                                                  SourceRule rule,
+                                                  int64_t sequence = 0);
 /// `{"F": "18.522ms", "I": ["0.8ms", "1ms"]}`; the names of profileNames().
 llvm::Expected<Profile> profileFromJson(llvm::StringRef text,
                                         llvm::StringRef file);
 
 /// The same from a file. Errors: a file that cannot be read, too.
 llvm::Expected<SystemFacts> readSystem(llvm::StringRef path);
-llvm::Expected<Architecture> readArchitecture(llvm::StringRef path);
+llvm::Expected<Architecture> readArchitecture(llvm::StringRef path,
+                                              int64_t sequence = 0);
 llvm::Expected<Profile> readProfile(llvm::StringRef path);
 
 /// A description that ships with the library, by its name or an alias. Errors:
 /// an unknown name, with the closest and all that there are.
 llvm::Expected<SystemFacts> findSystem(llvm::StringRef name);
-llvm::Expected<Architecture> findArchitecture(llvm::StringRef name);
+llvm::Expected<Architecture> findArchitecture(llvm::StringRef name,
+                                              int64_t sequence = 0);
 
 /// A shipped description as text; the name is its file's without the ending.
 struct EmbeddedFile {

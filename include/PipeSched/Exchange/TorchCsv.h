@@ -73,8 +73,8 @@ enum class TorchCsvFormat {
 ///
 /// Returns, with nothing written, what the format cannot express: several
 /// paths; other phases than F, B, I, W; overlapped pairs other than F + B;
-/// gradients sent after W; a worker without cells; more than kMaxTableCells
-/// columns.
+/// gradients sent after W; alignment by other than unit slots; a worker without
+/// cells; more than kMaxTableCells columns.
 std::optional<Violation> writeTorchCsv(llvm::raw_ostream &os,
                                        const TableView &table,
                                        TorchCsvFormat format);

@@ -29,7 +29,8 @@ namespace pipesched {
 ///   D s    after own F
 ///   U s    after own D
 ///   d, u   after the copy they name
-///   O, G   nothing: the order of the row holds them
+///   O, G   nothing: the order of the row holds them, and the groups of G
+///          (Collectives.h)
 ///
 /// where "the gradient of s+1" is its B if it has one, else its I or W by
 /// `gradientAfter`. Only cells that the table has are returned.

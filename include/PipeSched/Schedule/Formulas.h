@@ -14,16 +14,10 @@
 #ifndef PIPESCHED_SCHEDULE_FORMULAS_H
 #define PIPESCHED_SCHEDULE_FORMULAS_H
 
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Families.h"
 #include <string>
 
 namespace pipesched {
-
-/// Options of a family that neither its rows' sizes nor its paths show.
-struct FamilyOptions {
-  std::optional<int64_t> group; ///< of interleaved families
-  ChimeraConstruction construction = ChimeraConstruction::Concat;
-};
 
 /// What a formula may depend on.
 struct FormulaInputs {
@@ -41,6 +35,11 @@ struct FormulaInputs {
   /// Nothing: times differ between stages.
   std::optional<Times> times = std::nullopt;
   int64_t paths = 1;
+  /// Backwards are split into I and, right behind it, W, and send their
+  /// gradient after I. Families that put W off do not ask.
+  bool sendsAfterInput = false;
+  /// The rows were made for stages of these times: greedy ones.
+  bool isMadeForTimes = false;
   /// Of interleaved families; nothing: their default.
   std::optional<int64_t> group = std::nullopt;
   ChimeraConstruction construction = ChimeraConstruction::Concat;
@@ -58,15 +57,29 @@ struct FormulaResult {
   std::string generalSource, generalConditions;
 };
 
-/// The family whose formula a schedule goes by: its own; for greedy that of its
-/// placement (bidirectional: chimera, wave: hanayo, linear: 1f1b).
+/// The family whose formula a schedule goes by: its own, under its own name if
+/// it has one; for greedy that of its placement (bidirectional: chimera, wave:
+/// hanayo, linear: 1f1b).
 llvm::StringRef formulaFamilyOf(llvm::StringRef family,
                                 const Placement &placement);
 
-/// The formula of a family ("gpipe", "1f1b", ...). Errors: a family without a
-/// closed form, saying why; sizes outside its conditions.
+/// What the formulas of a schedule depend on, times aside. `options` are those
+/// that it was generated with.
+FormulaInputs formulaInputsOf(const Placement &placement,
+                              const FamilyOptions &options = {});
+
+/// The formula of a family ("gpipe", "1f1b", ..., or an alias). Errors: an
+/// unknown family; one without a closed form, saying why; sizes outside its
+/// conditions.
 llvm::Expected<FormulaResult> evaluateFormula(llvm::StringRef family,
                                               const FormulaInputs &inputs);
+
+/// The formula that rows of a family go by on a placement (formulaFamilyOf). Of
+/// greedy rows the general form is that of waves, or nothing: in other formulas
+/// the times are those of another order. Errors: likewise.
+llvm::Expected<FormulaResult>
+evaluateFormulaOfRows(llvm::StringRef family, const Placement &placement,
+                      const FormulaInputs &inputs);
 
 } // namespace pipesched
 

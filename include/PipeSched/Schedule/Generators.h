@@ -8,8 +8,8 @@
 //
 // One generator is one pure function from (placement, options) to a table. The
 // rule, its source and its limits stand at each declaration and in
-// docs/Schedules.md. D workers, V stages on each, N microbatches; r is the
-// position of a worker on the path.
+// docs/Schedules.md; Families.h has them all by name. D workers, V stages on
+// each, N microbatches; r is the position of a worker on the path.
 //
 // Every generator refuses a placement that it has no rule for, saying what it
 // found and what it takes, sizes for which its rule is not defined, with the
@@ -187,16 +187,11 @@ llvm::Expected<Table> generateDualPipe(const Placement &placement,
 // Any paths
 //===----------------------------------------------------------------------===//
 
-/// Slots of the cells of a stage; B takes the sum of I and W.
-struct StageSlots {
-  int64_t forward = 1, inputGrad = 1, weightGrad = 1;
-};
-
 struct GreedyOptions {
   bool splitBackward = true;
   GradientAfter gradientAfter = GradientAfter::WeightGrad;
-  /// By global stage of the resulting table; empty: unit slots. Longer stages
-  /// (by blocks, by durations) give another order.
+  /// By global stage of the resulting table, which has them too; empty: unit
+  /// slots. Longer stages (by blocks, by durations) give another order.
   std::vector<StageSlots> slots;
 };
 

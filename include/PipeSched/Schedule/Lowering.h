@@ -22,7 +22,9 @@ namespace pipesched {
 /// Where a receive stands in its row.
 enum class ReceivePlacement : uint8_t {
   Arrival, ///< at the slot in which the message arrives
-  Consumer ///< right before the cell that needs it
+  /// Right before the cell that needs it, or before an all-reduce that begins
+  /// after the message is sent and would hold it up.
+  Consumer
 };
 
 /// Lowers a table. Within a slot of a row: first the cells that start in it,
@@ -33,18 +35,21 @@ enum class ReceivePlacement : uint8_t {
 ///                                                  recv 2B0 from 2
 ///
 /// For `Arrival` slots are those of the unit-slot alignment of the row orders
-/// (`slots`, from alignSlots). D and U become Offload and Reload, joins Wait;
-/// idle entries vanish. Linear in cells (messages to one worker are merged from
-/// their sources). Operands of a cell are its dependences (Dependences.h), a
-/// receive standing for a cell of another worker; those of a copy begin with
-/// the compute cell before it, its issue point. Needs a table that verifies.
-/// Errors: G cells.
+/// (`slots`, from alignUnitSlots). D and U become Offload and Reload, joins
+/// Wait; G one AllReduce for each of its pieces (Collectives.h); idle entries
+/// vanish. Linear in cells (messages to one worker are merged from their
+/// sources). Operands of a cell are its dependences (Dependences.h), a receive
+/// standing for a cell of another worker; those of a copy or an all-reduce
+/// begin with the compute cell before it, its issue point. An all-reduce waits
+/// for the last weight gradient of its stage as well, O for that or for the
+/// all-reduces of its blocks. Needs a table that verifies. Errors: none but
+/// those of size.
 llvm::Expected<Program> lowerTable(const TableView &table,
                                    const CellIndex &index,
                                    const SlotAssignment &slots,
                                    ReceivePlacement placement);
 
-/// The same by the slots that alignSlots gives. Errors: also its.
+/// The same by the slots that alignUnitSlots gives. Errors: also its.
 llvm::Expected<Program> lowerTable(const TableView &table,
                                    ReceivePlacement placement);
 

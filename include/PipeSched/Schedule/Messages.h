@@ -45,6 +45,9 @@ llvm::StringRef messageSemanticsName(MessageSemantics semantics);
 
 /// Decides whether a program finishes. Linear in instructions and operands.
 ///
+/// The all-reduces of one G cell begin together, under all four, and the row
+/// goes on when all are done.
+///
 /// The batches of a row are its longest runs of sends and receives that no
 /// compute or all-reduce interrupts:
 ///

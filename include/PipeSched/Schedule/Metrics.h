@@ -18,23 +18,25 @@
 
 namespace pipesched {
 
-/// Vectors have one entry per worker. Cells are those of the compute queue; a
-/// worker without any has all its slots as fill.
+/// In the slots that the table counts. Vectors have one entry per worker. Cells
+/// are those of the compute queue; a worker without any has all its slots as
+/// fill.
 struct TableMetrics {
   int64_t slots = 0;
   std::vector<int64_t> busySlots;
   double bubbleRatio = 0;          ///< idle slots / all slots
   std::vector<int64_t> fillSlots;  ///< idle before the first cell
   std::vector<int64_t> drainSlots; ///< idle after the last cell
-  /// Activations of one stage and microbatch held at once: +1 at F, -1 after B
-  /// or W.
+  /// Activations of one stage and microbatch held at once: +1 at F, or at the R
+  /// that makes them again, -1 after B or W.
   std::vector<int64_t> peakActivations;
-  /// Slots from the start of F to the end of the B or W that releases it.
+  /// Slots from the start of F or R to the end of the B or W that releases
+  /// them.
   std::vector<double> meanRetentionSlots;
   std::vector<int64_t> maxRetentionSlots;
 };
 
-/// Linear in cells.
+/// Linear in cells. `slots` are those of alignSlots or readSlots.
 TableMetrics computeMetrics(const TableView &table, const CellIndex &index,
                             const SlotAssignment &slots);
 

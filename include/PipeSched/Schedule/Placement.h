@@ -19,6 +19,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
+#include <optional>
 #include <vector>
 
 namespace pipesched {
@@ -39,12 +40,19 @@ struct MicrobatchRange {
 
 /// One path. `takes` is empty where one path takes all, or where a generator
 /// has yet to assign; `blocks` is empty where the model is split evenly.
+/// `weights` are relative lengths of the stages that stand until a model says
+/// how many blocks there are; not both.
 struct Path {
   std::vector<int32_t> workers;
   std::vector<MicrobatchRange> takes;
   std::vector<int64_t> blocks;
+  std::vector<int64_t> weights;
 
   int64_t getNumStages() const { return workers.size(); }
+  /// Blocks, or weights without them; empty where all stages are alike.
+  llvm::ArrayRef<int64_t> getStageLengths() const {
+    return blocks.empty() ? weights : blocks;
+  }
 };
 
 /// The problem: workers, microbatches, paths; with the lookups that loops over
@@ -58,7 +66,8 @@ public:
 
   /// Checks and indexes. Errors: sizes out of range; a path that is empty or
   /// names a worker outside 0..numWorkers-1; `takes` that leave a microbatch on
-  /// no path or put it on two; `blocks` of another length than the path.
+  /// no path or put it on two; `blocks` or `weights` of another length than
+  /// the path, or both.
   /// Several paths without any `takes` are accepted and are `!isAssigned()`.
   /// Linear in paths and ranges; several paths, or `takes` other than one range
   /// of all, take time and memory linear in microbatches, at most 2^28 of them.
@@ -147,6 +156,13 @@ private:
   std::vector<int32_t> pathOfMicrobatch, rankOfMicrobatch; ///< N, or empty
 };
 
+/// How long the stages of all paths are, by global stage: their blocks or
+/// weights, in parts of the model that all paths share. Paths that add up to
+/// different totals are scaled to a common one, stages of a path without
+/// lengths being alike; 1 everywhere where no path has lengths. Errors: a
+/// common total over 2^63 - 1.
+llvm::Expected<std::vector<int64_t>> stageLengths(const Placement &placement);
+
 /// Placements of the literature, each one path (bidirectional: several).
 /// Errors name the size that does not fit and the nearest that does.
 
@@ -173,6 +189,44 @@ llvm::Expected<std::vector<Path>> placeBidirectional(int64_t numWorkers,
                                                      int64_t numMicrobatches,
                                                      int64_t pairs,
                                                      Assign assign);
+
+//===----------------------------------------------------------------------===//
+// Stages of unequal length
+//===----------------------------------------------------------------------===//
+
+/// The first half of a path to the second, each from 1 to kMaxPart.
+struct Ratio {
+  static constexpr int64_t kMaxPart = 1000000000;
+
+  int64_t first = 1, second = 2;
+};
+
+/// "1:2". Errors: text that is no ratio, quoted; a part out of range.
+llvm::Expected<Ratio> parseRatio(llvm::StringRef text);
+
+/// How stages depart from equal lengths. Stages s and S-1-s always add up to
+/// the same, so that a worker that holds both is as busy as any other.
+enum class Asymmetry {
+  Halves, ///< a step in the middle: each half has equal stages
+  Ramp,   ///< by the same amount from stage to stage
+  Ends,   ///< the first and the last stage alone
+  Middle, ///< the last stage of the first half and the one after it alone
+};
+
+/// Relative lengths of the stages of a path whose halves have the ratio,
+/// without a common divisor. Errors: an odd number of stages; a ratio that
+/// leaves nothing to a stage, with the bounds of those that do not.
+llvm::Expected<std::vector<int64_t>>
+asymmetricWeights(int64_t numStages, Ratio ratio, Asymmetry way);
+
+/// Gives every path these lengths, as weights or, where the number of blocks of
+/// the model is given, as blocks. All workers are equally busy where path p
+/// goes through the workers of path p or of another in reverse: mirrored pairs,
+/// V, waves (arXiv 2605.24006, Chimera with asymmetric placement). Errors:
+/// those of asymmetricWeights; blocks that the weights do not divide, with the
+/// nearest numbers that they do.
+llvm::Error makeAsymmetric(llvm::MutableArrayRef<Path> paths, Ratio ratio,
+                           Asymmetry way, std::optional<int64_t> blocks);
 
 } // namespace pipesched
 

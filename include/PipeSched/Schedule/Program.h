@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_SCHEDULE_PROGRAM_H
 #define PIPESCHED_SCHEDULE_PROGRAM_H
 
-#include "PipeSched/Schedule/Cell.h"
+#include "PipeSched/Schedule/Replicas.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <limits>
 #include <vector>
@@ -28,14 +28,16 @@ enum class InstructionKind : uint8_t {
   Offload,   ///< D on the device-to-host queue
   Reload,    ///< U on the host-to-device queue
   Wait,      ///< join: the next Compute of the row waits for the operands
-  AllReduce, ///< G, a collective of the workers that hold the blocks
+  AllReduce, ///< of a G, a collective of the workers that hold the blocks
 };
 
 /// One instruction of a worker. The second half of an overlapped pair is a
 /// Compute of its own right behind the first, whose cell has the overlap bit.
 struct Instruction {
   Cell cell;
-  int32_t peer = -1; ///< Send: destination; Recv: source worker
+  /// Send: destination worker; Recv: source worker; AllReduce: number of its
+  /// blocks, or -1.
+  int32_t peer = -1;
   InstructionKind kind = InstructionKind::Compute;
 };
 
@@ -55,6 +57,7 @@ struct Program {
   std::vector<uint32_t> operandBegins; ///< size of instructions + 1
   std::vector<uint32_t> operands;
   std::vector<uint32_t> partner;
+  std::vector<BlockSpan> blocks; ///< that all-reduces name by `peer`
 
   int64_t getNumWorkers() const { return rowBegins.size() - 1; }
   llvm::ArrayRef<uint32_t> operandsOf(uint32_t instruction) const {

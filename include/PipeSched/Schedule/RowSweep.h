@@ -15,6 +15,7 @@
 #ifndef PIPESCHED_SCHEDULE_ROWSWEEP_H
 #define PIPESCHED_SCHEDULE_ROWSWEEP_H
 
+#include "PipeSched/Schedule/Collectives.h"
 #include "PipeSched/Schedule/Dependences.h"
 #include <optional>
 #include <vector>
@@ -30,29 +31,23 @@ struct RowStep {
 };
 
 /// `waiting` needs the output of `awaited`, which is in another row or further
-/// back in its own.
+/// back in its own. Where both are G, it needs the other row to have come to
+/// `awaited`.
 struct CellWait {
   CellRef waiting, awaited;
 };
 
-/// Visits every entry of a table whose rows are verified, producers first, each
-/// row from left to right. Returns nothing, or a cycle of waits w0 .. wk-1: the
-/// awaited cell of w(i) is the waiting cell of w(i+1), or behind it in its row.
-///
-///   row 0   . . . F        each row stops at the first cell that waits;
-///                  \       the row it waits for is swept up to that cell
-///   row 1   . . F . F      first. A row that is waiting already: a cycle
-///              /
-///   row 2   . F
-///
-/// O(entries): a row that was gone for comes back at least one step further on.
-class RowSweep {
+/// The sweep of tables with and without G, which the latter do not look for.
+template <bool hasReductions>
+class RowSweepOf {
 public:
-  RowSweep(const TableView &table, const CellIndex &index)
+  RowSweepOf(const TableView &table, const CellIndex &index)
       : table(table), index(index), dependences(table, index),
-        next(table.rows.size(), 0), isWaiting(table.rows.size(), false) {}
+        next(table.rows.size(), 0), isWaiting(table.rows.size(), false) {
+    if (const Collectives *collectives = index.getCollectives())
+      numArrived.assign(collectives->getReplicas().getNumPieces(), 0);
+  }
 
-  /// `visit(const RowStep &)` for each step.
   template <typename Visit>
   std::vector<CellWait> run(Visit &&visit) {
     for (int64_t row = 0, end = table.rows.size(); row != end; ++row) {
@@ -64,11 +59,14 @@ public:
           continue;
         }
         RowStep step = stepAt(goal.row);
-        if (std::optional<CellWait> wait = findWait(step)) {
+        bool isMeeting = hasReductions && isReduction(step);
+        if (std::optional<CellWait> wait =
+                isMeeting ? findGroupWait({step.row, step.index})
+                          : findWait(step)) {
           waits.push_back(*wait);
           if (isWaiting[wait->awaited.row])
             return takeCycle(wait->awaited.row);
-          open(wait->awaited.row, wait->awaited.index + 1);
+          open(wait->awaited.row, wait->awaited.index + (isMeeting ? 0 : 1));
           continue;
         }
         visit(step);
@@ -109,6 +107,10 @@ private:
     return step;
   }
 
+  bool isReduction(const RowStep &step) const {
+    return table.rows[step.row][step.index].is(Phase::AllReduce);
+  }
+
   std::optional<CellWait> findWait(const RowStep &step) const {
     for (unsigned i = 0; i < step.count; ++i) {
       Dependences::Producer producer = step.producers[i];
@@ -117,6 +119,22 @@ private:
       int64_t awaited = producer.flat - index.rowBegin(producer.worker);
       if (awaited >= next[producer.worker])
         return CellWait{{step.row, step.index + i}, {producer.worker, awaited}};
+    }
+    return std::nullopt;
+  }
+
+  /// For the first member of a group of this G whose row has not come to it.
+  std::optional<CellWait> findGroupWait(CellRef at) {
+    const Collectives &collectives = *index.getCollectives();
+    int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
+    for (int64_t piece : collectives.getReplicas().piecesOf(stage)) {
+      if (!collectives.meetsAt(piece, at))
+        continue;
+      // Who has arrived stays: no member is looked at twice.
+      llvm::ArrayRef<CellRef> members = collectives.membersOf(piece);
+      for (uint32_t &i = numArrived[piece]; i != members.size(); ++i)
+        if (next[members[i].row] < members[i].index)
+          return CellWait{at, members[i]};
     }
     return std::nullopt;
   }
@@ -134,8 +152,40 @@ private:
   Dependences dependences;
   std::vector<int64_t> next; ///< by row: entries visited
   std::vector<uint8_t> isWaiting;
+  std::vector<uint32_t> numArrived; ///< by piece: members whose row has come
   std::vector<Goal> goals;
   std::vector<CellWait> waits;
+};
+
+/// Visits every entry of a table whose rows are verified, producers first, each
+/// row from left to right. Returns nothing, or a cycle of waits w0 .. wk-1: the
+/// awaited cell of w(i) is the waiting cell of w(i+1), or behind it in its row.
+///
+///   row 0   . . . F        each row stops at the first cell that waits;
+///                  \       the row it waits for is swept up to that cell
+///   row 1   . . F . F      first. A row that is waiting already: a cycle
+///              /
+///   row 2   . F
+///
+/// A G is visited when the rows of its group have come to theirs, which are
+/// visited later. O(entries): a row that was gone for comes back at least one
+/// step further on.
+class RowSweep {
+public:
+  RowSweep(const TableView &table, const CellIndex &index)
+      : table(table), index(index) {}
+
+  /// `visit(const RowStep &)` for each step.
+  template <typename Visit>
+  std::vector<CellWait> run(Visit &&visit) {
+    if (index.getCollectives())
+      return RowSweepOf</*hasReductions=*/true>(table, index).run(visit);
+    return RowSweepOf</*hasReductions=*/false>(table, index).run(visit);
+  }
+
+private:
+  const TableView &table;
+  const CellIndex &index;
 };
 
 } // namespace pipesched

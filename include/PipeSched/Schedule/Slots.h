@@ -18,35 +18,25 @@
 
 namespace pipesched {
 
-/// Slots from the start to the end of a cell: its own, and those of the other
-/// half where it is overlapped.
-inline int64_t slotsOf(llvm::ArrayRef<Cell> row, int64_t index) {
-  int64_t slots = unitSlots(row[index]);
-  if (row[index].overlapsNext() && index + 1 < int64_t(row.size()))
-    slots += unitSlots(row[index + 1]);
-  if (index > 0 && row[index - 1].overlapsNext())
-    slots += unitSlots(row[index - 1]);
-  return slots;
-}
-
 /// Slots of a table's cells by flat index. Copies have the slot after the
 /// compute cell before them; joins that of the entry they stand before, and so
 /// have idle entries where alignment ignores them.
 struct SlotAssignment {
   std::vector<int64_t> start; ///< first slot of each cell
   int64_t numSlots = 0;       ///< of the longest row, trailing idle not counted
-
-  /// First slot after the cell with this flat index, the index-th of its row.
-  int64_t end(uint32_t flat, llvm::ArrayRef<Cell> row, int64_t index) const {
-    return start[flat] + slotsOf(row, index);
-  }
 };
 
-/// Earliest unit slots for the order of the rows, idle entries ignored. D and U
-/// take no slots. Both halves of an overlapped pair start together and end
-/// together. Errors: a dependency cycle, naming it.
+/// Earliest slots for the order of the rows, idle entries ignored, cells taking
+/// the slots that the table says. D and U take none. Both halves of an
+/// overlapped pair start together and end together; so do the G cells of a
+/// group, unless they are in several (Collectives.h). Errors: a dependency
+/// cycle, naming it.
 llvm::Expected<SlotAssignment> alignSlots(const TableView &table,
                                           const CellIndex &index);
+
+/// The same in unit slots, whatever the table says.
+llvm::Expected<SlotAssignment> alignUnitSlots(const TableView &table,
+                                              const CellIndex &index);
 
 /// The slots as written: idle entries count, nothing is moved. For aligned
 /// tables.
@@ -56,10 +46,18 @@ SlotAssignment readSlots(const TableView &table, const CellIndex &index);
 llvm::Expected<SlotAssignment> assignSlots(const TableView &table,
                                            const CellIndex &index);
 
+/// Slots from the start to the end of an entry of a table, for one at a time.
+int64_t slotsOf(const TableView &table, CellRef at);
+
 /// Rows with idle entries put in so that each cell stands at its slot, filled
 /// up to `numSlots` at the end.
 std::vector<Row> withIdleSlots(const TableView &table,
                                const SlotAssignment &slots);
+
+/// Rows in which each cell stands at its earliest slot. Errors: those of
+/// alignSlots and CellIndex; rows of more than kMaxTableCells entries, as an
+/// idle entry counts 2^31 - 1 slots at most.
+llvm::Expected<std::vector<Row>> alignRows(const TableView &table);
 
 /// Rows without idle entries.
 std::vector<Row> compactRows(const TableView &table);

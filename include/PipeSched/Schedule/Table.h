@@ -14,10 +14,13 @@
 #ifndef PIPESCHED_SCHEDULE_TABLE_H
 #define PIPESCHED_SCHEDULE_TABLE_H
 
-#include "PipeSched/Schedule/Placement.h"
+#include "PipeSched/Schedule/SlotLengths.h"
 #include <limits>
+#include <memory>
 
 namespace pipesched {
+
+class Collectives;
 
 using Row = std::vector<Cell>;
 
@@ -39,6 +42,7 @@ struct TableView {
   const Placement *placement = nullptr;
   GradientAfter gradientAfter = GradientAfter::InputGrad;
   bool aligned = false;
+  std::vector<StageSlots> slots; ///< by global stage; empty: unit slots
   llvm::SmallVector<llvm::ArrayRef<Cell>> rows; ///< one per worker
 
   /// Entries of all rows, idle ones included.
@@ -50,10 +54,20 @@ struct Table {
   Placement placement;
   GradientAfter gradientAfter = GradientAfter::InputGrad;
   bool aligned = false;
+  std::vector<StageSlots> slots; ///< by global stage; empty: unit slots
   std::vector<Row> rows;
 
   TableView view() const;
 };
+
+/// Calls `use` with what counts the slots of the table's cells: compiled once
+/// for unit slots and once for lengths.
+template <typename Use>
+decltype(auto) withSlotsOf(const TableView &table, Use &&use) {
+  if (table.slots.empty())
+    return use(UnitSlots());
+  return use(GivenSlots(*table.placement, table.slots));
+}
 
 /// Where each cell of a table stands, in one dense array:
 ///
@@ -63,7 +77,7 @@ struct Table {
 /// Cells are numbered row by row, idle entries included ("flat index"). O(1)
 /// look-ups; memory is 4 bytes per (stage, microbatch, phase that occurs).
 /// Phases F, B, I, W, R, D and U are indexed; O, G and joins, which nothing
-/// waits for by name, are not.
+/// waits for by name, are not. Which G meet is in getCollectives().
 class CellIndex {
 public:
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
@@ -72,8 +86,9 @@ public:
   /// that outlives the index. Errors: several
   /// paths that do not say what they take; more than kMaxTableCells entries;
   /// fewer forward cells than a complete table has (the dense array would not
-  /// be linear in the table); a cell that occurs twice. verifyTable has the
-  /// same findings with their positions.
+  /// be linear in the table); a cell that occurs twice; those of Collectives
+  /// where the table has G. verifyTable has the same findings with their
+  /// positions.
   static llvm::Expected<CellIndex> create(const TableView &table);
 
   /// The entry of a stage and microbatch, for several look-ups with at().
@@ -96,6 +111,10 @@ public:
   bool has(Phase phase) const {
     return columnOfPhase[static_cast<unsigned>(phase)] >= 0;
   }
+  /// The table has O or G cells.
+  bool hasPerPath() const { return perPath; }
+  /// The all-reduces of G cells; null where there are none.
+  const Collectives *getCollectives() const { return collectives.get(); }
   /// First flat index of a row; row numWorkers gives the total.
   uint32_t rowBegin(int64_t row) const { return rowBegins[row]; }
   int64_t rowOf(uint32_t flat) const; ///< binary search; not for inner loops
@@ -111,6 +130,8 @@ private:
   std::vector<int64_t> entryOffsets; ///< by path, P + 1
   std::vector<uint32_t> rowBegins;   ///< by row, D + 1
   std::vector<uint32_t> entries;
+  bool perPath = false;
+  std::shared_ptr<const Collectives> collectives;
 };
 
 } // namespace pipesched

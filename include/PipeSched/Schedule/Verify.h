@@ -42,15 +42,56 @@ std::optional<Violation> verifyRow(const Placement &placement, int64_t row,
 
 /// Checks a whole table whose rows are verified, linear in its cells: complete
 /// (F exactly once; B, or I and W, exactly once; R at most once; D and U
-/// together), acyclic across workers (a cycle is printed with one note per
-/// edge, at most eight, then a count), and slot-aligned if it says so.
+/// together; G on all replicas or none), acyclic across workers (a cycle is
+/// printed with one note per edge, at most eight, then a count), and
+/// slot-aligned if it says so.
 std::optional<Violation> verifyTable(const TableView &table);
+
+/// The part of it that is about an aligned table: cells start no earlier, by
+/// the slots as written, than what they wait for ends; their lengths are those
+/// that verifySlotLengths takes.
+std::optional<Violation> verifyAligned(const TableView &table,
+                                       const CellIndex &index);
+
+/// Checks the lengths of a table (`slots`) against its verified rows, linear in
+/// cells: every compute cell takes a known number of slots, at least 0, and all
+/// together kMaxSlots at most.
+std::optional<Violation> verifySlotLengths(const TableView &table);
+
+/// The part of verifyTable that is about G cells: where blocks are on several
+/// workers, all stages that hold them have one or none has; an O comes after
+/// the G by which its worker reduces its blocks. Linear in entries, and in
+/// pieces times paths.
+std::optional<Violation> verifyCollectives(const TableView &table,
+                                           const CellIndex &index);
+
+/// The part of verifyAligned that is about G cells: those of a group start
+/// together; one that is in several groups starts when all their rows are free.
+std::optional<Violation> verifyMeetings(const TableView &table,
+                                        const CellIndex &index);
 
 /// A cycle of waits, as RowSweep returns it, as a finding.
 Violation describeCycle(const TableView &table, llvm::ArrayRef<CellWait> cycle);
 
 /// A finding as one text, notes on lines of their own.
 std::string toString(const Violation &violation);
+
+/// A finding as the error of a function that returns llvm::Expected.
+class ViolationError : public llvm::ErrorInfo<ViolationError> {
+public:
+  static char ID; // NOLINT(readability-identifier-naming): LLVM's name
+  explicit ViolationError(Violation violation)
+      : violation(std::move(violation)) {}
+
+  void log(llvm::raw_ostream &os) const override { os << toString(violation); }
+  std::error_code convertToErrorCode() const override {
+    return llvm::inconvertibleErrorCode();
+  }
+  const Violation &getViolation() const { return violation; }
+
+private:
+  Violation violation;
+};
 
 } // namespace pipesched
 

@@ -29,7 +29,11 @@ namespace pipesched {
 /// A message without occupancy is an instant: at its start on the send thread,
 /// at its arrival on the receive thread. Linear in tasks and edges.
 void writeChromeTrace(llvm::raw_ostream &os,
-                      llvm::ArrayRef<NamedEvaluation> results);
+                      llvm::ArrayRef<const NamedEvaluation *> results);
+inline void writeChromeTrace(llvm::raw_ostream &os,
+                             llvm::ArrayRef<NamedEvaluation> results) {
+  writeChromeTrace(os, pointersTo(results));
+}
 
 } // namespace pipesched
 

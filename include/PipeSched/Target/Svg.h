@@ -20,14 +20,24 @@ namespace pipesched {
 
 enum class SvgVariant {
   Timed, ///< the timeline, messages as thin bars below the rows
-  Slots  ///< the table in unit slots; for schedules only
+  Slots  ///< the table in its slots; for schedules only
 };
 
 /// Writes one picture per result, stacked. Errors, before anything is written:
 /// a program asked for slots; a table that cannot be aligned.
 llvm::Error writeSvg(llvm::raw_ostream &os,
-                     llvm::ArrayRef<NamedEvaluation> results,
+                     llvm::ArrayRef<const NamedEvaluation *> results,
                      SvgVariant variant);
+inline llvm::Error writeSvg(llvm::raw_ostream &os,
+                            llvm::ArrayRef<NamedEvaluation> results,
+                            SvgVariant variant) {
+  return writeSvg(os, pointersTo(results), variant);
+}
+
+/// The pictures in slots, for which nothing needs a price. Errors, before
+/// anything is written: a table that cannot be aligned.
+llvm::Error writeSlotSvg(llvm::raw_ostream &os,
+                         llvm::ArrayRef<const NamedTable *> tables);
 
 } // namespace pipesched
 

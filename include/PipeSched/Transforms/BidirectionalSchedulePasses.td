@@ -306,14 +306,18 @@ def PipeScheduleChimeraPass
 
 def PipeScheduleGreedyPass
     : Pipe_GeneratorPass<
-          "greedy", [Pipe_SplitOrWholeOption, Pipe_GradientAfterOption]> {
+          "greedy", [Pipe_SplitOrWholeOption, Pipe_GradientAfterOption,
+                     Pipe_SlotsOption, Pipe_SlotOption]> {
   let summary = "Fill schedules slot by slot";
   let description = [{
-    At each unit slot every free worker runs, of its ready cells, the one
-    furthest along its chain; of several, the one that was ready first (arXiv
+    At each slot every free worker runs, of its ready cells, the one furthest
+    along its chain; of several, the one that was ready first (arXiv
     2605.24006). All microbatches are ready at slot 0. Fills every schedule
     without rows, on any paths. Paths that do not say what they take get
     microbatches in turn.
+
+    `slots` and `slot` are those of `pipe-align-slots`. With other slots than
+    unit slots the rows are aligned by them.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 {
@@ -345,8 +349,31 @@ def PipeScheduleGreedyPass
     }
     ```
 
+    By blocks, where the second stage is twice as long as the first:
+
+    ```mlir
+    pipe.schedule @uneven workers 2 microbatches 2 {
+      path on [0, 1] weights [1, 2]
+      path on [1, 0] weights [1, 2]
+    }
+    ```
+
+    After `pipe-schedule-greedy{slots=blocks}`:
+
+    ```mlir
+    pipe.schedule @uneven workers 2 microbatches 2
+        family "greedy" {slots = "blocks"} gradient after W
+        aligned slots <[1, 2]> {
+      path on [0, 1] takes [0:2:2] weights [1, 2]
+      path on [1, 0] takes [1:2:2] weights [1, 2]
+      worker 0 runs [0F0 1F1 1I1 1W1 0I0 0W0]
+      worker 1 runs [0F1 1F0 1I0 1W0 0I1 0W1]
+    }
+    ```
+
     Errors: no schedule without rows; a named schedule that has rows; fewer
-    microbatches than paths; more than 2^28 cells.
+    microbatches than paths; more than 2^28 cells; those of `pipe-align-slots`
+    about slots.
   }];
 }
 

@@ -21,7 +21,13 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
     Expands an architecture to a `pipe.model` with the kernels of one microbatch
     and names it in the schedules and programs. An equal model that is there
     already is used again. `name` is a description that ships with the library,
-    `file` the path of another.
+    `file` the path of another. Where paths have weights, the layers are divided
+    by them and the weights become blocks.
+
+    A file is one of ours, a `config.json` of Hugging Face or an application of
+    Calculon; its fields tell which. Remarks say what is assumed or left out of
+    the latter two. `sequence` goes before the length that the file gives; a
+    `config.json` has but the longest, of which up to 8192 tokens are taken.
 
     A microbatch has `microbatch-size` sequences; without it, the global batch
     (of the option, else of the description) divided by the schedule's
@@ -37,15 +43,16 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
 
     ```mlir
     pipe.model @toy microbatch_size 2 boundary_bytes 4000
-        state_bytes [2, 2, 12] source "A made-up model with round numbers" {
+        state_bytes [2, 2, 12] sequence 100
+        source "A made-up model with round numbers" {
       block "layer" x 8 parameters 1240 activation_bytes 65600
-          weight_grad_bytes 80000 recomputed_bytes 4000 {
+          weight_grad_bytes 80000 recomputed_bytes 4000 core_bytes 1600 {
         kernel "attn_fork" on vector I <4000 flops, 12000 bytes>
         kernel "ln1" on vector F <18000 flops, 8000 bytes>
             I <28000 flops, 8000 bytes> W <14000 flops, 8000 bytes>
         kernel "qkv" on matrix F <120000 flops, 16600 bytes>
             I <120000 flops, 16600 bytes> W <120000 flops, 16600 bytes>
-        kernel "attention" on matrix F <800000 flops, 17600 bytes>
+        kernel "attention" on matrix core F <800000 flops, 17600 bytes>
             I <2000000 flops, 33600 bytes>
         kernel "proj" on matrix F <40000 flops, 8200 bytes>
             I <40000 flops, 8200 bytes> W <40000 flops, 8200 bytes>
@@ -72,9 +79,11 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
     ```
 
     Errors: not exactly one of `name` and `file`; an unknown name, with the
-    closest; a file that cannot be read or has a bad field, naming it; a global
-    batch that the microbatches do not divide, with the nearest numbers that do;
-    sizes that overflow; no schedule or program.
+    closest; a file that cannot be read or has a bad field, naming it; a kind of
+    model that has no cost model; a global batch that the microbatches do not
+    divide, with the nearest numbers that do; layers that the weights of a path
+    do not divide, with the nearest numbers that they do; sizes that overflow;
+    no schedule or program.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -86,6 +95,8 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
            "Sequences per microbatch; 0: the global batch divided">,
     Option<"globalBatch", "global-batch", "int64_t", /*default=*/"0",
            "Sequences per step; 0: those of the description">,
+    Option<"sequence", "sequence", "int64_t", /*default=*/"0",
+           "Tokens of a sequence; 0: those of the description">,
     Option<"boundaryBytes", "boundary-bytes", "int64_t", /*default=*/"-1",
            "Bytes of a message between stages; -1: those of the activation">,
     Option<"recompute", "recompute", "::pipesched::Recompute",
@@ -114,8 +125,10 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
   let summary = "Say what hardware schedules run on";
   let description = [{
     Sets the target system of the module. `name` is a description that ships
-    with the library, `file` the path of another. A system that is there is
-    replaced.
+    with the library, `file` the path of another, ours or Calculon's, of which
+    remarks say what is left out. `accelerators` sets how many devices share the
+    work of a worker, which is the degree of tensor parallelism; the bandwidth
+    of the network grows with them. A system that is there is replaced.
 
     ```mlir
     module {}
@@ -136,7 +149,8 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
     ```
 
     Errors: not exactly one of `name` and `file`; an unknown name, with the
-    closest; a file that cannot be read or has a bad field, naming it.
+    closest; a file that cannot be read or has a bad field, naming it; several
+    accelerators without a link.
   }];
   let dependentDialects = ["::mlir::DLTIDialect",
                            "::pipesched::pipe::PipeDialect"];
@@ -144,7 +158,9 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
     Option<"name", "name", "std::string", /*default=*/"",
            "Name of a description that ships with the library">,
     Option<"file", "file", "std::string", /*default=*/"",
-           "Path of a description">
+           "Path of a description">,
+    Option<"accelerators", "accelerators", "int64_t", /*default=*/"0",
+           "Devices of a worker; 0: those of the description">
   ];
 }
 

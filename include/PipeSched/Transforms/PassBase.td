@@ -23,4 +23,22 @@ def Pipe_ScheduleOption
     : Option<"schedule", "schedule", "std::string", /*default=*/"",
              "Name of the schedule to treat; all where there is none">;
 
+/// What slots measure, and how much of it.
+def Pipe_SlotsOption
+    : Option<"slots", "slots", "::pipesched::SlotMeasure",
+             /*default=*/"::pipesched::SlotMeasure::Unit",
+             "What a slot measures",
+             [{::llvm::cl::values(
+                 clEnumValN(::pipesched::SlotMeasure::Unit, "unit",
+                            "One slot per phase, two for B"),
+                 clEnumValN(::pipesched::SlotMeasure::Blocks, "blocks",
+                            "The same per block of the model"),
+                 clEnumValN(::pipesched::SlotMeasure::Durations, "durations",
+                            "Time"))}]>;
+
+def Pipe_SlotOption
+    : Option<"slot", "slot", "std::string", /*default=*/"",
+             "Time of one slot (10us) of slots=durations; without it the "
+             "longest that divides all durations">;
+
 #endif // PIPESCHED_TRANSFORMS_PASSBASE_TD

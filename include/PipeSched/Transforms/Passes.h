@@ -13,19 +13,27 @@
 #ifndef PIPESCHED_TRANSFORMS_PASSES_H
 #define PIPESCHED_TRANSFORMS_PASSES_H
 
+#include "PipeSched/Analysis/BalanceLayers.h"
+#include "PipeSched/Analysis/SlotMeasure.h"
 #include "PipeSched/Analysis/TaskGraph.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Schedule/Backward.h"
+#include "PipeSched/Schedule/ForwardSends.h"
 #include "PipeSched/Schedule/Generators.h"
 #include "PipeSched/Schedule/Lowering.h"
 #include "PipeSched/Schedule/Messages.h"
+#include "PipeSched/Schedule/OptimizerStep.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace pipesched::pipe {
 
-/// What a slot measures (pipe-align-slots).
-enum class SlotMeasure { Unit };
+/// Which paths pipe-place-asymmetric places.
+enum class AsymmetricPaths { Mirrored, Wave };
+
+/// Which half of a split backward sends the gradient (pipe-split-backward).
+enum class SplitGradient { Auto, InputGrad, WeightGrad };
 
 /// Which kernels a model has (pipe-attach-model).
 enum class AttentionKernels { AsDescribed, Unfused, Fused };

@@ -14,9 +14,13 @@
 #ifndef PIPESCHED_TRANSFORMS_PASSES_TD
 #define PIPESCHED_TRANSFORMS_PASSES_TD
 
+include "PipeSched/Transforms/BackwardPasses.td"
 include "PipeSched/Transforms/BidirectionalSchedulePasses.td"
 include "PipeSched/Transforms/CostPasses.td"
+include "PipeSched/Transforms/FamilyPasses.td"
+include "PipeSched/Transforms/OptimizerPasses.td"
 include "PipeSched/Transforms/PassBase.td"
+include "PipeSched/Transforms/PlacementPasses.td"
 include "PipeSched/Transforms/SchedulePasses.td"
 
 //===----------------------------------------------------------------------===//
@@ -229,9 +233,23 @@ def PipeAlignSlotsPass : Pipe_ModulePass<"pipe-align-slots"> {
   let description = [{
     Moves each cell to the earliest slot that the order of its row, its
     dependences and the slots of the cells before it allow, writes the idle
-    slots and says `aligned`. In unit slots F, I, W, R, O and G take one slot, B
-    two, a pair `a+b` the sum of its cells, copies none. Idle slots that were
-    there do not count. Family, model and profile stay. Problems are left alone.
+    slots and says `aligned`. Idle slots that were there do not count. Family,
+    model and profile stay. Problems are left alone.
+
+    In unit slots F, I, W, R, O and G take one slot, B two, a pair `a+b` the sum
+    of its cells, copies none. Otherwise the schedule says how long its cells
+    are in a clause `slots`, which all that reads its table goes by:
+
+    - `slots=blocks`: a phase of a stage takes one slot per block, B two. Blocks
+      are those of the path, or the layers of the model by an even split;
+      without a model, weights do as well, and all stages are alike where a path
+      has neither.
+    - `slots=durations`: a cell takes as many slots as its duration by profile,
+      or model and system, has; a pair those of the profile's FB. `slot` is the
+      time of one slot: durations are rounded to the nearest number, one at
+      least, with a remark. Without it, a slot is the longest that divides all
+      durations, so that free messages under transport `delay` give the slots as
+      a timeline.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 family "1f1b" {
@@ -251,24 +269,41 @@ def PipeAlignSlotsPass : Pipe_ModulePass<"pipe-align-slots"> {
     }
     ```
 
-    Errors: a missing forward; rows that deadlock, with the cycle; no schedule.
+    By blocks, stages of unequal length:
+
+    ```mlir
+    pipe.schedule @uneven workers 2 microbatches 2 {
+      path on [0, 1] blocks [2, 4]
+      worker 0 runs [0F0 0F1 0B0 0B1]
+      worker 1 runs [1F0 1B0 1F1 1B1]
+    }
+    ```
+
+    After `pipe-align-slots{slots=blocks}`:
+
+    ```mlir
+    pipe.schedule @uneven workers 2 microbatches 2 aligned slots <[2, 4]> {
+      path on [0, 1] blocks [2, 4]
+      worker 0 runs [0F0 0F1 _10 0B0 _8 0B1]
+      worker 1 runs [_2 1F0 1B0 1F1 1B1 _4]
+    }
+    ```
+
+    Errors: a missing forward; rows that deadlock, with the cycle; no schedule;
+    `slot` without `slots=durations`, or no time above 0; blocks that are not
+    those of the model, and durations that neither profile nor system give; more
+    than 2^62 slots, or rows of more than 2^28 entries, an idle entry counting
+    2^31 - 1 slots at most.
   }];
-  let options = [
-    Pipe_ScheduleOption,
-    Option<"slots", "slots", "::pipesched::pipe::SlotMeasure",
-           /*default=*/"::pipesched::pipe::SlotMeasure::Unit",
-           "What a slot measures",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::pipe::SlotMeasure::Unit, "unit",
-                          "One slot per phase, two for B"))}]>
-  ];
+  let options = [Pipe_ScheduleOption, Pipe_SlotsOption, Pipe_SlotOption];
 }
 
 def PipeCompactPass : Pipe_ModulePass<"pipe-compact"> {
   let summary = "Take the idle slots out of the rows";
   let description = [{
-    The inverse of `pipe-align-slots`: rows become orders. Family, model and
-    profile stay. Problems are left alone.
+    The inverse of `pipe-align-slots`: rows become orders. Family, model,
+    profile and the lengths of cells (`slots`) stay; `pipe-align-slots` goes
+    back to unit slots. Problems are left alone.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 1 aligned {
@@ -309,13 +344,37 @@ def Pipe_MessagesOption
                  clEnumValN(::pipesched::MessageSemantics::Batched, "batched",
                             "As rendezvous, neighbours issued together"))}]>;
 
+/// Of everything that times.
+def Pipe_TransportOption
+    : Option<"transport", "transport", "::pipesched::Transport",
+             /*default=*/"::pipesched::Transport::Overlap",
+             "How messages occupy workers",
+             [{::llvm::cl::values(
+                 clEnumValN(::pipesched::Transport::Overlap, "overlap",
+                            "Send and receive queues beside compute"),
+                 clEnumValN(::pipesched::Transport::Delay, "delay",
+                            "A delay, no queues"),
+                 clEnumValN(::pipesched::Transport::Blocking, "blocking",
+                            "Sends and receives hold the worker"))}]>;
+
+def Pipe_ForwardSendsOption
+    : Option<"forwardSends", "forward-sends", "::pipesched::ForwardSends",
+             /*default=*/"::pipesched::ForwardSends::Async",
+             "What the send of a forward does to a forward behind it",
+             [{::llvm::cl::values(
+                 clEnumValN(::pipesched::ForwardSends::Async, "async",
+                            "Nothing"),
+                 clEnumValN(::pipesched::ForwardSends::Sync, "sync",
+                            "It starts when the message has arrived"))}]>;
+
 def PipeVerifyPass : Pipe_ModulePass<"pipe-verify"> {
-  let summary = "Prove schedules complete and free of deadlock";
+  let summary = "Prove schedules complete, free of deadlock, within memory";
   let description = [{
     Checks what a row alone cannot show: every stage of every path runs F once
     and either B or I and W once for every microbatch that takes it; offloads
-    are reloaded; the rows together have no cycle of waits; in an `aligned`
-    schedule each cell starts when what it waits for has ended. Changes nothing.
+    are reloaded; of replicas all have a G or none has; the rows together have
+    no cycle of waits; in an `aligned` schedule each cell starts when what it
+    waits for has ended. Changes nothing.
 
     `messages` is what the message layer promises. A process per worker runs its
     row from front to back, with its receives where `receive-placement` puts
@@ -330,6 +389,19 @@ def PipeVerifyPass : Pipe_ModulePass<"pipe-verify"> {
     - `batched`: sends and receives between two computes are issued together and
       the row goes on when all are complete (batch_isend_irecv; an NCCL group).
 
+    `memory` is what each worker may hold:
+
+    - a number: activations of one stage and microbatch, without a model. Those
+      that an R brings back count from R on, those offloaded until their D ends
+      and from their U on.
+    - bytes (`80GiB`, `64.5GB`, `4096B`): parameters, their gradients and
+      optimizer state, and activations, as the report has them; needs a model.
+    - `system`: the same, within the memory of the attached system.
+
+    The order of a row alone decides what it holds; only where cells are
+    offloaded or reloaded does time, and so `transport`, model, system and
+    profile, or one slot of 1 us.
+
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 {
       path on [0, 1]
@@ -338,7 +410,7 @@ def PipeVerifyPass : Pipe_ModulePass<"pipe-verify"> {
     }
     ```
 
-    After `pipe-verify`:
+    After `pipe-verify{memory=2}`:
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 {
@@ -349,8 +421,9 @@ def PipeVerifyPass : Pipe_ModulePass<"pipe-verify"> {
     ```
 
     Errors: a finding of those above, at its row; a deadlock, with one note per
-    wait of its cycle at the row that waits; G cells, unless `messages` is
-    unbounded; a schedule without rows; no schedule.
+    wait of its cycle at the row that waits; a worker over `memory`, at the cell
+    where it holds most, with what that is; a budget that is none, or without
+    the model or system that it needs; a schedule without rows; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -363,7 +436,10 @@ def PipeVerifyPass : Pipe_ModulePass<"pipe-verify"> {
                clEnumValN(::pipesched::ReceivePlacement::Arrival, "arrival",
                           "At the slot in which the message arrives"),
                clEnumValN(::pipesched::ReceivePlacement::Consumer, "consumer",
-                          "Right before the cell that needs it"))}]>
+                          "Right before the cell that needs it"))}]>,
+    Option<"memory", "memory", "std::string", /*default=*/"",
+           "Budget of a worker: activations, bytes with a unit, or system">,
+    Pipe_TransportOption
   ];
 }
 
@@ -433,7 +509,8 @@ def ExecAnnotateTimelinePass
     picoseconds, onto its instructions. A message starts once: on `send` it ends
     when the send queue is free again, on `recv` when it has arrived. A `wait`
     takes no time and gets none. Nothing reads what this pass writes: it is for
-    tests and for readers.
+    tests and for readers. `transport` and `forward-sends` are described in
+    docs/CostModel.md.
 
     ```mlir
     exec.program @two_stages profile <"F=3ps,send=2ps,comm=5ps"> {
@@ -470,18 +547,7 @@ def ExecAnnotateTimelinePass
     that do not price the program.
   }];
   let dependentDialects = ["::pipesched::exec::ExecDialect"];
-  let options = [
-    Option<"transport", "transport", "::pipesched::Transport",
-           /*default=*/"::pipesched::Transport::Overlap",
-           "How messages occupy workers",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::Transport::Overlap, "overlap",
-                          "Send and receive queues beside compute"),
-               clEnumValN(::pipesched::Transport::Delay, "delay",
-                          "A delay, no queues"),
-               clEnumValN(::pipesched::Transport::Blocking, "blocking",
-                          "Sends and receives hold the worker"))}]>
-  ];
+  let options = [Pipe_TransportOption, Pipe_ForwardSendsOption];
 }
 
 #endif // PIPESCHED_TRANSFORMS_PASSES_TD

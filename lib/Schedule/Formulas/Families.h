@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The functions that the registry in Formulas.cpp lists, and what they share.
+// The functions that Formulas.cpp lists by family, and what they share.
 // Times are doubles here: these are ratios for people, compared with tables and
 // timelines, never fed back into them.
 //
@@ -23,10 +23,13 @@ namespace pipesched::formulas {
 /// Times of a stage as doubles. Without neighbours there are no messages.
 struct StageTimes {
   double forward, inputGrad, weightGrad, comm;
+  double gradient; ///< from the start of a backward to its gradient
 
-  StageTimes(const FormulaInputs::Times &times, int64_t workers)
-      : forward(times.forwardPs), inputGrad(times.inputGradPs),
-        weightGrad(times.weightGradPs), comm(workers > 1 ? times.commPs : 0) {}
+  explicit StageTimes(const FormulaInputs &inputs)
+      : forward(inputs.times->forwardPs), inputGrad(inputs.times->inputGradPs),
+        weightGrad(inputs.times->weightGradPs),
+        comm(inputs.workers > 1 ? inputs.times->commPs : 0),
+        gradient(inputs.sendsAfterInput ? inputGrad : backward()) {}
 
   double backward() const { return inputGrad + weightGrad; }
   double share() const { return forward + backward(); }

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// V stages per worker; F, B and T = F + B are the times of one stage.
+// V stages per worker; F, B and T = F + B are the times of one stage, G that
+// from the start of a backward to its gradient: B, or I where it is sent first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,14 +42,21 @@ static void addGeneral(FormulaResult &result, const FormulaInputs &inputs,
               static_cast<double>(inputs.microbatches) * chunksOf(inputs));
 }
 
+/// The way of the first forward down the workers, and of the last gradient up.
+static double rampOf(const FormulaInputs &inputs, const StageTimes &times) {
+  return (inputs.workers - 1) *
+         (times.forward + times.gradient + 2 * times.comm);
+}
+
 /// How long a worker that has run `count` cells of one chunk waits for the
 /// first of them to come back to it on the next, once around all workers.
 static double gapOf(const FormulaInputs &inputs, const StageTimes &times,
                     double count) {
-  auto gap = [&](double time) {
-    return std::max(0.0, inputs.workers * (time + times.comm) - count * time);
+  auto gap = [&](double hop, double work) {
+    return std::max(0.0, inputs.workers * (hop + times.comm) - count * work);
   };
-  return (chunksOf(inputs) - 1) * (gap(times.forward) + gap(times.backward()));
+  return (chunksOf(inputs) - 1) * (gap(times.forward, times.forward) +
+                                   gap(times.gradient, times.backward()));
 }
 
 Expected<FormulaResult>
@@ -60,15 +68,16 @@ formulas::evaluateLoopedBFS(StringRef family, const FormulaInputs &inputs) {
   result.source =
       "Lamy-Poirier 2023, Breadth-first pipeline parallelism, arXiv "
       "2211.05953: (D-1)/(NV+D-1)";
-  result.conditions = "N >= D, equal stages, free messages";
+  result.conditions = "N >= D, equal stages, free messages, gradients after "
+                      "whole backwards";
   if (!inputs.times)
     return result;
-  StageTimes times(*inputs.times, inputs.workers);
+  StageTimes times(inputs);
   addGeneral(result, inputs, times,
-             (inputs.workers - 1) * (times.share() + 2 * times.comm) +
-                 gapOf(inputs, times, inputs.microbatches));
-  result.generalSource = "PipeSched: idle (D-1)(T+2Tc) + (V-1)(max(0, D(F+Tc) "
-                         "- NF) + max(0, D(B+Tc) - NB)), checked against "
+             rampOf(inputs, times) + gapOf(inputs, times, inputs.microbatches));
+  result.generalSource = "PipeSched: idle (D-1)(F+G+2Tc) + (V-1)(max(0, "
+                         "D(F+Tc) - NF) + max(0, D(G+Tc) - NB)), G = I where "
+                         "gradients go after I, else B, checked against "
                          "simulation";
   result.generalConditions = "equal stages, transport delay";
   return result;
@@ -84,20 +93,20 @@ formulas::evaluateMpmdCircular(StringRef family, const FormulaInputs &inputs) {
   result.peakActivations = inputs.microbatches * chunksOf(inputs);
   result.source = "the interleaved bubble (D-1)/(NV+D-1) of Narayanan et al. "
                   "2021, arXiv 2104.04473, which this order has too";
-  result.conditions = "D divides N, equal stages, free messages";
+  result.conditions = "D divides N, equal stages, free messages, gradients "
+                      "after whole backwards";
   if (!inputs.times)
     return result;
-  StageTimes times(*inputs.times, inputs.workers);
+  StageTimes times(inputs);
   int64_t fullPhases = (inputs.microbatches - 1) / inputs.workers;
   int64_t lastPhase = inputs.microbatches - fullPhases * inputs.workers;
-  double idle = (inputs.workers - 1) * (times.share() + 2 * times.comm) +
-                gapOf(inputs, times, lastPhase) +
+  double idle = rampOf(inputs, times) + gapOf(inputs, times, lastPhase) +
                 fullPhases * gapOf(inputs, times, inputs.workers);
   addGeneral(result, inputs, times, idle);
   result.generalSource =
-      "PipeSched: idle (D-1)(T+2Tc) + (V-1)(2KDTc + max(0, D(F+Tc) - nF) + "
-      "max(0, D(B+Tc) - nB)), K full phases and a last one of n, checked "
-      "against simulation";
+      "PipeSched: idle (D-1)(F+G+2Tc) + (V-1)(sum over the phases of max(0, "
+      "D(F+Tc) - nF) + max(0, D(G+Tc) - nB)), n microbatches in a phase, G = I "
+      "where gradients go after I, else B, checked against simulation";
   result.generalConditions = "equal stages, transport delay";
   return result;
 }
@@ -109,9 +118,18 @@ static int64_t groupOf(const FormulaInputs &inputs) {
   return inputs.group.value_or(inputs.microbatches / numGroups);
 }
 
-/// Why the message term does not hold, or nothing.
-static StringRef whyNoMessages(const FormulaInputs &inputs,
-                               const StageTimes &times) {
+/// Why there is no general form, or nothing. Where gradients go after I, a W
+/// that is long against F + I holds up the D-2 workers between the first and
+/// the last.
+static StringRef whyNoInterleaved(const FormulaInputs &inputs,
+                                  const StageTimes &times) {
+  double hops = inputs.workers - 1;
+  if (inputs.sendsAfterInput &&
+      (times.comm != 0 || inputs.microbatches < inputs.workers ||
+       (hops - 1) * times.backward() >
+           hops * (times.forward + times.inputGrad)))
+    return "no general form is known: where gradients go after I it takes N >= "
+           "D, (D-2)B no longer than (D-1)(F+I), and free messages";
   if (times.comm == 0)
     return "";
   if (groupOf(inputs) != inputs.workers ||
@@ -122,6 +140,17 @@ static StringRef whyNoMessages(const FormulaInputs &inputs,
   if (times.comm > std::min(times.forward, times.backward()))
     return "no general form is known: it takes messages no longer than F or B";
   return "";
+}
+
+static double interleavedIdle(const FormulaInputs &inputs,
+                              const StageTimes &times) {
+  double hops = inputs.workers - 1;
+  if (inputs.sendsAfterInput)
+    return hops * (times.forward + times.inputGrad);
+  int64_t chunks = chunksOf(inputs);
+  double missing = std::max<int64_t>(0, inputs.workers - inputs.microbatches);
+  return (hops + (chunks - 1) * missing) * times.share() +
+         2 * (double(inputs.workers) * chunks - 1) * times.comm;
 }
 
 Expected<FormulaResult>
@@ -137,18 +166,23 @@ formulas::evaluateInterleaved1F1B(StringRef family,
   result.source =
       "Narayanan et al. 2021, Megatron-LM, arXiv 2104.04473, section "
       "2.2: (D-1)/(NV+D-1)";
-  result.conditions = "N >= D, equal stages, free messages";
+  result.conditions = "N >= D, equal stages, free messages, gradients after "
+                      "whole backwards";
   if (!inputs.times)
     return result;
-  StageTimes times(*inputs.times, workers);
-  if (StringRef reason = whyNoMessages(inputs, times); !reason.empty()) {
+  StageTimes times(inputs);
+  if (StringRef reason = whyNoInterleaved(inputs, times); !reason.empty()) {
     result.generalConditions = reason.str();
     return result;
   }
-  double missing = std::max<int64_t>(0, workers - inputs.microbatches);
-  double idle = (workers - 1 + (chunks - 1) * missing) * times.share() +
-                2 * (double(workers) * chunks - 1) * times.comm;
-  addGeneral(result, inputs, times, idle);
+  addGeneral(result, inputs, times, interleavedIdle(inputs, times));
+  if (inputs.sendsAfterInput) {
+    result.generalSource =
+        "PipeSched: idle (D-1)(F+I), checked against simulation";
+    result.generalConditions =
+        "N >= D, (D-2)B no longer than (D-1)(F+I), equal stages, free messages";
+    return result;
+  }
   result.generalSource = "PipeSched: idle (D-1 + (V-1)max(0, D-N))T + "
                          "2(DV-1)Tc, checked against simulation";
   result.generalConditions =

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All have (D-1)(F + B) idle per worker, messages aside.
+// All have (D-1)(F + G) idle per worker, messages aside: G is the time to the
+// gradient, B, or I where a split backward sends it first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,8 @@ static FormulaResult literatureOf(const FormulaInputs &inputs) {
   double workers = inputs.workers, microbatches = inputs.microbatches;
   FormulaResult result;
   result.bubbleRatio = (workers - 1) / (microbatches + workers - 1);
-  result.conditions = "one stage per worker, equal stages, free messages";
+  result.conditions = "one stage per worker, equal stages, free messages, "
+                      "gradients after whole backwards";
   if (!inputs.times)
     result.generalConditions = kNoUniformTimes.str();
   return result;
@@ -32,8 +34,9 @@ static FormulaResult literatureOf(const FormulaInputs &inputs) {
 /// `numMessages` delays are on the critical path.
 static void addGeneral(FormulaResult &result, const FormulaInputs &inputs,
                        double numMessages) {
-  StageTimes times(*inputs.times, inputs.workers);
-  double idle = (inputs.workers - 1) * times.share() + numMessages * times.comm;
+  StageTimes times(inputs);
+  double idle = (inputs.workers - 1) * (times.forward + times.gradient) +
+                numMessages * times.comm;
   result.bubbleRatioGeneral = ratioOf(idle, times.share(), inputs.microbatches);
   result.generalConditions = "one stage per worker, equal stages, transport "
                              "delay";
@@ -51,15 +54,18 @@ Expected<FormulaResult> formulas::evaluateGPipe(StringRef family,
   if (!inputs.times)
     return result;
   addGeneral(result, inputs, 2.0 * (inputs.workers - 1));
-  result.generalSource = "PipeSched: idle (D-1)(F+B) + 2(D-1)Tc, checked "
-                         "against simulation";
+  result.generalSource = "PipeSched: idle (D-1)(F+G+2Tc), G = I where "
+                         "gradients go after I, else B, checked against "
+                         "simulation";
   return result;
 }
 
 /// Message delays on 1F1B's critical path. Not from the literature: read off
-/// simulated delays, which the unit tests repeat.
-static double count1F1BMessages(int64_t workers, int64_t microbatches) {
-  if (microbatches < 2)
+/// simulated delays, which the unit tests repeat. Where a W follows the
+/// gradient messages travel beside it.
+static double count1F1BMessages(int64_t workers, int64_t microbatches,
+                                bool sendsAfterInput) {
+  if (microbatches < 2 || sendsAfterInput)
     return 2.0 * (workers - 1);
   int64_t rounds = (microbatches - 2) / workers;
   return 2.0 * (microbatches + workers - 3 - rounds);
@@ -75,8 +81,22 @@ Expected<FormulaResult> formulas::evaluate1F1B(StringRef family,
                   "(D-1)/(N+D-1)";
   if (!inputs.times)
     return result;
+  StageTimes times(inputs);
+  if (inputs.sendsAfterInput && 2 * times.comm > times.weightGrad) {
+    result.generalConditions = "no general form is known: where gradients go "
+                               "after I it takes messages no longer than W/2";
+    return result;
+  }
   addGeneral(result, inputs,
-             count1F1BMessages(inputs.workers, inputs.microbatches));
+             count1F1BMessages(inputs.workers, inputs.microbatches,
+                               inputs.sendsAfterInput));
+  if (inputs.sendsAfterInput) {
+    result.generalSource = "PipeSched: idle (D-1)(F+I+2Tc), checked against "
+                           "simulation";
+    result.generalConditions += ", gradients after I, messages no longer than "
+                                "W/2";
+    return result;
+  }
   result.generalSource = "PipeSched: idle (D-1)(F+B) + "
                          "2(N+D-3-floor((N-2)/D))Tc for N >= 2, 2(D-1)Tc for "
                          "N = 1, checked against simulation";
@@ -96,16 +116,20 @@ formulas::evaluateEager1F1B(StringRef family, const FormulaInputs &inputs) {
                   "(D-1)/(N+D-1) with a warm-up of 2(D-r)-1";
   if (!inputs.times)
     return result;
-  StageTimes times(*inputs.times, inputs.workers);
-  StringRef condition = "messages no longer than (F+B)/2";
-  if (2 * times.comm > times.share()) {
+  StageTimes times(inputs);
+  StringRef condition = inputs.sendsAfterInput
+                            ? "messages no longer than W"
+                            : "messages no longer than (F+B)/2";
+  double most = inputs.sendsAfterInput ? times.weightGrad : times.share() / 2;
+  if (times.comm > most) {
     result.generalConditions =
         "no general form is known: it takes " + condition.str();
     return result;
   }
   addGeneral(result, inputs, 2.0 * (inputs.workers - 1));
   result.generalConditions += ", " + condition.str();
-  result.generalSource = "PipeSched: idle (D-1)(F+B+2Tc), checked against "
+  result.generalSource = "PipeSched: idle (D-1)(F+G+2Tc), G = I where "
+                         "gradients go after I, else B, checked against "
                          "simulation";
   return result;
 }

@@ -48,13 +48,16 @@ static void addChimeraGeneral(FormulaResult &result,
                               const FormulaInputs &inputs) {
   bool isConcat = inputs.construction == ChimeraConstruction::Concat;
   int64_t unit = inputs.workers * (isConcat ? 1 : 2);
-  StageTimes times(*inputs.times, inputs.workers);
-  if (inputs.microbatches % unit != 0 || times.comm != 0) {
-    result.generalConditions = isConcat
-                                   ? "no general form is known: it takes N = "
-                                     "KD and free messages"
-                                   : "no general form is known: it takes N = "
-                                     "2KD and free messages";
+  StageTimes times(inputs);
+  if (inputs.microbatches % unit != 0 || times.comm != 0 ||
+      inputs.sendsAfterInput) {
+    result.generalConditions = "no general form is known: it takes N = KD, "
+                               "free messages and gradients after whole "
+                               "backwards";
+    if (!isConcat)
+      result.generalConditions = "no general form is known: it takes N = 2KD, "
+                                 "free messages and gradients after whole "
+                                 "backwards";
     return;
   }
   result.bubbleRatioGeneral =
@@ -115,14 +118,15 @@ Expected<FormulaResult> formulas::evaluateHanayo(StringRef family,
     result.generalConditions = kNoUniformTimes.str();
     return result;
   }
-  StageTimes times(*inputs.times, inputs.workers);
+  StageTimes times(inputs);
   bool isKnown = (inputs.microbatches == inputs.workers ||
                   inputs.microbatches == 2 * inputs.workers) &&
-                 times.forward == times.backward() && times.comm == 0;
+                 times.forward == times.backward() && times.comm == 0 &&
+                 inputs.isMadeForTimes && !inputs.sendsAfterInput;
   if (!isKnown) {
     result.generalConditions =
-        "no general form is known: it takes F = B, N = D "
-        "or 2D, and free messages";
+        "no general form is known: it takes F = B, N = D or 2D, free messages, "
+        "gradients after whole backwards, and a table made for these times";
     return result;
   }
   result.bubbleRatioGeneral =

@@ -62,7 +62,7 @@ Expected<FormulaResult> formulas::evaluateZBV(StringRef family,
                       "between the first and the last cell of a worker";
   if (!inputs.times)
     return result;
-  StageTimes times(*inputs.times, inputs.workers);
+  StageTimes times(inputs);
   if (inputs.microbatches < 2 * inputs.workers - 1 || times.comm != 0 ||
       times.inputGrad < times.forward || times.forward < times.weightGrad) {
     result.generalConditions = "no general form is known: it takes N >= 2D-1, "
@@ -100,7 +100,7 @@ static void addSlots(FormulaResult &result, const FormulaInputs &inputs,
                      StringRef rule, StringRef smallest) {
   if (!inputs.times)
     return;
-  StageTimes times(*inputs.times, inputs.workers);
+  StageTimes times(inputs);
   std::string conditions =
       ("F = I = W, N >= " + smallest + ", equal stages, free messages").str();
   if (inputs.microbatches < fewestMicrobatches || times.comm != 0 ||
@@ -151,7 +151,7 @@ static void addDualPipeGeneral(FormulaResult &result,
                                double numShares) {
   if (!inputs.times)
     return;
-  StageTimes times(*inputs.times, inputs.workers);
+  StageTimes times(inputs);
   int64_t sumPs = inputs.times->forwardPs + inputs.times->inputGradPs +
                   inputs.times->weightGradPs;
   if (times.comm != 0 || times.inputGrad != times.forward ||

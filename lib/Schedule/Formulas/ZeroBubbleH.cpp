@@ -60,7 +60,7 @@ static void addH1General(FormulaResult &result, const FormulaInputs &inputs) {
     result.generalConditions = "no general form is known: it takes N >= D";
     return;
   }
-  StageTimes times(*inputs.times, inputs.workers);
+  StageTimes times(inputs);
   if (!knowsMessages(inputs, times)) {
     result.generalConditions =
         "no general form with messages is known: it takes F = I = W, messages "
@@ -127,7 +127,7 @@ Expected<FormulaResult> formulas::evaluateZBH2(StringRef family,
                       "between the first and the last cell of a worker";
   if (!inputs.times)
     return result;
-  StageTimes times(*inputs.times, inputs.workers);
+  StageTimes times(inputs);
   if (inputs.microbatches < 2 * inputs.workers - 1 || times.comm != 0) {
     result.generalConditions =
         "no general form is known: it takes N >= 2D-1 and free messages";

@@ -206,8 +206,7 @@ Expected<Table> pipesched::generateChimera(const Placement &given,
     return std::move(error);
   if (Error error = checkTableSize(*placement, "chimera", cellsPerPair))
     return std::move(error);
-  Table table =
-      makeEmptyTable(*placement, gradientAfterOf(options), cellsPerPair);
+  Table table = makeWholeTable(*placement);
   bool isConcat = options.construction == ChimeraConstruction::Concat;
   Shape shape = {placement->getNumWorkers(), placement->getNumPaths() / 2,
                  isConcat ? 1 : 2};
@@ -216,15 +215,14 @@ Expected<Table> pipesched::generateChimera(const Placement &given,
   for (int64_t path = 0; path < placement->getNumPaths(); ++path)
     most = std::max(most, placement->countOnPath(path));
   int64_t numUnits = llvm::divideCeil(most, shape.microbatchesPerUnit());
-  writeRows(
-      table, options.splitBackward, [&](int64_t position, RowWriter &row) {
-        Stream down(microbatches, shape, numUnits, position, /*isDown=*/true);
-        Stream up(microbatches, shape, numUnits, position, /*isDown=*/false);
-        while (!down.isDone() || !up.isDone()) {
-          bool isDownNext =
-              up.isDone() || (!down.isDone() && down.slot() < up.slot());
-          (isDownNext ? down : up).writeStep(row);
-        }
-      });
-  return table;
+  writeRows(table, [&](int64_t position, RowWriter &row) {
+    Stream down(microbatches, shape, numUnits, position, /*isDown=*/true);
+    Stream up(microbatches, shape, numUnits, position, /*isDown=*/false);
+    while (!down.isDone() || !up.isDone()) {
+      bool isDownNext =
+          up.isDone() || (!down.isDone() && down.slot() < up.slot());
+      (isDownNext ? down : up).writeStep(row);
+    }
+  });
+  return splitIfAsked(std::move(table), options);
 }

@@ -23,14 +23,13 @@ Expected<Table> pipesched::generateGPipe(const Placement &placement,
     return std::move(error);
   if (Error error = checkTableSize(placement, "gpipe", cellsPerPair))
     return std::move(error);
-  Table table =
-      makeEmptyTable(placement, gradientAfterOf(options), cellsPerPair);
+  Table table = makeWholeTable(placement);
   int64_t numMicrobatches = placement.getNumMicrobatches();
-  writeRows(table, options.splitBackward, [&](int64_t stage, RowWriter &row) {
+  writeRows(table, [&](int64_t stage, RowWriter &row) {
     for (int64_t m = 0; m < numMicrobatches; ++m)
       row.forward(stage, m);
     for (int64_t m = 0; m < numMicrobatches; ++m)
       row.backward(stage, m);
   });
-  return table;
+  return splitIfAsked(std::move(table), options);
 }

@@ -115,17 +115,7 @@ private:
   int64_t slotsOf(Cell cell) const {
     if (options.slots.empty())
       return unitSlots(cell);
-    const StageSlots &slots = options.slots[placement.globalStage(cell)];
-    switch (cell.getPhase()) {
-    case Phase::Forward:
-      return slots.forward;
-    case Phase::InputGrad:
-      return slots.inputGrad;
-    case Phase::WeightGrad:
-      return slots.weightGrad;
-    default:
-      return slots.inputGrad + slots.weightGrad;
-    }
+    return options.slots[placement.globalStage(cell)].of(cell.getPhase());
   }
 
   Table &table;
@@ -141,24 +131,29 @@ private:
 
 /// The sum of all slots bounds every time of the run.
 static Error checkSlots(const Placement &placement,
-                        const std::vector<StageSlots> &slots) {
-  if (slots.empty())
+                        const GreedyOptions &options) {
+  if (options.slots.empty())
     return Error::success();
   int64_t numStages = placement.getNumGlobalStages(), stage = 0, total = 0;
-  if (static_cast<int64_t>(slots.size()) != numStages)
+  if (static_cast<int64_t>(options.slots.size()) != numStages)
     return formatError("slots for {0} stages, but the paths have {1}",
-                       slots.size(), numStages);
+                       options.slots.size(), numStages);
+  llvm::SmallVector<Phase, 3> phases = {Phase::Forward, Phase::Backward};
+  if (options.splitBackward)
+    phases = {Phase::Forward, Phase::InputGrad, Phase::WeightGrad};
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     for (; stage < placement.stageOffset(path + 1); ++stage)
-      for (int64_t count : {slots[stage].forward, slots[stage].inputGrad,
-                            slots[stage].weightGrad}) {
+      for (Phase phase : phases) {
+        int64_t count = options.slots[stage].of(phase);
         std::optional<int64_t> sum =
             llvm::checkedMulAdd(count, placement.countOnPath(path), total);
-        if (count < 0 || !sum)
-          return formatError("{0} slots for a cell of stage {1} of path {2}: "
+        if (count < 0 || !sum || *sum > kMaxSlots)
+          return formatError("{0} slots for {1} of stage {2} of path {3}: "
                              "there cannot be fewer than 0, nor more than "
-                             "2^63 - 1 in all",
-                             count, stage - placement.stageOffset(path), path);
+                             "{4} in all",
+                             count, phaseLetter(phase),
+                             stage - placement.stageOffset(path), path,
+                             kMaxSlots);
         total = *sum;
       }
   return Error::success();
@@ -172,11 +167,12 @@ Expected<Table> pipesched::generateGreedy(const Placement &placement,
     return assigned.takeError();
   if (Error error = checkTableSize(*assigned, "greedy", cellsPerPair))
     return std::move(error);
-  if (Error error = checkSlots(*assigned, options.slots))
+  if (Error error = checkSlots(*assigned, options))
     return std::move(error);
   Table table;
   table.placement = std::move(*assigned);
   table.gradientAfter = options.gradientAfter;
+  table.slots = options.slots;
   table.rows.resize(placement.getNumWorkers());
   for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker)
     table.rows[worker].reserve(table.placement.getNumLocalPairs(worker) *

@@ -140,30 +140,30 @@ static Expected<int64_t> chooseGroup(const Placement &placement,
   return *options.group;
 }
 
-/// `writeRow(r, chunks, group, row)`.
+/// `writeRow(r, chunks, group, row)`, with whole or split backwards.
 template <typename WriteRow>
 static Expected<Table>
 generateInterleaved(const Placement &given, const InterleavedOptions &options,
-                    bool splitBackward, StringRef family, WriteRow &&writeRow) {
-  int64_t cellsPerPair = splitBackward ? 3 : 2;
+                    bool writesSplit, StringRef family, WriteRow &&writeRow) {
   Expected<Placement> placement = placeChunks(given, options.chunks, family);
   if (!placement)
     return placement.takeError();
   Expected<int64_t> group = chooseGroup(*placement, options, family);
   if (!group)
     return group.takeError();
-  if (Error error = checkTableSize(*placement, family, cellsPerPair))
+  bool isSplit = writesSplit || options.splitBackward;
+  if (Error error = checkTableSize(*placement, family, isSplit ? 3 : 2))
     return std::move(error);
   Table table =
-      makeEmptyTable(*placement, gradientAfterOf(options), cellsPerPair);
+      makeEmptyTable(*placement, GradientAfter::InputGrad, writesSplit ? 3 : 2);
   int64_t numWorkers = placement->getNumWorkers();
   int64_t chunks = placement->getMaxStages() / numWorkers;
-  writeRows(table, splitBackward, [&](int64_t r, RowWriter &writer) {
+  writeRows(table, [&](int64_t r, RowWriter &writer) {
     InterleavedRow row(writer, r, numWorkers, chunks, *group,
                        placement->getNumMicrobatches());
     writeRow(r, chunks, *group, row);
   });
-  return table;
+  return splitIfAsked(std::move(table), options);
 }
 
 ///   F .. F  | F B F B ..  | B ..       w = (V-1)g + 2(D-1-r)
@@ -174,7 +174,7 @@ pipesched::generateInterleaved1F1B(const Placement &placement,
   int64_t numWorkers = placement.getNumWorkers();
   int64_t numMicrobatches = placement.getNumMicrobatches();
   return generateInterleaved(
-      placement, options, options.splitBackward, "interleaved-1f1b",
+      placement, options, /*writesSplit=*/false, "interleaved-1f1b",
       [&](int64_t r, int64_t chunks, int64_t group, InterleavedRow &row) {
         int64_t total = chunks * numMicrobatches;
         int64_t warmUp =
@@ -200,10 +200,8 @@ pipesched::generateInterleavedZB(const Placement &placement,
     return std::move(error);
   int64_t numWorkers = placement.getNumWorkers();
   int64_t numMicrobatches = placement.getNumMicrobatches();
-  InterleavedOptions splitOptions = options;
-  splitOptions.gradientAfter = GradientAfter::InputGrad;
   return generateInterleaved(
-      placement, splitOptions, /*splitBackward=*/true, family,
+      placement, options, /*writesSplit=*/true, family,
       [&](int64_t r, int64_t chunks, int64_t group, InterleavedRow &row) {
         int64_t total = chunks * numMicrobatches;
         int64_t warmUp =

@@ -28,12 +28,11 @@ generateLoop(const Placement &given, const LoopOptions &options,
     return placement.takeError();
   if (Error error = checkTableSize(*placement, family, cellsPerPair))
     return std::move(error);
-  Table table =
-      makeEmptyTable(*placement, gradientAfterOf(options), cellsPerPair);
+  Table table = makeWholeTable(*placement);
   int64_t chunks = placement->getMaxStages() / placement->getNumWorkers();
-  writeRows(table, options.splitBackward,
+  writeRows(table,
             [&](int64_t r, RowWriter &row) { writeRow(r, chunks, row); });
-  return table;
+  return splitIfAsked(std::move(table), options);
 }
 
 Expected<Table> pipesched::generateLoopedBFS(const Placement &placement,

@@ -42,15 +42,14 @@ generateOneFOneB(const Placement &placement, const GeneratorOptions &options,
     return std::move(error);
   if (Error error = checkTableSize(placement, family, cellsPerPair))
     return std::move(error);
-  Table table =
-      makeEmptyTable(placement, gradientAfterOf(options), cellsPerPair);
+  Table table = makeWholeTable(placement);
   int64_t numMicrobatches = placement.getNumMicrobatches();
   int64_t numStages = placement.getMaxStages();
-  writeRows(table, options.splitBackward, [&](int64_t stage, RowWriter &row) {
+  writeRows(table, [&](int64_t stage, RowWriter &row) {
     int64_t warmUp = std::min(numMicrobatches, warmUpOf(numStages - stage));
     writeOneFOneB(row, stage, warmUp, numMicrobatches);
   });
-  return table;
+  return splitIfAsked(std::move(table), options);
 }
 
 Expected<Table> pipesched::generate1F1B(const Placement &placement,

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Support.h"
+#include "PipeSched/Schedule/Backward.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <optional>
@@ -22,7 +23,7 @@ using llvm::StringRef;
 
 bool pipesched::isPlainLinear(const Placement &placement) {
   const Path &path = placement.getPath(0);
-  if (placement.getNumPaths() != 1 || !path.blocks.empty() ||
+  if (placement.getNumPaths() != 1 || !path.getStageLengths().empty() ||
       path.getNumStages() != placement.getNumWorkers())
     return false;
   return llvm::all_of(llvm::enumerate(path.workers), [](auto stage) {
@@ -99,10 +100,16 @@ Error pipesched::checkGradientAfterInput(const GeneratorOptions &options,
                      family);
 }
 
-GradientAfter pipesched::gradientAfterOf(const GeneratorOptions &options) {
-  return options.gradientAfter.value_or(options.splitBackward
-                                            ? GradientAfter::WeightGrad
-                                            : GradientAfter::InputGrad);
+Table pipesched::splitIfAsked(Table table, const GeneratorOptions &options) {
+  if (!options.splitBackward)
+    return table;
+  SplitOptions split;
+  split.gradientAfter = options.gradientAfter;
+  // The size is checked, and no B runs overlapped.
+  BackwardChange change = llvm::cantFail(splitBackward(table.view(), split));
+  table.rows = std::move(change.rows);
+  table.gradientAfter = change.gradientAfter;
+  return table;
 }
 
 Table pipesched::makeEmptyTable(const Placement &placement,

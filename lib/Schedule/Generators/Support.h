@@ -73,13 +73,18 @@ llvm::Error checkTableSize(const Placement &placement, llvm::StringRef family,
 llvm::Error checkGradientAfterInput(const GeneratorOptions &options,
                                     llvm::StringRef family);
 
-/// The rule that the options ask for, or the default of families that split B
-/// into an adjacent pair.
-GradientAfter gradientAfterOf(const GeneratorOptions &options);
+/// The table itself, or where the options ask for it with every B split into an
+/// adjacent pair (Backward.h).
+Table splitIfAsked(Table table, const GeneratorOptions &options);
 
 /// A table whose rows have their final lengths.
 Table makeEmptyTable(const Placement &placement, GradientAfter gradientAfter,
                      int64_t cellsPerPair);
+
+/// The same for whole backwards.
+inline Table makeWholeTable(const Placement &placement) {
+  return makeEmptyTable(placement, GradientAfter::InputGrad, 2);
+}
 
 /// The number below and above `value` that `isValid`, as text for a diagnostic
 /// ("the nearest is 4", "the nearest are 4 and 8"). Looks from 1 to `most`;
@@ -90,20 +95,13 @@ std::string nearestOf(int64_t value, int64_t most,
 /// Writes cells into a row of the right length.
 class RowWriter {
 public:
-  RowWriter(Row &row, bool splitBackward)
-      : next(row.data()), splitBackward(splitBackward) {}
+  explicit RowWriter(Row &row) : next(row.data()) {}
 
   void forward(int64_t stage, int64_t microbatch) {
     *next++ = Cell(stage, Phase::Forward, microbatch);
   }
-  /// B, or I and W.
   void backward(int64_t stage, int64_t microbatch) {
-    if (!splitBackward) {
-      *next++ = Cell(stage, Phase::Backward, microbatch);
-      return;
-    }
-    inputGrad(stage, microbatch);
-    weightGrad(stage, microbatch);
+    *next++ = Cell(stage, Phase::Backward, microbatch);
   }
   void inputGrad(int64_t stage, int64_t microbatch) {
     *next++ = Cell(stage, Phase::InputGrad, microbatch);
@@ -118,17 +116,16 @@ public:
 
 private:
   Cell *next;
-  bool splitBackward;
 };
 
 /// Calls `writeRow(position, writer)` for each worker of the first path, in its
 /// order, to fill an empty table.
 template <typename WriteRow>
-void writeRows(Table &table, bool splitBackward, WriteRow &&writeRow) {
+void writeRows(Table &table, WriteRow &&writeRow) {
   const Placement &placement = table.placement;
   for (int64_t i = 0, e = placement.getNumWorkers(); i < e; ++i) {
     Row &row = table.rows[placement.workerOf(i)];
-    RowWriter writer(row, splitBackward);
+    RowWriter writer(row);
     writeRow(i, writer);
     assert(writer.isAtEndOf(row) && "a row is not complete");
   }

@@ -56,7 +56,7 @@ generateZeroBubbleH(const Placement &placement, const GeneratorOptions &options,
   Table table = makeEmptyTable(placement, GradientAfter::InputGrad, 3);
   int64_t numMicrobatches = placement.getNumMicrobatches();
   int64_t numStages = placement.getMaxStages();
-  writeRows(table, /*splitBackward=*/true, [&](int64_t stage, RowWriter &row) {
+  writeRows(table, [&](int64_t stage, RowWriter &row) {
     WarmUpAndDelay shape = shapeOf(stage, numStages);
     writeZeroBubbleH(row, stage, std::min(numMicrobatches, shape.warmUp),
                      shape.delay, numMicrobatches);

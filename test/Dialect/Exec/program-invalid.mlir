@@ -261,3 +261,11 @@ exec.program @modelless model @missing {
   ^bb0:
   }) : () -> ()
 }) : () -> ()
+
+// -----
+
+// program_c9
+// expected-error@+1 {{'exec.program' op has R cells that recompute 'none', expected selective or full}}
+exec.program @nothing recompute none {
+  worker 0 {}
+}

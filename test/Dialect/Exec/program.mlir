@@ -37,7 +37,7 @@ pipe.model @toy microbatch_size 1 boundary_bytes 64 state_bytes [2, 2, 12] {
 // The whole header.
 // CHECK-LABEL: exec.program @header workers 2 microbatches 4
 // CHECK-SAME: family "interleaved-1f1b" {group = 2 : i64}
-// CHECK-SAME: gradient after W model @toy profile <"F=1us"> {
+// CHECK-SAME: gradient after W recompute selective model @toy profile <"F=1us"> {
 // CHECK-NEXT: pipe.path on [0, 1] takes [0:4:2]
 // CHECK-NEXT: pipe.path on [1, 0] takes [1, 3]
 // CHECK-NEXT: worker 1 {
@@ -46,7 +46,7 @@ pipe.model @toy microbatch_size 1 boundary_bytes 64 state_bytes [2, 2, 12] {
 // CHECK-NEXT:   %f0 = compute 0F0
 // CHECK-NEXT: }
 exec.program @header workers 2 microbatches 4
-    family "interleaved-1f1b" {group = 2} gradient after W model @toy
+    family "interleaved-1f1b" {group = 2} gradient after W recompute selective model @toy
     profile <"F=1us"> {
   pipe.path on [0, 1] takes [0:4:2]
   pipe.path on [1, 0] takes [1, 3]

@@ -14,13 +14,13 @@
 // IDLE: error: entry 1 (792633534417207296) is not the bits of a cell
 
 // CHECK:      pipe.schedule @s workers 2 microbatches 3 family "hand" {group = 4 : i64} gradient after W {
-// CHECK-NEXT:   path on [0, 1] takes [0:3:2]
+// CHECK-NEXT:   path on [0, 1] takes [0:3:2] weights [1, 2]
 // CHECK-NEXT:   path on [1, 0] takes [1] blocks [3, 5]
 // CHECK-NEXT:   worker 0 runs [0F0 _12 0F2+1F1 0I0 0W0 1B1 0I2 0W2]
 // CHECK-NEXT:   worker 1 runs []
 // CHECK-NEXT: }
 pipe.schedule @s workers 2 microbatches 3 family "hand" {group = 4} gradient after W {
-  path on [0, 1] takes [0:3:2]
+  path on [0, 1] takes [0:3:2] weights [1, 2]
   path on [1, 0] takes [1] blocks [3, 5]
   worker 0 runs [0F0 _12 0F2+1F1 0I0 0W0 1B1 0I2 0W2]
   worker 1 runs []

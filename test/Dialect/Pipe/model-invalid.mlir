@@ -59,7 +59,7 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
 
 // model_c2: another op
 pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
-  // expected-error @+1 {{'builtin.module' op is not a 'pipe.block', all that a model holds}}
+  // expected-error @+1 {{'builtin.module' op is no 'pipe.block' or 'pipe.repeat', all that a model holds}}
   builtin.module {
   }
 }
@@ -138,6 +138,25 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
 
 // -----
 
+// block_c3: the core is more than there is
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{'pipe.block' op has 11 core_bytes, more than its 10 activation_bytes}}
+  block "b" parameters 0 activation_bytes 10 core_bytes 11 {
+  }
+}
+
+// -----
+
+// kernel_c3: kept and recomputed
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{'pipe.kernel' op is both 'kept', never recomputed, and 'core', always recomputed}}
+    kernel "k" on matrix kept core F <1 flops, 1 bytes>
+  }
+}
+
+// -----
+
 // kernel_c1: it never runs
 pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
   block "b" parameters 0 activation_bytes 0 {
@@ -196,3 +215,90 @@ pipe.schedule @other workers 1 microbatches 1 {
 pipe.schedule @s workers 1 microbatches 1 model @other {
   path on [0]
 }
+
+// -----
+
+// model_c1: no token in a sequence
+// expected-error @+1 {{attribute 'sequence' failed to satisfy constraint}}
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] sequence 0 {
+  block "b" parameters 0 activation_bytes 0 {
+  }
+}
+
+// -----
+
+// block_c4: more is active than there is
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{'pipe.block' op has 11 active_parameters, more than its 10 parameters}}
+  block "b" parameters 10 active_parameters 11 activation_bytes 0 {
+  }
+}
+
+// -----
+
+// block_c4: more is tied than is active
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{'pipe.block' op has 9 tied_parameters, more than its 8 active parameters}}
+  block "b" parameters 10 active_parameters 8 tied_parameters 9 activation_bytes 0 {
+  }
+}
+
+// -----
+
+// repeat_c1: no layer
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 10 activation_bytes 0 {
+  }
+  // expected-error @+1 {{attribute 'count' failed to satisfy constraint}}
+  repeat "b" x 0
+}
+
+// -----
+
+// repeat_c2: a name that comes later
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{'pipe.repeat' op finds no block "b" above}}
+  repeat "b"
+  block "b" parameters 10 activation_bytes 0 {
+  }
+}
+
+// -----
+
+// repeat_c2: a block that is no layer
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-note @+1 {{that block}}
+  block "b" first parameters 10 activation_bytes 0 {
+  }
+  // expected-error @+1 {{'pipe.repeat' op repeats a 'first' block, expected a layer}}
+  repeat "b"
+}
+
+// -----
+
+// model_c3: layers after the head
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 10 activation_bytes 0 {
+  }
+  // expected-note @+1 {{that block}}
+  block "h" last parameters 10 activation_bytes 0 {
+  }
+  // expected-error @+1 {{'pipe.repeat' op stands after a 'last' block, expected a layer}}
+  repeat "b"
+}
+
+// -----
+
+// model_c4: more layers than 64 bits count
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 10 activation_bytes 0 {
+  }
+  // expected-error @+1 {{'pipe.repeat' op brings the layers over 2^63 - 1}}
+  repeat "b" x 9223372036854775807
+}
+
+// -----
+
+// repeat_c2: outside of a model
+// expected-error @+1 {{'pipe.repeat' op expects parent op 'pipe.model'}}
+pipe.repeat "b"

@@ -7,9 +7,9 @@
 // CHECK-NEXT:    }
 // CHECK-NEXT:    block "dense" x 3 parameters 0 activation_bytes 0 {
 // CHECK-NEXT:    }
-// CHECK-NEXT:    block "layer" x 4 parameters 500 activation_bytes 9000 weight_grad_bytes 12000 recomputed_bytes 4096 {
+// CHECK-NEXT:    block "layer" x 4 parameters 500 activation_bytes 9000 weight_grad_bytes 12000 recomputed_bytes 4096 core_bytes 77 {
 // CHECK-NEXT:      kernel "linear" on matrix F <1000 flops, 800 bytes> I <1001 flops, 801 bytes> W <1002 flops, 802 bytes>
-// CHECK-NEXT:      kernel "softmax" on vector I <7 flops, 0 bytes>
+// CHECK-NEXT:      kernel "softmax" on vector core I <7 flops, 0 bytes>
 // CHECK-NEXT:      kernel "reduce" on link F <0 flops, 4096 bytes> I <0 flops, 4096 bytes>
 // CHECK-NEXT:    }
 // CHECK-NEXT:    block "head" last parameters 10 activation_bytes 20 {
@@ -22,9 +22,9 @@ pipe.model @everything microbatch_size 2 boundary_bytes 4096 state_bytes [2, 4, 
   }
   block "dense" layer x 3 parameters 0 activation_bytes 0 {
   }
-  block "layer" x 4 parameters 500 activation_bytes 9000 weight_grad_bytes 12000 recomputed_bytes 4096 {
+  block "layer" x 4 parameters 500 activation_bytes 9000 weight_grad_bytes 12000 recomputed_bytes 4096 core_bytes 77 {
     kernel "linear" on matrix F <1000 flops, 800 bytes> I <1001 flops, 801 bytes> W <1002 flops, 802 bytes>
-    kernel "softmax" on vector I <7 flops, 0 bytes>
+    kernel "softmax" on vector core I <7 flops, 0 bytes>
     kernel "reduce" on link F <0 flops, 4096 bytes> I <0 flops, 4096 bytes>
   }
   block "head" last x 1 parameters 10 activation_bytes 20 {
@@ -36,11 +36,33 @@ pipe.model @everything microbatch_size 2 boundary_bytes 4096 state_bytes [2, 4, 
 // CHECK-LABEL: pipe.model @defaults microbatch_size 1 boundary_bytes 0 state_bytes [0, 0, 0] {
 // CHECK-NEXT:    block "b" parameters 0 activation_bytes 0 {
 pipe.model @defaults microbatch_size 1 boundary_bytes 0 state_bytes [0, 0, 0] recompute none {
-  block "b" layer x 1 parameters 0 activation_bytes 0 weight_grad_bytes 0 recomputed_bytes 0 {
+  block "b" layer x 1 parameters 0 activation_bytes 0 weight_grad_bytes 0 recomputed_bytes 0 core_bytes 0 {
   }
 }
 
 // CHECK-LABEL: pipe.schedule @uses workers 1 microbatches 1 model @everything {
 pipe.schedule @uses workers 1 microbatches 1 model @everything {
   path on [0]
+}
+
+// Kinds of layers in turn; shares of parameters; the length of sequences.
+// CHECK-LABEL: pipe.model @in_turn microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] recompute full sequence 4096 source "made up" {
+// CHECK-NEXT:    block "dense" parameters 7 activation_bytes 0 {
+// CHECK-NEXT:    }
+// CHECK-NEXT:    block "experts" x 2 parameters 9 active_parameters 3 activation_bytes 0 {
+// CHECK-NEXT:    }
+// CHECK-NEXT:    repeat "dense"
+// CHECK-NEXT:    repeat "experts" x 2
+// CHECK-NEXT:    block "head" last parameters 5 tied_parameters 4 activation_bytes 0 {
+// CHECK-NEXT:    }
+// CHECK-NEXT:  }
+pipe.model @in_turn microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] recompute full sequence 4096 source "made up" {
+  block "dense" parameters 7 tied_parameters 0 activation_bytes 0 {
+  }
+  block "experts" x 2 parameters 9 active_parameters 3 activation_bytes 0 {
+  }
+  repeat "dense" x 1
+  repeat "experts" x 2
+  block "head" last parameters 5 tied_parameters 4 activation_bytes 0 {
+  }
 }

@@ -124,3 +124,43 @@ pipe.schedule @s workers 2 microbatches 4 {
   // expected-error @+1 {{'pipe.path' op the blocks of path 0 add up to more than 2^63 - 1}}
   path on [0, 1] blocks [9223372036854775807, 1]
 }
+
+// -----
+
+// path_c5: weights of another length
+pipe.schedule @s workers 2 microbatches 4 {
+  // expected-error @+1 {{'pipe.path' op path 0 has 2 stages but weights for 3}}
+  path on [0, 1] weights [1, 2, 1]
+}
+
+// -----
+
+// path_c5: no weights at all
+pipe.schedule @s workers 2 microbatches 4 {
+  // expected-error @+1 {{'pipe.path' op has weights of no stage}}
+  path on [0, 1] weights []
+}
+
+// -----
+
+// path_c5: nothing on a stage
+pipe.schedule @s workers 2 microbatches 4 {
+  // expected-error @+1 {{'pipe.path' op stage 1 of path 0 has weight 0: it must be 1 or more}}
+  path on [0, 1] weights [1, 0]
+}
+
+// -----
+
+// path_c5: with blocks
+pipe.schedule @s workers 2 microbatches 4 {
+  // expected-error @+1 {{'pipe.path' op path 0 has blocks and weights: its stages are as long as one of them says}}
+  path on [0, 1] blocks [4, 8] weights [1, 2]
+}
+
+// -----
+
+// path_c5: a sum that overflows
+pipe.schedule @s workers 2 microbatches 4 {
+  // expected-error @+1 {{'pipe.path' op the weights of path 0 add up to more than 2^63 - 1}}
+  path on [0, 1] weights [9223372036854775807, 1]
+}

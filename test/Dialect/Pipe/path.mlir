@@ -25,3 +25,12 @@ pipe.schedule @blocks workers 2 microbatches 3 {
   path on [0, 1, 1, 0] blocks [0, 20, 40, 60]
   path on [0, 1, 0]
 }
+
+// CHECK-LABEL: pipe.schedule @weights
+// CHECK-NEXT:    path on [0, 1] takes [0:3:2] weights [1, 9223372036854775806]
+// CHECK-NEXT:    path on [1, 0] takes [1] weights [3, 2] {test.note}
+// GENERIC:       "pipe.path"() <{takes = array<i64: 1, 2, 1>, weights = array<i64: 3, 2>, workers = array<i32: 1, 0>}> {test.note} : () -> ()
+pipe.schedule @weights workers 2 microbatches 3 {
+  path on [0, 1] takes [0:3:2] weights [1, 9223372036854775806]
+  path on [1, 0] takes [1] weights [3, 2] {test.note}
+}

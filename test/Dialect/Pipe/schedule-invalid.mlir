@@ -172,3 +172,11 @@ pipe.schedule @s workers 1 microbatches 1 gradient after B {
 "pipe.schedule"() <{gradientAfter = "B", microbatches = 1, sym_name = "s", workers = 1}> ({
   "pipe.path"() <{workers = array<i32: 0>}> : () -> ()
 }) : () -> ()
+
+// -----
+
+// schedule_c9: R cells that do nothing
+// expected-error @+1 {{'pipe.schedule' op has R cells that recompute 'none', expected selective or full}}
+pipe.schedule @s workers 1 microbatches 1 recompute none {
+  path on [0]
+}

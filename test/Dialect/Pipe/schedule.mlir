@@ -41,15 +41,22 @@ pipe.schedule @chimera workers 4 microbatches 4 {
 }
 
 // Every clause, and rows in any order.
-// CHECK-LABEL: pipe.schedule @clauses workers 2 microbatches 1 family "hand" {first, group = 4 : i64} gradient after W aligned model @toy profile <"F=1ms,I=1ms,W=1ms"> attributes {note = "kept"} {
+// CHECK-LABEL: pipe.schedule @clauses workers 2 microbatches 1 family "hand" {first, group = 4 : i64} gradient after W recompute selective aligned model @toy profile <"F=1ms,I=1ms,W=1ms"> attributes {note = "kept"} {
 // CHECK-NEXT:    path on [0, 1]
 // CHECK-NEXT:    worker 1 runs [_ 1F0 1I0 1W0 _2]
 // CHECK-NEXT:    worker 0 runs [0F0 _3 0I0 0W0]
 // GENERIC:     "pipe.schedule"() <{aligned, family = "hand", familyOptions = {first, group = 4 : i64}, gradientAfter = "W",
-pipe.schedule @clauses workers 2 microbatches 1 family "hand" {first, group = 4} gradient after W aligned model @toy profile <"F=1ms,I=1ms,W=1ms"> attributes {note = "kept"} {
+pipe.schedule @clauses workers 2 microbatches 1 family "hand" {first, group = 4} gradient after W recompute selective aligned model @toy profile <"F=1ms,I=1ms,W=1ms"> attributes {note = "kept"} {
   path on [0, 1]
   worker 1 runs [_ 1F0 1I0 1W0 _2]
   worker 0 runs [0F0 _3 0I0 0W0]
+}
+
+// `full` is what R cells do without a word, and stays where it is written.
+// CHECK-LABEL: pipe.schedule @full workers 1 microbatches 1 recompute full {
+pipe.schedule @full workers 1 microbatches 1 recompute full {
+  path on [0]
+  worker 0 runs [0F0 0R0 0B0]
 }
 
 // The brace behind a family opens options or the body.

@@ -150,6 +150,12 @@
 
 // -----
 
+// worker_spec_c1: a flag that is none
+// expected-error @+1 {{invalid kind of attribute specified}}
+#w = #pipe.worker_spec<no_overlap = 5>
+
+// -----
+
 // worker_spec_c2: no accelerator
 // expected-error @+1 {{expected accelerators of at least 1, found 0}}
 #w = #pipe.worker_spec<name = "w", accelerators = 0>

@@ -7,10 +7,11 @@
 // CHECK-SAME: matrix = <flops_per_s = 989400000000000, latency_ps = 2000, efficiency = <0 : 0.077, 1000000000 : 0.46, 128000000000 : 0.728>>,
 // CHECK-SAME: vector = <flops_per_s = 100>, memory = <bytes_per_s = 3350000000000, efficiency = <0.4207>>, memory_bytes = 80000000000,
 // CHECK-SAME: link = <bytes_per_s = 450000000000, latency_ps = 10000000, efficiency = <0.65>>,
-// CHECK-SAME: host = <bytes_per_s = 1>, source = "made up">,
+// CHECK-SAME: host = <bytes_per_s = 1>, no_overlap = true, source = "made up">,
 // CHECK-SAME: "network" = #pipe.network_spec<bytes_per_s = 400000000000, latency_ps = 5, efficiency = <1.0>>>}
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   "worker" = #pipe.worker_spec<source = "made up", accelerators = 8, name = "w",
+    no_overlap = true,
     link = <efficiency = <0.65>, latency_ps = 10000000, bytes_per_s = 450000000000>,
     matrix = <flops_per_s = 989400000000000, latency_ps = 2000,
       efficiency = <0 : 0.077, 1000000000 : 0.460000, 128000000000 : 7.28e-1>>,

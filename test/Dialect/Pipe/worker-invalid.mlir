@@ -324,6 +324,15 @@ pipe.schedule @s workers 1 microbatches 1 {
 
 // -----
 
+// worker_c6: an all-reduce overlapped
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{'pipe.worker' op cell 2 (0G0) is overlapped with 0F1: an all-reduce runs beside compute by itself}}
+  worker 0 runs [0F0 0B0 0G0+0F1]
+}
+
+// -----
+
 // worker_c6: three cells overlapped
 pipe.schedule @s workers 1 microbatches 3 {
   path on [0]

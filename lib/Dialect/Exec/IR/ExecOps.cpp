@@ -124,6 +124,11 @@ void ReloadOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   nameByPhase(setName, *this, getCell());
 }
 
+void AllReduceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  nameResult(setName, *this, "ar", getCell().getMicrobatch(),
+             getCell().getStage());
+}
+
 //===----------------------------------------------------------------------===//
 // Checks
 //===----------------------------------------------------------------------===//
@@ -211,6 +216,32 @@ LogicalResult ReloadOp::verify() {
   if (failed(verifyPhase(*this, getCell(), "U", "U"))) // reload_c1
     return failure();
   return verifyNotNegative(*this, "bytes", getBytesMoved()); // reload_c2
+}
+
+LogicalResult AllReduceOp::verify() {
+  if (failed(verifyPhase(*this, getCell(), "G", "G"))) // all_reduce_c1
+    return failure();
+  if (getFirstBlock() < 0 || getEndBlock() < getFirstBlock()) // all_reduce_c2
+    return emitOpError() << "reduces blocks " << getFirstBlock() << " to "
+                         << getEndBlock()
+                         << ", wanted a range that begins at zero or more and "
+                            "does not end before";
+  auto addsGradient = [&](Cell cell) {
+    return (cell.is(Phase::Backward) || cell.is(Phase::WeightGrad)) &&
+           cell.getStage() == getCell().getStage();
+  };
+  auto computesGradient = [&](Value token) {
+    auto compute = token.getDefiningOp<ComputeOp>();
+    return compute && (addsGradient(compute.getCell()) ||
+                       addsGradient(compute.getOverlapped().value_or(Cell())));
+  };
+  if (llvm::none_of(getWaits(), computesGradient)) // all_reduce_c3
+    return emitOpError() << "of cell " << getCell().str()
+                         << " waits for no weight gradient (B or W) of stage "
+                         << getCell().getStage()
+                         << "; add the token of the last to 'after'";
+  return verifyNotNegative(*this, "bytes",
+                           getMessageBytes()); // all_reduce_c4
 }
 
 LogicalResult WaitOp::verify() {

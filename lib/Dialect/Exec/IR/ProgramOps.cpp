@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AllReduces.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Exec/IR/Messages.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -48,6 +49,8 @@ static void forEachCell(Operation &op, Fn fn) {
     fn(offload.getCell());
   } else if (auto reload = dyn_cast<ReloadOp>(op)) {
     fn(reload.getCell());
+  } else if (auto allReduce = dyn_cast<AllReduceOp>(op)) {
+    fn(allReduce.getCell());
   }
 }
 
@@ -104,6 +107,9 @@ LogicalResult ProgramOp::verify() {
   }
   if (getFamilyOptions() && !getFamily()) // program_c8
     return pipe::emitTableError(*this) << "has family options without a family";
+  if (getRecompute() == pipe::RecomputeKind::None) // program_c9
+    return pipe::emitTableError(*this)
+           << "has R cells that recompute 'none', expected selective or full";
   return success();
 }
 
@@ -136,7 +142,7 @@ struct RunCell {
 ///   receives                                            (0F0, 0 -> 1, 2)
 ///
 /// Sorted by name, runs have no neighbours that are equal, and sends and
-/// receives are the same list.
+/// receives are the same list. All-reduces are checked apart (AllReduces.h).
 class ProgramVerifier {
 public:
   explicit ProgramVerifier(ProgramOp program)
@@ -152,6 +158,8 @@ private:
   LogicalResult collectRun(Operation &op, int64_t worker);
   LogicalResult collectSend(SendOp send, int64_t worker);
   LogicalResult collectRecv(RecvOp recv, int64_t worker);
+  LogicalResult collectAllReduce(AllReduceOp allReduce, int64_t worker);
+  LogicalResult verifyCell(Operation &op, Cell cell, int64_t worker);
   LogicalResult verifyRange(Operation &op, Cell cell);
   LogicalResult verifyPeer(Operation *op, int64_t peer);
   LogicalResult verifyRunOnce();
@@ -166,6 +174,7 @@ private:
   std::vector<Operation *> ops;
   std::vector<RunCell> runs;
   std::vector<MessageEnd> sends, receives;
+  std::vector<AllReduceEnd> allReduces;
 };
 } // namespace
 
@@ -234,26 +243,34 @@ LogicalResult ProgramVerifier::verifyRange(Operation &op, Cell cell) {
          << ", the program has " << limit;
 }
 
+/// The cell is in range, and on the worker of its stage.
+LogicalResult ProgramVerifier::verifyCell(Operation &op, Cell cell,
+                                          int64_t worker) {
+  if (failed(verifyRange(op, cell)))
+    return failure();
+  if (!placement)
+    return success();
+  int64_t numStages =
+      placement->getPath(placement->pathOf(cell)).getNumStages();
+  if (cell.getStage() >= numStages)
+    return pipe::emitTableError(&op)
+           << "cell " << cell.str() << " is of stage " << cell.getStage()
+           << ", its path has " << numStages << " stages";
+  int64_t home = placement->workerOf(placement->globalStage(cell));
+  if (home == worker) // program_c6
+    return success();
+  return pipe::emitTableError(&op)
+         << "cell " << cell.str() << " runs on worker " << worker
+         << ", by its path stage " << cell.getStage() << " is on worker "
+         << home;
+}
+
 LogicalResult ProgramVerifier::collectRun(Operation &op, int64_t worker) {
   LogicalResult result = success();
   forEachCell(op, [&](Cell cell) {
-    if (failed(result) || failed(result = verifyRange(op, cell)))
+    if (failed(result) || failed(result = verifyCell(op, cell, worker)))
       return;
     runs.push_back({cell, static_cast<uint32_t>(ops.size())});
-    if (!placement)
-      return;
-    int64_t numStages =
-        placement->getPath(placement->pathOf(cell)).getNumStages();
-    if (cell.getStage() >= numStages)
-      result = pipe::emitTableError(&op)
-               << "cell " << cell.str() << " is of stage " << cell.getStage()
-               << ", its path has " << numStages << " stages";
-    else if (int64_t home = placement->workerOf(placement->globalStage(cell));
-             home != worker) // program_c6
-      result = pipe::emitTableError(&op)
-               << "cell " << cell.str() << " runs on worker " << worker
-               << ", by its path stage " << cell.getStage() << " is on worker "
-               << home;
   });
   return result;
 }
@@ -279,6 +296,16 @@ LogicalResult ProgramVerifier::collectRecv(RecvOp recv, int64_t worker) {
   return success();
 }
 
+LogicalResult ProgramVerifier::collectAllReduce(AllReduceOp allReduce,
+                                                int64_t worker) {
+  if (failed(verifyCell(*allReduce, allReduce.getCell(), worker)))
+    return failure();
+  allReduces.push_back({{allReduce.getFirstBlock(), allReduce.getEndBlock()},
+                        worker,
+                        static_cast<uint32_t>(ops.size())});
+  return success();
+}
+
 LogicalResult ProgramVerifier::collect(WorkerOp worker) {
   int64_t number = worker.getWorker();
   for (Operation &op : *worker.getBody()) {
@@ -288,6 +315,9 @@ LogicalResult ProgramVerifier::collect(WorkerOp worker) {
                 [&](SendOp send) { return collectSend(send, number); })
             .Case<RecvOp>(
                 [&](RecvOp recv) { return collectRecv(recv, number); })
+            .Case<AllReduceOp>([&](AllReduceOp allReduce) {
+              return collectAllReduce(allReduce, number);
+            })
             .Default([&](Operation *) { return collectRun(op, number); });
     if (failed(result))
       return failure();
@@ -368,8 +398,11 @@ LogicalResult ProgramVerifier::verify() {
       return failure();
   sortByName(sends);
   sortByName(receives);
-  return success(succeeded(verifyRunOnce()) && succeeded(verifyOnce(sends)) &&
-                 succeeded(verifyOnce(receives)) && succeeded(verifyPaired()));
+  return success(
+      succeeded(verifyRunOnce()) && succeeded(verifyOnce(sends)) &&
+      succeeded(verifyOnce(receives)) && succeeded(verifyPaired()) &&
+      succeeded(verifyAllReduces(
+          allReduces, ops, placement ? &*placement : nullptr)));
 }
 
 LogicalResult ProgramOp::verifyRegions() {

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -48,28 +49,83 @@ StringRef ModelOp::getDefaultDialect() {
   return PipeDialect::getDialectNamespace();
 }
 
-/// model_c2 to model_c4.
-LogicalResult ModelOp::verifyRegions() {
-  BlockOp previous;
-  int64_t layers = 0;
-  for (Operation &op : *getBody()) {
-    auto block = dyn_cast<BlockOp>(op);
-    if (!block)
-      return op.emitOpError("is not a 'pipe.block', all that a model holds");
-    if (previous && block.getPlace() < previous.getPlace()) {
-      InFlightDiagnostic diagnostic =
-          block.emitOpError()
-          << "stands after a '" << stringifyBlockPlace(previous.getPlace())
-          << "' block, expected first, layer, last";
-      diagnostic.attachNote(previous.getLoc()) << "that block";
-      return diagnostic;
-    }
-    bool isLayer = block.getPlace() == BlockPlace::Layer;
-    if (isLayer && llvm::AddOverflow(layers, int64_t(block.getCount()), layers))
-      return block.emitOpError("brings the layers over 2^63 - 1");
-    previous = block;
+namespace {
+/// Walks the body of a model.
+class BodyVerifier {
+public:
+  LogicalResult verify(Operation &op) {
+    if (++numRuns > kMaxRuns)
+      return op.emitOpError() << "is more than the " << kMaxRuns
+                              << " blocks and repeats that a model may have";
+    if (auto block = dyn_cast<BlockOp>(op))
+      return verifyBlock(block);
+    if (auto repeat = dyn_cast<RepeatOp>(op))
+      return verifyRepeat(repeat);
+    return op.emitOpError(
+        "is no 'pipe.block' or 'pipe.repeat', all that a model holds");
   }
-  if (!previous)
+  bool isEmpty() const { return !previous; }
+
+private:
+  LogicalResult verifyBlock(BlockOp block);
+  LogicalResult verifyRepeat(RepeatOp repeat);
+  LogicalResult addLayers(Operation *op, int64_t count) {
+    if (llvm::AddOverflow(layers, count, layers))
+      return op->emitOpError("brings the layers over 2^63 - 1");
+    return success();
+  }
+
+  static constexpr size_t kMaxRuns = 65536;
+  size_t numRuns = 0;
+  int64_t layers = 0;
+  BlockOp previous;
+  llvm::StringMap<BlockOp> byName; ///< the last of each name
+};
+} // namespace
+
+/// model_c3, model_c4.
+LogicalResult BodyVerifier::verifyBlock(BlockOp block) {
+  if (previous && block.getPlace() < previous.getPlace()) {
+    InFlightDiagnostic diagnostic = block.emitOpError()
+                                    << "stands after a '"
+                                    << stringifyBlockPlace(previous.getPlace())
+                                    << "' block, expected first, layer, last";
+    diagnostic.attachNote(previous.getLoc()) << "that block";
+    return diagnostic;
+  }
+  previous = block;
+  byName[block.getName()] = block;
+  return block.getPlace() == BlockPlace::Layer
+             ? addLayers(block, block.getCount())
+             : success();
+}
+
+/// repeat_c2, model_c3, model_c4.
+LogicalResult BodyVerifier::verifyRepeat(RepeatOp repeat) {
+  BlockOp block = byName.lookup(repeat.getName());
+  if (!block)
+    return repeat.emitOpError()
+           << "finds no block \"" << repeat.getName() << "\" above";
+  for (BlockOp other : {block, previous}) {
+    if (other.getPlace() == BlockPlace::Layer)
+      continue;
+    InFlightDiagnostic diagnostic =
+        repeat.emitOpError()
+        << (other == block ? "repeats a '" : "stands after a '")
+        << stringifyBlockPlace(other.getPlace()) << "' block, expected a layer";
+    diagnostic.attachNote(other.getLoc()) << "that block";
+    return diagnostic;
+  }
+  return addLayers(repeat, repeat.getCount());
+}
+
+/// model_c2 to model_c5.
+LogicalResult ModelOp::verifyRegions() {
+  BodyVerifier verifier;
+  for (Operation &op : *getBody())
+    if (failed(verifier.verify(op)))
+      return failure();
+  if (verifier.isEmpty())
     return emitOpError("has no blocks");
   return success();
 }
@@ -80,21 +136,50 @@ static WorkAttr workAttr(MLIRContext *context, const Work &work) {
                        : WorkAttr::get(context, work.flops, work.bytes);
 }
 
+/// Null where they are all of the parameters.
+static IntegerAttr activeParametersAttr(Builder &builder,
+                                        const BlockFacts &facts) {
+  return facts.activeParameters
+             ? builder.getI64IntegerAttr(*facts.activeParameters)
+             : IntegerAttr();
+}
+
 static void buildBlock(OpBuilder &builder, Location loc,
                        const BlockFacts &facts) {
-  auto block =
-      BlockOp::create(builder, loc, facts.name, BlockPlace(facts.position),
-                      facts.count, facts.parameters, facts.activationBytes,
-                      facts.weightGradBytes, facts.recomputedBytes);
+  auto block = BlockOp::create(
+      builder, loc, facts.name, BlockPlace(facts.position), facts.count,
+      facts.parameters, activeParametersAttr(builder, facts),
+      facts.tiedParameters, facts.activationBytes, facts.weightGradBytes,
+      facts.recomputedBytes, facts.coreBytes);
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&block.getBodyRegion());
   MLIRContext *context = builder.getContext();
   for (const Kernel &kernel : facts.kernels)
     KernelOp::create(builder, loc, kernel.name, KernelEngine(kernel.engine),
-                     /*kept=*/!kernel.recomputed,
+                     /*kept=*/!kernel.recomputed, kernel.core,
                      workAttr(context, kernel.forward),
                      workAttr(context, kernel.inputGrad),
                      workAttr(context, kernel.weightGrad));
+}
+
+/// The closest block of a name in front of `index`, or null.
+static const BlockFacts *findAbove(const ModelFacts &facts, size_t index,
+                                   StringRef name) {
+  while (index-- > 0)
+    if (facts.blocks[index].name == name)
+      return &facts.blocks[index];
+  return nullptr;
+}
+
+/// Whether a block is like the closest one of its name above but for the count.
+static bool isRepeat(const ModelFacts &facts, size_t index) {
+  const BlockFacts &block = facts.blocks[index];
+  const BlockFacts *above = findAbove(facts, index, block.name);
+  if (!above || block.position != BlockPosition::Layer)
+    return false;
+  BlockFacts other = *above;
+  other.count = block.count;
+  return other == block;
 }
 
 void ModelOp::build(OpBuilder &builder, OperationState &state,
@@ -108,13 +193,19 @@ void ModelOp::build(OpBuilder &builder, OperationState &state,
        facts.optimizerBytesPerParameter}));
   properties.setRecompute(RecomputeKindAttr::get(
       builder.getContext(), RecomputeKind(facts.recompute)));
+  if (facts.sequence)
+    properties.setSequence(builder.getI64IntegerAttr(facts.sequence));
   if (!facts.source.empty())
     properties.setSource(builder.getStringAttr(facts.source));
 
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(state.addRegion());
-  for (const BlockFacts &block : facts.blocks)
-    buildBlock(builder, state.location, block);
+  for (auto [index, block] : llvm::enumerate(facts.blocks)) {
+    if (isRepeat(facts, index))
+      RepeatOp::create(builder, state.location, block.name, block.count);
+    else
+      buildBlock(builder, state.location, block);
+  }
 }
 
 static Work toWork(std::optional<WorkAttr> work) {
@@ -127,15 +218,18 @@ static BlockFacts toBlockFacts(BlockOp op) {
   facts.position = BlockPosition(op.getPlace());
   facts.count = op.getCount();
   facts.parameters = op.getParameters();
+  facts.activeParameters = op.getActiveParameters();
+  facts.tiedParameters = op.getTiedParameters();
   facts.activationBytes = op.getActivationBytes();
   facts.weightGradBytes = op.getWeightGradBytes();
   facts.recomputedBytes = op.getRecomputedBytes();
+  facts.coreBytes = op.getCoreBytes();
   for (KernelOp kernel : op.getOps<KernelOp>())
-    facts.kernels.push_back({kernel.getName().str(), Engine(kernel.getEngine()),
-                             toWork(kernel.getForward()),
-                             toWork(kernel.getInputGrad()),
-                             toWork(kernel.getWeightGrad()),
-                             /*recomputed=*/!kernel.getKept()});
+    facts.kernels.push_back(
+        {kernel.getName().str(), Engine(kernel.getEngine()),
+         toWork(kernel.getForward()), toWork(kernel.getInputGrad()),
+         toWork(kernel.getWeightGrad()),
+         /*recomputed=*/!kernel.getKept(), kernel.getCore()});
   return facts;
 }
 
@@ -144,14 +238,23 @@ ModelFacts ModelOp::toFacts() {
   facts.name = getSymName().str();
   facts.source = getSource().value_or("").str();
   facts.microbatchSize = getMicrobatchSize();
+  facts.sequence = getSequence().value_or(0);
   facts.boundaryBytes = getBoundaryBytes();
   ArrayRef<int64_t> stateBytes = getStateBytes();
   facts.weightBytesPerParameter = stateBytes[0];
   facts.gradientBytesPerParameter = stateBytes[1];
   facts.optimizerBytesPerParameter = stateBytes[2];
   facts.recompute = Recompute(getRecompute());
-  for (BlockOp block : getOps<BlockOp>())
-    facts.blocks.push_back(toBlockFacts(block));
+  for (Operation &op : *getBody()) {
+    if (auto block = dyn_cast<BlockOp>(op))
+      facts.blocks.push_back(toBlockFacts(block));
+    if (auto repeat = dyn_cast<RepeatOp>(op)) {
+      BlockFacts again =
+          *findAbove(facts, facts.blocks.size(), repeat.getName());
+      again.count = repeat.getCount();
+      facts.blocks.push_back(std::move(again));
+    }
+  }
   return facts;
 }
 
@@ -163,12 +266,25 @@ StringRef BlockOp::getDefaultDialect() {
   return PipeDialect::getDialectNamespace();
 }
 
-/// block_c3.
+/// block_c3, block_c4.
 LogicalResult BlockOp::verify() {
   if (getRecomputedBytes() > getActivationBytes())
     return emitOpError() << "keeps " << getRecomputedBytes()
                          << " recomputed_bytes, more than its "
                          << getActivationBytes() << " activation_bytes";
+  if (getCoreBytes() > getActivationBytes())
+    return emitOpError() << "has " << getCoreBytes()
+                         << " core_bytes, more than its "
+                         << getActivationBytes() << " activation_bytes";
+  uint64_t active = getActiveParameters().value_or(getParameters());
+  if (active > getParameters())
+    return emitOpError() << "has " << active
+                         << " active_parameters, more than its "
+                         << getParameters() << " parameters";
+  if (getTiedParameters() > active)
+    return emitOpError() << "has " << getTiedParameters()
+                         << " tied_parameters, more than its " << active
+                         << " active parameters";
   return success();
 }
 
@@ -180,12 +296,15 @@ LogicalResult BlockOp::verifyRegions() {
   return success();
 }
 
-/// kernel_c1, kernel_c2.
+/// kernel_c1 to kernel_c3.
 LogicalResult KernelOp::verify() {
   std::optional<WorkAttr> phases[] = {getForward(), getInputGrad(),
                                       getWeightGrad()};
   if (llvm::none_of(phases, [](auto &work) { return work.has_value(); }))
     return emitOpError("has no work in any phase, expected F, I or W");
+  if (getKept() && getCore())
+    return emitOpError("is both 'kept', never recomputed, and 'core', always "
+                       "recomputed");
   if (getEngine() != KernelEngine::Link)
     return success();
   for (std::optional<WorkAttr> &work : phases)

@@ -89,8 +89,11 @@ void ScheduleOp::dropFamily() {
   removeFamilyOptionsAttr();
 }
 
-/// schedule_c6.
+/// schedule_c6, schedule_c9.
 LogicalResult ScheduleOp::verify() {
+  if (getRecompute() == RecomputeKind::None) // schedule_c9
+    return emitTableError(*this)
+           << "has R cells that recompute 'none', expected selective or full";
   DictionaryAttr options = getFamilyOptionsAttr();
   if (!options)
     return success();
@@ -131,7 +134,35 @@ static LogicalResult verifyOneRowPerWorker(ScheduleOp schedule) {
   return success();
 }
 
-/// schedule_c1 to schedule_c4, and the constraints of the rows.
+/// schedule_c7.
+static FailureOr<std::vector<StageSlots>>
+loadSlots(ScheduleOp schedule, const Placement &placement) {
+  SlotsAttr slots = schedule.getSlotsAttr();
+  if (!slots)
+    return std::vector<StageSlots>();
+  llvm::Expected<std::vector<StageSlots>> stages = slots.toStages(placement);
+  if (!stages)
+    return emitTableError(schedule) << llvm::toString(stages.takeError());
+  return std::move(*stages);
+}
+
+/// schedule_c8, of a schedule whose rows are verified.
+static LogicalResult verifySlots(ScheduleOp schedule,
+                                 const Placement &placement,
+                                 std::vector<StageSlots> slots) {
+  TableView table;
+  table.placement = &placement;
+  table.slots = std::move(slots);
+  table.rows.resize(schedule.getWorkers());
+  for (WorkerOp row : schedule.getRows())
+    table.rows[row.getWorker()] = row.getCells();
+  if (std::optional<Violation> violation = verifySlotLengths(table))
+    return emitViolation(schedule, *violation);
+  return success();
+}
+
+/// schedule_c1 to schedule_c4, schedule_c7 and schedule_c8, and the constraints
+/// of the rows.
 LogicalResult ScheduleOp::verifyRegions() {
   for (Operation &op : *getBody())
     if (!isa<PathOp, WorkerOp>(op)) // schedule_c2
@@ -139,6 +170,9 @@ LogicalResult ScheduleOp::verifyRegions() {
                             "pipe.path and pipe.worker ops");
   FailureOr<Placement> placement = loadPlacement(*this);
   if (failed(placement))
+    return failure();
+  FailureOr<std::vector<StageSlots>> slots = loadSlots(*this, *placement);
+  if (failed(slots))
     return failure();
   if (isProblem())
     return success();
@@ -152,7 +186,7 @@ LogicalResult ScheduleOp::verifyRegions() {
     if (std::optional<Violation> violation =
             verifyRow(*placement, row.getWorker(), row.getCells()))
       return emitViolation(*this, *violation);
-  return success();
+  return verifySlots(*this, *placement, std::move(*slots));
 }
 
 //===----------------------------------------------------------------------===//
@@ -222,6 +256,8 @@ void PathOp::build(OpBuilder &builder, OperationState &state,
   properties.workers = builder.getDenseI32ArrayAttr(path.workers);
   if (!path.blocks.empty())
     properties.blocks = builder.getDenseI64ArrayAttr(path.blocks);
+  if (!path.weights.empty())
+    properties.weights = builder.getDenseI64ArrayAttr(path.weights);
   if (path.takes.empty())
     return;
   SmallVector<int64_t> triples;
@@ -239,6 +275,8 @@ Path PathOp::toPath() {
   }
   if (std::optional<ArrayRef<int64_t>> blocks = getBlocks())
     path.blocks = *blocks;
+  if (std::optional<ArrayRef<int64_t>> weights = getWeights())
+    path.weights = *weights;
   return path;
 }
 
@@ -254,6 +292,8 @@ LogicalResult PathOp::verify() {
                          << takes->size() << " numbers";
   if (getBlocks() && getBlocks()->empty()) // path_c4
     return emitOpError("has blocks of no stage");
+  if (getWeights() && getWeights()->empty()) // path_c5
+    return emitOpError("has weights of no stage");
   return success();
 }
 

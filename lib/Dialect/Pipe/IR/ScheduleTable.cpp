@@ -28,6 +28,8 @@ ScheduleTable::ScheduleTable(ScheduleOp schedule)
       aligned(schedule.getAligned()), rows(schedule.getWorkers()) {
   for (WorkerOp row : schedule.getRows())
     rows[row.getWorker()] = row.getCells();
+  if (SlotsAttr lengths = schedule.getSlotsAttr())
+    slots = llvm::cantFail(lengths.toStages(placement));
 }
 
 TableView ScheduleTable::view() const {
@@ -35,6 +37,7 @@ TableView ScheduleTable::view() const {
   view.placement = &placement;
   view.gradientAfter = gradientAfter;
   view.aligned = aligned;
+  view.slots = slots;
   view.rows = rows;
   return view;
 }
@@ -59,6 +62,12 @@ void pipe::storeRows(ScheduleOp schedule, std::vector<Row> &&rows) {
       WorkerOp::create(builder, schedule.getLoc(), worker, std::move(cells));
 }
 
+void pipe::storeSlots(ScheduleOp schedule, const Placement &placement,
+                      ArrayRef<StageSlots> slots) {
+  schedule.setSlotsAttr(
+      SlotsAttr::get(schedule.getContext(), placement, slots));
+}
+
 /// The location of the row of a cell, or of the schedule. Only for diagnostics:
 /// looks through the rows.
 static Location locationOf(ScheduleOp schedule,
@@ -68,6 +77,18 @@ static Location locationOf(ScheduleOp schedule,
       if (row.getWorker() == at->row)
         return row.getLoc();
   return schedule.getLoc();
+}
+
+LogicalResult pipe::emitTableError(ScheduleOp schedule, llvm::Error error) {
+  llvm::handleAllErrors(
+      std::move(error),
+      [&](const ViolationError &found) {
+        emitViolation(schedule, found.getViolation());
+      },
+      [&](const llvm::ErrorInfoBase &other) {
+        emitTableError(schedule) << other.message();
+      });
+  return failure();
 }
 
 InFlightDiagnostic pipe::emitViolation(ScheduleOp schedule,

@@ -61,6 +61,12 @@ static ParseResult parseValue(AsmParser &parser, const Field &field,
     value = text;
     return result;
   }
+  case FieldKind::Flag: {
+    BoolAttr flag;
+    ParseResult result = parser.parseAttribute(flag);
+    value = flag;
+    return result;
+  }
   case FieldKind::Count:
   case FieldKind::Latency:
     return parseInteger(parser, field, value);
@@ -111,7 +117,9 @@ pipe::parseFields(AsmParser &parser, ArrayRef<Field> table, StringRef what) {
 }
 
 static void printValue(AsmPrinter &printer, Attribute value) {
-  if (auto integer = dyn_cast<IntegerAttr>(value))
+  if (auto flag = dyn_cast<BoolAttr>(value))
+    printer << (flag.getValue() ? "true" : "false");
+  else if (auto integer = dyn_cast<IntegerAttr>(value))
     printer << integer.getInt();
   else if (auto curve = dyn_cast<EfficiencyAttr>(value))
     curve.print(printer);
@@ -137,6 +145,8 @@ bool pipe::hasKind(Attribute value, FieldKind kind) {
   switch (kind) {
   case FieldKind::Text:
     return isa<StringAttr>(value);
+  case FieldKind::Flag:
+    return isa<BoolAttr>(value);
   case FieldKind::Count:
   case FieldKind::Latency: {
     auto integer = dyn_cast<IntegerAttr>(value);

@@ -20,6 +20,7 @@ namespace pipesched::pipe {
 
 enum class FieldKind {
   Text,    ///< StringAttr
+  Flag,    ///< BoolAttr
   Count,   ///< i64 above 0
   Latency, ///< i64 of at least 0
   Curve,   ///< EfficiencyAttr
@@ -34,7 +35,7 @@ struct Field {
 };
 
 /// Values of fields in the order of their table; null where not given.
-using FieldValues = llvm::SmallVector<mlir::Attribute, 9>;
+using FieldValues = llvm::SmallVector<mlir::Attribute, 10>;
 
 /// The field of this name or null.
 const Field *findField(llvm::ArrayRef<Field> table, llvm::StringRef name);

@@ -45,6 +45,7 @@ constexpr Field kWorkerFields[] = {
     {"memory_bytes", FieldKind::Count, true},
     {"link", FieldKind::Link, false},
     {"host", FieldKind::Link, false},
+    {"no_overlap", FieldKind::Flag, false},
     {"source", FieldKind::Text, false},
 };
 } // namespace
@@ -311,7 +312,7 @@ static void printDevice(AsmPrinter &printer,
 static LogicalResult verifyDevice(function_ref<InFlightDiagnostic()> emitError,
                                   ArrayRef<Field> table, StringRef what,
                                   ArrayRef<DataLayoutEntryInterface> entries) {
-  llvm::SmallVector<bool, 9> isGiven(table.size());
+  llvm::SmallVector<bool, 10> isGiven(table.size());
   for (DataLayoutEntryInterface entry : entries) {
     auto key = dyn_cast<StringAttr>(entry.getKey());
     if (!key)
@@ -414,6 +415,7 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
       builder.getI64IntegerAttr(facts.memoryBytes),
       link(facts.link),
       link(facts.host),
+      facts.overlapsMemory ? BoolAttr() : builder.getBoolAttr(true),
       facts.source.empty() ? StringAttr() : builder.getStringAttr(facts.source),
   };
   return get(context, makeEntries(context, kWorkerFields, values));
@@ -430,6 +432,8 @@ SystemFacts WorkerSpecAttr::toFacts() const {
   facts.memoryBytes = integerOr(lookUp(*this, "memory_bytes"), 0);
   facts.link = linkOf(lookUp(*this, "link"));
   facts.host = linkOf(lookUp(*this, "host"));
+  auto noOverlap = cast_or_null<BoolAttr>(lookUp(*this, "no_overlap"));
+  facts.overlapsMemory = !noOverlap || !noOverlap.getValue();
   return facts;
 }
 

@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Generates a row through lib/Schedule, without IR, and a schedule through the
-// passes; both reach the same generator.
+// passes; both reach the same generator. Asks the C API for its version.
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched-c/RegisterEverything.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Schedule/Generators.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -46,4 +47,11 @@ static int printSchedule() {
   return 0;
 }
 
-int main() { return printRow() || printSchedule(); }
+static int printVersion() {
+  MlirStringRef version = pipeschedGetVersion();
+  llvm::outs() << "version " << llvm::StringRef(version.data, version.length)
+               << '\n';
+  return 0;
+}
+
+int main() { return printVersion() || printRow() || printSchedule(); }

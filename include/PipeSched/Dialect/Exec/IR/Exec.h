@@ -19,8 +19,8 @@
 namespace pipesched::exec {
 
 /// The queues of a worker. Each runs its instructions in the order of the
-/// program, one at a time.
-enum class Queue : uint8_t { Compute, Send, Receive, Offload, Reload };
+/// program, one at a time. What is on Network is on Send and on Receive.
+enum class Queue : uint8_t { Compute, Send, Receive, Offload, Reload, Network };
 
 /// The queues as resources of memory effects.
 struct ComputeQueue : mlir::SideEffects::Resource::Base<ComputeQueue> {

@@ -45,7 +45,8 @@ def Exec_WorkOpInterface : OpInterface<"WorkOpInterface"> {
     InterfaceMethod<"Bytes that compute or a copy moves.",
                     "::std::optional<int64_t>", "getBytesMoved", (ins), "",
                     "return ::std::nullopt;">,
-    InterfaceMethod<"Bytes of a message between workers.",
+    InterfaceMethod<[{Bytes of a message between workers, or of the gradients
+                      that each worker of an all-reduce has.}],
                     "::std::optional<int64_t>", "getMessageBytes", (ins), "",
                     "return ::std::nullopt;">,
     InterfaceMethod<[{Bytes of memory that are held from its start on

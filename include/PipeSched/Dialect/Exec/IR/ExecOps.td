@@ -17,6 +17,7 @@
 include "PipeSched/Dialect/Exec/IR/ExecDialect.td"
 include "PipeSched/Dialect/Exec/IR/ExecInterfaces.td"
 include "PipeSched/Dialect/Exec/IR/ExecTypes.td"
+include "PipeSched/Dialect/Pipe/IR/PipeEnums.td"
 include "PipeSched/Dialect/Pipe/IR/PipeInterfaces.td"
 include "PipeSched/Dialect/Pipe/IR/PipeProfileAttrs.td"
 include "PipeSched/Dialect/Pipe/IR/PipeProperties.td"
@@ -80,6 +81,12 @@ def Exec_ProgramOp : Exec_Op<"program", [
     - `program_c6`: with paths, every cell is on the worker of its stage.
     - `program_c7`: `model` names a `pipe.model`.
     - `program_c8`: family options only with a family.
+    - `program_c9`: `recompute` is `selective` or `full`.
+    - `program_c10`: an `all_reduce` needs paths, and reduces blocks of its
+      cell's stage.
+    - `program_c11`: no worker reduces a block twice.
+    - `program_c12`: all workers that hold the blocks of an `all_reduce` have
+      one of the same blocks and `bytes`.
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
@@ -88,6 +95,7 @@ def Exec_ProgramOp : Exec_Op<"program", [
     OptionalAttr<StrAttr>:$family,
     OptionalAttr<DictionaryAttr>:$familyOptions,
     Pipe_GradientAfterProp:$gradientAfter,
+    OptionalAttr<Pipe_RecomputeKind>:$recompute,
     OptionalAttr<FlatSymbolRefAttr>:$model,
     OptionalAttr<Pipe_ProfileAttr>:$profile
   );
@@ -95,8 +103,8 @@ def Exec_ProgramOp : Exec_Op<"program", [
   let assemblyFormat = [{
     $sym_name (`workers` $workers^)? (`microbatches` $microbatches^)?
     (custom<Family>($family, $familyOptions)^)?
-    (`gradient` `after` $gradientAfter^)? (`model` $model^)?
-    (`profile` $profile^)?
+    (`gradient` `after` $gradientAfter^)? (`recompute` $recompute^)?
+    (`model` $model^)? (`profile` $profile^)?
     attr-dict-with-keyword $bodyRegion
   }];
   let hasVerifier = 1;
@@ -145,13 +153,17 @@ def Exec_WorkerOp : Exec_Op<"worker", [
 // Instructions
 //===----------------------------------------------------------------------===//
 
+class Exec_QueueWrite<string queue>
+    : MemWrite<Resource<"::pipesched::exec::" # queue # "Queue">>;
+
 /// An instruction writes its queue as a resource: the order of a queue is part
 /// of the program, so nothing may drop, merge or swap instructions.
-class Exec_InstructionOp<string mnemonic, string queue, list<Trait> traits = []>
+class Exec_InstructionOp<string mnemonic, string queue, list<Trait> traits = [],
+                         list<string> written = [queue]>
     : Exec_Op<mnemonic, [
         HasParent<"WorkerOp">, Exec_InstructionOpInterface,
-        MemoryEffects<[MemWrite<Resource<
-            "::pipesched::exec::" # queue # "Queue">>]>] # traits> {
+        MemoryEffects<!foreach(name, written, Exec_QueueWrite<name>)>
+      ] # traits> {
   code queueDeclaration = [{
     static Queue getQueue() { return Queue::}] # queue # [{; }
   }];
@@ -159,10 +171,11 @@ class Exec_InstructionOp<string mnemonic, string queue, list<Trait> traits = []>
 }
 
 /// An instruction named by its cell, which others can wait for.
-class Exec_CellOp<string mnemonic, string queue, list<Trait> traits = []>
+class Exec_CellOp<string mnemonic, string queue, list<Trait> traits = [],
+                  list<string> written = [queue]>
     : Exec_InstructionOp<mnemonic, queue, [
         DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>
-      ] # traits> {
+      ] # traits, written> {
   let results = (outs Exec_Token:$done);
   let hasVerifier = 1;
 }
@@ -342,6 +355,60 @@ def Exec_ReloadOp : Exec_CellOp<"reload", "Reload", [Exec_WorkOpInterface]> {
   let assemblyFormat = [{
     custom<Cell>($cell) (`after` $waits^)? (`bytes` $bytesMoved^)?
     (`memory` $memoryDelta^)? attr-dict
+  }];
+}
+
+def Exec_AllReduceOp : Exec_CellOp<"all_reduce", "Network",
+                                   [Exec_WorkOpInterface],
+                                   ["Send", "Receive"]> {
+  let summary = "sum gradients with the workers that hold the same blocks";
+  let description = [{
+    A collective of all workers that hold the blocks by any path: it begins when
+    all of them have come to theirs and what these wait for is done. It is named
+    by the blocks; the cell says which G of the worker it belongs to. Blocks are
+    the model's layers where all paths give theirs, else parts of it that divide
+    the stages of all paths: of two paths with two stages each, halves. `bytes`
+    states the size of the gradients in place of the model's.
+
+    The token is the end of the collective, when the sum is there. It takes the
+    send queue and the receive queue of each worker, beside compute.
+
+    ```mlir
+    exec.program @mirrored workers 2 microbatches 2 {
+      pipe.path on [0, 1] takes [0]
+      pipe.path on [1, 0] takes [1]
+      worker 0 {
+        %b0 = compute 0B0
+        %b1 = compute 1B1
+        %ar0 = all_reduce 0G0 blocks 0 to 1 after %b1, %b0
+        %ar1 = all_reduce 1G1 blocks 1 to 2 after %b1
+        %o0 = compute 0O0 after %ar0
+      }
+      worker 1 {
+        %b0 = compute 1B0
+        %b1 = compute 0B1
+        %ar1 = all_reduce 0G1 blocks 0 to 1 after %b1
+        %ar0 = all_reduce 1G0 blocks 1 to 2 after %b1, %b0
+      }
+    }
+    ```
+
+    Constraints:
+    - `all_reduce_c1`: the phase is G.
+    - `all_reduce_c2`: blocks are not negative and do not end before they begin.
+    - `all_reduce_c3`: it waits for the `compute` of a B or W of its stage.
+    - `all_reduce_c4`: `bytes` is not negative.
+  }];
+  let arguments = (ins
+    Pipe_CellProp:$cell,
+    I64Prop:$firstBlock,
+    I64Prop:$endBlock,
+    OptionalProp<I64Prop>:$messageBytes,
+    Variadic<Exec_Token>:$waits
+  );
+  let assemblyFormat = [{
+    custom<Cell>($cell) `blocks` $firstBlock `to` $endBlock (`after` $waits^)?
+    (`bytes` $messageBytes^)? attr-dict
   }];
 }
 

@@ -1,4 +1,4 @@
-//===- Messages.h - Both ends of messages -----------------------*- C++ -*-===//
+//===- Messages.h - Ends of messages and of all-reduces ---------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,14 +8,15 @@
 //
 // A message is named by the cell that produces it and the two workers: sorted
 // by that name, the sends and the receives of a sound program are the same
-// list.
+// list. An all-reduce is named by its blocks: sorted by these, those of a group
+// are neighbours.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_DIALECT_EXEC_IR_MESSAGES_H
 #define PIPESCHED_DIALECT_EXEC_IR_MESSAGES_H
 
-#include "PipeSched/Schedule/Placement.h"
+#include "PipeSched/Schedule/Replicas.h"
 #include "llvm/ADT/STLExtras.h"
 #include <tuple>
 
@@ -43,6 +44,34 @@ inline void sortByName(std::vector<MessageEnd> &ends) {
     return std::tie(a.cell, a.source, a.destination, a.instruction) <
            std::tie(b.cell, b.source, b.destination, b.instruction);
   });
+}
+
+/// The part of one worker in an all-reduce.
+struct AllReduceEnd {
+  BlockSpan blocks;
+  int64_t worker;
+  uint32_t instruction;
+};
+
+/// Sorts by name, those of one name by worker.
+inline void sortByName(std::vector<AllReduceEnd> &ends) {
+  llvm::sort(ends, [](const AllReduceEnd &a, const AllReduceEnd &b) {
+    return std::tie(a.blocks.begin, a.blocks.end, a.worker, a.instruction) <
+           std::tie(b.blocks.begin, b.blocks.end, b.worker, b.instruction);
+  });
+}
+
+/// Calls `visit(group)` with the ends of each name, once they are sorted.
+template <typename Visit>
+void forEachGroup(llvm::ArrayRef<AllReduceEnd> ends, Visit &&visit) {
+  while (!ends.empty()) {
+    llvm::ArrayRef<AllReduceEnd> group =
+        ends.take_while([&](const AllReduceEnd &end) {
+          return end.blocks == ends.front().blocks;
+        });
+    visit(group);
+    ends = ends.drop_front(group.size());
+  }
 }
 
 } // namespace pipesched::exec

@@ -17,7 +17,7 @@
 #include "PipeSched/Analysis/Facts.h"
 #include "PipeSched/Dialect/Pipe/IR/Cells.h"
 #include "PipeSched/Dialect/Pipe/IR/Syntax.h"
-#include "PipeSched/Schedule/Placement.h"
+#include "PipeSched/Schedule/SlotLengths.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"

@@ -14,6 +14,7 @@
 #define PIPESCHED_DIALECT_PIPE_IR_PIPEMODELOPS_TD
 
 include "PipeSched/Dialect/Pipe/IR/PipeDialect.td"
+include "PipeSched/Dialect/Pipe/IR/PipeEnums.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/CommonAttrConstraints.td"
 include "mlir/IR/EnumAttr.td"
@@ -37,14 +38,6 @@ def Pipe_BlockPlace : I32EnumAttr<"BlockPlace", "where a block stands", [
       I32EnumAttrCase<"First", 0, "first">,
       I32EnumAttrCase<"Layer", 1, "layer">,
       I32EnumAttrCase<"Last", 2, "last">]> {
-  let cppNamespace = "::pipesched::pipe";
-}
-
-def Pipe_RecomputeKind : I32EnumAttr<"RecomputeKind",
-    "what every backward recomputes first", [
-      I32EnumAttrCase<"None", 0, "none">,
-      I32EnumAttrCase<"Selective", 1, "selective">,
-      I32EnumAttrCase<"Full", 2, "full">]> {
   let cppNamespace = "::pipesched::pipe";
 }
 
@@ -85,30 +78,37 @@ def Pipe_ModelOp : Pipe_Op<"model", [
     from stage to stage (and its gradient back). `state_bytes` are the bytes
     that each parameter takes as weight, as gradient and in the optimizer.
 
-    `recompute` says what every backward computes again before it starts;
-    schedules that place R cells say so themselves and need no clause here.
+    `recompute` says what every backward computes again before it starts.
+    Schedules with R cells say so themselves and need no clause here.
+    `sequence` are the tokens of a sequence, where they are known.
 
     ```mlir
     pipe.model @toy microbatch_size 2 boundary_bytes 4096
-        state_bytes [2, 2, 12] source "made up" {
+        state_bytes [2, 2, 12] sequence 1024 source "made up" {
       block "embedding" first parameters 1000 activation_bytes 16 {
         kernel "lookup" on vector F <0 flops, 8192 bytes>
             W <0 flops, 8192 bytes>
       }
-      block "layer" x 4 parameters 500 activation_bytes 9000
-          weight_grad_bytes 6000 recomputed_bytes 4096 {
+      block "layer" x 4 parameters 500 active_parameters 300
+          activation_bytes 9000 weight_grad_bytes 6000 recomputed_bytes 4096
+          core_bytes 3000 {
         kernel "linear" on matrix F <1000 flops, 800 bytes>
             I <1000 flops, 800 bytes> W <1000 flops, 800 bytes>
+        kernel "attention" on matrix core F <500 flops, 900 bytes>
+            I <1100 flops, 1700 bytes>
         kernel "reduce" on link F <0 flops, 4096 bytes> I <0 flops, 4096 bytes>
       }
     }
     ```
 
     Constraints:
-    - `model_c1`: a positive microbatch size; bytes are not negative.
-    - `model_c2`: the body holds `pipe.block` ops, at least one.
+    - `model_c1`: a positive microbatch size and sequence; bytes are not
+      negative.
+    - `model_c2`: the body holds `pipe.block` and `pipe.repeat` ops, at least
+      one.
     - `model_c3`: `first` blocks before layers before `last` blocks.
     - `model_c4`: the layers of all blocks add up within 64 bits.
+    - `model_c5`: at most 65,536 blocks and repeats.
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
@@ -118,13 +118,14 @@ def Pipe_ModelOp : Pipe_Op<"model", [
                  [DenseArrayCount<3>,
                   DenseArrayNonNegative<DenseI64ArrayAttr>]>:$state_bytes,
     DefaultValuedAttr<Pipe_RecomputeKind, "RecomputeKind::None">:$recompute,
+    OptionalAttr<Pipe_PositiveSize>:$sequence,
     OptionalAttr<StrAttr>:$source
   );
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
     $sym_name `microbatch_size` $microbatch_size
     `boundary_bytes` $boundary_bytes `state_bytes` $state_bytes
-    (`recompute` $recompute^)? (`source` $source^)?
+    (`recompute` $recompute^)? (`sequence` $sequence^)? (`source` $source^)?
     attr-dict-with-keyword $bodyRegion
   }];
   let hasRegionVerifier = 1;
@@ -140,20 +141,25 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>]> {
   let summary = "equal blocks of a model";
   let description = [{
-    `x n` equal blocks. Layers are what stages divide; `first` and `last` blocks
-    stand on the first and last stage of each path. Bytes are those of one block
-    and one microbatch:
+    `x n` equal blocks. Layers are what stages divide, in the order of the
+    blocks; `first` and `last` blocks stand on the first and last stage of each
+    path. Of its `parameters` a token goes through the `active_parameters`, all
+    where none are given; the `tied_parameters` are copies of those of another
+    block, which take memory like any. Bytes are those of one block and one
+    microbatch:
 
     - `activation_bytes`: kept from F until the last phase that needs them;
     - `weight_grad_bytes`: held between a split I and its W, which are the
       inputs of weights and the gradients of their outputs;
-    - `recomputed_bytes`: kept from F where R runs before the backward.
+    - `recomputed_bytes`: kept from F where all is recomputed that can be;
+    - `core_bytes`: not kept from F where the core of the attention is
+      recomputed.
 
     ```mlir
     pipe.model @one_layer microbatch_size 1 boundary_bytes 64
         state_bytes [2, 2, 12] {
       block "layer" x 2 parameters 16 activation_bytes 256
-          weight_grad_bytes 192 recomputed_bytes 64 {
+          weight_grad_bytes 192 recomputed_bytes 64 core_bytes 32 {
         kernel "linear" on matrix F <100 flops, 80 bytes>
             I <100 flops, 80 bytes> W <100 flops, 80 bytes>
       }
@@ -163,27 +169,66 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     Constraints:
     - `block_c1`: at least one block; numbers are not negative.
     - `block_c2`: the body holds `pipe.kernel` ops only.
-    - `block_c3`: recomputed bytes are a part of the activation bytes.
+    - `block_c3`: recomputed bytes are a part of the activation bytes, and so
+      are core bytes.
+    - `block_c4`: active parameters are a part of the parameters, tied ones of
+      the active.
   }];
   let arguments = (ins
     StrAttr:$name,
     DefaultValuedAttr<Pipe_BlockPlace, "BlockPlace::Layer">:$place,
     DefaultValuedAttr<Pipe_PositiveSize, "1">:$count,
     Pipe_Size:$parameters,
+    OptionalAttr<Pipe_Size>:$active_parameters,
+    DefaultValuedAttr<Pipe_Size, "0">:$tied_parameters,
     Pipe_Size:$activation_bytes,
     DefaultValuedAttr<Pipe_Size, "0">:$weight_grad_bytes,
-    DefaultValuedAttr<Pipe_Size, "0">:$recomputed_bytes
+    DefaultValuedAttr<Pipe_Size, "0">:$recomputed_bytes,
+    DefaultValuedAttr<Pipe_Size, "0">:$core_bytes
   );
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
     $name ($place^)? (`x` $count^)? `parameters` $parameters
-    `activation_bytes` $activation_bytes
+    (`active_parameters` $active_parameters^)?
+    (`tied_parameters` $tied_parameters^)? `activation_bytes` $activation_bytes
     (`weight_grad_bytes` $weight_grad_bytes^)?
-    (`recomputed_bytes` $recomputed_bytes^)?
+    (`recomputed_bytes` $recomputed_bytes^)? (`core_bytes` $core_bytes^)?
     attr-dict-with-keyword $bodyRegion
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
+}
+
+def Pipe_RepeatOp : Pipe_Op<"repeat", [HasParent<"ModelOp">]> {
+  let summary = "more of a block that stands above";
+  let description = [{
+    Another run of layers that are like the closest block above of that name.
+    Models with kinds of layers in turn, such as one that sees all tokens after
+    five with a window, so have the kernels of each kind once.
+
+    ```mlir
+    pipe.model @in_turn microbatch_size 1 boundary_bytes 64
+        state_bytes [2, 2, 12] {
+      block "window_layer" x 5 parameters 16 activation_bytes 256 {
+        kernel "attention" on matrix F <100 flops, 80 bytes>
+      }
+      block "full_layer" parameters 16 activation_bytes 256 {
+        kernel "attention" on matrix F <900 flops, 80 bytes>
+      }
+      repeat "window_layer" x 5
+      repeat "full_layer"
+    }
+    ```
+
+    Constraints:
+    - `repeat_c1`: at least one layer.
+    - `repeat_c2`: a block of that name stands above, and holds layers.
+  }];
+  let arguments = (ins
+    StrAttr:$name,
+    DefaultValuedAttr<Pipe_PositiveSize, "1">:$count
+  );
+  let assemblyFormat = "$name (`x` $count^)? attr-dict";
 }
 
 def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
@@ -191,7 +236,8 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
   let description = [{
     A roofline point per phase in which the kernel runs. A `link` kernel is an
     all-reduce among the accelerators of a worker, free where there is but one.
-    R runs the F of every kernel again that is not `kept`.
+    R runs the F of every kernel again that is not `kept`, where it recomputes
+    selectively that of the `core` ones.
 
     ```mlir
     pipe.model @kernels microbatch_size 1 boundary_bytes 64
@@ -199,7 +245,7 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
       block "layer" parameters 16 activation_bytes 256 {
         kernel "linear" on matrix kept F <100 flops, 80 bytes>
             I <100 flops, 80 bytes> W <100 flops, 80 bytes>
-        kernel "softmax" on vector F <50 flops, 160 bytes>
+        kernel "softmax" on vector core F <50 flops, 160 bytes>
             I <70 flops, 240 bytes>
       }
     }
@@ -208,18 +254,20 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     Constraints:
     - `kernel_c1`: it runs in at least one phase.
     - `kernel_c2`: a `link` kernel has bytes and no FLOPs.
+    - `kernel_c3`: it is not both `kept` and `core`.
   }];
   let arguments = (ins
     StrAttr:$name,
     Pipe_KernelEngine:$engine,
     UnitAttr:$kept,
+    UnitAttr:$core,
     OptionalAttr<Pipe_WorkAttr>:$forward,
     OptionalAttr<Pipe_WorkAttr>:$input_grad,
     OptionalAttr<Pipe_WorkAttr>:$weight_grad
   );
   let assemblyFormat = [{
-    $name `on` $engine (`kept` $kept^)? (`F` $forward^)? (`I` $input_grad^)?
-    (`W` $weight_grad^)? attr-dict
+    $name `on` $engine (`kept` $kept^)? (`core` $core^)? (`F` $forward^)?
+    (`I` $input_grad^)? (`W` $weight_grad^)? attr-dict
   }];
   let hasVerifier = 1;
 }

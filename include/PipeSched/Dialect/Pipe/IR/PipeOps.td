@@ -19,6 +19,7 @@ include "PipeSched/Dialect/Pipe/IR/PipeInterfaces.td"
 include "PipeSched/Dialect/Pipe/IR/PipeModelOps.td"
 include "PipeSched/Dialect/Pipe/IR/PipeProfileAttrs.td"
 include "PipeSched/Dialect/Pipe/IR/PipeProperties.td"
+include "PipeSched/Dialect/Pipe/IR/PipeSlotsAttrs.td"
 include "PipeSched/Dialect/Pipe/IR/PipeSystemAttrs.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -47,9 +48,13 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
 
     `family` names the generator and its options; it is dropped when rows change
     otherwise. `gradient after W` says that W, not I, sends the gradient
-    upstream where the backward is split. `aligned` says that each cell stands
-    at its slot, idle slots being written. `model` names the `pipe.model` that
-    is trained; `profile` has measured times, which go before the model's.
+    upstream where the backward is split. `recompute selective` says that R
+    cells run the core of the attention again and not all. `aligned` says that
+    each cell stands at its slot, idle slots being written. `slots` says how
+    many slots cells take, aligned or not; without it they are unit slots: one
+    for F, I, W, R, O and G, two for B, the sum for a pair. `model` names the
+    `pipe.model` that is trained; `profile` has measured times, which go before
+    the model's.
 
     Constraints:
     - `schedule_c1`: 1 to 65536 workers, 1 to 2147483647 microbatches.
@@ -60,6 +65,10 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
     - `schedule_c4`: no rows, or exactly one per worker.
     - `schedule_c5`: `model` names a `pipe.model`.
     - `schedule_c6`: family options only with a family, and not empty.
+    - `schedule_c7`: lists of `slots` fit the paths.
+    - `schedule_c8`: `slots` give every cell of the rows a number of slots, and
+      not more than 2^62 to all of them.
+    - `schedule_c9`: `recompute` is `selective` or `full`.
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
@@ -68,7 +77,9 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
     OptionalAttr<StrAttr>:$family,
     OptionalAttr<DictionaryAttr>:$familyOptions,
     Pipe_GradientAfterProp:$gradientAfter,
+    OptionalAttr<Pipe_RecomputeKind>:$recompute,
     UnitAttr:$aligned,
+    OptionalAttr<Pipe_SlotsAttr>:$slots,
     OptionalAttr<FlatSymbolRefAttr>:$model,
     OptionalAttr<Pipe_ProfileAttr>:$profile
   );
@@ -77,7 +88,7 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
     $sym_name `workers` $workers `microbatches` $microbatches
     (custom<Family>($family, $familyOptions)^)?
     (`gradient` `after` custom<GradientAfter>($gradientAfter)^)?
-    (`aligned` $aligned^)?
+    (`recompute` $recompute^)? (`aligned` $aligned^)? (`slots` $slots^)?
     (`model` $model^)? (`profile` $profile^)?
     attr-dict-with-keyword $bodyRegion
   }];
@@ -106,12 +117,18 @@ def Pipe_PathOp : Pipe_Op<"path"> {
     Entry s of `on` is the worker of stage s. `takes` lists the path's
     microbatches, singly or as ranges `begin:end` or `begin:end:step` without
     their end; one path takes all without saying so. `blocks` gives the number
-    of the model's layers per stage; without it they are divided evenly.
+    of the model's layers per stage; `weights` says how long stages are relative
+    to each other while there is no model (`pipe-attach-model` makes blocks of
+    them). Without either, layers are divided evenly.
 
     ```mlir
     pipe.schedule @mirrored workers 2 microbatches 8 {
       path on [0, 1] takes [0:4, 7] blocks [20, 20]
       path on [1, 0] takes [4:7]
+    }
+    pipe.schedule @asymmetric workers 4 microbatches 8 {
+      path on [0, 1, 2, 3] takes [0:8:2] weights [1, 1, 2, 2]
+      path on [3, 2, 1, 0] takes [1:8:2] weights [1, 1, 2, 2]
     }
     ```
 
@@ -121,15 +138,17 @@ def Pipe_PathOp : Pipe_Op<"path"> {
     - `path_c3`: `takes` and its ranges are not empty, ascend and stay below the
       number of microbatches.
     - `path_c4`: one number of blocks per stage, 0 or more, not all 0.
+    - `path_c5`: one weight per stage, 1 or more, and no blocks.
   }];
   let arguments = (ins
     DenseI32ArrayAttr:$workers,
     OptionalAttr<DenseI64ArrayAttr>:$takes,
-    OptionalAttr<DenseI64ArrayAttr>:$blocks
+    OptionalAttr<DenseI64ArrayAttr>:$blocks,
+    OptionalAttr<DenseI64ArrayAttr>:$weights
   );
   let assemblyFormat = [{
     `on` $workers (`takes` custom<Ranges>($takes)^)? (`blocks` $blocks^)?
-    attr-dict
+    (`weights` $weights^)? attr-dict
   }];
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "const ::pipesched::Path &":$path)>];

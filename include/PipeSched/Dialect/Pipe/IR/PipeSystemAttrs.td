@@ -122,8 +122,9 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
   let description = [{
     A device of `#dlti.target_system_spec`, under the key "worker". Engines,
     memory and `host` (the way to host memory) are those of one accelerator;
-    `link` joins the accelerators of a worker. `source` says where the numbers
-    come from.
+    `link` joins the accelerators of a worker. With `no_overlap` a kernel takes
+    the time of its FLOPs and that of its bytes together, without it the longer
+    of the two. `source` says where the numbers come from.
 
     ```mlir
     module attributes {dlti.target_system_spec = #dlti.target_system_spec<
@@ -136,8 +137,8 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
 
     Constraints:
     - `worker_spec_c1`: `name`, `accelerators`, `matrix`, `vector`, `memory` and
-      `memory_bytes` are given, each field once, no other but `link`, `host` and
-      `source`.
+      `memory_bytes` are given, each field once, no other but `link`, `host`,
+      `no_overlap` and `source`.
     - `worker_spec_c2`: `accelerators` and `memory_bytes` are above 0.
     - `worker_spec_c3`: several accelerators have a `link`.
   }];

@@ -34,6 +34,7 @@ private:
   Placement placement;
   GradientAfter gradientAfter;
   bool aligned;
+  std::vector<StageSlots> slots;
   llvm::SmallVector<llvm::ArrayRef<Cell>> rows;
 };
 
@@ -43,10 +44,18 @@ void storePaths(ScheduleOp schedule, llvm::ArrayRef<Path> paths);
 /// Replaces the rows of a schedule, one per worker, in the order of workers.
 void storeRows(ScheduleOp schedule, std::vector<Row> &&rows);
 
+/// Says how many slots cells take, or nothing for unit slots.
+void storeSlots(ScheduleOp schedule, const Placement &placement,
+                llvm::ArrayRef<StageSlots> slots);
+
 /// Emits a finding at the row it is about, else at the schedule. Notes stand at
 /// their rows; a note without one stands with the finding.
 mlir::InFlightDiagnostic emitViolation(ScheduleOp schedule,
                                        const Violation &violation);
+
+/// Emits why a function of lib/Schedule or lib/Analysis failed: a
+/// ViolationError as the finding that it is, any other at the schedule.
+mlir::LogicalResult emitTableError(ScheduleOp schedule, llvm::Error error);
 
 } // namespace pipesched::pipe
 

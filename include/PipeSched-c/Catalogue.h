@@ -1,0 +1,74 @@
+//===- Catalogue.h - C API for what there is to choose ------------*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Schedule families and their options; systems and models that ship. All
+// strings live as long as the process.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_C_CATALOGUE_H
+#define PIPESCHED_C_CATALOGUE_H
+
+#include "mlir-c/Support.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+//===----------------------------------------------------------------------===//
+// Families
+//===----------------------------------------------------------------------===//
+
+/// A schedule family. `sizes` says which numbers of workers D and microbatches
+/// N have a table, "any" for all.
+typedef struct PipeschedFamilyInfo {
+  MlirStringRef name, summary, source, sizes;
+} PipeschedFamilyInfo;
+
+/// Another name of a family, and who uses it.
+typedef struct PipeschedFamilyAlias {
+  MlirStringRef alias, family, usedBy;
+} PipeschedFamilyAlias;
+
+/// An option of families. `values` says what it takes.
+typedef struct PipeschedOptionInfo {
+  MlirStringRef name, values, summary;
+} PipeschedOptionInfo;
+
+MLIR_CAPI_EXPORTED intptr_t pipeschedGetNumFamilies(void);
+MLIR_CAPI_EXPORTED PipeschedFamilyInfo pipeschedGetFamily(intptr_t family);
+
+MLIR_CAPI_EXPORTED intptr_t pipeschedGetNumFamilyAliases(void);
+MLIR_CAPI_EXPORTED PipeschedFamilyAlias pipeschedGetFamilyAlias(intptr_t alias);
+
+MLIR_CAPI_EXPORTED intptr_t pipeschedGetNumFamilyOptions(void);
+MLIR_CAPI_EXPORTED PipeschedOptionInfo
+pipeschedGetFamilyOption(intptr_t option);
+MLIR_CAPI_EXPORTED bool pipeschedFamilyTakesOption(intptr_t family,
+                                                   intptr_t option);
+
+//===----------------------------------------------------------------------===//
+// Systems and models
+//===----------------------------------------------------------------------===//
+
+/// A description that ships: its name and the text of its JSON file.
+typedef struct PipeschedDescription {
+  MlirStringRef name, text;
+} PipeschedDescription;
+
+MLIR_CAPI_EXPORTED intptr_t pipeschedGetNumSystems(void);
+MLIR_CAPI_EXPORTED PipeschedDescription pipeschedGetSystem(intptr_t system);
+
+MLIR_CAPI_EXPORTED intptr_t pipeschedGetNumModels(void);
+MLIR_CAPI_EXPORTED PipeschedDescription pipeschedGetModel(intptr_t model);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // PIPESCHED_C_CATALOGUE_H

@@ -1,0 +1,132 @@
+//===- Module.h - C API for schedules as IR -----------------------*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Modules that hold schedules and programs. Errors are diagnostics of the
+// context.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_C_MODULE_H
+#define PIPESCHED_C_MODULE_H
+
+#include "PipeSched-c/Schedule.h"
+#include "mlir-c/IR.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
+/// Parses text or bytecode. `name` stands for the file in locations. Null after
+/// an error.
+MLIR_CAPI_EXPORTED MlirModule pipeschedModuleParse(MlirContext context,
+                                                   MlirStringRef source,
+                                                   MlirStringRef name);
+
+/// A module with the schedule `name` and its family; the table keeps none of
+/// its rows and can only be destroyed.
+MLIR_CAPI_EXPORTED MlirModule pipeschedModuleCreateFromTable(
+    MlirContext context, MlirStringRef name, PipeschedTable table);
+
+/// A module with a schedule without rows, to be filled by a pass. The family of
+/// the problem and its options do not count. Without paths there is a linear
+/// one.
+MLIR_CAPI_EXPORTED MlirModule pipeschedModuleCreateProblem(
+    MlirContext context, MlirStringRef name, PipeschedProblem problem);
+
+/// Runs `a,b{c=1}` or `builtin.module(a,b{c=1})`. After an error the module is
+/// what the passes before left.
+MLIR_CAPI_EXPORTED MlirLogicalResult
+pipeschedModuleRunPipeline(MlirModule module, MlirStringRef pipeline);
+
+//===----------------------------------------------------------------------===//
+// Schedules and programs
+//===----------------------------------------------------------------------===//
+
+/// The `pipe.schedule` and `exec.program` ops of a module, in order.
+MLIR_CAPI_EXPORTED intptr_t pipeschedModuleGetNumSchedules(MlirModule module);
+MLIR_CAPI_EXPORTED MlirOperation pipeschedModuleGetSchedule(MlirModule module,
+                                                            intptr_t index);
+
+/// A new module that has, of a module, this schedule or program alone, with its
+/// model and system.
+MLIR_CAPI_EXPORTED MlirModule
+pipeschedModuleCreateFromSchedule(MlirOperation scheduleOrProgram);
+
+/// What an op says of itself. Strings live as long as the op.
+typedef struct PipeschedScheduleInfo {
+  MlirStringRef name;
+  MlirStringRef family; ///< empty: none
+  bool isProgram;
+  bool isProblem; ///< a schedule without rows
+  int64_t numWorkers, numMicrobatches;
+  intptr_t numPaths; ///< 0 for programs that say none
+} PipeschedScheduleInfo;
+MLIR_CAPI_EXPORTED PipeschedScheduleInfo
+pipeschedScheduleGetInfo(MlirOperation scheduleOrProgram);
+
+/// Points `workers` to the workers of the stages of a path and returns how many
+/// there are.
+MLIR_CAPI_EXPORTED intptr_t pipeschedScheduleGetPath(
+    MlirOperation scheduleOrProgram, intptr_t path, const int32_t **workers);
+
+/// Where to write cells, column by column; null columns are left out. `index`
+/// is the position among the cells of the worker, `phase` a PipeschedPhase.
+typedef struct PipeschedCellColumns {
+  int32_t *worker, *index, *stage;
+  int8_t *phase;
+  int32_t *microbatch; ///< of O and G the path
+  int64_t *startPs, *endPs;
+} PipeschedCellColumns;
+
+/// The cells of a schedule or program, row by row; idle entries and joins do
+/// not count. -1 after an error: a program of which it does not show where its
+/// stages are.
+MLIR_CAPI_EXPORTED intptr_t
+pipeschedScheduleGetNumCells(MlirOperation scheduleOrProgram);
+/// `startPs` and `endPs` are left out.
+MLIR_CAPI_EXPORTED void
+pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
+                          PipeschedCellColumns columns);
+
+//===----------------------------------------------------------------------===//
+// Exchange
+//===----------------------------------------------------------------------===//
+
+/// Draws the table of a schedule in its slots; nothing after an error.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleExportSlotSvg(
+    MlirOperation schedule, MlirStringCallback callback, void *userData);
+
+typedef enum PipeschedTorchCsvFormat {
+  PipeschedTorchCsvComputeOnly,
+  PipeschedTorchCsvComputeComms
+} PipeschedTorchCsvFormat;
+
+/// A module with the schedule of a file, which is called as the file without
+/// folder and ending. `keepColumns` reads empty cells as idle slots; with
+/// `stagesPerPath` other than 0, stage p * stagesPerPath + s of the file is
+/// stage s of path p. Null after an error, which is emitted at its line and
+/// column.
+MLIR_CAPI_EXPORTED MlirModule pipeschedModuleImportTorchCsv(
+    MlirContext context, MlirStringRef text, MlirStringRef file,
+    bool keepColumns, int64_t stagesPerPath);
+
+/// Writes a schedule; nothing after an error. A warning says where PyTorch
+/// would not accept what is written.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleExportTorchCsv(
+    MlirOperation schedule, PipeschedTorchCsvFormat format,
+    MlirStringCallback callback, void *userData);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // PIPESCHED_C_MODULE_H

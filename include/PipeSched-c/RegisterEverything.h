@@ -1,0 +1,36 @@
+//===- RegisterEverything.h - C API to register all ---------------*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The dialects and passes of PipeSched, and its version.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_C_REGISTEREVERYTHING_H
+#define PIPESCHED_C_REGISTEREVERYTHING_H
+
+#include "mlir-c/IR.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// The dialects of PipeSched, and DLTI, in which `pipe` states the system.
+MLIR_CAPI_EXPORTED void
+pipeschedRegisterAllDialects(MlirDialectRegistry registry);
+
+/// The passes of PipeSched, for pipelines of this process. May be called again.
+MLIR_CAPI_EXPORTED void pipeschedRegisterAllPasses(void);
+
+/// The version of the library, `0.1.0`.
+MLIR_CAPI_EXPORTED MlirStringRef pipeschedGetVersion(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // PIPESCHED_C_REGISTEREVERYTHING_H

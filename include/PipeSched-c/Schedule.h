@@ -1,0 +1,134 @@
+//===- Schedule.h - C API for schedule tables ---------------------*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// From a family and sizes to a table of cells, without any IR.
+//
+// Errors are passed as one text to the callback; what is returned then is null.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_C_SCHEDULE_H
+#define PIPESCHED_C_SCHEDULE_H
+
+#include "mlir-c/Support.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DEFINE_C_API_STRUCT(name, storage)                                     \
+  struct name {                                                                \
+    storage *ptr;                                                              \
+  };                                                                           \
+  typedef struct name name
+
+/// A schedule as a table. Owned by whoever created it.
+DEFINE_C_API_STRUCT(PipeschedTable, void);
+
+#undef DEFINE_C_API_STRUCT
+
+//===----------------------------------------------------------------------===//
+// Cells
+//===----------------------------------------------------------------------===//
+
+/// What a cell does, in the order of the letters `FBIWRDUOGdu_`.
+typedef enum PipeschedPhase {
+  PipeschedPhaseForward,     ///< F
+  PipeschedPhaseBackward,    ///< B, input and weight gradient in one
+  PipeschedPhaseInputGrad,   ///< I
+  PipeschedPhaseWeightGrad,  ///< W
+  PipeschedPhaseRecompute,   ///< R
+  PipeschedPhaseOffload,     ///< D
+  PipeschedPhaseReload,      ///< U
+  PipeschedPhaseOptimizer,   ///< O
+  PipeschedPhaseAllReduce,   ///< G
+  PipeschedPhaseOffloadJoin, ///< d
+  PipeschedPhaseReloadJoin,  ///< u
+  PipeschedPhaseIdle         ///< _
+} PipeschedPhase;
+
+/// One entry of a row, as the library stores it:
+///
+///   bit 63..56  55..32   31             30..0
+///       phase   stage    overlaps next  microbatch, path (O, G) or slots (_)
+typedef uint64_t PipeschedCell;
+
+static inline PipeschedPhase pipeschedCellGetPhase(PipeschedCell cell) {
+  return (PipeschedPhase)(cell >> 56);
+}
+static inline int64_t pipeschedCellGetStage(PipeschedCell cell) {
+  return (int64_t)(cell >> 32 & 0xffffff);
+}
+/// Of O and G the path, of an idle entry its slots.
+static inline int64_t pipeschedCellGetMicrobatch(PipeschedCell cell) {
+  return (int64_t)(cell & 0x7fffffff);
+}
+static inline bool pipeschedCellOverlapsNext(PipeschedCell cell) {
+  return cell >> 31 & 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Problems
+//===----------------------------------------------------------------------===//
+
+/// Microbatches begin, begin + step, ... below end.
+typedef struct PipeschedRange {
+  int64_t begin, end, step;
+} PipeschedRange;
+
+/// A path: the worker of each stage. `takes` are its microbatches, none where
+/// one path takes all or the family assigns them. `blocks` and `weights` have
+/// one entry per stage or are null; not both.
+typedef struct PipeschedPath {
+  intptr_t numStages;
+  const int32_t *workers;
+  intptr_t numTakes;
+  const PipeschedRange *takes;
+  const int64_t *blocks, *weights;
+} PipeschedPath;
+
+/// An option of a family, as text: "chunks" and "2".
+typedef struct PipeschedOption {
+  MlirStringRef name, value;
+} PipeschedOption;
+
+/// A schedule to generate. Without paths the family places the stages.
+typedef struct PipeschedProblem {
+  MlirStringRef family; ///< a name or an alias
+  int64_t numWorkers, numMicrobatches;
+  intptr_t numOptions;
+  const PipeschedOption *options;
+  intptr_t numPaths;
+  const PipeschedPath *paths;
+} PipeschedProblem;
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+/// Generates the table of a family. Errors: an unknown family or option, with
+/// the closest; sizes or paths that the family has no rule for.
+MLIR_CAPI_EXPORTED PipeschedTable pipeschedTableGenerate(
+    PipeschedProblem problem, MlirStringCallback onError, void *userData);
+MLIR_CAPI_EXPORTED void pipeschedTableDestroy(PipeschedTable table);
+static inline bool pipeschedTableIsNull(PipeschedTable table) {
+  return !table.ptr;
+}
+
+MLIR_CAPI_EXPORTED intptr_t pipeschedTableGetNumWorkers(PipeschedTable table);
+/// Points `cells` to the row of a worker and returns its length. The row lives
+/// as long as the table.
+MLIR_CAPI_EXPORTED intptr_t pipeschedTableGetRow(PipeschedTable table,
+                                                 intptr_t worker,
+                                                 const PipeschedCell **cells);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // PIPESCHED_C_SCHEDULE_H

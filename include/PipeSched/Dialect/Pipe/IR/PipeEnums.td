@@ -1,0 +1,27 @@
+//===- PipeEnums.td - Choices that several ops have --------*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Enums of models, schedules and programs. The values are those of the enums of
+// Analysis/Facts.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_PIPEENUMS_TD
+#define PIPESCHED_DIALECT_PIPE_IR_PIPEENUMS_TD
+
+include "mlir/IR/EnumAttr.td"
+
+def Pipe_RecomputeKind : I32EnumAttr<"RecomputeKind",
+    "what is recomputed before a backward", [
+      I32EnumAttrCase<"None", 0, "none">,
+      I32EnumAttrCase<"Selective", 1, "selective">,
+      I32EnumAttrCase<"Full", 2, "full">]> {
+  let cppNamespace = "::pipesched::pipe";
+}
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_PIPEENUMS_TD

@@ -1,0 +1,73 @@
+//===- PipeSlotsAttrs.td - How many slots cells take -------*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The slot lengths that a schedule carries, so that whoever reads its table
+// needs no cost model. StageSlots of Schedule/SlotLengths.h is the plain form.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_PIPESLOTSATTRS_TD
+#define PIPESCHED_DIALECT_PIPE_IR_PIPESLOTSATTRS_TD
+
+include "PipeSched/Dialect/Pipe/IR/PipeDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+
+def Pipe_SlotsAttr : AttrDef<Pipe_Dialect, "Slots"> {
+  let mnemonic = "slots";
+  let summary = "how many slots cells take";
+  let description = [{
+    Slots by phase: F, B, I, W, R, O, G, and FB for an overlapped pair, of the
+    stage of its first cell. One number stands for every stage; a list has one
+    per stage of a path, where all paths have as many stages, or one per stage
+    of all paths, one path after the other. A number or list without a name,
+    which comes first, weighs the stages: their cells take so many times their
+    unit slots.
+
+    What is not given: F, I, W, O and G take the weight of their stage, or one
+    slot; R takes as many as F, B the sum of I and W, a pair the sum of its
+    cells. Where B is given, I and W of split backwards are too. Copies take
+    none.
+
+    ```mlir
+    pipe.schedule @asymmetric workers 2 microbatches 1 aligned slots <[1, 2]> {
+      path on [0, 1]
+      worker 0 runs [0F0 _6 0B0]
+      worker 1 runs [_ 1F0 1B0 _2]
+    }
+    pipe.schedule @measured workers 2 microbatches 1
+        aligned slots <F = [4, 5], B = 9> {
+      path on [0, 1]
+      worker 0 runs [0F0 _14 0B0]
+      worker 1 runs [_4 1F0 1B0 _9]
+    }
+    ```
+
+    Constraints:
+    - `slots_c1`: known names, none twice, at least one number.
+    - `slots_c2`: numbers of slots are 0 or more; weights at most 2^61.
+  }];
+  // Numbers by name, one name after the other; `counts` has how many each has.
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$counts,
+    ArrayRefParameter<"int64_t">:$numbers
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The lengths in their shortest form, or null for unit slots.
+    static SlotsAttr get(::mlir::MLIRContext *context,
+                         const ::pipesched::Placement &placement,
+                         ::llvm::ArrayRef<::pipesched::StageSlots> stages);
+    /// By global stage. Errors: a list that fits neither the stages of every
+    /// path nor those of all paths.
+    ::llvm::Expected<::std::vector<::pipesched::StageSlots>>
+    toStages(const ::pipesched::Placement &placement) const;
+  }];
+}
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_PIPESLOTSATTRS_TD

@@ -1,0 +1,37 @@
+//===- MegatronLayout.h - Megatron-Core's pipeline layouts ------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The string of --pipeline-model-parallel-layout, which says what each stage
+// holds. docs/Exchange.md has the grammar and its limits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_EXCHANGE_MEGATRONLAYOUT_H
+#define PIPESCHED_EXCHANGE_MEGATRONLAYOUT_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace pipesched {
+
+/// Decoder layers of each stage: `Et*2|(t|)*2,tL` is 2, 1, 1, 1. The embedding
+/// E must come first, the loss L last. Errors name the character, counted from
+/// 1: what is no layout; MTP layers (m), which blocks cannot say; more than
+/// 2^24 stages or repetitions.
+llvm::Expected<std::vector<int64_t>>
+parseMegatronLayout(llvm::StringRef layout);
+
+/// The layout of such stages, with equal neighbours as `(t*2|)*3`.
+/// parseMegatronLayout reads it back.
+std::string writeMegatronLayout(llvm::ArrayRef<int64_t> layersOfStages);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_EXCHANGE_MEGATRONLAYOUT_H

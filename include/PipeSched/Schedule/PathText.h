@@ -1,0 +1,37 @@
+//===- PathText.h - Paths written by hand -----------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Paths and counts per stage as the text of an option, in the words of
+// pipe.path.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_PATHTEXT_H
+#define PIPESCHED_SCHEDULE_PATHTEXT_H
+
+#include "PipeSched/Schedule/Placement.h"
+
+namespace pipesched {
+
+/// Paths between semicolons, each the workers of its stages and what else a
+/// path may say:
+///
+///     0,1,2,3 takes 0:8:2; 3:-1:-1 takes 1:8:2 weights 1*2,2*2
+///
+/// Any list may stand in brackets. A range is begin:end or begin:end:step,
+/// without its end; workers may count down. `n*c` is n, c times over. Errors
+/// name the character. What the numbers mean is left to Placement::create.
+llvm::Expected<std::vector<Path>> parsePaths(llvm::StringRef text);
+
+/// Lists of counts between semicolons, "7,8*14,7; 8*16", none of them empty.
+llvm::Expected<std::vector<std::vector<int64_t>>>
+parseStageCounts(llvm::StringRef text);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_PATHTEXT_H

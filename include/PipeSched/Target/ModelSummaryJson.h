@@ -1,0 +1,28 @@
+//===- ModelSummaryJson.h - A model in a few numbers, as JSON ---*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What `pipesched show --model` prints; docs/Models.md has the keys.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TARGET_MODELSUMMARYJSON_H
+#define PIPESCHED_TARGET_MODELSUMMARYJSON_H
+
+#include "PipeSched/Analysis/ModelSummary.h"
+#include "llvm/Support/JSON.h"
+
+namespace pipesched {
+
+/// One object; `notes` is what a reader assumed or left out. FLOPs that are not
+/// known are null.
+void writeModelSummary(llvm::json::OStream &json, const ModelSummary &summary,
+                       llvm::ArrayRef<std::string> notes);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_TARGET_MODELSUMMARYJSON_H

@@ -1,0 +1,97 @@
+//===- OptimizerPasses.td - Passes around the step ---------*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The end of a training step. The rules stand in Schedule/OptimizerStep.h and
+// docs/Transforms.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TRANSFORMS_OPTIMIZERPASSES_TD
+#define PIPESCHED_TRANSFORMS_OPTIMIZERPASSES_TD
+
+include "PipeSched/Transforms/PassBase.td"
+
+def PipeAddOptimizerPass : Pipe_ModulePass<"pipe-add-optimizer"> {
+  let summary = "Add the optimizer step, and the all-reduce of replicas";
+  let description = [{
+    Appends an O to each row for every stage of its worker, and puts a G before
+    it where other workers hold blocks of the stage by another path: the
+    all-reduce of the gradients of replicas (Chimera, Li & Hoefler 2021, arXiv
+    2107.06925, section 3.2). Number of both is the path. An aligned schedule is
+    aligned again. The family is dropped. Problems are left alone.
+
+    `all-reduce` says where G stand:
+
+    - `end`: behind all other cells, in the order of the model.
+    - `eager`: where the weight gradients of the blocks are there on all workers
+      that hold them, by the slots of the unit alignment. Beside compute they
+      then take the bubbles that are left.
+    - `none`: nowhere. Replicas are kept alike by other means.
+
+    All workers come to the all-reduces that they share in one order: a schedule
+    free of deadlock stays so. With `end` that is so under all `messages`, with
+    `eager` wherever all schedules are (docs/Dialects/RationalePipe.md, "Four
+    message semantics").
+
+    ```mlir
+    pipe.schedule @chimera workers 4 microbatches 4 {
+      path on [0, 1, 2, 3] takes [0, 1]
+      path on [3, 2, 1, 0] takes [2, 3]
+      worker 0 runs [0F0 0F1 3F2 3B2 3F3 3B3 0B0 0B1]
+      worker 1 runs [1F0 2F2 1F1 2B2 2F3 1B0 2B3 1B1]
+      worker 2 runs [1F2 2F0 1F3 2B0 2F1 1B2 2B1 1B3]
+      worker 3 runs [0F2 0F3 3F0 3B0 3F1 3B1 0B2 0B3]
+    }
+    ```
+
+    After `pipe-add-optimizer`:
+
+    ```mlir
+    pipe.schedule @chimera workers 4 microbatches 4 {
+      path on [0, 1, 2, 3] takes [0, 1]
+      path on [3, 2, 1, 0] takes [2, 3]
+      worker 0 runs [0F0 0F1 3F2 3B2 3F3 3B3 0B0 0B1 0G0 3G1 0O0 3O1]
+      worker 1 runs [1F0 2F2 1F1 2B2 2F3 1B0 2B3 1B1 1G0 2G1 1O0 2O1]
+      worker 2 runs [1F2 2F0 1F3 2B0 2F1 1B2 2B1 1B3 1G1 2G0 1O1 2O0]
+      worker 3 runs [0F2 0F3 3F0 3B0 3F1 3B1 0B2 0B3 0G1 3G0 0O1 3O0]
+    }
+    ```
+
+    After `pipe-add-optimizer{all-reduce=eager}`:
+
+    ```mlir
+    pipe.schedule @chimera workers 4 microbatches 4 {
+      path on [0, 1, 2, 3] takes [0, 1]
+      path on [3, 2, 1, 0] takes [2, 3]
+      worker 0 runs [0F0 0F1 3F2 3B2 3F3 3B3 3G1 0B0 0B1 0G0 3O1 0O0]
+      worker 1 runs [1F0 2F2 1F1 2B2 2F3 1B0 2B3 2G1 1B1 1G0 2O1 1O0]
+      worker 2 runs [1F2 2F0 1F3 2B0 2F1 1B2 2B1 2G0 1B3 1G1 2O0 1O1]
+      worker 3 runs [0F2 0F3 3F0 3B0 3F1 3B1 3G0 0B2 0B3 0G1 3O0 0O1]
+    }
+    ```
+
+    Errors: what `pipe-verify` finds; O or G cells in the rows; paths whose
+    stages have no common measure below 2^63; cells whose number of slots is not
+    known; in an aligned schedule also those of `pipe-align-slots`; no schedule.
+  }];
+  let options = [
+    Pipe_ScheduleOption,
+    Option<"allReduce", "all-reduce", "::pipesched::ReductionPlace",
+           /*default=*/"::pipesched::ReductionPlace::End",
+           "Where the gradient all-reduces of replicas stand",
+           [{::llvm::cl::values(
+               clEnumValN(::pipesched::ReductionPlace::End, "end",
+                          "Behind all other cells of the row"),
+               clEnumValN(::pipesched::ReductionPlace::Eager, "eager",
+                          "As soon as all replicas have their gradients"),
+               clEnumValN(::pipesched::ReductionPlace::None, "none",
+                          "Nowhere"))}]>
+  ];
+}
+
+#endif // PIPESCHED_TRANSFORMS_OPTIMIZERPASSES_TD

@@ -1,0 +1,155 @@
+//===- AttentionKernels.cpp - Attention, plain and latent -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// From the normed input of a layer to the output projection, with the tensors
+// that are kept. docs/CostModel.md has the tables.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockExpander.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+
+/// Bytes of a softmax statistic, one per row and head (2307.08691).
+static constexpr int64_t kStatisticBytes = 4;
+
+void BlockExpander::attention() {
+  arch.latent ? latentProjections(*arch.latent) : projections();
+  if (arch.queryKeyNorm != QueryKeyNorm::None)
+    queryKeyNorms();
+  isFused ? fusedCore() : unfusedCore();
+  coreTensors();
+  linear("proj", z.T, z.o, z.h);
+  block.saves("proj input", z.e * z.T * z.o, LastUse::WeightGrad);
+  weights("proj", z.o, z.h, arch.biases.output);
+  if (arch.attentionSinks)
+    block.parameters("sinks", z.heads, z.heads);
+}
+
+//===----------------------------------------------------------------------===//
+// Projections
+//===----------------------------------------------------------------------===//
+
+/// One GEMM for queries, keys and values, or one for each.
+void BlockExpander::projections() {
+  bool hasBias = arch.biases.queryKeyValue;
+  if (isFused) {
+    linear("qkv", z.T, z.h, z.q + z.k + z.v);
+  } else {
+    fork("qkv_fork", z.x, 3);
+    linear("q", z.T, z.h, z.q);
+    linear("k", z.T, z.h, z.k);
+    linear("v", z.T, z.h, z.v);
+  }
+  weights("q", z.h, z.q, hasBias);
+  weights("k", z.h, z.k, hasBias);
+  weights("v", z.h, z.v, hasBias);
+}
+
+/// DeepSeek-V2 (arXiv 2405.04434), equations 9 to 19: both narrow vectors are
+/// normed; the part of keys with positions goes around norm and up-projection.
+void BlockExpander::latentProjections(const LatentAttention &latent) {
+  bool hasBias = arch.biases.queryKeyValue;
+  CheckedInt keyRank = latent.keyValueRank;
+  CheckedInt down = keyRank + latent.ropeHeadSize;
+  CheckedInt up =
+      z.heads * (CheckedInt(latent.headSize) + latent.valueHeadSize);
+  auto normed = [&](StringRef name, CheckedInt rank) {
+    norm(name, arch.norm, z.T * rank);
+    block.saves(name, 2 * z.e * z.T * rank, LastUse::WeightGrad);
+    CheckedInt count = parametersPerElement(arch.norm) * rank;
+    block.parameters(name, count, count);
+  };
+
+  fork("qkv_fork", z.x, 2);
+  if (latent.queryRank) {
+    linear("q_down", z.T, z.h, latent.queryRank);
+    weights("q_down", z.h, latent.queryRank, hasBias);
+    normed("q_norm", latent.queryRank);
+    linear("q_up", z.T, latent.queryRank, z.q);
+    weights("q_up", latent.queryRank, z.q, /*hasBias=*/false);
+  } else {
+    linear("q", z.T, z.h, z.q);
+    weights("q", z.h, z.q, /*hasBias=*/false);
+  }
+  linear("kv_down", z.T, z.h, down);
+  weights("kv_down", z.h, down, hasBias);
+  normed("kv_norm", keyRank);
+  linear("kv_up", z.T, keyRank, up);
+  weights("kv_up", keyRank, up, /*hasBias=*/false);
+}
+
+void BlockExpander::queryKeyNorms() {
+  bool isShared = arch.queryKeyNorm == QueryKeyNorm::Head;
+  int64_t headSize = arch.attentionWidth / arch.attentionHeads;
+  int64_t perElement = parametersPerElement(arch.queryKeyNormForm);
+  auto add = [&](StringRef name, CheckedInt width) {
+    norm(name, arch.queryKeyNormForm, z.T * width);
+    block.saves(name, z.e * z.T * width, LastUse::WeightGrad);
+    CheckedInt count = perElement * (isShared ? CheckedInt(headSize) : width);
+    block.parameters(name, count, count);
+  };
+  add("query_norm", z.q);
+  add("key_norm", z.k);
+}
+
+//===----------------------------------------------------------------------===//
+// Core
+//===----------------------------------------------------------------------===//
+
+void BlockExpander::unfusedCore() {
+  scores("qk", z.q, z.k, /*isForward=*/true);
+  scores("qk_dq", z.q, z.k, /*isForward=*/false);
+  scores("qk_dk", z.q, z.k, /*isForward=*/false);
+  vector("scale", scorePass(2), scorePass(2), Part::Core);
+  vector("mask", scorePass(2), {}, Part::Core);
+  vector("sm_max", scorePass(1), {}, Part::Core);
+  vector("sm_sub", scorePass(2), {}, Part::Core);
+  vector("sm_exp", scorePass(2), {}, Part::Core);
+  vector("sm_sum", scorePass(1), {}, Part::Core);
+  vector("sm_div", scorePass(2), {}, Part::Core);
+  vector("smb_mul", {}, scorePass(3));
+  vector("smb_sum", {}, scorePass(1));
+  vector("smb_sub", {}, scorePass(2));
+  vector("smb_mul2", {}, scorePass(3));
+  if (arch.dropout)
+    dropout("attn_drop", z.n, Part::Core);
+  scores("av", z.o, z.v, /*isForward=*/true);
+  scores("av_dp", z.o, z.v, /*isForward=*/false);
+  scores("av_dv", z.o, z.v, /*isForward=*/false);
+}
+
+/// One kernel reads q, k, v and writes o and a statistic per row and head. The
+/// backward makes the scores again: of its five GEMMs three are over queries
+/// and keys and two over values.
+void BlockExpander::fusedCore() {
+  CheckedInt query = 2 * z.T * z.seen * z.q, value = 2 * z.T * z.seen * z.o;
+  CheckedInt moved = z.T * (z.q + z.k + z.v + z.o);
+  CheckedInt statistics = kStatisticBytes * z.heads * z.T;
+  block.kernel(
+      "attention", Engine::Matrix, {query + value, z.e * moved + statistics},
+      {3 * query + 2 * value, 2 * z.e * moved + statistics}, {}, Part::Core);
+}
+
+void BlockExpander::coreTensors() {
+  block.saves("q", z.e * z.T * z.q, LastUse::InputGrad);
+  block.saves("k, v", z.e * z.T * (z.k + z.v), LastUse::InputGrad);
+  auto savesCore = [&](StringRef name, CheckedInt bytes) {
+    block.saves(name, bytes, LastUse::InputGrad, Part::Core);
+  };
+  if (isFused) {
+    savesCore("softmax statistics", kStatisticBytes * z.heads * z.T);
+    return;
+  }
+  savesCore("softmax", z.e * z.n);
+  if (!arch.dropout)
+    return;
+  savesCore("attention dropout mask", z.n);
+  savesCore("attention dropout", z.e * z.n);
+}

@@ -1,0 +1,181 @@
+//===- FeedforwardKernels.cpp - MLP and mixture of experts ----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The second half of a layer, gated or not, over all tokens or over those that
+// a router sends. docs/CostModel.md has the tables.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockExpander.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+
+/// Bytes of the number of an expert or of a row.
+static constexpr int64_t kIndexBytes = 4;
+
+namespace {
+/// An activation as kernels: its function, and the name of the kernel that
+/// gates as well.
+struct ActivationKernel {
+  StringRef function, gated;
+  PerElement flops; ///< of the function
+};
+} // namespace
+
+static ActivationKernel kernelOf(Activation activation) {
+  switch (activation) {
+  case Activation::Gelu:
+  case Activation::GeGLU:
+    return {"gelu", "geglu", {8, 13, 0}};
+  case Activation::Relu:
+  case Activation::ReGLU:
+    return {"relu", "reglu", {1, 1, 0}};
+  case Activation::SquaredRelu:
+    return {"relu2", "", {2, 3, 0}};
+  case Activation::Silu:
+  case Activation::SwiGLU:
+    return {"silu", "swiglu", {5, 9, 0}};
+  }
+  llvm_unreachable("all activations are handled");
+}
+
+//===----------------------------------------------------------------------===//
+// MLP
+//===----------------------------------------------------------------------===//
+
+void BlockExpander::denseMlp() {
+  mlp({"", z.T, z.f, 1, /*isWeighted=*/false});
+  mlpWeights("mlp", z.f, arch.biases.mlp);
+}
+
+void BlockExpander::mlp(const Mlp &mlp) {
+  isFused ? fusedActivation(mlp) : unfusedActivation(mlp);
+  linear(mlp.prefix + "mlp2", mlp.rows, mlp.width, z.h, mlp.copies);
+  mlpTensors(mlp);
+}
+
+void BlockExpander::unfusedActivation(const Mlp &mlp) {
+  ActivationKernel kernel = kernelOf(arch.activation);
+  CheckedInt y = mlp.rows * mlp.width, bytes = z.e * y;
+  CheckedWork forward = {kernel.flops.forward * y, 2 * bytes};
+  CheckedInt gradFlops = kernel.flops.inputGrad * y;
+  if (!isGated(arch.activation)) {
+    linear(mlp.prefix + "mlp1", mlp.rows, z.h, mlp.width, mlp.copies);
+    vector(mlp.prefix + kernel.function.str(), forward, {gradFlops, 2 * bytes});
+    return;
+  }
+  fork(mlp.prefix + "gate_fork", mlp.rows * z.h, 2);
+  linear(mlp.prefix + "mlp_gate", mlp.rows, z.h, mlp.width, mlp.copies);
+  linear(mlp.prefix + "mlp1", mlp.rows, z.h, mlp.width, mlp.copies);
+  vector(mlp.prefix + kernel.function.str(), forward, {gradFlops, 3 * bytes});
+  vector(mlp.prefix + "gate_mul", {y, 3 * bytes}, {2 * y, 5 * bytes});
+}
+
+/// One GEMM makes gate and value. Their product costs one FLOP per element, its
+/// gradients two and the function once more from what is there; a weight of the
+/// row likewise one, and three.
+void BlockExpander::fusedActivation(const Mlp &mlp) {
+  ActivationKernel kernel = kernelOf(arch.activation);
+  CheckedInt y = mlp.rows * mlp.width, bytes = z.e * y;
+  bool hasGate = isGated(arch.activation);
+  int64_t forward = kernel.flops.forward + (hasGate ? 1 : 0);
+  int64_t inputGrad = kernel.flops.inputGrad + (hasGate ? 3 : 0);
+  CheckedInt weights = 0;
+  if (mlp.isWeighted) {
+    forward += 1;
+    inputGrad += 3;
+    weights = z.e * mlp.rows;
+  }
+  linear(mlp.prefix + "mlp1", mlp.rows, z.h, (hasGate ? 2 : 1) * mlp.width,
+         mlp.copies);
+  StringRef name = hasGate ? kernel.gated : kernel.function;
+  vector(mlp.prefix + name.str(),
+         {forward * y, (hasGate ? 3 : 2) * bytes + weights},
+         {inputGrad * y, (hasGate ? 5 : 3) * bytes + 2 * weights});
+}
+
+void BlockExpander::mlpTensors(const Mlp &mlp) {
+  CheckedInt bytes = z.e * mlp.rows * mlp.width;
+  block.saves("mlp2 input", bytes, LastUse::WeightGrad);
+  block.saves("activation input", bytes, LastUse::InputGrad);
+  if (!isGated(arch.activation))
+    return;
+  block.saves("gated value", bytes, LastUse::InputGrad);
+  if (!isFused)
+    block.saves("activation", bytes, LastUse::InputGrad);
+}
+
+void BlockExpander::mlpWeights(StringRef name, CheckedInt width, bool hasBias,
+                               CheckedInt count, CheckedInt active) {
+  CheckedInt up = isGated(arch.activation) ? 2 * width : width;
+  weights(name, z.h, up, hasBias, count, active);
+  weights(name, width, z.h, hasBias, count, active);
+}
+
+//===----------------------------------------------------------------------===//
+// Mixture of experts
+//===----------------------------------------------------------------------===//
+
+/// Grouped GEMMs, as in MegaBlocks (arXiv 2211.15841): every row once, and the
+/// weights of each expert that has a row.
+void BlockExpander::experts(const Experts &experts) {
+  bool hasShared = experts.sharedFeedforward > 0;
+  CheckedInt rows = z.T * experts.perToken;
+  CheckedInt touched = std::min<int64_t>(experts.count, rows.get());
+  fork("expert_fork", z.x,
+       2 + (hasShared ? 1 : 0) + (experts.sharedGate ? 1 : 0));
+  routing(experts, rows);
+  mlp({"expert_", rows, experts.feedforward, touched, /*isWeighted=*/true});
+  mlpWeights("experts", experts.feedforward, experts.biases, experts.count,
+             experts.perToken);
+  combine(experts, rows);
+  if (hasShared)
+    sharedExperts(experts);
+}
+
+/// Scores of all experts, the choice of a few, and a copy of each token for
+/// each of them.
+void BlockExpander::routing(const Experts &experts, CheckedInt rows) {
+  CheckedInt scores = z.T * experts.count, copies = rows * z.h;
+  linear("router", z.T, z.h, experts.count);
+  weights("router", z.h, experts.count, experts.routerBias);
+  vector("route", {5 * scores, 2 * z.e * scores + (z.e + kIndexBytes) * rows},
+         {4 * scores, z.e * (2 * scores + rows)});
+  vector("dispatch", {0, 2 * z.e * copies}, {copies, z.e * (copies + z.x)});
+  block.saves("routing", z.e * scores + (z.e + kIndexBytes) * rows,
+              LastUse::InputGrad);
+  block.saves("expert input", z.e * copies, LastUse::WeightGrad);
+}
+
+/// Sums the results of each token. Unfused, it weighs them as well, and keeps
+/// them for the gradient of the weights.
+void BlockExpander::combine(const Experts &experts, CheckedInt rows) {
+  CheckedInt copies = rows * z.h;
+  if (isFused) {
+    CheckedInt moved = z.e * (copies + z.x);
+    vector("combine", {copies, moved}, {0, moved});
+    return;
+  }
+  vector("combine", {2 * copies, z.e * (copies + z.x + rows)},
+         {3 * copies, z.e * (2 * copies + z.x + 2 * rows)});
+  block.saves("expert output", z.e * copies, LastUse::InputGrad);
+}
+
+void BlockExpander::sharedExperts(const Experts &experts) {
+  mlp({"shared_", z.T, experts.sharedFeedforward, 1, /*isWeighted=*/false});
+  mlpWeights("shared", experts.sharedFeedforward, experts.biases);
+  if (experts.sharedGate) {
+    linear("shared_gate", z.T, z.h, 1);
+    weights("shared_gate", z.h, 1, /*hasBias=*/false);
+    vector("shared_scale", {z.x, z.e * (2 * z.x + z.T)},
+           {3 * z.x, z.e * (3 * z.x + 2 * z.T)});
+    block.saves("shared output", z.e * (z.x + z.T), LastUse::InputGrad);
+  }
+  vector("shared_add", {z.x, 3 * z.e * z.x}, {});
+}

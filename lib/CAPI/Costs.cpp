@@ -1,0 +1,192 @@
+//===- Costs.cpp - C API for what prices schedules ------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads models, systems and profiles from wherever they are.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Analysis/ProfileText.h"
+#include "PipeSched/Description/Description.h"
+#include "PipeSched/Target/ModelSummaryJson.h"
+#include "Wrap.h"
+
+using namespace pipesched;
+
+static constexpr llvm::StringLiteral kJsonName = "<json>";
+
+static llvm::Expected<Architecture>
+readArchitecture(const PipeschedSource &source, int64_t sequence) {
+  llvm::StringRef text = unwrap(source.text);
+  switch (source.kind) {
+  case PipeschedSourceName:
+    return findArchitecture(text, sequence);
+  case PipeschedSourceFile:
+    return readArchitecture(text, sequence);
+  default:
+    return architectureFromJson(text, kJsonName, SourceRule::Optional,
+                                sequence);
+  }
+}
+
+static llvm::Expected<SystemFacts>
+readDescribedSystem(const PipeschedSource &source) {
+  llvm::StringRef text = unwrap(source.text);
+  switch (source.kind) {
+  case PipeschedSourceName:
+    return findSystem(text);
+  case PipeschedSourceFile:
+    return readSystem(text);
+  default:
+    return systemFromJson(text, kJsonName, SourceRule::Optional);
+  }
+}
+
+static llvm::Expected<SystemFacts> readSystem(const PipeschedSource &source,
+                                              int64_t accelerators) {
+  llvm::Expected<SystemFacts> system = readDescribedSystem(source);
+  if (system && accelerators != 0)
+    if (llvm::Error error = setAccelerators(*system, accelerators))
+      return std::move(error);
+  return system;
+}
+
+static llvm::Expected<Profile> readProfile(const PipeschedSource &source) {
+  llvm::StringRef text = unwrap(source.text);
+  switch (source.kind) {
+  case PipeschedSourceFile:
+    return readProfile(text);
+  case PipeschedSourceJson:
+    return profileFromJson(text, kJsonName);
+  default:
+    return parseProfile(text);
+  }
+}
+
+/// Stores what was read, or returns why it was not.
+template <typename T>
+static llvm::Error store(std::optional<T> &facts, llvm::Expected<T> read) {
+  if (!read)
+    return read.takeError();
+  facts = std::move(*read);
+  return llvm::Error::success();
+}
+
+/// What expands a model needs one, and is in range.
+static llvm::Error checkExpansion(const PipeschedCostOptions &options) {
+  if (options.microbatchSize < 0 || options.globalBatch < 0 ||
+      options.sequence < 0 || options.boundaryBytes < -1)
+    return llvm::createStringError("microbatch-size, global-batch, sequence "
+                                   "and boundary-bytes are at least 0");
+  if (options.microbatchSize != 0 && options.globalBatch != 0)
+    return llvm::createStringError(
+        "give one of microbatch-size and global-batch, not both");
+  bool isGiven = options.microbatchSize != 0 || options.globalBatch != 0 ||
+                 options.sequence != 0 || options.boundaryBytes >= 0 ||
+                 options.recompute != PipeschedRecomputeNone ||
+                 options.attention != PipeschedAttentionAsDescribed;
+  if (isGiven && options.model.kind == PipeschedSourceNone)
+    return llvm::createStringError(
+        "microbatch-size, global-batch, sequence, boundary-bytes, recompute "
+        "and attention are about a model; none is given");
+  if (options.accelerators != 0 && options.system.kind == PipeschedSourceNone)
+    return llvm::createStringError(
+        "accelerators are those of a system; none is given");
+  return llvm::Error::success();
+}
+
+static void readExpansion(CostSources &costs,
+                          const PipeschedCostOptions &options) {
+  if (options.microbatchSize != 0)
+    costs.microbatchSize = options.microbatchSize;
+  costs.expansion.recompute = static_cast<Recompute>(options.recompute);
+  if (options.boundaryBytes >= 0)
+    costs.expansion.boundaryBytes = options.boundaryBytes;
+  costs.globalBatch = options.globalBatch;
+  if (options.attention != PipeschedAttentionAsDescribed)
+    costs.architecture->attention = options.attention == PipeschedAttentionFused
+                                        ? Attention::Fused
+                                        : Attention::Unfused;
+}
+
+static llvm::Error readFacts(CostSources &costs,
+                             const PipeschedCostOptions &options) {
+  if (options.model.kind != PipeschedSourceNone)
+    if (llvm::Error error =
+            store(costs.architecture,
+                  readArchitecture(options.model, options.sequence)))
+      return error;
+  if (options.system.kind != PipeschedSourceNone)
+    if (llvm::Error error = store(
+            costs.system, readSystem(options.system, options.accelerators)))
+      return error;
+  if (options.profile.kind != PipeschedSourceNone)
+    return store(costs.profile, readProfile(options.profile));
+  return llvm::Error::success();
+}
+
+static llvm::Expected<CostSources>
+readCosts(const PipeschedCostOptions &options) {
+  CostSources costs;
+  if (llvm::Error error = checkExpansion(options))
+    return std::move(error);
+  if (llvm::Error error = readFacts(costs, options))
+    return std::move(error);
+  if (costs.architecture)
+    readExpansion(costs, options);
+  return costs;
+}
+
+PipeschedCosts pipeschedCostsCreate(PipeschedCostOptions options,
+                                    MlirStringCallback onError,
+                                    void *userData) {
+  llvm::Expected<CostSources> costs = readCosts(options);
+  if (costs)
+    return wrap(new CostSources(std::move(*costs)));
+  passError(onError, userData, costs.takeError());
+  return {nullptr};
+}
+
+void pipeschedCostsDestroy(PipeschedCosts costs) { delete unwrap(costs); }
+
+double pipeschedCostsGetPeakFlops(PipeschedCosts costs) {
+  const std::optional<SystemFacts> &system = unwrap(costs)->system;
+  return system ? double(system->accelerators) * system->matrix.flopsPerSecond
+                : 0;
+}
+
+static llvm::Expected<ModelSummary> summarizeModel(const CostSources &costs) {
+  if (!costs.architecture)
+    return llvm::createStringError("expected a model, found none");
+  ExpansionOptions options = costs.expansion;
+  options.microbatchSize = costs.microbatchSize.value_or(1);
+  llvm::Expected<ModelFacts> facts =
+      expandArchitecture(*costs.architecture, options);
+  if (!facts)
+    return facts.takeError();
+  return summarize(*facts);
+}
+
+MlirLogicalResult pipeschedCostsWriteModel(PipeschedCosts costs,
+                                           MlirStringCallback callback,
+                                           void *userData,
+                                           MlirStringCallback onError,
+                                           void *errorData) {
+  const CostSources &sources = *unwrap(costs);
+  llvm::Expected<ModelSummary> summary = summarizeModel(sources);
+  if (!summary) {
+    passError(onError, errorData, summary.takeError());
+    return mlirLogicalResultFailure();
+  }
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::json::OStream json(os, /*IndentSize=*/2);
+  writeModelSummary(json, *summary, sources.architecture->notes);
+  json.flush();
+  passText(callback, userData, text);
+  return mlirLogicalResultSuccess();
+}

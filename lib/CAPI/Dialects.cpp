@@ -1,0 +1,31 @@
+//===- Dialects.cpp - C API for dialects and passes -----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Registration, and the version.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched-c/Dialects.h"
+#include "PipeSched-c/RegisterEverything.h"
+#include "PipeSched/InitAll.h"
+#include "mlir/CAPI/IR.h"
+#include "mlir/CAPI/Registration.h"
+#include "mlir/CAPI/Support.h"
+
+MLIR_DEFINE_CAPI_DIALECT_REGISTRATION(Exec, exec, pipesched::exec::ExecDialect)
+MLIR_DEFINE_CAPI_DIALECT_REGISTRATION(Pipe, pipe, pipesched::pipe::PipeDialect)
+
+void pipeschedRegisterAllDialects(MlirDialectRegistry registry) {
+  pipesched::registerAllDialects(*unwrap(registry));
+}
+
+void pipeschedRegisterAllPasses(void) { pipesched::registerAllPasses(); }
+
+MlirStringRef pipeschedGetVersion(void) {
+  return wrap(llvm::StringRef(PIPESCHED_VERSION));
+}

@@ -1,0 +1,348 @@
+//===- Evaluation.cpp - C API to time schedules ---------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Evaluates with or without IR, and hands out the results.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Analysis/Summary.h"
+#include "PipeSched/Target/ChromeTrace.h"
+#include "PipeSched/Target/Comparison.h"
+#include "PipeSched/Target/Report.h"
+#include "PipeSched/Target/Svg.h"
+#include "PipeSched/Target/TextPicture.h"
+#include "Wrap.h"
+#include "mlir/CAPI/IR.h"
+#include "llvm/Support/JSON.h"
+#include <limits>
+
+using namespace pipesched;
+
+//===----------------------------------------------------------------------===//
+// Evaluating
+//===----------------------------------------------------------------------===//
+
+TimingOptions pipesched::readTiming(PipeschedTiming timing) {
+  return {static_cast<Transport>(timing.transport),
+          static_cast<ReceivePlacement>(timing.receivePlacement),
+          static_cast<ForwardSends>(timing.forwardSends)};
+}
+
+llvm::Expected<Configuration>
+pipesched::readConfiguration(const PipeschedConfiguration &given) {
+  llvm::Expected<Problem> problem = readProblem(given.problem);
+  if (!problem)
+    return problem.takeError();
+  Configuration configuration;
+  configuration.problem = std::move(*problem);
+  configuration.costs = unwrap(given.costs);
+  configuration.timing = readTiming(given.timing);
+  return configuration;
+}
+
+/// The costs of an op, in which what is given goes first.
+static mlir::FailureOr<CostInputs> overlayCosts(mlir::Operation *op,
+                                                const CostSources *given) {
+  mlir::FailureOr<CostInputs> costs = loadCosts(op);
+  if (failed(costs) || !given)
+    return costs;
+  auto owner = llvm::cast<pipe::PlacementOwnerOpInterface>(op);
+  llvm::Expected<CostInputs> resolved =
+      resolveCosts(*given, owner.getNumMicrobatches());
+  if (!resolved)
+    return pipe::emitTableError(op)
+           << "cannot be priced: " << llvm::toString(resolved.takeError());
+  if (resolved->model)
+    costs->model = std::move(resolved->model);
+  if (resolved->system)
+    costs->system = std::move(resolved->system);
+  if (resolved->profile)
+    costs->profile = std::move(resolved->profile);
+  return costs;
+}
+
+PipeschedEvaluation pipeschedScheduleEvaluate(MlirOperation scheduleOrProgram,
+                                              PipeschedCosts costs,
+                                              PipeschedTiming timing) {
+  mlir::Operation *op = unwrap(scheduleOrProgram);
+  mlir::FailureOr<CostInputs> inputs = overlayCosts(op, unwrap(costs));
+  if (failed(inputs))
+    return {nullptr};
+  mlir::FailureOr<NamedEvaluation> result =
+      evaluate(op, *inputs, readTiming(timing));
+  if (failed(result))
+    return {nullptr};
+  auto *evaluation = new OwnedEvaluation();
+  evaluation->result = std::move(*result);
+  return wrap(evaluation);
+}
+
+PipeschedEvaluation
+pipeschedConfigurationEvaluate(const PipeschedConfiguration *given,
+                               MlirStringCallback onError, void *userData) {
+  llvm::Expected<Configuration> configuration = readConfiguration(*given);
+  if (!configuration) {
+    passError(onError, userData, configuration.takeError());
+    return {nullptr};
+  }
+  llvm::Expected<EvaluatedTable> evaluation =
+      evaluateConfiguration(*configuration);
+  if (!evaluation) {
+    passError(onError, userData, evaluation.takeError());
+    return {nullptr};
+  }
+  return wrap(new OwnedEvaluation(std::move(*evaluation)));
+}
+
+void pipeschedEvaluationDestroy(PipeschedEvaluation evaluation) {
+  delete unwrap(evaluation);
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+static void addFormula(PipeschedSummary &summary,
+                       const std::optional<FormulaResult> &formula) {
+  summary.formulaBubbleRatio = formula ? formula->bubbleRatio : kUnknown;
+  summary.formulaBubbleRatioGeneral =
+      formula ? formula->bubbleRatioGeneral.value_or(kUnknown) : kUnknown;
+}
+
+static void addTable(PipeschedSummary &summary,
+                     const std::optional<TableMetrics> &table) {
+  summary.tableBubbleRatio = table ? table->bubbleRatio : kUnknown;
+  summary.slots = table ? table->slots : -1;
+  summary.peakActivations =
+      table ? *llvm::max_element(table->peakActivations) : -1;
+}
+
+static void addExecution(PipeschedSummary &summary,
+                         const Execution &execution) {
+  ExecutionSummary numbers = summarize(execution);
+  summary.makespanPs = execution.timeline.makespanPs;
+  summary.spanPs = numbers.spanPs;
+  summary.exposedCommunicationPs = numbers.exposedCommunicationPs;
+  summary.idleRatio = numbers.idleRatio;
+  summary.spanBubbleRatio = numbers.spanBubbleRatio;
+  summary.fill = numbers.fill;
+  summary.drain = numbers.drain;
+  summary.dependency = numbers.dependency;
+  summary.communication = numbers.communication;
+  summary.messages = execution.traffic.messages;
+}
+
+static void addMemory(PipeschedSummary &summary,
+                      const std::optional<MemoryUsage> &memory) {
+  summary.bottleneckWorker = summary.capacityBytes = -1;
+  summary.persistentBytes = summary.peakActivationBytes = summary.peakBytes =
+      -1;
+  if (!memory)
+    return;
+  const WorkerMemory &worker = memory->workers[memory->bottleneckWorker];
+  summary.bottleneckWorker = memory->bottleneckWorker;
+  summary.persistentBytes = worker.persistentBytes();
+  summary.peakActivationBytes = worker.peakActivationBytes;
+  summary.peakBytes = worker.peakBytes();
+  if (memory->capacityBytes != 0)
+    summary.capacityBytes = memory->capacityBytes;
+}
+
+PipeschedSummary pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation) {
+  const NamedEvaluation &result = unwrap(evaluation)->result;
+  PipeschedSummary summary = {};
+  summary.workers = result.placement.getNumWorkers();
+  summary.stages = result.placement.getMaxStages();
+  summary.microbatches = result.placement.getNumMicrobatches();
+  summary.microbatchSize = result.microbatchSize ? result.microbatchSize : -1;
+  addFormula(summary, result.evaluation.formula);
+  addTable(summary, result.evaluation.table);
+  addExecution(summary, result.evaluation.execution);
+  addMemory(summary, result.evaluation.execution.memory);
+  return summary;
+}
+
+//===----------------------------------------------------------------------===//
+// Cells
+//===----------------------------------------------------------------------===//
+
+/// Goes through the tasks of a program in the order of its instructions:
+///
+///   taskOfInstruction  0F0 send 0F1 D 0B0 .. | 1F0 ..
+///   rowTasks           0F0      0F1   0B0 .. | 1F0 ..
+///
+/// Compute and all-reduce tasks come in the order of rowTasks, which tells the
+/// worker; a second instruction of the same task is the other half of a pair.
+template <typename Handle>
+static void forEachTimedCell(const Execution &execution, Handle handle) {
+  const TaskGraph &graph = execution.graph;
+  uint32_t next = 0, last = TaskGraph::kNone;
+  int64_t worker = 0;
+  for (uint32_t task : graph.taskOfInstruction) {
+    if (task == TaskGraph::kNone)
+      continue;
+    TaskKind kind = graph.kind[task];
+    bool isCopy = kind == TaskKind::Offload || kind == TaskKind::Reload;
+    if (isCopy) {
+      handle(graph.worker[task], graph.cell[task], task);
+    } else if (task == last) {
+      handle(worker, graph.overlapped[task], task);
+      last = TaskGraph::kNone;
+    } else if (kind == TaskKind::Compute || kind == TaskKind::AllReduce) {
+      while (graph.rowBegins[worker + 1] <= next)
+        ++worker;
+      ++next;
+      handle(worker, graph.cell[task], task);
+      last = graph.cell[task].overlapsNext() ? task : TaskGraph::kNone;
+    }
+  }
+}
+
+intptr_t pipeschedEvaluationGetNumCells(PipeschedEvaluation evaluation) {
+  intptr_t count = 0;
+  forEachTimedCell(unwrap(evaluation)->result.evaluation.execution,
+                   [&](int64_t, Cell, uint32_t) { ++count; });
+  return count;
+}
+
+void pipeschedEvaluationGetCells(PipeschedEvaluation evaluation,
+                                 PipeschedCellColumns columns) {
+  const Execution &execution = unwrap(evaluation)->result.evaluation.execution;
+  CellWriter writer(columns);
+  forEachTimedCell(execution, [&](int64_t worker, Cell cell, uint32_t task) {
+    int64_t startPs = execution.timeline.startPs[task];
+    writer.write(worker, cell, startPs,
+                 startPs + execution.times.occupancyPs[task]);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Texts and pictures
+//===----------------------------------------------------------------------===//
+
+static llvm::SmallVector<const NamedEvaluation *>
+readResults(intptr_t count, const PipeschedEvaluation *evaluations) {
+  return llvm::map_to_vector(
+      llvm::ArrayRef(evaluations, count),
+      [](PipeschedEvaluation evaluation) -> const NamedEvaluation * {
+        return &unwrap(evaluation)->result;
+      });
+}
+
+void pipeschedEvaluationWriteReport(PipeschedEvaluation evaluation,
+                                    MlirStringCallback callback,
+                                    void *userData) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::json::OStream json(os, /*IndentSize=*/2);
+  writeReport(json, unwrap(evaluation)->result);
+  json.flush();
+  passText(callback, userData, text);
+}
+
+void pipeschedWriteChromeTrace(intptr_t numEvaluations,
+                               const PipeschedEvaluation *evaluations,
+                               MlirStringCallback callback, void *userData) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeChromeTrace(os, readResults(numEvaluations, evaluations));
+  passText(callback, userData, text);
+}
+
+void pipeschedWriteComparison(intptr_t numEvaluations,
+                              const PipeschedEvaluation *evaluations,
+                              MlirStringCallback callback, void *userData) {
+  std::vector<ComparisonEntry> entries;
+  for (const NamedEvaluation *result : readResults(numEvaluations, evaluations))
+    entries.push_back(summarizeForComparison(*result));
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeComparison(os, entries);
+  passText(callback, userData, text);
+}
+
+MlirLogicalResult pipeschedWriteText(intptr_t numEvaluations,
+                                     const PipeschedEvaluation *evaluations,
+                                     int64_t width, bool hasColours,
+                                     MlirStringCallback callback,
+                                     void *userData, MlirStringCallback onError,
+                                     void *errorData) {
+  llvm::SmallVector<const NamedTable *> tables;
+  for (const NamedEvaluation *result :
+       readResults(numEvaluations, evaluations)) {
+    if (result->isProgram()) {
+      passText(onError, errorData,
+               result->name + " is a program; tables are of schedules");
+      return mlirLogicalResultFailure();
+    }
+    tables.push_back(result);
+  }
+  TextPictureOptions options;
+  options.width = width;
+  options.hasColours = hasColours;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (llvm::Error error = writeTextPictures(os, tables, options)) {
+    passError(onError, errorData, std::move(error));
+    return mlirLogicalResultFailure();
+  }
+  passText(callback, userData, text);
+  return mlirLogicalResultSuccess();
+}
+
+MlirLogicalResult pipeschedWriteSvg(intptr_t numEvaluations,
+                                    const PipeschedEvaluation *evaluations,
+                                    PipeschedSvgVariant variant,
+                                    MlirStringCallback callback, void *userData,
+                                    MlirStringCallback onError,
+                                    void *errorData) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (llvm::Error error =
+          writeSvg(os, readResults(numEvaluations, evaluations),
+                   variant == PipeschedSvgTimed ? SvgVariant::Timed
+                                                : SvgVariant::Slots)) {
+    passError(onError, errorData, std::move(error));
+    return mlirLogicalResultFailure();
+  }
+  passText(callback, userData, text);
+  return mlirLogicalResultSuccess();
+}
+
+//===----------------------------------------------------------------------===//
+// Sweeps
+//===----------------------------------------------------------------------===//
+
+static void consume(size_t index, llvm::Expected<EvaluatedTable> evaluation,
+                    const PipeschedSweepCalls &calls) {
+  if (!evaluation) {
+    std::string error = llvm::toString(evaluation.takeError());
+    calls.consume(index, {nullptr}, wrap(error), calls.userData);
+    return;
+  }
+  calls.consume(index, wrap(&*evaluation), wrap(llvm::StringRef()),
+                calls.userData);
+}
+
+bool pipeschedSweep(intptr_t numConfigurations,
+                    const PipeschedConfiguration *configurations,
+                    unsigned numThreads, PipeschedSweepCalls calls) {
+  return sweep(
+      numConfigurations, numThreads,
+      {[&](size_t index) { return readConfiguration(configurations[index]); },
+       [&](size_t index, llvm::Expected<EvaluatedTable> evaluation) {
+         consume(index, std::move(evaluation), calls);
+       },
+       [&](size_t done) {
+         return !calls.keepGoing || calls.keepGoing(done, calls.userData);
+       }});
+}

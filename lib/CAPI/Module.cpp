@@ -1,0 +1,283 @@
+//===- Module.cpp - C API for schedules as IR -----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Modules around schedules and programs, their facts and cells, and PyTorch's
+// CSV.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched-c/Module.h"
+#include "PipeSched/Adapter/CreateSchedule.h"
+#include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Target/Svg.h"
+#include "PipeSched/Target/TorchCsv.h"
+#include "Wrap.h"
+#include "mlir/CAPI/IR.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
+/// Bytecode wants to be aligned, text wants a null at its end; a copy is both.
+MlirModule pipeschedModuleParse(MlirContext context, MlirStringRef source,
+                                MlirStringRef name) {
+  auto buffer =
+      llvm::MemoryBuffer::getMemBufferCopy(unwrap(source), unwrap(name));
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  return wrap(parseSourceFile<ModuleOp>(sources, ParserConfig(unwrap(context)))
+                  .release());
+}
+
+/// An empty module, where `name` can be that of a schedule.
+static OwningOpRef<ModuleOp> createModule(MLIRContext *context,
+                                          StringRef name) {
+  context->loadDialect<pipe::PipeDialect>();
+  Location location = UnknownLoc::get(context);
+  if (!name.empty())
+    return ModuleOp::create(location);
+  emitError(location, "a schedule needs a name");
+  return nullptr;
+}
+
+MlirModule pipeschedModuleCreateFromTable(MlirContext context,
+                                          MlirStringRef name,
+                                          PipeschedTable table) {
+  GeneratedTable &generated = *unwrap(table);
+  OwningOpRef<ModuleOp> module = createModule(unwrap(context), unwrap(name));
+  if (!module)
+    return wrap(ModuleOp());
+  auto builder = OpBuilder::atBlockEnd(module->getBody());
+  const Problem &problem = generated.problem;
+  pipe::ScheduleOp schedule = createSchedule(
+      builder, module->getLoc(), unwrap(name), std::move(generated.table));
+  schedule.setFamily(problem.family->name,
+                     describeFamily(builder, *problem.family, problem.options));
+  return wrap(module.release());
+}
+
+MlirModule pipeschedModuleCreateProblem(MlirContext context, MlirStringRef name,
+                                        PipeschedProblem problem) {
+  OwningOpRef<ModuleOp> module = createModule(unwrap(context), unwrap(name));
+  if (!module)
+    return wrap(ModuleOp());
+  std::vector<Path> paths = readPaths(problem);
+  if (paths.empty())
+    paths.push_back(placeLinear(problem.numWorkers));
+  llvm::Expected<Placement> placement = Placement::create(
+      problem.numWorkers, problem.numMicrobatches, std::move(paths));
+  if (!placement) {
+    emitError(module->getLoc()) << llvm::toString(placement.takeError());
+    return wrap(ModuleOp());
+  }
+  auto builder = OpBuilder::atBlockEnd(module->getBody());
+  createProblem(builder, module->getLoc(), unwrap(name), *placement);
+  return wrap(module.release());
+}
+
+/// The error in what MLIR's parser of pipelines prints, without the line of
+/// text that it repeats below.
+static StringRef errorOf(StringRef printed) {
+  auto [place, error] = printed.split("error: ");
+  return error.empty() ? printed.rtrim() : error.split('\n').first;
+}
+
+static LogicalResult parsePipeline(ModuleOp module, StringRef pipeline,
+                                   OpPassManager &passes) {
+  StringRef anchored = pipeline.trim();
+  if (anchored.consume_front("builtin.module(") && anchored.consume_back(")"))
+    pipeline = anchored;
+  std::string error;
+  llvm::raw_string_ostream stream(error);
+  if (succeeded(parsePassPipeline(pipeline, passes, stream)))
+    return success();
+  return emitError(module.getLoc()) << errorOf(error);
+}
+
+MlirLogicalResult pipeschedModuleRunPipeline(MlirModule module,
+                                             MlirStringRef pipeline) {
+  PassManager passes(unwrap(module)->getName());
+  if (failed(parsePipeline(unwrap(module), unwrap(pipeline), passes)))
+    return wrap(failure());
+  return wrap(passes.run(unwrap(module)));
+}
+
+//===----------------------------------------------------------------------===//
+// Schedules and programs
+//===----------------------------------------------------------------------===//
+
+intptr_t pipeschedModuleGetNumSchedules(MlirModule module) {
+  return findEvaluables(unwrap(module)).size();
+}
+
+MlirOperation pipeschedModuleGetSchedule(MlirModule module, intptr_t index) {
+  return wrap(findEvaluables(unwrap(module))[index]);
+}
+
+MlirModule pipeschedModuleCreateFromSchedule(MlirOperation scheduleOrProgram) {
+  Operation *op = unwrap(scheduleOrProgram);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(op->getLoc());
+  if (ModuleOp system = findSystemModule(op))
+    module.get()->setAttrs(system->getAttrDictionary());
+  auto builder = OpBuilder::atBlockEnd(module->getBody());
+  if (pipe::ModelOp model = findModel(op))
+    builder.clone(*model);
+  builder.clone(*op);
+  return wrap(module.release());
+}
+
+PipeschedScheduleInfo
+pipeschedScheduleGetInfo(MlirOperation scheduleOrProgram) {
+  Operation *op = unwrap(scheduleOrProgram);
+  auto owner = cast<pipe::PlacementOwnerOpInterface>(op);
+  PipeschedScheduleInfo info = {};
+  info.name = wrap(SymbolTable::getSymbolName(op).getValue());
+  info.numWorkers = owner.getNumWorkers();
+  info.numMicrobatches = owner.getNumMicrobatches();
+  llvm::TypeSwitch<Operation *>(op)
+      .Case([&](pipe::ScheduleOp schedule) {
+        info.family = wrap(schedule.getFamily().value_or(""));
+        info.isProblem = schedule.isProblem();
+      })
+      .Case([&](exec::ProgramOp program) {
+        info.family = wrap(program.getFamily().value_or(""));
+        info.isProgram = true;
+      });
+  info.numPaths = llvm::range_size(op->getRegion(0).getOps<pipe::PathOp>());
+  return info;
+}
+
+intptr_t pipeschedScheduleGetPath(MlirOperation scheduleOrProgram,
+                                  intptr_t path, const int32_t **workers) {
+  auto paths = unwrap(scheduleOrProgram)->getRegion(0).getOps<pipe::PathOp>();
+  ArrayRef<int32_t> found = (*std::next(paths.begin(), path)).getWorkers();
+  *workers = found.data();
+  return found.size();
+}
+
+//===----------------------------------------------------------------------===//
+// Cells
+//===----------------------------------------------------------------------===//
+
+static void forEachCell(pipe::ScheduleOp schedule,
+                        llvm::function_ref<void(int64_t, Cell)> handle) {
+  if (schedule.isProblem())
+    return;
+  pipe::ScheduleTable table(schedule);
+  for (auto [worker, row] : llvm::enumerate(table.view().rows))
+    for (Cell cell : row)
+      if (!cell.isIdle() && !cell.isJoin())
+        handle(worker, cell);
+}
+
+static bool isCell(InstructionKind kind) {
+  return kind == InstructionKind::Compute ||
+         kind == InstructionKind::AllReduce ||
+         kind == InstructionKind::Offload || kind == InstructionKind::Reload;
+}
+
+static LogicalResult
+forEachCell(exec::ProgramOp op,
+            llvm::function_ref<void(int64_t, Cell)> handle) {
+  FailureOr<LoadedProgram> loaded = loadProgram(op);
+  if (failed(loaded))
+    return failure();
+  const Program &program = loaded->program;
+  for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker)
+    for (uint32_t i = program.rowBegins[worker];
+         i < program.rowBegins[worker + 1]; ++i)
+      if (isCell(program.instructions[i].kind))
+        handle(worker, program.instructions[i].cell);
+  return success();
+}
+
+static LogicalResult
+forEachCell(Operation *op, llvm::function_ref<void(int64_t, Cell)> handle) {
+  if (auto program = dyn_cast<exec::ProgramOp>(op))
+    return forEachCell(program, handle);
+  forEachCell(cast<pipe::ScheduleOp>(op), handle);
+  return success();
+}
+
+intptr_t pipeschedScheduleGetNumCells(MlirOperation scheduleOrProgram) {
+  intptr_t count = 0;
+  LogicalResult result =
+      forEachCell(unwrap(scheduleOrProgram), [&](int64_t, Cell) { ++count; });
+  return succeeded(result) ? count : -1;
+}
+
+void pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
+                               PipeschedCellColumns columns) {
+  columns.startPs = columns.endPs = nullptr;
+  CellWriter writer(columns);
+  (void)forEachCell(unwrap(scheduleOrProgram), [&](int64_t worker, Cell cell) {
+    writer.write(worker, cell);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Exchange
+//===----------------------------------------------------------------------===//
+
+MlirLogicalResult pipeschedScheduleExportSlotSvg(MlirOperation schedule,
+                                                 MlirStringCallback callback,
+                                                 void *userData) {
+  FailureOr<NamedTable> table = loadTable(unwrap(schedule));
+  if (failed(table))
+    return wrap(failure());
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (llvm::Error error = writeSlotSvg(os, &*table))
+    return wrap(pipe::emitTableError(unwrap(schedule))
+                << llvm::toString(std::move(error)));
+  passText(callback, userData, text);
+  return wrap(success());
+}
+
+MlirModule pipeschedModuleImportTorchCsv(MlirContext context,
+                                         MlirStringRef text, MlirStringRef file,
+                                         bool keepColumns,
+                                         int64_t stagesPerPath) {
+  TorchCsvImport options;
+  options.keepColumns = keepColumns;
+  if (stagesPerPath != 0)
+    options.stagesPerPath = stagesPerPath;
+  return wrap(
+      importTorchCsv(unwrap(context), unwrap(text), unwrap(file), options)
+          .release());
+}
+
+MlirLogicalResult
+pipeschedScheduleExportTorchCsv(MlirOperation schedule,
+                                PipeschedTorchCsvFormat format,
+                                MlirStringCallback callback, void *userData) {
+  auto op = dyn_cast<pipe::ScheduleOp>(unwrap(schedule));
+  if (!op)
+    return wrap(pipe::emitTableError(unwrap(schedule))
+                << "is a program; PyTorch's CSV holds schedules");
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (failed(exportTorchCsv(op,
+                            format == PipeschedTorchCsvComputeOnly
+                                ? TorchCsvFormat::ComputeOnly
+                                : TorchCsvFormat::ComputeComms,
+                            os)))
+    return wrap(failure());
+  passText(callback, userData, text);
+  return wrap(success());
+}

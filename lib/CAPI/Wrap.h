@@ -1,0 +1,90 @@
+//===- Wrap.h - C++ behind the C API -------------------------- -*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the handles of the C API point to, and from C structs to those of the
+// library.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_CAPI_WRAP_H
+#define PIPESCHED_LIB_CAPI_WRAP_H
+
+#include "PipeSched-c/Evaluation.h"
+#include "PipeSched/Analysis/Sweep.h"
+#include "mlir/CAPI/Support.h"
+#include "mlir/CAPI/Utils.h"
+#include "mlir/CAPI/Wrap.h"
+
+namespace pipesched {
+
+/// A table, with the family and options that made it.
+struct GeneratedTable {
+  Problem problem;
+  Table table;
+};
+
+/// An evaluation; `table` has rows where no op has them.
+using OwnedEvaluation = EvaluatedTable;
+
+/// From C. Errors: unknown families and options; values that these do not take;
+/// paths with blocks and weights.
+llvm::Expected<Problem> readProblem(const PipeschedProblem &problem);
+/// The paths alone.
+std::vector<Path> readPaths(const PipeschedProblem &problem);
+llvm::Expected<Configuration>
+readConfiguration(const PipeschedConfiguration &configuration);
+TimingOptions readTiming(PipeschedTiming timing);
+
+/// A text to a callback, in one call.
+inline void passText(MlirStringCallback callback, void *userData,
+                     llvm::StringRef text) {
+  callback(wrap(text), userData);
+}
+inline void passError(MlirStringCallback callback, void *userData,
+                      llvm::Error error) {
+  passText(callback, userData, llvm::toString(std::move(error)));
+}
+
+/// Writes cells to columns, one after the other.
+class CellWriter {
+public:
+  explicit CellWriter(const PipeschedCellColumns &columns) : columns(columns) {}
+
+  void write(int64_t worker, Cell cell, int64_t startPs = 0,
+             int64_t endPs = 0) {
+    index = worker == lastWorker ? index + 1 : 0;
+    lastWorker = worker;
+    put(columns.worker, worker);
+    put(columns.index, index);
+    put(columns.stage, cell.getStage());
+    put(columns.phase, static_cast<int64_t>(cell.getPhase()));
+    put(columns.microbatch, cell.getMicrobatch());
+    put(columns.startPs, startPs);
+    put(columns.endPs, endPs);
+    ++row;
+  }
+
+private:
+  template <typename T>
+  void put(T *column, int64_t value) {
+    if (column)
+      column[row] = static_cast<T>(value);
+  }
+
+  PipeschedCellColumns columns;
+  size_t row = 0;
+  int64_t lastWorker = -1, index = 0;
+};
+
+} // namespace pipesched
+
+DEFINE_C_API_PTR_METHODS(PipeschedTable, pipesched::GeneratedTable)
+DEFINE_C_API_PTR_METHODS(PipeschedCosts, pipesched::CostSources)
+DEFINE_C_API_PTR_METHODS(PipeschedEvaluation, pipesched::OwnedEvaluation)
+
+#endif // PIPESCHED_LIB_CAPI_WRAP_H

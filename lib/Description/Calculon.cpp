@@ -1,0 +1,255 @@
+//===- Calculon.cpp - Calculon's application and system files -------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The files of github.com/calculon-ai/calculon. docs/Models.md says which of
+// their fields have no counterpart; the notes name those that a file uses.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Formats.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+using llvm::Twine;
+namespace json = llvm::json;
+
+static constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6;
+static constexpr double kGibi = 1024.0 * 1024 * 1024;
+static constexpr double kPsPerSecond = 1e12;
+
+//===----------------------------------------------------------------------===//
+// Applications
+//===----------------------------------------------------------------------===//
+
+bool pipesched::isCalculonApplication(const json::Object &file) {
+  return file.get("num_blocks") || file.get("attn_heads") ||
+         file.get("seq_size");
+}
+
+/// Calculon counts GPT's parameters: biases everywhere, two LayerNorms, a table
+/// of 51,200 tokens that embedding and head share, and learned positions.
+Architecture pipesched::readCalculonApplication(const json::Value &file,
+                                                StringRef path,
+                                                FileErrors &errors) {
+  constexpr int64_t vocabulary = 51200;
+  FieldReader reader(&file, "", errors);
+  Architecture arch;
+  arch.name = reader.text("name", nameOfFile(path));
+  arch.source = "Calculon application";
+  arch.hidden = reader.integer("hidden", 1);
+  arch.feedforward = reader.integer("feedforward", 1);
+  arch.sequence = reader.integer("seq_size", 1);
+  arch.attentionHeads = arch.keyValueHeads = reader.integer("attn_heads", 1);
+  int64_t headSize = reader.integer("attn_size", 1);
+  arch.layers = reader.integer("num_blocks", 1);
+  reader.finish();
+  if (llvm::MulOverflow(headSize, arch.attentionHeads, arch.attentionWidth))
+    errors.report("attn_size", "all heads together are wider than 2^63 - 1");
+  arch.biases = {/*queryKeyValue=*/true, /*output=*/true, /*mlp=*/true};
+  arch.dropout = true;
+  arch.vocabulary = vocabulary;
+  arch.tiedEmbeddings = true;
+  arch.learnedPositions = arch.sequence;
+  arch.notes.push_back("assumes Calculon's vocabulary of 51200 tokens, GELU, "
+                       "LayerNorm, biases and dropout");
+  return arch;
+}
+
+//===----------------------------------------------------------------------===//
+// Systems
+//===----------------------------------------------------------------------===//
+
+bool pipesched::isCalculonSystem(const json::Object &file) {
+  return file.get("mem1") || file.get("processing_mode");
+}
+
+/// A number above 0 that must be there, times `scale`.
+static int64_t readScaled(FieldReader &reader, StringRef name, double scale) {
+  const json::Value *value = reader.require(name);
+  return value ? scaleNumber(*value, scale, /*isZeroAllowed=*/false,
+                             reader.pathOf(name), reader.getErrors())
+               : 1;
+}
+
+/// A share above 0 and at most 1, in parts per million.
+static int64_t readShare(const json::Value &value, const std::string &path,
+                         FileErrors &errors) {
+  std::optional<double> share = value.getAsNumber();
+  if (share && *share > 1)
+    errors.report(path, "expected an efficiency of at most 1, found " +
+                            textOf(value));
+  return scaleNumber(value, kMega, /*isZeroAllowed=*/false, path, errors);
+}
+
+/// `[[size, efficiency], ...]` by falling sizes: a share holds from its size up
+/// to the next, so that each step of ours is one unit wide.
+static EfficiencyCurve readSteps(FieldReader &reader, StringRef name,
+                                 double scale) {
+  EfficiencyCurve curve;
+  const json::Value *value = reader.require(name);
+  if (!value)
+    return curve;
+  FileErrors &errors = reader.getErrors();
+  std::string path = reader.pathOf(name);
+  const json::Array *steps = value->getAsArray();
+  if (!steps || steps->empty()) {
+    errors.report(path, "expected steps [[size, efficiency], ...]");
+    return curve;
+  }
+  int64_t above = 0; ///< of the step before, the next larger
+  for (size_t index = 0; index < steps->size(); ++index) {
+    std::string stepPath = (path + "[" + Twine(index) + "]").str();
+    const json::Array *step = (*steps)[index].getAsArray();
+    if (!step || step->size() != 2) {
+      errors.report(stepPath, "expected a step [size, efficiency]");
+      return curve;
+    }
+    int64_t size = scaleNumber((*step)[0], scale, /*isZeroAllowed=*/true,
+                               stepPath, errors);
+    int64_t share = readShare((*step)[1], stepPath, errors);
+    if (index > 0 && size >= above)
+      errors.report(stepPath, "expected sizes that descend");
+    if (index > 0 && size < above - 1)
+      curve.points.push_back({above - 1, share});
+    curve.points.push_back({size, share});
+    above = size;
+  }
+  std::reverse(curve.points.begin(), curve.points.end());
+  return curve;
+}
+
+/// `{"float16": {...}}`: half precision, or whatever there is first.
+static EngineFacts readEngine(FieldReader &parent, StringRef name,
+                              std::vector<std::string> &notes) {
+  FileErrors &errors = parent.getErrors();
+  const json::Value *value = parent.require(name);
+  const json::Object *types = value ? value->getAsObject() : nullptr;
+  if (!types || types->empty()) {
+    if (value)
+      errors.report(parent.pathOf(name),
+                    "expected an object of data types, found " +
+                        textOf(*value));
+    return {};
+  }
+  llvm::SmallVector<StringRef> names;
+  for (const auto &type : *types)
+    names.push_back(type.first);
+  llvm::sort(names);
+  StringRef chosen = names.front();
+  for (StringRef half : {"float16", "bfloat16"})
+    if (types->get(half)) {
+      chosen = half;
+      break;
+    }
+  if (names.size() > 1)
+    notes.push_back(
+        ("takes " + chosen + " of the data types of '" + name + "'").str());
+  FieldReader reader(types->get(chosen),
+                     parent.pathOf((name + "." + chosen).str()), errors);
+  EngineFacts facts;
+  facts.flopsPerSecond = readScaled(reader, "tflops", kTera);
+  facts.efficiency = readSteps(reader, "gflops_efficiency", kGiga);
+  reader.finish();
+  return facts;
+}
+
+static LinkFacts readMemory(FieldReader &parent, StringRef name,
+                            int64_t &capacity) {
+  FieldReader reader(parent.require(name), parent.pathOf(name),
+                     parent.getErrors());
+  LinkFacts facts;
+  capacity = readScaled(reader, "GiB", kGibi);
+  facts.bytesPerSecond = readScaled(reader, "GBps", kGiga);
+  facts.efficiency = readSteps(reader, "MB_efficiency", kMega);
+  reader.finish();
+  return facts;
+}
+
+namespace {
+/// A network, with what has no counterpart here.
+struct CalculonNetwork {
+  LinkFacts link;
+  int64_t size = 1;
+  bool usesProcessor = false;
+};
+} // namespace
+
+static CalculonNetwork readNetwork(const json::Value &value, std::string path,
+                                   FileErrors &errors) {
+  FieldReader reader(&value, std::move(path), errors);
+  CalculonNetwork network;
+  network.link.bytesPerSecond = readScaled(reader, "bandwidth", kGiga);
+  network.link.latencyPs = reader.scaled("latency", kPsPerSecond, 0);
+  if (const json::Value *share = reader.require("efficiency"))
+    network.link.efficiency.points = {
+        {0, readShare(*share, reader.pathOf("efficiency"), errors)}};
+  network.size = reader.integer("size", 1);
+  if (const json::Value *usage = reader.find("processor_usage"))
+    network.usesProcessor = usage->getAsNumber().value_or(0) > 0;
+  reader.find("ops");
+  reader.find("must_be_filled");
+  reader.find("collective_minus1_scalar");
+  reader.finish();
+  return network;
+}
+
+/// The first network joins the accelerators of a worker, the last the workers;
+/// with one alone it does both.
+static void readNetworks(FieldReader &reader, SystemFacts &facts) {
+  const json::Value *value = reader.require("networks");
+  if (!value)
+    return;
+  FileErrors &errors = reader.getErrors();
+  const json::Array *list = value->getAsArray();
+  if (!list || list->empty()) {
+    errors.report("networks", "expected a list of at least one network");
+    return;
+  }
+  std::vector<CalculonNetwork> networks;
+  networks.reserve(list->size());
+  for (size_t index = 0; index < list->size(); ++index)
+    networks.push_back(readNetwork(
+        (*list)[index], ("networks[" + Twine(index) + "]").str(), errors));
+  facts.link = networks.front().link;
+  facts.network = networks.back().link;
+  if (networks.size() > 2)
+    facts.notes.push_back("takes the first and the last of " +
+                          std::to_string(networks.size()) + " networks");
+  facts.notes.push_back(
+      "all-reduces are rings at the network's bandwidth, not the factors of "
+      "'ops'");
+  if (llvm::any_of(networks, [](const CalculonNetwork &network) {
+        return network.usesProcessor;
+      }))
+    facts.notes.push_back("messages take nothing from the accelerators, "
+                          "'processor_usage' is left out");
+}
+
+SystemFacts pipesched::readCalculonSystem(const json::Value &file,
+                                          StringRef path, FileErrors &errors) {
+  FieldReader reader(&file, "", errors);
+  SystemFacts facts;
+  facts.name = reader.text("name", nameOfFile(path));
+  if (facts.name.empty())
+    facts.name = "calculon";
+  facts.source = "Calculon system";
+  facts.matrix = readEngine(reader, "matrix", facts.notes);
+  facts.vector = readEngine(reader, "vector", facts.notes);
+  facts.memory = readMemory(reader, "mem1", facts.memoryBytes);
+  int64_t hostBytes = 0;
+  facts.host = readMemory(reader, "mem2", hostBytes);
+  facts.overlapsMemory =
+      reader.choice("processing_mode", {"roofline", "no_overlap"}) == 0;
+  readNetworks(reader, facts);
+  reader.finish();
+  facts.notes.push_back("the host's memory has no limit, 'mem2.GiB' is left "
+                        "out");
+  return facts;
+}

@@ -1,0 +1,48 @@
+//===- Formats.h - Model and system files, by format ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Our own files and those of other tools. A format is told by its fields.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_DESCRIPTION_FORMATS_H
+#define PIPESCHED_LIB_DESCRIPTION_FORMATS_H
+
+#include "FieldReader.h"
+#include "PipeSched/Description/Description.h"
+
+namespace pipesched {
+
+/// Fields of our own files, docs/schemas/*.schema.json.
+Architecture readModelFields(const llvm::json::Value &file, SourceRule rule,
+                             FileErrors &errors);
+SystemFacts readSystemFields(const llvm::json::Value &file, SourceRule rule,
+                             FileErrors &errors);
+
+/// Hugging Face's config.json. `sequence` is the length to train with, 0 where
+/// nobody said. What is assumed or left out goes to the notes.
+bool isHuggingFaceConfig(const llvm::json::Object &file);
+Architecture readHuggingFace(const llvm::json::Object &file,
+                             llvm::StringRef path, int64_t sequence,
+                             FileErrors &errors);
+
+/// Calculon's application and system files.
+bool isCalculonApplication(const llvm::json::Object &file);
+Architecture readCalculonApplication(const llvm::json::Value &file,
+                                     llvm::StringRef path, FileErrors &errors);
+bool isCalculonSystem(const llvm::json::Object &file);
+SystemFacts readCalculonSystem(const llvm::json::Value &file,
+                               llvm::StringRef path, FileErrors &errors);
+
+/// What a file is called, for files that do not say: its stem, or the name of
+/// its folder where the stem says nothing ("config").
+std::string nameOfFile(llvm::StringRef path);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_DESCRIPTION_FORMATS_H

@@ -1,0 +1,116 @@
+//===- HuggingFace.cpp - Hugging Face's config.json -----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which part of a file is read, by the form of which family, and what the model
+// is called.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Formats.h"
+#include "HuggingFaceReader.h"
+#include "llvm/Support/Path.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+bool pipesched::isHuggingFaceConfig(const json::Object &file) {
+  static constexpr StringRef names[] = {"model_type",  "architectures",
+                                        "hidden_size", "num_hidden_layers",
+                                        "n_embd",      "transformers_version"};
+  bool isOurs = file.get("hidden") && file.get("layers");
+  return !isOurs && llvm::any_of(names, [&](StringRef name) {
+    return file.get(name) != nullptr;
+  });
+}
+
+std::string pipesched::nameOfFile(StringRef path) {
+  StringRef stem = llvm::sys::path::stem(path);
+  if (stem != "config" && !stem.empty() && !stem.starts_with("<") &&
+      stem != "-")
+    return stem.str();
+  StringRef folder =
+      llvm::sys::path::filename(llvm::sys::path::parent_path(path));
+  return folder.starts_with(".") ? "" : folder.str();
+}
+
+/// What fields alone say of a family that is not in the table.
+static ModelFamily guessModelFamily(ConfigReader &config, StringRef modelType,
+                                    Architecture &arch) {
+  static constexpr StringRef layerNormNames[] = {
+      "layer_norm_eps", "layer_norm_epsilon", "layernorm_epsilon"};
+  ModelFamily family = {""};
+  bool hasLayerNorm = config.has(layerNormNames) && !config.has("rms_norm_eps");
+  StringRef activation = config.text(field::kActivation, "silu");
+  bool hasGate = activation == "silu" || activation == "swish" ||
+                 activation.ends_with("glu");
+  family.norm = hasLayerNorm ? Norm::LayerNorm : Norm::RMSNorm;
+  family.traits = hasGate ? kGated : 0;
+  arch.notes.push_back(
+      ("does not know the model_type '" + modelType + "' and assumes " +
+       (hasLayerNorm ? "LayerNorm" : "RMSNorm") +
+       " before attention and MLP, " +
+       (hasGate ? "a gated MLP" : "an MLP without gate") +
+       ", and no biases and tied embeddings but those that fields name")
+          .str());
+  return family;
+}
+
+/// The configuration of the language model: the file, or an object in it.
+static const json::Object *findText(const json::Object &file, StringRef &path) {
+  if (file.get("hidden_size") || file.get("n_embd"))
+    return &file;
+  for (StringRef name : {"text_config", "llm_config", "language_config"}) {
+    if (const json::Object *object = file.getObject(name)) {
+      path = name;
+      return object;
+    }
+  }
+  return &file;
+}
+
+Architecture pipesched::readHuggingFace(const json::Object &file,
+                                        StringRef path, int64_t sequence,
+                                        FileErrors &errors) {
+  StringRef inside;
+  const json::Object *text = findText(file, inside);
+  ConfigReader config(*text, inside, errors);
+  ConfigReader whole(file, "", errors);
+  StringRef modelType =
+      config.text("model_type", whole.text("model_type", "unknown"));
+  Architecture arch;
+  if (!inside.empty()) {
+    arch.notes.push_back(("reads " + inside +
+                          "; other parts of the model, "
+                          "such as a vision tower, are left out")
+                             .str());
+    if (const json::Value *tied = whole.find("tie_word_embeddings"))
+      config.setDefault("tie_word_embeddings", *tied);
+  }
+  if (StringRef why = refusalOf(modelType); !why.empty())
+    errors.report("model_type", "'" + modelType + "' " + why);
+  if (config.flag("is_encoder_decoder", false))
+    errors.report("is_encoder_decoder",
+                  "a pipeline has one stack of layers, not two");
+
+  const ModelFamily *known = findModelFamily(modelType);
+  ModelFamily guessed = {""};
+  if (!known && !errors.any())
+    guessed = guessModelFamily(config, modelType, arch);
+  HuggingFaceReader reader(config, known ? *known : guessed, arch);
+  if (!errors.any())
+    reader.read(sequence);
+
+  arch.name = nameOfFile(path);
+  if (arch.name.empty())
+    arch.name = llvm::sys::path::filename(whole.text("_name_or_path")).str();
+  if (arch.name.empty())
+    arch.name = modelType.str();
+  arch.source = ("Hugging Face configuration, model_type " + modelType).str();
+  return arch;
+}

@@ -1,0 +1,79 @@
+//===- HuggingFaceFamilies.h - What a model_type says -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A config.json has sizes; which norms, biases and gates go with them is known
+// of its `model_type`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_DESCRIPTION_HUGGINGFACEFAMILIES_H
+#define PIPESCHED_LIB_DESCRIPTION_HUGGINGFACEFAMILIES_H
+
+#include "PipeSched/Analysis/Architecture.h"
+
+namespace pipesched {
+
+/// Traits of a family; what a file says of the same thing goes first.
+enum ModelTraits : unsigned {
+  kGated = 1u << 0,
+  kTied = 1u << 1, ///< head and embedding share a table
+  kQkvBias = 1u << 2,
+  kOutputBias = 1u << 3,
+  kMlpBias = 1u << 4,
+  kHeadBias = 1u << 5,
+  kAllBiases = kQkvBias | kOutputBias | kMlpBias,
+  /// `attention_bias` is that of queries, keys and values alone.
+  kNarrowBias = 1u << 6,
+  kParallel = 1u << 7,   ///< attention and MLP side by side
+  kSharedNorm = 1u << 8, ///< behind one norm
+  kNormsAfter = 1u << 9,
+  kNormsAround = 1u << 10,
+  kLearnedPositions = 1u << 11,
+  kEmbeddingNorm = 1u << 12,
+  kSinks = 1u << 13,
+  kExpertBiases = 1u << 14,
+  kRouterBias = 1u << 15,
+  kSharedGate = 1u << 16,
+  kSharedExpert = 1u << 17, ///< one, of an expert's width
+  kQkNormOff = 1u << 18,    ///< there only where the file says so
+  kFourfold = 1u << 19, ///< the MLP is 4 hidden wide if the file says nothing
+};
+
+struct ModelFamily {
+  llvm::StringLiteral type;
+  Norm norm = Norm::RMSNorm;
+  unsigned traits = kGated;
+  QueryKeyNorm queryKeyNorm = QueryKeyNorm::None;
+  Norm queryKeyNormForm = Norm::RMSNorm;
+
+  bool has(ModelTraits trait) const { return traits & trait; }
+};
+
+/// The family of a `model_type`, or null.
+const ModelFamily *findModelFamily(llvm::StringRef modelType);
+
+/// Why models of a `model_type` cannot be planned, in words that follow it;
+/// empty where they can.
+llvm::StringRef refusalOf(llvm::StringRef modelType);
+
+/// A number that files of a family leave out where it is this.
+struct ModelDefault {
+  llvm::StringLiteral type, field;
+  int64_t value;
+  /// In nested configurations alone: those leave out what equals the default of
+  /// their class.
+  bool isNestedOnly;
+};
+llvm::ArrayRef<ModelDefault> modelDefaults();
+
+/// Whether a field has no bearing on sizes and work.
+bool isIgnoredField(llvm::StringRef name);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_DESCRIPTION_HUGGINGFACEFAMILIES_H

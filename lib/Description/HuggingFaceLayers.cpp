@@ -1,0 +1,224 @@
+//===- HuggingFaceLayers.cpp - Kinds of layers in a config.json -----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Experts and windows, and which layers have them: by rules of each family, and
+// by lists.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HuggingFaceReader.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+using llvm::Twine;
+namespace json = llvm::json;
+
+static constexpr StringRef kExpertCount[] = {
+    "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts",
+    "num_routed_experts"};
+static constexpr StringRef kExpertsPerToken[] = {
+    "num_experts_per_tok", "num_experts_per_token",
+    "experts_per_token",   "moe_topk",
+    "moe_top_k",           "moe_k"};
+static constexpr StringRef kExpertWidth[] = {"moe_intermediate_size",
+                                             "moe_ffn_hidden_size"};
+static constexpr StringRef kSharedCount[] = {
+    "n_shared_experts", "num_shared_experts", "moe_num_shared_experts",
+    "num_shared_expert"};
+static constexpr StringRef kSharedWidth[] = {"shared_expert_intermediate_size",
+                                             "shared_intermediate_size"};
+
+//===----------------------------------------------------------------------===//
+// MLP and experts
+//===----------------------------------------------------------------------===//
+
+LayerSet
+HuggingFaceReader::listLayers(llvm::function_ref<bool(int64_t)> isMember) {
+  LayerSet set;
+  set.listed.emplace();
+  if (arch.layers > kMaxMixedLayers) {
+    config.report(field::kLayers[0],
+                  "expected at most " + Twine(kMaxMixedLayers) +
+                      " layers of several kinds, found " + Twine(arch.layers));
+    return set;
+  }
+  for (int64_t layer = 0; layer < arch.layers; ++layer)
+    if (isMember(layer))
+      set.listed->push_back(layer);
+  return set;
+}
+
+/// The rules of DeepSeek (from `first`, each `every`), of Qwen and Llama 4 (the
+/// last of each `step`), of ERNIE (those within a range), and lists.
+LayerSet HuggingFaceReader::readExpertLayers() {
+  auto integer = [&](StringRef name, int64_t least, int64_t otherwise) {
+    return config.integer(name, least).value_or(otherwise);
+  };
+  if (std::optional<std::vector<int64_t>> listed =
+          config.integers("moe_layers"))
+    return listLayers(
+        [&](int64_t layer) { return llvm::is_contained(*listed, layer); });
+
+  int64_t first = integer("first_k_dense_replace", 0, 0);
+  int64_t every = 1;
+  const json::Value *frequency = config.find("moe_layer_freq");
+  const json::Array *pattern = frequency ? frequency->getAsArray() : nullptr;
+  if (!pattern)
+    every = integer("moe_layer_freq", 1, 1);
+  static constexpr StringRef stepNames[] = {
+      "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"};
+  int64_t step = config.integer(stepNames, 1).value_or(1);
+  first = std::max(first, integer("moe_layer_start_index", 0, 0));
+  int64_t last = integer("moe_layer_end_index", -1, -1);
+  std::vector<int64_t> dense =
+      config.integers("mlp_only_layers").value_or(std::vector<int64_t>());
+
+  bool hasAll = first == 0 && every == 1 && step == 1 && last == -1 &&
+                dense.empty() && !pattern;
+  if (hasAll)
+    return LayerSet();
+  return listLayers([&](int64_t layer) {
+    if (pattern && size_t(layer) < pattern->size())
+      return (*pattern)[layer].getAsInteger() == 1;
+    return layer >= first && layer % every == 0 && (layer + 1) % step == 0 &&
+           (last == -1 || layer <= last) && !llvm::is_contained(dense, layer);
+  });
+}
+
+/// Of all shared experts together.
+int64_t HuggingFaceReader::readSharedWidth() {
+  const Experts &experts = *arch.experts;
+  std::optional<int64_t> count = config.integer(kSharedCount, 0);
+  std::optional<int64_t> width = config.integer(kSharedWidth, 0);
+  if (width)
+    return *width;
+  if (!count)
+    count = family.has(kSharedExpert) ? 1 : 0;
+  int64_t total = 0;
+  if (llvm::MulOverflow(*count, experts.feedforward, total))
+    config.report(kSharedCount[0], "all of them are wider than 2^63 - 1");
+  return total;
+}
+
+void HuggingFaceReader::readExperts() {
+  int64_t count = config.integer(kExpertCount, 0).value_or(0);
+  std::optional<int64_t> width = config.integer(kExpertWidth, 1);
+  if (count <= 1) {
+    arch.feedforward = config.require(field::kFeedforward, 1);
+    if (isFamily("qwen")) // its field counts gate and value
+      arch.feedforward /= 2;
+    return;
+  }
+  Experts &experts = arch.experts.emplace();
+  experts.count = count;
+  experts.perToken = config.require(kExpertsPerToken, 1);
+  if (experts.perToken > count)
+    config.report(kExpertsPerToken[0], "expected at most the " + Twine(count) +
+                                           " experts, found " +
+                                           Twine(experts.perToken));
+  experts.feedforward = width ? *width : config.require(field::kFeedforward, 1);
+  experts.sharedFeedforward = readSharedWidth();
+  experts.sharedGate = family.has(kSharedGate) && experts.sharedFeedforward > 0;
+  experts.routerBias = family.has(kRouterBias);
+  experts.biases = family.has(kExpertBiases);
+  experts.layers = readExpertLayers();
+  if (failed())
+    return;
+
+  bool hasMlp = llvm::any_of(
+      layerRuns(arch), [](const LayerRun &run) { return !run.hasExperts; });
+  static constexpr StringRef denseNames[] = {
+      "intermediate_size_mlp", "intermediate_size", "ffn_hidden_size"};
+  if (hasMlp)
+    arch.feedforward = config.require(denseNames, 1);
+  else
+    config.find(denseNames);
+}
+
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+/// `layer_types`: a word for each layer. False where there is no such list.
+bool HuggingFaceReader::readLayerTypes() {
+  const json::Value *value = config.find("layer_types");
+  const json::Array *types = value ? value->getAsArray() : nullptr;
+  if (!types)
+    return false;
+  if (int64_t(types->size()) != arch.layers) {
+    config.report("layer_types", "expected one for each of the " +
+                                     Twine(arch.layers) + " layers, found " +
+                                     Twine(types->size()));
+    return true;
+  }
+  bool isChunked = false;
+  arch.window.fullLayers = listLayers([&](int64_t layer) {
+    StringRef type = (*types)[layer].getAsString().value_or("");
+    isChunked |= type == "chunked_attention";
+    if (type == "sliding_attention" || type == "chunked_attention")
+      return false;
+    if (type != "full_attention" && type != "attention")
+      config.report("layer_types",
+                    "expected full_attention, sliding_attention or "
+                    "chunked_attention, found " +
+                        textOf((*types)[layer]));
+    return true;
+  });
+  if (isChunked)
+    arch.window.size = config.integer("attention_chunk_size", 1).value_or(0);
+  return true;
+}
+
+/// GPT-Neo's `attention_layers`, or pairs of a pattern and its number.
+bool HuggingFaceReader::readLocalLayers() {
+  if (!isFamily("gpt_neo"))
+    return false;
+  arch.window.size = config.integer("window_size", 1).value_or(256);
+  config.find("attention_types");
+  const json::Value *value = config.find("attention_layers");
+  const json::Array *layers = value ? value->getAsArray() : nullptr;
+  arch.window.fullLayers = listLayers([&](int64_t layer) {
+    if (layers && size_t(layer) < layers->size())
+      return (*layers)[layer].getAsString() != "local";
+    return layer % 2 == 0;
+  });
+  return true;
+}
+
+void HuggingFaceReader::readWindow() {
+  if (readLocalLayers())
+    return;
+  int64_t size = config.integer("sliding_window", 0).value_or(0);
+  bool isOn = config.flag("use_sliding_window", true);
+  int64_t prefix = config.integer("max_window_layers", 0).value_or(0);
+  static constexpr StringRef patternNames[] = {"sliding_window_pattern",
+                                               "_sliding_window_pattern"};
+  const json::Value *pattern = config.find(patternNames);
+  std::optional<int64_t> period =
+      pattern ? pattern->getAsInteger() : std::nullopt;
+  if (std::optional<StringRef> text =
+          pattern ? pattern->getAsString() : std::nullopt)
+    period = text->size(); // "LLLG"
+  if (!isOn || size == 0) {
+    if (!readLayerTypes() && family.type == "llama4_text") {
+      arch.window.size = config.integer("attention_chunk_size", 1).value_or(0);
+      arch.window.fullLayers = {3, 4, std::nullopt};
+    }
+    return;
+  }
+  arch.window.size = size;
+  if (readLayerTypes())
+    return;
+  if (isFamily("gemma2") || isFamily("gpt_oss"))
+    period = 2;
+  if (period && *period > 0)
+    arch.window.fullLayers = {*period - 1, *period, std::nullopt};
+  else if (config.has("max_window_layers"))
+    arch.window.fullLayers =
+        listLayers([&](int64_t layer) { return layer < prefix; });
+}

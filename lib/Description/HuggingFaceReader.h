@@ -1,0 +1,79 @@
+//===- HuggingFaceReader.h - Reads a config.json -------------- -*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One configuration and its family become an architecture. Methods read one
+// matter each, in the order of `read`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_DESCRIPTION_HUGGINGFACEREADER_H
+#define PIPESCHED_LIB_DESCRIPTION_HUGGINGFACEREADER_H
+
+#include "ConfigReader.h"
+#include "HuggingFaceFamilies.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/Twine.h"
+
+namespace pipesched {
+
+/// Fills an architecture from a configuration and what is known of its family.
+/// Errors and notes go where the configuration and the architecture keep them.
+class HuggingFaceReader {
+public:
+  HuggingFaceReader(ConfigReader &config, const ModelFamily &family,
+                    Architecture &arch)
+      : config(config), family(family), arch(arch) {}
+
+  /// `sequence` is the length to train with; 0: nobody said.
+  void read(int64_t sequence);
+
+private:
+  void flattenChildren();
+  void applyDefaults();
+  void readSizes();
+  void readKeyValueHeads();
+  void readHeads();
+  void readLatentAttention();
+  void readActivation();
+  void readNorms();
+  void readBiases();
+  void readEmbedding();
+  void readExperts();
+  LayerSet readExpertLayers();
+  int64_t readSharedWidth();
+  void readWindow();
+  bool readLayerTypes();
+  bool readLocalLayers();
+  void readSequence(int64_t sequence);
+  void nameTheRest();
+
+  /// The layers of which `isMember` is true, listed.
+  LayerSet listLayers(llvm::function_ref<bool(int64_t)> isMember);
+  bool isFamily(llvm::StringRef type) const { return family.type == type; }
+  bool failed() { return config.getErrors().any(); }
+  void note(const llvm::Twine &text) { arch.notes.push_back(text.str()); }
+
+  ConfigReader &config;
+  const ModelFamily &family;
+  Architecture &arch;
+  int64_t maxPositions = 0;
+};
+
+/// Names of fields that several readers ask for.
+namespace field {
+inline constexpr llvm::StringRef kLayers[] = {"num_hidden_layers", "n_layer",
+                                              "num_layers", "n_layers"};
+inline constexpr llvm::StringRef kFeedforward[] = {
+    "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"};
+inline constexpr llvm::StringRef kActivation[] = {
+    "hidden_act", "activation_function", "hidden_activation", "activation"};
+} // namespace field
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_DESCRIPTION_HUGGINGFACEREADER_H

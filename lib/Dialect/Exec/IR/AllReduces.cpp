@@ -1,0 +1,174 @@
+//===- AllReduces.cpp - Checks of a program's all-reduces -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sorted by their blocks, the instructions of one collective are neighbours,
+// and so are collectives that share blocks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AllReduces.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::exec;
+
+namespace {
+using Group = ArrayRef<AllReduceEnd>;
+
+class AllReduceVerifier {
+public:
+  AllReduceVerifier(ArrayRef<Operation *> ops, const Placement &placement,
+                    const Replicas &replicas)
+      : ops(ops), placement(placement), replicas(replicas) {}
+
+  LogicalResult verifyStage(const AllReduceEnd &end) const;
+  LogicalResult verifyGroup(Group group);
+
+private:
+  LogicalResult verifyOnce(Group group);
+  LogicalResult verifyBytes(Group group) const;
+  LogicalResult verifyHolders(Group group) const;
+
+  AllReduceOp opOf(const AllReduceEnd &end) const {
+    return cast<AllReduceOp>(ops[end.instruction]);
+  }
+  /// An error at one end, with a note at the other.
+  LogicalResult emitPair(const AllReduceEnd &end, const Twine &message,
+                         const AllReduceEnd &other, const Twine &note) const;
+
+  ArrayRef<Operation *> ops;
+  const Placement &placement;
+  const Replicas &replicas;
+  const AllReduceEnd *last = nullptr; ///< of the blocks that end last so far
+};
+} // namespace
+
+static std::string str(BlockSpan blocks) {
+  return ("blocks " + Twine(blocks.begin) + " to " + Twine(blocks.end)).str();
+}
+
+/// Whether blocks that are reduced together have some of a piece. A piece
+/// without any is reduced as it is.
+static bool overlap(BlockSpan blocks, BlockSpan piece) {
+  if (blocks.size() == 0 || piece.size() == 0)
+    return blocks == piece;
+  return piece.begin < blocks.end && blocks.begin < piece.end;
+}
+
+LogicalResult AllReduceVerifier::emitPair(const AllReduceEnd &end,
+                                          const Twine &message,
+                                          const AllReduceEnd &other,
+                                          const Twine &note) const {
+  InFlightDiagnostic diagnostic = pipe::emitTableError(opOf(end)) << message;
+  diagnostic.attachNote(opOf(other).getLoc()) << note;
+  return diagnostic;
+}
+
+/// program_c10
+LogicalResult AllReduceVerifier::verifyStage(const AllReduceEnd &end) const {
+  Cell cell = opOf(end).getCell();
+  int64_t stage = placement.globalStage(cell);
+  BlockSpan held = replicas.blocksOfStage(stage);
+  bool isHeld = llvm::any_of(replicas.piecesOf(stage), [&](int64_t piece) {
+    return overlap(end.blocks, replicas.blocksOf(piece));
+  });
+  if (isHeld && held.begin <= end.blocks.begin && end.blocks.end <= held.end)
+    return success();
+  return pipe::emitTableError(opOf(end))
+         << "reduces " << str(end.blocks) << ", stage " << cell.getStage()
+         << " of path " << cell.getMicrobatch() << " holds " << str(held);
+}
+
+/// program_c11: a worker has one name once, and names share no blocks, since
+/// all that hold the shared ones would have both.
+LogicalResult AllReduceVerifier::verifyOnce(Group group) {
+  for (auto [first, second] : llvm::zip(group, group.drop_front()))
+    if (first.worker == second.worker)
+      return emitPair(second,
+                      "reduces " + str(second.blocks) + " a second time", first,
+                      "the first is here");
+  const AllReduceEnd &end = group.front();
+  if (last && end.blocks.size() > 0 && end.blocks.begin < last->blocks.end)
+    return emitPair(end,
+                    "reduces " + str(end.blocks) +
+                        ", some of which are among " + str(last->blocks),
+                    *last, str(last->blocks) + " are reduced here");
+  if (!last || last->blocks.end < end.blocks.end)
+    last = &end;
+  return success();
+}
+
+/// program_c12
+LogicalResult AllReduceVerifier::verifyBytes(Group group) const {
+  auto bytesOf = [&](const AllReduceEnd &end) -> std::string {
+    std::optional<int64_t> bytes = opOf(end).getMessageBytes();
+    return bytes ? std::to_string(*bytes) + " bytes" : "no bytes";
+  };
+  for (const AllReduceEnd &end : group.drop_front())
+    if (opOf(end).getMessageBytes() != opOf(group.front()).getMessageBytes())
+      return emitPair(end, "states " + bytesOf(end), group.front(),
+                      "worker " + Twine(group.front().worker) + " states " +
+                          bytesOf(group.front()));
+  return success();
+}
+
+/// program_c12
+LogicalResult AllReduceVerifier::verifyHolders(Group group) const {
+  const AllReduceEnd &end = group.front();
+  int64_t stage = placement.globalStage(opOf(end).getCell());
+  for (int64_t piece : replicas.piecesOf(stage)) {
+    if (!overlap(end.blocks, replicas.blocksOf(piece)))
+      continue;
+    for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+      int64_t holder = replicas.holderOf(piece, path);
+      int64_t worker = placement.workerOf(holder);
+      const AllReduceEnd *member = llvm::lower_bound(
+          group, worker,
+          [](const AllReduceEnd &a, int64_t b) { return a.worker < b; });
+      if (member == group.end() || member->worker != worker)
+        return pipe::emitTableError(opOf(end))
+               << "has no partner: worker " << worker << " holds "
+               << str(end.blocks) << " as stage "
+               << holder - placement.stageOffset(path) << " of path " << path
+               << " and has no 'all_reduce' of them";
+    }
+  }
+  return success();
+}
+
+LogicalResult AllReduceVerifier::verifyGroup(Group group) {
+  return success(succeeded(verifyOnce(group)) &&
+                 succeeded(verifyBytes(group)) &&
+                 succeeded(verifyHolders(group)));
+}
+
+LogicalResult exec::verifyAllReduces(std::vector<AllReduceEnd> &ends,
+                                     ArrayRef<Operation *> ops,
+                                     const Placement *placement) {
+  if (ends.empty())
+    return success();
+  Operation *first = ops[ends.front().instruction];
+  if (!placement) // program_c10
+    return pipe::emitTableError(first)
+           << "needs paths; say with 'pipe.path' which workers hold its blocks";
+  llvm::Expected<Replicas> replicas = Replicas::create(*placement);
+  if (!replicas)
+    return pipe::emitTableError(first)
+           << "cannot be matched: " << llvm::toString(replicas.takeError());
+  AllReduceVerifier verifier(ops, *placement, *replicas);
+  for (const AllReduceEnd &end : ends)
+    if (failed(verifier.verifyStage(end)))
+      return failure();
+  sortByName(ends);
+  LogicalResult result = success();
+  forEachGroup(ends, [&](Group group) {
+    if (succeeded(result))
+      result = verifier.verifyGroup(group);
+  });
+  return result;
+}

@@ -1,0 +1,47 @@
+//===- Refusal.h - What a format cannot express -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Findings of the writers, in the same words.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_EXCHANGE_REFUSAL_H
+#define PIPESCHED_LIB_EXCHANGE_REFUSAL_H
+
+#include "PipeSched/Schedule/Verify.h"
+
+namespace pipesched {
+
+inline Violation makeViolation(std::string message,
+                               std::optional<CellRef> at = {}) {
+  return {at, std::move(message), {}};
+}
+
+/// A phase other than F, B, I, W and idle, for "the format has no ... for ".
+inline const char *describeOtherPhase(Phase phase) {
+  switch (phase) {
+  case Phase::Recompute:
+    return "a recompute";
+  case Phase::Offload:
+    return "an offload";
+  case Phase::Reload:
+    return "a reload";
+  case Phase::Optimizer:
+    return "an optimizer step";
+  case Phase::AllReduce:
+    return "a gradient all-reduce";
+  case Phase::OffloadJoin:
+    return "a wait for an offload";
+  default:
+    return "a wait for a reload";
+  }
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_EXCHANGE_REFUSAL_H

@@ -1,0 +1,170 @@
+//===- DescriptionTranslation.cpp - Models and executions for the tool ----===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Files that describe, as JSON of ours; nothing is written on an error.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Analysis/TransformerBlock.h"
+#include "PipeSched/Description/Description.h"
+#include "PipeSched/Description/Execution.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Target/ModelSummaryJson.h"
+#include "PipeSched/Target/Translations.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/Tools/mlir-translate/Translation.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace pipesched;
+namespace json = llvm::json;
+
+namespace {
+
+struct DescriptionOptions {
+  llvm::cl::opt<int64_t> sequence{
+      "model-sequence",
+      llvm::cl::desc("Tokens of a sequence, for --describe-model; 0: those of "
+                     "the file"),
+      llvm::cl::init(0)};
+  llvm::cl::opt<int64_t> microbatchSize{
+      "model-microbatch-size",
+      llvm::cl::desc("Sequences of a microbatch, for --describe-model"),
+      llvm::cl::init(1)};
+};
+
+} // namespace
+
+/// Exists from the first registration on; LLVM's options must outlive parsing.
+static DescriptionOptions &options() {
+  static DescriptionOptions instance;
+  return instance;
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+static const llvm::MemoryBuffer &
+mainBuffer(const std::shared_ptr<llvm::SourceMgr> &sources) {
+  return *sources->getMemoryBuffer(sources->getMainFileID());
+}
+
+static LogicalResult fail(MLIRContext *context, llvm::Error error) {
+  return emitError(UnknownLoc::get(context))
+         << llvm::toString(std::move(error));
+}
+
+static LogicalResult
+describeModel(const std::shared_ptr<llvm::SourceMgr> &sources, raw_ostream &os,
+              MLIRContext *context) {
+  if (options().sequence < 0)
+    return emitError(UnknownLoc::get(context))
+           << "--model-sequence: expected at least 0, found "
+           << int64_t(options().sequence);
+  const llvm::MemoryBuffer &buffer = mainBuffer(sources);
+  llvm::Expected<Architecture> architecture =
+      architectureFromJson(buffer.getBuffer(), buffer.getBufferIdentifier(),
+                           SourceRule::Optional, options().sequence);
+  if (!architecture)
+    return fail(context, architecture.takeError());
+  ExpansionOptions expansion;
+  expansion.microbatchSize = options().microbatchSize;
+  llvm::Expected<ModelFacts> facts =
+      expandArchitecture(*architecture, expansion);
+  if (!facts)
+    return fail(context, facts.takeError());
+  llvm::Expected<ModelSummary> summary = summarize(*facts);
+  if (!summary)
+    return fail(context, summary.takeError());
+  json::OStream stream(os, /*IndentSize=*/2);
+  writeModelSummary(stream, *summary, architecture->notes);
+  stream.flush();
+  os << '\n';
+  return success();
+}
+
+static void writeExecution(json::OStream &json, const Execution &execution) {
+  static constexpr StringRef recomputeWords[] = {"none", "selective", "full"};
+  json.object([&] {
+    json.attribute("workers", execution.workers);
+    json.attribute("accelerators_per_worker", execution.accelerators);
+    json.attribute("replicas", execution.replicas);
+    json.attribute("chunks", execution.chunks);
+    json.attribute("global_batch", execution.globalBatch);
+    json.attribute("microbatch_size", execution.microbatchSize);
+    json.attribute("microbatches", execution.microbatches);
+    json.attribute("recompute", recomputeWords[size_t(execution.recompute)]);
+    json.attribute("schedule_pipeline", execution.schedulePipeline());
+    json.attribute("model_options", execution.modelOptions());
+    json.attribute("system_options", execution.systemOptions());
+    json.attributeArray("notes", [&] {
+      for (const std::string &note : execution.notes)
+        json.value(note);
+    });
+  });
+}
+
+static LogicalResult
+describeExecution(const std::shared_ptr<llvm::SourceMgr> &sources,
+                  raw_ostream &os, MLIRContext *context) {
+  const llvm::MemoryBuffer &buffer = mainBuffer(sources);
+  llvm::Expected<Execution> execution =
+      executionFromJson(buffer.getBuffer(), buffer.getBufferIdentifier());
+  if (!execution)
+    return fail(context, execution.takeError());
+  json::OStream stream(os, /*IndentSize=*/2);
+  writeExecution(stream, *execution);
+  stream.flush();
+  os << '\n';
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Models in the IR
+//===----------------------------------------------------------------------===//
+
+static LogicalResult exportModels(Operation *root, raw_ostream &os) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  json::OStream json(stream, /*IndentSize=*/2);
+  json.arrayBegin();
+  WalkResult result = root->walk<WalkOrder::PreOrder>([&](pipe::ModelOp model) {
+    llvm::Expected<ModelSummary> summary = summarize(model.toFacts());
+    if (!summary) {
+      model->emitError(llvm::toString(summary.takeError()));
+      return WalkResult::interrupt();
+    }
+    writeModelSummary(json, *summary, /*notes=*/{});
+    return WalkResult::skip();
+  });
+  json.arrayEnd();
+  json.flush();
+  if (result.wasInterrupted())
+    return failure();
+  os << text << '\n';
+  return success();
+}
+
+void pipesched::registerDescriptionTranslations() {
+  options();
+  TranslateRegistration(
+      "describe-model",
+      "a model file, ours, Hugging Face's or Calculon's, in a few numbers",
+      describeModel);
+  TranslateRegistration("describe-execution",
+                        "an execution file of Calculon, as options of passes",
+                        describeExecution);
+  TranslateFromMLIRRegistration(
+      "export-models", "models of the module in a few numbers", exportModels,
+      [](DialectRegistry &registry) {
+        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
+      });
+}

@@ -1,0 +1,87 @@
+//===- ModelSummaryJson.cpp - A model in a few numbers, as JSON -----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Keys in the order of docs/Models.md; those that a caller relies on are never
+// left out.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Target/ModelSummaryJson.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+static void writeOptional(json::OStream &json, StringRef key,
+                          std::optional<int64_t> value) {
+  if (value)
+    json.attribute(key, *value);
+  else
+    json.attribute(key, nullptr);
+}
+
+static StringRef wordOf(BlockPosition position) {
+  switch (position) {
+  case BlockPosition::First:
+    return "first";
+  case BlockPosition::Layer:
+    return "layer";
+  case BlockPosition::Last:
+    return "last";
+  }
+  llvm_unreachable("all positions are handled");
+}
+
+static void writeBlock(json::OStream &json, const BlockSummary &block) {
+  json.object([&] {
+    json.attribute("name", block.name);
+    json.attribute("position", wordOf(block.position));
+    json.attribute("count", block.count);
+    json.attribute("parameters", block.parameters);
+    json.attribute("active_parameters", block.activeParameters);
+    json.attribute("tied_parameters", block.tiedParameters);
+    writeOptional(json, "flops_per_token", block.flopsPerToken);
+    json.attribute("activation_bytes", block.activationBytes);
+    json.attribute("weight_grad_bytes", block.weightGradBytes);
+    json.attribute("recomputed_bytes", block.recomputedBytes);
+  });
+}
+
+void pipesched::writeModelSummary(json::OStream &json,
+                                  const ModelSummary &summary,
+                                  llvm::ArrayRef<std::string> notes) {
+  json.object([&] {
+    json.attribute("model", summary.name);
+    json.attribute("source", summary.source);
+    json.attribute("layers", summary.layers);
+    json.attribute("parameters", summary.parameters);
+    json.attribute("active_parameters", summary.activeParameters);
+    writeOptional(json, "flops_per_token", summary.flopsPerToken);
+    writeOptional(json, "attention_flops_per_token",
+                  summary.attentionFlopsPerToken);
+    json.attribute("microbatch_size", summary.microbatchSize);
+    writeOptional(json, "sequence",
+                  summary.sequence ? std::optional(summary.sequence)
+                                   : std::nullopt);
+    json.attribute("activation_bytes_per_block",
+                   summary.activationBytesPerBlock);
+    json.attribute("activation_bytes", summary.activationBytes);
+    json.attribute("boundary_bytes", summary.boundaryBytes);
+    json.attribute("weight_bytes", summary.weightBytes);
+    json.attribute("gradient_bytes", summary.gradientBytes);
+    json.attribute("optimizer_bytes", summary.optimizerBytes);
+    json.attributeArray("blocks", [&] {
+      for (const BlockSummary &block : summary.blocks)
+        writeBlock(json, block);
+    });
+    json.attributeArray("notes", [&] {
+      for (const std::string &note : notes)
+        json.value(note);
+    });
+  });
+}

@@ -1,0 +1,105 @@
+//===- ShardyRulesTranslation.cpp - Shardy's schedule rules for the tool --===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Between schedule ops and lib/Exchange: options, names, diagnostics.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Exchange/ShardyRules.h"
+#include "PipeSched/Target/Translations.h"
+#include "SelectSchedule.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/Tools/mlir-translate/Translation.h"
+#include "llvm/Support/CommandLine.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+namespace {
+
+struct ShardyOptions {
+  llvm::cl::opt<std::string> stagePrefix{
+      "shardy-stage-prefix",
+      llvm::cl::desc("Before the number of a stage: the name of its "
+                     "computation (default: s)"),
+      llvm::cl::value_desc("text"), llvm::cl::init("s")};
+  llvm::cl::opt<std::string> meshPrefix{
+      "shardy-mesh-prefix",
+      llvm::cl::desc("Before the number of a worker: the name of its mesh "
+                     "(default: m)"),
+      llvm::cl::value_desc("text"), llvm::cl::init("m")};
+  llvm::cl::opt<bool> stageIds{
+      "shardy-stage-ids",
+      llvm::cl::desc("Write stage ids too, for programs whose fragments have "
+                     "them"),
+      llvm::cl::init(false)};
+  llvm::cl::opt<ShardyBackward> backward{
+      "shardy-backward",
+      llvm::cl::desc("Which fragments --export-shardy-rules writes"),
+      llvm::cl::values(
+          clEnumValN(ShardyBackward::Cells, "cells", "one per cell (default)"),
+          clEnumValN(ShardyBackward::Fragments, "fragments",
+                     "those of a program that Shardy itself has split")),
+      llvm::cl::init(ShardyBackward::Cells)};
+  llvm::cl::opt<std::string> schedule{
+      "shardy-schedule",
+      llvm::cl::desc("The schedule that --export-shardy-rules writes, where "
+                     "there are several"),
+      llvm::cl::value_desc("name")};
+
+  ShardyRulesOptions rules() const {
+    return {stagePrefix, meshPrefix, stageIds, backward};
+  }
+};
+
+} // namespace
+
+/// Exists from the first registration on; LLVM's options must outlive parsing.
+static ShardyOptions &options() {
+  static ShardyOptions instance;
+  return instance;
+}
+
+/// What Shardy does in another way than the schedule says.
+static void warn(pipe::ScheduleOp schedule, const TableView &table,
+                 const ShardyRulesOptions &rules) {
+  if (std::optional<Violation> violation = findUnsplitBackward(table, rules))
+    emitWarning(schedule->getLoc())
+        << "worker " << violation->at->row << ": " << violation->message
+        << "; --shardy-backward=fragments writes it whole";
+  if (sendsAfterWeightGrad(table))
+    emitWarning(schedule->getLoc())
+        << "Shardy sends gradients after I, the schedule after W; the order "
+           "of fragments is the same";
+}
+
+static LogicalResult exportShardyRules(Operation *root, raw_ostream &os) {
+  FailureOr<pipe::ScheduleOp> schedule = selectSchedule(
+      root, options().schedule, options().schedule.ArgStr, "a set of rules");
+  if (failed(schedule))
+    return failure();
+  pipe::ScheduleTable loaded(*schedule);
+  TableView table = loaded.view();
+  if (failed(verifyForExport(*schedule, table)))
+    return failure();
+  ShardyRulesOptions rules = options().rules();
+  if (std::optional<Violation> violation = writeShardyRules(os, table, rules))
+    return pipe::emitViolation(*schedule, *violation);
+  warn(*schedule, table, rules);
+  return success();
+}
+
+void pipesched::registerShardyTranslations() {
+  options();
+  TranslateFromMLIRRegistration(
+      "export-shardy-rules", "fragment schedule rules for Shardy MPMD",
+      exportShardyRules, [](DialectRegistry &registry) {
+        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
+      });
+}

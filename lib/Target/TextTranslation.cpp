@@ -1,0 +1,116 @@
+//===- TextTranslation.cpp - Pictures in the terminal for the tool --------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Between schedule ops and writeTextPictures: options, and what the terminal is
+// like.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Target/TextPicture.h"
+#include "PipeSched/Target/Translations.h"
+#include "SlotTables.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/Tools/mlir-translate/Translation.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Process.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+namespace {
+
+enum class ColourChoice { Auto, Always, Never };
+
+struct TextOptions {
+  llvm::cl::opt<ColourChoice> colour{
+      "text-color", llvm::cl::desc("Whether --export-text has colours"),
+      llvm::cl::values(
+          clEnumValN(ColourChoice::Auto, "auto",
+                     "on a terminal, unless NO_COLOR is set (default)"),
+          clEnumValN(ColourChoice::Always, "always", "ANSI colours"),
+          clEnumValN(ColourChoice::Never, "never", "letters only")),
+      llvm::cl::init(ColourChoice::Auto)};
+  llvm::cl::opt<unsigned> width{
+      "text-width",
+      llvm::cl::desc("Columns of --export-text, 0 for as many as it takes "
+                     "(default: those of the terminal, else 120)"),
+      llvm::cl::value_desc("columns")};
+  llvm::cl::opt<std::string> slots{
+      "text-slots",
+      llvm::cl::desc("Slots that --export-text draws, ':' for all (default: "
+                     "the first and the last panels)"),
+      llvm::cl::value_desc("begin:end")};
+  llvm::cl::opt<std::string> workers{
+      "text-workers",
+      llvm::cl::desc("Workers that --export-text draws, ':' for all (default: "
+                     "the first and the last 16)"),
+      llvm::cl::value_desc("begin:end")};
+};
+
+} // namespace
+
+/// Exists from the first registration on; LLVM's options must outlive parsing.
+static TextOptions &options() {
+  static TextOptions instance;
+  return instance;
+}
+
+/// https://no-color.org: set, and not to nothing.
+static bool wantsColours(const raw_ostream &os) {
+  if (options().colour != ColourChoice::Auto)
+    return options().colour == ColourChoice::Always;
+  std::optional<std::string> noColour = llvm::sys::Process::GetEnv("NO_COLOR");
+  return os.has_colors() && (!noColour || noColour->empty());
+}
+
+static int64_t widthOf(const raw_ostream &os) {
+  if (options().width.getNumOccurrences() > 0)
+    return options().width;
+  unsigned columns =
+      os.is_displayed() ? llvm::sys::Process::StandardOutColumns() : 0;
+  return columns > 0 ? columns : TextPictureOptions::kDefaultWidth;
+}
+
+/// Errors name the option.
+static LogicalResult readRange(Operation *root,
+                               const llvm::cl::opt<std::string> &option,
+                               std::optional<TextRange> &range) {
+  if (option.getNumOccurrences() == 0)
+    return success();
+  llvm::Expected<TextRange> read = parseTextRange(option);
+  if (!read)
+    return emitError(root->getLoc())
+           << "--" << option.ArgStr << ": " << llvm::toString(read.takeError());
+  range = *read;
+  return success();
+}
+
+static LogicalResult exportText(Operation *root, raw_ostream &os) {
+  TextPictureOptions picture;
+  picture.width = widthOf(os);
+  picture.hasColours = wantsColours(os);
+  if (failed(readRange(root, options().slots, picture.slots)) ||
+      failed(readRange(root, options().workers, picture.workers)))
+    return failure();
+  FailureOr<std::vector<NamedTable>> tables = loadSlotTables(root);
+  if (failed(tables))
+    return failure();
+  if (llvm::Error error = writeTextPictures(os, pointersTo(*tables), picture))
+    return root->emitOpError(llvm::toString(std::move(error)));
+  return success();
+}
+
+void pipesched::registerTextTranslations() {
+  options();
+  TranslateFromMLIRRegistration(
+      "export-text", "schedules as tables in the terminal", exportText,
+      [](DialectRegistry &registry) {
+        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
+      });
+}

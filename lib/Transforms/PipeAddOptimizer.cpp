@@ -1,0 +1,50 @@
+//===- PipeAddOptimizer.cpp - pipe-add-optimizer --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ends each row with the optimizer steps of its stages.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Transforms/Passes.h"
+#include "Schedules.h"
+
+namespace pipesched::pipe {
+#define GEN_PASS_DEF_PIPEADDOPTIMIZERPASS
+#include "PipeSched/Transforms/Passes.h.inc"
+} // namespace pipesched::pipe
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+static LogicalResult addOptimizer(ScheduleOp schedule, ReductionPlace place) {
+  llvm::Expected<OptimizerChange> change =
+      addOptimizerStep(ScheduleTable(schedule).view(), place);
+  if (!change)
+    return emitTableError(schedule, change.takeError());
+  storeRows(schedule, std::move(change->rows));
+  schedule.dropFamily();
+  return success();
+}
+
+namespace {
+struct PipeAddOptimizerPass final
+    : pipe::impl::PipeAddOptimizerPassBase<PipeAddOptimizerPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<SmallVector<ScheduleOp>> schedules =
+        selectSolutions(getOperation(), schedule);
+    if (failed(schedules))
+      return signalPassFailure();
+    for (ScheduleOp op : *schedules)
+      if (failed(addOptimizer(op, allReduce)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,41 @@
+//===- StoreBackward.cpp - Other backwards in a schedule ------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The family stays, and its options go on to be true.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StoreBackward.h"
+#include "PipeSched/Schedule/Families.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+/// As a generator would have said it: only what is not the family's default.
+static void describeSplit(ScheduleOp schedule, bool isSplit) {
+  const Family *family = findFamily(schedule.getFamily().value_or(""));
+  if (!family || !family->splitsBackward)
+    return;
+  Builder builder(schedule.getContext());
+  NamedAttrList options(schedule.getFamilyOptionsAttr());
+  options.erase("split_backward");
+  if (isSplit != *family->splitsBackward)
+    options.set("split_backward", builder.getBoolAttr(isSplit));
+  schedule.setFamily(*schedule.getFamily(), options.getAttrs());
+}
+
+void pipe::storeBackward(ScheduleOp schedule, BackwardChange change,
+                         bool isSplit) {
+  if (change.numChanged == 0)
+    return;
+  if (change.numKept == 0)
+    describeSplit(schedule, isSplit);
+  schedule.setGradientAfter(change.gradientAfter);
+  storeRows(schedule, std::move(change.rows));
+}

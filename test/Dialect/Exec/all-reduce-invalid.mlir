@@ -1,0 +1,183 @@
+// RUN: pipesched-opt %s -verify-diagnostics -split-input-file
+
+// all_reduce_c1
+exec.program @phase workers 1 microbatches 1 {
+  pipe.path on [0]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-error@+1 {{'exec.all_reduce' op cell 0O0 has phase O, wanted G}}
+    %ar0 = all_reduce 0O0 blocks 0 to 1 after %b0
+  }
+}
+
+// -----
+
+// all_reduce_c2
+exec.program @backwards workers 1 microbatches 1 {
+  pipe.path on [0]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-error@+1 {{'exec.all_reduce' op reduces blocks 1 to 0, wanted a range that begins at zero or more and does not end before}}
+    %ar0 = all_reduce 0G0 blocks 1 to 0 after %b0
+  }
+}
+
+// -----
+
+// all_reduce_c2
+exec.program @negative workers 1 microbatches 1 {
+  pipe.path on [0]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-error@+1 {{'exec.all_reduce' op reduces blocks -1 to 1, wanted}}
+    %ar0 = all_reduce 0G0 blocks -1 to 1 after %b0
+  }
+}
+
+// -----
+
+// all_reduce_c3
+exec.program @early workers 1 microbatches 1 {
+  pipe.path on [0, 0]
+  worker 0 {
+    %b0 = compute 1B0
+    // expected-error@+1 {{'exec.all_reduce' op of cell 0G0 waits for no weight gradient (B or W) of stage 0; add the token of the last to 'after'}}
+    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
+  }
+}
+
+// -----
+
+// all_reduce_c4
+exec.program @bytes workers 1 microbatches 1 {
+  pipe.path on [0]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-error@+1 {{'exec.all_reduce' op has bytes -1, wanted zero or more}}
+    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0 bytes -1
+  }
+}
+
+// -----
+
+// program_c3
+exec.program @path workers 1 microbatches 1 {
+  pipe.path on [0]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-error@+1 {{'exec.all_reduce' op cell 0G1 is of path 1, the program has 1}}
+    %ar1 = all_reduce 0G1 blocks 0 to 1 after %b0
+  }
+}
+
+// -----
+
+// program_c6
+exec.program @home workers 2 microbatches 2 {
+  pipe.path on [0, 1] takes [0]
+  pipe.path on [1, 0] takes [1]
+  worker 0 {}
+  worker 1 {
+    %b1 = compute 0B1
+    // expected-error@+1 {{'exec.all_reduce' op cell 0G0 runs on worker 1, by its path stage 0 is on worker 0}}
+    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b1
+  }
+}
+
+// -----
+
+// program_c10
+exec.program @pathless {
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-error@+1 {{'exec.all_reduce' op needs paths; say with 'pipe.path' which workers hold its blocks}}
+    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
+  }
+}
+
+// -----
+
+// program_c10
+exec.program @elsewhere workers 1 microbatches 1 {
+  pipe.path on [0, 0] blocks [4, 6]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-error@+1 {{'exec.all_reduce' op reduces blocks 0 to 5, stage 0 of path 0 holds blocks 0 to 4}}
+    %ar0 = all_reduce 0G0 blocks 0 to 5 after %b0
+  }
+}
+
+// -----
+
+// program_c10: only the ends of the model have blocks of no length.
+exec.program @nothing workers 1 microbatches 1 {
+  pipe.path on [0, 0] blocks [4, 6]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-error@+1 {{'exec.all_reduce' op reduces blocks 2 to 2, stage 0 of path 0 holds blocks 0 to 4}}
+    %ar0 = all_reduce 0G0 blocks 2 to 2 after %b0
+  }
+}
+
+// -----
+
+// program_c11
+exec.program @twice workers 1 microbatches 1 {
+  pipe.path on [0]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-note@+1 {{the first is here}}
+    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
+    // expected-error@+1 {{'exec.all_reduce' op reduces blocks 0 to 1 a second time}}
+    %ar1 = all_reduce 0G0 blocks 0 to 1 after %b0
+  }
+}
+
+// -----
+
+// program_c11
+exec.program @again workers 1 microbatches 1 {
+  pipe.path on [0] blocks [10]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-error@+1 {{'exec.all_reduce' op reduces blocks 4 to 6, some of which are among blocks 0 to 5}}
+    %ar0 = all_reduce 0G0 blocks 4 to 6 after %b0
+    // expected-note@+1 {{blocks 0 to 5 are reduced here}}
+    %ar1 = all_reduce 0G0 blocks 0 to 5 after %b0
+  }
+}
+
+// -----
+
+// program_c12
+exec.program @alone workers 2 microbatches 2 {
+  pipe.path on [0, 1] takes [0]
+  pipe.path on [1, 0] takes [1]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-error@+1 {{'exec.all_reduce' op has no partner: worker 1 holds blocks 0 to 1 as stage 0 of path 1 and has no 'all_reduce' of them}}
+    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
+  }
+  worker 1 {
+    %b0 = compute 1B0
+    %ar0 = all_reduce 1G0 blocks 1 to 2 after %b0
+  }
+}
+
+// -----
+
+// program_c12
+exec.program @sizes workers 2 microbatches 2 {
+  pipe.path on [0] takes [0]
+  pipe.path on [1] takes [1]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-note@+1 {{worker 0 states no bytes}}
+    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
+  }
+  worker 1 {
+    %b0 = compute 0B1
+    // expected-error@+1 {{'exec.all_reduce' op states 8 bytes}}
+    %ar0 = all_reduce 0G1 blocks 0 to 1 after %b0 bytes 8
+  }
+}

@@ -1,0 +1,48 @@
+// RUN: pipesched-opt %s -verify-diagnostics -split-input-file --pass-pipeline='builtin.module(pipe-merge-backward{apart=refuse})'
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-merge-backward{apart=no})' 2>&1 | FileCheck %s --check-prefix=OPTION
+
+// OPTION: Cannot find option named 'no'!
+
+// a cell between I and W
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+2 {{'pipe.worker' op cell 2 (0I0) of worker 0 cannot be merged with 0W0: 0I1 stands between the two}}
+  // expected-note @+1 {{0W0 is cell 5 of this row}}
+  worker 0 runs [0F0 0F1 0I0 _ 0I1 0W0 0W1]
+}
+
+// -----
+
+// I runs overlapped
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+2 {{'pipe.worker' op cell 2 (0I0) of worker 0 cannot be merged with 0W0: one of the two runs overlapped}}
+  // expected-note @+1 {{0W0 is cell 3 of this row}}
+  worker 0 runs [0F0 0F1+0I0 0W0 0B1]
+}
+
+// -----
+
+// W is missing
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{'pipe.worker' op cell 1 (0I0) of worker 0 cannot be merged: there is no 0W0}}
+  worker 0 runs [0F0 0I0]
+}
+
+// -----
+
+// an aligned schedule without all its forwards cannot be aligned again
+// expected-error @+1 {{'pipe.schedule' op the table has 1 of 2 forward cells}}
+pipe.schedule @s workers 2 microbatches 1 aligned {
+  path on [0, 1]
+  worker 0 runs [0F0 0I0 0W0]
+  worker 1 runs []
+}
+
+// -----
+
+// no schedule
+// expected-error @+1 {{the module has no pipe.schedule}}
+module {
+}

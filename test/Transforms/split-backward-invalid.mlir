@@ -1,0 +1,48 @@
+// RUN: pipesched-opt %s -verify-diagnostics -split-input-file --pass-pipeline='builtin.module(pipe-split-backward{gradient-after=W overlapped=refuse})'
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-split-backward{gradient-after=B})' 2>&1 | FileCheck %s --check-prefix=RULE
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-split-backward{overlapped=perhaps})' 2>&1 | FileCheck %s --check-prefix=OVERLAPPED
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-split-backward{schedule=problem})' 2>&1 | FileCheck %s --check-prefix=PROBLEM
+
+// RULE: Cannot find option named 'B'!
+// OVERLAPPED: Cannot find option named 'perhaps'!
+// PROBLEM: error: 'pipe.schedule' op has no rows
+
+// a B that runs overlapped
+pipe.schedule @s workers 2 microbatches 2 {
+  path on [0, 1]
+  worker 0 runs [0F0 0F1 0B0 0B1]
+  // expected-error @+1 {{'pipe.worker' op cell 2 (1B0) of worker 1 runs overlapped, which only a whole backward does, and cannot be split}}
+  worker 1 runs [1F0 1F1+1B0 1B1]
+}
+
+// -----
+
+// split backwards with another rule
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{'pipe.worker' op cell 2 (0I0) of worker 0 is split already and sends its gradient after I, as all split backwards of a schedule do; found gradient-after=W}}
+  worker 0 runs [0F0 0F1 0I0 0B1 0W0]
+}
+
+// -----
+
+// lengths of B alone
+pipe.schedule @s workers 1 microbatches 1 slots <F = 1, B = 2> {
+  path on [0]
+  // expected-error @+1 {{'pipe.worker' op cell 1 (0I0) takes no number of slots: the schedule's slots give B; give I and W too}}
+  worker 0 runs [0F0 0B0]
+}
+
+// -----
+
+// no schedule
+// expected-error @+1 {{the module has no pipe.schedule}}
+module {
+}
+
+// -----
+
+// expected-no-diagnostics
+pipe.schedule @problem workers 1 microbatches 1 {
+  path on [0]
+}

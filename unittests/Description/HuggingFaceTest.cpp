@@ -1,0 +1,387 @@
+//===- HuggingFaceTest.cpp - Configurations of published models -----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Parameters and FLOPs against other implementations, the form of each family,
+// and files that cannot be planned.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Analysis/ModelSummary.h"
+#include "PipeSched/Analysis/TransformerBlock.h"
+#include "PipeSched/Description/Description.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+namespace json = llvm::json;
+
+static std::string pathOf(StringRef name) {
+  return (llvm::Twine(HUGGING_FACE_DIR) + "/" + name + ".json").str();
+}
+
+static ModelSummary summaryOf(const Architecture &arch) {
+  return llvm::cantFail(
+      summarize(llvm::cantFail(expandArchitecture(arch, {}))));
+}
+
+static llvm::Expected<Architecture> readText(StringRef text,
+                                             int64_t sequence = 0) {
+  return architectureFromJson(text, "config.json", SourceRule::Optional,
+                              sequence);
+}
+
+static std::string errorOf(StringRef text) {
+  llvm::Expected<Architecture> arch = readText(text);
+  return arch ? "" : llvm::toString(arch.takeError());
+}
+
+//===----------------------------------------------------------------------===//
+// Published models
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The file of a model (test/data/huggingface/README.md) with its parameters,
+/// all and those that a token goes through.
+struct Published {
+  const char *file;
+  int64_t parameters;
+  int64_t active = parameters;
+};
+} // namespace
+
+static constexpr Published kPublished[] = {
+    {"bloom", 176247271424},
+    {"bloom-560m", 559214592},
+    {"command-r", 34980831232},
+    {"command-r-plus", 103810674688},
+    {"dbrx", 131596523520, 36469708800},
+    {"deepseek-moe-16b", 16375728128, 2828650496},
+    {"deepseek-v2", 235741434880, 21375800320},
+    {"deepseek-v2-lite", 15706484224, 2661150208},
+    {"deepseek-v3", 671026404352, 37552282624},
+    {"falcon-180b", 178557088768},
+    {"falcon-40b", 41303293952},
+    {"falcon-7b", 6921720704},
+    {"falcon-rw-1b", 1311625216},
+    {"gemma-2-9b", 9241705984},
+    {"gemma-2b", 2506172416},
+    {"gemma-3-1b", 999885952},
+    {"gemma-3-27b", 27009346304},
+    {"gemma-7b", 8537680896},
+    {"glm-4.5", 352797814784, 33632251904},
+    {"glm-4.5-air", 106852245504, 13424123904},
+    {"gpt-j-6b", 6050882784},
+    {"gpt-neo-1.3b", 1315575808},
+    {"gpt-neox-20b", 20554567680},
+    {"gpt-oss-120b", 116829156672, 5711982912},
+    {"gpt-oss-20b", 20914757184, 4187440704},
+    {"gpt2", 124439808},
+    {"gpt2-xl", 1557611200},
+    {"granite-3.1-8b", 8170848256},
+    {"kimi-k2", 1026408209408, 32861477888},
+    {"llama-1-7b", 6738415616},
+    {"llama-2-13b", 13015864320},
+    {"llama-2-70b", 68976648192},
+    {"llama-2-7b", 6738415616},
+    {"llama-3-70b", 70553706496},
+    {"llama-3-8b", 8030261248},
+    {"llama-3.1-405b", 405853388800},
+    {"llama-3.2-1b", 1235814400},
+    {"llama-3.2-3b", 3212749824},
+    {"llama-4-maverick", 400711848960, 17184691200},
+    {"llama-4-scout", 107769861120, 17172894720},
+    {"minicpm3-4b", 4073875968},
+    {"mistral-7b-v0.1", 7241732096},
+    {"mistral-nemo-12b", 12247782400},
+    {"mixtral-8x22b", 140620634112, 39152031744},
+    {"mixtral-8x7b", 46702792704, 12879925248},
+    {"mpt-7b", 6649286656},
+    {"nemotron-4-340b", 341029195776},
+    {"olmo-2-13b", 13716198400},
+    {"olmo-7b", 6888095744},
+    {"olmoe-1b-7b", 6919161856, 1282017280},
+    {"opt-125m", 125239296},
+    {"opt-350m", 331196416},
+    {"opt-66b", 65719701504},
+    {"phi-2", 2779683840},
+    {"phi-3-mini", 3821079552},
+    {"phi-3.5-moe", 41873153344, 6640999744},
+    {"pythia-1b", 1011781632},
+    {"qwen1.5-moe-a2.7b", 14315784192, 2689173504},
+    {"qwen2-57b-a14b", 57408658944, 14249270784},
+    {"qwen2-7b", 7615616512},
+    {"qwen2.5-0.5b", 494032768},
+    {"qwen2.5-72b", 72706203648},
+    {"qwen3-0.6b", 596049920},
+    {"qwen3-235b-a22b", 235093634560, 22190763520},
+    {"qwen3-30b-a3b", 30532122624, 3353032704},
+    {"qwen3-32b", 32762123264},
+    {"qwen3-8b", 8190735360},
+    {"smollm3-3b", 3075098624},
+    {"stablelm-2-1.6b", 1644515328},
+    {"stablelm-2-12b", 12143185920},
+    {"starcoder", 15517456384},
+    {"starcoder2-15b", 15957889024},
+};
+
+class PublishedModels : public testing::TestWithParam<Published> {};
+
+TEST_P(PublishedModels, HaveTheirParameters) {
+  const Published &model = GetParam();
+  llvm::Expected<Architecture> arch = readArchitecture(pathOf(model.file));
+  ASSERT_TRUE(bool(arch)) << llvm::toString(arch.takeError());
+  ModelSummary summary = summaryOf(*arch);
+  EXPECT_EQ(summary.name, model.file);
+  EXPECT_EQ(summary.parameters, model.parameters);
+  EXPECT_EQ(summary.activeParameters, model.active);
+}
+
+TEST_P(PublishedModels, UseEveryField) {
+  Architecture arch = llvm::cantFail(readArchitecture(pathOf(GetParam().file)));
+  for (const std::string &note : arch.notes)
+    EXPECT_EQ(note.find("does not use"), std::string::npos) << note;
+}
+
+INSTANTIATE_TEST_SUITE_P(HuggingFace, PublishedModels,
+                         testing::ValuesIn(kPublished),
+                         [](const testing::TestParamInfo<Published> &info) {
+                           std::string name = info.param.file;
+                           for (char &c : name)
+                             c = llvm::isAlnum(c) ? c : '_';
+                           return name;
+                         });
+
+/// Small configurations of every family, against transformers and PyTorch's
+/// count of the FLOPs of matrix products over 16 tokens.
+TEST(Variants, HaveTheirParametersAndFlops) {
+  constexpr int64_t tokens = 16;
+  auto buffer = llvm::MemoryBuffer::getFile(pathOf("variants"));
+  ASSERT_TRUE(bool(buffer));
+  json::Value file = llvm::cantFail(json::parse((*buffer)->getBuffer()));
+  const json::Array &variants = *file.getAsArray();
+  EXPECT_GT(variants.size(), 200u);
+  for (const json::Value &value : variants) {
+    const json::Object &variant = *value.getAsObject();
+    std::string text = llvm::formatv("{0}", *variant.get("config"));
+    llvm::Expected<Architecture> arch = readText(text, tokens);
+    ASSERT_TRUE(bool(arch)) << llvm::toString(arch.takeError()) << text;
+    arch->attention = Attention::Unfused;
+    ModelSummary summary = summaryOf(*arch);
+    EXPECT_EQ(summary.parameters, variant.getInteger("parameters")) << text;
+    if (std::optional<int64_t> flops = variant.getInteger("forward_flops")) {
+      EXPECT_EQ(summary.flopsPerToken, 3 * *flops / tokens) << text;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What is read
+//===----------------------------------------------------------------------===//
+
+TEST(HuggingFace, SequencesAreThoseOfTraining) {
+  std::string path = pathOf("llama-3.1-405b");
+  Architecture assumed = llvm::cantFail(readArchitecture(path));
+  EXPECT_EQ(assumed.sequence, 8192);
+  EXPECT_THAT(
+      assumed.notes,
+      ElementsAre("assumes sequences of 8192 tokens of at most 131072"));
+  Architecture given = llvm::cantFail(readArchitecture(path, 4096));
+  EXPECT_EQ(given.sequence, 4096);
+  EXPECT_THAT(given.notes, ElementsAre());
+  // The published limit itself needs no word.
+  EXPECT_THAT(llvm::cantFail(readArchitecture(pathOf("llama-3-8b"))).notes,
+              ElementsAre());
+}
+
+TEST(HuggingFace, LearnedPositionsLimitTheSequence) {
+  llvm::Expected<Architecture> arch = readArchitecture(pathOf("gpt2"), 2048);
+  ASSERT_FALSE(bool(arch));
+  EXPECT_THAT(llvm::toString(arch.takeError()),
+              HasSubstr("gpt2.json: sequence: expected at most the 1024 "
+                        "learned_positions, found 2048"));
+}
+
+TEST(HuggingFace, DeepSeekHasDenseLayersFirst) {
+  Architecture arch = llvm::cantFail(readArchitecture(pathOf("deepseek-v3")));
+  std::vector<LayerRun> runs = layerRuns(arch);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].count, 3);
+  EXPECT_FALSE(runs[0].hasExperts);
+  EXPECT_EQ(runs[1].count, 58);
+  EXPECT_TRUE(runs[1].hasExperts);
+  EXPECT_THAT(arch.notes,
+              Contains("leaves out 1 multi-token prediction layer"));
+}
+
+TEST(HuggingFace, GemmaHasWindowsInTurn) {
+  Architecture arch = llvm::cantFail(readArchitecture(pathOf("gemma-3-1b")));
+  std::vector<LayerRun> runs = layerRuns(arch);
+  ASSERT_EQ(runs.size(), 9u);
+  EXPECT_TRUE(runs[0].hasWindow);
+  EXPECT_EQ(runs[0].count, 5);
+  EXPECT_FALSE(runs[1].hasWindow);
+  EXPECT_EQ(runs[1].count, 1);
+  EXPECT_EQ(runs[8].count, 2);
+}
+
+TEST(HuggingFace, TextConfigurationsHaveDefaults) {
+  Architecture arch = llvm::cantFail(readArchitecture(pathOf("gemma-3-27b")));
+  EXPECT_EQ(arch.vocabulary, 262208);
+  EXPECT_THAT(arch.notes,
+              Contains("reads text_config; other parts of the model, such as "
+                       "a vision tower, are left out"));
+  EXPECT_THAT(
+      arch.notes,
+      Contains("assumes vocab_size 262208, the default of gemma3_text"));
+}
+
+static constexpr const char *kLlama = R"({"model_type": "llama",
+  "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+  "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100,
+  "hidden_act": "silu", "max_position_embeddings": 32})";
+
+/// The configuration above with one piece of text replaced.
+static std::string llamaWith(StringRef from, StringRef to) {
+  std::string text = kLlama;
+  size_t at = text.find(from.str());
+  EXPECT_NE(at, std::string::npos) << from.str();
+  return text.replace(at, from.size(), to.str());
+}
+
+TEST(HuggingFace, UnknownTypesAreToldByTheirFields) {
+  Architecture arch =
+      llvm::cantFail(readText(llamaWith("\"llama\"", "\"brand_new\"")));
+  EXPECT_EQ(arch.norm, Norm::RMSNorm);
+  EXPECT_EQ(arch.activation, Activation::SwiGLU);
+  EXPECT_THAT(arch.notes,
+              ElementsAre("does not know the model_type 'brand_new' and "
+                          "assumes RMSNorm before attention and MLP, a gated "
+                          "MLP, and no biases and tied embeddings but those "
+                          "that fields name"));
+  Architecture old = llvm::cantFail(
+      readText(llamaWith("\"llama\",", "\"x\", \"layer_norm_eps\": 1e-5,")));
+  EXPECT_EQ(old.norm, Norm::LayerNorm);
+}
+
+TEST(HuggingFace, UnknownFieldsAreNamed) {
+  Architecture arch = llvm::cantFail(readText(llamaWith(
+      "\"hidden_size\"", "\"window_of_the_day\": 3, \"hidden_size\"")));
+  EXPECT_THAT(arch.notes,
+              ElementsAre("does not use the field window_of_the_day"));
+}
+
+TEST(HuggingFace, NamesComeFromFilesAndFolders) {
+  auto nameFor = [](StringRef file) {
+    return llvm::cantFail(
+               architectureFromJson(kLlama, file, SourceRule::Optional))
+        .name;
+  };
+  EXPECT_EQ(nameFor("x/tiny.json"), "tiny");
+  EXPECT_EQ(nameFor("models/tiny/config.json"), "tiny");
+  EXPECT_EQ(nameFor("config.json"), "llama");
+  EXPECT_EQ(nameFor("<stdin>"), "llama");
+}
+
+//===----------------------------------------------------------------------===//
+// What cannot be planned
+//===----------------------------------------------------------------------===//
+
+TEST(BadConfigurations, MissingFieldsAreNamed) {
+  EXPECT_EQ(errorOf(kLlama), "");
+  EXPECT_EQ(errorOf(llamaWith("\"hidden_size\": 64,", "")),
+            "config.json: needs the field 'hidden_size'");
+  EXPECT_EQ(errorOf(llamaWith("\"hidden_size\": 64,", "\"hiden_size\": 64,")),
+            "config.json: needs the field 'hidden_size', the closest is "
+            "'hiden_size'");
+  EXPECT_EQ(errorOf(llamaWith("\"vocab_size\": 100", "\"vocab_size\": null")),
+            "config.json: needs the field 'vocab_size'");
+  EXPECT_EQ(errorOf(R"({"model_type": "llama"})"),
+            "config.json: needs the fields 'hidden_size', 'num_hidden_layers', "
+            "'num_attention_heads', 'vocab_size', 'intermediate_size'");
+  EXPECT_EQ(errorOf(llamaWith("\"hidden_act\"",
+                              "\"num_local_experts\": 4, \"hidden_act\"")),
+            "config.json: needs the field 'num_experts_per_tok'");
+  EXPECT_EQ(errorOf(llamaWith("\"hidden_act\"",
+                              "\"kv_lora_rank\": 4, \"hidden_act\"")),
+            "config.json: needs the fields 'qk_nope_head_dim', "
+            "'qk_rope_head_dim', 'v_head_dim'");
+}
+
+TEST(BadConfigurations, WrongValuesAreNamed) {
+  EXPECT_EQ(errorOf(llamaWith("64", "\"64\"")),
+            "config.json: hidden_size: expected a whole number from 1 to 2^63 "
+            "- 1, found \"64\"");
+  EXPECT_EQ(errorOf(llamaWith("64", "-64")),
+            "config.json: hidden_size: expected a whole number from 1 to 2^63 "
+            "- 1, found -64");
+  EXPECT_EQ(errorOf(llamaWith("64", "66")),
+            "config.json: hidden_size: 66 is no multiple of the 4 "
+            "num_attention_heads; give head_dim");
+  EXPECT_EQ(errorOf(llamaWith("\"num_key_value_heads\": 2",
+                              "\"num_key_value_heads\": 3")),
+            "config.json: num_key_value_heads: expected a divisor of the 4 "
+            "num_attention_heads, found 3");
+  EXPECT_EQ(
+      errorOf(llamaWith("\"hidden_act\"", "\"mlp_bias\": 1, \"hidden_act\"")),
+      "config.json: mlp_bias: expected true or false, found 1");
+  EXPECT_EQ(errorOf(llamaWith("\"hidden_act\"",
+                              "\"num_experts\": 4, \"num_experts_per_tok\": "
+                              "5, \"hidden_act\"")),
+            "config.json: num_experts_per_tok: expected at most the 4 experts, "
+            "found 5");
+}
+
+TEST(BadConfigurations, LayersOfOtherKindsAreNamed) {
+  auto types = [](StringRef list) {
+    return errorOf(
+        llamaWith("\"hidden_act\"",
+                  ("\"layer_types\": " + list + ", \"hidden_act\"").str()));
+  };
+  EXPECT_EQ(types(R"(["full_attention", "sliding_attention"])"), "");
+  EXPECT_EQ(types(R"(["full_attention", "linear_attention"])"),
+            "config.json: layer_types: expected full_attention, "
+            "sliding_attention or chunked_attention, found "
+            "\"linear_attention\"");
+  EXPECT_EQ(types(R"(["full_attention"])"),
+            "config.json: layer_types: expected one for each of the 2 layers, "
+            "found 1");
+}
+
+TEST(BadConfigurations, OtherKindsOfModelsAreNamed) {
+  auto type = [](StringRef name) {
+    return errorOf(llamaWith("\"llama\"", ("\"" + name + "\"").str()));
+  };
+  EXPECT_EQ(type("t5"), "config.json: model_type: 't5' has an encoder and a "
+                        "decoder, a pipeline has one stack of layers");
+  EXPECT_EQ(type("bert"), "config.json: model_type: 'bert' is an encoder, a "
+                          "decoder with a head is wanted");
+  EXPECT_EQ(type("mamba2"),
+            "config.json: model_type: 'mamba2' has recurrent or "
+            "linear-attention layers, which have no cost model");
+  EXPECT_EQ(errorOf(llamaWith("\"hidden_act\"",
+                              "\"is_encoder_decoder\": true, \"hidden_act\"")),
+            "config.json: is_encoder_decoder: a pipeline has one stack of "
+            "layers, not two");
+}
+
+TEST(BadConfigurations, ManyLayersOfSeveralKinds) {
+  EXPECT_EQ(errorOf(R"({"model_type": "qwen3_moe", "hidden_size": 64,
+    "intermediate_size": 64, "num_hidden_layers": 1000000000000,
+    "num_attention_heads": 4, "vocab_size": 100, "num_experts": 8,
+    "num_experts_per_tok": 2, "decoder_sparse_step": 2})"),
+            "config.json: num_hidden_layers: expected at most 4096 layers of "
+            "several kinds, found 1000000000000");
+}

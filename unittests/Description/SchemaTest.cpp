@@ -1,0 +1,296 @@
+//===- SchemaTest.cpp - The schemas say what the readers read -------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// docs/schemas against the readers: the same fields, the same that are
+// required, the same words, and the same verdict on damaged files.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Formats.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "gtest/gtest.h"
+#include <set>
+
+using namespace pipesched;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+//===----------------------------------------------------------------------===//
+// As much of JSON Schema as the schemas use
+//===----------------------------------------------------------------------===//
+
+static bool isValid(const json::Object &schema, const json::Value &value);
+
+static bool hasType(StringRef type, const json::Value &value) {
+  if (type == "integer")
+    return value.getAsInteger().has_value();
+  if (type == "number")
+    return value.getAsNumber().has_value();
+  if (type == "string")
+    return value.getAsString().has_value();
+  if (type == "boolean")
+    return value.getAsBoolean().has_value();
+  return type == "array" ? value.getAsArray() != nullptr
+                         : value.getAsObject() != nullptr;
+}
+
+static bool isInRange(const json::Object &schema, double number) {
+  std::optional<double> least = schema.getNumber("minimum");
+  std::optional<double> above = schema.getNumber("exclusiveMinimum");
+  std::optional<double> most = schema.getNumber("maximum");
+  return (!least || number >= *least) && (!above || number > *above) &&
+         (!most || number <= *most);
+}
+
+static bool isValidList(const json::Object &schema, const json::Array &list) {
+  int64_t size = list.size();
+  if (size < schema.getInteger("minItems").value_or(0) ||
+      size > schema.getInteger("maxItems").value_or(size))
+    return false;
+  const json::Object *items = schema.getObject("items");
+  return !items || llvm::all_of(list, [&](const json::Value &item) {
+    return isValid(*items, item);
+  });
+}
+
+static bool isValidObject(const json::Object &schema,
+                          const json::Object &object) {
+  if (const json::Array *required = schema.getArray("required"))
+    for (const json::Value &name : *required)
+      if (!object.get(*name.getAsString()))
+        return false;
+  const json::Object *properties = schema.getObject("properties");
+  const json::Object *others = schema.getObject("additionalProperties");
+  for (const auto &[name, value] : object) {
+    const json::Object *property =
+        properties ? properties->getObject(name) : nullptr;
+    if (!property)
+      property = others;
+    if (!property || !isValid(*property, value))
+      return false;
+  }
+  return true;
+}
+
+static bool isValid(const json::Object &schema, const json::Value &value) {
+  if (const json::Array *choices = schema.getArray("oneOf"))
+    return 1 == llvm::count_if(*choices, [&](const json::Value &choice) {
+             return isValid(*choice.getAsObject(), value);
+           });
+  if (const json::Array *words = schema.getArray("enum"))
+    return llvm::is_contained(*words, value);
+  if (std::optional<StringRef> type = schema.getString("type"))
+    if (!hasType(*type, value))
+      return false;
+  if (std::optional<double> number = value.getAsNumber())
+    return isInRange(schema, *number);
+  if (const json::Array *list = value.getAsArray())
+    return isValidList(schema, *list);
+  const json::Object *object = value.getAsObject();
+  return !object || isValidObject(schema, *object);
+}
+
+//===----------------------------------------------------------------------===//
+// Schemas and readers
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A kind of file: its schema, its reader and what ships.
+struct Kind {
+  const char *name;
+  void (*read)(const json::Value &, FileErrors &);
+  llvm::ArrayRef<EmbeddedFile> (*shipped)();
+};
+} // namespace
+
+static const Kind kKinds[] = {
+    {"model",
+     [](const json::Value &file, FileErrors &errors) {
+       readModelFields(file, SourceRule::Optional, errors);
+     },
+     embeddedModels},
+    {"system",
+     [](const json::Value &file, FileErrors &errors) {
+       readSystemFields(file, SourceRule::Optional, errors);
+     },
+     embeddedSystems}};
+
+static json::Value readSchema(StringRef kind) {
+  std::string path =
+      (llvm::Twine(SCHEMA_DIR) + "/" + kind + ".schema.json").str();
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    llvm::report_fatal_error(llvm::Twine("no file ") + path);
+  return llvm::cantFail(parseJson((*buffer)->getBuffer(), path));
+}
+
+/// Empty where the reader is content.
+static std::string readerError(const Kind &kind, const json::Value &file) {
+  FileErrors errors("x.json");
+  kind.read(file, errors);
+  return errors.any() ? llvm::toString(errors.take()) : "";
+}
+
+/// Properties of a schema by their paths; lists have none of their own.
+static void collectPaths(const json::Object &schema, const std::string &prefix,
+                         std::set<std::string> &paths) {
+  if (const json::Array *choices = schema.getArray("oneOf"))
+    for (const json::Value &choice : *choices)
+      collectPaths(*choice.getAsObject(), prefix, paths);
+  const json::Object *properties = schema.getObject("properties");
+  if (!properties)
+    return;
+  for (const auto &[name, property] : *properties) {
+    std::string path = prefix + StringRef(name).str();
+    paths.insert(path);
+    collectPaths(*property.getAsObject(), path + ".", paths);
+  }
+}
+
+class Schemas : public testing::TestWithParam<Kind> {
+protected:
+  const Kind &kind = GetParam();
+  json::Value file = readSchema(kind.name);
+  const json::Object &schema = *file.getAsObject();
+  const json::Array &examples = *schema.getArray("examples");
+
+  /// Damages every property of an example in turn, and hands the schema of the
+  /// property over with the object that it is in.
+  void forEachProperty(
+      llvm::function_ref<void(const json::Value &example,
+                              const json::Object &owner, json::Object &object,
+                              const json::Value &whole, StringRef name)>
+          visit) {
+    for (const json::Value &example : examples) {
+      json::Value copy = example;
+      visitObject(example, schema, *copy.getAsObject(), copy, visit);
+    }
+  }
+
+private:
+  template <typename Visit>
+  void visitObject(const json::Value &example, const json::Object &owner,
+                   json::Object &object, const json::Value &whole,
+                   Visit visit) {
+    std::vector<std::string> names;
+    for (const auto &field : object)
+      names.push_back(StringRef(field.first).str());
+    for (const std::string &name : names) {
+      const json::Object *property =
+          owner.getObject("properties")->getObject(name);
+      visit(example, owner, object, whole, name);
+      if (property && property->getObject("properties"))
+        visitObject(example, *property, *object.getObject(name), whole, visit);
+    }
+  }
+};
+
+TEST_P(Schemas, ShippedFilesAreValid) {
+  for (const EmbeddedFile &shipped : kind.shipped())
+    EXPECT_TRUE(
+        isValid(schema, llvm::cantFail(parseJson(shipped.text, shipped.name))))
+        << shipped.name.str();
+}
+
+TEST_P(Schemas, ExamplesAreReadable) {
+  for (const json::Value &example : examples) {
+    EXPECT_TRUE(isValid(schema, example));
+    EXPECT_EQ(readerError(kind, example), "");
+  }
+}
+
+/// The examples together have every field that the reader asks for.
+TEST_P(Schemas, HaveTheReadersFields) {
+  std::set<std::string> asked, known;
+  for (const json::Value &example : examples) {
+    FileErrors errors("x.json");
+    kind.read(example, errors);
+    asked.insert(errors.asked.begin(), errors.asked.end());
+  }
+  collectPaths(schema, "", known);
+  EXPECT_EQ(llvm::join(asked, "\n"), llvm::join(known, "\n"));
+}
+
+TEST_P(Schemas, AgreeOnWhatIsRequired) {
+  forEachProperty([&](const json::Value &example, const json::Object &owner,
+                      json::Object &object, const json::Value &whole,
+                      StringRef name) {
+    json::Value kept = *object.get(name);
+    object.erase(name);
+    const json::Array *required = owner.getArray("required");
+    bool isRequired = required && llvm::is_contained(*required, name);
+    EXPECT_EQ(isValid(schema, whole), !isRequired) << name.str();
+    std::string needs = ("needs the field '" + name + "'").str();
+    bool isMissed = StringRef(readerError(kind, whole)).contains(needs);
+    // Sizes that some forms need.
+    bool depends =
+        name == "feedforward" || name == "link" || name == "vocabulary";
+    EXPECT_TRUE(isMissed == isRequired || depends)
+        << name.str() << ": " << readerError(kind, whole);
+    object.try_emplace(json::ObjectKey(name.str()), std::move(kept));
+  });
+}
+
+TEST_P(Schemas, AgreeOnWrongTypes) {
+  forEachProperty([&](const json::Value &, const json::Object &,
+                      json::Object &object, const json::Value &whole,
+                      StringRef name) {
+    json::Value &value = *object.get(name);
+    json::Value kept = value;
+    json::Value wrongs[] = {json::Object{{"wrong", 1}},
+                            json::Array{"wrong"},
+                            "wrong",
+                            7.5,
+                            -1,
+                            nullptr};
+    for (json::Value &wrong : wrongs) {
+      value = wrong;
+      EXPECT_EQ(isValid(schema, whole), readerError(kind, whole).empty())
+          << name.str() << " " << textOf(wrong) << ": "
+          << readerError(kind, whole);
+    }
+    value = std::move(kept);
+  });
+}
+
+TEST_P(Schemas, AgreeOnWords) {
+  forEachProperty([&](const json::Value &, const json::Object &owner,
+                      json::Object &object, const json::Value &whole,
+                      StringRef name) {
+    const json::Object &property =
+        *owner.getObject("properties")->getObject(name);
+    const json::Array *words = property.getArray("enum");
+    if (!words)
+      return;
+    json::Value &value = *object.get(name);
+    json::Value kept = value;
+    for (const json::Value &word : *words) {
+      value = word;
+      EXPECT_EQ(readerError(kind, whole), "");
+    }
+    value = "no such word";
+    std::string error = readerError(kind, whole);
+    for (const json::Value &word : *words)
+      EXPECT_NE(error.find(word.getAsString()->str()), std::string::npos)
+          << error;
+    value = std::move(kept);
+  });
+}
+
+TEST_P(Schemas, UnknownFieldsAreNot) {
+  json::Value whole = examples.front();
+  whole.getAsObject()->try_emplace("no_such_field", 1);
+  EXPECT_FALSE(isValid(schema, whole));
+  EXPECT_NE(readerError(kind, whole), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Description, Schemas, testing::ValuesIn(kKinds),
+                         [](const testing::TestParamInfo<Kind> &info) {
+                           return std::string(info.param.name);
+                         });

@@ -1,0 +1,317 @@
+//===- FamiliesTest.cpp - Families by name and options --------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Names, aliases, options and default placements of the registry, and that
+// docs/Schedules.md lists what it has. FamilyPropertiesTest is about the
+// tables.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Families.h"
+#include "../Support/TestTables.h"
+#include "PipeSched/Schedule/Formulas.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+static std::string nameFor(StringRef name) {
+  const Family *family = findFamily(name);
+  return family ? family->name.str() : "";
+}
+
+/// As users of each framework write them.
+TEST(Families, KnowOtherNames) {
+  EXPECT_EQ(nameFor("VPP"), "interleaved-1f1b");
+  EXPECT_EQ(nameFor("GPipe"), "gpipe");
+  EXPECT_EQ(nameFor("1F1B"), "1f1b");
+  EXPECT_EQ(nameFor("Interleaved1F1B"), "interleaved-1f1b");
+  EXPECT_EQ(nameFor("LoopedBFS"), "looped-bfs");
+  EXPECT_EQ(nameFor("InterleavedZeroBubble"), "interleaved-zb");
+  EXPECT_EQ(nameFor("ZBVZeroBubble"), "zb-v");
+  EXPECT_EQ(nameFor("DualPipeV"), "dualpipe-v");
+  EXPECT_EQ(nameFor("ScheduleInterleavedZeroBubble"), "interleaved-zb");
+  EXPECT_EQ(nameFor("schedule_zbv_zero_bubble"), "zb-v");
+  EXPECT_EQ(nameFor("ZB-H1"), "zb-h1");
+  EXPECT_EQ(nameFor("zbh2"), "zb-h2");
+  EXPECT_EQ(nameFor("1F1B-I"), "interleaved-1f1b");
+  EXPECT_EQ(nameFor("V-ZB"), "zb-v");
+  EXPECT_EQ(nameFor("V Half"), "v-half");
+  EXPECT_EQ(nameFor("Eager1F1B"), "eager-1f1b");
+  EXPECT_EQ(nameFor("F-then-B"), "gpipe");
+  EXPECT_EQ(nameFor("PipeDream-Flush"), "1f1b");
+}
+
+TEST(Families, DoNotKnowEveryName) {
+  for (StringRef name : {"", "schedule", "-", "1f1", "2F2B", "zb"})
+    EXPECT_EQ(findFamily(name), nullptr) << name.str();
+}
+
+/// A name leads to one family, whichever table it stands in.
+TEST(Families, HaveNamesOfTheirOwn) {
+  for (const Family &family : families()) {
+    EXPECT_EQ(findFamily(family.name), &family);
+    EXPECT_EQ(findFamily(StringRef(family.name).upper()), &family);
+  }
+  for (const FamilyAlias &alias : familyAliases()) {
+    EXPECT_EQ(nameFor(alias.alias), alias.family.str()) << alias.alias.str();
+    EXPECT_EQ(nameFor(alias.family), alias.family.str());
+  }
+}
+
+TEST(Families, SuggestTheClosestName) {
+  std::string refusal = errorOf(lookUpFamily("1f1c"));
+  EXPECT_EQ(refusal.find("there is no schedule family '1f1c' (known: gpipe, "
+                         "1f1b, eager-1f1b, "),
+            0u);
+  EXPECT_NE(refusal.find("); did you mean '1f1b'?"), std::string::npos);
+  EXPECT_NE(errorOf(lookUpFamily("interleavd"))
+                .find("; did you mean 'interleaved', which is "
+                      "interleaved-1f1b?"),
+            std::string::npos);
+  EXPECT_EQ(errorOf(lookUpFamily("something else")).find("did you mean"),
+            std::string::npos);
+  EXPECT_EQ(llvm::cantFail(lookUpFamily("vpp")), findFamily("VPP"));
+}
+
+TEST(Families, HaveAFormulaOrAReason) {
+  for (const Family &family : families()) {
+    SCOPED_TRACE(family.name.str());
+    Placement placement = llvm::cantFail(placeFamily(family, 4, 8));
+    llvm::Expected<FormulaResult> formula = evaluateFormulaOfRows(
+        family.name, placement, formulaInputsOf(placement));
+    if (formula)
+      EXPECT_FALSE(formula->source.empty());
+    else
+      EXPECT_EQ(llvm::toString(formula.takeError())
+                    .find("no closed formula is known for family 'zb-auto': "),
+                0u);
+  }
+  FormulaInputs inputs = formulaInputsOf(makeLinear(4, 8));
+  EXPECT_EQ(llvm::cantFail(evaluateFormula("PipeDream-Flush", inputs)).source,
+            llvm::cantFail(evaluateFormula("1f1b", inputs)).source);
+}
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+TEST(FamilyOptions, AreReadFromText) {
+  FamilyOptions options;
+  auto set = [&](StringRef name, StringRef value) {
+    llvm::cantFail(setOption(options, name, value));
+  };
+  set("chunks", "2");
+  set("group", "8");
+  set("waves", "3");
+  set("pairs", "4");
+  set("memory", "5");
+  set("construction", "Doubling");
+  set("split_backward", "true");
+  set("Gradient-After", "w");
+  EXPECT_EQ(options.chunks, 2);
+  EXPECT_EQ(options.group, 8);
+  EXPECT_EQ(options.waves, 3);
+  EXPECT_EQ(options.pairs, 4);
+  EXPECT_EQ(options.memory, 5);
+  EXPECT_EQ(options.construction, ChimeraConstruction::Doubling);
+  EXPECT_EQ(options.splitBackward, true);
+  EXPECT_EQ(options.gradientAfter, GradientAfter::WeightGrad);
+  set("split-backward", "0");
+  set("gradient-after", "I");
+  EXPECT_EQ(options.splitBackward, false);
+  EXPECT_EQ(options.gradientAfter, GradientAfter::InputGrad);
+}
+
+TEST(FamilyOptions, RefuseOtherText) {
+  FamilyOptions options;
+  auto refusal = [&](StringRef name, StringRef value) {
+    return llvm::toString(setOption(options, name, value));
+  };
+  EXPECT_EQ(refusal("chunk", "2"),
+            "no schedule family has an option 'chunk', the closest is "
+            "'chunks'");
+  EXPECT_EQ(refusal("chunks", "two"),
+            "the option 'chunks' takes an integer from 1, found 'two'");
+  EXPECT_EQ(refusal("chunks", "99999999999999999999"),
+            "the option 'chunks' takes an integer from 1, found "
+            "'99999999999999999999'");
+  EXPECT_EQ(refusal("split-backward", "maybe"),
+            "the option 'split-backward' takes true or false, found 'maybe'");
+  EXPECT_EQ(refusal("gradient-after", "B"),
+            "the option 'gradient-after' takes I or W, found 'B'");
+  EXPECT_EQ(refusal("construction", ""),
+            "the option 'construction' takes concat, doubling or halving, "
+            "found ''");
+  EXPECT_FALSE(options.chunks || options.splitBackward ||
+               options.gradientAfter || options.construction);
+}
+
+/// Each option by itself, given to each family.
+TEST(FamilyOptions, AreTakenOrRefused) {
+  const std::pair<StringRef, StringRef> values[] = {{"chunks", "1"},
+                                                    {"group", "8"},
+                                                    {"waves", "1"},
+                                                    {"pairs", "1"},
+                                                    {"memory", "8"},
+                                                    {"construction", "concat"},
+                                                    {"split-backward", "false"},
+                                                    {"gradient-after", "W"}};
+  EXPECT_EQ(std::size(values), familyOptions().size());
+  for (const Family &family : families())
+    for (auto [info, value] : llvm::zip_equal(familyOptions(), values)) {
+      SCOPED_TRACE(testing::Message()
+                   << family.name.str() << ' ' << info.name.str());
+      ASSERT_EQ(StringRef(info.name), value.first);
+      FamilyOptions options;
+      llvm::cantFail(setOption(options, value.first, value.second));
+      llvm::Expected<Table> table = generate(family, 4, 8, options);
+      EXPECT_EQ(static_cast<bool>(table), family.takes(info.option));
+      if (!table)
+        EXPECT_EQ(llvm::toString(table.takeError())
+                      .find(family.name.str() + " has no option '" +
+                            info.name.str() + "'"),
+                  0u);
+    }
+}
+
+TEST(FamilyOptions, OfAFamilyAreNamedInRefusals) {
+  auto refusal = [](StringRef family, StringRef option, StringRef value) {
+    FamilyOptions options;
+    llvm::cantFail(setOption(options, option, value));
+    return errorOf(generate(*findFamily(family), 4, 8, options));
+  };
+  EXPECT_EQ(refusal("looped-bfs", "group", "4"),
+            "looped-bfs has no option 'group'; it has chunks, split-backward, "
+            "gradient-after");
+  EXPECT_EQ(refusal("zb-h1", "split-backward", "true"),
+            "zb-h1 has no option 'split-backward', nor any other");
+  FamilyOptions options;
+  options.slots.resize(4);
+  EXPECT_EQ(errorOf(generate(*findFamily("gpipe"), 4, 8, options)),
+            "gpipe has no option 'slots'; it has split-backward, "
+            "gradient-after");
+}
+
+//===----------------------------------------------------------------------===//
+// Placements and tables
+//===----------------------------------------------------------------------===//
+
+TEST(Families, HaveAPlacement) {
+  auto workersOf = [](StringRef family, const FamilyOptions &options = {}) {
+    Placement placement =
+        llvm::cantFail(placeFamily(*findFamily(family), 2, 4, options));
+    return placement.getPath(0).workers;
+  };
+  using Workers = std::vector<int32_t>;
+  EXPECT_EQ(workersOf("1f1b"), Workers({0, 1}));
+  EXPECT_EQ(workersOf("greedy"), Workers({0, 1}));
+  EXPECT_EQ(workersOf("interleaved-1f1b"), Workers({0, 1, 0, 1}));
+  EXPECT_EQ(workersOf("zb-v"), Workers({0, 1, 1, 0}));
+  EXPECT_EQ(workersOf("hanayo"), Workers({0, 1, 1, 0}));
+  FamilyOptions options;
+  options.chunks = 3;
+  EXPECT_EQ(workersOf("looped-bfs", options), Workers({0, 1, 0, 1, 0, 1}));
+  options = {};
+  options.waves = 2;
+  EXPECT_EQ(workersOf("hanayo", options), Workers({0, 1, 1, 0, 0, 1, 1, 0}));
+  options = {};
+  options.pairs = 2;
+  Placement pairs =
+      llvm::cantFail(placeFamily(*findFamily("chimera"), 4, 8, options));
+  EXPECT_EQ(pairs.getNumPaths(), 4);
+  EXPECT_EQ(errorOf(placeFamily(*findFamily("chimera"), 3, 8)),
+            "3 workers: a bidirectional placement takes an even number; the "
+            "nearest are 2 and 4");
+  EXPECT_EQ(errorOf(placeFamily(*findFamily("1f1b"), 0, 8)),
+            "0 workers: there must be 1 to 65536");
+}
+
+/// On the linear path as on the family's own, where nothing else is asked for.
+TEST(Families, ReplaceTheLinearPath) {
+  for (const Family &family : families()) {
+    SCOPED_TRACE(family.name.str());
+    FamilyOptions options;
+    if (family.placement == FamilyPlacement::Interleaved)
+      options.chunks = 2;
+    Table onLinear =
+        llvm::cantFail(generate(family, makeLinear(4, 8), options));
+    Table onItsOwn = llvm::cantFail(generate(family, 4, 8, options));
+    EXPECT_EQ(printRows(onLinear.rows), printRows(onItsOwn.rows));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// docs/Schedules.md
+//===----------------------------------------------------------------------===//
+
+static StringRef nameOf(FamilyPlacement placement) {
+  switch (placement) {
+  case FamilyPlacement::Linear:
+    return "linear";
+  case FamilyPlacement::Interleaved:
+    return "interleaved";
+  case FamilyPlacement::V:
+    return "v";
+  case FamilyPlacement::Wave:
+    return "wave";
+  case FamilyPlacement::Bidirectional:
+    return "bidirectional";
+  case FamilyPlacement::Any:
+    return "any";
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// | family | also called | placement | options | sizes |
+static std::string glanceRow(const Family &family) {
+  std::vector<StringRef> aliases, options;
+  for (const FamilyAlias &alias : familyAliases())
+    if (alias.family == family.name)
+      aliases.push_back(alias.alias);
+  for (const FamilyOptionInfo &info : familyOptions())
+    if (family.takes(info.option))
+      options.push_back(info.name);
+  return llvm::formatv("\n| {0} | {1} | {2} | {3} | {4} |\n", family.name,
+                       llvm::join(aliases, ", "), nameOf(family.placement),
+                       llvm::join(options, ", "), family.sizes);
+}
+
+static std::string semanticsOf(const Family &family,
+                               ReceivePlacement receives) {
+  std::vector<StringRef> names;
+  for (MessageSemantics semantics :
+       {MessageSemantics::Unbounded, MessageSemantics::Fifo,
+        MessageSemantics::Batched, MessageSemantics::Rendezvous})
+    if (family.finishesUnder(semantics, receives))
+      names.push_back(messageSemanticsName(semantics));
+  return llvm::join(names, ", ");
+}
+
+/// | family | at arrival | before the consumer |
+static std::string messagesRow(const Family &family) {
+  return llvm::formatv("\n| {0} | {1} | {2} |\n", family.name,
+                       semanticsOf(family, ReceivePlacement::Arrival),
+                       semanticsOf(family, ReceivePlacement::Consumer));
+}
+
+TEST(Families, AreDocumented) {
+  auto buffer = llvm::MemoryBuffer::getFile(PIPESCHED_DOCS_DIR "/Schedules.md");
+  ASSERT_TRUE(static_cast<bool>(buffer));
+  StringRef page = (*buffer)->getBuffer();
+  for (const Family &family : families()) {
+    EXPECT_TRUE(page.contains(glanceRow(family))) << glanceRow(family);
+    EXPECT_TRUE(page.contains(messagesRow(family))) << messagesRow(family);
+    EXPECT_TRUE(page.contains(("\n## " + family.name + "\n").str()));
+  }
+}

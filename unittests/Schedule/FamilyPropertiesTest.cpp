@@ -1,0 +1,468 @@
+//===- FamilyPropertiesTest.cpp - What every family promises --------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For all sizes up to D = 8, N = 24, V = 4 with all options, and for some
+// larger ones: complete and acyclic, idle slots and peaks as stated here, the
+// literature's bubble where it is exact, and finishing under the message
+// semantics that the family claims; what has no table is refused with the
+// condition that fails. F, I and W take one slot each.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Support/CheckTable.h"
+#include "../Support/FamilyCases.h"
+#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Schedule/Messages.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+
+namespace {
+/// What the literature's bubble is a part of, where it is exact.
+enum class Literature { Inexact, OfMakespan, OfSpan };
+
+/// What a case is to be; what is not stated is not promised.
+struct Promise {
+  /// Each a part of a refusal; empty: there is a table.
+  std::vector<std::string> refusals;
+  std::vector<int64_t> peaks;        ///< activations, by worker
+  std::optional<int64_t> peak;       ///< of the worker that holds most
+  std::optional<int64_t> memory;     ///< that no worker goes over
+  std::optional<int64_t> idle;       ///< slots beyond the work of a worker
+  std::optional<int64_t> idleWithin; ///< of those, between two of its cells
+  Literature literature = Literature::Inexact;
+};
+
+struct PromiseOfFamily {
+  StringRef family;
+  Promise (*of)(const FamilyCase &one);
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Promises
+//===----------------------------------------------------------------------===//
+
+/// Slots from the start of a backward to its gradient.
+static int64_t gradientSlots(const FamilyCase &one) {
+  return one.sendsAfterInput() ? 1 : 2;
+}
+
+template <typename PeakOf>
+static Promise promiseOneStage(const FamilyCase &one, PeakOf &&peakOf) {
+  Promise promise;
+  promise.idle = (one.workers - 1) * (1 + gradientSlots(one));
+  for (int64_t r = 0; r < one.workers; ++r)
+    promise.peaks.push_back(
+        std::min(one.microbatches, peakOf(one.workers - r)));
+  if (!one.sendsAfterInput())
+    promise.literature = Literature::OfMakespan;
+  return promise;
+}
+
+static Promise promiseGPipe(const FamilyCase &one) {
+  return promiseOneStage(one, [&](int64_t) { return one.microbatches; });
+}
+static Promise promise1F1B(const FamilyCase &one) {
+  return promiseOneStage(one, [](int64_t stagesLeft) { return stagesLeft; });
+}
+static Promise promiseEager1F1B(const FamilyCase &one) {
+  return promiseOneStage(one,
+                         [](int64_t stagesLeft) { return 2 * stagesLeft - 1; });
+}
+
+static Promise promiseZBH1(const FamilyCase &one) {
+  Promise promise;
+  promise.peak = std::min(one.workers, one.microbatches);
+  if (one.microbatches >= one.workers) {
+    promise.idle = promise.idleWithin = one.workers - 1;
+    promise.literature = Literature::OfMakespan;
+  }
+  return promise;
+}
+
+static Promise promiseZBH2(const FamilyCase &one) {
+  Promise promise;
+  promise.peak = std::min(2 * one.workers - 1, one.microbatches);
+  if (one.microbatches >= 2 * one.workers - 1) {
+    promise.idle = one.workers - 1;
+    promise.idleWithin = 0;
+    promise.literature = Literature::OfSpan;
+  }
+  return promise;
+}
+
+/// A last round over the workers with fewer than D microbatches makes each
+/// worker wait for them once per further chunk.
+static Promise promiseLoop(const FamilyCase &one, int64_t lastRound) {
+  Promise promise;
+  int64_t waitForward = std::max<int64_t>(0, one.workers - lastRound);
+  int64_t waitBackward =
+      std::max<int64_t>(0, one.workers * gradientSlots(one) - 2 * lastRound);
+  promise.idle = (one.workers - 1) * (1 + gradientSlots(one)) +
+                 (one.chunks() - 1) * (waitForward + waitBackward);
+  promise.peaks.assign(one.workers, one.microbatches * one.chunks());
+  return promise;
+}
+
+static Promise promiseLoopedBFS(const FamilyCase &one) {
+  Promise promise = promiseLoop(one, one.microbatches);
+  if (one.microbatches >= one.workers && !one.sendsAfterInput())
+    promise.literature = Literature::OfMakespan;
+  return promise;
+}
+
+static Promise promiseMpmdCircular(const FamilyCase &one) {
+  Promise promise = promiseLoop(one, (one.microbatches - 1) % one.workers + 1);
+  if (one.microbatches % one.workers == 0 && !one.sendsAfterInput())
+    promise.literature = Literature::OfMakespan;
+  return promise;
+}
+
+/// The rules of PyTorch (no group) and Megatron (a group).
+static bool isGroupDefined(const FamilyCase &one) {
+  int64_t microbatches = one.microbatches;
+  if (!one.options.group)
+    return microbatches % std::max<int64_t>(1, microbatches / one.workers) == 0;
+  int64_t group = *one.options.group, rest = microbatches % group;
+  return group == microbatches ||
+         (group >= one.workers && group < microbatches &&
+          (rest == 0 || rest >= one.workers));
+}
+
+static int64_t groupOf(const FamilyCase &one) {
+  int64_t numGroups = std::max<int64_t>(1, one.microbatches / one.workers);
+  return one.options.group.value_or(one.microbatches / numGroups);
+}
+
+static Promise refuseGroup() {
+  Promise promise;
+  promise.refusals = {"equal groups, but", "takes a group of at least",
+                      "takes a group that leaves none or at least"};
+  return promise;
+}
+
+static Promise promiseInterleaved1F1B(const FamilyCase &one) {
+  if (!isGroupDefined(one))
+    return refuseGroup();
+  Promise promise = promiseLoop(one, one.microbatches);
+  if (one.microbatches < one.workers && one.sendsAfterInput())
+    promise.idle.reset();
+  if (one.microbatches >= one.workers && !one.sendsAfterInput())
+    promise.literature = Literature::OfMakespan;
+  for (int64_t r = 0; r < one.workers; ++r)
+    promise.peaks[r] = std::min((one.chunks() - 1) * groupOf(one) +
+                                    2 * (one.workers - 1 - r) + 1,
+                                one.microbatches * one.chunks());
+  return promise;
+}
+
+static Promise promiseInterleavedZB(const FamilyCase &one) {
+  if (!isGroupDefined(one))
+    return refuseGroup();
+  Promise promise = promiseZBH1(one);
+  promise.peak = std::min((one.chunks() - 1) * groupOf(one) + one.workers,
+                          one.microbatches * one.chunks());
+  return promise;
+}
+
+static Promise promiseChimera(const FamilyCase &one) {
+  bool isHalving = one.options.construction == ChimeraConstruction::Halving;
+  bool isConcat = one.options.construction == ChimeraConstruction::Concat;
+  int64_t numPaths = 2 * one.pairs();
+  Promise promise;
+  if (one.workers % 2 != 0)
+    promise.refusals = {"a bidirectional placement takes an even number"};
+  else if (one.workers % numPaths != 0)
+    promise.refusals = {"must divide half of the"};
+  else if (one.microbatches < numPaths)
+    promise.refusals = {"paths need at least"};
+  else if (isHalving && one.microbatches % (2 * numPaths) != 0)
+    promise.refusals = {"takes an even number of microbatches on each path"};
+  if (!promise.refusals.empty())
+    return promise;
+  int64_t unit = one.workers * (isConcat ? 1 : 2);
+  promise.peak = std::min(one.microbatches, unit);
+  if (one.microbatches % unit != 0 || one.sendsAfterInput())
+    return promise;
+  // With B = 2F whole units lose a ramp each, doubled ones only one ramp.
+  int64_t ramp = one.workers / one.pairs() - 2;
+  promise.idle = isConcat ? ramp * (one.microbatches / unit + 1) : 3 * ramp / 2;
+  if (!isConcat)
+    promise.literature = Literature::OfMakespan;
+  return promise;
+}
+
+static Promise promiseZBV(const FamilyCase &one) {
+  Promise promise;
+  promise.peak = std::min(2 * one.workers, 2 * one.microbatches);
+  if (one.microbatches >= 2 * one.workers - 1) {
+    promise.idle = one.workers - 1;
+    promise.idleWithin = 0;
+    promise.literature = Literature::OfSpan;
+  }
+  return promise;
+}
+
+/// Fewer than D microbatches may be through before the memory is full.
+static Promise promiseBlocks(const FamilyCase &one, int64_t memory) {
+  Promise promise;
+  promise.memory = memory;
+  if (one.microbatches >= one.workers)
+    promise.peak = std::min(memory, 2 * one.microbatches);
+  return promise;
+}
+
+static Promise promiseVHalf(const FamilyCase &one) {
+  int64_t workers = one.workers;
+  bool isEven = workers % 2 == 0;
+  Promise promise = promiseBlocks(one, workers + (isEven ? 2 : 1));
+  if (one.microbatches >= workers && workers <= 2)
+    promise.idle = workers - 1;
+  else if (one.microbatches >= workers)
+    promise.idle = 3 * workers - (isEven ? 7 : 4);
+  return promise;
+}
+
+static Promise promiseVMin(const FamilyCase &one) {
+  int64_t workers = one.workers;
+  Promise promise = promiseBlocks(one, 2 * ((workers + 1) / 3 + 1));
+  if (one.microbatches >= 2 * workers && workers <= 2)
+    promise.idle = workers - 1;
+  else if (one.microbatches >= 2 * workers)
+    promise.idle = 4 * workers - (workers % 3 == 0 ? 7 : 5);
+  return promise;
+}
+
+static Promise promiseZBAuto(const FamilyCase &one) {
+  Promise promise;
+  promise.memory = one.options.memory.value_or(2 * one.workers);
+  if (promise.memory < 2)
+    promise.refusals = {"takes a memory of at least 2 activations"};
+  return promise;
+}
+
+static Promise promiseDualPipeV(const FamilyCase &one) {
+  Promise promise;
+  if (one.microbatches < 2 * one.workers)
+    promise.refusals = {"takes at least two microbatches per worker"};
+  promise.peak = 2 * one.workers + 1;
+  promise.idle = 2 * (one.workers - 1);
+  promise.literature = Literature::OfMakespan;
+  return promise;
+}
+
+static Promise promiseDualPipe(const FamilyCase &one) {
+  Promise promise;
+  if (one.workers % 2 != 0)
+    promise.refusals.emplace_back("takes an even number");
+  if (one.microbatches % 2 != 0)
+    promise.refusals.emplace_back("takes an even number of microbatches");
+  if (one.microbatches < 2)
+    promise.refusals.emplace_back("2 paths need at least 2");
+  if (one.microbatches < 2 * one.workers)
+    promise.refusals.emplace_back("takes at least two microbatches per worker");
+  promise.peak = one.workers + 1;
+  promise.idle = one.workers - 2;
+  promise.literature = Literature::OfMakespan;
+  return promise;
+}
+
+static Promise promiseNothing(const FamilyCase &) { return {}; }
+
+static constexpr PromiseOfFamily kPromises[] = {
+    {"gpipe", promiseGPipe},
+    {"1f1b", promise1F1B},
+    {"eager-1f1b", promiseEager1F1B},
+    {"zb-h1", promiseZBH1},
+    {"zb-h2", promiseZBH2},
+    {"looped-bfs", promiseLoopedBFS},
+    {"mpmd-circular", promiseMpmdCircular},
+    {"interleaved-1f1b", promiseInterleaved1F1B},
+    {"interleaved-zb", promiseInterleavedZB},
+    {"chimera", promiseChimera},
+    {"zb-v", promiseZBV},
+    {"v-half", promiseVHalf},
+    {"v-min", promiseVMin},
+    {"zb-auto", promiseZBAuto},
+    {"dualpipe-v", promiseDualPipeV},
+    {"dualpipe", promiseDualPipe},
+    {"greedy", promiseNothing},
+    {"hanayo", promiseNothing},
+};
+
+static Promise promiseOf(const FamilyCase &one) {
+  for (const PromiseOfFamily &promise : kPromises)
+    if (promise.family == one.family->name)
+      return promise.of(one);
+  ADD_FAILURE() << "a family without a promise";
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+namespace {
+class FamilyProperties : public testing::TestWithParam<const Family *> {};
+} // namespace
+
+/// Slots from the first to the last cell of a worker, less its work; the most.
+static int64_t idleWithin(const TableMetrics &metrics) {
+  int64_t most = 0;
+  for (size_t worker = 0; worker < metrics.busySlots.size(); ++worker)
+    most = std::max(most, metrics.slots - metrics.fillSlots[worker] -
+                              metrics.drainSlots[worker] -
+                              metrics.busySlots[worker]);
+  return most;
+}
+
+static void expectRefusal(const Promise &promise, llvm::Error error) {
+  std::string message = llvm::toString(std::move(error));
+  EXPECT_TRUE(llvm::any_of(promise.refusals, [&](const std::string &part) {
+    return message.find(part) != std::string::npos;
+  })) << message;
+}
+
+/// The phases and the gradient rule that were asked for.
+static void expectBackwards(const FamilyCase &one, const Table &table) {
+  if (!one.options.splitBackward)
+    return;
+  bool isSplit = llvm::any_of(
+      table.rows.front(), [](Cell cell) { return cell.is(Phase::WeightGrad); });
+  EXPECT_EQ(isSplit, *one.options.splitBackward);
+  if (isSplit)
+    EXPECT_EQ(table.gradientAfter, one.options.gradientAfter);
+}
+
+static void expectPromise(const Promise &promise, const TableMetrics &metrics) {
+  int64_t peak = largest(metrics.peakActivations);
+  if (!promise.peaks.empty())
+    EXPECT_EQ(metrics.peakActivations, promise.peaks);
+  if (promise.peak)
+    EXPECT_EQ(peak, *promise.peak);
+  if (promise.memory)
+    EXPECT_LE(peak, *promise.memory);
+  if (promise.idle)
+    EXPECT_EQ(metrics.slots - largest(metrics.busySlots), *promise.idle);
+  if (promise.idleWithin)
+    EXPECT_EQ(idleWithin(metrics), *promise.idleWithin);
+}
+
+/// Peak, the literature's bubble where it is exact, and the general form at
+/// unit times.
+static void expectFormula(const FamilyCase &one, const Promise &promise,
+                          const Table &table, const TableMetrics &metrics) {
+  FormulaInputs inputs = formulaInputsOf(table.placement, one.options);
+  inputs.times = FormulaInputs::Times{1, 1, 1, 0};
+  FormulaResult formula = llvm::cantFail(
+      evaluateFormulaOfRows(one.family->name, table.placement, inputs));
+  if (promise.peak || !promise.peaks.empty())
+    EXPECT_EQ(formula.peakActivations, largest(metrics.peakActivations));
+  if (promise.literature == Literature::OfMakespan)
+    EXPECT_NEAR(formula.bubbleRatio, metrics.bubbleRatio, 1e-14);
+  if (promise.literature == Literature::OfSpan)
+    EXPECT_EQ(formula.bubbleRatio, 0);
+  EXPECT_EQ(formula.bubbleRatioGeneral.has_value(), promise.idle.has_value());
+  if (formula.bubbleRatioGeneral)
+    EXPECT_NEAR(*formula.bubbleRatioGeneral, metrics.bubbleRatio, 1e-14);
+}
+
+static void checkCase(const FamilyCase &one) {
+  Promise promise = promiseOf(one);
+  llvm::Expected<Table> table = one.generate();
+  ASSERT_EQ(static_cast<bool>(table), promise.refusals.empty());
+  if (!table)
+    return expectRefusal(promise, table.takeError());
+  TableMetrics metrics = measure(*table);
+  expectBackwards(one, *table);
+  expectPromise(promise, metrics);
+  if (one.family->name != "zb-auto")
+    expectFormula(one, promise, *table, metrics);
+}
+
+TEST_P(FamilyProperties, AreKeptForAllSmallSizes) {
+  forAllCases(*GetParam(), checkCase);
+}
+
+TEST_P(FamilyProperties, AreKeptForLargeSizes) {
+  forLargeCases(*GetParam(), checkCase);
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+static constexpr MessageSemantics kSemantics[] = {
+    MessageSemantics::Unbounded, MessageSemantics::Fifo,
+    MessageSemantics::Rendezvous, MessageSemantics::Batched};
+
+namespace {
+/// Tables that were tried, and those that stop, per semantics.
+struct Stops {
+  int64_t numTables = 0, numStops[std::size(kSemantics)] = {};
+
+  void add(const Program &program) {
+    ++numTables;
+    for (MessageSemantics semantics : kSemantics)
+      if (llvm::Error error = verifyMessages(program, semantics)) {
+        llvm::consumeError(std::move(error));
+        ++numStops[static_cast<unsigned>(semantics)];
+      }
+  }
+};
+} // namespace
+
+/// Every size of what the family's options make, and of greedy the paths of all
+/// families.
+template <typename Check>
+static void forAllTables(const Family &family, Check &&check) {
+  forAllCases(family, [&](const FamilyCase &one) {
+    if (family.placement == FamilyPlacement::Any) {
+      for (const Family *other : allFamilies()) {
+        llvm::Expected<Placement> placement =
+            placeFamily(*other, one.workers, one.microbatches);
+        if (placement)
+          check(llvm::cantFail(generate(family, *placement, one.options)));
+        else
+          llvm::consumeError(placement.takeError());
+      }
+      return;
+    }
+    llvm::Expected<Table> table = one.generate();
+    if (table)
+      check(*table);
+    else
+      llvm::consumeError(table.takeError());
+  });
+}
+
+/// Claims hold for all tables; where nothing is claimed a table stops.
+TEST_P(FamilyProperties, FinishUnderTheSemanticsThatTheyClaim) {
+  const Family &family = *GetParam();
+  for (ReceivePlacement receives :
+       {ReceivePlacement::Arrival, ReceivePlacement::Consumer}) {
+    Stops stops;
+    forAllTables(family, [&](const Table &table) {
+      stops.add(llvm::cantFail(lowerTable(table.view(), receives)));
+    });
+    EXPECT_GT(stops.numTables, 0);
+    for (MessageSemantics semantics : kSemantics) {
+      SCOPED_TRACE(
+          testing::Message()
+          << family.name.str() << ", " << messageSemanticsName(semantics).str()
+          << ", receive at "
+          << (receives == ReceivePlacement::Arrival ? "arrival" : "consumer"));
+      EXPECT_EQ(stops.numStops[static_cast<unsigned>(semantics)] == 0,
+                family.finishesUnder(semantics, receives));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FamilyProperties,
+                         testing::ValuesIn(allFamilies()), printFamily);

@@ -1,0 +1,142 @@
+//===- ReplicasTest.cpp - Blocks that several paths place -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Pieces and segments of even and uneven splits, by hand, and what must hold of
+// any.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Replicas.h"
+#include "../Support/TestTables.h"
+#include <random>
+
+using namespace pipesched;
+
+static Path pathWith(std::vector<int32_t> workers, std::vector<int64_t> blocks,
+                     MicrobatchRange takes) {
+  Path path = pathOn(std::move(workers), {takes});
+  path.blocks = std::move(blocks);
+  return path;
+}
+
+/// Pieces as "begin-end:holders of the paths", segments apart by bars.
+static std::string describe(const Placement &placement) {
+  Replicas replicas = llvm::cantFail(Replicas::create(placement));
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (int64_t piece = 0; piece < replicas.getNumPieces(); ++piece) {
+    if (piece > 0)
+      os << (replicas.segmentOf(piece) == replicas.segmentOf(piece - 1)
+                 ? " "
+                 : " | ");
+    BlockSpan blocks = replicas.blocksOf(piece);
+    os << blocks.begin << '-' << blocks.end << ':';
+    for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+      os << replicas.holderOf(piece, path) - placement.stageOffset(path);
+  }
+  return text;
+}
+
+TEST(Replicas, EvenPathsShareStages) {
+  EXPECT_EQ(describe(makeLinear(3, 2)), "0-1:0 | 1-2:1 | 2-3:2");
+  EXPECT_EQ(
+      describe(makePlacement(
+          2, 2, {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0}, {{1, 2, 1}})})),
+      "0-1:00 | 1-2:11");
+}
+
+TEST(Replicas, PathsOfOtherLengthsAreCutFiner) {
+  // Two stages and three: sixths.
+  EXPECT_EQ(
+      describe(makePlacement(
+          2, 2, {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0, 1}, {{1, 2, 1}})})),
+      "0-2:00 2-3:01 3-4:11 4-6:12");
+  EXPECT_EQ(describe(makePlacement(2, 2,
+                                   {pathWith({0, 1}, {4, 2}, {0, 1, 1}),
+                                    pathOn({1, 0}, {{1, 2, 1}})})),
+            "0-3:00 3-4:01 4-6:11");
+}
+
+TEST(Replicas, SegmentsEndWhereAllStagesDo) {
+  EXPECT_EQ(describe(makePlacement(
+                2, 2,
+                {pathWith({0, 1, 0, 1}, {1, 3, 2, 2}, {0, 1, 1}),
+                 pathWith({1, 0, 1, 0}, {3, 1, 2, 2}, {1, 2, 1})})),
+            "0-1:00 1-3:10 3-4:11 | 4-6:22 | 6-8:33");
+}
+
+TEST(Replicas, EmptyStagesAtTheEndsHoldWhatIsPinned) {
+  EXPECT_EQ(
+      describe(makePlacement(2, 2,
+                             {pathWith({0, 1, 0}, {0, 2, 2}, {0, 1, 1}),
+                              pathWith({1, 0, 1}, {2, 2, 0}, {1, 2, 1})})),
+      "0-0:00 0-2:10 | 2-4:21 4-4:22");
+  // In between they hold nothing.
+  Placement placement = makePlacement(
+      2, 2,
+      {pathWith({0, 1, 0}, {2, 0, 2}, {0, 1, 1}), pathOn({1, 0}, {{1, 2, 1}})});
+  EXPECT_EQ(describe(placement), "0-2:00 | 2-4:21");
+  Replicas replicas = llvm::cantFail(Replicas::create(placement));
+  EXPECT_TRUE(replicas.piecesOf(1).empty());
+  EXPECT_FALSE(replicas.isReplicated(1));
+}
+
+TEST(Replicas, OneWorkerHoldsNoReplicas) {
+  Placement placement = makePlacement(
+      2, 2, {pathOn({0, 1}, {{0, 1, 1}}), pathOn({0, 0}, {{1, 2, 1}})});
+  Replicas replicas = llvm::cantFail(Replicas::create(placement));
+  EXPECT_FALSE(replicas.isReplicated(0));
+  EXPECT_TRUE(replicas.isReplicated(1));
+  EXPECT_FALSE(replicas.isReplicated(2));
+  EXPECT_TRUE(replicas.isReplicated(3));
+}
+
+TEST(Replicas, RefuseWhatHasNoMeasure) {
+  int64_t large = (int64_t(1) << 62) - 57;
+  Placement placement = makePlacement(1, 2,
+                                      {pathWith({0}, {large}, {0, 1, 1}),
+                                       pathWith({0}, {large - 2}, {1, 2, 1})});
+  EXPECT_NE(errorOf(Replicas::create(placement)).find("no common measure"),
+            std::string::npos);
+}
+
+/// Of any placement: stages and pieces say the same of each other.
+TEST(Replicas, StagesAreTheirPieces) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 500; ++round) {
+    int64_t numPaths = 1 + random() % 4, total = 1 + random() % 12;
+    std::vector<Path> paths;
+    for (int64_t p = 0; p < numPaths; ++p) {
+      std::vector<int32_t> workers(1 + random() % 5);
+      for (int32_t &worker : workers)
+        worker = random() % 3;
+      std::vector<int64_t> blocks(workers.size(), 0);
+      for (int64_t block = 0; block < total; ++block)
+        ++blocks[random() % blocks.size()];
+      paths.push_back(pathWith(workers,
+                               random() % 3 ? blocks : std::vector<int64_t>(),
+                               {p, p + 1, 1}));
+    }
+    Placement placement = makePlacement(3, numPaths, paths);
+    Replicas replicas = llvm::cantFail(Replicas::create(placement));
+    for (int64_t path = 0; path < numPaths; ++path) {
+      int64_t next = 0, length = 0;
+      for (int64_t stage = 0; stage < placement.getNumStages(path); ++stage) {
+        int64_t global = placement.stageOffset(path) + stage;
+        EXPECT_EQ(replicas.firstPieceOf(global), next);
+        for (int64_t piece : replicas.piecesOf(global)) {
+          EXPECT_EQ(replicas.holderOf(piece, path), global);
+          length += replicas.blocksOf(piece).size();
+        }
+        next = replicas.endPieceOf(global);
+      }
+      EXPECT_EQ(next, replicas.getNumPieces());
+      EXPECT_EQ(length, replicas.getNumBlocks());
+    }
+  }
+}

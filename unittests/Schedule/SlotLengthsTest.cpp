@@ -1,0 +1,334 @@
+//===- SlotLengthsTest.cpp - Tables in slots of their own -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Alignment, verification and metrics by lengths: small tables by hand, tables
+// of every family against a search for the earliest slots that knows no table
+// index, and what lengths must not be.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Support/AllFamilies.h"
+#include "PipeSched/Schedule/Lowering.h"
+
+using namespace pipesched;
+using Counts = std::vector<int64_t>;
+using Rows = std::vector<std::string>;
+
+static Table withSlots(Table table, std::vector<StageSlots> slots) {
+  table.slots = std::move(slots);
+  return table;
+}
+
+static StageSlots pairOf(int64_t slots) {
+  StageSlots stage;
+  stage.overlapped = slots;
+  return stage;
+}
+
+TEST(StageSlots, HaveDefaults) {
+  EXPECT_TRUE(StageSlots() == StageSlots(1, 1, 1));
+  EXPECT_TRUE(StageSlots() == StageSlots::weighted(1));
+  StageSlots slots(3, 4, 5);
+  EXPECT_EQ(slots.of(Phase::Backward), 9);
+  EXPECT_EQ(slots.of(Phase::Recompute), 3);
+  EXPECT_EQ(slots.of(Phase::Optimizer), 1);
+  EXPECT_EQ(slots.of(Phase::Offload), 0);
+  EXPECT_EQ(slots.of(Phase::ReloadJoin), 0);
+  EXPECT_FALSE(slots.overlapped);
+  EXPECT_EQ(StageSlots::weighted(7).of(Phase::Backward), 14);
+  EXPECT_EQ(StageSlots::weighted(7).of(Phase::AllReduce), 7);
+}
+
+TEST(SlotLengths, CountAsUnitSlotsWhereTheyAreThose) {
+  Table unit = makeTable(
+      makeLinear(2, 2), {"0F0 0F1 0B0 0I1 0W1 0O0", "1F0 1F1+1B0 1I1 1W1 1O0"});
+  Table given = withSlots(unit, {StageSlots(), StageSlots()});
+  EXPECT_EQ(printRows(align(given).rows), printRows(align(unit).rows));
+}
+
+TEST(SlotLengths, StretchCells) {
+  Table table = makeTable(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", //
+                                             "1F0 1B0 1F1 1B1"});
+  table.slots = {StageSlots::weighted(2), StageSlots::weighted(4)};
+  Table aligned = align(table);
+  EXPECT_EQ(printRows(aligned.rows),
+            Rows({"0F0 0F1 _10 0B0 _8 0B1", "_2 1F0 1B0 1F1 1B1 _4"}));
+  EXPECT_TRUE(isSound(aligned));
+
+  TableMetrics metrics = measure(aligned);
+  EXPECT_EQ(metrics.slots, 30);
+  EXPECT_EQ(metrics.busySlots, Counts({12, 24}));
+  EXPECT_EQ(metrics.fillSlots, Counts({0, 2}));
+  EXPECT_EQ(metrics.drainSlots, Counts({0, 4}));
+  EXPECT_EQ(metrics.maxRetentionSlots, Counts({28, 12}));
+  EXPECT_DOUBLE_EQ(metrics.bubbleRatio, 24.0 / 60);
+}
+
+TEST(SlotLengths, MayMakePairsShorterThanTheirCells) {
+  Table table = makeTable(makeLinear(1, 2), {"0F0 0F1+0B0 0B1"});
+  table.slots = {pairOf(2)};
+  Table aligned = align(table);
+  EXPECT_EQ(printRows(aligned.rows), Rows({"0F0 0F1+0B0 0B1"}));
+  TableMetrics metrics = measure(aligned);
+  EXPECT_EQ(metrics.slots, 5);
+  EXPECT_EQ(metrics.busySlots, Counts({5}));
+  EXPECT_EQ(metrics.maxRetentionSlots, Counts({4}));
+}
+
+TEST(SlotLengths, OfAPairAreThoseOfItsFirstStage) {
+  Table table = makeTable(makePlacement(1, 2, {pathOn({0, 0})}),
+                          {"0F0 1F0 0F1+1B0 1F1+0B0 1B1 0B1"});
+  table.slots = {pairOf(5), pairOf(7)};
+  EXPECT_EQ(measure(table).slots, 1 + 1 + 5 + 7 + 2 + 2);
+}
+
+TEST(SlotLengths, MayBeNone) {
+  Table table = makeTable(makeLinear(2, 1), {"0F0 0B0", "1F0 1B0"});
+  table.slots = {StageSlots(3, 1, 1), StageSlots::weighted(0)};
+  Table aligned = align(table);
+  EXPECT_EQ(printRows(aligned.rows), Rows({"0F0 0B0", "_3 1F0 1B0 _2"}));
+  EXPECT_TRUE(isSound(aligned));
+  EXPECT_EQ(measure(aligned).busySlots, Counts({5, 0}));
+}
+
+TEST(SlotLengths, CopiesTakeNone) {
+  Table table = makeTable(makeLinear(1, 1), {"0F0 0D0 0d0 0U0 0u0 0B0"});
+  table.slots = {StageSlots::weighted(9)};
+  EXPECT_EQ(printRows(align(table).rows), Rows({"0F0 0D0 0d0 0U0 0u0 0B0"}));
+  EXPECT_EQ(measure(table).slots, 27);
+}
+
+TEST(SlotLengths, SplitIdleSlotsThatOneEntryCannotCount) {
+  Table table = makeTable(makeLinear(2, 1), {"0F0 0B0", "1F0 1B0"});
+  table.slots = {StageSlots(), StageSlots(3000000000, 1, 1)};
+  Table aligned = align(table);
+  EXPECT_EQ(printRows(aligned.rows),
+            Rows({"0F0 _2147483647 _852516355 0B0", "_ 1F0 1B0 _2"}));
+  EXPECT_TRUE(isSound(aligned));
+  EXPECT_EQ(measure(aligned).slots, 3000000005);
+}
+
+TEST(SlotLengths, RefuseRowsThatDoNotFitATable) {
+  // 2^62 slots are 2^31 idle entries.
+  Table table = makeTable(makeLinear(2, 1), {"0F0 0B0", "1F0 1B0"});
+  table.slots = {StageSlots(0, 0, 0), StageSlots(kMaxSlots, 0, 0)};
+  EXPECT_FALSE(verifySlotLengths(table.view()));
+  EXPECT_EQ(errorOf(alignRows(table.view())),
+            "aligned, the rows of 4611686018427387904 slots would have "
+            "2147483654 entries, of at most 2147483647 idle slots each: a "
+            "table may have 268435456");
+}
+
+//===----------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------===//
+
+TEST(SlotLengths, AreVerifiedInAlignedTables) {
+  Table table = makeTable(makeLinear(2, 1), {"0F0 _6 0B0", "_ 1F0 1B0 _2"});
+  table.aligned = true;
+  table.slots = {StageSlots(), StageSlots::weighted(2)};
+  EXPECT_FALSE(verifyTable(table.view()));
+  table.slots[1] = StageSlots::weighted(3);
+  EXPECT_EQ(toString(*verifyTable(table.view())),
+            "cell 2 (0B0) of worker 0 starts at slot 7, before 1B0 has ended, "
+            "which is at slot 10\n"
+            "note: 1B0 is cell 2 of worker 1 and starts at slot 4");
+}
+
+TEST(SlotLengths, MustBeKnownForCellsThatAreThere) {
+  Table table = makeTable(makeLinear(1, 2), {"0F0 0B0 0F1 0I1 0W1"});
+  StageSlots onlyWhole(1, StageSlots::kUnknown, StageSlots::kUnknown);
+  onlyWhole.set(Phase::Backward, 5);
+  table.slots = {onlyWhole};
+  EXPECT_EQ(toString(*verifySlotLengths(table.view())),
+            "cell 3 (0I1) takes no number of slots: the schedule's slots give "
+            "B; give I and W too");
+  table.rows = {parseRow("0F0 0B0 0F1 0B1")};
+  EXPECT_FALSE(verifySlotLengths(table.view()));
+}
+
+TEST(SlotLengths, MustAddUp) {
+  Table table = makeTable(makeLinear(1, 2), {"0F0 0B0 0F1 0B1"});
+  table.slots = {StageSlots(kMaxSlots / 2, 0, 0)};
+  EXPECT_FALSE(verifySlotLengths(table.view()));
+  table.slots = {StageSlots(kMaxSlots / 2, 0, 1)};
+  EXPECT_EQ(toString(*verifySlotLengths(table.view())),
+            "the cells up to cell 2 (0F1) of worker 0, which takes "
+            "2305843009213693952 slots, take more than 4611686018427387904 in "
+            "all");
+  // A pair counts once, by its own length.
+  table.rows = {parseRow("0F0 0F1+0B0 0B1")};
+  table.slots = {StageSlots(kMaxSlots, 0, 0)};
+  EXPECT_TRUE(verifySlotLengths(table.view()));
+  table.slots[0].overlapped = 0;
+  EXPECT_FALSE(verifySlotLengths(table.view()));
+}
+
+//===----------------------------------------------------------------------===//
+// Every family
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Starts by going over all rows until nothing moves. Cells are looked for, not
+/// looked up.
+class EarliestStarts {
+public:
+  explicit EarliestStarts(const Table &table) : table(table) {
+    for (const Row &row : table.rows)
+      starts.emplace_back(row.size(), 0);
+    while (sweep())
+      ;
+  }
+
+  std::vector<std::vector<int64_t>> starts;
+
+private:
+  int64_t lengthOf(int64_t row, int64_t index) const {
+    const Row &cells = table.rows[row];
+    int64_t first = index - (index > 0 && cells[index - 1].overlapsNext());
+    auto own = [&](int64_t i) {
+      const StageSlots &stage =
+          table.slots[table.placement.globalStage(cells[i])];
+      return stage.of(cells[i].getPhase());
+    };
+    if (!cells[first].overlapsNext())
+      return own(first);
+    const StageSlots &stage =
+        table.slots[table.placement.globalStage(cells[first])];
+    return stage.overlapped.value_or(own(first) + own(first + 1));
+  }
+
+  /// End of the first of these cells that the table has.
+  int64_t endOf(std::initializer_list<Cell> wanted) const {
+    for (Cell cell : wanted)
+      for (size_t row = 0; row < table.rows.size(); ++row)
+        for (size_t i = 0; i < table.rows[row].size(); ++i)
+          if (table.rows[row][i].withOverlap(false) == cell)
+            return starts[row][i] + lengthOf(row, i);
+    return 0;
+  }
+
+  int64_t readyAt(Cell cell) const {
+    int64_t stage = cell.getStage(), microbatch = cell.getMicrobatch();
+    int64_t last =
+        table.placement.getNumStages(table.placement.pathOf(cell)) - 1;
+    if (cell.is(Phase::Forward) && stage > 0)
+      return endOf({Cell(stage - 1, Phase::Forward, microbatch)});
+    bool waits = cell.is(Phase::Backward) || cell.is(Phase::InputGrad);
+    if (!waits || stage == last)
+      return 0;
+    Phase half = table.gradientAfter == GradientAfter::InputGrad
+                     ? Phase::InputGrad
+                     : Phase::WeightGrad;
+    return endOf({Cell(stage + 1, Phase::Backward, microbatch),
+                  Cell(stage + 1, half, microbatch)});
+  }
+
+  bool sweep() {
+    bool moved = false;
+    for (size_t row = 0; row < table.rows.size(); ++row) {
+      const Row &cells = table.rows[row];
+      int64_t clock = 0;
+      for (size_t i = 0; i < cells.size(); ++i) {
+        int64_t start = std::max(clock, readyAt(cells[i]));
+        bool isPair = cells[i].overlapsNext();
+        if (isPair)
+          start = std::max(start, readyAt(cells[i + 1]));
+        moved |= starts[row][i] != start;
+        starts[row][i] = start;
+        if (isPair)
+          starts[row][++i] = start;
+        clock = start + lengthOf(row, i);
+      }
+    }
+    return moved;
+  }
+
+  const Table &table;
+};
+
+/// Lengths that repeat for the same seed.
+class Lengths {
+public:
+  explicit Lengths(uint64_t seed) : state(seed) {}
+
+  int64_t next(int64_t most) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int64_t>(state >> 33) % (most + 1);
+  }
+  std::vector<StageSlots> stages(const Placement &placement) {
+    std::vector<StageSlots> stages;
+    for (int64_t i = 0; i < placement.getNumGlobalStages(); ++i) {
+      stages.emplace_back(next(5), next(5), next(5));
+      stages.back().set(Phase::Backward, next(9));
+      if (i % 2 == 0)
+        stages.back().overlapped = next(12);
+    }
+    return stages;
+  }
+
+private:
+  uint64_t state;
+};
+} // namespace
+
+static int64_t busySlots(const Table &table, const Row &row) {
+  int64_t busy = 0;
+  GivenSlots lengths(table.placement, table.slots);
+  for (size_t i = 0; i < row.size(); ++i)
+    if (!row[i].overlapsNext() && !row[i].isIdle())
+      busy += slotsOf(lengths, row, i);
+  return busy;
+}
+
+TEST(SlotLengths, AlignEveryFamily) {
+  Lengths lengths(1);
+  forAllFamilies(4, 8, {}, [&](const Family &, const Table &generated) {
+    Table table = withSlots(generated, lengths.stages(generated.placement));
+    EarliestStarts wanted(table);
+    TableView view = table.view();
+    CellIndex index = llvm::cantFail(CellIndex::create(view));
+    SlotAssignment slots = llvm::cantFail(alignSlots(view, index));
+    for (size_t row = 0; row < table.rows.size(); ++row)
+      EXPECT_EQ(llvm::ArrayRef(slots.start)
+                    .slice(index.rowBegin(row), table.rows[row].size()),
+                llvm::ArrayRef(wanted.starts[row]));
+
+    // As written, nothing moves and everything counts.
+    Table aligned = align(table);
+    ASSERT_TRUE(isSound(aligned));
+    TableView alignedView = aligned.view();
+    CellIndex alignedIndex = llvm::cantFail(CellIndex::create(alignedView));
+    SlotAssignment read = readSlots(alignedView, alignedIndex);
+    EXPECT_EQ(read.numSlots, slots.numSlots);
+    EXPECT_EQ(withIdleSlots(alignedView, read), aligned.rows);
+    EXPECT_EQ(compactRows(alignedView), table.rows);
+    TableMetrics metrics = computeMetrics(alignedView, alignedIndex, read);
+    for (size_t row = 0; row < table.rows.size(); ++row)
+      EXPECT_EQ(metrics.busySlots[row], busySlots(table, table.rows[row]));
+  });
+}
+
+/// What decides where receives stand does not depend on lengths.
+TEST(SlotLengths, LeaveLoweringAlone) {
+  Lengths lengths(2);
+  forAllFamilies(4, 8, {}, [&](const Family &, const Table &table) {
+    Table stretched = withSlots(table, lengths.stages(table.placement));
+    Program unit =
+        llvm::cantFail(lowerTable(table.view(), ReceivePlacement::Arrival));
+    Program given =
+        llvm::cantFail(lowerTable(stretched.view(), ReceivePlacement::Arrival));
+    ASSERT_EQ(unit.instructions.size(), given.instructions.size());
+    for (auto [a, b] : llvm::zip_equal(unit.instructions, given.instructions)) {
+      EXPECT_EQ(a.cell, b.cell);
+      EXPECT_EQ(a.kind, b.kind);
+      EXPECT_EQ(a.peer, b.peer);
+    }
+    EXPECT_EQ(unit.operands, given.operands);
+  });
+}

@@ -1,0 +1,161 @@
+//===- RandomTables.h - Tables that no generator makes ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Complete tables without a cycle, for property tests: any order in which cells
+// can run, split and whole backwards, overlapped pairs, R, copies and idle
+// slots in one row. A seed always gives the same table.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_UNITTESTS_SUPPORT_RANDOMTABLES_H
+#define PIPESCHED_UNITTESTS_SUPPORT_RANDOMTABLES_H
+
+#include "CheckTable.h"
+#include <random>
+
+namespace pipesched {
+
+/// Appends to the rows whatever can run, at random, until nothing is left.
+class RandomTable {
+public:
+  explicit RandomTable(uint32_t seed) : random(seed) {
+    table.placement = place();
+    table.rows.resize(table.placement.getNumWorkers());
+    if (draw(2))
+      table.gradientAfter = GradientAfter::WeightGrad;
+    for (int64_t m = 0; m < table.placement.getNumMicrobatches(); ++m)
+      ready.emplace_back(0, Phase::Forward, m);
+  }
+
+  Table make() {
+    if (draw(3) == 0) // lengths of its own
+      for (int64_t i = 0; i < table.placement.getNumGlobalStages(); ++i)
+        table.slots.emplace_back(1 + draw(3), 1 + draw(3), draw(3));
+    while (!ready.empty()) {
+      std::swap(ready[draw(ready.size())], ready.back());
+      Cell cell = ready.back();
+      ready.pop_back();
+      run(cell);
+    }
+    for (Row &row : table.rows)
+      overlap(row);
+    return std::move(table);
+  }
+
+private:
+  int64_t draw(int64_t count) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(count));
+  }
+
+  Placement place() {
+    int64_t workers = 1 + draw(4), microbatches = 1 + draw(6);
+    Path path = placeLinear(workers);
+    if (draw(2)) // chunks
+      path.workers.insert(path.workers.end(), path.workers.begin(),
+                          path.workers.end());
+    if (draw(2)) // a V, or stages that follow one another on a worker
+      std::reverse(path.workers.begin() + path.getNumStages() / 2,
+                   path.workers.end());
+    if (microbatches == 1 || draw(2))
+      return makePlacement(workers, microbatches, {path});
+    Path back = path;
+    std::reverse(back.workers.begin(), back.workers.end());
+    path.takes = {{0, microbatches, 2}};
+    back.takes = {{1, microbatches, 2}};
+    return makePlacement(workers, microbatches, {path, back});
+  }
+
+  void append(Cell cell) {
+    const Placement &placement = table.placement;
+    Row &row = table.rows[placement.workerOf(placement.globalStage(cell))];
+    if (draw(8) == 0)
+      row.push_back(Cell::idle(1 + draw(3)));
+    row.push_back(cell);
+  }
+
+  /// Runs a cell and makes ready what it was the last to be waited for.
+  void run(Cell cell) {
+    append(cell);
+    int64_t stage = cell.getStage(), microbatch = cell.getMicrobatch();
+    switch (cell.getPhase()) {
+    case Phase::Forward:
+      runBetween(cell);
+      if (stage + 1 < numStages(microbatch))
+        ready.emplace_back(stage + 1, Phase::Forward, microbatch);
+      else
+        releaseBackward(stage, microbatch);
+      return;
+    case Phase::InputGrad:
+      ready.push_back(cell.withPhase(Phase::WeightGrad));
+      if (table.gradientAfter == GradientAfter::WeightGrad)
+        return;
+      break;
+    case Phase::WeightGrad:
+      if (table.gradientAfter == GradientAfter::InputGrad)
+        return;
+      break;
+    default:
+      break;
+    }
+    if (stage > 0)
+      releaseBackward(stage - 1, microbatch);
+  }
+
+  int64_t numStages(int64_t microbatch) const {
+    return table.placement.getNumStages(table.placement.pathOf(microbatch));
+  }
+
+  void releaseBackward(int64_t stage, int64_t microbatch) {
+    Cell backward(stage, draw(2) ? Phase::Backward : Phase::InputGrad,
+                  microbatch);
+    ready.push_back(backward);
+  }
+
+  /// Copies and R of some forwards.
+  void runBetween(Cell forward) {
+    if (draw(4) == 0) {
+      append(forward.withPhase(Phase::Offload));
+      if (draw(2))
+        append(forward.withPhase(Phase::OffloadJoin));
+      append(forward.withPhase(Phase::Reload));
+    }
+    if (draw(6) == 0)
+      append(forward.withPhase(Phase::Recompute));
+  }
+
+  /// Makes pairs of neighbours where the table stays sound.
+  void overlap(Row &row) {
+    for (size_t i = 0; i + 1 < row.size(); ++i) {
+      if (draw(4) != 0)
+        continue;
+      row[i] = row[i].withOverlap(true);
+      if (isPossible())
+        ++i;
+      else
+        row[i] = row[i].withOverlap(false);
+    }
+  }
+
+  bool isPossible() const {
+    TableView view = table.view();
+    for (int64_t row = 0, e = view.rows.size(); row < e; ++row)
+      if (verifyRow(table.placement, row, view.rows[row]))
+        return false;
+    return !verifyTable(view);
+  }
+
+  std::minstd_rand random;
+  Table table;
+  std::vector<Cell> ready;
+};
+
+inline Table makeRandomTable(uint32_t seed) { return RandomTable(seed).make(); }
+
+} // namespace pipesched
+
+#endif // PIPESCHED_UNITTESTS_SUPPORT_RANDOMTABLES_H
