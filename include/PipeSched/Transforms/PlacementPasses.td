@@ -1,4 +1,4 @@
-//===- PlacementPasses.td - Passes that place unequal stages -*- tablegen -*-===//
+//===- PlacementPasses.td - Passes for unequal stages ------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -137,12 +137,12 @@ def PipePlaceListPass : Pipe_ModulePass<"pipe-place-list"> {
     }
     ```
 
-    After `pipe-place-list{paths="0:4, 2 takes 0:8:2 blocks 7,8*3,9; 3:-1:-1 takes 1:8:2"}`:
+    After `pipe-place-list{paths="0:4 takes 0:5 blocks 8*4;3:-1:-1 takes 5:8"}`:
 
     ```mlir
     pipe.schedule @p workers 4 microbatches 8 {
-      path on [0, 1, 2, 3, 2] takes [0:8:2] blocks [7, 8, 8, 8, 9]
-      path on [3, 2, 1, 0] takes [1:8:2]
+      path on [0, 1, 2, 3] takes [0:5] blocks [8, 8, 8, 8]
+      path on [3, 2, 1, 0] takes [5:8]
     }
     ```
 

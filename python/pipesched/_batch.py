@@ -1,0 +1,155 @@
+"""Many schedules at once: comparisons and sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Unpack
+
+from . import _core
+from ._costs import Costs, SimulationOptions, raw_simulation
+from ._options import (
+    FamilyOptions,
+    ForwardSends,
+    Paths,
+    ReceivePlacement,
+    Transport,
+    integer,
+    raw_options,
+    raw_paths,
+    raw_timing,
+)
+from ._report import read_report
+from ._schedule import Schedule, Simulation, generate, simulate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A schedule to generate and what to time it with: one point of a sweep.
+
+    >>> point = Configuration("chimera", workers=4, microbatches=8, options={"pairs": 2})
+    >>> point.simulate().execution.makespan_ps
+    24000000
+    """
+
+    family: str
+    workers: int
+    microbatches: int
+    options: FamilyOptions = field(default_factory=FamilyOptions)
+    paths: Paths | None = None
+    costs: Costs | None = None
+    transport: Transport = "overlap"
+    receive_placement: ReceivePlacement = "arrival"
+    forward_sends: ForwardSends = "async"
+
+    def generate(self, name: str = "schedule") -> Schedule:
+        """The schedule, as IR."""
+        return generate(
+            self.family,
+            workers=self.workers,
+            microbatches=self.microbatches,
+            name=name,
+            paths=self.paths,
+            **self.options,
+        )
+
+    def simulate(self) -> Simulation:
+        """The full report, without any IR; the schedule is called as its family."""
+        evaluation = _core.evaluate_configuration(self._raw())
+        return read_report(Simulation, evaluation.report(), _evaluation=evaluation)
+
+    def _raw(self) -> _core.Configuration:
+        return _core.Configuration(
+            self.family,
+            integer("workers", self.workers),
+            integer("microbatches", self.microbatches),
+            raw_options(self.options),
+            raw_paths(self.paths),
+            self.costs._raw if self.costs else None,
+            raw_timing(
+                {
+                    "transport": self.transport,
+                    "receive_placement": self.receive_placement,
+                    "forward_sends": self.forward_sends,
+                }
+            ),
+        )
+
+
+def simulate_batch(
+    configurations: Iterable[Configuration],
+    *,
+    threads: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> pd.DataFrame:
+    """Evaluates configurations on threads, by default one per core, without IR.
+
+    One row per configuration, in their order and the same whatever the number of threads:
+    what was asked, the single numbers of the report (memory of the bottleneck worker, peak
+    activations of the worker with most), and `error`, which is None where there are
+    numbers. Now and then `progress` is called with how many are done; what it raises ends
+    the batch, and so does the keyboard.
+
+    >>> points = [Configuration("1f1b", 4, n) for n in (4, 8, 0)]
+    >>> frame = simulate_batch(points)
+    >>> frame[["microbatches", "makespan_ps", "idle_ratio"]]
+       microbatches  makespan_ps  idle_ratio
+    0             4     21000000    0.428571
+    1             8     33000000    0.272727
+    2             0         <NA>         NaN
+    >>> frame.error[2]
+    '0 microbatches: there must be 1 to 2147483647'
+    """
+    from ._frames import batch_frame
+
+    points = list(configurations)
+    raw = [point._raw() for point in points]
+    count = 0 if threads is None else integer("threads", threads, 1, 2**16)
+    columns, errors = _core.sweep(raw, count, progress)
+    return batch_frame(points, columns, errors)
+
+
+def _simulations(
+    schedules: Iterable[Schedule | Simulation], costs: Costs | None, options: SimulationOptions
+) -> list[Simulation]:
+    raw, timing = raw_simulation(costs, options)
+    return [
+        schedule if isinstance(schedule, Simulation) else simulate(schedule, raw, timing)
+        for schedule in schedules
+    ]
+
+
+def compare(
+    schedules: Iterable[Schedule | Simulation],
+    costs: Costs | None = None,
+    **options: Unpack[SimulationOptions],
+) -> pd.DataFrame:
+    """Schedules side by side, one row each, in the single numbers of their reports. What is
+    not simulated yet is, as `Schedule.simulate` would.
+
+    >>> families = ("gpipe", "1f1b", "zb-h1")
+    >>> made = [generate(f, workers=4, microbatches=8, name=f) for f in families]
+    >>> compare(made)[["table_bubble_ratio", "makespan_ps", "peak_activations"]]
+           table_bubble_ratio  makespan_ps  peak_activations
+    gpipe            0.272727     33000000                 8
+    1f1b             0.272727     33000000                 4
+    zb-h1            0.111111     27000000                 4
+    """
+    from ._frames import comparison_frame
+
+    return comparison_frame(_simulations(schedules, costs, options))
+
+
+def explain(
+    schedules: Iterable[Schedule | Simulation],
+    costs: Costs | None = None,
+    **options: Unpack[SimulationOptions],
+) -> str:
+    """The same comparison as text for a person, with findings: who is fastest, where idle
+    time goes, who fits, and where the ranking differs between formula, table and time.
+    """
+    simulations = _simulations(schedules, costs, options)
+    return _core.comparison([s._evaluation for s in simulations])

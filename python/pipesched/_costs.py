@@ -1,0 +1,167 @@
+"""Models, systems and profiles: what prices schedules."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any, TypedDict
+
+from . import _core
+from ._options import Attention, Recompute, TimingOptions, code_of, integer, raw_timing
+
+Time = str | int
+"""`"18.5ms"`, or a number of picoseconds."""
+
+Times = str | Mapping[str, Time | Sequence[Time]] | os.PathLike[str]
+"""`"F=18.5ms,B=27.4ms"`, the same as a mapping, or the path of a JSON file."""
+
+Description = str | Mapping[str, Any] | os.PathLike[str]
+"""The name of one that ships, its fields, or the path of a JSON file."""
+
+
+class CostOptions(TypedDict, total=False):
+    """The arguments of `Costs`, for functions that pass them on."""
+
+    times: Times | None
+    model: Description | None
+    system: Description | None
+    microbatch_size: int | None
+    global_batch: int | None
+    sequence: int | None
+    boundary_bytes: int | None
+    accelerators: int | None
+    recompute: Recompute
+    attention: Attention | None
+
+
+class SimulationOptions(CostOptions, TimingOptions, total=False):
+    """What a simulation takes: the arguments of `Costs`, `transport` (overlap, delay or
+    blocking), `receive_placement` (arrival or consumer) and `forward_sends` (async or sync).
+    """
+
+
+# The kinds of sources, in the order of the C API.
+_NAME, _FILE, _JSON, _TIMES = range(1, 5)
+_Source = tuple[int, str] | None
+
+
+def _looks_like_path(text: str) -> bool:
+    return text.endswith(".json") or os.sep in text
+
+
+def _given(what: str, value: int | None, least: int, default: int) -> int:
+    return default if value is None else integer(what, value, least)
+
+
+def _description(source: Description | None) -> _Source:
+    if source is None:
+        return None
+    if isinstance(source, Mapping):
+        return _JSON, json.dumps(source)
+    if isinstance(source, str) and not _looks_like_path(source):
+        return _NAME, source
+    return _FILE, os.fspath(source)
+
+
+def _time(time: Time) -> str:
+    return f"{time}ps" if isinstance(time, int) else time
+
+
+def _times_text(times: Mapping[str, Time | Sequence[Time]]) -> str:
+    def value(given: Time | Sequence[Time]) -> str:
+        if isinstance(given, (str, int)):
+            return _time(given)
+        return f"[{','.join(map(_time, given))}]"
+
+    return ",".join(f"{name}={value(given)}" for name, given in times.items())
+
+
+def _times(times: Times | None) -> _Source:
+    if times is None:
+        return None
+    if isinstance(times, Mapping):
+        return _TIMES, _times_text(times)
+    if isinstance(times, str) and not _looks_like_path(times):
+        return _TIMES, times
+    return _FILE, os.fspath(times)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Costs:
+    """What prices schedules, read once for any number of them.
+
+    `times` are those of the phases of one stage, the same for every stage or one per
+    stage, and of messages. `model` and `system` price by roofline; where all are given,
+    times win. With none, one slot is 1 us and messages are free.
+
+    A microbatch has `microbatch_size` sequences, else its part of `global_batch`, which
+    is the model's own if it is not given, as are `sequence` and `attention`.
+    `boundary_bytes` replaces the size of messages between stages, `accelerators` the
+    number of devices of a worker.
+
+    >>> Costs(times={"F": "18.522ms", "I": "18.086ms", "W": "9.337ms", "comm": "0.601ms"})
+    Costs(times={'F': '18.522ms', 'I': '18.086ms', 'W': '9.337ms', 'comm': '0.601ms'})
+    >>> Costs(model="paper-gpt", system="dgx-h100", recompute="full")
+    Costs(model='paper-gpt', system='dgx-h100', recompute='full')
+    """
+
+    times: Times | None = None
+    model: Description | None = None
+    system: Description | None = None
+    microbatch_size: int | None = None
+    global_batch: int | None = None
+    sequence: int | None = None
+    boundary_bytes: int | None = None
+    accelerators: int | None = None
+    recompute: Recompute = "none"
+    attention: Attention | None = None
+    _raw: _core.Costs = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        attention = self.attention
+        numbers = (
+            _given("microbatch_size", self.microbatch_size, 1, 0),
+            _given("global_batch", self.global_batch, 1, 0),
+            _given("sequence", self.sequence, 1, 0),
+            _given("boundary_bytes", self.boundary_bytes, 0, -1),
+            _given("accelerators", self.accelerators, 1, 0),
+        )
+        raw = _core.Costs(
+            model=_description(self.model),
+            system=_description(self.system),
+            profile=_times(self.times),
+            numbers=numbers,
+            recompute=code_of(Recompute, "recompute", self.recompute),
+            attention=0 if attention is None else 1 + code_of(Attention, "attention", attention),
+        )
+        object.__setattr__(self, "_raw", raw)
+
+    def _given_options(self) -> dict[str, Any]:
+        options = ((f, getattr(self, f.name)) for f in fields(self) if f.init)
+        return {f.name: value for f, value in options if value != f.default}
+
+    def __repr__(self) -> str:
+        options = (f"{name}={value!r}" for name, value in self._given_options().items())
+        return f"Costs({', '.join(options)})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(Costs, **self._given_options()), ()
+
+
+def raw_simulation(
+    costs: Costs | None, options: SimulationOptions
+) -> tuple[_core.Costs | None, tuple[int, int, int]]:
+    """Costs, given one way or the other or not at all, and timing."""
+    timing: TimingOptions = {}
+    priced: CostOptions = {}
+    for name, value in options.items():
+        chosen = timing if name in TimingOptions.__annotations__ else priced
+        chosen[name] = value  # type: ignore[literal-required]
+    if costs is not None and priced:
+        raise TypeError(f"give costs or {', '.join(priced)}, not both")
+    if priced:
+        costs = Costs(**priced)
+    return (None if costs is None else costs._raw), raw_timing(timing)

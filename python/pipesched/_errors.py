@@ -1,0 +1,81 @@
+"""What goes wrong, with the place where it does."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning", "remark", "note"]
+_Raw = tuple[Severity, str, tuple[str, int, int] | None, list["_Raw"]]
+
+_log = logging.getLogger("pipesched")
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in a file or text; lines and columns count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One finding: what, where if that is known, and notes that point further."""
+
+    severity: Severity
+    message: str
+    location: Location | None = None
+    notes: tuple[Diagnostic, ...] = ()
+
+    def __str__(self) -> str:
+        place = f"{self.location}: " if self.location else ""
+        lines = [f"{place}{self.severity}: {self.message}", *map(str, self.notes)]
+        return "\n".join(lines)
+
+
+class PipeSchedError(Exception):
+    """Something could not be read, generated, verified, transformed or timed.
+
+    `diagnostics` has all that was found, errors among them, in order.
+    """
+
+    def __init__(self, diagnostics: str | Iterable[Diagnostic]) -> None:
+        if isinstance(diagnostics, str):
+            diagnostics = [Diagnostic("error", diagnostics)]
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.diagnostics))
+
+
+class PipeSchedWarning(UserWarning):
+    """What was done may not be what is wanted."""
+
+
+def _read(raw: _Raw) -> Diagnostic:
+    severity, message, place, notes = raw
+    location = Location(*place) if place else None
+    return Diagnostic(severity, message, location, tuple(map(_read, notes)))
+
+
+def error_of(raw: Sequence[_Raw]) -> PipeSchedError:
+    """The exception for what the library reports."""
+    return PipeSchedError(map(_read, raw) if raw else "failed without saying why")
+
+
+def report(raw: Sequence[_Raw]) -> None:
+    """Passes on what was said by a call that did not fail."""
+    for diagnostic in map(_read, raw):
+        if diagnostic.severity == "warning":
+            warnings.warn(str(diagnostic), PipeSchedWarning, stacklevel=3)
+        else:
+            _log.info("%s", diagnostic)

@@ -1,0 +1,95 @@
+"""What the library returns as data frames.
+
+The only module that needs pandas, which takes longer to import than most schedules to time:
+the others import it where they make a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from . import _core
+from ._options import FamilyOptions
+from ._report import IdleByCause, Report
+
+if TYPE_CHECKING:
+    from ._batch import Configuration
+    from ._schedule import Simulation
+
+Columns = Mapping[str, npt.NDArray[Any]]
+
+# In the order of PipeschedPhase.
+PHASES = pd.Index(list("FBIWRDUOG"))
+
+
+def cell_frame(columns: Columns) -> pd.DataFrame:
+    """One row per cell; phases are categories, the rest are the columns as they are."""
+    frame = {
+        name: pd.Categorical.from_codes(column, categories=PHASES) if name == "phase" else column
+        for name, column in columns.items()
+    }
+    return pd.DataFrame(frame, copy=False)
+
+
+def worker_frame(report: Report) -> pd.DataFrame:
+    """One row per worker: slots, times, bytes."""
+    columns: dict[str, Any] = {}
+    if table := report.table:
+        for name in ("busy_slots", "fill_slots", "drain_slots", "peak_activations"):
+            columns[name] = getattr(table, name)
+    columns["busy_ps"] = report.execution.busy_ps
+    for cause in fields(IdleByCause):
+        columns[f"{cause.name}_ps"] = getattr(report.execution.idle_by_cause_ps, cause.name)
+    columns["bytes_sent"] = report.execution.bytes_sent
+    if memory := report.memory:
+        for name in ("persistent_bytes", "peak_activation_bytes", "peak_bytes", "peak_cell"):
+            columns[name] = getattr(memory, name)
+    return pd.DataFrame(columns, index=pd.RangeIndex(report.workers, name="worker"))
+
+
+def _known(column: npt.NDArray[Any]) -> Any:
+    """Integers below zero are not known; ratios have NaN themselves."""
+    if column.dtype != np.int64:
+        return column
+    return pd.arrays.IntegerArray(column, column < 0)
+
+
+def _summaries(columns: Columns) -> dict[str, Any]:
+    return {name: _known(column) for name, column in columns.items()}
+
+
+def comparison_frame(simulations: Sequence[Simulation]) -> pd.DataFrame:
+    """One row per simulation, by its schedule's name."""
+    columns = _summaries(_core.summaries([s._evaluation for s in simulations]))
+    families = [s.family for s in simulations]
+    return pd.DataFrame({"family": families, **columns}, index=[s.schedule for s in simulations])
+
+
+def _given(points: Sequence[Configuration]) -> dict[str, Any]:
+    """What tells the points of a sweep apart; options that none has are left out."""
+    columns: dict[str, Any] = {
+        "family": [point.family for point in points],
+        "workers": [point.workers for point in points],
+        "microbatches": [point.microbatches for point in points],
+    }
+    for option in FamilyOptions.__annotations__:
+        values = [point.options.get(option) for point in points]
+        if any(value is not None for value in values):
+            columns[option] = pd.array(values)
+    columns["transport"] = [point.transport for point in points]
+    return columns
+
+
+def batch_frame(
+    points: Sequence[Configuration], columns: Columns, errors: Sequence[Any]
+) -> pd.DataFrame:
+    """One row per point: what was asked, what came out, and what went wrong."""
+    given = _given(points)
+    found = {name: column for name, column in _summaries(columns).items() if name not in given}
+    return pd.DataFrame({**given, **found, "error": pd.Series(errors, dtype=object)})

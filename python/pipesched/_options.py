@@ -1,0 +1,124 @@
+"""Options that several functions share, from Python's words to the library's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, get_args
+
+from ._errors import PipeSchedError
+
+Transport = Literal["overlap", "delay", "blocking"]
+ReceivePlacement = Literal["arrival", "consumer"]
+ForwardSends = Literal["async", "sync"]
+Messages = Literal["unbounded", "fifo", "rendezvous", "batched"]
+Recompute = Literal["none", "selective", "full"]
+Attention = Literal["fused", "unfused"]
+SvgVariant = Literal["timed", "slots"]
+CsvFormat = Literal["compute_only", "compute_comms"]
+
+class FamilyOptions(TypedDict, total=False):
+    """Options of schedule families; `pipesched.families` says which has which."""
+
+    chunks: int
+    group: int
+    waves: int
+    pairs: int
+    memory: int
+    construction: Literal["concat", "doubling", "halving"]
+    split_backward: bool
+    gradient_after: Literal["I", "W"]
+
+
+class TimingOptions(TypedDict, total=False):
+    """How messages occupy workers: those of the timing passes."""
+
+    transport: Transport
+    receive_placement: ReceivePlacement
+    forward_sends: ForwardSends
+
+
+@dataclass(frozen=True)
+class Path:
+    """The worker of each stage that some microbatches go through.
+
+    `takes` are those microbatches, as ranges; one path takes all without saying
+    so. `blocks` divides the layers of the model among the stages, `weights` says
+    how long they are relative to each other; at most one of the two.
+    """
+
+    workers: Sequence[int]
+    takes: Sequence[range] = ()
+    blocks: Sequence[int] | None = None
+    weights: Sequence[int] | None = None
+
+
+Paths = Sequence[Path | Sequence[int]]
+"""Paths, or just the workers of their stages."""
+
+_INT32_MAX = 2**31 - 1
+_INT64_MAX = 2**63 - 1
+
+
+def code_of(choices: object, what: str, value: str) -> int:
+    """The number of a choice among those of a Literal."""
+    names: tuple[str, ...] = get_args(choices)
+    if value not in names:
+        raise PipeSchedError(f"{what} is one of {', '.join(names)}; got {value!r}")
+    return names.index(value)
+
+
+def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_MAX) -> int:
+    """Checks what the library cannot take; it checks itself what it can."""
+    if not isinstance(value, int) or not least <= value <= most:
+        raise PipeSchedError(f"{what} is an integer from {least} to {most}; got {value!r}")
+    return value
+
+
+def raw_timing(options: TimingOptions) -> tuple[int, int, int]:
+    """The options as the library takes them."""
+    placement = options.get("receive_placement", "arrival")
+    return (
+        code_of(Transport, "transport", options.get("transport", "overlap")),
+        code_of(ReceivePlacement, "receive_placement", placement),
+        code_of(ForwardSends, "forward_sends", options.get("forward_sends", "async")),
+    )
+
+
+_Lengths = list[int] | None
+_RawPath = tuple[list[int], list[tuple[int, int, int]], _Lengths, _Lengths]
+
+
+def _raw_lengths(what: str, lengths: Sequence[int] | None) -> _Lengths:
+    return None if lengths is None else [integer(what, length) for length in lengths]
+
+
+def _raw_path(path: Path | Sequence[int]) -> _RawPath:
+    if not isinstance(path, Path):
+        path = Path(path)
+    return (
+        [integer("a worker", worker, 0, _INT32_MAX) for worker in path.workers],
+        [(taken.start, taken.stop, taken.step) for taken in path.takes],
+        _raw_lengths("a number of blocks", path.blocks),
+        _raw_lengths("a weight", path.weights),
+    )
+
+
+def raw_paths(paths: Paths | None) -> list[_RawPath]:
+    """Paths as the library takes them."""
+    return [_raw_path(path) for path in paths or ()]
+
+
+def _text_of(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def raw_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Options as texts; None is as good as not given."""
+    given = ((name, value) for name, value in options.items() if value is not None)
+    return [(name.replace("_", "-"), _text_of(value)) for name, value in given]
+
+
+def pass_options(options: Mapping[str, Any]) -> str:
+    """Options as a pass takes them: `{chunks=2 group=4}`."""
+    return "{" + " ".join(f"{name}={value}" for name, value in raw_options(options)) + "}"

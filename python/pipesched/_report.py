@@ -1,0 +1,198 @@
+"""The report as dataclasses: formula, table, execution and memory of one schedule."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Integers = npt.NDArray[np.int64]
+"""One entry per worker, unless it says otherwise."""
+
+Ratios = npt.NDArray[np.float64]
+
+
+def _same(left: object, right: object) -> bool:
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return np.array_equal(left, right)
+    return left == right
+
+
+class _Section:
+    """Equality that looks into arrays."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        compared = [f.name for f in fields(self) if f.compare]  # type: ignore[arg-type]
+        return all(_same(getattr(self, name), getattr(other, name)) for name in compared)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, eq=False)
+class Formula(_Section):
+    """Level 1: what the literature says about the family."""
+
+    bubble_ratio: float
+    peak_activations: int
+    source: str
+    conditions: str
+    bubble_ratio_general: float | None
+    """For the given times; None where they differ or no such form is known."""
+    general_source: str | None
+    general_conditions: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Retention(_Section):
+    """Slots from a forward to the end of the backward that releases it."""
+
+    mean: Ratios
+    max: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Table(_Section):
+    """Level 2: the slot table."""
+
+    slots: int
+    busy_slots: Integers
+    bubble_ratio: float
+    fill_slots: Integers
+    drain_slots: Integers
+    peak_activations: Integers
+    retention_slots: Retention
+    slot_lengths: dict[str, list[int]] | None
+    """Slots of each phase by path and stage; None for unit slots."""
+
+
+@dataclass(frozen=True, eq=False)
+class IdleByCause(_Section):
+    """Adds up, per worker, to makespan minus busy."""
+
+    fill: Integers
+    drain: Integers
+    dependency: Integers
+    communication: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Execution(_Section):
+    """Level 3: when everything happens, in picoseconds."""
+
+    transport: Literal["overlap", "delay", "blocking"]
+    receive_placement: Literal["arrival", "consumer"] | None
+    forward_sends: Literal["async", "sync"]
+    makespan_ps: int
+    busy_ps: Integers
+    idle_ratio: float
+    span_ps: int
+    span_bubble_ratio: float
+    idle_by_cause_ps: IdleByCause
+    exposed_communication_ps: int
+    messages: int
+    bytes_sent: Integers
+    critical_path: tuple[str, ...]
+    critical_path_messages: int
+
+
+@dataclass(frozen=True, eq=False)
+class Composition(_Section):
+    """What the peak of each worker is made of."""
+
+    weight_bytes: Integers
+    gradient_bytes: Integers
+    optimizer_bytes: Integers
+    activation_bytes: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Memory(_Section):
+    """Peak memory of each worker."""
+
+    persistent_bytes: Integers
+    peak_activation_bytes: Integers
+    peak_bytes: Integers
+    peak_ps: Integers
+    peak_cell: tuple[str | None, ...]
+    peak_activations: Integers
+    composition: Composition
+    bottleneck_worker: int
+    capacity_bytes: int | None
+    fits: bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class Report(_Section):
+    """All that is known of one schedule or program under costs."""
+
+    schedule: str
+    kind: Literal["schedule", "program"]
+    family: str | None
+    workers: int
+    stages: int
+    microbatches: int
+    formula: Formula | None
+    formula_reason: str | None
+    table: Table | None
+    execution: Execution
+    memory: Memory | None
+    _json: str = field(repr=False, compare=False)
+
+    def to_json(self) -> str:
+        """The report as the tools write it."""
+        return self._json
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as dictionaries and lists."""
+        report: dict[str, Any] = json.loads(self._json)
+        return report
+
+    def worker_frame(self) -> pd.DataFrame:
+        """What there is per worker, one row each: slots, times, bytes."""
+        from ._frames import worker_frame
+
+        return worker_frame(self)
+
+
+_hints_of = cache(get_type_hints)
+_R = TypeVar("_R", bound=Report)
+
+
+def _value(hint: Any, raw: Any) -> Any:
+    """One value of the JSON as the annotation has it."""
+    choices = get_args(hint) or (hint,)
+    section = next((choice for choice in choices if is_dataclass(choice)), None)
+    if raw is None:
+        return None
+    if section is not None:
+        return _section(section, raw)
+    if hint in (Integers, Ratios):
+        array = np.array(raw, dtype=np.int64 if hint == Integers else np.float64)
+        array.flags.writeable = False
+        return array
+    if isinstance(raw, list):
+        return tuple(raw)
+    return float(raw) if float in choices else raw
+
+
+def _section(section: Any, raw: dict[str, Any]) -> Any:
+    hints = _hints_of(section)
+    return section(**{f.name: _value(hints[f.name], raw[f.name]) for f in fields(section)})
+
+
+def read_report(kind: type[_R], text: str, **extra: Any) -> _R:
+    """The report of that text, which may have further keys."""
+    raw = json.loads(text)
+    hints = _hints_of(Report)
+    names = (f.name for f in fields(Report) if f.name != "_json")
+    values = {name: _value(hints[name], raw[name]) for name in names}
+    return kind(**values, _json=text, **extra)

@@ -1,0 +1,381 @@
+"""Schedules: made, read, written, verified, transformed and timed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from . import _core
+from ._costs import Costs, SimulationOptions, raw_simulation
+from ._errors import PipeSchedError
+from ._options import (
+    CsvFormat,
+    FamilyOptions,
+    Messages,
+    Paths,
+    ReceivePlacement,
+    SvgVariant,
+    Transport,
+    code_of,
+    integer,
+    pass_options,
+    raw_options,
+    raw_paths,
+)
+from ._report import Report, read_report
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_CELLS = 20_000
+"""Notebooks show no pictures of schedules with more cells; `to_svg` makes them."""
+
+
+class Svg(str):
+    """A picture as text, which notebooks show."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation(Report):
+    """A report with the timeline behind it."""
+
+    _evaluation: _core.Evaluation = field(repr=False, compare=False)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The cells with their times: worker, index, stage, phase, microbatch, start_ps,
+        end_ps. `index` counts the cells of a worker; after O and G, `microbatch` is the path.
+        """
+        from ._frames import cell_frame
+
+        return cell_frame(self._evaluation.cells())
+
+    def to_chrome_trace(self) -> str:
+        """The timeline for Perfetto and chrome://tracing."""
+        return _core.chrome_trace([self._evaluation])
+
+    def to_svg(self, variant: SvgVariant = "timed") -> Svg:
+        """The timeline, or the table in its slots, as papers draw it."""
+        return draw(self, variant=variant)
+
+    def _repr_svg_(self) -> str | None:
+        return self.to_svg() if self._evaluation.num_cells <= MOST_CELLS else None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The timeline stays behind.
+        return read_report, (Report, self.to_json())
+
+
+class Schedule:
+    """A schedule or program, with the model, system and times that it names.
+
+    Immutable: `transform` returns another. Threads that have schedules of their own never
+    wait for each other.
+    """
+
+    __slots__ = ("__dict__", "_module")
+
+    def __init__(self, module: _core.Module) -> None:
+        self._module = module
+
+    # Reading
+
+    @staticmethod
+    def from_text(text: str, *, name: str | None = None, filename: str = "<text>") -> Schedule:
+        """Reads IR. Of several schedules it takes the one of that name; `filename` stands in
+        the locations of errors.
+        """
+        return _choose(_core.Module.parse(text, filename), name)
+
+    @staticmethod
+    def from_bytecode(code: bytes, *, name: str | None = None) -> Schedule:
+        """Reads what `to_bytecode` wrote."""
+        return _choose(_core.Module.parse(code, "<bytecode>"), name)
+
+    @staticmethod
+    def from_csv(
+        text: str,
+        *,
+        filename: str = "schedule.csv",
+        keep_columns: bool = False,
+        stages_per_path: int | None = None,
+    ) -> Schedule:
+        """Reads PyTorch's CSV. `keep_columns` reads empty cells as idle slots; with
+        `stages_per_path` S, stage p * S + s is stage s of path p.
+        """
+        stages = 0 if stages_per_path is None else integer("stages_per_path", stages_per_path, 1)
+        return Schedule(_core.Module.import_torch_csv(text, filename, keep_columns, stages))
+
+    @staticmethod
+    def from_file(path: str | os.PathLike[str], *, name: str | None = None) -> Schedule:
+        """Reads IR or bytecode, or PyTorch's CSV from a file called `.csv`."""
+        file = FilePath(path)
+        if file.suffix == ".csv":
+            text = file.read_text(encoding="utf-8", errors="replace")
+            return Schedule.from_csv(text, filename=os.fspath(file))
+        return _choose(_core.Module.parse(file.read_bytes(), os.fspath(file)), name)
+
+    # Writing
+
+    def to_text(self) -> str:
+        """The IR."""
+        return self._module.text()
+
+    def to_bytecode(self) -> bytes:
+        """The IR in MLIR's bytecode, smaller and faster to read."""
+        return self._module.bytecode()
+
+    def to_csv(self, format: CsvFormat = "compute_only") -> str:
+        """PyTorch's CSV, with messages for `compute_comms`."""
+        return self._module.export_torch_csv(0, code_of(CsvFormat, "format", format))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes what the file's ending says: `.mlir`, `.mlirbc`, `.csv` or `.svg`."""
+        file = FilePath(path)
+        file.write_bytes(self._contents(file.suffix))
+
+    def _contents(self, suffix: str) -> bytes:
+        writers = {".mlir": self.to_text, ".csv": self.to_csv, ".svg": self.to_svg}
+        if suffix == ".mlirbc":
+            return self.to_bytecode()
+        if suffix not in writers:
+            known = ", ".join((*writers, ".mlirbc"))
+            raise PipeSchedError(f"cannot save as {suffix!r}; known endings: {known}")
+        return writers[suffix]().encode()
+
+    # What it is
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        return self._module.describe(0)
+
+    @property
+    def name(self) -> str:
+        """The symbol, without `@`."""
+        return str(self._facts["name"])
+
+    @property
+    def family(self) -> str | None:
+        """The family that made it, if its rows are still those."""
+        return self._facts["family"] or None
+
+    @property
+    def kind(self) -> Literal["schedule", "program"]:
+        """A table, or what `convert-pipe-to-exec` makes of one."""
+        return "program" if self._facts["is_program"] else "schedule"
+
+    @property
+    def is_problem(self) -> bool:
+        """It has no rows yet."""
+        return bool(self._facts["is_problem"])
+
+    @property
+    def workers(self) -> int:
+        """How many workers it has."""
+        return int(self._facts["workers"])
+
+    @property
+    def microbatches(self) -> int:
+        """How many microbatches go through it."""
+        return int(self._facts["microbatches"])
+
+    @cached_property
+    def paths(self) -> tuple[tuple[int, ...], ...]:
+        """The workers of the stages of each path; empty for a program that says none."""
+        return tuple(map(tuple, self._module.paths(0)))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The cells: worker, index, stage, phase, microbatch. `index` counts the cells of a
+        worker, idle slots aside; after O and G, `microbatch` is the path.
+        """
+        from ._frames import cell_frame
+
+        return cell_frame(self._module.cells(0))
+
+    # What can be done with it
+
+    def transform(self, pipeline: str) -> Schedule:
+        """What a pass pipeline makes of it.
+
+        >>> schedule = generate("1f1b", workers=2, microbatches=2)
+        >>> print(schedule.transform("pipe-align-slots"))
+        module {
+          pipe.schedule @schedule workers 2 microbatches 2 family "1f1b" aligned {
+            path on [0, 1]
+            worker 0 runs [0F0 0F1 _2 0B0 _ 0B1]
+            worker 1 runs [_ 1F0 1B0 1F1 1B1 _2]
+          }
+        }
+        <BLANKLINE>
+        """
+        return _choose(self._module.run(pipeline), None)
+
+    def verify(
+        self,
+        messages: Messages = "unbounded",
+        *,
+        memory: int | str | None = None,
+        receive_placement: ReceivePlacement | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        """Proves it complete and free of deadlock by what `messages` promises about senders
+        and receivers; raises a PipeSchedError with the finding. A schedule is as well held
+        to `memory`, a budget of each worker: activations, bytes with a unit ("80GB"), or
+        "system"; for bytes it is timed under `transport`.
+        """
+        code_of(Messages, "messages", messages)
+        options = {
+            "messages": messages,
+            "memory": memory,
+            "receive_placement": receive_placement,
+            "transport": transport,
+        }
+        verifier = "pipe-verify" if self.kind == "schedule" else "exec-verify"
+        self._module.run(verifier + pass_options(options))
+
+    def simulate(
+        self, costs: Costs | None = None, **options: Unpack[SimulationOptions]
+    ) -> Simulation:
+        """Times it, under costs given as such or by the arguments of `Costs`; what they leave
+        out is as the schedule itself says. `transport` (overlap, delay, blocking) says how
+        messages occupy workers, `receive_placement` (arrival, consumer) where receives stand
+        in their rows, `forward_sends` (async, sync) whether forwards wait for them.
+
+        >>> schedule = generate("1f1b", workers=8, microbatches=24)
+        >>> times = {"F": "18.522ms", "B": "27.423ms", "comm": "0.601ms"}
+        >>> report = schedule.simulate(times=times, transport="delay")
+        >>> round(report.execution.span_bubble_ratio, 4)
+        0.2431
+        """
+        return simulate(self, *raw_simulation(costs, options))
+
+    def to_svg(self, variant: SvgVariant | None = None) -> Svg:
+        """A picture as papers draw it: the table in its slots, or the timeline, which is all
+        that there is of a program.
+        """
+        if variant is None:
+            variant = "slots" if self.kind == "schedule" else "timed"
+        if variant == "slots":
+            return Svg(self._module.slot_svg(0))
+        return draw(self.simulate(), variant=variant)
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows; the text of a schedule without a picture, or with one that
+        would be too much.
+        """
+        try:
+            is_small = 0 < self._module.num_cells(0) <= MOST_CELLS
+            return self.to_svg() if is_small else None
+        except PipeSchedError:
+            return None
+
+    # What Python asks
+
+    def __repr__(self) -> str:
+        family = f" family={self.family!r}" if self.family else ""
+        sizes = f"workers={self.workers} microbatches={self.microbatches}"
+        return f"<{self.kind} {self.name!r}{family} {sizes}>"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schedule) and self.to_text() == other.to_text()
+
+    def __hash__(self) -> int:
+        return hash(self.to_text())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Schedule.from_bytecode, (self.to_bytecode(),)
+
+
+def _choose(module: _core.Module, name: str | None) -> Schedule:
+    """The only schedule of a module, or the one of that name."""
+    names = [module.describe(index)["name"] for index in range(module.num_schedules)]
+    if name is not None and name in names:
+        return Schedule(module if len(names) == 1 else module.extract(names.index(name)))
+    if name is None and len(names) == 1:
+        return Schedule(module)
+    found = ", ".join(names) or "none"
+    if name is not None:
+        raise PipeSchedError(f"there is no schedule or program {name!r}; found {found}")
+    raise PipeSchedError(f"one schedule or program is wanted, found {len(names)}: {found}")
+
+
+def simulate(
+    schedule: Schedule, costs: _core.Costs | None, timing: tuple[int, int, int]
+) -> Simulation:
+    """Times a schedule under costs that are read already."""
+    evaluation = _core.evaluate(schedule._module, 0, costs, timing)
+    return read_report(Simulation, evaluation.report(), _evaluation=evaluation)
+
+
+def draw(*simulations: Simulation, variant: SvgVariant = "timed") -> Svg:
+    """Timelines, or tables in their slots, on one scale, so that lengths compare."""
+    evaluations = [simulation._evaluation for simulation in simulations]
+    return Svg(_core.svg(evaluations, code_of(SvgVariant, "variant", variant)))
+
+
+def generate(
+    family: str,
+    *,
+    workers: int,
+    microbatches: int,
+    name: str = "schedule",
+    paths: Paths | None = None,
+    **options: Unpack[FamilyOptions],
+) -> Schedule:
+    """The schedule of a family, by its name or an alias, on the placement that the family
+    takes or on paths of one's own.
+
+    >>> generate("interleaved-1f1b", workers=4, microbatches=8, chunks=2)
+    <schedule 'schedule' family='interleaved-1f1b' workers=4 microbatches=8>
+    """
+    module = _core.Module.generate(
+        name,
+        family,
+        integer("workers", workers),
+        integer("microbatches", microbatches),
+        raw_options(options),
+        raw_paths(paths),
+    )
+    return Schedule(module)
+
+
+def problem(
+    *, workers: int, microbatches: int, name: str = "schedule", paths: Paths | None = None
+) -> Schedule:
+    """A schedule without rows, on a linear path or on those given, for passes to fill.
+
+    >>> halves = [[0, 1, 1, 0]]
+    >>> p = problem(workers=2, microbatches=4, paths=halves)
+    >>> p.transform("pipe-schedule-greedy").family
+    'greedy'
+    """
+    module = _core.Module.problem(
+        name,
+        integer("workers", workers),
+        integer("microbatches", microbatches),
+        raw_paths(paths),
+    )
+    return Schedule(module)
+
+
+def loads(text: str | bytes, *, filename: str = "<text>") -> list[Schedule]:
+    """All schedules and programs of a module as IR or bytecode, in order."""
+    module = _core.Module.parse(text, filename)
+    return [Schedule(module.extract(index)) for index in range(module.num_schedules)]
+
+
+def load(path: str | os.PathLike[str]) -> list[Schedule]:
+    """All schedules and programs of a file, in order."""
+    if FilePath(path).suffix == ".csv":
+        return [Schedule.from_file(path)]
+    return loads(FilePath(path).read_bytes(), filename=os.fspath(path))

@@ -1,0 +1,75 @@
+"""The command `pipesched`: one module per verb.
+
+A verb's module has `add`, which adds its parser, and a function that runs it. It reads its
+arguments with `arguments`, writes with `output` and says what it did as passes with `passes`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+import pipesched
+from pipesched import PipeSchedError, PipeSchedWarning
+
+from . import compare, convert, generate, show, simulate, verify
+from .arguments import Run, UsageError
+
+VERBS = (show, generate, simulate, compare, verify, convert)
+
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+"""Exit statuses: the answer is no or there is none, the command line is wrong, Ctrl-C."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line; `pipesched --help`."""
+    root = argparse.ArgumentParser(
+        prog="pipesched",
+        description="Which pipeline schedule, with which placement, on my cluster, and why.",
+        epilog="`pipesched VERB --help` has an example of each.",
+        allow_abbrev=False,
+    )
+    root.add_argument("--version", action="version", version=f"pipesched {pipesched.__version__}")
+    verbs = root.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for verb in VERBS:
+        verb.add(verbs)
+    return root
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    run: Run = arguments.run
+    try:
+        return run(arguments)
+    except UsageError as error:
+        print(f"pipesched {arguments.verb}: error: {error}", file=sys.stderr)
+        return MISUSED
+    except PipeSchedError as error:
+        print(error, file=sys.stderr)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"error: {place}{error.strerror or error}", file=sys.stderr)
+    return FAILED
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command line; returns its exit status."""
+    arguments = parser().parse_args(argv)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", PipeSchedWarning)
+            status = _run(arguments)
+        for warning in caught:
+            print(warning.message, file=sys.stderr)
+        return status
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has had enough (`| head`); nothing more to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED

@@ -1,0 +1,214 @@
+"""Arguments that several verbs share: reading them and turning them into the library's."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeAlias, cast, get_args
+
+import pipesched
+from pipesched import Costs, Family, FamilyOptions
+from pipesched._options import Attention, ReceivePlacement, Recompute, Transport
+
+Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Run = Callable[[argparse.Namespace], int]
+
+MOST_INTEGERS = 1_000_000
+
+
+class UsageError(Exception):
+    """Arguments that do not go together."""
+
+
+def add_verb(
+    verbs: Verbs, name: str, run: Run, *, summary: str, example: str
+) -> argparse.ArgumentParser:
+    """The parser of a verb; `example` is shown as it is and run as a test."""
+    parser = verbs.add_parser(
+        name,
+        help=summary[0].lower() + summary[1:].rstrip("."),
+        description=summary,
+        epilog=f"example:\n{example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+# Numbers
+
+
+def positive(text: str) -> int:
+    """An integer from 1 on."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a positive integer, found {text!r}")
+    return value
+
+
+def _range(text: str) -> range:
+    begin, _, rest = text.partition(":")
+    end, _, step = rest.partition(":")
+    first = positive(begin)
+    return range(first, positive(end) + 1 if end else first + 1, positive(step) if step else 1)
+
+
+def integers(text: str) -> list[int]:
+    """`8,16,32`, ranges with their end among them: `8:64:8`.
+
+    >>> integers("4,8:12:2")
+    [4, 8, 10, 12]
+    """
+    ranges = [_range(part) for part in text.split(",")]
+    if any(not values for values in ranges):
+        raise argparse.ArgumentTypeError(f"expected ranges that ascend, found {text!r}")
+    if sum(map(len, ranges)) > MOST_INTEGERS:
+        raise argparse.ArgumentTypeError(
+            f"expected at most {MOST_INTEGERS} numbers, found {text!r}"
+        )
+    return [value for values in ranges for value in values]
+
+
+def names(text: str) -> list[str]:
+    """`gpipe,1f1b`."""
+    found = [name.strip() for name in text.split(",")]
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"expected names between the commas, found {text!r}")
+    return found
+
+
+# Families
+
+
+@cache
+def families() -> dict[str, Family]:
+    """The families by name."""
+    return pipesched.families()
+
+
+def _key(name: str) -> str:
+    return name.casefold().replace("-", "").replace("_", "").removeprefix("schedule")
+
+
+@cache
+def _names() -> dict[str, str]:
+    return {
+        _key(name): family.name
+        for family in families().values()
+        for name in (family.name, *family.aliases)
+    }
+
+
+def canonical(name: str) -> str:
+    """The family of that name or alias, as the library reads them. Raises for others.
+
+    >>> canonical("Interleaved1F1B")
+    'interleaved-1f1b'
+    """
+    found = _names().get(_key(name))
+    if found is None:
+        found = pipesched.generate(name, workers=1, microbatches=1).family
+        assert found is not None
+    return found
+
+
+def options_for(family: str, options: FamilyOptions) -> FamilyOptions:
+    """Those that the family has."""
+    known = families()[family].options
+    return cast(FamilyOptions, {k: v for k, v in options.items() if k in known})
+
+
+FAMILY_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "chunks": (positive, "stages per worker"),
+    "group": (positive, "microbatches that go through a chunk together"),
+    "waves": (positive, "waves down and up the workers"),
+    "pairs": (positive, "mirrored pairs of paths"),
+    "memory": (positive, "activations that a worker may hold, in stages of one microbatch"),
+    "construction": (str, "concat, doubling or halving"),
+}
+
+
+def add_family_options(parser: argparse.ArgumentParser) -> None:
+    """The options of families, which apply where a family has them."""
+    group = parser.add_argument_group("options of families")
+    for name, (kind, summary) in FAMILY_OPTIONS.items():
+        group.add_argument(f"--{name}", type=kind, help=summary)
+    group.add_argument(
+        "--split-backward",
+        action=argparse.BooleanOptionalAction,
+        help="input and weight gradient as cells of their own",
+    )
+    group.add_argument(
+        "--gradient-after", choices=("I", "W"), help="which of them sends the gradient"
+    )
+
+
+def given_family_options(arguments: argparse.Namespace) -> FamilyOptions:
+    """Those that were given."""
+    given = {name: getattr(arguments, name) for name in FamilyOptions.__annotations__}
+    return cast(FamilyOptions, {k: v for k, v in given.items() if v is not None})
+
+
+# Costs
+
+
+def add_costs(parser: argparse.ArgumentParser) -> None:
+    """What prices schedules: `--times`, or `--model` and `--system`."""
+    group = parser.add_argument_group("costs")
+    group.add_argument(
+        "--times",
+        metavar="TIMES",
+        help="of one stage, with units, F=18.5ms,I=18.1ms,W=9.3ms,comm=0.6ms, or a JSON file",
+    )
+    group.add_argument("--model", metavar="NAME|FILE", help="a model that ships, or its JSON file")
+    group.add_argument(
+        "--system", metavar="NAME|FILE", help="a system that ships, or its JSON file"
+    )
+    group.add_argument(
+        "--microbatch-size", type=positive, metavar="B", help="sequences per microbatch"
+    )
+    group.add_argument(
+        "--global-batch", type=positive, metavar="G", help="sequences per step, in place of B"
+    )
+    group.add_argument("--recompute", choices=get_args(Recompute), default="none")
+    group.add_argument("--attention", choices=get_args(Attention), help="kernels of attention")
+
+
+def add_timing(parser: argparse.ArgumentParser) -> None:
+    """How messages move."""
+    group = parser.add_argument_group("timing")
+    group.add_argument("--transport", choices=get_args(Transport), default="overlap")
+    group.add_argument("--receive-placement", choices=get_args(ReceivePlacement), default="arrival")
+
+
+def source(text: str | None, shipped: Callable[[], dict[str, Any]]) -> str | None:
+    """A name that does not ship is a file if there is one."""
+    if text and text not in shipped() and os.path.exists(text) and os.sep not in text:
+        return os.path.join(os.curdir, text)
+    return text
+
+
+def given_costs(arguments: argparse.Namespace) -> Costs | None:
+    """The costs that were given; none, which are unit slots, without any."""
+    if bool(arguments.model) != bool(arguments.system) and not arguments.times:
+        given, missing = ("model", "system") if arguments.model else ("system", "model")
+        raise UsageError(f"--{given} needs --{missing}, or --times")
+    sources = (arguments.times, arguments.model, arguments.system)
+    sizes = (arguments.microbatch_size, arguments.global_batch, arguments.attention)
+    if not any(sources + sizes) and arguments.recompute == "none":
+        return None
+    return Costs(
+        times=arguments.times,
+        model=source(arguments.model, pipesched.models),
+        system=source(arguments.system, pipesched.systems),
+        microbatch_size=arguments.microbatch_size,
+        global_batch=arguments.global_batch,
+        recompute=arguments.recompute,
+        attention=arguments.attention,
+    )

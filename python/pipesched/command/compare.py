@@ -1,0 +1,308 @@
+"""`pipesched compare`: schedules side by side, ranked, and why they differ."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import pipesched
+from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation, _core
+
+from . import page, passes
+from .arguments import (
+    Verbs,
+    add_costs,
+    add_family_options,
+    add_timing,
+    add_verb,
+    canonical,
+    given_costs,
+    given_family_options,
+    integers,
+    names,
+    options_for,
+    positive,
+)
+from .output import (
+    Column,
+    add_output,
+    gibibytes,
+    percent,
+    progress,
+    say,
+    seconds,
+    thousands,
+    write_rows,
+    write_text,
+)
+
+EXAMPLE = """  pipesched compare --stages 8 --microbatches 24,32 --schedules 1f1b,zb-h1 \\
+      --times F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms --transport delay"""
+
+COLUMNS = (
+    Column("N", "microbatches"),
+    Column("rank", "rank"),
+    Column("schedule", "schedule", left=True),
+    Column("step", "step_s", seconds),
+    Column("idle", "idle_ratio", percent),
+    Column("structure", "structure_ratio", percent),
+    Column("communication", "communication_ratio", percent),
+    Column("imbalance", "imbalance_ratio", percent),
+    Column("formula", "formula_bubble_ratio", percent),
+    Column("table", "table_bubble_ratio", percent),
+    Column("span", "span_bubble_ratio", percent),
+    Column("tokens/s", "tokens_per_s", thousands),
+    Column("MFU", "mfu", percent),
+    Column("activations", "peak_activations"),
+    Column("memory", "peak_bytes", gibibytes),
+    Column("fits", "fits", lambda fits: "yes" if fits else "no"),
+    Column("why not", "error", left=True),
+)
+
+
+def add(verbs: Verbs) -> None:
+    """Adds the parser."""
+    parser = add_verb(
+        verbs,
+        "compare",
+        run,
+        summary="Schedules side by side, ranked by step time for each number of microbatches.",
+        example=EXAMPLE,
+    )
+    parser.add_argument(
+        "--schedules",
+        type=names,
+        metavar="FAMILIES",
+        default=["gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v"],
+        help="families or their other names, such as 1f1b,VPP",
+    )
+    parser.add_argument(
+        "--stages",
+        type=positive,
+        required=True,
+        metavar="D",
+        help="size of the pipeline, in workers",
+    )
+    parser.add_argument(
+        "--microbatches",
+        type=integers,
+        required=True,
+        metavar="N",
+        help="8,16,32, or ranges with their end, first:last:step, such as 8:64:8",
+    )
+    add_family_options(parser)
+    add_costs(parser)
+    add_timing(parser)
+    parser.add_argument("--html", metavar="FILE", help="also write a page with aligned timelines")
+    add_output(parser)
+
+
+# Points
+
+
+def _points(arguments: argparse.Namespace, costs: Costs | None) -> list[Configuration]:
+    given = given_family_options(arguments)
+    families = list(dict.fromkeys(canonical(name) for name in arguments.schedules))
+    _check_options_apply(given, families)
+    return [
+        Configuration(
+            family,
+            arguments.stages,
+            microbatches,
+            options_for(family, given),
+            costs=costs,
+            transport=arguments.transport,
+            receive_placement=arguments.receive_placement,
+        )
+        for microbatches in dict.fromkeys(arguments.microbatches)
+        for family in families
+    ]
+
+
+def _check_options_apply(given: FamilyOptions, families: list[str]) -> None:
+    """An option that none of the families has is a mistake."""
+    for option in given:
+        if not any(option in options_for(family, given) for family in families):
+            flag = option.replace("_", "-")
+            raise PipeSchedError(f"none of {', '.join(families)} has the option --{flag}")
+
+
+# Rows
+
+
+def _causes(simulation: Simulation) -> dict[str, float]:
+    """Parts of the idle time, which they add up to. Imbalance: what the others have less to do
+    than the busiest worker; structure: what the order of the cells costs besides.
+    """
+    execution = simulation.execution
+    whole = simulation.workers * execution.makespan_ps or 1
+    busy = execution.busy_ps
+    communication = int(execution.idle_by_cause_ps.communication.sum())
+    other = simulation.workers * execution.makespan_ps - int(busy.sum()) - communication
+    imbalance = min(int((busy.max() - busy).sum()), other)
+    return {
+        "structure_ratio": (other - imbalance) / whole,
+        "communication_ratio": communication / whole,
+        "imbalance_ratio": imbalance / whole,
+    }
+
+
+def _levels(simulation: Simulation) -> dict[str, Any]:
+    execution, table = simulation.execution, simulation.table
+    formula = simulation.formula
+    return {
+        "step_s": execution.makespan_ps / 1e12,
+        "idle_ratio": execution.idle_ratio,
+        "span_bubble_ratio": execution.span_bubble_ratio,
+        "formula_bubble_ratio": formula.bubble_ratio if formula else None,
+        "table_bubble_ratio": table.bubble_ratio if table else None,
+        **_causes(simulation),
+        "peak_activations": int(table.peak_activations.max()) if table else None,
+    }
+
+
+def _memory(simulation: Simulation) -> dict[str, Any]:
+    memory = simulation.memory
+    if memory is None:
+        return {"peak_bytes": None, "worst_worker": None, "fits": None}
+    worst = memory.bottleneck_worker
+    return {
+        "peak_bytes": int(memory.peak_bytes[worst]),
+        "worst_worker": worst,
+        "fits": memory.fits,
+    }
+
+
+def _rates(point: Configuration, simulation: Simulation) -> dict[str, Any]:
+    """Tokens per second, and the part of the peak FLOP/s that the model's FLOPs are."""
+    unknown = {"tokens_per_s": None, "mfu": None}
+    size = int(_core.summaries([simulation._evaluation])["microbatch_size"][0])
+    if not point.costs or not point.costs.model or size <= 0:
+        return unknown
+    model = json.loads(point.costs._raw.model())
+    if not model.get("sequence") or not simulation.execution.makespan_ps:
+        return unknown
+    tokens = point.microbatches * size * int(model["sequence"])
+    per_s = tokens * 1e12 / simulation.execution.makespan_ps
+    peak = point.costs._raw.peak_flops * point.workers
+    flops = model.get("flops_per_token")
+    return {"tokens_per_s": per_s, "mfu": per_s * flops / peak if peak and flops else None}
+
+
+def _row(point: Configuration) -> tuple[dict[str, Any], Simulation | None]:
+    row: dict[str, Any] = {
+        "schedule": point.family,
+        "stages": point.workers,
+        "workers": point.workers,
+        "microbatches": point.microbatches,
+    }
+    try:
+        simulation = point.simulate()
+    except PipeSchedError as error:
+        reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
+        return {**row, "rank": None, "error": reason}, None
+    numbers = {**_levels(simulation), **_rates(point, simulation), **_memory(simulation)}
+    return {**row, "rank": None, **numbers}, simulation
+
+
+def _rank(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows by number of microbatches, then by step; equal steps share a rank."""
+    groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[row["microbatches"]].append(row)
+    ranked = []
+    for group in groups.values():
+        group.sort(key=lambda row: row.get("step_s", float("inf")))
+        for row in group:
+            if "step_s" in row:
+                row["rank"] = 1 + sum(
+                    other.get("step_s", float("inf")) < row["step_s"] for other in group
+                )
+        ranked += group
+    return ranked
+
+
+# What is written
+
+
+def _findings(simulations: list[Simulation]) -> dict[int, str]:
+    """By number of microbatches, what the library has to say of them."""
+    groups: dict[int, list[Simulation]] = defaultdict(list)
+    for simulation in simulations:
+        groups[simulation.microbatches].append(simulation)
+    return {
+        n: "".join(
+            f"{line[2:]}\n"
+            for line in pipesched.explain(group).splitlines()
+            if line.startswith("- ")
+        )
+        for n, group in groups.items()
+    }
+
+
+def _remarks(simulations: list[Simulation]) -> list[str]:
+    return [
+        f"- {microbatches} microbatches: {line}"
+        for microbatches, text in _findings(simulations).items()
+        for line in text.splitlines()
+    ]
+
+
+def _unlike(arguments: argparse.Namespace, simulations: list[Simulation]) -> list[str]:
+    """Says so where times of one stage stand for work of different sizes."""
+    per_worker = {
+        simulation.family: simulation.stages // simulation.workers for simulation in simulations
+    }
+    if arguments.model or len(set(per_worker.values())) < 2:
+        return []
+    counts = ", ".join(f"{family} {count}" for family, count in per_worker.items())
+    return [
+        "- times are those of one stage: with more stages per worker"
+        f" ({counts}) there is more work in a step; compare idle, or give --model and --system"
+    ]
+
+
+def _passes(arguments: argparse.Namespace, points: list[Configuration]) -> str:
+    made = []
+    for point in points:
+        name = f"{point.family}-{point.microbatches}"
+        made += passes.generating(
+            point.family, name, point.workers, point.microbatches, point.options
+        )
+    timing = passes.timing(arguments)
+    export = f"--export-report {timing}"
+    return passes.command_line(made + passes.attaching(arguments), export=export)
+
+
+def _title(arguments: argparse.Namespace) -> str:
+    costs = arguments.times or " on ".join(filter(None, (arguments.model, arguments.system)))
+    priced = costs or "unit slots of 1 us"
+    return f"{arguments.stages} workers, {priced}, transport {arguments.transport}"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Times every family at every size; fails where none could be."""
+    points = _points(arguments, given_costs(arguments))
+    pairs = [_row(point) for point in progress(points)]
+    if arguments.show_passes:
+        possible = [point for point, (_, made) in zip(points, pairs, strict=True) if made]
+        write_text(_passes(arguments, possible) + "\n", arguments.output)
+        return 0 if possible else 1
+    rows = _rank(row for row, _ in pairs)
+    simulations = [simulation for _, simulation in pairs if simulation]
+    remarks = (
+        ["", *_remarks(simulations), *_unlike(arguments, simulations)]
+        if arguments.format == "text"
+        else []
+    )
+    if arguments.html:
+        write_text(
+            page.comparison(_title(arguments), rows, COLUMNS, simulations, _findings(simulations)),
+            arguments.html,
+        )
+        say(f"wrote {arguments.html}")
+    write_rows(arguments, rows, COLUMNS, title=_title(arguments), remarks=remarks)
+    return 0 if simulations else 1

@@ -1,0 +1,86 @@
+"""`pipesched convert`: between IR, bytecode, PyTorch's CSV, pictures and traces."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pipesched import PipeSchedError, Schedule
+
+from . import files, passes
+from .arguments import Verbs, add_verb
+from .output import write_text
+
+EXAMPLE = "  pipesched convert schedule.csv schedule.mlir"
+
+FORMATS = ("mlir", "mlirbc", "torch-csv", "torch-comms-csv", "svg", "trace", "report", "exec")
+ENDINGS = {".mlir": "mlir", ".mlirbc": "mlirbc", ".csv": "torch-csv", ".svg": "svg"}
+EXPORTS = {
+    "torch-csv": "--export-torch-csv",
+    "torch-comms-csv": "--export-torch-csv --torch-csv-format=compute_comms",
+    "svg": "--export-svg --svg-variant=slots",
+    "trace": "--export-chrome-trace",
+    "report": "--export-report",
+}
+
+
+def add(verbs: Verbs) -> None:
+    """Adds the parser."""
+    parser = add_verb(
+        verbs,
+        "convert",
+        run,
+        summary="Between IR, bytecode, PyTorch's CSV, pictures and traces.",
+        example=EXAMPLE,
+    )
+    files.add_input(parser)
+    parser.add_argument("output", metavar="OUTPUT", help="- for standard output")
+    parser.add_argument("--to", choices=FORMATS, help="in place of what OUTPUT ends in")
+    parser.add_argument("--pipeline", help="passes to run first, such as pipe-align-slots")
+    parser.add_argument(
+        "--show-passes", action="store_true", help="print the line of pipesched-opt"
+    )
+
+
+def _format(arguments: argparse.Namespace) -> str:
+    if arguments.to:
+        return str(arguments.to)
+    ending = Path(arguments.output).suffix
+    if ending not in ENDINGS:
+        known = ", ".join(ENDINGS)
+        raise PipeSchedError(
+            f"cannot tell from {arguments.output!r} what to write; known endings: {known}; or --to"
+        )
+    return ENDINGS[ending]
+
+
+def _contents(schedule: Schedule, format: str) -> str | bytes:
+    if format == "mlirbc":
+        return schedule.to_bytecode()
+    if format == "torch-csv":
+        return schedule.to_csv()
+    if format == "torch-comms-csv":
+        return schedule.to_csv("compute_comms")
+    if format == "svg":
+        return schedule.to_svg()
+    if format == "trace":
+        return schedule.simulate().to_chrome_trace()
+    if format == "report":
+        return schedule.simulate().to_json() + "\n"
+    return schedule.to_text()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Converts the one schedule of the file."""
+    format = _format(arguments)
+    made = [arguments.pipeline] if arguments.pipeline else []
+    if format == "exec":
+        made.append("convert-pipe-to-exec")
+    if arguments.show_passes:
+        write_text(passes.command_line(made, arguments.file, export=EXPORTS.get(format, "")) + "\n")
+        return 0
+    schedule = files.read_one(arguments)
+    for pipeline in made:
+        schedule = schedule.transform(pipeline)
+    write_text(_contents(schedule, format), arguments.output)
+    return 0

@@ -1,0 +1,210 @@
+"""What verbs write: tables for people, JSON and CSV for programs.
+
+Standard output has the answer and nothing else; progress and messages go to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from pipesched import Schedule
+
+T = TypeVar("T")
+Row = Mapping[str, Any]
+FORMATS = ("text", "json", "csv")
+
+WIDEST = 1_000_000
+"""Columns of tables, which are as wide as what is in them; `less -S` scrolls."""
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """`--format` and `--output`."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--format", choices=FORMATS, default="text")
+    group.add_argument("-o", "--output", metavar="FILE", help="in place of standard output")
+    group.add_argument(
+        "--show-passes",
+        action="store_true",
+        help="print the command line of pipesched-opt that does the same, and stop",
+    )
+
+
+def write_text(contents: str | bytes, path: str | None = None) -> None:
+    """To a file, which appears whole or not at all, or to standard output."""
+    if isinstance(contents, str):
+        contents = contents.encode()
+    if path is None or path == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(contents)
+        sys.stdout.buffer.flush()
+        return
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        target.write_bytes(contents)  # such as /dev/stderr, which stays what it is
+        return
+    target = target.resolve()  # a link goes on pointing to it
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        error.filename = path
+        raise
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(contents)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+# JSON and CSV
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: what is not known is null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or value is pd.NA or isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def cells(schedule: Schedule) -> list[dict[str, Any]]:
+    """The cells as rows."""
+    return [
+        {str(key): value for key, value in row.items()}
+        for row in schedule.to_frame().to_dict("records")
+    ]
+
+
+def json_text(rows: Sequence[Row]) -> str:
+    """One array, an object a line."""
+    lines = ",\n ".join(json.dumps(plain(row), ensure_ascii=False) for row in rows)
+    return f"[{lines}]\n"
+
+
+def csv_text(rows: Sequence[Row]) -> str:
+    """A header, then a line per row; lists and objects as JSON."""
+    flat = [
+        {k: json.dumps(v) if isinstance(v, (dict, list)) else v for k, v in plain(row).items()}
+        for row in rows
+    ]
+    return pd.DataFrame(flat, dtype=object).to_csv(index=False, lineterminator="\n")
+
+
+# Tables
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its heading, the key of its values and how they read."""
+
+    heading: str
+    key: str
+    show: Callable[[Any], str] = str
+    left: bool = False
+
+
+def seconds(value: float) -> str:
+    """`1.234 s`, `12.3 ms`."""
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")):
+        if abs(value) >= scale:
+            return f"{value / scale:.4g} {unit}"
+    return f"{value:g} s"
+
+
+def percent(value: float) -> str:
+    """`12.34 %`."""
+    return f"{100 * value:.2f} %"
+
+
+def gibibytes(value: int) -> str:
+    """`71.3 GiB`."""
+    return f"{value / 2**30:.1f} GiB"
+
+
+def thousands(value: float) -> str:
+    """`12,345`."""
+    return f"{value:,.0f}"
+
+
+def show_cell(column: Column, row: Row) -> str:
+    """A value as a person reads it; a dash where there is none."""
+    value = plain(row.get(column.key))
+    return "-" if value is None else column.show(value)
+
+
+def shown_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
+    """Those that have any value."""
+    return [c for c in columns if any(plain(row.get(c.key)) is not None for row in rows)]
+
+
+def table_text(rows: Sequence[Row], columns: Sequence[Column], title: str | None = None) -> str:
+    """The rows as a table of the columns that have any value."""
+    shown = shown_columns(rows, columns)
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in shown:
+        table.add_column(column.heading, justify="left" if column.left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(show_cell(column, row) for column in shown))
+    console = Console(width=WIDEST, color_system=None)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def write_rows(
+    arguments: argparse.Namespace,
+    rows: Sequence[Row],
+    columns: Sequence[Column],
+    *,
+    title: str | None = None,
+    remarks: Sequence[str] = (),
+) -> None:
+    """The answer of a verb in the format that is asked for; remarks only for people."""
+    if arguments.format == "json":
+        text = json_text(rows)
+    elif arguments.format == "csv":
+        text = csv_text(rows)
+    else:
+        text = table_text(rows, columns, title) + "".join(f"{remark}\n" for remark in remarks)
+    write_text(text, arguments.output)
+
+
+def progress(items: Sequence[T]) -> Iterable[T]:
+    """The items, with a bar on standard error where that is a terminal."""
+    console = Console(stderr=True)
+    return track(items, "", console=console, transient=True, disable=not console.is_terminal)
+
+
+def say(message: str) -> None:
+    """A message to the person, beside the answer."""
+    print(message, file=sys.stderr, flush=True)

@@ -1,0 +1,81 @@
+"""The same as passes: the command line of `pipesched-opt` that does what a verb does."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pipesched
+from pipesched._options import pass_options
+
+from .arguments import families, source
+
+DEFAULT_CHUNKS = 2
+"""Stages per worker of the families that take them, unless it is said."""
+
+
+def one_pass(name: str, options: Mapping[str, Any] | None = None) -> str:
+    """`pipe-create{workers=8 microbatches=24}`, without options that are None."""
+    given = {key: value for key, value in (options or {}).items() if value is not None}
+    return name + (pass_options(given) if given else "")
+
+
+def generating(
+    family: str, name: str, workers: int, microbatches: int, options: Mapping[str, Any]
+) -> list[str]:
+    """The passes that make one schedule, on the placement that the family takes."""
+    given = {key: value for key, value in options.items() if value is not None}
+    if "chunks" in families()[family].options:
+        # The pass would stay on the linear path that `pipe-create` gives.
+        given.setdefault("chunks", DEFAULT_CHUNKS)
+    listed = ",".join(pass_options(given)[1:-1].split()) if given else None
+    sizes = {"name": name, "workers": workers, "microbatches": microbatches}
+    filling = {"schedule": name, "family": family, "options": listed}
+    return [one_pass("pipe-create", sizes), one_pass("pipe-schedule", filling)]
+
+
+def named_or_file(found: str) -> dict[str, str]:
+    """The option of a pass that takes descriptions."""
+    return {"file" if found.endswith(".json") or "/" in found else "name": found}
+
+
+def attaching(arguments: argparse.Namespace) -> list[str]:
+    """The passes that attach the costs that were given."""
+    passes = []
+    if arguments.model:
+        options = {
+            **named_or_file(str(source(arguments.model, pipesched.models))),
+            "microbatch-size": arguments.microbatch_size,
+            "global-batch": arguments.global_batch,
+            "recompute": None if arguments.recompute == "none" else arguments.recompute,
+            "attention": arguments.attention,
+        }
+        passes.append(one_pass("pipe-attach-model", options))
+    if arguments.system:
+        passes.append(
+            one_pass(
+                "pipe-attach-system",
+                named_or_file(str(source(arguments.system, pipesched.systems))),
+            )
+        )
+    if arguments.times:
+        quoted = f'"{arguments.times}"'
+        is_file = arguments.times.endswith(".json")
+        options = {"file": arguments.times} if is_file else {"times": quoted}
+        passes.append(one_pass("pipe-attach-profile", options))
+    return passes
+
+
+def command_line(passes: Sequence[str], file: str | None = None, *, export: str = "") -> str:
+    """One line for a shell; from an empty module, or from a file."""
+    pipeline = shlex.quote(f"builtin.module({','.join(passes)})")
+    line = f"pipesched-opt --pass-pipeline={pipeline}"
+    line = f"{line} {shlex.quote(file)}" if file else f"echo 'module {{}}' | {line}"
+    return f"{line} | pipesched-translate {export}" if export else line
+
+
+def timing(arguments: argparse.Namespace) -> str:
+    """The options of `pipesched-translate` that time as asked."""
+    return f"--transport={arguments.transport} --receive-placement={arguments.receive_placement}"

@@ -1,0 +1,220 @@
+"""`pipesched show`: schedules as tables, models in a few numbers, what there is to choose."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pipesched
+from pipesched import Costs, _core
+
+from . import files, passes
+from .arguments import UsageError, Verbs, add_verb, positive, source
+from .output import Column, Row, add_output, cells, gibibytes, thousands, write_rows, write_text
+
+EXAMPLE = """  pipesched show --model llama3-70b
+  pipesched show --families"""
+
+FAMILIES = (
+    Column("family", "family", left=True),
+    Column("what it is", "summary", left=True),
+    Column("sizes", "sizes", left=True),
+    Column("options", "options", ", ".join, left=True),
+    Column("other names", "aliases", ", ".join, left=True),
+)
+DESCRIPTIONS = (Column("name", "name", left=True), Column("description", "description", left=True))
+MODEL = (
+    Column("model", "model", left=True),
+    Column("parameters", "parameters", thousands),
+    Column("active", "active_parameters", thousands),
+    Column("FLOPs per token", "flops_per_token", thousands),
+    Column("layers", "layers"),
+    Column("sequence", "sequence"),
+    Column("activations per layer", "activation_bytes_per_block", gibibytes),
+    Column("activations", "activation_bytes", gibibytes),
+    Column("weights", "weight_bytes", gibibytes),
+    Column("optimizer", "optimizer_bytes", gibibytes),
+)
+SYSTEM = (Column("field", "field", left=True), Column("value", "value", str, left=True))
+
+
+def add(verbs: Verbs) -> None:
+    """Adds the parser."""
+    parser = add_verb(
+        verbs,
+        "show",
+        run,
+        summary="A schedule as a table, a model in a few numbers, or what there is to choose.",
+        example=EXAMPLE,
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="IR, bytecode or PyTorch's CSV; - for IR on standard input",
+    )
+    what.add_argument(
+        "--model", metavar="NAME|FILE", help="a model: ours, Hugging Face's or Calculon's"
+    )
+    what.add_argument("--system", metavar="NAME|FILE", help="the fields of a system")
+    what.add_argument("--families", action="store_true", help="the schedule families")
+    what.add_argument("--models", action="store_true", help="the models that ship")
+    what.add_argument("--systems", action="store_true", help="the systems that ship")
+    parser.add_argument("--name", help="the schedule of that name, where the file has several")
+    parser.add_argument(
+        "--sequence", type=positive, metavar="S", help="tokens of a sequence, for --model"
+    )
+    parser.add_argument(
+        "--microbatch-size",
+        type=positive,
+        metavar="B",
+        help="sequences of a microbatch, for --model",
+    )
+    add_output(parser)
+
+
+# Schedules
+
+
+def _picture(arguments: argparse.Namespace) -> str:
+    """The tables in their slots, in colours where a terminal shows them."""
+    is_terminal = arguments.output is None and sys.stdout.isatty()
+    width = shutil.get_terminal_size((120, 24)).columns if is_terminal else 120
+    colours = is_terminal and not os.environ.get("NO_COLOR")
+    simulations = [schedule.simulate() for schedule in files.read(arguments)]
+    return _core.text([simulation._evaluation for simulation in simulations], width, colours)
+
+
+def _show_file(arguments: argparse.Namespace) -> None:
+    if arguments.format == "text":
+        write_text(_picture(arguments), arguments.output)
+        return
+    rows = [
+        {"schedule": schedule.name, **cell}
+        for schedule in files.read(arguments)
+        for cell in cells(schedule)
+    ]
+    write_rows(arguments, rows, ())
+
+
+# Models and systems
+
+
+def _show_model(arguments: argparse.Namespace) -> None:
+    costs = Costs(
+        model=source(arguments.model, pipesched.models),
+        sequence=arguments.sequence,
+        microbatch_size=arguments.microbatch_size,
+    )
+    model: dict[str, Any] = json.loads(costs._raw.model())
+    if arguments.format == "json":
+        write_text(json.dumps(model, indent=1) + "\n", arguments.output)
+    else:
+        remarks = [f"note: {note}" for note in model["notes"]]
+        write_rows(arguments, [model], MODEL, remarks=remarks)
+
+
+def _system(given: str) -> dict[str, Any]:
+    """The fields of the file; the library has read it, so that they make sense."""
+    found = source(given, pipesched.systems)
+    Costs(system=found)
+    for name, fields in pipesched.systems().items():
+        if found in (name, *fields.get("aliases", ())):
+            return fields
+    with open(str(found), encoding="utf-8") as file:
+        fields = json.load(file)
+    return dict(fields)
+
+
+def _flat(fields: dict[str, Any], prefix: str = "") -> list[Row]:
+    rows: list[Row] = []
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            rows += _flat(value, f"{prefix}{name}.")
+        else:
+            rows.append({"field": prefix + name, "value": value})
+    return rows
+
+
+def _show_system(arguments: argparse.Namespace) -> None:
+    system = _system(arguments.system)
+    if arguments.format == "json":
+        write_text(json.dumps(system, indent=1) + "\n", arguments.output)
+    else:
+        write_rows(arguments, _flat({k: v for k, v in system.items() if k != "sources"}), SYSTEM)
+
+
+# Lists
+
+
+def _families() -> list[Row]:
+    return [
+        {
+            "family": family.name,
+            "summary": family.summary,
+            "sizes": family.sizes,
+            "source": family.source,
+            "options": list(family.options),
+            "aliases": list(family.aliases),
+        }
+        for family in pipesched.families().values()
+    ]
+
+
+def _show_list(arguments: argparse.Namespace) -> None:
+    if arguments.families:
+        write_rows(arguments, _families(), FAMILIES)
+        return
+    shipped = pipesched.models() if arguments.models else pipesched.systems()
+    rows = [
+        {"name": name, "description": fields.get("description")} for name, fields in shipped.items()
+    ]
+    write_rows(arguments, rows, DESCRIPTIONS)
+
+
+def _show_passes(arguments: argparse.Namespace) -> None:
+    made: Sequence[str] = ()
+    if arguments.file:
+        line = passes.command_line(made, arguments.file, export="--export-text")
+    elif arguments.model:
+        options = {
+            **passes.named_or_file(str(source(arguments.model, pipesched.models))),
+            "sequence": arguments.sequence,
+            "microbatch-size": arguments.microbatch_size or 1,
+        }
+        # A model is attached to schedules.
+        made = [
+            passes.one_pass("pipe-create", {"name": "schedule", "workers": 1, "microbatches": 1}),
+            passes.one_pass("pipe-attach-model", options),
+        ]
+        line = passes.command_line(made, export="--export-models")
+    elif arguments.system:
+        options = dict(passes.named_or_file(str(source(arguments.system, pipesched.systems))))
+        line = passes.command_line([passes.one_pass("pipe-attach-system", options)])
+    else:
+        raise UsageError("--show-passes: lists are not the work of passes")
+    write_text(line + "\n", arguments.output)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Shows the one thing that was asked for."""
+    for option in ("sequence", "microbatch_size"):
+        if getattr(arguments, option) and not arguments.model:
+            raise UsageError(f"--{option.replace('_', '-')} is about --model")
+    if arguments.show_passes:
+        _show_passes(arguments)
+    elif arguments.file:
+        _show_file(arguments)
+    elif arguments.model:
+        _show_model(arguments)
+    elif arguments.system:
+        _show_system(arguments)
+    else:
+        _show_list(arguments)
+    return 0

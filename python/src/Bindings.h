@@ -1,0 +1,27 @@
+//===- Bindings.h - The parts of the extension module -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One function per source file; types come before the functions that take them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_PYTHON_SRC_BINDINGS_H
+#define PIPESCHED_PYTHON_SRC_BINDINGS_H
+
+#include <nanobind/nanobind.h>
+
+namespace pipesched::python {
+
+void bindProblem(nanobind::module_ &module);
+void bindModule(nanobind::module_ &module);
+void bindEvaluation(nanobind::module_ &module);
+void bindSweep(nanobind::module_ &module);
+
+} // namespace pipesched::python
+
+#endif // PIPESCHED_PYTHON_SRC_BINDINGS_H

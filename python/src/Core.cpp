@@ -1,0 +1,120 @@
+//===- Core.cpp - The extension module ------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Binds the C API for the package; nothing here is for users.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bindings.h"
+#include "PipeSched-c/Catalogue.h"
+#include "PipeSched-c/RegisterEverything.h"
+#include "mlir-c/Transforms.h"
+
+namespace nb = nanobind;
+using namespace pipesched::python;
+
+//===----------------------------------------------------------------------===//
+// What there is to choose
+//===----------------------------------------------------------------------===//
+
+static nb::str toPython(MlirStringRef text) {
+  return nb::str(text.data, text.length);
+}
+
+static nb::list optionsOf(intptr_t family) {
+  nb::list options;
+  for (intptr_t i = 0; i < pipeschedGetNumFamilyOptions(); ++i)
+    if (pipeschedFamilyTakesOption(family, i))
+      options.append(toPython(pipeschedGetFamilyOption(i).name));
+  return options;
+}
+
+/// (name, summary, source, sizes, options) of each.
+static nb::list listFamilies() {
+  nb::list families;
+  for (intptr_t i = 0; i < pipeschedGetNumFamilies(); ++i) {
+    PipeschedFamilyInfo info = pipeschedGetFamily(i);
+    families.append(nb::make_tuple(toPython(info.name), toPython(info.summary),
+                                   toPython(info.source), toPython(info.sizes),
+                                   optionsOf(i)));
+  }
+  return families;
+}
+
+/// (alias, family) of each.
+static nb::list listAliases() {
+  nb::list aliases;
+  for (intptr_t i = 0; i < pipeschedGetNumFamilyAliases(); ++i) {
+    PipeschedFamilyAlias info = pipeschedGetFamilyAlias(i);
+    aliases.append(nb::make_tuple(toPython(info.alias), toPython(info.family)));
+  }
+  return aliases;
+}
+
+/// (name, values, summary) of each.
+static nb::list listOptions() {
+  nb::list options;
+  for (intptr_t i = 0; i < pipeschedGetNumFamilyOptions(); ++i) {
+    PipeschedOptionInfo info = pipeschedGetFamilyOption(i);
+    options.append(nb::make_tuple(toPython(info.name), toPython(info.values),
+                                  toPython(info.summary)));
+  }
+  return options;
+}
+
+/// (name, text) of each.
+template <typename Get>
+static nb::list listDescriptions(intptr_t count, Get get) {
+  nb::list descriptions;
+  for (intptr_t i = 0; i < count; ++i) {
+    PipeschedDescription description = get(i);
+    descriptions.append(
+        nb::make_tuple(toPython(description.name), toPython(description.text)));
+  }
+  return descriptions;
+}
+
+static void bindCatalogue(nb::module_ &m) {
+  m.def("families", listFamilies,
+        nb::sig("def families() -> "
+                "list[tuple[str, str, str, str, list[str]]]"));
+  m.def("family_aliases", listAliases,
+        nb::sig("def family_aliases() -> list[tuple[str, str]]"));
+  m.def("family_options", listOptions,
+        nb::sig("def family_options() -> list[tuple[str, str, str]]"));
+  m.def(
+      "systems",
+      [] {
+        return listDescriptions(pipeschedGetNumSystems(), pipeschedGetSystem);
+      },
+      nb::sig("def systems() -> list[tuple[str, str]]"));
+  m.def(
+      "models",
+      [] {
+        return listDescriptions(pipeschedGetNumModels(), pipeschedGetModel);
+      },
+      nb::sig("def models() -> list[tuple[str, str]]"));
+}
+
+//===----------------------------------------------------------------------===//
+// The module
+//===----------------------------------------------------------------------===//
+
+NB_MODULE(_core, m) {
+  nb::set_leak_warnings(false); // of what lives until the interpreter ends
+  pipeschedRegisterAllPasses();
+  mlirRegisterTransformsPasses();
+  m.doc() = "What pipesched is made of; import pipesched instead.";
+  MlirStringRef version = pipeschedGetVersion();
+  m.attr("version") = toPython(version);
+  bindCatalogue(m);
+  bindProblem(m);
+  bindModule(m);
+  bindEvaluation(m);
+  bindSweep(m);
+}

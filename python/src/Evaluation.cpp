@@ -1,0 +1,193 @@
+//===- Evaluation.cpp - Schedules under costs -----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Evaluates schedules of modules; reports, pictures and cells with times.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bindings.h"
+#include "Columns.h"
+#include "Module.h"
+#include "Problem.h"
+#include "Summaries.h"
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/unique_ptr.h>
+
+namespace nb = nanobind;
+using namespace pipesched::python;
+
+namespace {
+
+/// An evaluation, and the module whose rows it refers to, if any.
+class Evaluation {
+public:
+  Evaluation(std::shared_ptr<Module> module, PipeschedEvaluation evaluation)
+      : module(std::move(module)), evaluation(evaluation) {}
+  Evaluation(const Evaluation &) = delete;
+  ~Evaluation() { pipeschedEvaluationDestroy(evaluation); }
+
+  PipeschedEvaluation get() const { return evaluation; }
+
+private:
+  std::shared_ptr<Module> module;
+  PipeschedEvaluation evaluation;
+};
+
+} // namespace
+
+using Evaluations = std::vector<const Evaluation *>;
+
+//===----------------------------------------------------------------------===//
+// Evaluating
+//===----------------------------------------------------------------------===//
+
+static std::unique_ptr<Evaluation> evaluate(std::shared_ptr<Module> module,
+                                            intptr_t index, const Costs *costs,
+                                            Timing timing) {
+  PipeschedEvaluation evaluation = module->run([&] {
+    PipeschedEvaluation result = pipeschedScheduleEvaluate(
+        module->getSchedule(index), getOrNull(costs), toTiming(timing));
+    if (pipeschedEvaluationIsNull(result))
+      throw Failure();
+    return result;
+  });
+  return std::make_unique<Evaluation>(std::move(module), evaluation);
+}
+
+static std::unique_ptr<Evaluation>
+evaluateConfiguration(const Configuration &configuration) {
+  PipeschedConfiguration given = configuration.get();
+  Text error;
+  PipeschedEvaluation evaluation;
+  {
+    nb::gil_scoped_release release;
+    evaluation = pipeschedConfigurationEvaluate(&given, Text::append, &error);
+  }
+  if (pipeschedEvaluationIsNull(evaluation))
+    raise(error.take());
+  return std::make_unique<Evaluation>(nullptr, evaluation);
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+static nb::dict summarize(const Evaluations &evaluations) {
+  std::vector<PipeschedSummary> summaries;
+  {
+    nb::gil_scoped_release release;
+    for (const Evaluation *evaluation : evaluations)
+      summaries.push_back(pipeschedEvaluationGetSummary(evaluation->get()));
+  }
+  return toColumns(summaries);
+}
+
+static nb::dict readCells(const Evaluation &evaluation) {
+  std::optional<CellColumns> columns;
+  {
+    nb::gil_scoped_release release;
+    columns.emplace(pipeschedEvaluationGetNumCells(evaluation.get()),
+                    /*withTimes=*/true);
+    pipeschedEvaluationGetCells(evaluation.get(), columns->get());
+  }
+  return columns->take();
+}
+
+static std::string writeReport(const Evaluation &evaluation) {
+  nb::gil_scoped_release release;
+  Text text;
+  pipeschedEvaluationWriteReport(evaluation.get(), Text::append, &text);
+  return text.take();
+}
+
+static std::vector<PipeschedEvaluation>
+getHandles(const Evaluations &evaluations) {
+  std::vector<PipeschedEvaluation> handles;
+  for (const Evaluation *evaluation : evaluations)
+    handles.push_back(evaluation->get());
+  return handles;
+}
+
+static std::string writeChromeTrace(const Evaluations &evaluations) {
+  std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
+  nb::gil_scoped_release release;
+  Text text;
+  pipeschedWriteChromeTrace(handles.size(), handles.data(), Text::append,
+                            &text);
+  return text.take();
+}
+
+static std::string writeComparison(const Evaluations &evaluations) {
+  std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
+  nb::gil_scoped_release release;
+  Text text;
+  pipeschedWriteComparison(handles.size(), handles.data(), Text::append, &text);
+  return text.take();
+}
+
+static std::string writeText(const Evaluations &evaluations, int64_t width,
+                             bool hasColours) {
+  std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
+  Text text, error;
+  bool isWritten;
+  {
+    nb::gil_scoped_release release;
+    isWritten = mlirLogicalResultIsSuccess(
+        pipeschedWriteText(handles.size(), handles.data(), width, hasColours,
+                           Text::append, &text, Text::append, &error));
+  }
+  if (!isWritten)
+    raise(error.take());
+  return text.take();
+}
+
+static std::string writeSvg(const Evaluations &evaluations, int variant) {
+  std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
+  Text text, error;
+  bool isWritten;
+  {
+    nb::gil_scoped_release release;
+    isWritten = mlirLogicalResultIsSuccess(
+        pipeschedWriteSvg(handles.size(), handles.data(),
+                          static_cast<PipeschedSvgVariant>(variant),
+                          Text::append, &text, Text::append, &error));
+  }
+  if (!isWritten)
+    raise(error.take());
+  return text.take();
+}
+
+//===----------------------------------------------------------------------===//
+// Bindings
+//===----------------------------------------------------------------------===//
+
+void pipesched::python::bindEvaluation(nb::module_ &m) {
+  nb::class_<Evaluation>(m, "Evaluation",
+                         "All that is known of a schedule under costs.")
+      .def("report", writeReport, "The report, one JSON object.")
+      .def_prop_ro("num_cells",
+                   [](const Evaluation &evaluation) {
+                     return pipeschedEvaluationGetNumCells(evaluation.get());
+                   })
+      .def("cells", readCells,
+           nb::sig("def cells(self) -> "
+                   "dict[str, numpy.typing.NDArray[typing.Any]]"));
+  m.def("evaluate", evaluate, nb::arg("module"), nb::arg("index"),
+        nb::arg("costs").none(), nb::arg("timing"));
+  m.def("evaluate_configuration", evaluateConfiguration,
+        nb::arg("configuration"));
+  m.def("summaries", summarize, nb::arg("evaluations"),
+        nb::sig("def summaries(evaluations: "
+                "collections.abc.Sequence[Evaluation]) -> "
+                "dict[str, numpy.typing.NDArray[typing.Any]]"));
+  m.def("chrome_trace", writeChromeTrace, nb::arg("evaluations"));
+  m.def("comparison", writeComparison, nb::arg("evaluations"));
+  m.def("text", writeText, nb::arg("evaluations"), nb::arg("width"),
+        nb::arg("has_colours"));
+  m.def("svg", writeSvg, nb::arg("evaluations"), nb::arg("variant"));
+}

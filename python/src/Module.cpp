@@ -1,0 +1,275 @@
+//===- Module.cpp - A module with a context of its own --------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Parsing, printing and passes; schedules and programs as rows of numbers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Module.h"
+#include "Bindings.h"
+#include "Columns.h"
+#include "PipeSched-c/RegisterEverything.h"
+#include "Problem.h"
+#include "mlir-c/IR.h"
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string_view.h>
+
+namespace nb = nanobind;
+using namespace pipesched::python;
+using ModulePtr = std::shared_ptr<Module>;
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
+/// A context with the dialects of PipeSched and no threads of its own.
+static MlirContext createContext() {
+  MlirDialectRegistry registry = mlirDialectRegistryCreate();
+  pipeschedRegisterAllDialects(registry);
+  MlirContext context =
+      mlirContextCreateWithRegistry(registry, /*threadingEnabled=*/false);
+  mlirDialectRegistryDestroy(registry);
+  return context;
+}
+
+Module::Module() : context(createContext()) {}
+
+Module::~Module() {
+  if (!mlirModuleIsNull(module))
+    mlirModuleDestroy(module);
+  mlirContextDestroy(context);
+}
+
+ModulePtr Module::create(const Make &make) {
+  ModulePtr created(new Module());
+  created->run([&] {
+    created->module = make(created->context);
+    if (mlirModuleIsNull(created->module))
+      throw Failure();
+    return true;
+  });
+  return created;
+}
+
+static ModulePtr parse(std::string_view source, std::string_view name) {
+  return Module::create([&](MlirContext context) {
+    return pipeschedModuleParse(context, toRef(source), toRef(name));
+  });
+}
+
+static std::string writeBytecode(const Module &module) {
+  return module.run([&] {
+    Text text;
+    mlirOperationWriteBytecode(module.getOperation(), Text::append, &text);
+    return text.take();
+  });
+}
+
+static std::string print(const Module &module) {
+  return module.run([&] {
+    Text text;
+    mlirOperationPrint(module.getOperation(), Text::append, &text);
+    return text.take();
+  });
+}
+
+/// Passes run on a copy.
+static ModulePtr runPipeline(const Module &module, std::string_view pipeline) {
+  std::string copy = writeBytecode(module);
+  return Module::create([&](MlirContext context) {
+    MlirModule changed = pipeschedModuleParse(context, toRef(copy), toRef(""));
+    if (mlirModuleIsNull(changed) ||
+        mlirLogicalResultIsSuccess(
+            pipeschedModuleRunPipeline(changed, toRef(pipeline))))
+      return changed;
+    mlirModuleDestroy(changed);
+    return MlirModule{nullptr};
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Making schedules
+//===----------------------------------------------------------------------===//
+
+static ModulePtr generate(std::string_view name, std::string family,
+                          int64_t workers, int64_t microbatches,
+                          Options options, std::vector<Path> paths) {
+  Problem problem(std::move(family), workers, microbatches, std::move(options),
+                  std::move(paths));
+  Text error;
+  PipeschedTable table;
+  {
+    nb::gil_scoped_release release;
+    table = pipeschedTableGenerate(problem.get(), Text::append, &error);
+  }
+  if (pipeschedTableIsNull(table))
+    raise(error.take());
+  return Module::create([&](MlirContext context) {
+    MlirModule module =
+        pipeschedModuleCreateFromTable(context, toRef(name), table);
+    pipeschedTableDestroy(table);
+    return module;
+  });
+}
+
+static ModulePtr createProblem(std::string_view name, int64_t workers,
+                               int64_t microbatches, std::vector<Path> paths) {
+  Problem problem("", workers, microbatches, {}, std::move(paths));
+  return Module::create([&](MlirContext context) {
+    return pipeschedModuleCreateProblem(context, toRef(name), problem.get());
+  });
+}
+
+static ModulePtr importTorchCsv(std::string_view text, std::string_view file,
+                                bool keepColumns, int64_t stagesPerPath) {
+  return Module::create([&](MlirContext context) {
+    return pipeschedModuleImportTorchCsv(context, toRef(text), toRef(file),
+                                         keepColumns, stagesPerPath);
+  });
+}
+
+/// Each schedule or program as a module of its own.
+static ModulePtr extract(const Module &module, intptr_t index) {
+  std::string copy = module.run([&] {
+    MlirModule alone =
+        pipeschedModuleCreateFromSchedule(module.getSchedule(index));
+    Text text;
+    mlirOperationWriteBytecode(mlirModuleGetOperation(alone), Text::append,
+                               &text);
+    mlirModuleDestroy(alone);
+    return text.take();
+  });
+  return parse(copy, "");
+}
+
+//===----------------------------------------------------------------------===//
+// Reading schedules
+//===----------------------------------------------------------------------===//
+
+static nb::dict describe(const Module &module, intptr_t index) {
+  PipeschedScheduleInfo info = module.run(
+      [&] { return pipeschedScheduleGetInfo(module.getSchedule(index)); });
+  nb::dict described;
+  described["name"] = toString(info.name);
+  described["family"] = toString(info.family);
+  described["is_program"] = info.isProgram;
+  described["is_problem"] = info.isProblem;
+  described["workers"] = info.numWorkers;
+  described["microbatches"] = info.numMicrobatches;
+  return described;
+}
+
+/// The workers of the stages of each path.
+static std::vector<std::vector<int32_t>> readPaths(const Module &module,
+                                                   intptr_t index) {
+  return module.run([&] {
+    MlirOperation op = module.getSchedule(index);
+    std::vector<std::vector<int32_t>> paths(
+        pipeschedScheduleGetInfo(op).numPaths);
+    for (size_t path = 0; path < paths.size(); ++path) {
+      const int32_t *workers;
+      intptr_t stages = pipeschedScheduleGetPath(op, path, &workers);
+      paths[path].assign(workers, workers + stages);
+    }
+    return paths;
+  });
+}
+
+static intptr_t countCells(const Module &module, intptr_t index) {
+  return module.run([&] {
+    intptr_t count = pipeschedScheduleGetNumCells(module.getSchedule(index));
+    if (count < 0)
+      throw Failure();
+    return count;
+  });
+}
+
+static nb::dict readCells(const Module &module, intptr_t index) {
+  CellColumns columns = module.run([&] {
+    MlirOperation op = module.getSchedule(index);
+    intptr_t count = pipeschedScheduleGetNumCells(op);
+    if (count < 0)
+      throw Failure();
+    CellColumns cells(count, /*withTimes=*/false);
+    pipeschedScheduleGetCells(op, cells.get());
+    return cells;
+  });
+  return columns.take();
+}
+
+static std::string exportSlotSvg(const Module &module, intptr_t index) {
+  return module.run([&] {
+    Text text;
+    if (mlirLogicalResultIsFailure(pipeschedScheduleExportSlotSvg(
+            module.getSchedule(index), Text::append, &text)))
+      throw Failure();
+    return text.take();
+  });
+}
+
+static std::string exportTorchCsv(const Module &module, intptr_t index,
+                                  int format) {
+  return module.run([&] {
+    Text text;
+    if (mlirLogicalResultIsFailure(pipeschedScheduleExportTorchCsv(
+            module.getSchedule(index),
+            static_cast<PipeschedTorchCsvFormat>(format), Text::append, &text)))
+      throw Failure();
+    return text.take();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Bindings
+//===----------------------------------------------------------------------===//
+
+void pipesched::python::bindModule(nb::module_ &m) {
+  nb::class_<Module>(m, "Module",
+                     "An immutable module of schedules and programs.")
+      .def_static("parse", parse, nb::arg("source"), nb::arg("name"))
+      .def_static(
+          "parse",
+          [](nb::bytes source, std::string_view name) {
+            return parse({source.c_str(), source.size()}, name);
+          },
+          nb::arg("source"), nb::arg("name"))
+      .def_static("generate", generate, nb::arg("name"), nb::arg("family"),
+                  nb::arg("workers"), nb::arg("microbatches"),
+                  nb::arg("options"), nb::arg("paths"))
+      .def_static("problem", createProblem, nb::arg("name"), nb::arg("workers"),
+                  nb::arg("microbatches"), nb::arg("paths"))
+      .def_static("import_torch_csv", importTorchCsv, nb::arg("text"),
+                  nb::arg("file"), nb::arg("keep_columns"),
+                  nb::arg("stages_per_path"))
+      .def("run", runPipeline, nb::arg("pipeline"),
+           "What a pass pipeline makes of a copy.")
+      .def("extract", extract, nb::arg("index"),
+           "One schedule or program, with its model and system.")
+      .def("text", print)
+      .def("bytecode",
+           [](const Module &module) {
+             std::string code = writeBytecode(module);
+             return nb::bytes(code.data(), code.size());
+           })
+      .def_prop_ro("num_schedules",
+                   [](const Module &module) {
+                     return module.run([&] {
+                       return pipeschedModuleGetNumSchedules(module.get());
+                     });
+                   })
+      .def("describe", describe, nb::arg("index"),
+           nb::sig("def describe(self, index: int) -> dict[str, typing.Any]"))
+      .def("paths", readPaths, nb::arg("index"))
+      .def("num_cells", countCells, nb::arg("index"))
+      .def("cells", readCells, nb::arg("index"),
+           nb::sig("def cells(self, index: int) -> "
+                   "dict[str, numpy.typing.NDArray[typing.Any]]"))
+      .def("slot_svg", exportSlotSvg, nb::arg("index"))
+      .def("export_torch_csv", exportTorchCsv, nb::arg("index"),
+           nb::arg("format"));
+}

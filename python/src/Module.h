@@ -1,0 +1,76 @@
+//===- Module.h - A module with a context of its own ---------- -*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Nothing is shared between modules, so that threads with different modules
+// never wait for each other.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_PYTHON_SRC_MODULE_H
+#define PIPESCHED_PYTHON_SRC_MODULE_H
+
+#include "Diagnostics.h"
+#include "PipeSched-c/Module.h"
+#include <functional>
+#include <memory>
+#include <mutex>
+
+namespace pipesched::python {
+
+/// A module, its context, and the lock without which neither is touched.
+/// Immutable once it is made.
+class Module {
+public:
+  /// Makes a module in a context; null after an error.
+  using Make = std::function<MlirModule(MlirContext)>;
+
+  /// Calls `make` without the GIL. Raises what it emits.
+  static std::shared_ptr<Module> create(const Make &make);
+  ~Module();
+  Module(const Module &) = delete;
+
+  MlirModule get() const { return module; }
+  MlirOperation getOperation() const { return mlirModuleGetOperation(module); }
+  /// A schedule or program of the module.
+  MlirOperation getSchedule(intptr_t index) const {
+    return pipeschedModuleGetSchedule(module, index);
+  }
+
+  /// Calls `work` with the lock and without the GIL, and returns its result.
+  /// Raises what it emits before it throws a Failure.
+  template <typename Work>
+  auto run(Work work) const {
+    Diagnostics emitted;
+    try {
+      auto result = runLocked(work, emitted);
+      warn(emitted);
+      return result;
+    } catch (Failure) {
+      raise(emitted);
+    }
+  }
+
+private:
+  Module();
+
+  template <typename Work>
+  auto runLocked(Work &work, Diagnostics &emitted) const {
+    nanobind::gil_scoped_release release;
+    std::lock_guard<std::mutex> lock(mutex);
+    DiagnosticScope scope(context, emitted);
+    return work();
+  }
+
+  MlirContext context;
+  MlirModule module = {nullptr};
+  mutable std::mutex mutex;
+};
+
+} // namespace pipesched::python
+
+#endif // PIPESCHED_PYTHON_SRC_MODULE_H

@@ -1,0 +1,109 @@
+//===- Problem.h - What to generate, as Python gives it ------- -*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Owns the strings and lists that the structs of the C API point to.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_PYTHON_SRC_PROBLEM_H
+#define PIPESCHED_PYTHON_SRC_PROBLEM_H
+
+#include "Diagnostics.h"
+#include "PipeSched-c/Evaluation.h"
+#include <array>
+#include <memory>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+namespace pipesched::python {
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+using Lengths = std::optional<std::vector<int64_t>>;
+/// Workers, takes as (begin, end, step), blocks, weights.
+using Path = std::tuple<std::vector<int32_t>,
+                        std::vector<std::tuple<int64_t, int64_t, int64_t>>,
+                        Lengths, Lengths>;
+
+/// A PipeschedProblem with what it points to. Stays where it is.
+class Problem {
+public:
+  Problem(std::string family, int64_t workers, int64_t microbatches,
+          Options options, std::vector<Path> paths);
+  Problem(const Problem &) = delete;
+
+  const PipeschedProblem &get() const { return problem; }
+
+private:
+  std::string family;
+  Options options;
+  std::vector<Path> paths;
+  std::vector<std::vector<PipeschedRange>> takes;
+  std::vector<PipeschedOption> optionRefs;
+  std::vector<PipeschedPath> pathRefs;
+  PipeschedProblem problem;
+};
+
+/// Costs, shared by all that are priced with them.
+class Costs {
+public:
+  /// Sources are (kind, text) or nothing; see PipeschedSourceKind for kinds.
+  using Source = std::optional<std::pair<int, std::string>>;
+  /// Microbatch size, global batch, sequence, boundary bytes, accelerators.
+  using Numbers = std::array<int64_t, 5>;
+
+  Costs(const Source &model, const Source &system, const Source &profile,
+        const Numbers &numbers, int recompute, int attention);
+  Costs(const Costs &) = delete;
+  ~Costs() { pipeschedCostsDestroy(costs); }
+
+  PipeschedCosts get() const { return costs; }
+
+private:
+  PipeschedCosts costs;
+};
+
+/// Null costs where there are none.
+inline PipeschedCosts getOrNull(const Costs *costs) {
+  return costs ? costs->get() : PipeschedCosts{nullptr};
+}
+
+/// Transport, receive placement and forward sends, in the numbers of C.
+using Timing = std::tuple<int, int, int>;
+
+inline PipeschedTiming toTiming(Timing timing) {
+  auto [transport, receivePlacement, forwardSends] = timing;
+  return {static_cast<PipeschedTransport>(transport),
+          static_cast<PipeschedReceivePlacement>(receivePlacement),
+          static_cast<PipeschedForwardSends>(forwardSends)};
+}
+
+/// A problem and what it is evaluated with.
+class Configuration {
+public:
+  Configuration(std::string family, int64_t workers, int64_t microbatches,
+                Options options, std::vector<Path> paths, const Costs *costs,
+                Timing timing)
+      : problem(std::move(family), workers, microbatches, std::move(options),
+                std::move(paths)),
+        costs(getOrNull(costs)), timing(toTiming(timing)) {}
+
+  PipeschedConfiguration get() const { return {problem.get(), costs, timing}; }
+
+private:
+  Problem problem;
+  PipeschedCosts costs; ///< kept alive by the binding
+  PipeschedTiming timing;
+};
+
+} // namespace pipesched::python
+
+#endif // PIPESCHED_PYTHON_SRC_PROBLEM_H

@@ -1,0 +1,524 @@
+"""The command: every verb in every format, what it says of mistakes, and what it leaves behind."""
+
+import csv
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pipesched
+import pytest
+from conftest import ROOT
+from pipesched.command import VERBS, compare, main, parser
+from pipesched.command.output import write_text
+
+TIMES = "F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms"
+POINT = [
+    "compare",
+    "--stages",
+    "8",
+    "--microbatches",
+    "24",
+    "--times",
+    TIMES,
+    "--transport",
+    "delay",
+]
+COMMAND = [sys.executable, "-c", "import sys; from pipesched.command import main; sys.exit(main())"]
+PRICED = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "32"]
+
+Capture = pytest.CaptureFixture[str]
+
+
+def rows_of(capsys: Capture, *arguments: str, status: int = 0) -> list[dict[str, Any]]:
+    """What the verb prints as JSON, which is all that it prints there."""
+    assert main([*arguments, "--format", "json"]) == status
+    rows = json.loads(capsys.readouterr().out)
+    assert isinstance(rows, list)
+    return rows
+
+
+def failure_of(capsys: Capture, *arguments: str, status: int = 1) -> str:
+    """What the verb says is wrong; standard output stays empty."""
+    assert main(arguments) == status
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err
+
+
+@pytest.fixture
+def schedule(tmp_path: Path) -> str:
+    """A file with the four by four 1F1B."""
+    file = tmp_path / "schedule.mlir"
+    pipesched.generate("1f1b", workers=4, microbatches=4).save(file)
+    return str(file)
+
+
+# Compare
+
+
+def test_published_bubbles(capsys: Capture) -> None:
+    """Qi et al., Zero Bubble Pipeline Parallelism, table 4, 1.5B model, as simulated there."""
+    rows = rows_of(capsys, *POINT, "--schedules", "1f1b,zb-h1")
+    bubbles = {row["schedule"]: round(row["span_bubble_ratio"], 4) for row in rows}
+    assert bubbles == {"zb-h1": 0.1585, "1f1b": 0.2431}
+    assert [row["rank"] for row in rows] == [1, 2]
+    keys = "schedule stages microbatches step_s idle_ratio span_bubble_ratio formula_bubble_ratio"
+    more = "table_bubble_ratio peak_activations peak_bytes rank workers"
+    assert all(set(f"{keys} {more}".split()) <= set(row) for row in rows)
+
+
+def test_compare_is_the_reports(capsys: Capture) -> None:
+    arguments = [
+        "compare",
+        "--stages",
+        "4",
+        "--microbatches",
+        "8:16:4",
+        "--schedules",
+        "gpipe,VPP,zb-v",
+        *PRICED,
+    ]
+    rows = rows_of(capsys, *arguments)
+    made = [row for row in rows if "error" not in row]
+    assert len(rows) == 9
+    assert {row["microbatches"] for row in made} == {8, 16}
+    costs = pipesched.Costs(model="llama3-70b", system="dgx-h100", global_batch=32)
+    for row in made:
+        point = pipesched.Configuration(row["schedule"], 4, row["microbatches"], costs=costs)
+        report = point.simulate()
+        assert report.memory is not None
+        assert row["step_s"] == report.execution.makespan_ps / 1e12
+        assert row["peak_bytes"] == report.memory.peak_bytes.max()
+        causes = sum(row[f"{cause}_ratio"] for cause in ("structure", "communication", "imbalance"))
+        assert causes == pytest.approx(row["idle_ratio"])
+        assert row["tokens_per_s"] == pytest.approx(32 * 8192 / row["step_s"])
+        model = json.loads(costs._raw.model())
+        assert row["mfu"] == pytest.approx(
+            row["tokens_per_s"] * model["flops_per_token"] / (4 * 8 * 989.4e12)
+        )
+
+
+def test_a_size_without_schedule_is_a_row(capsys: Capture) -> None:
+    arguments = ["compare", "--stages", "4", "--microbatches", "9", "--schedules"]
+    rows = rows_of(capsys, *arguments, "1f1b,dualpipe")
+    assert "even number of microbatches" in rows[1]["error"]
+    assert rows[1]["rank"] is None
+    assert rows_of(capsys, *arguments, "dualpipe", status=1)[0]["schedule"] == "dualpipe"
+
+
+def test_equal_steps_share_a_rank(capsys: Capture) -> None:
+    rows = rows_of(
+        capsys, "compare", "--stages", "4", "--microbatches", "8", "--schedules", "gpipe,1f1b,zb-h1"
+    )
+    assert [row["rank"] for row in rows] == [1, 2, 2]
+
+
+def test_options_go_to_families_that_have_them(capsys: Capture) -> None:
+    arguments = ["compare", "--stages", "4", "--microbatches", "8", "--chunks", "3", "--schedules"]
+    rows = rows_of(capsys, *arguments, "Interleaved1F1B,1F1B")
+    step = {row["schedule"]: row["step_s"] for row in rows}
+    options = pipesched.FamilyOptions(chunks=3)
+    point = pipesched.Configuration("interleaved-1f1b", 4, 8, options).simulate()
+    assert step["interleaved-1f1b"] == point.execution.makespan_ps / 1e12
+    assert "option --chunks" in failure_of(capsys, *arguments, "1f1b")
+
+
+def test_remark_on_unlike_work(capsys: Capture) -> None:
+    assert main([*POINT, "--schedules", "1f1b,VPP"]) == 0
+    assert "there is more work in a step" in capsys.readouterr().out
+    assert main([*POINT, "--schedules", "1f1b,zb-h1"]) == 0
+    assert "more work" not in capsys.readouterr().out
+
+
+# Pages
+
+
+@pytest.fixture
+def page(tmp_path: Path, capsys: Capture) -> Path:
+    file = tmp_path / "page.html"
+    assert main([*POINT, "--schedules", "1f1b,zb-h1,dualpipe", "--html", str(file)]) == 0
+    assert capsys.readouterr().err == f"wrote {file}\n"
+    return file
+
+
+def test_page_needs_nothing_else(page: Path) -> None:
+    text = page.read_text()
+    assert not re.search(r"""(?:src|href)\s*=|url\(|@import|<script|<link""", text)
+    assert set(re.findall(r"https?://[^\s\"<]+", text)) == {"http://www.w3.org/2000/svg"}
+    rules = re.search(r"(?s)<svg.*?<style>\n(.*?)</style>", text)
+    assert rules is not None
+    assert all(line.startswith("#timelines-24 ") for line in rules[1].splitlines())
+
+
+def test_page_in_a_browser(page: Path, tmp_path: Path) -> None:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000"]
+    probe = page.with_name("probe.html")
+    measure = """<script>addEventListener('load', () => {
+      const edges = [...document.querySelectorAll('svg .e')].length;
+      document.title = JSON.stringify({edges,
+        rows: document.querySelectorAll('tbody tr').length,
+        width: document.querySelector('svg').getBoundingClientRect().width,
+        fill: getComputedStyle(document.querySelector('svg .F0')).fill});
+    })</script>"""
+    probe.write_text(page.read_text().replace("</body>", f"{measure}</body>"))
+    shown = subprocess.run(
+        [chromium, *flags, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", probe.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    title = re.search(r"<title>(\{.*?\})</title>", shown.stdout)
+    assert title is not None, shown.stderr
+    found = json.loads(title[1])
+    assert found["rows"] == 3
+    assert found["width"] > 500
+    assert found["fill"] not in ("none", "rgb(0, 0, 0)")
+
+
+# The other verbs
+
+
+def test_show_lists(capsys: Capture) -> None:
+    families = rows_of(capsys, "show", "--families")
+    assert [row["family"] for row in families] == list(pipesched.families())
+    assert {row["name"] for row in rows_of(capsys, "show", "--models")} == set(pipesched.models())
+    assert main(["show", "--systems"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == list(
+        pipesched.systems()
+    )
+
+
+def test_show_model(capsys: Capture) -> None:
+    assert (
+        main(["show", "--model", str(ROOT / "models" / "llama3-70b.json"), "--format", "json"]) == 0
+    )
+    model = json.loads(capsys.readouterr().out)
+    assert model["parameters"] == model["active_parameters"] == 70_553_706_496
+    assert model["flops_per_token"] > 6 * 69e9
+    assert model["activation_bytes_per_block"] > 0
+    assert (
+        main(["show", "--model", "llama3-70b", "--microbatch-size", "2", "--format", "json"]) == 0
+    )
+    twice = json.loads(capsys.readouterr().out)
+    assert twice["activation_bytes"] == 2 * model["activation_bytes"]
+
+
+def test_show_system(capsys: Capture) -> None:
+    assert main(["show", "--system", "h100-dgx", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == pipesched.systems()["dgx-h100"]
+    assert main(["show", "--system", str(ROOT / "systems" / "toy.json")]) == 0
+    assert "matrix.tflops" in capsys.readouterr().out
+    assert main(["show", "--system", str(ROOT / "test" / "data" / "calculon" / "system.json")]) == 0
+    assert "\u2026" not in capsys.readouterr().out
+
+
+def test_show_schedule(schedule: str, capsys: Capture) -> None:
+    assert main(["show", schedule]) == 0
+    assert "worker 0  F0 F1 F2 F3 " in capsys.readouterr().out
+    cells = rows_of(capsys, "show", schedule)
+    assert len(cells) == 32
+    assert cells[0] == {
+        "schedule": "schedule",
+        "worker": 0,
+        "index": 0,
+        "stage": 0,
+        "phase": "F",
+        "microbatch": 0,
+    }
+
+
+def test_generate(tmp_path: Path, capsys: Capture) -> None:
+    arguments = ["generate", "VPP", "--workers", "2", "--microbatches", "4"]
+    made = pipesched.generate("interleaved-1f1b", workers=2, microbatches=4)
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == made.to_text()
+    assert main([*arguments, "--format", "csv"]) == 0
+    assert capsys.readouterr().out == made.to_csv()
+    assert len(rows_of(capsys, *arguments)) == 32
+    assert main([*arguments, "-o", "-"]) == 0
+    assert capsys.readouterr().out == made.to_text()
+    for ending in ("mlir", "mlirbc", "csv", "svg"):
+        file = tmp_path / f"schedule.{ending}"
+        assert main([*arguments, "-o", str(file)]) == 0
+        assert file.stat().st_size > 0
+    assert "no ending" in failure_of(capsys, *arguments, "-o", str(tmp_path / "schedule"))
+
+
+def test_simulate(schedule: str, tmp_path: Path, capsys: Capture) -> None:
+    trace = tmp_path / "trace.json"
+    reports = rows_of(capsys, "simulate", schedule, "--times", "F=1ms,B=2ms", "--trace", str(trace))
+    assert reports[0]["execution"]["makespan_ps"] == 21_000_000_000
+    assert json.loads(trace.read_text())
+    assert main(["simulate", schedule, "--format", "csv"]) == 0
+    row = next(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert float(row["step_s"]) == 21e-6
+    generated = ["simulate", "--schedule", "1f1b", "--workers", "4", "--microbatches", "4"]
+    assert rows_of(capsys, *generated)[0]["execution"]["makespan_ps"] == 21_000_000
+
+
+def test_verify(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "bad.mlir"
+    file.write_text(
+        "pipe.schedule @s workers 2 microbatches 2 {\n"
+        "  path on [0, 1]\n"
+        "  worker 0 runs [0F0 0B0 0F1 0B1]\n"
+        "  worker 1 runs [1F1 1F0 1B1 1B0]\n}\n"
+    )
+    assert main(["verify", str(file), "--messages", "unbounded"]) == 1
+    printed = capsys.readouterr()
+    assert re.search(r"^s +schedule +unbounded +no$", printed.out, re.MULTILINE)
+    assert "deadlock" in printed.err or "wait" in printed.err
+
+
+def test_convert(schedule: str, tmp_path: Path, capsys: Capture) -> None:
+    table = tmp_path / "table.csv"
+    assert main(["convert", schedule, str(table)]) == 0
+    assert main(["convert", str(table), "-", "--to", "mlir"]) == 0
+    assert "worker 3 runs [3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3]" in capsys.readouterr().out
+    assert main(["convert", schedule, "-", "--to", "exec"]) == 0
+    assert "exec.program" in capsys.readouterr().out
+    assert "known endings" in failure_of(capsys, "convert", schedule, str(tmp_path / "x.txt"))
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["simulate", "nowhere.mlir"], 1, "error: nowhere.mlir: No such file"),
+        (["simulate"], 2, "either a file or --schedule"),
+        (["simulate", "--schedule", "1f1b"], 2, "needs --workers and --microbatches"),
+        (["show", "--models", "--sequence", "3"], 2, "--sequence is about --model"),
+        (["show", "--model", "llama3-7b"], 1, "the closest is"),
+        (
+            ["compare", "--stages", "4", "--microbatches", "8", "--schedules", "1f1bb"],
+            1,
+            "did you mean '1f1b'",
+        ),
+        (
+            ["compare", "--stages", "4", "--microbatches", "8", "--times", "F=18.5"],
+            1,
+            "expected a unit (ps, ns",
+        ),
+        (
+            ["compare", "--stages", "4", "--microbatches", "8", "--model", "toy"],
+            2,
+            "--model needs --system",
+        ),
+        (
+            ["generate", "dualpipe", "--workers", "4", "--microbatches", "9"],
+            1,
+            "the nearest are 8 and 10",
+        ),
+        (
+            ["generate", "1f1b", "--workers", "4", "--microbatches", "9", "--chunks", "2"],
+            1,
+            "chunks",
+        ),
+    ],
+)
+def test_mistakes(arguments: list[str], status: int, said: str, capsys: Capture) -> None:
+    assert said in failure_of(capsys, *arguments, status=status)
+
+
+@pytest.mark.parametrize("microbatches", ["0", "x", "8:4", "8:16:0", "8,,9", "-1", "1:99999999"])
+def test_bad_ranges(microbatches: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "--stages", "4", f"--microbatches={microbatches}"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().out == ""
+
+
+# Help
+
+
+@pytest.mark.parametrize("verb", [verb.__name__.rpartition(".")[2] for verb in VERBS])
+def test_example_of_help(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = pipesched.generate("1f1b", workers=4, microbatches=8)
+    made.save("schedule.mlir")
+    made.save("schedule.csv")
+    with pytest.raises(SystemExit):
+        parser().parse_args([verb, "--help"])
+    example = capsys.readouterr().out.partition("example:\n")[2].replace("\\\n", " ")
+    lines = [shlex.split(line) for line in example.splitlines() if line.strip()]
+    assert lines
+    for program, *arguments in lines:
+        assert program == "pipesched"
+        assert main(arguments) == 0
+
+
+# Documentation
+
+
+def test_documented_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """The lines of docs/Command.md after `$`, and what they print."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "Command.md").read_text().replace("\\\n    >", "")
+    blocks = "".join(
+        line[4:] if line.startswith("    ") else "" if line.strip() else "\n"
+        for line in text.splitlines(keepends=True)
+    )
+    sessions = [session.split("\n", 1) for session in re.split(r"(?m)^\$ ", blocks)[1:]]
+    assert len(sessions) > 5
+    for command, printed in sessions:
+        program, *arguments = shlex.split(command)
+        assert program == "pipesched"
+        assert main(arguments) == 0
+        found = capsys.readouterr().out
+        assert [line for line in found.splitlines() if line] == [
+            line for line in printed.splitlines() if line
+        ]
+
+
+# The same as passes
+
+
+def tools() -> Path:
+    for preset in ("dev", "release"):
+        folder = ROOT / "build" / preset / "bin"
+        if all((folder / f"pipesched-{tool}").exists() for tool in ("opt", "translate")):
+            return folder
+    pytest.skip("the tools are not built")
+
+
+def run_passes(capsys: Capture, *arguments: str) -> str:
+    """What the line that --show-passes prints does."""
+    assert main([*arguments, "--show-passes"]) == 0
+    line = capsys.readouterr().out
+    environment = {**os.environ, "PATH": f"{tools()}:{os.environ['PATH']}"}
+    shell = ["bash", "-o", "pipefail", "-c", line]
+    return subprocess.run(shell, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    "costs", [["--times", "F=3ms,I=4ms,W=1ms,comm=1ms"], ["--times", "F=3ms,B=5ms"], PRICED]
+)
+@pytest.mark.parametrize("transport", ["overlap", "blocking"])
+def test_passes_of_compare(costs: list[str], transport: str, capsys: Capture) -> None:
+    schedules = "gpipe,VPP,looped-bfs,zb-v,dualpipe"
+    arguments = [
+        "compare",
+        "--stages",
+        "4",
+        "--microbatches",
+        "8,16",
+        "--schedules",
+        schedules,
+        *costs,
+    ]
+    arguments += ["--transport", transport]
+    reports = json.loads(run_passes(capsys, *arguments))
+    rows = rows_of(capsys, *arguments)
+    assert len(rows) == 10
+    made = [row for row in rows if "error" not in row]
+    assert {
+        (r["family"], r["microbatches"]): r["execution"]["makespan_ps"] / 1e12 for r in reports
+    } == {(row["schedule"], row["microbatches"]): row["step_s"] for row in made}
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--split-backward"], ["--chunks", "3", "--gradient-after", "I"]]
+)
+def test_passes_of_generate(options: list[str], capsys: Capture) -> None:
+    arguments = ["generate", "VPP", "--workers", "4", "--microbatches", "8", "--align", *options]
+    if "--gradient-after" in options:
+        arguments.append("--split-backward")
+    passes = run_passes(capsys, *arguments)
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.strip() == passes.strip()
+
+
+def test_passes_of_files(schedule: str, capsys: Capture) -> None:
+    assert main(["show", schedule]) == 0
+    shown = capsys.readouterr().out
+    assert run_passes(capsys, "show", schedule) == shown
+    timed = ["simulate", schedule, "--times", "F=3ms,B=5ms"]
+    assert json.loads(run_passes(capsys, *timed)) == rows_of(capsys, *timed)
+    assert "@schedule" in run_passes(capsys, "verify", schedule)
+    assert main(["convert", schedule, "-", "--to", "torch-csv"]) == 0
+    converted = capsys.readouterr().out
+    assert run_passes(capsys, "convert", schedule, "x.csv") == converted
+
+
+def test_passes_of_models(capsys: Capture) -> None:
+    assert main(["show", "--model", "llama3-70b", "--format", "json"]) == 0
+    model = json.loads(capsys.readouterr().out)
+    assert (
+        json.loads(run_passes(capsys, "show", "--model", "llama3-70b"))[0]["blocks"]
+        == model["blocks"]
+    )
+
+
+# Files and processes
+
+
+def test_files_appear_whole(tmp_path: Path) -> None:
+    file = tmp_path / "answer"
+    file.write_text("before")
+    with pytest.raises(TypeError):
+        write_text(object(), str(file))  # type: ignore[arg-type]
+    assert file.read_text() == "before"
+    write_text("after", str(file))
+    assert [path.name for path in tmp_path.iterdir()] == ["answer"]
+    assert file.read_text() == "after"
+
+
+def test_nothing_is_written_into_a_missing_folder(
+    schedule: str, tmp_path: Path, capsys: Capture
+) -> None:
+    target = tmp_path / "missing" / "x.svg"
+    said = failure_of(capsys, "convert", schedule, str(target))
+    assert said == f"error: {target}: No such file or directory\n"
+
+
+def test_what_is_no_file_stays_what_it_is(tmp_path: Path) -> None:
+    write_text("nothing", os.devnull)
+    assert Path(os.devnull).is_char_device()
+    link = tmp_path / "link"
+    link.symlink_to("answer")
+    write_text("text", str(link))
+    assert link.is_symlink()
+    assert (tmp_path / "answer").read_text() == "text"
+
+
+def test_reader_that_has_enough() -> None:
+    generate = [*COMMAND, "generate", "1f1b", "--workers", "64", "--microbatches", "512"]
+    command = f"{shlex.join(generate)} | head -c 10"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.stdout == "module {\n "
+    assert done.stderr == ""
+
+
+def test_interrupt() -> None:
+    slow = ["compare", "--stages", "64", "--microbatches", "64:4096", "--schedules", "1f1b"]
+    process = subprocess.Popen(
+        [*COMMAND, *slow], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+
+
+def test_columns_are_keys(capsys: Capture) -> None:
+    rows = rows_of(capsys, *POINT, "--schedules", "1f1b")
+    assert {column.key for column in compare.COLUMNS} - set(rows[0]) == {"error"}

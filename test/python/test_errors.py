@@ -1,0 +1,138 @@
+"""Errors say what, where and why."""
+
+from collections.abc import Callable
+
+import pipesched
+import pytest
+from pipesched import Costs, Location, PipeSchedError, Schedule, generate
+
+BROKEN = """\
+pipe.schedule @s workers 2 microbatches 2 {
+  path on [0, 1]
+  worker 0 runs [0F0 0B0 0F1 0B1]
+  worker 1 runs [1F0 1B0 1B1 1F1]
+}
+"""
+
+
+def test_diagnostics_have_their_place() -> None:
+    with pytest.raises(PipeSchedError) as raised:
+        Schedule.from_text(BROKEN, filename="broken.mlir")
+    (error,) = raised.value.diagnostics
+    assert error.severity == "error"
+    assert error.location == Location("broken.mlir", 4, 3)
+    assert error.message == "'pipe.worker' op cell 2 (1B1) runs before its forward 1F1"
+    (note,) = error.notes
+    assert (note.severity, note.message) == ("note", "1F1 is cell 3 of this row")
+    assert str(raised.value) == (
+        "broken.mlir:4:3: error: 'pipe.worker' op cell 2 (1B1) runs before its forward 1F1\n"
+        "broken.mlir:4:3: note: 1F1 is cell 3 of this row"
+    )
+
+
+def test_places_survive_transforms() -> None:
+    schedule = Schedule.from_text(BROKEN.replace("1B1 1F1", "1F1"), filename="half.mlir")
+    with pytest.raises(PipeSchedError) as raised:
+        schedule.transform("pipe-compact").verify()
+    (error,) = raised.value.diagnostics
+    assert error.location is not None
+    assert error.location.file == "half.mlir"
+
+
+def test_csv_errors_have_their_place() -> None:
+    with pytest.raises(PipeSchedError) as raised:
+        Schedule.from_csv("0F0,0B0\n1F0,1X0\n", filename="bad.csv")
+    assert raised.value.diagnostics[0].location == Location("bad.csv", 2, 5)
+
+
+CALLS: dict[str, tuple[Callable[[], object], str]] = {
+    "family": (
+        lambda: generate("1f2b", workers=2, microbatches=2),
+        r"there is no schedule family '1f2b' \(known: gpipe, .*did you mean '1f1b'",
+    ),
+    "option": (
+        lambda: generate("vpp", workers=2, microbatches=2, chunk=2),  # type: ignore[call-arg]
+        "no schedule family has an option 'chunk', the closest is 'chunks'",
+    ),
+    "option of another": (
+        lambda: generate("gpipe", workers=2, microbatches=2, waves=2),
+        "gpipe has no option 'waves'; it has split-backward, gradient-after",
+    ),
+    "sizes": (lambda: generate("gpipe", workers=0, microbatches=2), "0 workers"),
+    "huge": (
+        lambda: generate("gpipe", workers=2, microbatches=2**63),
+        "microbatches is an integer from .* got 9223372036854775808",
+    ),
+    "no number": (
+        lambda: generate("gpipe", workers=2.5, microbatches=2),  # type: ignore[arg-type]
+        "workers is an integer from .* got 2.5",
+    ),
+    "name": (lambda: generate("gpipe", workers=1, microbatches=1, name=""), "needs a name"),
+    "path": (
+        lambda: generate("greedy", workers=2, microbatches=2, paths=[[0, 2]]),
+        "worker 2",
+    ),
+    "lengths": (
+        lambda: pipesched.problem(
+            workers=2, microbatches=2, paths=[pipesched.Path([0, 1], blocks=[1])]
+        ),
+        "a path of 2 stages has 1 blocks or weights",
+    ),
+    "transport": (
+        lambda: generate("gpipe", workers=1, microbatches=1).simulate(
+            transport="slow"  # type: ignore[arg-type]
+        ),
+        "transport is one of overlap, delay, blocking; got 'slow'",
+    ),
+    "pass": (
+        lambda: generate("gpipe", workers=1, microbatches=1).transform("pipe-sing"),
+        "'pipe-sing' does not refer to a registered pass",
+    ),
+    "times": (lambda: Costs(times={"Q": "1ms"}), "unknown name 'Q'"),
+    "model": (lambda: Costs(model="toys"), "unknown model 'toys', the closest is 'toy'"),
+    "model file": (lambda: Costs(model="no/such.json"), "cannot read 'no/such.json'"),
+    "model fields": (lambda: Costs(model={"hiden": 1}), "unknown field 'hiden', the closest"),
+    "both sizes": (
+        lambda: Costs(model="toy", microbatch_size=1, global_batch=8),
+        "give one of microbatch-size and global-batch",
+    ),
+    "size of none": (lambda: Costs(microbatch_size=1), "about a model; none is given"),
+    "system alone": (
+        lambda: generate("gpipe", workers=1, microbatches=1).simulate(system="toy"),
+        "system",
+    ),
+    "problem": (
+        lambda: pipesched.problem(workers=1, microbatches=1).simulate(),
+        "has no rows to evaluate",
+    ),
+    "program as csv": (
+        lambda: generate("gpipe", workers=1, microbatches=1)
+        .transform("convert-pipe-to-exec")
+        .to_csv(),
+        "is a program",
+    ),
+    "binary": (lambda: pipesched.loads(b"ML\xefR\x00\xff"), "."),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_errors(call: str) -> None:
+    do, message = CALLS[call]
+    with pytest.raises(PipeSchedError, match=message) as raised:
+        do()
+    assert raised.value.diagnostics
+    assert all(found.message for found in raised.value.diagnostics)
+
+
+def test_unknown_arguments_are_type_errors() -> None:
+    schedule = generate("gpipe", workers=1, microbatches=1)
+    with pytest.raises(TypeError, match="tims"):
+        schedule.simulate(tims="F=1ms")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="costs or times"):
+        schedule.simulate(Costs(), times="F=1ms")
+
+
+def test_warnings() -> None:
+    rows = "0F1,0F0,0B0,0B1\n"
+    with pytest.warns(pipesched.PipeSchedWarning, match="worker 0"):
+        Schedule.from_csv(rows).to_csv()

@@ -1,0 +1,103 @@
+"""The package as a whole: types, command, documentation, and the company it keeps."""
+
+import ctypes
+import doctest
+import importlib.metadata
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pipesched
+import pytest
+from conftest import ROOT
+from pipesched import _core
+
+
+def test_version() -> None:
+    assert pipesched.__version__ == importlib.metadata.version("pipesched")
+    assert f"VERSION {pipesched.__version__} " in (ROOT / "CMakeLists.txt").read_text()
+
+
+def test_all_is_there() -> None:
+    assert all(hasattr(pipesched, name) for name in pipesched.__all__)
+    assert sorted(pipesched.__all__) == pipesched.__all__
+
+
+def test_options_are_those_of_the_library() -> None:
+    known = {name.replace("-", "_") for name, _, _ in _core.family_options()}
+    assert set(pipesched.FamilyOptions.__annotations__) == known
+    for family in pipesched.families().values():
+        assert set(family.options) <= known
+
+
+def test_catalogue() -> None:
+    assert pipesched.families()["1f1b"].source.startswith("Narayanan")
+    assert pipesched.models()["toy"]["hidden"] > 0
+    assert "dgx-h100" in pipesched.systems()
+
+
+# Types
+
+
+@pytest.mark.parametrize("target", [["-p", "pipesched"], ["test/python"]])
+def test_types(target: list[str]) -> None:
+    command = [sys.executable, "-m", "mypy", "--strict", *target]
+    mypy = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert mypy.returncode == 0, mypy.stdout + mypy.stderr
+
+
+def test_types_are_shipped() -> None:
+    folder = Path(pipesched.__file__).parent
+    assert (folder / "py.typed").exists()
+    assert "class Evaluation:" in (folder / "_core.pyi").read_text()
+
+
+# Other libraries in the process
+
+
+def test_nothing_of_llvm_is_seen_from_outside() -> None:
+    library = ctypes.CDLL(_core.__file__)
+    assert hasattr(library, "PyInit__core")
+    for name in ("mlirContextCreate", "pipeschedSweep", "LLVMContextCreate", "_ZTIN4llvm5ErrorE"):
+        assert not hasattr(library, name)
+
+
+def test_pandas_waits_until_it_is_needed() -> None:
+    code = "import sys, pipesched; print('pandas' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"
+
+
+def test_no_shared_llvm_is_loaded() -> None:
+    code = "import pipesched; print(open('/proc/self/maps').read())"
+    maps = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "_core" in maps.stdout
+    assert "libMLIR" not in maps.stdout
+    assert "libLLVM" not in maps.stdout
+
+
+# The command
+
+
+def test_command_is_installed() -> None:
+    command = Path(sys.executable).parent / "pipesched"
+    printed = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert printed.stdout == f"pipesched {pipesched.__version__}\n"
+
+
+# Documentation
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/Python.md"])
+def test_examples(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks fenced as python of a page, run in their order as one session."""
+    text = (ROOT / page).read_text()
+    monkeypatch.chdir(tmp_path)
+    session = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
+    assert ">>>" in session
+    examples = doctest.DocTestParser().get_doctest(session, {}, page, page, 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    results = runner.run(examples)
+    assert results.attempted > 0
+    assert results.failed == 0

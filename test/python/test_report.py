@@ -1,0 +1,163 @@
+"""The report and the timeline behind it."""
+
+import json
+import pickle
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pipesched
+import pytest
+from hypothesis import given
+from pipesched import Configuration, Costs, PipeSchedError, Report, generate
+from pipesched._costs import Time
+from points import configurations
+
+
+def as_json(value: Any) -> Any:
+    """Dataclasses and arrays as they are in JSON."""
+    if is_dataclass(value):
+        return {f.name: as_json(getattr(value, f.name)) for f in fields(value) if f.name[0] != "_"}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value
+
+
+@given(configurations())
+def test_dataclasses_are_the_contract(point: Configuration) -> None:
+    try:
+        report = point.simulate()
+    except PipeSchedError:
+        return
+    assert as_json(report) == report.to_dict() == json.loads(report.to_json())
+    assert len(report.worker_frame()) == report.workers
+
+
+@given(configurations())
+def test_with_and_without_ir_are_the_same(point: Configuration) -> None:
+    try:
+        schedule = point.generate(name=point.family)
+    except PipeSchedError as error:
+        with pytest.raises(PipeSchedError) as raised:
+            point.simulate()
+        assert raised.value.diagnostics == error.diagnostics
+        return
+    options: Any = {
+        "transport": point.transport,
+        "receive_placement": point.receive_placement,
+        "forward_sends": point.forward_sends,
+    }
+    try:
+        report = schedule.simulate(point.costs, **options)
+    except PipeSchedError as error:
+        with pytest.raises(PipeSchedError) as raised:
+            point.simulate()
+        assert raised.value.diagnostics[0].message in error.diagnostics[0].message
+        return
+    direct = point.simulate()
+    assert report == direct
+    assert report.to_json() == direct.to_json()
+    assert report.to_frame().equals(direct.to_frame())
+
+
+@given(configurations())
+def test_timeline(point: Configuration) -> None:
+    try:
+        simulation = point.simulate()
+    except PipeSchedError:
+        return
+    frame = simulation.to_frame()
+    schedule = point.generate()
+    assert frame.drop(columns=["start_ps", "end_ps"]).equals(schedule.to_frame())
+    assert frame.end_ps.max() <= simulation.execution.makespan_ps
+    for _, row in frame.groupby("worker"):
+        assert row.start_ps.is_monotonic_increasing
+        lengths = (row.end_ps - row.start_ps)[~row.duplicated("start_ps")]
+        worker = row.worker.iloc[0]
+        assert lengths.sum() <= simulation.execution.busy_ps[worker] + 0
+
+
+def test_published_rates(data: Path) -> None:
+    """Zero bubble's rates for 1F1B and ZB-H1, from its profiled times (arXiv 2401.10241)."""
+    rows = json.loads((data / "zero_bubble_iclr24.json").read_text())["rows"]
+    points, published = [], []
+    for row in rows:
+        costs = Costs(times={name: f"{ms}ms" for name, ms in row["profiled_ms"].items()})
+        for family in ("1F1B", "ZB-H1"):
+            point = (family, row["workers"], row["microbatches"])
+            points.append(Configuration(*point, costs=costs, transport="delay"))
+            published.append(row["published_bubble_rate"][family])
+    frame = pipesched.simulate_batch(points)
+    assert len(frame) == 2 * len(rows) > 10
+    assert frame.span_bubble_ratio.round(4).tolist() == published
+
+
+def test_costs_from_everywhere() -> None:
+    schedule = generate("gpipe", workers=2, microbatches=4)
+    root = Path(__file__).parents[2]
+    fields_of_toy = pipesched.models()["toy"]
+    named = schedule.simulate(model="toy", system="toy", microbatch_size=2)
+    for model in (root / "models/toy.json", str(root / "models/toy.json"), fields_of_toy):
+        costs = Costs(model=model, system=root / "systems/toy.json", microbatch_size=2)
+        assert schedule.simulate(costs) == named
+    attached = schedule.transform(
+        "pipe-attach-model{name=toy microbatch-size=2},pipe-attach-system{name=toy}"
+    )
+    assert attached.simulate() == named
+
+
+def test_what_is_given_goes_first() -> None:
+    schedule = generate("gpipe", workers=2, microbatches=4)
+    slow = schedule.transform('pipe-attach-profile{times="F=2ms,B=4ms"}')
+    assert slow.simulate().execution.makespan_ps == 5 * 6 * 10**9
+    assert slow.simulate(times="F=1ms,B=2ms").execution.makespan_ps == 5 * 3 * 10**9
+    attached = slow.transform("pipe-attach-model{name=toy microbatch-size=2}")
+    priced = attached.simulate(system="toy")
+    assert priced.memory is not None
+    assert priced.execution.makespan_ps >= 5 * 6 * 10**9
+
+
+def test_times() -> None:
+    schedule = generate("1f1b", workers=2, microbatches=2)
+    text = schedule.simulate(times="F=[1ms,2ms],B=3ms,comm=5us")
+    mapping: dict[str, Time | list[Time]] = {"F": [10**9, "2ms"], "B": "3ms", "comm": 5 * 10**6}
+    assert schedule.simulate(times=mapping) == text
+
+
+def test_costs_are_values() -> None:
+    costs = Costs(times="F=1ms,B=2ms")
+    assert costs == Costs(times="F=1ms,B=2ms") != Costs(times="F=1ms,B=3ms")
+    assert pickle.loads(pickle.dumps(costs)) == costs
+    assert repr(costs) == "Costs(times='F=1ms,B=2ms')"
+
+
+def test_reports_are_values() -> None:
+    report = generate("dualpipe", workers=4, microbatches=8).simulate()
+    stored = pickle.loads(pickle.dumps(report))
+    assert type(stored) is Report
+    assert as_json(stored) == as_json(report)
+    assert report != generate("dualpipe", workers=4, microbatches=10).simulate()
+    assert not report.execution.busy_ps.flags.writeable
+
+
+def test_pictures() -> None:
+    schedule = generate("hanayo", workers=2, microbatches=2)
+    simulation = schedule.simulate()
+    assert schedule._repr_svg_() == simulation.to_svg("slots")
+    assert simulation._repr_svg_() == simulation.to_svg()
+    assert simulation.to_svg().lstrip().startswith("<?xml")
+    both = pipesched.draw(simulation, simulation)
+    assert both._repr_svg_() == str(both)
+    assert both.count('class="t"') == 2 * simulation.to_svg().count('class="t"')
+    assert json.loads(simulation.to_chrome_trace())["traceEvents"]
+
+
+def test_pictures_that_notebooks_do_without() -> None:
+    assert pipesched.problem(workers=2, microbatches=2)._repr_svg_() is None
+    assert generate("gpipe", workers=2, microbatches=10_000)._repr_svg_() is None
+    needs_system = generate("gpipe", workers=2, microbatches=2).transform(
+        "pipe-attach-model{name=toy microbatch-size=2}"
+    )
+    assert needs_system._repr_svg_() is not None  # its slots need no price
+    assert needs_system.transform("convert-pipe-to-exec")._repr_svg_() is None
