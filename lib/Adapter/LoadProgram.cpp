@@ -140,9 +140,8 @@ void ProgramLoader::loadOp(Operation &instruction, int64_t worker) {
       .Case<SendOp>([&](SendOp send) { loadSend(send, worker); })
       .Case<RecvOp>([&](RecvOp recv) { loadRecv(recv, worker); })
       .Case<WaitOp>([&](WaitOp wait) { loadWait(wait); })
-      .Case<AllReduceOp>([&](AllReduceOp allReduce) {
-        loadAllReduce(allReduce, worker);
-      })
+      .Case<AllReduceOp>(
+          [&](AllReduceOp allReduce) { loadAllReduce(allReduce, worker); })
       .Case<OffloadOp>([&](OffloadOp offload) {
         append(offload, InstructionKind::Offload, offload.getCell());
         addOperands(offload);

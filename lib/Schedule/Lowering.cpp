@@ -18,7 +18,6 @@
 
 using namespace pipesched;
 using llvm::ArrayRef;
-using llvm::Error;
 using llvm::Expected;
 
 static constexpr uint32_t kNone = Program::kNone;
@@ -71,7 +70,7 @@ private:
   void addIssuePoint(Cell cell);
   void emitAllReduces(Cell cell, uint32_t flat);
   int64_t freeSlotFor(CellRef at) const;
-  int64_t meetingSlot(CellRef at) const;
+  int64_t meetingSlot(CellRef at);
   bool isLastCompute(uint32_t instruction) const;
   void joinGroup(uint32_t instruction, int64_t piece);
   void addGradients(Cell cell);
@@ -102,8 +101,10 @@ private:
   Inboxes inboxes;
   Program program;
   // Where the table has O or G: the last weight gradient, by global stage; of
-  // the all-reduce of a piece the first instruction and the last.
+  // the all-reduce of a piece the first instruction and the last, and the slot
+  // at which it meets.
   std::vector<uint32_t> lastGradient, firstOfGroup, lastOfGroup;
+  std::vector<int64_t> meetingSlots; ///< -1: not looked for yet
 
   // The row being written.
   int64_t row = 0;
@@ -220,6 +221,7 @@ void Lowering::reserve() {
   if (const Collectives *collectives = index.getCollectives()) {
     firstOfGroup.assign(collectives->getReplicas().getNumPieces(), kNone);
     lastOfGroup = firstOfGroup;
+    meetingSlots.assign(firstOfGroup.size(), -1);
   }
   // Per cell one operand of its own stage, per message one each of the send and
   // of the consumer, about; more grow the array.
@@ -421,16 +423,17 @@ int64_t Lowering::freeSlotFor(CellRef at) const {
 /// is in several groups and starts when the last of them meets: then its row
 /// must have come to it for the first, and messages that arrive later stand
 /// behind it.
-int64_t Lowering::meetingSlot(CellRef at) const {
+int64_t Lowering::meetingSlot(CellRef at) {
   const Collectives &collectives = *index.getCollectives();
   int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
   int64_t first = slots.start[index.rowBegin(at.row) + at.index];
   for (int64_t piece : collectives.getReplicas().piecesOf(stage)) {
     if (!collectives.meetsAt(piece, at))
       continue;
-    int64_t slot = 0;
-    for (CellRef member : collectives.membersOf(piece))
-      slot = std::max(slot, freeSlotFor(member));
+    int64_t &slot = meetingSlots[piece];
+    if (slot < 0)
+      for (CellRef member : collectives.membersOf(piece))
+        slot = std::max(slot, freeSlotFor(member));
     first = std::min(first, slot);
   }
   return first;

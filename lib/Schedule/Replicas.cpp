@@ -18,7 +18,6 @@
 
 using namespace pipesched;
 using llvm::ArrayRef;
-using llvm::Error;
 using llvm::Expected;
 
 /// Scales the lengths of each path, which stageLengths leaves alone where no
@@ -138,6 +137,15 @@ Expected<Replicas> Replicas::create(const Placement &placement) {
     replicas.segments.push_back(segment);
   }
   return replicas;
+}
+
+llvm::iota_range<int64_t> Replicas::piecesIn(BlockSpan blocks) const {
+  int64_t end = llvm::lower_bound(cuts, blocks.end) - cuts.begin();
+  if (blocks.size() > 0)
+    return llvm::seq(llvm::upper_bound(cuts, blocks.begin) - cuts.begin() - 1,
+                     std::min(end, getNumPieces()));
+  bool isPiece = end < getNumPieces() && blocksOf(end) == blocks;
+  return llvm::seq(end, end + isPiece);
 }
 
 int64_t Replicas::holderOf(int64_t piece, int64_t path) const {

@@ -232,11 +232,10 @@ static Listing groupOf(const Program &program, uint32_t first) {
 TEST(Lowering, ReplicasAreReducedTogether) {
   // 0G0 and 0G1 are replicas, 1G1 and 1G0; the last B of stage 0 of path 0 is
   // not the cell before its G.
-  Table table = makeTable(makePlacement(2, 2,
-                                        {pathOn({0, 1}, {{0, 1, 1}}),
-                                         pathOn({1, 0}, {{1, 2, 1}})}),
-                          {"0F0 1F1 0B0 1B1 0G0 1G1 0O0 1O1",
-                           "1F0 0F1 1B0 0B1 0G1 1G0 0O1 1O0"});
+  Table table = makeTable(
+      makePlacement(2, 2,
+                    {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0}, {{1, 2, 1}})}),
+      {"0F0 1F1 0B0 1B1 0G0 1G1 0O0 1O1", "1F0 0F1 1B0 0B1 0G1 1G0 0O1 1O0"});
   Program program = lower(table, ReceivePlacement::Consumer);
   EXPECT_EQ(list(program, 0),
             Listing({"compute 0F0", "send 0F0 to 1 after #0", "recv 0F1 from 1",
@@ -247,8 +246,7 @@ TEST(Lowering, ReplicasAreReducedTogether) {
                      "compute 1O1 after #9"}));
   EXPECT_EQ(groupOf(program, 8), Listing({"0G0", "0G1"}));
   EXPECT_EQ(groupOf(program, 9), Listing({"1G1", "1G0"}));
-  EXPECT_EQ(program.blocks,
-            std::vector<BlockSpan>({{0, 1}, {1, 2}}));
+  EXPECT_EQ(program.blocks, std::vector<BlockSpan>({{0, 1}, {1, 2}}));
   EXPECT_EQ(program.instructions[9].peer, 1);
 }
 
@@ -269,18 +267,16 @@ TEST(Lowering, PiecesOfAStageAreReducedOneByOne) {
                      "all_reduce 0G0 after #3", "compute 0O0 after #4, #5"}));
   EXPECT_EQ(groupOf(program, 4), Listing({"0G0", "0G1"}));
   EXPECT_EQ(groupOf(program, 5), Listing({"0G0", "1G1"}));
-  EXPECT_EQ(program.blocks,
-            std::vector<BlockSpan>({{0, 2}, {2, 4}, {4, 6}}));
+  EXPECT_EQ(program.blocks, std::vector<BlockSpan>({{0, 2}, {2, 4}, {4, 6}}));
 }
 
 TEST(Lowering, AWorkerTakesPartOnce) {
   // Worker 0 holds stage 0 of both paths, worker 1 that of a third.
-  Table table = makeTable(makePlacement(2, 3,
-                                        {pathOn({0}, {{0, 1, 1}}),
-                                         pathOn({0}, {{1, 2, 1}}),
-                                         pathOn({1}, {{2, 3, 1}})}),
-                          {"0F0 0B0 0G0 0F1 0B1 0G1 0O0 0O1",
-                           "0F2 0B2 0G2 0O2"});
+  Table table = makeTable(
+      makePlacement(2, 3,
+                    {pathOn({0}, {{0, 1, 1}}), pathOn({0}, {{1, 2, 1}}),
+                     pathOn({1}, {{2, 3, 1}})}),
+      {"0F0 0B0 0G0 0F1 0B1 0G1 0O0 0O1", "0F2 0B2 0G2 0O2"});
   Program program = lower(table);
   EXPECT_EQ(list(program, 0),
             Listing({"compute 0F0", "compute 0B0 after #0", "compute 0F1",

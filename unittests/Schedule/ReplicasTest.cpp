@@ -86,6 +86,26 @@ TEST(Replicas, EmptyStagesAtTheEndsHoldWhatIsPinned) {
   EXPECT_FALSE(replicas.isReplicated(1));
 }
 
+TEST(Replicas, BlocksAreFoundInPieces) {
+  // Pieces 0-0, 0-2, 2-4, 4-4.
+  Placement placement =
+      makePlacement(2, 2,
+                    {pathWith({0, 1, 0}, {0, 2, 2}, {0, 1, 1}),
+                     pathWith({1, 0, 1}, {2, 2, 0}, {1, 2, 1})});
+  Replicas replicas = llvm::cantFail(Replicas::create(placement));
+  auto find = [&](int64_t begin, int64_t end) {
+    auto pieces = replicas.piecesIn({begin, end});
+    return std::pair(*pieces.begin(), *pieces.begin() + int64_t(pieces.size()));
+  };
+  EXPECT_EQ(find(0, 0), std::pair(int64_t(0), int64_t(1)));
+  EXPECT_EQ(find(0, 1), std::pair(int64_t(1), int64_t(2)));
+  EXPECT_EQ(find(0, 4), std::pair(int64_t(1), int64_t(3)));
+  EXPECT_EQ(find(1, 3), std::pair(int64_t(1), int64_t(3)));
+  EXPECT_EQ(find(4, 4), std::pair(int64_t(3), int64_t(4)));
+  for (auto [begin, end] : {std::pair(2, 2), {1, 1}, {4, 5}, {7, 9}, {5, 5}})
+    EXPECT_TRUE(replicas.piecesIn({begin, end}).empty()) << begin;
+}
+
 TEST(Replicas, OneWorkerHoldsNoReplicas) {
   Placement placement = makePlacement(
       2, 2, {pathOn({0, 1}, {{0, 1, 1}}), pathOn({0, 0}, {{1, 2, 1}})});

@@ -226,7 +226,8 @@ TEST(TextPicture, LinesEndInTimeAndWithoutBlanks) {
                 generateLoopedBFS(makeLinear(3, microbatches), loop))}) {
         std::string text = draw(table, everythingIn(width));
         // The title and the legend's longest item are as long as they are.
-        for (llvm::StringRef line : llvm::drop_begin(linesOf(text))) {
+        std::vector<llvm::StringRef> lines = linesOf(text);
+        for (llvm::StringRef line : llvm::drop_begin(lines)) {
           EXPECT_LE(llvm::sys::unicode::columnWidthUTF8(line), width)
               << line.str();
           EXPECT_EQ(line, line.rtrim(' '));

@@ -46,7 +46,7 @@ struct Prices {
 
 /// An all-reduce of gradients.
 struct Reduction {
-  Cell cell;         ///< the G of the first of its workers
+  Cell cell;        ///< the G of the first of its workers
   BlockSpan blocks; ///< as Replicas counts them
   int64_t numWorkers = 1;
 };

@@ -22,8 +22,8 @@ namespace pipesched {
 /// What one instruction of a program states. Nothing: as its cell implies.
 struct StatedWork {
   uint32_t instruction = 0;
-  std::optional<int64_t> flops;        ///< of Compute, on the matrix engines
-  std::optional<int64_t> bytesMoved;   ///< of Compute, Offload, Reload
+  std::optional<int64_t> flops;      ///< of Compute, on the matrix engines
+  std::optional<int64_t> bytesMoved; ///< of Compute, Offload, Reload
   /// Of Send; of AllReduce the gradients of each of its workers.
   std::optional<int64_t> messageBytes;
   /// Held from the start on where positive, free from the end on where
@@ -37,8 +37,8 @@ bool anyHasTime(llvm::ArrayRef<StatedWork> work);
 bool anyHasMemory(llvm::ArrayRef<StatedWork> work);
 
 /// Replaces the times of tasks whose instruction states work: compute by the
-/// roofline of one kernel, messages and copies by Hockney, all-reduces, on which
-/// all their workers state the same, as rings. Errors: no system;
+/// roofline of one kernel, messages and copies by Hockney, all-reduces, on
+/// which all their workers state the same, as rings. Errors: no system;
 /// `isComplete`, and a task without a stated time (named); sums over int64.
 llvm::Error priceStatedWork(llvm::ArrayRef<StatedWork> work,
                             const TaskGraph &graph, const SystemFacts *system,

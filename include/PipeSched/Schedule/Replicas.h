@@ -62,6 +62,9 @@ public:
     return begins && ends;
   }
 
+  /// The pieces that have some of these blocks; a span without blocks has the
+  /// piece that is one, if it is. Logarithmic.
+  llvm::iota_range<int64_t> piecesIn(BlockSpan blocks) const;
   /// The pieces that a stage holds; none where it has no blocks and is neither
   /// the first nor the last of its path.
   llvm::iota_range<int64_t> piecesOf(int64_t globalStage) const {

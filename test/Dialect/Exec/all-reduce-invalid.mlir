@@ -155,7 +155,7 @@ exec.program @alone workers 2 microbatches 2 {
   pipe.path on [1, 0] takes [1]
   worker 0 {
     %b0 = compute 0B0
-    // expected-error@+1 {{'exec.all_reduce' op has no partner: worker 1 holds blocks 0 to 1 as stage 0 of path 1 and has no 'all_reduce' of them}}
+    // expected-error@+1 {{'exec.all_reduce' op has no partner: worker 1 holds blocks 0 to 1 as stage 0 of path 1 and has no 'all_reduce' of blocks 0 to 1}}
     %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
   }
   worker 1 {

@@ -52,14 +52,6 @@ static std::string str(BlockSpan blocks) {
   return ("blocks " + Twine(blocks.begin) + " to " + Twine(blocks.end)).str();
 }
 
-/// Whether blocks that are reduced together have some of a piece. A piece
-/// without any is reduced as it is.
-static bool overlap(BlockSpan blocks, BlockSpan piece) {
-  if (blocks.size() == 0 || piece.size() == 0)
-    return blocks == piece;
-  return piece.begin < blocks.end && blocks.begin < piece.end;
-}
-
 LogicalResult AllReduceVerifier::emitPair(const AllReduceEnd &end,
                                           const Twine &message,
                                           const AllReduceEnd &other,
@@ -74,10 +66,11 @@ LogicalResult AllReduceVerifier::verifyStage(const AllReduceEnd &end) const {
   Cell cell = opOf(end).getCell();
   int64_t stage = placement.globalStage(cell);
   BlockSpan held = replicas.blocksOfStage(stage);
-  bool isHeld = llvm::any_of(replicas.piecesOf(stage), [&](int64_t piece) {
-    return overlap(end.blocks, replicas.blocksOf(piece));
-  });
-  if (isHeld && held.begin <= end.blocks.begin && end.blocks.end <= held.end)
+  auto pieces = replicas.piecesIn(end.blocks);
+  bool isHeld = !pieces.empty() && held.begin <= end.blocks.begin &&
+                end.blocks.end <= held.end;
+  if (isHeld &&
+      replicas.holderOf(*pieces.begin(), cell.getMicrobatch()) == stage)
     return success();
   return pipe::emitTableError(opOf(end))
          << "reduces " << str(end.blocks) << ", stage " << cell.getStage()
@@ -120,10 +113,7 @@ LogicalResult AllReduceVerifier::verifyBytes(Group group) const {
 /// program_c12
 LogicalResult AllReduceVerifier::verifyHolders(Group group) const {
   const AllReduceEnd &end = group.front();
-  int64_t stage = placement.globalStage(opOf(end).getCell());
-  for (int64_t piece : replicas.piecesOf(stage)) {
-    if (!overlap(end.blocks, replicas.blocksOf(piece)))
-      continue;
+  for (int64_t piece : replicas.piecesIn(end.blocks))
     for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
       int64_t holder = replicas.holderOf(piece, path);
       int64_t worker = placement.workerOf(holder);
@@ -133,11 +123,10 @@ LogicalResult AllReduceVerifier::verifyHolders(Group group) const {
       if (member == group.end() || member->worker != worker)
         return pipe::emitTableError(opOf(end))
                << "has no partner: worker " << worker << " holds "
-               << str(end.blocks) << " as stage "
+               << str(replicas.blocksOf(piece)) << " as stage "
                << holder - placement.stageOffset(path) << " of path " << path
-               << " and has no 'all_reduce' of them";
+               << " and has no 'all_reduce' of " << str(end.blocks);
     }
-  }
   return success();
 }
 

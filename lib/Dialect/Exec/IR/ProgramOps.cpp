@@ -398,11 +398,10 @@ LogicalResult ProgramVerifier::verify() {
       return failure();
   sortByName(sends);
   sortByName(receives);
-  return success(
-      succeeded(verifyRunOnce()) && succeeded(verifyOnce(sends)) &&
-      succeeded(verifyOnce(receives)) && succeeded(verifyPaired()) &&
-      succeeded(verifyAllReduces(
-          allReduces, ops, placement ? &*placement : nullptr)));
+  return success(succeeded(verifyRunOnce()) && succeeded(verifyOnce(sends)) &&
+                 succeeded(verifyOnce(receives)) && succeeded(verifyPaired()) &&
+                 succeeded(verifyAllReduces(
+                     allReduces, ops, placement ? &*placement : nullptr)));
 }
 
 LogicalResult ProgramOp::verifyRegions() {
