@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -142,7 +143,11 @@ class Schedule:
         file.write_bytes(self._contents(file.suffix))
 
     def _contents(self, suffix: str) -> bytes:
-        writers = {".mlir": self.to_text, ".csv": self.to_csv, ".svg": self.to_svg}
+        writers: dict[str, Callable[[], str]] = {
+            ".mlir": self.to_text,
+            ".csv": self.to_csv,
+            ".svg": self.to_svg,
+        }
         if suffix == ".mlirbc":
             return self.to_bytecode()
         if suffix not in writers:

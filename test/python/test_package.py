@@ -2,7 +2,9 @@
 
 import ctypes
 import doctest
+import importlib
 import importlib.metadata
+import pkgutil
 import re
 import subprocess
 import sys
@@ -89,15 +91,26 @@ def test_command_is_installed() -> None:
 # Documentation
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/Python.md"])
-def test_examples(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks fenced as python of a page, run in their order as one session."""
-    text = (ROOT / page).read_text()
-    monkeypatch.chdir(tmp_path)
-    session = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
-    assert ">>>" in session
-    examples = doctest.DocTestParser().get_doctest(session, {}, page, page, 0)
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    results = runner.run(examples)
-    assert results.attempted > 0
+def run_examples(examples: doctest.DocTest) -> int:
+    """Runs a session, which must hold, and returns how many examples it has."""
+    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples)
     assert results.failed == 0
+    return results.attempted
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/Python.md"])
+def test_examples_of_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks fenced as python, in their order as one session."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / page).read_text()
+    session = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
+    parser = doctest.DocTestParser()
+    assert run_examples(parser.get_doctest(session, {}, page, page, 0)) > 0
+
+
+def test_examples_of_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    modules = pkgutil.walk_packages(pipesched.__path__, "pipesched.")
+    named = [pipesched, *(importlib.import_module(module.name) for module in modules)]
+    found = [test for module in named for test in doctest.DocTestFinder().find(module)]
+    assert sum(map(run_examples, found)) > 20
