@@ -91,6 +91,10 @@ llvm::ArrayRef<Operation> wholeOperations();
 /// several numbers of workers.
 void registerGenerators(int64_t numCells);
 
+/// Registers rows `optimize-<operation>/<problem>/<cells>`, which have sizes of
+/// their own.
+void registerOptimizer();
+
 } // namespace pipesched::bench
 
 #endif // PIPESCHED_BENCHMARKS_MEASURE_H

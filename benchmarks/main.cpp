@@ -129,6 +129,7 @@ int main(int argc, char **argv) {
     }
     registerGenerators(numCells);
   }
+  registerOptimizer();
   keepFreedPages();
   GrowthReporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);

@@ -28,7 +28,9 @@ function(add_pipesched_tool name)
   add_llvm_executable(${name} PARTIAL_SOURCES_INTENDED
     ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS})
-  mlir_target_link_libraries(${name} PRIVATE ${ARG_MLIR_LIBS})
+  if(ARG_MLIR_LIBS)
+    mlir_target_link_libraries(${name} PRIVATE ${ARG_MLIR_LIBS})
+  endif()
   set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Tools")
   install(TARGETS ${name} EXPORT PipeSchedTargets
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

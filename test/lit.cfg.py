@@ -28,6 +28,7 @@ tools = [
     "pipesched-capi-evaluation-test",
     "pipesched-capi-ir-test",
     "pipesched-lsp-server",
+    "pipesched-optimize",
     "pipesched-translate",
     "mlir-opt",
     "split-file",

@@ -61,16 +61,41 @@ typedef enum PipeschedAttention {
   PipeschedAttentionUnfused
 } PipeschedAttention;
 
+/// Of linear layers.
+typedef enum PipeschedPrecision {
+  PipeschedPrecisionBF16,
+  PipeschedPrecisionFP8
+} PipeschedPrecision;
+
+/// What data-parallel pipelines divide among them.
+typedef enum PipeschedSharding {
+  PipeschedShardingNone,
+  PipeschedShardingOptimizer,
+  PipeschedShardingFull
+} PipeschedSharding;
+
+/// What stands next to each other on nodes, behind the devices of a worker.
+typedef enum PipeschedRankOrder {
+  PipeschedRankOrderData,
+  PipeschedRankOrderPipeline
+} PipeschedRankOrder;
+
 /// Numbers that are 0, and boundaryBytes of -1, are not given.
 typedef struct PipeschedCostOptions {
   PipeschedSource model, system, profile;
   int64_t microbatchSize; ///< sequences; or it follows from the global batch
-  int64_t globalBatch;    ///< sequences; or the model's own
+  int64_t globalBatch;    ///< sequences of all pipelines; or the model's own
   int64_t sequence;       ///< tokens; or the model's own
   int64_t boundaryBytes;  ///< of a message between stages
   int64_t accelerators;   ///< of a worker; or the system's own
   PipeschedRecompute recompute;
   PipeschedAttention attention;
+  PipeschedPrecision precision;
+  /// Every device of a worker norms and keeps the whole residual stream.
+  bool withoutSequenceParallel;
+  int64_t dataParallel; ///< equal pipelines; or 1
+  PipeschedSharding sharding;
+  PipeschedRankOrder rankOrder;
 } PipeschedCostOptions;
 
 /// Errors: descriptions that cannot be read; numbers out of range or given
@@ -120,12 +145,21 @@ typedef struct PipeschedTiming {
   PipeschedForwardSends forwardSends;
 } PipeschedTiming;
 
+/// How a step ends: with its last backward, or with optimizer steps, behind
+/// all-reduces of gradients where there are any to make.
+typedef enum PipeschedOptimizerStep {
+  PipeschedOptimizerStepNone,
+  PipeschedOptimizerStepOverlapped, ///< reduced as soon as gradients are there
+  PipeschedOptimizerStepExposed ///< reduced behind all compute of the worker
+} PipeschedOptimizerStep;
+
 /// A schedule to generate and to evaluate. Without costs one slot is 1 us and
 /// messages are free.
 typedef struct PipeschedConfiguration {
   PipeschedProblem problem;
   PipeschedCosts costs; ///< may be null
   PipeschedTiming timing;
+  PipeschedOptimizerStep optimizerStep;
 } PipeschedConfiguration;
 
 /// Evaluates a schedule or program of a module, which must outlive the result

@@ -125,6 +125,17 @@ MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleExportTorchCsv(
     MlirOperation schedule, PipeschedTorchCsvFormat format,
     MlirStringCallback callback, void *userData);
 
+/// Writes what --pipeline-model-parallel-layout of Megatron-Core takes, for a
+/// schedule with rows or without; nothing after an error.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleExportMegatronLayout(
+    MlirOperation schedule, MlirStringCallback callback, void *userData);
+
+/// Writes what -mpmd-rule-based-schedule of Shardy takes, one line, with
+/// computations s0, s1, ... and meshes m0, m1, ...; nothing after an error. A
+/// warning says where Shardy would not do as the schedule says.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleExportShardyRules(
+    MlirOperation schedule, MlirStringCallback callback, void *userData);
+
 #ifdef __cplusplus
 }
 #endif

@@ -25,7 +25,7 @@ void BlockExpander::attention() {
     queryKeyNorms();
   isFused ? fusedCore() : unfusedCore();
   coreTensors();
-  linear("proj", z.T, z.o, z.h);
+  linear("proj", z.T, z.o, z.h, byRows());
   block.saves("proj input", z.e * z.T * z.o, LastUse::WeightGrad);
   weights("proj", z.o, z.h, arch.biases.output);
   if (arch.attentionSinks)
@@ -40,12 +40,12 @@ void BlockExpander::attention() {
 void BlockExpander::projections() {
   bool hasBias = arch.biases.queryKeyValue;
   if (isFused) {
-    linear("qkv", z.T, z.h, z.q + z.k + z.v);
+    linear("qkv", z.T, z.h, z.q + z.k + z.v, byColumns());
   } else {
     fork("qkv_fork", z.x, 3);
-    linear("q", z.T, z.h, z.q);
-    linear("k", z.T, z.h, z.k);
-    linear("v", z.T, z.h, z.v);
+    linear("q", z.T, z.h, z.q, byColumns());
+    linear("k", z.T, z.h, z.k, byColumns());
+    linear("v", z.T, z.h, z.v, byColumns());
   }
   weights("q", z.h, z.q, hasBias);
   weights("k", z.h, z.k, hasBias);
@@ -61,27 +61,27 @@ void BlockExpander::latentProjections(const LatentAttention &latent) {
   CheckedInt up =
       z.heads * (CheckedInt(latent.headSize) + latent.valueHeadSize);
   auto normed = [&](StringRef name, CheckedInt rank) {
-    norm(name, arch.norm, z.T * rank);
-    block.saves(name, 2 * z.e * z.T * rank, LastUse::WeightGrad);
+    norm(name, arch.norm, z.T * rank, stream);
+    savesStream(name, 2 * z.e * z.T * rank, LastUse::WeightGrad);
     CheckedInt count = parametersPerElement(arch.norm) * rank;
     block.parameters(name, count, count);
   };
 
-  fork("qkv_fork", z.x, 2);
+  fork("qkv_fork", z.x, 2, stream);
   if (latent.queryRank) {
-    linear("q_down", z.T, z.h, latent.queryRank);
+    linear("q_down", z.T, z.h, latent.queryRank, onStream(linears));
     weights("q_down", z.h, latent.queryRank, hasBias);
     normed("q_norm", latent.queryRank);
-    linear("q_up", z.T, latent.queryRank, z.q);
+    linear("q_up", z.T, latent.queryRank, z.q, byColumns());
     weights("q_up", latent.queryRank, z.q, /*hasBias=*/false);
   } else {
-    linear("q", z.T, z.h, z.q);
+    linear("q", z.T, z.h, z.q, byColumns());
     weights("q", z.h, z.q, /*hasBias=*/false);
   }
-  linear("kv_down", z.T, z.h, down);
+  linear("kv_down", z.T, z.h, down, onStream(linears));
   weights("kv_down", z.h, down, hasBias);
   normed("kv_norm", keyRank);
-  linear("kv_up", z.T, keyRank, up);
+  linear("kv_up", z.T, keyRank, up, byColumns());
   weights("kv_up", keyRank, up, /*hasBias=*/false);
 }
 

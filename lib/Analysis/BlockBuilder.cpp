@@ -24,7 +24,7 @@ void BlockBuilder::check(llvm::StringRef what, llvm::StringRef name,
 
 void BlockBuilder::kernel(llvm::StringRef name, Engine engine,
                           CheckedWork forward, CheckedWork inputGrad,
-                          CheckedWork weightGrad, Part part) {
+                          CheckedWork weightGrad, Part part, Share share) {
   Kernel kernel;
   kernel.name = name.str();
   kernel.engine = engine;
@@ -36,27 +36,38 @@ void BlockBuilder::kernel(llvm::StringRef name, Engine engine,
   kernel.forward = convert(forward);
   kernel.inputGrad = convert(inputGrad);
   kernel.weightGrad = convert(weightGrad);
+  kernel.whole = share == Share::Whole;
   block.kernels.push_back(std::move(kernel));
   isCore.push_back(part == Part::Core);
 }
 
 void BlockBuilder::saves(llvm::StringRef name, CheckedInt bytes,
-                         LastUse lastUse, Part part) {
+                         LastUse lastUse, Part part, Share share) {
+  CheckedInt whole = share == Share::Whole ? bytes : 0;
   activations += bytes;
+  wholeActivations += whole;
   if (part == Part::Core)
     core += bytes;
-  if (lastUse == LastUse::WeightGrad)
+  if (lastUse == LastUse::WeightGrad) {
     weightGrad += bytes;
+    wholeWeightGrad += whole;
+  }
   check("the saved bytes", name, activations + weightGrad);
 }
 
-void BlockBuilder::savesInput(llvm::StringRef name, CheckedInt bytes) {
-  saves(name, bytes, LastUse::WeightGrad);
+void BlockBuilder::savesInput(llvm::StringRef name, CheckedInt bytes,
+                              Share share) {
+  saves(name, bytes, LastUse::WeightGrad, Part::Rest, share);
   input += bytes;
+  if (share == Share::Whole)
+    wholeInput += bytes;
 }
 
-void BlockBuilder::leavesGradient(llvm::StringRef name, CheckedInt bytes) {
+void BlockBuilder::leavesGradient(llvm::StringRef name, CheckedInt bytes,
+                                  Share share) {
   weightGrad += bytes;
+  if (share == Share::Whole)
+    wholeWeightGrad += bytes;
   check("the gradient bytes", name, weightGrad);
 }
 
@@ -89,5 +100,7 @@ llvm::Expected<BlockFacts> BlockBuilder::finish() {
   block.weightGradBytes = weightGrad.get();
   block.recomputedBytes = keepsAll ? activations.get() : input.get();
   block.coreBytes = keepsAll ? 0 : core.get();
+  block.whole = {wholeActivations.get(), wholeWeightGrad.get(),
+                 keepsAll ? wholeActivations.get() : wholeInput.get()};
   return std::move(block);
 }

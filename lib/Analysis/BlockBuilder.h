@@ -32,6 +32,10 @@ enum class LastUse { InputGrad, WeightGrad };
 /// Whether a kernel or tensor belongs to what selective recompute runs again.
 enum class Part { Core, Rest };
 
+/// Whether the accelerators of a worker share a kernel or tensor, or each has
+/// all of it.
+enum class Share { Divided, Whole };
+
 class BlockBuilder {
 public:
   BlockBuilder(llvm::StringRef name, BlockPosition position, int64_t count) {
@@ -43,15 +47,16 @@ public:
   /// A kernel; phases in which it does not run have no work.
   void kernel(llvm::StringRef name, Engine engine, CheckedWork forward,
               CheckedWork inputGrad, CheckedWork weightGrad = {},
-              Part part = Part::Rest);
+              Part part = Part::Rest, Share share = Share::Divided);
 
   /// A tensor that F keeps.
   void saves(llvm::StringRef name, CheckedInt bytes, LastUse lastUse,
-             Part part = Part::Rest);
+             Part part = Part::Rest, Share share = Share::Divided);
   /// The block's input, which a full recompute keeps; W reads it too.
-  void savesInput(llvm::StringRef name, CheckedInt bytes);
+  void savesInput(llvm::StringRef name, CheckedInt bytes, Share share);
   /// The gradient of an output, which I makes and leaves for W.
-  void leavesGradient(llvm::StringRef name, CheckedInt bytes);
+  void leavesGradient(llvm::StringRef name, CheckedInt bytes,
+                      Share share = Share::Divided);
   /// `active` of them are those that one token goes through.
   void parameters(llvm::StringRef name, CheckedInt count, CheckedInt active);
   /// Parameters that are another block's too.
@@ -69,6 +74,7 @@ private:
   BlockFacts block;
   CheckedInt parameterCount, activeCount, tiedCount;
   CheckedInt activations, core, input, weightGrad;
+  CheckedInt wholeActivations, wholeInput, wholeWeightGrad;
   std::vector<bool> isCore; ///< by kernel
   bool keepsAll = false;
   std::string overflow; ///< the first, empty for none

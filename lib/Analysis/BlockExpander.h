@@ -15,7 +15,7 @@
 #define PIPESCHED_LIB_ANALYSIS_BLOCKEXPANDER_H
 
 #include "BlockBuilder.h"
-#include "PipeSched/Analysis/Architecture.h"
+#include "PipeSched/Analysis/TransformerBlock.h"
 
 namespace pipesched {
 
@@ -45,34 +45,56 @@ struct PerElement {
 /// with the tensors that they keep and their parameters.
 class BlockExpander {
 public:
-  BlockExpander(const Architecture &arch, const Sizes &z, BlockBuilder &block)
+  BlockExpander(const Architecture &arch, const Sizes &z,
+                const ExpansionOptions &options, BlockBuilder &block)
       : arch(arch), z(z), block(block),
-        isFused(arch.attention == Attention::Fused) {}
+        isFused(arch.attention == Attention::Fused),
+        linears(options.precision == Precision::FP8 ? Engine::MatrixFp8
+                                                    : Engine::Matrix),
+        stream(options.sequenceParallel ? Share::Divided : Share::Whole) {}
 
   void embedding();
   void layer(bool hasExperts);
   void head();
 
 private:
+  /// Where the FLOPs of a linear layer run and which of its sides is divided.
+  struct LinearKind {
+    Engine engine = Engine::Matrix;
+    Share work = Share::Divided;   ///< of the whole kernel
+    Share output = Share::Divided; ///< of the gradient of what it makes
+  };
   /// Rows times a matrix of weights, with the weights of `copies` such matrices
   /// read: the rows of a mixture of experts go to different ones.
   void linear(llvm::StringRef name, CheckedInt rows, CheckedInt in,
-              CheckedInt out, CheckedInt copies = 1);
+              CheckedInt out, LinearKind kind, CheckedInt copies = 1);
+  /// The two that tensor parallelism is about: split by columns, their outputs
+  /// are divided; split by rows, outputs are those of the residual stream.
+  LinearKind byColumns() const { return {linears}; }
+  LinearKind byRows() const { return {linears, Share::Divided, stream}; }
+  /// Outside of it: done as the residual stream is.
+  LinearKind onStream(Engine engine) const { return {engine, stream, stream}; }
   /// A GEMM of the attention core between `width` of each token and the `kept`
   /// keys or values; it has no weights.
   void scores(llvm::StringRef name, CheckedInt width, CheckedInt kept,
               bool isForward);
   void vector(llvm::StringRef name, CheckedWork forward, CheckedWork inputGrad,
-              Part part = Part::Rest);
+              Part part = Part::Rest, Share share = Share::Divided);
   /// One pass over the scores that reads and writes `passes` values of each.
   CheckedWork scorePass(int64_t passes);
-  void norm(llvm::StringRef name, Norm form, CheckedInt elements);
+  void norm(llvm::StringRef name, Norm form, CheckedInt elements,
+            Share share = Share::Divided);
   /// A norm of the residual stream, its parameters included.
   void streamNorm(llvm::StringRef name);
   /// Where a value has several users, their gradients are summed.
-  void fork(llvm::StringRef name, CheckedInt elements, int64_t users);
+  void fork(llvm::StringRef name, CheckedInt elements, int64_t users,
+            Share share = Share::Divided);
   void dropout(llvm::StringRef name, CheckedInt elements,
-               Part part = Part::Rest);
+               Part part = Part::Rest, Share share = Share::Divided);
+  /// A tensor of the residual stream, which W reads or I alone.
+  void savesStream(llvm::StringRef name, CheckedInt bytes, LastUse lastUse) {
+    block.saves(name, bytes, lastUse, Part::Rest, stream);
+  }
   /// An all-reduce of the residual stream among the accelerators of a worker.
   void reduce(llvm::StringRef name, bool forward, bool inputGrad);
   /// Dropout and addition to the residual stream.
@@ -119,6 +141,10 @@ private:
   const Sizes &z;
   BlockBuilder &block;
   bool isFused;
+  Engine linears; ///< of linear layers but those that stay in full precision
+  /// Of the residual stream, its norms and its dropouts: divided by the
+  /// sequence, or whole on every accelerator.
+  Share stream;
 };
 
 } // namespace pipesched

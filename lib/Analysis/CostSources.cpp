@@ -18,7 +18,8 @@ using namespace pipesched;
 
 llvm::Expected<int64_t>
 pipesched::microbatchSizeOf(const Architecture &architecture,
-                            int64_t globalBatch, int64_t numMicrobatches) {
+                            int64_t globalBatch, int64_t numMicrobatches,
+                            int64_t dataParallel) {
   int64_t batch = globalBatch != 0 ? globalBatch : architecture.globalBatch;
   if (batch == 0)
     return llvm::createStringError(
@@ -26,25 +27,32 @@ pipesched::microbatchSizeOf(const Architecture &architecture,
                       "microbatch-size or global-batch",
                       architecture.name)
             .str());
-  if (batch % numMicrobatches)
-    return llvm::createStringError(
-        llvm::formatv("{0} microbatches, which do not divide the global batch "
-                      "of {1}; numbers that do: {2}",
-                      numMicrobatches, batch,
-                      nearestDivisors(batch, numMicrobatches))
-            .str());
-  return batch / numMicrobatches;
+  int64_t inAll = numMicrobatches * dataParallel;
+  if (batch % inAll == 0)
+    return batch / inAll;
+  std::string pipelines =
+      dataParallel == 1 ? ""
+                        : llvm::formatv(" in each of {0} pipelines, {1} in all",
+                                        dataParallel, inAll)
+                              .str();
+  return llvm::createStringError(
+      llvm::formatv("{0} microbatches{1}, which do not divide the global batch "
+                    "of {2}; numbers that do: {3}",
+                    numMicrobatches, pipelines, batch,
+                    nearestDivisors(batch, inAll))
+          .str());
 }
 
 static llvm::Expected<ModelFacts> expand(const CostSources &sources,
                                          int64_t numMicrobatches) {
   const Architecture &architecture = *sources.architecture;
   ExpansionOptions options = sources.expansion;
+  int64_t dataParallel = sources.system ? sources.system->dataParallel : 1;
   llvm::Expected<int64_t> size =
       sources.microbatchSize
           ? *sources.microbatchSize
-          : microbatchSizeOf(architecture, sources.globalBatch,
-                             numMicrobatches);
+          : microbatchSizeOf(architecture, sources.globalBatch, numMicrobatches,
+                             dataParallel);
   if (!size)
     return llvm::createStringError("the schedule has " +
                                    llvm::toString(size.takeError()));

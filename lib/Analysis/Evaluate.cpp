@@ -27,6 +27,12 @@ ModelFacts CostInputs::modelFor(unsigned phases) const {
   return facts;
 }
 
+bool CostInputs::reducesEveryStage() const {
+  constexpr auto index = static_cast<unsigned>(Phase::AllReduce);
+  return (system && system->dataParallel > 1) ||
+         (profile && !profile->phasePs[index].empty());
+}
+
 llvm::Expected<Prices> pipesched::computePrices(const Placement &placement,
                                                 const CostInputs &costs,
                                                 unsigned phases) {
@@ -262,9 +268,10 @@ priceReductionsOf(const TaskGraph &graph, const Placement &placement,
   std::vector<Reduction> reductions;
   reductions.reserve(graph.reductions.size());
   for (auto [number, task] : llvm::enumerate(graph.reductions)) {
-    int64_t numWorkers = graph.workersOf(number).size();
-    reductions.push_back(
-        {graph.cell[task], graph.reducedBlocks[number], numWorkers});
+    llvm::ArrayRef<int32_t> workers = graph.workersOf(number);
+    auto [first, last] = std::minmax_element(workers.begin(), workers.end());
+    reductions.push_back({graph.cell[task], graph.reducedBlocks[number],
+                          int64_t(workers.size()), *first, *last});
   }
   constexpr auto index = static_cast<unsigned>(Phase::AllReduce);
   bool isMeasured = costs.profile && !costs.profile->phasePs[index].empty();
@@ -313,7 +320,7 @@ static llvm::Error priceGraph(const Placement &placement,
           transport, byWork, execution.times))
     return error;
   return addStatedTraffic(work, execution.graph, placement, execution.prices,
-                          execution.traffic);
+                          *costs.system, execution.traffic);
 }
 
 static llvm::Expected<Execution>

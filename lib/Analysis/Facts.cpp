@@ -24,24 +24,39 @@ int64_t ModelFacts::getNumLayers() const {
   return layers;
 }
 
+static llvm::Error makeError(const SystemFacts &system,
+                             const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 "system '" + system.name + "': " + message);
+}
+
 llvm::Error pipesched::setAccelerators(SystemFacts &system,
                                        int64_t accelerators) {
-  auto makeError = [&](const llvm::Twine &message) {
-    return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   "system '" + system.name + "': " + message);
-  };
   if (accelerators < 1)
-    return makeError("expected at least 1 accelerator in a worker, found " +
-                     llvm::Twine(accelerators));
+    return makeError(system,
+                     "expected at least 1 accelerator in a worker, found " +
+                         llvm::Twine(accelerators));
   if (accelerators > 1 && system.link.bytesPerSecond == 0)
-    return makeError("several accelerators in a worker need a link among them");
+    return makeError(system,
+                     "several accelerators in a worker need a link among them");
   double bandwidth = double(system.network.bytesPerSecond) /
                      double(system.accelerators) * double(accelerators);
   if (!(bandwidth < 9223372036854775808.0))
-    return makeError("the network of " + llvm::Twine(accelerators) +
-                     " accelerators is over 2^63 - 1 bytes per second");
+    return makeError(system,
+                     "the network of " + llvm::Twine(accelerators) +
+                         " accelerators is over 2^63 - 1 bytes per second");
   system.network.bytesPerSecond = std::llround(bandwidth);
   system.accelerators = accelerators;
+  return llvm::Error::success();
+}
+
+llvm::Error pipesched::setDataParallel(SystemFacts &system,
+                                       int64_t dataParallel) {
+  if (dataParallel < 1 || dataParallel > kMaxDataParallel)
+    return makeError(system, "expected 1 to " + llvm::Twine(kMaxDataParallel) +
+                                 " data-parallel pipelines, found " +
+                                 llvm::Twine(dataParallel));
+  system.dataParallel = dataParallel;
   return llvm::Error::success();
 }
 

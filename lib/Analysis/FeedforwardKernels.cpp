@@ -56,7 +56,7 @@ void BlockExpander::denseMlp() {
 
 void BlockExpander::mlp(const Mlp &mlp) {
   isFused ? fusedActivation(mlp) : unfusedActivation(mlp);
-  linear(mlp.prefix + "mlp2", mlp.rows, mlp.width, z.h, mlp.copies);
+  linear(mlp.prefix + "mlp2", mlp.rows, mlp.width, z.h, byRows(), mlp.copies);
   mlpTensors(mlp);
 }
 
@@ -66,13 +66,16 @@ void BlockExpander::unfusedActivation(const Mlp &mlp) {
   CheckedWork forward = {kernel.flops.forward * y, 2 * bytes};
   CheckedInt gradFlops = kernel.flops.inputGrad * y;
   if (!isGated(arch.activation)) {
-    linear(mlp.prefix + "mlp1", mlp.rows, z.h, mlp.width, mlp.copies);
+    linear(mlp.prefix + "mlp1", mlp.rows, z.h, mlp.width, byColumns(),
+           mlp.copies);
     vector(mlp.prefix + kernel.function.str(), forward, {gradFlops, 2 * bytes});
     return;
   }
   fork(mlp.prefix + "gate_fork", mlp.rows * z.h, 2);
-  linear(mlp.prefix + "mlp_gate", mlp.rows, z.h, mlp.width, mlp.copies);
-  linear(mlp.prefix + "mlp1", mlp.rows, z.h, mlp.width, mlp.copies);
+  linear(mlp.prefix + "mlp_gate", mlp.rows, z.h, mlp.width, byColumns(),
+         mlp.copies);
+  linear(mlp.prefix + "mlp1", mlp.rows, z.h, mlp.width, byColumns(),
+         mlp.copies);
   vector(mlp.prefix + kernel.function.str(), forward, {gradFlops, 3 * bytes});
   vector(mlp.prefix + "gate_mul", {y, 3 * bytes}, {2 * y, 5 * bytes});
 }
@@ -93,7 +96,7 @@ void BlockExpander::fusedActivation(const Mlp &mlp) {
     weights = z.e * mlp.rows;
   }
   linear(mlp.prefix + "mlp1", mlp.rows, z.h, (hasGate ? 2 : 1) * mlp.width,
-         mlp.copies);
+         byColumns(), mlp.copies);
   StringRef name = hasGate ? kernel.gated : kernel.function;
   vector(mlp.prefix + name.str(),
          {forward * y, (hasGate ? 3 : 2) * bytes + weights},
@@ -129,7 +132,7 @@ void BlockExpander::experts(const Experts &experts) {
   CheckedInt rows = z.T * experts.perToken;
   CheckedInt touched = std::min<int64_t>(experts.count, rows.get());
   fork("expert_fork", z.x,
-       2 + (hasShared ? 1 : 0) + (experts.sharedGate ? 1 : 0));
+       2 + (hasShared ? 1 : 0) + (experts.sharedGate ? 1 : 0), stream);
   routing(experts, rows);
   mlp({"expert_", rows, experts.feedforward, touched, /*isWeighted=*/true});
   mlpWeights("experts", experts.feedforward, experts.biases, experts.count,
@@ -143,12 +146,12 @@ void BlockExpander::experts(const Experts &experts) {
 /// each of them.
 void BlockExpander::routing(const Experts &experts, CheckedInt rows) {
   CheckedInt scores = z.T * experts.count, copies = rows * z.h;
-  linear("router", z.T, z.h, experts.count);
+  linear("router", z.T, z.h, experts.count, onStream(Engine::Matrix));
   weights("router", z.h, experts.count, experts.routerBias);
   vector("route", {5 * scores, 2 * z.e * scores + (z.e + kIndexBytes) * rows},
-         {4 * scores, z.e * (2 * scores + rows)});
+         {4 * scores, z.e * (2 * scores + rows)}, Part::Rest, stream);
   vector("dispatch", {0, 2 * z.e * copies}, {copies, z.e * (copies + z.x)});
-  block.saves("routing", z.e * scores + (z.e + kIndexBytes) * rows,
+  savesStream("routing", z.e * scores + (z.e + kIndexBytes) * rows,
               LastUse::InputGrad);
   block.saves("expert input", z.e * copies, LastUse::WeightGrad);
 }
@@ -171,7 +174,7 @@ void BlockExpander::sharedExperts(const Experts &experts) {
   mlp({"shared_", z.T, experts.sharedFeedforward, 1, /*isWeighted=*/false});
   mlpWeights("shared", experts.sharedFeedforward, experts.biases);
   if (experts.sharedGate) {
-    linear("shared_gate", z.T, z.h, 1);
+    linear("shared_gate", z.T, z.h, 1, onStream(Engine::Matrix));
     weights("shared_gate", z.h, 1, /*hasBias=*/false);
     vector("shared_scale", {z.x, z.e * (2 * z.x + z.T)},
            {3 * z.x, z.e * (3 * z.x + 2 * z.T)});

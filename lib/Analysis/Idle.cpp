@@ -137,7 +137,8 @@ IdleTimes IdleWalk::run() {
   int64_t numWorkers = graph.getNumWorkers();
   for (std::vector<int64_t> *column :
        {&idle.busyPs, &idle.fillPs, &idle.drainPs, &idle.dependencyPs,
-        &idle.communicationPs, &idle.firstPs, &idle.lastPs})
+        &idle.communicationPs, &idle.firstPs, &idle.lastPs, &idle.offloadPs,
+        &idle.reloadPs})
     column->assign(numWorkers, 0);
   rows.resize(numWorkers);
   for (uint32_t task = 0; task < graph.size(); ++task) {
@@ -145,6 +146,10 @@ IdleTimes IdleWalk::run() {
     if (kind == TaskKind::Compute || kind == TaskKind::Send ||
         kind == TaskKind::Recv)
       visit(graph.worker[task], task);
+    else if (kind == TaskKind::Offload)
+      idle.offloadPs[graph.worker[task]] += times.occupancyPs[task];
+    else if (kind == TaskKind::Reload)
+      idle.reloadPs[graph.worker[task]] += times.occupancyPs[task];
     else if (kind == TaskKind::AllReduce && graph.holdsRows)
       for (int32_t worker : graph.workersOf(graph.peer[task]))
         visit(worker, task);

@@ -21,15 +21,22 @@ struct StageSums {
   CheckedInt parameters, activations, weightGrad, boundary;
   CheckedInt working; ///< the largest block less what is kept of it
 
-  void add(const BlockFacts &block, CheckedInt count, Recompute recompute) {
-    int64_t kept = recompute == Recompute::Selective
-                       ? block.activationBytes - block.coreBytes
-                       : block.recomputedBytes;
+  /// A worker has `copies` more of what each of its accelerators holds whole.
+  void add(const BlockFacts &block, CheckedInt count, Recompute recompute,
+           CheckedInt copies) {
+    CheckedInt all = block.activationBytes + copies * block.whole.activation;
+    CheckedInt kept =
+        recompute == Recompute::Selective
+            ? all - block.coreBytes
+            : block.recomputedBytes + copies * block.whole.recomputed;
     parameters += count * block.parameters;
-    activations += count * block.activationBytes;
-    weightGrad += count * block.weightGradBytes;
+    activations += count * all;
+    weightGrad +=
+        count * (block.weightGradBytes + copies * block.whole.weightGrad);
     boundary += count * kept;
-    working = std::max(working.get(), block.activationBytes - kept);
+    CheckedInt dropped = all - kept;
+    if (dropped.get() > working.get())
+      working = dropped;
   }
 };
 } // namespace
@@ -42,21 +49,25 @@ static bool assign(int64_t &bytes, CheckedInt value) {
 /// Without R of its own a backward recomputes block by block: what is kept from
 /// F is the boundary, and one block at a time is whole again. After a split I
 /// what W needs of all blocks is there. Returns false where a number overflows.
+/// The optimizer's state is divided among `sharers`.
 static bool fill(StageMemory &memory, const StageSums &sums,
-                 const ModelFacts &model, bool recomputesInBackward) {
+                 const ModelFacts &model, bool recomputesInBackward,
+                 int64_t sharers) {
   CheckedInt kept = recomputesInBackward ? sums.boundary : sums.activations;
   CheckedInt working = recomputesInBackward ? sums.working : 0;
   CheckedInt parameters = sums.parameters;
-  return sums.activations.isValid() && assign(memory.activationBytes, kept) &&
-         assign(memory.inputGradFreedBytes, kept - sums.weightGrad) &&
-         assign(memory.boundaryBytes, sums.boundary) &&
-         assign(memory.workingBytes, working) &&
-         assign(memory.weightBytes,
-                parameters * model.weightBytesPerParameter) &&
-         assign(memory.gradientBytes,
-                parameters * model.gradientBytesPerParameter) &&
-         assign(memory.optimizerBytes,
-                parameters * model.optimizerBytesPerParameter);
+  int64_t state = 0;
+  bool isValid =
+      sums.activations.isValid() && assign(memory.activationBytes, kept) &&
+      assign(memory.inputGradFreedBytes, kept - sums.weightGrad) &&
+      assign(memory.boundaryBytes, sums.boundary) &&
+      assign(memory.workingBytes, working) &&
+      assign(memory.weightBytes, parameters * model.weightBytesPerParameter) &&
+      assign(memory.gradientBytes,
+             parameters * model.gradientBytesPerParameter) &&
+      assign(state, parameters * model.optimizerBytesPerParameter);
+  memory.optimizerBytes = llvm::divideCeil(uint64_t(state), uint64_t(sharers));
+  return isValid;
 }
 
 llvm::Expected<MemoryFacts>
@@ -72,13 +83,16 @@ pipesched::computeMemoryFacts(const Placement &placement,
                                     << static_cast<unsigned>(Phase::Recompute);
   bool recomputesInBackward =
       model.recompute != Recompute::None && !(phases & recomputeBit);
+  int64_t copies = system ? system->accelerators - 1 : 0;
+  bool isSharded = system && system->sharding != Sharding::None;
+  int64_t sharers = isSharded ? system->dataParallel : 1;
   MemoryFacts facts;
   facts.stages.resize(stages->size());
   for (auto [stage, memory] : llvm::enumerate(facts.stages)) {
     StageSums sums;
     for (auto [block, count] : (*stages)[stage])
-      sums.add(model.blocks[block], count, model.recompute);
-    if (!fill(memory, sums, model, recomputesInBackward))
+      sums.add(model.blocks[block], count, model.recompute, copies);
+    if (!fill(memory, sums, model, recomputesInBackward, sharers))
       return llvm::createStringError(
           llvm::inconvertibleErrorCode(),
           "the memory of a stage is over 2^63 - 1 bytes");

@@ -23,7 +23,7 @@ namespace {
 struct GemmFlops {
   explicit GemmFlops(const BlockFacts &block) {
     for (const Kernel &kernel : block.kernels) {
-      if (kernel.engine != Engine::Matrix)
+      if (kernel.engine != Engine::Matrix && kernel.engine != Engine::MatrixFp8)
         continue;
       all += kernel.forward.flops;
       if (kernel.weightGrad.isZero())

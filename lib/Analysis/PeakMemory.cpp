@@ -65,7 +65,8 @@ struct Change {
 /// State after an event.
 struct Holding {
   int64_t atPs = 0, bytes = 0, activations = 0;
-  Cell cell; ///< of the event
+  Cell cell;                           ///< of the event
+  int64_t offloaded = 0, reloaded = 0; ///< bytes copied so far
 };
 
 /// The events of each worker in time order:
@@ -108,6 +109,7 @@ private:
   template <typename Visitor>
   llvm::Error advance(int64_t worker, uint32_t nextTask, Visitor &&visit);
   Change apply(const Event &event);
+  llvm::Error countCopy(int64_t worker, const Event &event, Change change);
   Change start(Cell cell);
   int64_t release(Cell cell);
   Change finish(Cell cell);
@@ -333,6 +335,25 @@ Cell MemoryWalk::allocatingCell(uint32_t task) const {
   return cell.withOverlap(false);
 }
 
+/// What an offload frees and a reload allocates, it copies.
+llvm::Error MemoryWalk::countCopy(int64_t worker, const Event &event,
+                                  Change change) {
+  Holding &holding = states[worker].holding;
+  bool isOverflow = false;
+  if (event.kind == Event::OffloadEnd)
+    isOverflow =
+        llvm::SubOverflow(holding.offloaded, change.bytes, holding.offloaded);
+  else if (event.kind == Event::ReloadStart)
+    isOverflow =
+        llvm::AddOverflow(holding.reloaded, change.bytes, holding.reloaded);
+  if (!isOverflow)
+    return llvm::Error::success();
+  return llvm::createStringError("copies of worker %lld exceed 2^63-1 bytes at "
+                                 "cell %s",
+                                 static_cast<long long>(worker),
+                                 holding.cell.str().c_str());
+}
+
 /// Goes through the events of a worker until `nextTask` has started, or to the
 /// end.
 template <typename Visitor>
@@ -349,6 +370,8 @@ llvm::Error MemoryWalk::advance(int64_t worker, uint32_t nextTask,
       return llvm::createStringError(
           "activations on worker %lld exceed 2^63-1 bytes at cell %s",
           static_cast<long long>(worker), holding.cell.str().c_str());
+    if (llvm::Error error = countCopy(worker, *event, change))
+      return error;
     visit(worker, holding);
     if (event->kind == Event::RowStart)
       break;
@@ -417,6 +440,8 @@ llvm::Expected<MemoryUsage> pipesched::computeMemory(const TaskGraph &graph,
   MemoryWalk walk(graph, times, timeline, placement, facts);
   llvm::Error error = walk.run([&](int64_t number, const Holding &holding) {
     WorkerMemory &worker = usage.workers[number];
+    worker.offloadedBytes = holding.offloaded;
+    worker.reloadedBytes = holding.reloaded;
     if (worker.peakCell && holding.bytes <= worker.peakActivationBytes)
       return;
     worker.peakActivationBytes = holding.bytes;

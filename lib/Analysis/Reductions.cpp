@@ -29,7 +29,21 @@ public:
         layersPerBlock(double(model.getNumLayers()) /
                        double(replicas.getNumBlocks())) {}
 
+  /// What is summed are gradients. Where each has but its part of the
+  /// parameters to step, it is weights that all get back.
+  GradientExchange exchangeOf(BlockSpan range, Sharding sharding) const {
+    double parameters = parametersOf(range);
+    double reduced = parameters * double(model.gradientBytesPerParameter);
+    double gathered = parameters * double(model.weightBytesPerParameter);
+    return {reduced, sharding == Sharding::None ? reduced : gathered};
+  }
+
   double of(BlockSpan range) const {
+    return parametersOf(range) * double(model.gradientBytesPerParameter);
+  }
+
+private:
+  double parametersOf(BlockSpan range) const {
     double begin = double(range.begin) * layersPerBlock;
     double end = double(range.end) * layersPerBlock;
     double parameters = 0, layer = 0;
@@ -46,10 +60,9 @@ public:
       }
       parameters += count * double(block.parameters);
     }
-    return parameters * double(model.gradientBytesPerParameter);
+    return parameters;
   }
 
-private:
   /// What is pinned to an end of the model is of the piece there, which may be
   /// one without blocks.
   bool isFirst(BlockSpan range) const {
@@ -76,11 +89,14 @@ pipesched::priceReductions(const Placement &placement,
   if (!replicas)
     return replicas.takeError();
   GradientBytes bytes(*replicas, model);
+  RankLayout layout(system, placement.getNumWorkers());
   std::vector<MessagePrice> prices;
   prices.reserve(reductions.size());
   for (const Reduction &reduction : reductions) {
-    Expected<MessagePrice> price = ringAllReduce(
-        bytes.of(reduction.blocks), reduction.numWorkers, system.network);
+    RingGroup group = layout.groupOf(
+        reduction.firstWorker, reduction.lastWorker, reduction.numWorkers);
+    Expected<MessagePrice> price = ringExchange(
+        bytes.exchangeOf(reduction.blocks, system.sharding), group, system);
     if (!price)
       return price.takeError();
     prices.push_back(*price);
@@ -147,7 +163,8 @@ static std::vector<Reduction> reductionsOf(const Placement &placement,
     llvm::sort(workers);
     int64_t numWorkers =
         std::unique(workers.begin(), workers.end()) - workers.begin();
-    reductions.push_back({Cell(), replicas.blocksOf(piece), numWorkers});
+    reductions.push_back({Cell(), replicas.blocksOf(piece), numWorkers,
+                          workers.front(), workers[numWorkers - 1]});
   }
   return reductions;
 }

@@ -53,20 +53,48 @@ static double allReducePs(double bytes, int64_t ranks, const LinkFacts &link) {
   return share * transferPs(bytes, link) + double(link.latencyPs);
 }
 
+/// The network as one accelerator of a worker has it.
+static LinkFacts networkOfAccelerator(const SystemFacts &system) {
+  LinkFacts network = system.network;
+  network.bytesPerSecond /= system.accelerators;
+  return network;
+}
+
+/// An all-reduce among the accelerators of a worker: in its node, then of the
+/// parts across nodes.
+static double tensorReducePs(double bytes, const SystemFacts &system) {
+  RingGroup group = tensorGroup(system);
+  double inside = allReducePs(bytes, group.perNode, system.link);
+  if (group.numNodes == 1)
+    return inside;
+  return inside + allReducePs(bytes / double(group.perNode), group.numNodes,
+                              networkOfAccelerator(system));
+}
+
+/// FLOP/s of one accelerator at its peak.
+static double peakOf(Engine engine, const SystemFacts &system) {
+  if (engine == Engine::MatrixFp8)
+    return double(system.matrix.fp8FlopsPerSecond);
+  return double(engine == Engine::Matrix ? system.matrix.flopsPerSecond
+                                         : system.vector.flopsPerSecond);
+}
+
 /// max(F/(n peak e(F/n)) + L_c, V/(n BW e(V/n)) + L_m), or their sum where the
-/// system overlaps nothing; no work takes no time.
-static double kernelPs(const Work &work, Engine engine,
+/// system overlaps nothing; no work takes no time. Work that every accelerator
+/// does whole has n = 1.
+static double kernelPs(const Work &work, const Kernel &kernel,
                        const SystemFacts &system) {
-  if (engine == Engine::Link)
-    return allReducePs(double(work.bytes), system.accelerators, system.link);
+  if (kernel.engine == Engine::Link)
+    return tensorReducePs(double(work.bytes), system);
   const EngineFacts &unit =
-      engine == Engine::Matrix ? system.matrix : system.vector;
-  double flops = double(work.flops) / double(system.accelerators);
-  double bytes = double(work.bytes) / double(system.accelerators);
+      kernel.engine == Engine::Vector ? system.vector : system.matrix;
+  double sharers = kernel.whole ? 1 : double(system.accelerators);
+  double flops = double(work.flops) / sharers;
+  double bytes = double(work.bytes) / sharers;
   double compute = 0, memory = 0;
   if (flops > 0)
     compute = flops /
-                  (double(unit.flopsPerSecond) * unit.efficiency.at(flops)) *
+                  (peakOf(kernel.engine, system) * unit.efficiency.at(flops)) *
                   kPsPerSecond +
               double(unit.latencyPs);
   if (bytes > 0)
@@ -84,11 +112,11 @@ double pipesched::rooflinePs(const BlockFacts &block, Phase phase,
     bool isBackward = phase == Phase::Backward;
     if (phase == Phase::Forward ||
         (phase == Phase::Recompute && runsAgain(kernel)))
-      sum += kernelPs(kernel.forward, kernel.engine, system);
+      sum += kernelPs(kernel.forward, kernel, system);
     if (isBackward || phase == Phase::InputGrad)
-      sum += kernelPs(kernel.inputGrad, kernel.engine, system);
+      sum += kernelPs(kernel.inputGrad, kernel, system);
     if (isBackward || phase == Phase::WeightGrad)
-      sum += kernelPs(kernel.weightGrad, kernel.engine, system);
+      sum += kernelPs(kernel.weightGrad, kernel, system);
   }
   return sum;
 }
@@ -106,26 +134,46 @@ llvm::Expected<MessagePrice> pipesched::hockney(int64_t bytes,
   return price;
 }
 
-llvm::Expected<MessagePrice> pipesched::ringAllReduce(double bytes,
-                                                      int64_t numWorkers,
-                                                      const LinkFacts &link) {
+namespace {
+/// One ring after the other: times and bytes as they are before rounding.
+struct RingSums {
+  double occupancyPs = 0, latencyPs = 0, bytes = 0;
+
+  /// `size` members, each with n - 1 messages in either half of the exchange.
+  void add(GradientExchange exchange, int64_t size, const LinkFacts &link) {
+    double parts = double(size), steps = parts - 1;
+    for (double total : {exchange.reducedBytes, exchange.gatheredBytes}) {
+      if (size == 1 || total == 0)
+        continue;
+      occupancyPs += steps * transferPs(total / parts, link);
+      latencyPs += steps * double(link.latencyPs);
+      bytes += steps * total / parts;
+    }
+  }
+};
+} // namespace
+
+llvm::Expected<MessagePrice>
+pipesched::ringExchange(GradientExchange exchange, RingGroup group,
+                        const SystemFacts &system) {
   MessagePrice price;
-  if (numWorkers == 1 || bytes == 0)
+  if (group.size() == 1 || exchange.reducedBytes + exchange.gatheredBytes == 0)
     return price;
-  if (link.bytesPerSecond <= 0)
+  if (group.numNodes > 1 && system.network.bytesPerSecond <= 0)
     return makeError("the system has no network between workers");
-  double numMessages = 2.0 * double(numWorkers - 1);
-  double partPs = transferPs(bytes / double(numWorkers), link);
-  if (auto error =
-          store(numMessages * partPs, "an all-reduce", price.occupancyPs))
+  RingSums sums;
+  sums.add(exchange, group.perNode, nodeLinkOfWorker(system));
+  auto perNode = double(group.perNode);
+  sums.add({exchange.reducedBytes / perNode, exchange.gatheredBytes / perNode},
+           group.numNodes, system.network);
+  if (auto error = store(sums.occupancyPs, "an all-reduce", price.occupancyPs))
     return std::move(error);
-  if (auto error = store(numMessages * double(link.latencyPs), "an all-reduce",
-                         price.latencyPs))
+  if (auto error = store(sums.latencyPs, "an all-reduce", price.latencyPs))
     return std::move(error);
-  llvm::Expected<int64_t> sent = ringBytes(bytes, numWorkers);
-  if (!sent)
-    return sent.takeError();
-  price.bytes = *sent;
+  if (!(std::nearbyint(sums.bytes) < kPsLimit))
+    return makeError(
+        "a worker sends more than 2^63 - 1 bytes in an all-reduce");
+  price.bytes = static_cast<int64_t>(std::nearbyint(sums.bytes));
   return price;
 }
 
@@ -221,11 +269,14 @@ llvm::Error StagePricer::priceCopies(const StageMemory &memory,
 }
 
 /// O reads the gradients, reads and writes the optimizer's state and writes the
-/// weights.
+/// weights: of the parameters whose state is here.
 llvm::Error StagePricer::priceStep(const StageMemory &memory,
                                    StagePrice &price) const {
-  double bytes = double(memory.gradientBytes) +
-                 2 * double(memory.optimizerBytes) + double(memory.weightBytes);
+  double sharers =
+      system.sharding == Sharding::None ? 1 : double(system.dataParallel);
+  double bytes =
+      (double(memory.gradientBytes) + double(memory.weightBytes)) / sharers +
+      2 * double(memory.optimizerBytes);
   double share = bytes / double(system.accelerators);
   double step = share > 0 ? transferPs(share, system.memory) +
                                 double(system.memory.latencyPs)
@@ -240,13 +291,36 @@ llvm::Error StagePricer::price(const StageBlocks &blocks,
     return error;
   if (auto error = priceCopies(memory, price))
     return error;
-  if (auto error = priceStep(memory, price))
-    return error;
-  llvm::Expected<MessagePrice> message =
-      hockney(model.boundaryBytes, system.network);
-  if (!message)
-    return message.takeError();
-  price.activation = price.gradient = *message;
+  return priceStep(memory, price);
+}
+
+/// Messages take the link of a node where both workers stand on it, else the
+/// network.
+static llvm::Error priceMessages(const Placement &placement, int64_t bytes,
+                                 const SystemFacts &system, Prices &prices) {
+  llvm::Expected<MessagePrice> away = hockney(bytes, system.network);
+  if (!away)
+    return away.takeError();
+  MessagePrice near = *away;
+  RankLayout layout(system, placement.getNumWorkers());
+  if (system.link.bytesPerSecond) {
+    llvm::Expected<MessagePrice> inside =
+        hockney(bytes, nodeLinkOfWorker(system));
+    if (!inside)
+      return inside.takeError();
+    near = *inside;
+  }
+  for (StagePrice &price : prices.stages)
+    price.activation = price.gradient = *away;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    int64_t first = placement.stageOffset(path);
+    int64_t last = first + placement.getNumStages(path) - 1;
+    for (int64_t stage = first; stage < last; ++stage)
+      if (layout.sharesNode(placement.workerOf(stage),
+                            placement.workerOf(stage + 1)))
+        prices.stages[stage].activation = prices.stages[stage + 1].gradient =
+            near;
+  }
   return llvm::Error::success();
 }
 
@@ -258,9 +332,30 @@ static llvm::Error checkLink(const SystemFacts &system) {
                    " accelerators and no 'link' among them");
 }
 
+/// A system needs the rates that the kernels of a model ask for.
+static llvm::Error checkRates(const ModelFacts &model,
+                              const SystemFacts &system) {
+  if (system.matrix.fp8FlopsPerSecond != 0)
+    return llvm::Error::success();
+  for (const BlockFacts &block : model.blocks)
+    for (const Kernel &kernel : block.kernels)
+      if (kernel.engine == Engine::MatrixFp8)
+        return makeError("kernel '" + Twine(kernel.name) + "' of block '" +
+                         block.name + "' is in FP8, for which the system '" +
+                         system.name + "' has no rate");
+  return llvm::Error::success();
+}
+
+static llvm::Error checkSystem(const ModelFacts &model,
+                               const SystemFacts &system) {
+  if (llvm::Error error = checkLink(system))
+    return error;
+  return checkRates(model, system);
+}
+
 llvm::Expected<std::vector<int64_t>>
 pipesched::priceBlocks(const ModelFacts &model, const SystemFacts &system) {
-  if (llvm::Error error = checkLink(system))
+  if (llvm::Error error = checkSystem(model, system))
     return std::move(error);
   std::vector<int64_t> times;
   for (const BlockFacts &block : model.blocks) {
@@ -278,7 +373,7 @@ llvm::Expected<Prices> pipesched::priceRoofline(const Placement &placement,
                                                 const ModelFacts &model,
                                                 const SystemFacts &system,
                                                 unsigned phases) {
-  if (llvm::Error error = checkLink(system))
+  if (llvm::Error error = checkSystem(model, system))
     return std::move(error);
   llvm::Expected<std::vector<StageBlocks>> blocks =
       blocksOfStages(placement, model);
@@ -296,6 +391,9 @@ llvm::Expected<Prices> pipesched::priceRoofline(const Placement &placement,
     if (auto error =
             pricer.price((*blocks)[stage], memory->stages[stage], price))
       return std::move(error);
+  if (auto error =
+          priceMessages(placement, model.boundaryBytes, system, prices))
+    return std::move(error);
   if (phases & bit(Phase::AllReduce))
     if (auto error = priceStageReductions(placement, model, system, prices))
       return std::move(error);

@@ -12,7 +12,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Analysis/StatedWork.h"
-#include "Reductions.h"
 #include "TaskEnds.h"
 #include "TaskPrice.h"
 #include "llvm/Support/MathExtras.h"
@@ -66,21 +65,49 @@ static Expected<TaskPrice> priceCopy(int64_t bytes, const SystemFacts &system) {
   return chargeMessage(*price, Transport::Blocking);
 }
 
-static Expected<TaskPrice> priceWork(const StatedWork &work,
-                                     const TaskGraph &graph, uint32_t task,
-                                     const SystemFacts &system,
-                                     Transport transport) {
-  TaskKind kind = graph.kind[task];
+namespace {
+/// Messages and all-reduces between the workers of a graph.
+class Wires {
+public:
+  Wires(const TaskGraph &graph, const SystemFacts &system)
+      : graph(graph), system(system), layout(system, graph.getNumWorkers()),
+        nodeLink(nodeLinkOfWorker(system)) {}
+
+  Expected<MessagePrice> price(uint32_t task, int64_t bytes) const {
+    return graph.kind[task] == TaskKind::AllReduce
+               ? priceReduction(graph.peer[task], bytes)
+               : priceMessage(task, bytes);
+  }
+  Expected<MessagePrice> priceReduction(int32_t reduction,
+                                        int64_t gradientBytes) const {
+    ArrayRef<int32_t> workers = graph.workersOf(reduction);
+    auto [first, last] = std::minmax_element(workers.begin(), workers.end());
+    auto bytes = static_cast<double>(gradientBytes);
+    return ringExchange({bytes, bytes},
+                        layout.groupOf(*first, *last, workers.size()), system);
+  }
+
+private:
+  Expected<MessagePrice> priceMessage(uint32_t task, int64_t bytes) const {
+    bool isNear = layout.sharesNode(graph.worker[task], graph.peer[task]);
+    return hockney(bytes, isNear ? nodeLink : system.network);
+  }
+
+  const TaskGraph &graph;
+  const SystemFacts &system;
+  RankLayout layout;
+  LinkFacts nodeLink;
+};
+} // namespace
+
+static Expected<TaskPrice> priceWork(const StatedWork &work, TaskKind kind,
+                                     uint32_t task, const SystemFacts &system,
+                                     const Wires &wires, Transport transport) {
   if (kind == TaskKind::Compute)
     return priceKernel(work, system);
   if (kind == TaskKind::Offload || kind == TaskKind::Reload)
     return priceCopy(*work.bytesMoved, system);
-  Expected<MessagePrice> price =
-      kind == TaskKind::AllReduce
-          ? ringAllReduce(static_cast<double>(*work.messageBytes),
-                          graph.workersOf(graph.peer[task]).size(),
-                          system.network)
-          : hockney(*work.messageBytes, system.network);
+  Expected<MessagePrice> price = wires.price(task, *work.messageBytes);
   if (!price)
     return price.takeError();
   return chargeMessage(*price, transport);
@@ -123,13 +150,14 @@ Error pipesched::priceStatedWork(ArrayRef<StatedWork> work,
   if (!system)
     return llvm::createStringError(
         "'flops' and 'bytes' have no times: attach a system");
+  Wires wires(graph, *system);
   std::vector<bool> isStated(graph.size());
   for (const StatedWork &stated : work) {
     if (!stated.hasTime())
       continue;
     uint32_t task = graph.taskOfInstruction[stated.instruction];
     Expected<TaskPrice> price =
-        priceWork(stated, graph, task, *system, transport);
+        priceWork(stated, graph.kind[task], task, *system, wires, transport);
     if (!price)
       return price.takeError();
     isStated[task] = true;
@@ -159,16 +187,14 @@ static Error replaceBytes(int32_t worker, int64_t implied, int64_t stated,
 /// All workers of an all-reduce state the same.
 static Error replaceReduction(int64_t statedBytes, int32_t reduction,
                               const TaskGraph &graph, const Prices &prices,
-                              Traffic &traffic) {
-  ArrayRef<int32_t> workers = graph.workersOf(reduction);
+                              const Wires &wires, Traffic &traffic) {
   int64_t implied =
       prices.reductions.empty() ? 0 : prices.reductions[reduction].bytes;
-  Expected<int64_t> sent =
-      ringBytes(static_cast<double>(statedBytes), workers.size());
-  if (!sent)
-    return sent.takeError();
-  for (int32_t worker : workers)
-    if (Error error = replaceBytes(worker, implied, *sent, traffic))
+  Expected<MessagePrice> price = wires.priceReduction(reduction, statedBytes);
+  if (!price)
+    return price.takeError();
+  for (int32_t worker : graph.workersOf(reduction))
+    if (Error error = replaceBytes(worker, implied, price->bytes, traffic))
       return error;
   return Error::success();
 }
@@ -176,7 +202,9 @@ static Error replaceReduction(int64_t statedBytes, int32_t reduction,
 Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
                                   const TaskGraph &graph,
                                   const Placement &placement,
-                                  const Prices &prices, Traffic &traffic) {
+                                  const Prices &prices,
+                                  const SystemFacts &system, Traffic &traffic) {
+  Wires wires(graph, system);
   std::vector<bool> isReplaced(graph.reductions.size());
   for (const StatedWork &stated : work) {
     if (!stated.messageBytes)
@@ -188,7 +216,7 @@ Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
         continue;
       isReplaced[reduction] = true;
       if (Error error = replaceReduction(*stated.messageBytes, reduction, graph,
-                                         prices, traffic))
+                                         prices, wires, traffic))
         return error;
       continue;
     }
@@ -239,14 +267,38 @@ static std::vector<MemoryEvent> memoryEvents(ArrayRef<StatedWork> work,
   return events;
 }
 
+/// Bytes that stated copies move, in all.
+static Error addStatedCopies(ArrayRef<StatedWork> work, const TaskGraph &graph,
+                             MemoryUsage &usage) {
+  for (const StatedWork &stated : work) {
+    uint32_t task = graph.taskOfInstruction[stated.instruction];
+    bool isCopy = stated.bytesMoved && (graph.kind[task] == TaskKind::Offload ||
+                                        graph.kind[task] == TaskKind::Reload);
+    if (!isCopy)
+      continue;
+    WorkerMemory &worker = usage.workers[graph.worker[task]];
+    int64_t &bytes = graph.kind[task] == TaskKind::Offload
+                         ? worker.offloadedBytes
+                         : worker.reloadedBytes;
+    if (llvm::AddOverflow(bytes, *stated.bytesMoved, bytes))
+      return llvm::createStringError(
+          "copies of worker %d exceed 2^63-1 bytes at cell %s",
+          graph.worker[task], graph.cell[task].str().c_str());
+  }
+  return Error::success();
+}
+
 Error pipesched::addStatedMemory(ArrayRef<StatedWork> work,
                                  const TaskGraph &graph, const TaskTimes &times,
                                  const Timeline &timeline, MemoryUsage &usage) {
   usage.workers.resize(graph.getNumWorkers());
   for (WorkerMemory &worker : usage.workers) {
     worker.peakActivationBytes = worker.peakPs = worker.peakMicrobatches = 0;
+    worker.offloadedBytes = worker.reloadedBytes = 0;
     worker.peakCell.reset();
   }
+  if (Error error = addStatedCopies(work, graph, usage))
+    return error;
   int64_t held = 0;
   int32_t current = -1;
   TaskEnds ends(graph, times, timeline);

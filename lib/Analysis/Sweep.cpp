@@ -31,6 +31,21 @@ llvm::Expected<Table> pipesched::generate(const Problem &problem) {
   return generate(*problem.family, *placement, problem.options);
 }
 
+/// Adds the end of the step, as pipe-add-optimizer does.
+static llvm::Error addStep(std::optional<ReductionPlace> place,
+                           const CostInputs &costs, Table &table) {
+  if (!place)
+    return llvm::Error::success();
+  ReducedStages reduced = costs.reducesEveryStage() ? ReducedStages::All
+                                                    : ReducedStages::Replicated;
+  llvm::Expected<OptimizerChange> change =
+      addOptimizerStep(table.view(), *place, reduced);
+  if (!change)
+    return change.takeError();
+  table.rows = std::move(change->rows);
+  return llvm::Error::success();
+}
+
 llvm::Expected<EvaluatedTable>
 pipesched::evaluateConfiguration(const Configuration &configuration) {
   const Problem &problem = configuration.problem;
@@ -45,10 +60,14 @@ pipesched::evaluateConfiguration(const Configuration &configuration) {
       return resolved.takeError();
     costs = std::move(*resolved);
   }
+  if (llvm::Error error = addStep(configuration.optimizerStep, costs, *table))
+    return std::move(error);
   EvaluatedTable evaluated;
   evaluated.table = std::move(*table);
   NamedEvaluation &result = evaluated.result;
-  result.name = result.family = problem.family->name.str();
+  result.name = problem.family->name.str();
+  if (!configuration.optimizerStep)
+    result.family = result.name;
   result.placement = evaluated.table.placement;
   result.timing = configuration.timing;
   result.microbatchSize = costs.model ? costs.model->microbatchSize : 0;

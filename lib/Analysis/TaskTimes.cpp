@@ -148,8 +148,9 @@ llvm::Expected<Traffic> pipesched::computeTraffic(const TaskGraph &graph,
     return llvm::Error::success();
   };
   for (uint32_t task = 0; task < graph.size(); ++task) {
-    if (graph.kind[task] != TaskKind::Message &&
-        graph.kind[task] != TaskKind::Send)
+    TaskKind kind = graph.kind[task];
+    traffic.copies += kind == TaskKind::Offload || kind == TaskKind::Reload;
+    if (kind != TaskKind::Message && kind != TaskKind::Send)
       continue;
     ++traffic.messages;
     int64_t bytes = messagePrice(graph.cell[task], placement, prices).bytes;

@@ -46,11 +46,11 @@ Sizes::Sizes(const Architecture &arch, int64_t microbatchSize, bool hasWindow)
 //===----------------------------------------------------------------------===//
 
 void BlockExpander::linear(StringRef name, CheckedInt rows, CheckedInt in,
-                           CheckedInt out, CheckedInt copies) {
+                           CheckedInt out, LinearKind kind, CheckedInt copies) {
   CheckedWork work{2 * rows * in * out,
                    z.e * (rows * in + rows * out + copies * in * out)};
-  block.kernel(name, Engine::Matrix, work, work, work);
-  block.leavesGradient(name, z.e * rows * out);
+  block.kernel(name, kind.engine, work, work, work, Part::Rest, kind.work);
+  block.leavesGradient(name, z.e * rows * out, kind.output);
 }
 
 void BlockExpander::scores(StringRef name, CheckedInt width, CheckedInt kept,
@@ -61,15 +61,16 @@ void BlockExpander::scores(StringRef name, CheckedInt width, CheckedInt kept,
 }
 
 void BlockExpander::vector(StringRef name, CheckedWork forward,
-                           CheckedWork inputGrad, Part part) {
-  block.kernel(name, Engine::Vector, forward, inputGrad, {}, part);
+                           CheckedWork inputGrad, Part part, Share share) {
+  block.kernel(name, Engine::Vector, forward, inputGrad, {}, part, share);
 }
 
 CheckedWork BlockExpander::scorePass(int64_t passes) {
   return {z.n, passes * z.e * z.n};
 }
 
-void BlockExpander::norm(StringRef name, Norm form, CheckedInt elements) {
+void BlockExpander::norm(StringRef name, Norm form, CheckedInt elements,
+                         Share share) {
   PerElement flops =
       form == Norm::RMSNorm ? PerElement{4, 7, 3} : PerElement{9, 14, 7};
   CheckedInt bytes = 2 * z.e * elements;
@@ -77,24 +78,28 @@ void BlockExpander::norm(StringRef name, Norm form, CheckedInt elements) {
   if (form == Norm::PlainNorm)
     weightGrad = {};
   else
-    block.leavesGradient(name, z.e * elements);
+    block.leavesGradient(name, z.e * elements, share);
   block.kernel(name, Engine::Vector, {flops.forward * elements, bytes},
-               {flops.inputGrad * elements, bytes}, weightGrad);
+               {flops.inputGrad * elements, bytes}, weightGrad, Part::Rest,
+               share);
 }
 
 void BlockExpander::streamNorm(StringRef name) {
-  norm(name, arch.norm, z.x);
+  norm(name, arch.norm, z.x, stream);
   CheckedInt count = parametersPerElement(arch.norm) * z.h;
   block.parameters(name, count, count);
 }
 
-void BlockExpander::fork(StringRef name, CheckedInt elements, int64_t users) {
-  vector(name, {}, {users * elements, (users + 1) * z.e * elements});
+void BlockExpander::fork(StringRef name, CheckedInt elements, int64_t users,
+                         Share share) {
+  vector(name, {}, {users * elements, (users + 1) * z.e * elements}, Part::Rest,
+         share);
 }
 
-void BlockExpander::dropout(StringRef name, CheckedInt elements, Part part) {
+void BlockExpander::dropout(StringRef name, CheckedInt elements, Part part,
+                            Share share) {
   CheckedWork work{elements, 2 * z.e * elements + elements};
-  vector(name, work, work, part);
+  vector(name, work, work, part, share);
 }
 
 void BlockExpander::reduce(StringRef name, bool forward, bool inputGrad) {
@@ -106,18 +111,22 @@ void BlockExpander::reduce(StringRef name, bool forward, bool inputGrad) {
 /// Fused: one pass, and the gradient of the addition is its input.
 void BlockExpander::residual(StringRef dropoutName, StringRef name) {
   CheckedInt bytes = 3 * z.e * z.x;
+  auto onStream = [&](StringRef name, CheckedWork forward,
+                      CheckedWork inputGrad) {
+    vector(name, forward, inputGrad, Part::Rest, stream);
+  };
   if (arch.dropout)
-    block.saves("dropout mask", z.x, LastUse::InputGrad);
+    savesStream("dropout mask", z.x, LastUse::InputGrad);
   if (!isFused) {
     if (arch.dropout)
-      dropout(dropoutName, z.x);
-    vector(name, {z.x, bytes}, {2 * z.x, bytes});
+      dropout(dropoutName, z.x, Part::Rest, stream);
+    onStream(name, {z.x, bytes}, {2 * z.x, bytes});
     return;
   }
   if (arch.dropout)
-    vector(dropoutName, {2 * z.x, bytes + z.x}, {z.x, 2 * z.e * z.x + z.x});
+    onStream(dropoutName, {2 * z.x, bytes + z.x}, {z.x, 2 * z.e * z.x + z.x});
   else
-    vector(dropoutName, {z.x, bytes}, {});
+    onStream(dropoutName, {z.x, bytes}, {});
 }
 
 void BlockExpander::weights(StringRef name, CheckedInt in, CheckedInt out,
@@ -133,7 +142,7 @@ void BlockExpander::weights(StringRef name, CheckedInt in, CheckedInt out,
 void BlockExpander::layer(bool hasExperts) {
   // A norm reads it again in its backward, a projection without one before it
   // reads it in W.
-  block.savesInput("layer input", z.e * z.x);
+  block.savesInput("layer input", z.e * z.x, stream);
   arch.branches == Branches::Sequential ? sequentialLayer(hasExperts)
                                         : parallelLayer(hasExperts);
 }
@@ -148,14 +157,14 @@ void BlockExpander::sequentialLayer(bool hasExperts) {
   CheckedInt bytes = z.e * z.x;
   auto normBefore = [&](StringRef name) {
     streamNorm(name);
-    block.saves("normed input", bytes, LastUse::WeightGrad);
+    savesStream("normed input", bytes, LastUse::WeightGrad);
   };
   auto normAfter = [&](StringRef name) {
     streamNorm(name);
-    block.saves("branch output", bytes, LastUse::WeightGrad);
+    savesStream("branch output", bytes, LastUse::WeightGrad);
   };
 
-  fork("attn_fork", z.x, 2);
+  fork("attn_fork", z.x, 2, stream);
   if (hasBefore)
     normBefore("ln1");
   attention();
@@ -164,8 +173,8 @@ void BlockExpander::sequentialLayer(bool hasExperts) {
     normAfter("ln1_after");
   residual("drop1", "res1");
 
-  block.saves("mlp branch input", bytes, LastUse::WeightGrad);
-  fork("mlp_fork", z.x, 2);
+  savesStream("mlp branch input", bytes, LastUse::WeightGrad);
+  fork("mlp_fork", z.x, 2, stream);
   if (hasBefore)
     normBefore("ln2");
   feedforward(hasExperts);
@@ -180,14 +189,14 @@ void BlockExpander::sequentialLayer(bool hasExperts) {
 void BlockExpander::parallelLayer(bool hasExperts) {
   bool sharesNorm = arch.branches == Branches::ParallelSharedNorm;
   CheckedInt bytes = z.e * z.x;
-  fork("layer_fork", z.x, sharesNorm ? 2 : 3);
+  fork("layer_fork", z.x, sharesNorm ? 2 : 3, stream);
   streamNorm("ln1");
-  block.saves("normed input", bytes, LastUse::WeightGrad);
+  savesStream("normed input", bytes, LastUse::WeightGrad);
   if (sharesNorm) {
     fork("norm_fork", z.x, 2);
   } else {
     streamNorm("ln2");
-    block.saves("normed input", bytes, LastUse::WeightGrad);
+    savesStream("normed input", bytes, LastUse::WeightGrad);
   }
   attention();
   feedforward(hasExperts);
@@ -210,7 +219,7 @@ void BlockExpander::embedding() {
   block.leavesGradient("embedding", z.e * rows);
   weights("embedding", z.vocabulary, width, /*hasBias=*/false);
   if (arch.embeddingWidth) {
-    linear("embedding_up", z.T, width, z.h);
+    linear("embedding_up", z.T, width, z.h, {});
     block.saves("embedding_up input", z.e * rows, LastUse::WeightGrad);
     weights("embedding_up", width, z.h, /*hasBias=*/false);
   }
@@ -218,16 +227,16 @@ void BlockExpander::embedding() {
   if (arch.learnedPositions) {
     CheckedInt table = z.e * z.s * z.h;
     block.kernel("positions", Engine::Vector, {z.x, 2 * z.e * z.x + table}, {},
-                 {z.x, z.e * z.x + table});
+                 {z.x, z.e * z.x + table}, Part::Rest, stream);
     weights("positions", arch.learnedPositions, z.h, /*hasBias=*/false);
   }
   if (arch.embeddingNorm) {
     streamNorm("embedding_norm");
-    block.saves("embedding_norm input", z.e * z.x, LastUse::WeightGrad);
+    savesStream("embedding_norm input", z.e * z.x, LastUse::WeightGrad);
   }
   if (arch.dropout) {
-    dropout("embedding_drop", z.x);
-    block.saves("embedding dropout mask", z.x, LastUse::InputGrad);
+    dropout("embedding_drop", z.x, Part::Rest, stream);
+    savesStream("embedding dropout mask", z.x, LastUse::InputGrad);
   }
   block.keepAll();
 }
@@ -239,18 +248,18 @@ void BlockExpander::head() {
   CheckedInt width = arch.embeddingWidth ? arch.embeddingWidth : arch.hidden;
   if (arch.finalNorm) {
     streamNorm("final_norm");
-    block.saves("final_norm input", z.e * z.x, LastUse::WeightGrad);
+    savesStream("final_norm input", z.e * z.x, LastUse::WeightGrad);
   }
   if (arch.embeddingWidth) {
-    linear("head_down", z.T, z.h, width);
-    block.saves("head_down input", z.e * z.x, LastUse::WeightGrad);
+    linear("head_down", z.T, z.h, width, {});
+    savesStream("head_down input", z.e * z.x, LastUse::WeightGrad);
     weights("head_down", z.h, width, /*hasBias=*/false);
   }
-  linear("head", z.T, width, z.vocabulary);
+  linear("head", z.T, width, z.vocabulary, {});
   reduce("head_reduce", /*forward=*/false, /*inputGrad=*/true);
   CheckedInt bytes = (z.e + kFloatBytes) * logits;
   vector("loss", {4 * logits, bytes}, {logits, bytes});
-  block.saves("head input", z.e * z.T * width, LastUse::WeightGrad);
+  savesStream("head input", z.e * z.T * width, LastUse::WeightGrad);
   block.saves("logits", kFloatBytes * logits, LastUse::InputGrad);
   if (arch.tiedEmbeddings)
     block.tiedParameters("head", z.vocabulary * width);
@@ -335,7 +344,7 @@ private:
                   llvm::function_ref<void(BlockExpander &)> expand) {
     Sizes sizes(arch, options.microbatchSize, kind.hasWindow);
     BlockBuilder builder(name, position, count);
-    BlockExpander expander(arch, sizes, builder);
+    BlockExpander expander(arch, sizes, options, builder);
     expand(expander);
     llvm::Expected<BlockFacts> block = builder.finish();
     if (!block)

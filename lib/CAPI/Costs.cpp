@@ -46,12 +46,19 @@ readDescribedSystem(const PipeschedSource &source) {
   }
 }
 
-static llvm::Expected<SystemFacts> readSystem(const PipeschedSource &source,
-                                              int64_t accelerators) {
-  llvm::Expected<SystemFacts> system = readDescribedSystem(source);
-  if (system && accelerators != 0)
-    if (llvm::Error error = setAccelerators(*system, accelerators))
+static llvm::Expected<SystemFacts>
+readSystem(const PipeschedCostOptions &options) {
+  llvm::Expected<SystemFacts> system = readDescribedSystem(options.system);
+  if (!system)
+    return system;
+  if (options.accelerators != 0)
+    if (llvm::Error error = setAccelerators(*system, options.accelerators))
       return std::move(error);
+  if (options.dataParallel != 0)
+    if (llvm::Error error = setDataParallel(*system, options.dataParallel))
+      return std::move(error);
+  system->sharding = static_cast<Sharding>(options.sharding);
+  system->rankOrder = static_cast<RankOrder>(options.rankOrder);
   return system;
 }
 
@@ -76,6 +83,20 @@ static llvm::Error store(std::optional<T> &facts, llvm::Expected<T> read) {
   return llvm::Error::success();
 }
 
+/// What changes a system needs one.
+static llvm::Error checkSystemOptions(const PipeschedCostOptions &options) {
+  if (options.system.kind != PipeschedSourceNone)
+    return llvm::Error::success();
+  if (options.accelerators != 0)
+    return llvm::createStringError(
+        "accelerators are those of a system; none is given");
+  if (options.dataParallel > 1 || options.sharding != PipeschedShardingNone ||
+      options.rankOrder != PipeschedRankOrderData)
+    return llvm::createStringError("data-parallel, sharding and rank-order are "
+                                   "about a system; none is given");
+  return llvm::Error::success();
+}
+
 /// What expands a model needs one, and is in range.
 static llvm::Error checkExpansion(const PipeschedCostOptions &options) {
   if (options.microbatchSize < 0 || options.globalBatch < 0 ||
@@ -88,15 +109,15 @@ static llvm::Error checkExpansion(const PipeschedCostOptions &options) {
   bool isGiven = options.microbatchSize != 0 || options.globalBatch != 0 ||
                  options.sequence != 0 || options.boundaryBytes >= 0 ||
                  options.recompute != PipeschedRecomputeNone ||
-                 options.attention != PipeschedAttentionAsDescribed;
+                 options.attention != PipeschedAttentionAsDescribed ||
+                 options.precision != PipeschedPrecisionBF16 ||
+                 options.withoutSequenceParallel;
   if (isGiven && options.model.kind == PipeschedSourceNone)
     return llvm::createStringError(
-        "microbatch-size, global-batch, sequence, boundary-bytes, recompute "
-        "and attention are about a model; none is given");
-  if (options.accelerators != 0 && options.system.kind == PipeschedSourceNone)
-    return llvm::createStringError(
-        "accelerators are those of a system; none is given");
-  return llvm::Error::success();
+        "microbatch-size, global-batch, sequence, boundary-bytes, recompute, "
+        "attention, precision and sequence-parallel are about a model; none is "
+        "given");
+  return checkSystemOptions(options);
 }
 
 static void readExpansion(CostSources &costs,
@@ -104,6 +125,8 @@ static void readExpansion(CostSources &costs,
   if (options.microbatchSize != 0)
     costs.microbatchSize = options.microbatchSize;
   costs.expansion.recompute = static_cast<Recompute>(options.recompute);
+  costs.expansion.precision = static_cast<Precision>(options.precision);
+  costs.expansion.sequenceParallel = !options.withoutSequenceParallel;
   if (options.boundaryBytes >= 0)
     costs.expansion.boundaryBytes = options.boundaryBytes;
   costs.globalBatch = options.globalBatch;
@@ -121,8 +144,7 @@ static llvm::Error readFacts(CostSources &costs,
                   readArchitecture(options.model, options.sequence)))
       return error;
   if (options.system.kind != PipeschedSourceNone)
-    if (llvm::Error error = store(
-            costs.system, readSystem(options.system, options.accelerators)))
+    if (llvm::Error error = store(costs.system, readSystem(options)))
       return error;
   if (options.profile.kind != PipeschedSourceNone)
     return store(costs.profile, readProfile(options.profile));

@@ -44,6 +44,10 @@ pipesched::readConfiguration(const PipeschedConfiguration &given) {
   configuration.problem = std::move(*problem);
   configuration.costs = unwrap(given.costs);
   configuration.timing = readTiming(given.timing);
+  if (given.optimizerStep == PipeschedOptimizerStepOverlapped)
+    configuration.optimizerStep = ReductionPlace::Eager;
+  if (given.optimizerStep == PipeschedOptimizerStepExposed)
+    configuration.optimizerStep = ReductionPlace::End;
   return configuration;
 }
 

@@ -16,6 +16,8 @@
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Target/MegatronLayout.h"
+#include "PipeSched/Target/ShardyRules.h"
 #include "PipeSched/Target/Svg.h"
 #include "PipeSched/Target/TorchCsv.h"
 #include "Wrap.h"
@@ -277,6 +279,34 @@ pipeschedScheduleExportTorchCsv(MlirOperation schedule,
                                 ? TorchCsvFormat::ComputeOnly
                                 : TorchCsvFormat::ComputeComms,
                             os)))
+    return wrap(failure());
+  passText(callback, userData, text);
+  return wrap(success());
+}
+
+MlirLogicalResult pipeschedScheduleExportMegatronLayout(
+    MlirOperation schedule, MlirStringCallback callback, void *userData) {
+  auto op = dyn_cast<pipe::ScheduleOp>(unwrap(schedule));
+  if (!op)
+    return wrap(pipe::emitTableError(unwrap(schedule))
+                << "is a program; a layout of Megatron-Core is that of a "
+                   "schedule");
+  FailureOr<std::string> layout = exportMegatronLayout(op);
+  if (failed(layout))
+    return wrap(failure());
+  passText(callback, userData, *layout);
+  return wrap(success());
+}
+
+MlirLogicalResult pipeschedScheduleExportShardyRules(
+    MlirOperation schedule, MlirStringCallback callback, void *userData) {
+  auto op = dyn_cast<pipe::ScheduleOp>(unwrap(schedule));
+  if (!op)
+    return wrap(pipe::emitTableError(unwrap(schedule))
+                << "is a program; Shardy's rules are those of a schedule");
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (failed(exportShardyRules(op, ShardyRulesOptions(), os)))
     return wrap(failure());
   passText(callback, userData, text);
   return wrap(success());

@@ -125,6 +125,21 @@ static EfficiencyCurve readSteps(FieldReader &reader, StringRef name,
   return curve;
 }
 
+/// The rate of `{"float8": {...}}`, 0 without it.
+static int64_t readFp8Rate(const json::Object &types, const std::string &path,
+                           FileErrors &errors,
+                           std::vector<std::string> &notes) {
+  const json::Value *value = types.get("float8");
+  if (!value)
+    return 0;
+  FieldReader reader(value, path + ".float8", errors);
+  int64_t flopsPerSecond = readScaled(reader, "tflops", kTera);
+  reader.find("gflops_efficiency");
+  reader.finish();
+  notes.push_back("gives float8 the efficiency of the other type");
+  return flopsPerSecond;
+}
+
 /// `{"float16": {...}}`: half precision, or whatever there is first.
 static EngineFacts readEngine(FieldReader &parent, StringRef name,
                               std::vector<std::string> &notes) {
@@ -157,6 +172,9 @@ static EngineFacts readEngine(FieldReader &parent, StringRef name,
   facts.flopsPerSecond = readScaled(reader, "tflops", kTera);
   facts.efficiency = readSteps(reader, "gflops_efficiency", kGiga);
   reader.finish();
+  if (name == "matrix" && chosen != "float8")
+    facts.fp8FlopsPerSecond =
+        readFp8Rate(*types, parent.pathOf(name), errors, notes);
   return facts;
 }
 
@@ -200,8 +218,8 @@ static CalculonNetwork readNetwork(const json::Value &value, std::string path,
   return network;
 }
 
-/// The first network joins the accelerators of a worker, the last the workers;
-/// with one alone it does both.
+/// The first network joins the accelerators of a node, the last the nodes; with
+/// one alone it does both.
 static void readNetworks(FieldReader &reader, SystemFacts &facts) {
   const json::Value *value = reader.require("networks");
   if (!value)
@@ -219,6 +237,9 @@ static void readNetworks(FieldReader &reader, SystemFacts &facts) {
         (*list)[index], ("networks[" + Twine(index) + "]").str(), errors));
   facts.link = networks.front().link;
   facts.network = networks.back().link;
+  if (networks.size() > 1)
+    facts.acceleratorsPerNode =
+        std::min(networks.front().size, kMaxAcceleratorsPerNode);
   if (networks.size() > 2)
     facts.notes.push_back("takes the first and the last of " +
                           std::to_string(networks.size()) + " networks");

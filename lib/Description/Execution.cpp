@@ -41,11 +41,18 @@ std::string Execution::modelOptions() const {
     text += " recompute=selective";
   if (recompute == Recompute::Full)
     text += " recompute=full";
+  if (!sequenceParallel)
+    text += " sequence-parallel=false";
   return text;
 }
 
 std::string Execution::systemOptions() const {
-  return ("accelerators=" + Twine(accelerators)).str();
+  std::string text = ("accelerators=" + Twine(accelerators)).str();
+  if (replicas > 1)
+    text += (" data-parallel=" + Twine(replicas)).str();
+  if (shardsOptimizer)
+    text += " sharding=optimizer";
+  return text;
 }
 
 //===----------------------------------------------------------------------===//
@@ -99,9 +106,9 @@ static void readRest(FieldReader &reader, Execution &execution) {
     if (reader.flag(name, false))
       note((name + ": " + text).str());
   };
-  noteFlag("optimizer_sharding",
-           "every replica keeps the whole optimizer state");
-  noteFlag("data_par_overlap", "gradients are reduced where the schedule says");
+  execution.shardsOptimizer = reader.flag("optimizer_sharding", false);
+  noteFlag("data_par_overlap",
+           "pipe-add-optimizer{all-reduce=eager} hides reductions");
   noteFlag("seq_par_ag_redo", "inputs of layers are kept, not gathered again");
   noteFlag("weight_offload", "weights stay on the accelerators");
   noteFlag("activations_offload", "pipe-add-offload places copies to the host");
@@ -110,10 +117,9 @@ static void readRest(FieldReader &reader, Execution &execution) {
     note("attention_type: the number of key-value heads is the model's");
   if (reader.choice("tensor_par_overlap", {"none", "ring", "pipe"}, 0) != 0)
     note("tensor_par_overlap: all-reduces of a layer are not hidden");
-  if (reader.choice("tensor_par_comm_type", {"ar", "p2p_rs_ag", "rs_ag"}, 2) !=
-      2)
-    note("tensor_par_comm_type: activations between GEMMs are divided, as with "
-         "rs_ag");
+  execution.sequenceParallel =
+      reader.choice("tensor_par_comm_type", {"ar", "p2p_rs_ag", "rs_ag"}, 2) ==
+      2;
   std::string type = reader.text("datatype", "float16");
   if (type != "float16" && type != "bfloat16")
     note("datatype: the bytes of an element are the model's, not those of " +

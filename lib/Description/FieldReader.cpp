@@ -286,6 +286,10 @@ void FieldReader::finish() {
   if (!unknown.empty())
     errors.report(path, "unknown field '" + unknown + "', the closest is '" +
                             closestName(unknown, known) + "'");
+  finishWithNotes();
+}
+
+void FieldReader::finishWithNotes() {
   if (!missing.empty())
     errors.report(path, "needs the field '" + missing + "'");
 }

@@ -88,6 +88,8 @@ public:
   /// Reports fields that nobody asked for and those that are missing. Call it
   /// last.
   void finish();
+  /// The same where fields that nobody asked for are notes.
+  void finishWithNotes();
 
 private:
   void reportType(llvm::StringRef name, llvm::StringRef wanted,

@@ -76,11 +76,14 @@ static EfficiencyCurve readEfficiency(FieldReader &reader, StringRef curveName,
   return {{{0, readShare(*flat, reader.pathOf("efficiency"), errors)}}};
 }
 
-static EngineFacts readEngine(FieldReader &parent, StringRef name) {
+static EngineFacts readEngine(FieldReader &parent, StringRef name,
+                              bool hasNarrowRates) {
   FieldReader reader(parent.require(name), parent.pathOf(name),
                      parent.getErrors());
   EngineFacts facts;
   facts.flopsPerSecond = reader.scaled("tflops", kTera);
+  if (hasNarrowRates)
+    facts.fp8FlopsPerSecond = reader.scaled("fp8_tflops", kTera, 0);
   facts.latencyPs = reader.scaled("latency_us", kPsPerUs, 0);
   facts.efficiency = readEfficiency(reader, "efficiency_by_gflop", kGiga);
   reader.finish();
@@ -114,6 +117,20 @@ static void readMemory(FieldReader &parent, SystemFacts &facts) {
   reader.finish();
 }
 
+/// Accelerators of a node; 0 where none are given.
+static int64_t readNode(FieldReader &reader) {
+  constexpr StringRef name = "accelerators_per_node";
+  if (!reader.find(name))
+    return 0;
+  int64_t number = reader.integer(name, 1);
+  if (number > kMaxAcceleratorsPerNode)
+    reader.getErrors().report(reader.pathOf(name),
+                              "expected a whole number of at most " +
+                                  Twine(kMaxAcceleratorsPerNode) + ", found " +
+                                  Twine(number));
+  return number;
+}
+
 SystemFacts pipesched::readSystemFields(const json::Value &file,
                                         SourceRule rule, FileErrors &errors) {
   FieldReader reader(&file, "", errors);
@@ -122,8 +139,9 @@ SystemFacts pipesched::readSystemFields(const json::Value &file,
   facts.name = reader.text("name");
   facts.source = reader.text("description");
   facts.accelerators = reader.integer("accelerators", 1, 1);
-  facts.matrix = readEngine(reader, "matrix");
-  facts.vector = readEngine(reader, "vector");
+  facts.acceleratorsPerNode = readNode(reader);
+  facts.matrix = readEngine(reader, "matrix", /*hasNarrowRates=*/true);
+  facts.vector = readEngine(reader, "vector", /*hasNarrowRates=*/false);
   readMemory(reader, facts);
   facts.link = readLink(reader, "link", reader.find("link"));
   facts.network = readLink(reader, "network", reader.require("network"));
@@ -132,6 +150,8 @@ SystemFacts pipesched::readSystemFields(const json::Value &file,
       reader.choice("processing", {"roofline", "no_overlap"}, 0) == 0;
   if (facts.accelerators > 1 && facts.link.bytesPerSecond == 0)
     errors.report("", "several accelerators need the field 'link'");
+  if (facts.acceleratorsPerNode > 0 && facts.link.bytesPerSecond == 0)
+    errors.report("", "accelerators of a node need the field 'link'");
   readAliases(reader);
   finishWithSources(reader, file, rule);
   return facts;

@@ -51,7 +51,7 @@ public:
         stages(table.rows.size()) {}
 
   Error findSlots();
-  void findStages(ReductionPlace place);
+  void findStages(ReductionPlace place, ReducedStages reduced);
   OptimizerChange write() const;
 
 private:
@@ -104,7 +104,7 @@ std::vector<int64_t> StepWriter::findReadySlots() const {
   return ready;
 }
 
-void StepWriter::findStages(ReductionPlace place) {
+void StepWriter::findStages(ReductionPlace place, ReducedStages reduced) {
   bool isEager = place == ReductionPlace::Eager;
   std::vector<int64_t> readySlots;
   if (isEager)
@@ -112,8 +112,10 @@ void StepWriter::findStages(ReductionPlace place) {
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     for (int64_t stage = 0; stage < placement.getNumStages(path); ++stage) {
       int64_t global = placement.stageOffset(path) + stage;
-      bool isReduced =
-          place != ReductionPlace::None && replicas.isReplicated(global);
+      bool hasPeers = reduced == ReducedStages::All
+                          ? !replicas.piecesOf(global).empty()
+                          : replicas.isReplicated(global);
+      bool isReduced = place != ReductionPlace::None && hasPeers;
       int64_t slot = kEnd;
       if (isEager && isReduced)
         slot = readySlots[replicas.firstPieceOf(global)];
@@ -217,7 +219,8 @@ static Error finish(const TableView &table, std::vector<Row> &rows) {
 }
 
 Expected<OptimizerChange> pipesched::addOptimizerStep(const TableView &table,
-                                                      ReductionPlace place) {
+                                                      ReductionPlace place,
+                                                      ReducedStages reduced) {
   if (Error error = checkTable(table))
     return std::move(error);
   Expected<Replicas> replicas = Replicas::create(*table.placement);
@@ -227,7 +230,7 @@ Expected<OptimizerChange> pipesched::addOptimizerStep(const TableView &table,
   if (place == ReductionPlace::Eager)
     if (Error error = writer.findSlots())
       return std::move(error);
-  writer.findStages(place);
+  writer.findStages(place, reduced);
   OptimizerChange change = writer.write();
   if (Error error = finish(table, change.rows))
     return std::move(error);

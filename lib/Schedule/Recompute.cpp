@@ -16,6 +16,7 @@
 #include "FormatError.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Schedule/Verify.h"
+#include "Steps.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
@@ -24,52 +25,10 @@ using namespace pipesched;
 using llvm::ArrayRef;
 using llvm::Error;
 using llvm::Expected;
-using llvm::StringRef;
 
 //===----------------------------------------------------------------------===//
 // Options
 //===----------------------------------------------------------------------===//
-
-static bool consumeIndex(StringRef &text, int64_t &index) {
-  return !text.consumeInteger(10, index) && index >= 0 &&
-         index <= Cell::kMaxMicrobatches;
-}
-
-Expected<IndexRange> pipesched::parseIndexRange(StringRef text) {
-  StringRef rest = text;
-  IndexRange range;
-  bool isRead = consumeIndex(rest, range.begin);
-  range.end = range.begin + 1;
-  if (isRead && rest.consume_front(":"))
-    isRead = consumeIndex(rest, range.end);
-  if (isRead && rest.consume_front(":"))
-    isRead = consumeIndex(rest, range.step);
-  if (isRead && rest.empty() && range.begin < range.end && range.step > 0)
-    return range;
-  return formatError("expected an index or a range as in 5, 0:4 or 0:8:2, "
-                     "found '{0}'",
-                     text);
-}
-
-/// The inverse of parseIndexRange.
-static std::string textOf(const IndexRange &range) {
-  if (range.end == range.begin + 1)
-    return std::to_string(range.begin);
-  std::string text = llvm::formatv("{0}:{1}", range.begin, range.end);
-  if (range.step != 1)
-    text += ":" + std::to_string(range.step);
-  return text;
-}
-
-static Error checkRanges(StringRef what, ArrayRef<IndexRange> ranges,
-                         int64_t count) {
-  for (const IndexRange &range : ranges)
-    if (range.begin < 0 || range.end > count || range.step < 1)
-      return formatError("{0} {1} is out of range: there {2} {3} (0 to {4})",
-                         what, textOf(range), count == 1 ? "is" : "are", count,
-                         count - 1);
-  return Error::success();
-}
 
 static Error checkOptions(const Placement &placement,
                           const RecomputeOptions &options) {
@@ -78,45 +37,18 @@ static Error checkOptions(const Placement &placement,
                        "more, found {0}",
                        std::min(options.keep, options.ahead));
   if (Error error =
-          checkRanges("stage", options.stages, placement.getMaxStages()))
+          checkIndexRanges("stage", options.stages, placement.getMaxStages()))
     return error;
-  if (Error error =
-          checkRanges("worker", options.workers, placement.getNumWorkers()))
+  if (Error error = checkIndexRanges("worker", options.workers,
+                                     placement.getNumWorkers()))
     return error;
-  return checkRanges("microbatch", options.microbatches,
-                     placement.getNumMicrobatches());
-}
-
-static bool contains(ArrayRef<IndexRange> ranges, int64_t index) {
-  return ranges.empty() || llvm::any_of(ranges, [&](const IndexRange &range) {
-           return index >= range.begin && index < range.end &&
-                  (index - range.begin) % range.step == 0;
-         });
+  return checkIndexRanges("microbatch", options.microbatches,
+                          placement.getNumMicrobatches());
 }
 
 //===----------------------------------------------------------------------===//
 // Which activations
 //===----------------------------------------------------------------------===//
-
-static bool isBackward(Cell cell) {
-  return cell.is(Phase::Backward) || cell.is(Phase::InputGrad);
-}
-
-/// Frees the activations.
-static bool isLast(Cell cell) {
-  return cell.is(Phase::Backward) || cell.is(Phase::WeightGrad);
-}
-
-/// Calls `visit(index, cells)` for each entry of a row, the cells of an
-/// overlapped pair together.
-template <typename Visit>
-static void forEachStep(ArrayRef<Cell> row, Visit &&visit) {
-  for (size_t i = 0; i < row.size();) {
-    size_t count = row[i].overlapsNext() ? 2 : 1;
-    visit(i, row.slice(i, count));
-    i += count;
-  }
-}
 
 namespace {
 /// Decides, in the order of each row, which activations are recomputed.
@@ -129,7 +61,7 @@ public:
 
   void run() {
     for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
-      if (contains(options.workers, row))
+      if (isInRanges(options.workers, row))
         chooseRow(row);
   }
 
@@ -141,7 +73,7 @@ private:
         if (cell.is(Phase::Forward))
           choose(cell, {row, i + static_cast<int64_t>(cells.size())}, numKept);
       for (Cell cell : cells)
-        if (isLast(cell) &&
+        if (freesActivations(cell) &&
             isKept.test(index.entryOf(cell.getStage(), cell.getMicrobatch())))
           --numKept;
     });
@@ -149,8 +81,8 @@ private:
 
   /// Of the activations of a forward whose entry ends at `end`.
   void choose(Cell forward, CellRef end, int64_t &numKept) {
-    if (!contains(options.stages, forward.getStage()) ||
-        !contains(options.microbatches, forward.getMicrobatch()))
+    if (!isInRanges(options.stages, forward.getStage()) ||
+        !isInRanges(options.microbatches, forward.getMicrobatch()))
       return;
     int64_t entry = index.entryOf(forward.getStage(), forward.getMicrobatch());
     if (index.at(entry, Phase::Recompute) != CellIndex::kNone) {

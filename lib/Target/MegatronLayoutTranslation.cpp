@@ -13,6 +13,7 @@
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Exchange/MegatronLayout.h"
+#include "PipeSched/Target/MegatronLayout.h"
 #include "PipeSched/Target/Translations.h"
 #include "SelectSchedule.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
@@ -74,18 +75,26 @@ static FailureOr<std::vector<int64_t>> layersOf(pipe::ScheduleOp schedule,
   return std::move(*layers);
 }
 
+FailureOr<std::string>
+pipesched::exportMegatronLayout(pipe::ScheduleOp schedule) {
+  FailureOr<Placement> placement = pipe::loadPlacement(schedule);
+  if (failed(placement) || failed(checkStages(schedule, *placement)))
+    return failure();
+  FailureOr<std::vector<int64_t>> layers = layersOf(schedule, *placement);
+  if (failed(layers))
+    return failure();
+  return writeMegatronLayout(*layers);
+}
+
 static LogicalResult exportLayout(Operation *root, raw_ostream &os) {
   FailureOr<pipe::ScheduleOp> schedule = selectSchedule(
       root, scheduleOption(), scheduleOption().ArgStr, "a layout");
   if (failed(schedule))
     return failure();
-  FailureOr<Placement> placement = pipe::loadPlacement(*schedule);
-  if (failed(placement) || failed(checkStages(*schedule, *placement)))
+  FailureOr<std::string> layout = exportMegatronLayout(*schedule);
+  if (failed(layout))
     return failure();
-  FailureOr<std::vector<int64_t>> layers = layersOf(*schedule, *placement);
-  if (failed(layers))
-    return failure();
-  os << writeMegatronLayout(*layers) << '\n';
+  os << *layout << '\n';
   return success();
 }
 

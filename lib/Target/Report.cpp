@@ -189,6 +189,11 @@ static void writeCriticalPath(OStream &json, const Execution &execution) {
            graph.kind[task] == TaskKind::Send;
   });
   json.attribute("critical_path_messages", messages);
+  int64_t copies = llvm::count_if(execution.criticalPath, [&](uint32_t task) {
+    return graph.kind[task] == TaskKind::Offload ||
+           graph.kind[task] == TaskKind::Reload;
+  });
+  json.attribute("critical_path_copies", copies);
 }
 
 static void writeExecution(OStream &json, const NamedEvaluation &result) {
@@ -212,6 +217,9 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
     json.attribute("exposed_communication_ps", summary.exposedCommunicationPs);
     json.attribute("messages", execution.traffic.messages);
     writeList(json, "bytes_sent", execution.traffic.bytesSent);
+    json.attribute("copies", execution.traffic.copies);
+    writeList(json, "offload_ps", execution.idle.offloadPs);
+    writeList(json, "reload_ps", execution.idle.reloadPs);
     writeCriticalPath(json, execution);
   });
 }
@@ -270,6 +278,10 @@ static void writeMemory(OStream &json, const Execution &execution) {
               });
     writePerWorker(json, "peak_activations", memory,
                    &WorkerMemory::peakMicrobatches);
+    writePerWorker(json, "offloaded_bytes", memory,
+                   &WorkerMemory::offloadedBytes);
+    writePerWorker(json, "reloaded_bytes", memory,
+                   &WorkerMemory::reloadedBytes);
     writeComposition(json, memory);
     writeCapacity(json, memory);
   });

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
-#include "PipeSched/Exchange/ShardyRules.h"
+#include "PipeSched/Target/ShardyRules.h"
 #include "PipeSched/Target/Translations.h"
 #include "SelectSchedule.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
@@ -79,27 +79,32 @@ static void warn(pipe::ScheduleOp schedule, const TableView &table,
            "of fragments is the same";
 }
 
-static LogicalResult exportShardyRules(Operation *root, raw_ostream &os) {
+LogicalResult pipesched::exportShardyRules(pipe::ScheduleOp schedule,
+                                           const ShardyRulesOptions &rules,
+                                           raw_ostream &os) {
+  pipe::ScheduleTable loaded(schedule);
+  TableView table = loaded.view();
+  if (failed(verifyForExport(schedule, table)))
+    return failure();
+  if (std::optional<Violation> violation = writeShardyRules(os, table, rules))
+    return pipe::emitViolation(schedule, *violation);
+  warn(schedule, table, rules);
+  return success();
+}
+
+static LogicalResult exportRules(Operation *root, raw_ostream &os) {
   FailureOr<pipe::ScheduleOp> schedule = selectSchedule(
       root, options().schedule, options().schedule.ArgStr, "a set of rules");
   if (failed(schedule))
     return failure();
-  pipe::ScheduleTable loaded(*schedule);
-  TableView table = loaded.view();
-  if (failed(verifyForExport(*schedule, table)))
-    return failure();
-  ShardyRulesOptions rules = options().rules();
-  if (std::optional<Violation> violation = writeShardyRules(os, table, rules))
-    return pipe::emitViolation(*schedule, *violation);
-  warn(*schedule, table, rules);
-  return success();
+  return exportShardyRules(*schedule, options().rules(), os);
 }
 
 void pipesched::registerShardyTranslations() {
   options();
   TranslateFromMLIRRegistration(
       "export-shardy-rules", "fragment schedule rules for Shardy MPMD",
-      exportShardyRules, [](DialectRegistry &registry) {
+      exportRules, [](DialectRegistry &registry) {
         registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
       });
 }

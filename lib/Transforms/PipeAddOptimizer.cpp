@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "Schedules.h"
 
@@ -23,8 +24,14 @@ using namespace pipesched;
 using namespace pipesched::pipe;
 
 static LogicalResult addOptimizer(ScheduleOp schedule, ReductionPlace place) {
+  FailureOr<CostInputs> costs = loadCosts(schedule);
+  if (failed(costs))
+    return failure();
+  ReducedStages reduced = costs->reducesEveryStage()
+                              ? ReducedStages::All
+                              : ReducedStages::Replicated;
   llvm::Expected<OptimizerChange> change =
-      addOptimizerStep(ScheduleTable(schedule).view(), place);
+      addOptimizerStep(ScheduleTable(schedule).view(), place, reduced);
   if (!change)
     return emitTableError(schedule, change.takeError());
   storeRows(schedule, std::move(change->rows));

@@ -12,6 +12,7 @@
 
 #include "PipeSched/Schedule/Recompute.h"
 #include "PipeSched/Transforms/Passes.h"
+#include "ReadRanges.h"
 #include "Schedules.h"
 
 namespace pipesched::pipe {
@@ -79,27 +80,18 @@ struct PipeAddRecomputePass final
   }
 
 private:
-  LogicalResult readRanges(ArrayRef<std::string> texts, StringRef option,
-                           std::vector<IndexRange> &ranges) {
-    for (StringRef text : texts) {
-      llvm::Expected<IndexRange> range = parseIndexRange(text);
-      if (!range)
-        return emitError(getOperation().getLoc())
-               << getArgument() << ": " << option << ": "
-               << llvm::toString(range.takeError());
-      ranges.push_back(*range);
-    }
-    return success();
-  }
-
   FailureOr<RecomputeOptions> readOptions() {
     RecomputeOptions options;
     options.keep = keep;
     options.skipAdjacent = skipAdjacent;
     options.ahead = ahead;
-    if (failed(readRanges(*stages, "stages", options.stages)) ||
-        failed(readRanges(*workers, "workers", options.workers)) ||
-        failed(readRanges(*microbatches, "microbatches", options.microbatches)))
+    auto read = [&](ArrayRef<std::string> texts, StringRef option,
+                    std::vector<IndexRange> &ranges) {
+      return readRanges(getOperation(), getArgument(), texts, option, ranges);
+    };
+    if (failed(read(*stages, "stages", options.stages)) ||
+        failed(read(*workers, "workers", options.workers)) ||
+        failed(read(*microbatches, "microbatches", options.microbatches)))
       return failure();
     return options;
   }

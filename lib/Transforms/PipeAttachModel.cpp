@@ -12,8 +12,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "CostOwners.h"
+#include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Analysis/CostSources.h"
 #include "PipeSched/Description/Description.h"
+#include "PipeSched/Dialect/Pipe/IR/System.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -111,13 +113,28 @@ FailureOr<Architecture> PipeAttachModelPass::loadArchitecture() {
   return std::move(*architecture);
 }
 
+/// Pipelines of the system that is there.
+static FailureOr<int64_t> getDataParallel(Operation *op) {
+  ModuleOp module = findSystemModule(op);
+  if (!module)
+    return 1;
+  FailureOr<SystemFacts> system = systemFromAttribute(
+      module.getTargetSystemSpec(), [&] { return emitError(module.getLoc()); });
+  if (failed(system))
+    return failure();
+  return system->dataParallel;
+}
+
 FailureOr<int64_t>
 PipeAttachModelPass::getMicrobatchSize(PlacementOwnerOpInterface owner,
                                        const Architecture &architecture) {
   if (microbatchSize != 0)
     return int64_t(microbatchSize);
-  llvm::Expected<int64_t> size =
-      microbatchSizeOf(architecture, globalBatch, owner.getNumMicrobatches());
+  FailureOr<int64_t> dataParallel = getDataParallel(owner);
+  if (failed(dataParallel))
+    return failure();
+  llvm::Expected<int64_t> size = microbatchSizeOf(
+      architecture, globalBatch, owner.getNumMicrobatches(), *dataParallel);
   if (!size)
     return owner->emitOpError("has ") << llvm::toString(size.takeError());
   return *size;
@@ -146,6 +163,8 @@ LogicalResult PipeAttachModelPass::attach() {
   SymbolTable symbols(module);
   ExpansionOptions options;
   options.recompute = recompute;
+  options.precision = precision;
+  options.sequenceParallel = sequenceParallel;
   if (boundaryBytes >= 0)
     options.boundaryBytes = boundaryBytes;
   for (PlacementOwnerOpInterface owner : *owners) {

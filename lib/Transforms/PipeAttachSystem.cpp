@@ -49,6 +49,10 @@ private:
     if (accelerators != 0)
       if (llvm::Error error = setAccelerators(*system, accelerators))
         return emitError(module.getLoc()) << llvm::toString(std::move(error));
+    if (llvm::Error error = setDataParallel(*system, dataParallel))
+      return emitError(module.getLoc()) << llvm::toString(std::move(error));
+    system->sharding = sharding;
+    system->rankOrder = rankOrder;
     for (const std::string &note : system->notes)
       emitRemark(module.getLoc())
           << "system '" << system->name << "': " << note;

@@ -25,6 +25,7 @@ from ._batch import Configuration, compare, explain, simulate_batch
 from ._catalogue import Family, families, models, systems
 from ._costs import Costs
 from ._errors import Diagnostic, Location, PipeSchedError, PipeSchedWarning
+from ._optimize import Optimization
 from ._options import FamilyOptions, Path
 from ._report import Report
 from ._schedule import Schedule, Simulation, Svg, draw, generate, load, loads, problem
@@ -38,6 +39,7 @@ __all__ = [
     "Family",
     "FamilyOptions",
     "Location",
+    "Optimization",
     "Path",
     "PipeSchedError",
     "PipeSchedWarning",

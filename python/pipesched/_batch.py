@@ -11,9 +11,11 @@ from ._costs import Costs, SimulationOptions, raw_simulation
 from ._options import (
     FamilyOptions,
     ForwardSends,
+    OptimizerStep,
     Paths,
     ReceivePlacement,
     Transport,
+    code_of,
     integer,
     raw_options,
     raw_paths,
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
 class Configuration:
     """A schedule to generate and what to time it with: one point of a sweep.
 
+    With an `optimizer_step` times are those of a whole training step: optimizer steps
+    follow, and before them all-reduces of gradients where the costs say that there are
+    other pipelines (or a time for `G`), or paths place blocks twice. `overlapped` starts
+    these beside the compute that is left, `exposed` behind it.
+
     >>> point = Configuration("chimera", workers=4, microbatches=8, options={"pairs": 2})
     >>> point.simulate().execution.makespan_ps
     24000000
@@ -44,9 +51,10 @@ class Configuration:
     transport: Transport = "overlap"
     receive_placement: ReceivePlacement = "arrival"
     forward_sends: ForwardSends = "async"
+    optimizer_step: OptimizerStep = "none"
 
     def generate(self, name: str = "schedule") -> Schedule:
-        """The schedule, as IR."""
+        """The schedule, as IR, without an optimizer step."""
         return generate(
             self.family,
             workers=self.workers,
@@ -76,6 +84,7 @@ class Configuration:
                     "forward_sends": self.forward_sends,
                 }
             ),
+            code_of(OptimizerStep, "optimizer_step", self.optimizer_step),
         )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from . import _core
+from ._schedule import generate
 
 
 @dataclass(frozen=True)
@@ -49,3 +51,29 @@ def systems() -> dict[str, dict[str, Any]]:
 def models() -> dict[str, dict[str, Any]]:
     """The models that ship, by name, with the fields of their files."""
     return {name: json.loads(text) for name, text in _core.models()}
+
+
+def _key(name: str) -> str:
+    return name.casefold().replace("-", "").replace("_", "").removeprefix("schedule")
+
+
+@cache
+def _names() -> dict[str, str]:
+    return {
+        _key(name): family.name
+        for family in families().values()
+        for name in (family.name, *family.aliases)
+    }
+
+
+def canonical(name: str) -> str:
+    """The family of that name or alias, as the library reads them. Raises for others.
+
+    >>> canonical("Interleaved1F1B")
+    'interleaved-1f1b'
+    """
+    found = _names().get(_key(name))
+    if found is None:
+        found = generate(name, workers=1, microbatches=1).family
+        assert found is not None
+    return found

@@ -10,7 +10,17 @@ from functools import partial
 from typing import Any, TypedDict
 
 from . import _core
-from ._options import Attention, Recompute, TimingOptions, code_of, integer, raw_timing
+from ._options import (
+    Attention,
+    Precision,
+    RankOrder,
+    Recompute,
+    Sharding,
+    TimingOptions,
+    code_of,
+    integer,
+    raw_timing,
+)
 
 Time = str | int
 """`"18.5ms"`, or a number of picoseconds."""
@@ -35,6 +45,11 @@ class CostOptions(TypedDict, total=False):
     accelerators: int | None
     recompute: Recompute
     attention: Attention | None
+    data_parallel: int
+    sharding: Sharding
+    sequence_parallel: bool
+    precision: Precision
+    rank_order: RankOrder
 
 
 class SimulationOptions(CostOptions, TimingOptions, total=False):
@@ -100,7 +115,16 @@ class Costs:
     A microbatch has `microbatch_size` sequences, else its part of `global_batch`, which
     is the model's own if it is not given, as are `sequence` and `attention`.
     `boundary_bytes` replaces the size of messages between stages, `accelerators` the
-    number of devices of a worker.
+    number of devices of a worker, which divide its work (tensor parallelism), the residual
+    stream too unless `sequence_parallel` is False. With `precision="fp8"` linear layers run
+    at the system's rate for 8-bit floats.
+
+    There are `data_parallel` equal pipelines, of which a schedule is one; `global_batch` is
+    that of all of them. `sharding` is what they divide among them: nothing, the state of the
+    optimizer (ZeRO-1), or all that a parameter takes (FSDP). `rank_order` says what stands
+    next to each other on the nodes of a system: peers in other pipelines, or the workers of
+    a pipeline. What comes of it is in all-reduces and optimizer steps, which
+    `Configuration(optimizer_step=...)` adds, in messages and in memory.
 
     >>> Costs(times={"F": "18.522ms", "I": "18.086ms", "W": "9.337ms", "comm": "0.601ms"})
     Costs(times={'F': '18.522ms', 'I': '18.086ms', 'W': '9.337ms', 'comm': '0.601ms'})
@@ -118,6 +142,11 @@ class Costs:
     accelerators: int | None = None
     recompute: Recompute = "none"
     attention: Attention | None = None
+    data_parallel: int = 1
+    sharding: Sharding = "none"
+    sequence_parallel: bool = True
+    precision: Precision = "bf16"
+    rank_order: RankOrder = "data"
     _raw: _core.Costs = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -128,14 +157,22 @@ class Costs:
             _given("sequence", self.sequence, 1, 0),
             _given("boundary_bytes", self.boundary_bytes, 0, -1),
             _given("accelerators", self.accelerators, 1, 0),
+            integer("data_parallel", self.data_parallel, 1),
+        )
+        choices = (
+            code_of(Recompute, "recompute", self.recompute),
+            0 if attention is None else 1 + code_of(Attention, "attention", attention),
+            code_of(Precision, "precision", self.precision),
+            code_of(Sharding, "sharding", self.sharding),
+            code_of(RankOrder, "rank_order", self.rank_order),
+            int(not self.sequence_parallel),
         )
         raw = _core.Costs(
             model=_description(self.model),
             system=_description(self.system),
             profile=_times(self.times),
             numbers=numbers,
-            recompute=code_of(Recompute, "recompute", self.recompute),
-            attention=0 if attention is None else 1 + code_of(Attention, "attention", attention),
+            choices=choices,
         )
         object.__setattr__(self, "_raw", raw)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
@@ -72,9 +74,26 @@ def error_of(raw: Sequence[_Raw]) -> PipeSchedError:
     return PipeSchedError(map(_read, raw) if raw else "failed without saying why")
 
 
+_collected: ContextVar[list[Diagnostic] | None] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def collect_remarks() -> Iterator[list[Diagnostic]]:
+    """What calls within say that do not fail, warnings aside; it is logged as well."""
+    remarks: list[Diagnostic] = []
+    token = _collected.set(remarks)
+    try:
+        yield remarks
+    finally:
+        _collected.reset(token)
+
+
 def report(raw: Sequence[_Raw]) -> None:
     """Passes on what was said by a call that did not fail."""
+    collected = _collected.get()
     for diagnostic in map(_read, raw):
+        if collected is not None and diagnostic.severity != "warning":
+            collected.append(diagnostic)
         if diagnostic.severity == "warning":
             warnings.warn(str(diagnostic), PipeSchedWarning, stacklevel=3)
         else:

@@ -100,8 +100,14 @@ class Execution(_Section):
     exposed_communication_ps: int
     messages: int
     bytes_sent: Integers
+    copies: int
+    """Offloads and reloads."""
+    offload_ps: Integers
+    """Of the copy queue to the host, beside the cells."""
+    reload_ps: Integers
     critical_path: tuple[str, ...]
     critical_path_messages: int
+    critical_path_copies: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +130,8 @@ class Memory(_Section):
     peak_ps: Integers
     peak_cell: tuple[str | None, ...]
     peak_activations: Integers
+    offloaded_bytes: Integers
+    reloaded_bytes: Integers
     composition: Composition
     bottleneck_worker: int
     capacity_bytes: int | None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from . import _core
 from ._costs import Costs, SimulationOptions, raw_simulation
 from ._errors import PipeSchedError
+from ._optimize import Optimization, OptimizeOptions, optimize
 from ._options import (
     CsvFormat,
     FamilyOptions,
@@ -137,6 +138,20 @@ class Schedule:
         """PyTorch's CSV, with messages for `compute_comms`."""
         return self._module.export_torch_csv(0, code_of(CsvFormat, "format", format))
 
+    def to_megatron_layout(self) -> str:
+        """What `--pipeline-model-parallel-layout` of Megatron-Core takes.
+
+        >>> from pipesched import Path
+        >>> halves = [Path([0, 1, 0, 1], blocks=[1, 2, 2, 1])]
+        >>> problem(workers=2, microbatches=4, paths=halves).to_megatron_layout()
+        'Et|(t*2|)*2,tL'
+        """
+        return self._module.export_megatron_layout(0)
+
+    def to_shardy_rules(self) -> str:
+        """The option of Shardy's MPMD partitioner with one rule per worker, a line."""
+        return self._module.export_shardy_rules(0)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes what the file's ending says: `.mlir`, `.mlirbc`, `.csv` or `.svg`."""
         file = FilePath(path)
@@ -221,6 +236,20 @@ class Schedule:
         <BLANKLINE>
         """
         return _choose(self._module.run(pipeline), None)
+
+    def optimize(self, **options: Unpack[OptimizeOptions]) -> Optimization:
+        """The best schedule for its paths, times and memory (docs/Optimize.md). `memory` is
+        the budget of each worker, as `verify` has it; `offload`, `recompute` and
+        `split_backward` are what may be done to keep to it. Ends when the best is proven, near
+        enough (`gap`), or after `time_limit` seconds or `max_evaluations` candidates.
+
+        >>> from pipesched import problem
+        >>> times = "pipe-attach-profile{times=F=10ms,I=12ms,W=8ms}"
+        >>> found = problem(workers=2, microbatches=4).transform(times).optimize(memory=2)
+        >>> found.objective_ps, found.status
+        (134000000000, 'optimal')
+        """
+        return optimize(self, options)
 
     def verify(
         self,

@@ -117,4 +117,5 @@ NB_MODULE(_core, m) {
   bindModule(m);
   bindEvaluation(m);
   bindSweep(m);
+  bindPlanning(m);
 }

@@ -224,6 +224,26 @@ static std::string exportTorchCsv(const Module &module, intptr_t index,
   });
 }
 
+static std::string exportMegatronLayout(const Module &module, intptr_t index) {
+  return module.run([&] {
+    Text text;
+    if (mlirLogicalResultIsFailure(pipeschedScheduleExportMegatronLayout(
+            module.getSchedule(index), Text::append, &text)))
+      throw Failure();
+    return text.take();
+  });
+}
+
+static std::string exportShardyRules(const Module &module, intptr_t index) {
+  return module.run([&] {
+    Text text;
+    if (mlirLogicalResultIsFailure(pipeschedScheduleExportShardyRules(
+            module.getSchedule(index), Text::append, &text)))
+      throw Failure();
+    return text.take();
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Bindings
 //===----------------------------------------------------------------------===//
@@ -271,5 +291,7 @@ void pipesched::python::bindModule(nb::module_ &m) {
                    "dict[str, numpy.typing.NDArray[typing.Any]]"))
       .def("slot_svg", exportSlotSvg, nb::arg("index"))
       .def("export_torch_csv", exportTorchCsv, nb::arg("index"),
-           nb::arg("format"));
+           nb::arg("format"))
+      .def("export_megatron_layout", exportMegatronLayout, nb::arg("index"))
+      .def("export_shardy_rules", exportShardyRules, nb::arg("index"));
 }

@@ -68,7 +68,7 @@ static PipeschedSource readSource(const Costs::Source &source) {
 }
 
 Costs::Costs(const Source &model, const Source &system, const Source &profile,
-             const Numbers &numbers, int recompute, int attention) {
+             const Numbers &numbers, const Choices &choices) {
   PipeschedCostOptions options = {};
   options.model = readSource(model);
   options.system = readSource(system);
@@ -78,8 +78,13 @@ Costs::Costs(const Source &model, const Source &system, const Source &profile,
   options.sequence = numbers[2];
   options.boundaryBytes = numbers[3];
   options.accelerators = numbers[4];
-  options.recompute = static_cast<PipeschedRecompute>(recompute);
-  options.attention = static_cast<PipeschedAttention>(attention);
+  options.dataParallel = numbers[5];
+  options.recompute = static_cast<PipeschedRecompute>(choices[0]);
+  options.attention = static_cast<PipeschedAttention>(choices[1]);
+  options.precision = static_cast<PipeschedPrecision>(choices[2]);
+  options.sharding = static_cast<PipeschedSharding>(choices[3]);
+  options.rankOrder = static_cast<PipeschedRankOrder>(choices[4]);
+  options.withoutSequenceParallel = choices[5] != 0;
   Text error;
   {
     nb::gil_scoped_release release;
@@ -100,10 +105,10 @@ static std::string writeModel(const Costs &costs) {
 void pipesched::python::bindProblem(nb::module_ &m) {
   nb::class_<Costs>(m, "Costs", "What prices schedules.")
       .def(nb::init<const Costs::Source &, const Costs::Source &,
-                    const Costs::Source &, const Costs::Numbers &, int, int>(),
+                    const Costs::Source &, const Costs::Numbers &,
+                    const Costs::Choices &>(),
            nb::arg("model").none(), nb::arg("system").none(),
-           nb::arg("profile").none(), nb::arg("numbers"), nb::arg("recompute"),
-           nb::arg("attention"))
+           nb::arg("profile").none(), nb::arg("numbers"), nb::arg("choices"))
       .def_prop_ro("peak_flops",
                    [](const Costs &costs) {
                      return pipeschedCostsGetPeakFlops(costs.get());
@@ -112,8 +117,9 @@ void pipesched::python::bindProblem(nb::module_ &m) {
   nb::class_<Configuration>(m, "Configuration",
                             "A schedule to generate and to evaluate.")
       .def(nb::init<std::string, int64_t, int64_t, Options, std::vector<Path>,
-                    const Costs *, Timing>(),
+                    const Costs *, Timing, int>(),
            nb::arg("family"), nb::arg("workers"), nb::arg("microbatches"),
            nb::arg("options"), nb::arg("paths"), nb::arg("costs").none(),
-           nb::arg("timing"), nb::keep_alive<1, 7>());
+           nb::arg("timing"), nb::arg("optimizer_step"),
+           nb::keep_alive<1, 7>());
 }

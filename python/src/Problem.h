@@ -57,11 +57,15 @@ class Costs {
 public:
   /// Sources are (kind, text) or nothing; see PipeschedSourceKind for kinds.
   using Source = std::optional<std::pair<int, std::string>>;
-  /// Microbatch size, global batch, sequence, boundary bytes, accelerators.
-  using Numbers = std::array<int64_t, 5>;
+  /// Microbatch size, global batch, sequence, boundary bytes, accelerators,
+  /// data parallel.
+  using Numbers = std::array<int64_t, 6>;
+  /// Recompute, attention, precision, sharding, rank order, whether without
+  /// sequence parallelism.
+  using Choices = std::array<int, 6>;
 
   Costs(const Source &model, const Source &system, const Source &profile,
-        const Numbers &numbers, int recompute, int attention);
+        const Numbers &numbers, const Choices &choices);
   Costs(const Costs &) = delete;
   ~Costs() { pipeschedCostsDestroy(costs); }
 
@@ -91,17 +95,21 @@ class Configuration {
 public:
   Configuration(std::string family, int64_t workers, int64_t microbatches,
                 Options options, std::vector<Path> paths, const Costs *costs,
-                Timing timing)
+                Timing timing, int optimizerStep)
       : problem(std::move(family), workers, microbatches, std::move(options),
                 std::move(paths)),
-        costs(getOrNull(costs)), timing(toTiming(timing)) {}
+        costs(getOrNull(costs)), timing(toTiming(timing)),
+        optimizerStep(static_cast<PipeschedOptimizerStep>(optimizerStep)) {}
 
-  PipeschedConfiguration get() const { return {problem.get(), costs, timing}; }
+  PipeschedConfiguration get() const {
+    return {problem.get(), costs, timing, optimizerStep};
+  }
 
 private:
   Problem problem;
   PipeschedCosts costs; ///< kept alive by the binding
   PipeschedTiming timing;
+  PipeschedOptimizerStep optimizerStep;
 };
 
 } // namespace pipesched::python

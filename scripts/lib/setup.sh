@@ -11,6 +11,7 @@ build_packages=(
   cmake ninja-build python3
   clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   zlib1g-dev libzstd-dev libgtest-dev libgmock-dev libbenchmark-dev
+  coinor-libcbc-dev
 )
 python_packages=(python3-venv python3-dev)
 sanitizer_packages=(libclang-rt-22-dev)

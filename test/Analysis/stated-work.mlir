@@ -12,6 +12,8 @@
 // CHECK-NEXT:   "peak_bytes": [194, 7],
 // CHECK-NEXT:   "peak_ps": [20, 30],
 // CHECK-NEXT:   "peak_cell": ["0F2", "1F0"],
+// CHECK:        "offloaded_bytes": [40, 0],
+// CHECK-NEXT:   "reloaded_bytes": [0, 0],
 // CHECK:        "bottleneck_worker": 0,
 // CHECK:        "capacity_bytes": 1000000
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<

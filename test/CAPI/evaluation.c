@@ -14,6 +14,7 @@
 
 #include "PipeSched-c/Evaluation.h"
 #include "PipeSched-c/Catalogue.h"
+#include "PipeSched-c/Planning.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -135,7 +136,33 @@ static PipeschedCosts profiled(const char *times) {
   return pipeschedCostsCreate(options, printError, NULL);
 }
 
+/// A step without its end, and with all-reduces and optimizer steps.
+static void printSteps(void) {
+  PipeschedCostOptions peers = {0};
+  peers.boundaryBytes = -1;
+  peers.dataParallel = 2;
+  pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));
+  // CHECK-NEXT: error: data-parallel, sharding and rank-order are about
+  PipeschedConfiguration configuration = {0};
+  configuration.problem = problem("1f1b", 1, 1);
+  configuration.costs = profiled("F=1ms,B=2ms,G=4ms,O=8ms");
+  for (int step = PipeschedOptimizerStepNone;
+       step <= PipeschedOptimizerStepExposed; ++step) {
+    configuration.optimizerStep = (PipeschedOptimizerStep)step;
+    PipeschedEvaluation evaluation =
+        pipeschedConfigurationEvaluate(&configuration, printError, NULL);
+    PipeschedSummary summary = pipeschedEvaluationGetSummary(evaluation);
+    printf("%d ms\n", (int)(summary.makespanPs / 1000000000));
+    pipeschedEvaluationDestroy(evaluation);
+  }
+  // CHECK-NEXT: 3 ms
+  // CHECK-NEXT: 15 ms
+  // CHECK-NEXT: 15 ms
+  pipeschedCostsDestroy(configuration.costs);
+}
+
 static void printEvaluation(void) {
+  printSteps();
   pipeschedCostsDestroy(profiled("F=1ms,Q=2ms"));
   // CHECK-NEXT: error: unknown name 'Q'
   PipeschedConfiguration configuration = {0};
@@ -235,11 +262,51 @@ static void sweepAndStop(void) {
   free(points);
 }
 
+//===----------------------------------------------------------------------===//
+// Planning
+//===----------------------------------------------------------------------===//
+
+static void printBalance(PipeschedCosts costs) {
+  const int32_t workers[] = {0, 1, 2};
+  int64_t layers[3];
+  if (mlirLogicalResultIsSuccess(pipeschedCostsBalanceLayers(
+          costs, 6, 3, workers, layers, printError, NULL)))
+    printf("layers: %d %d %d\n", (int)layers[0], (int)layers[1],
+           (int)layers[2]);
+}
+
+/// Llama 3 8B has 32 layers and a head that costs as much as about two.
+static void plan(void) {
+  PipeschedCostOptions options = {0};
+  options.boundaryBytes = -1;
+  options.microbatchSize = 1;
+  options.model.kind = options.system.kind = PipeschedSourceName;
+  options.model.text = text("llama3-8b");
+  options.system.text = text("h100-sxm");
+  PipeschedCosts costs = pipeschedCostsCreate(options, printError, NULL);
+  PipeschedSizes sizes = pipeschedCostsGetSizes(costs);
+  printf("sizes: %d %d %d %d %d %d %.0f\n", (int)sizes.layers,
+         (int)sizes.attentionHeads, (int)sizes.keyValueHeads,
+         (int)sizes.sequence, (int)sizes.accelerators,
+         (int)sizes.acceleratorsPerNode, (double)sizes.memoryBytes);
+  // CHECK-NEXT: sizes: 32 32 8 8192 1 8 80000000000
+  printBalance(costs);
+  // CHECK-NEXT: layers: 11 11 10
+  pipeschedCostsDestroy(costs);
+  costs = profiled("F=1ms,B=2ms");
+  printf("no layers: %d\n", (int)pipeschedCostsGetSizes(costs).layers);
+  // CHECK-NEXT: no layers: 0
+  printBalance(costs);
+  // CHECK-NEXT: error: layers are balanced by the prices of a model
+  pipeschedCostsDestroy(costs);
+}
+
 int main(void) {
   printCatalogue();
   printTables();
   printEvaluation();
   sweepAll();
   sweepAndStop();
+  plan();
   return 0;
 }

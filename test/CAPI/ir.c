@@ -208,6 +208,36 @@ static void convert(MlirContext context) {
   mlirModuleDestroy(module);
 }
 
+//===----------------------------------------------------------------------===//
+// Layouts and rules
+//===----------------------------------------------------------------------===//
+
+static void exportOthers(MlirContext context) {
+  MlirModule module =
+      pipeschedModuleParse(context,
+                           text("pipe.schedule @s workers 2 microbatches 1 {\n"
+                                "  path on [0, 1] blocks [3, 2]\n"
+                                "  worker 0 runs [0F0 0B0]\n"
+                                "  worker 1 runs [1F0 1B0]\n"
+                                "}\n"
+                                "pipe.schedule @p workers 2 microbatches 1 {\n"
+                                "  path on [1, 0] blocks [3, 2]\n"
+                                "}\n"),
+                           text("others.mlir"));
+  MlirOperation schedule = pipeschedModuleGetSchedule(module, 0);
+  pipeschedScheduleExportMegatronLayout(schedule, print, NULL);
+  printf("\n");
+  // CHECK-NEXT: {{^}}Et*3|t*2L
+  pipeschedScheduleExportShardyRules(schedule, print, NULL);
+  // CHECK-NEXT: -mpmd-rule-based-schedule='rules={{.*}}mesh_name="m1"{{.*}}'
+  schedule = pipeschedModuleGetSchedule(module, 1);
+  pipeschedScheduleExportMegatronLayout(schedule, print, NULL);
+  // CHECK-NEXT: loc("others.mlir":6:1): {{.*}}has stage 0 on worker 1; a layout
+  pipeschedScheduleExportShardyRules(schedule, print, NULL);
+  // CHECK-NEXT: loc("others.mlir":6:1): {{.*}}has no rows to export
+  mlirModuleDestroy(module);
+}
+
 int main(void) {
   pipeschedRegisterAllPasses();
   MlirContext context = createContext();
@@ -215,6 +245,7 @@ int main(void) {
   transform(context);
   generate(context);
   convert(context);
+  exportOthers(context);
   mlirContextDestroy(context);
   print(pipeschedGetVersion(), NULL);
   printf("\n");

@@ -63,8 +63,12 @@
 // CHECK-NEXT:       "exposed_communication_ps": 0,
 // CHECK-NEXT:       "messages": 4,
 // CHECK-NEXT:       "bytes_sent": [0, 0],
+// CHECK-NEXT:       "copies": 0,
+// CHECK-NEXT:       "offload_ps": [0, 0],
+// CHECK-NEXT:       "reload_ps": [0, 0],
 // CHECK-NEXT:       "critical_path": ["0F0", "1F0", "1B0", "1F1", "1B1", "0B1"],
-// CHECK-NEXT:       "critical_path_messages": 2
+// CHECK-NEXT:       "critical_path_messages": 2,
+// CHECK-NEXT:       "critical_path_copies": 0
 // CHECK-NEXT:     },
 // CHECK-NEXT:     "memory": null
 // CHECK-NEXT:   },

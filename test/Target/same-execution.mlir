@@ -27,7 +27,7 @@
 // RUN: pipesched-translate --export-report --transport=blocking %t.consumer -o %t.exec
 // RUN: %python %S/Inputs/same-execution.py %t.pipe %t.exec | FileCheck %s
 
-// CHECK: 13 schedules are timed alike
+// CHECK: 15 schedules are timed alike
 
 pipe.schedule @square workers 4 microbatches 4
     profile <"F=10us,B=21us,comm=2us,send=3us"> { path on [0, 1, 2, 3] }
@@ -106,4 +106,18 @@ pipe.schedule @reduced_in_pieces workers 3 microbatches 2
   worker 0 runs [0F0 0B0 0G0 0O0]
   worker 1 runs [1F0 1B0 1G0 1O0]
   worker 2 runs [0F1 1F1 1B1 0B1 0G1 1G1 0O1 1O1]
+}
+
+// Copies and joins: slow ones, that hold compute up, both ways.
+pipe.schedule @slow_copies workers 2 microbatches 4
+    profile <"F=10us,B=21us,D=17us,U=14us,comm=2us,send=3us"> {
+  path on [0, 1]
+  worker 0 runs [0F0 0D0 0F1 0D1 0d0 0F2 0D2 0d1 0d2 0F3 0D3 0U0 0u0 0B0 0U1 0B1 0U2 0B2 0U3 0B3]
+  worker 1 runs [1F0 1F1 1D1 1F2 1B0 1U1 1d1 1F3 1u1 1B1 1B2 1B3]
+}
+pipe.schedule @split_copies workers 2 microbatches 3
+    profile <"F=[10us,9us],I=12us,W=[7us,5us],R=4us,D=30us,U=[1us,40us],comm=2us"> {
+  path on [0, 1]
+  worker 0 runs [0F0 0D0 0F1 0D1 0d1 0F2 0U0 0I0 0W0 0U1 0u1 0R2 0I1 0W1 0I2 0W2]
+  worker 1 runs [1F0 1I0 1F1 1D1 1W0 1U1 1I1 1F2 1W1 1R2 1I2 1W2]
 }

@@ -10,7 +10,7 @@
 // CHECK-SAME: memory = <bytes_per_s = 2048000000000,
 // CHECK-SAME: memory_bytes = 85899345920,
 // CHECK-SAME: link = <bytes_per_s = 300000000000, latency_ps = 10000000, efficiency = <0.65>>,
-// CHECK-SAME: host = <bytes_per_s = 32000000000, efficiency = <1.0>>, no_overlap = true, source = "Calculon system">,
+// CHECK-SAME: host = <bytes_per_s = 32000000000, efficiency = <1.0>>, no_overlap = true, accelerators_per_node = 8, source = "Calculon system">,
 // CHECK-SAME: "network" = #pipe.network_spec<bytes_per_s = 25000000000, latency_ps = 20000000, efficiency = <0.9>>
 
 // EIGHT: name = "system", accelerators = 8,

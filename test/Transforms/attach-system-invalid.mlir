@@ -7,6 +7,10 @@
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/negative.json})' 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/nan.json})' 2>&1 | FileCheck %s --check-prefix=NAN
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/field.json})' 2>&1 | FileCheck %s --check-prefix=FIELD
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=toy data-parallel=0})' 2>&1 | FileCheck %s --check-prefix=PIPELINES
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/node.json})' 2>&1 | FileCheck %s --check-prefix=NODE
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/large.json})' 2>&1 | FileCheck %s --check-prefix=LARGE
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/vector.json})' 2>&1 | FileCheck %s --check-prefix=VECTOR
 
 // NAME: error: unknown system 'h10', the closest is 'h100-sxm' (of a100-sxm-80gb, b200-sxm, baseline, dgx-a100, dgx-b200, dgx-h100, dgx-h200,
 // NAME-SAME: slow_nw_slow_cp, toy)
@@ -17,6 +21,10 @@
 // NEGATIVE: error: {{.*}}negative.json: network.bandwidth_gb_per_s: expected a number above 0, found -1
 // NAN: error: {{.*}}nan.json:5:25: Invalid JSON value
 // FIELD: error: {{.*}}field.json: network: unknown field 'bandwidth_gb', the closest is 'bandwidth_gb_per_s'
+// PIPELINES: error: system 'toy': expected 1 to 2147483647 data-parallel pipelines, found 0
+// NODE: error: {{.*}}node.json: accelerators of a node need the field 'link'
+// LARGE: error: {{.*}}large.json: accelerators_per_node: expected a whole number of at most 65536, found 65537
+// VECTOR: error: {{.*}}vector.json: vector: unknown field 'fp8_tflops', the closest is 'tflops'
 
 //--- s.mlir
 module {}
@@ -39,3 +47,21 @@ module {}
  "matrix": {"tflops": 1}, "vector": {"tflops": 1},
  "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1},
  "network": {"bandwidth_gb": 1}}
+
+//--- node.json
+{"name": "x", "description": "d", "accelerators_per_node": 8,
+ "matrix": {"tflops": 1}, "vector": {"tflops": 1},
+ "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1},
+ "network": {"bandwidth_gb_per_s": 1}}
+
+//--- large.json
+{"name": "x", "description": "d", "accelerators_per_node": 65537,
+ "matrix": {"tflops": 1}, "vector": {"tflops": 1},
+ "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1},
+ "link": {"bandwidth_gb_per_s": 1}, "network": {"bandwidth_gb_per_s": 1}}
+
+//--- vector.json
+{"name": "x", "description": "d",
+ "matrix": {"tflops": 1}, "vector": {"tflops": 1, "fp8_tflops": 2},
+ "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1},
+ "network": {"bandwidth_gb_per_s": 1}}

@@ -3,6 +3,8 @@
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=dgx-h100})' | FileCheck %s --check-prefix=DGX
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=mid_nw_mid_cp})' | FileCheck %s --check-prefix=PAPER
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/x.json})' | FileCheck %s --check-prefix=FILE
+// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 accelerators=2 data-parallel=16 sharding=optimizer rank-order=pipeline})' --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=PARALLEL
+// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=toy data-parallel=1 sharding=none rank-order=data})' | FileCheck %s
 
 // The last system stands, on the module.
 // CHECK: module attributes {dlti.target_system_spec = #dlti.target_system_spec<
@@ -10,12 +12,16 @@
 // CHECK-SAME: "network" = #pipe.network_spec<bytes_per_s = 10000000000, latency_ps = 1000000>>} {
 // CHECK-NEXT: pipe.schedule @s workers 2 microbatches 8 {
 
-// DGX: accelerators = 8, matrix = <flops_per_s = 989400000000000, efficiency = <0 : 0.077, 1000000000 : 0.46, 16000000000 : 0.69, 128000000000 : 0.728>>
+// DGX: accelerators = 8, matrix = <flops_per_s = 989400000000000, efficiency = <0 : 0.077, 1000000000 : 0.46, 16000000000 : 0.69, 128000000000 : 0.728>, fp8_flops_per_s = 1978900000000000>
 // DGX-SAME: memory_bytes = 80000000000, link = <bytes_per_s = 450000000000, latency_ps = 10000000, efficiency = <0.65>>
 // DGX-SAME: "network" = #pipe.network_spec<bytes_per_s = 400000000000, latency_ps = 20000000, efficiency = <0.9>>
 
 // PAPER: name = "baseline", accelerators = 1, matrix = <flops_per_s = 1000000000000000, efficiency = <0.4254>>
 // PAPER-SAME: memory = <bytes_per_s = 34000000000000, latency_ps = 50000, efficiency = <0.4207>>
+
+// PARALLEL: pipe-attach-system{accelerators=2 data-parallel=16 file= name=h100 rank-order=pipeline sharding=optimizer}
+// PARALLEL: "worker" = #pipe.worker_spec<name = "h100-sxm", accelerators = 2, matrix = <{{.*}}, fp8_flops_per_s = 1978900000000000>
+// PARALLEL-SAME: accelerators_per_node = 8, data_parallel = 16, sharding = "optimizer", rank_order = "pipeline",
 
 // FILE: name = "x", accelerators = 1, matrix = <flops_per_s = 1500000000000, latency_ps = 2500000>
 // FILE-SAME: memory = <bytes_per_s = 100000000000, efficiency = <1000000 : 0.5, 2500000 : 1.0>>

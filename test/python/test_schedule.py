@@ -208,3 +208,16 @@ def test_verify_finds_a_deadlock() -> None:
         schedule.verify(messages="rendezvous")
     (finding,) = raised.value.diagnostics
     assert [note.severity for note in finding.notes] == ["note"] * 4
+
+
+def test_other_exports() -> None:
+    schedule = pipesched.generate(
+        "1f1b", workers=2, microbatches=1, paths=[pipesched.Path([0, 1], blocks=[3, 2])]
+    )
+    assert schedule.to_megatron_layout() == "Et*3|t*2L"
+    rules = schedule.to_shardy_rules()
+    assert rules.startswith("-mpmd-rule-based-schedule='rules=") and 'mesh_name="m1"' in rules
+    with pytest.raises(PipeSchedError, match="has 2 paths"):
+        pipesched.generate("chimera", workers=2, microbatches=2).to_megatron_layout()
+    with pytest.raises(PipeSchedError, match="is a program"):
+        schedule.transform("convert-pipe-to-exec").to_shardy_rules()

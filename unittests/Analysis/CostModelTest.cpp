@@ -212,24 +212,44 @@ TEST(Roofline, CopiesOptimizerAndReplicas) {
 }
 
 TEST(Roofline, AllReducesAreRings) {
-  LinkFacts link = {100000000000, 7, {}};
-  MessagePrice price = llvm::cantFail(ringAllReduce(600, 4, link));
+  SystemFacts system;
+  system.network = {100000000000, 7, {}};
+  auto among = [&](double bytes, int64_t size) {
+    return ringExchange({bytes, bytes}, {1, size}, system);
+  };
+  MessagePrice price = llvm::cantFail(among(600, 4));
   EXPECT_EQ(price.occupancyPs, 6 * 150 * 10);
   EXPECT_EQ(price.latencyPs, 6 * 7);
   EXPECT_EQ(price.bytes, 6 * 150);
-  for (MessagePrice nothing : {llvm::cantFail(ringAllReduce(600, 1, link)),
-                               llvm::cantFail(ringAllReduce(0, 4, link))}) {
+  for (MessagePrice nothing :
+       {llvm::cantFail(among(600, 1)), llvm::cantFail(among(0, 4))}) {
     EXPECT_EQ(nothing.occupancyPs, 0);
     EXPECT_EQ(nothing.latencyPs, 0);
     EXPECT_EQ(nothing.bytes, 0);
   }
   // Efficiency is that of a part.
-  link.efficiency.points = {{100, 500000}, {200, 1000000}};
-  EXPECT_EQ(llvm::cantFail(ringAllReduce(400, 4, link)).occupancyPs,
-            6 * 100 * 20);
-  link.bytesPerSecond = 0;
-  EXPECT_EQ(errorOf(ringAllReduce(600, 4, link)),
+  system.network.efficiency.points = {{100, 500000}, {200, 1000000}};
+  EXPECT_EQ(llvm::cantFail(among(400, 4)).occupancyPs, 6 * 100 * 20);
+  system.network.bytesPerSecond = 0;
+  EXPECT_EQ(errorOf(among(600, 4)),
             "the system has no network between workers");
+}
+
+/// Two nodes of two: the halves are summed over the link at 1 ps a byte, the
+/// quarters over the network at 10, then gathered the same way back.
+TEST(Roofline, RingsGoInsideOfNodesFirst) {
+  SystemFacts system;
+  system.network = {100000000000, 7, {}};
+  system.link = {1000000000000, 3, {}};
+  MessagePrice price = llvm::cantFail(ringExchange({400, 800}, {2, 2}, system));
+  EXPECT_EQ(price.occupancyPs, (200 + 400) * 1 + (100 + 200) * 10);
+  EXPECT_EQ(price.latencyPs, 2 * 3 + 2 * 7);
+  EXPECT_EQ(price.bytes, 200 + 400 + 100 + 200);
+  // On one node there need not be a network.
+  system.network.bytesPerSecond = 0;
+  price = llvm::cantFail(ringExchange({400, 400}, {4, 1}, system));
+  EXPECT_EQ(price.occupancyPs, 6 * 100 * 1);
+  EXPECT_EQ(price.latencyPs, 6 * 3);
 }
 
 /// Embedding and head belong to the pieces at the ends, layers to the pieces

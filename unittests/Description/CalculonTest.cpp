@@ -156,6 +156,17 @@ TEST(CalculonSystem, BadFieldsAreNamed) {
             "x.json: matrix.float16: needs the field 'tflops'");
 }
 
+TEST(CalculonSystem, NodesAndNarrowRatesAreRead) {
+  EXPECT_EQ(
+      llvm::cantFail(readSystemText(textOf("system"))).acceleratorsPerNode, 8);
+  std::string text = with("system", "\"matrix\": {",
+                          "\"matrix\": {\"float8\": {\"tflops\": 624, "
+                          "\"gflops_efficiency\": [[0, 0.9]]},");
+  SystemFacts system = llvm::cantFail(readSystemText(text));
+  EXPECT_EQ(system.matrix.flopsPerSecond, 312000000000000);
+  EXPECT_EQ(system.matrix.fp8FlopsPerSecond, 624000000000000);
+}
+
 //===----------------------------------------------------------------------===//
 // Executions
 //===----------------------------------------------------------------------===//
@@ -176,16 +187,21 @@ TEST(CalculonExecution, BecomesOptions) {
             "pipe-place-interleaved{chunks=3},"
             "pipe-schedule-interleaved-1f1b");
   EXPECT_EQ(execution.modelOptions(), "microbatch-size=1 recompute=selective");
-  EXPECT_EQ(execution.systemOptions(), "accelerators=8");
-  EXPECT_THAT(execution.notes,
-              ElementsAre("optimizer_sharding: every replica keeps the whole "
-                          "optimizer state"));
+  EXPECT_EQ(execution.systemOptions(),
+            "accelerators=8 data-parallel=2 sharding=optimizer");
+  EXPECT_THAT(execution.notes, ElementsAre());
   Execution plain = llvm::cantFail(
       executionFromJson(with("execution", "\"pipeline_interleaving\": 3",
                              "\"pipeline_interleaving\": 1"),
                         "x.json"));
   EXPECT_EQ(plain.schedulePipeline(),
             "pipe-create{workers=8 microbatches=64},pipe-schedule-1f1b");
+  for (const char *type : {"\"ar\"", "\"p2p_rs_ag\""}) {
+    Execution whole = llvm::cantFail(
+        executionFromJson(with("execution", "\"rs_ag\"", type), "x.json"));
+    EXPECT_EQ(whole.modelOptions(), "microbatch-size=1 recompute=selective "
+                                    "sequence-parallel=false");
+  }
 }
 
 TEST(CalculonExecution, NotesNameWhatIsTurnedOn) {
@@ -197,13 +213,12 @@ TEST(CalculonExecution, NotesNameWhatIsTurnedOn) {
         {"overlap\": false", "overlap\": true"},
         {"overlap\": \"none\"", "overlap\": \"ring\""},
         {"multihead", "multiquery"},
-        {"rs_ag", "ar"},
         {"float16", "float8"},
         {"pipeline_par_net\": 1", "pipeline_par_net\": 0"}})
     for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;)
       text.replace(at, from.size(), to);
   Execution execution = llvm::cantFail(executionFromJson(text, "x.json"));
-  EXPECT_EQ(execution.notes.size(), 11u);
+  EXPECT_EQ(execution.notes.size(), 9u);
 }
 
 TEST(CalculonExecution, BadFieldsAreNamed) {

@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_ANALYSIS_COSTMODEL_H
 #define PIPESCHED_ANALYSIS_COSTMODEL_H
 
-#include "PipeSched/Analysis/Facts.h"
+#include "PipeSched/Analysis/RankLayout.h"
 #include "PipeSched/Schedule/Replicas.h"
 #include "PipeSched/Schedule/Table.h"
 #include "llvm/ADT/STLExtras.h"
@@ -49,6 +49,7 @@ struct Reduction {
   Cell cell;        ///< the G of the first of its workers
   BlockSpan blocks; ///< as Replicas counts them
   int64_t numWorkers = 1;
+  int64_t firstWorker = 0, lastWorker = 0; ///< the lowest and the highest
 };
 
 /// Memory of one global stage, bytes. Activations are of one microbatch.
@@ -117,14 +118,22 @@ llvm::Expected<std::vector<int64_t>> priceBlocks(const ModelFacts &model,
 /// Time of one message, occupancy and latency. Errors: a link without
 /// bandwidth; times over int64.
 llvm::Expected<MessagePrice> hockney(int64_t bytes, const LinkFacts &link);
-/// A ring all-reduce of `bytes` among n workers (Patarasu & Yuan 2009): each
-/// sends 2 (n - 1) messages of bytes / n, one after the other; `bytes` of the
-/// price are what it sends. Nothing among one. Errors: hockney's.
-llvm::Expected<MessagePrice> ringAllReduce(double bytes, int64_t numWorkers,
-                                           const LinkFacts &link);
+/// What a group does with the gradients of a step: it sums `reducedBytes` so
+/// that each member has its part, and gives each all parts of `gatheredBytes`.
+/// Alike, they make an all-reduce.
+struct GradientExchange {
+  double reducedBytes = 0, gatheredBytes = 0;
+};
+/// Rings inside of nodes and across them (Patarasu & Yuan 2009): among n that
+/// all stand apart, each sends 2 (n - 1) messages of bytes / n, one after the
+/// other; `bytes` of the price are what a worker sends. Nothing among one.
+/// Errors: no network; times or bytes over int64.
+llvm::Expected<MessagePrice> ringExchange(GradientExchange exchange,
+                                          RingGroup group,
+                                          const SystemFacts &system);
 
-/// Ring all-reduces of the gradients of blocks. Errors: ringAllReduce's, those
-/// of Replicas.
+/// Ring all-reduces of the gradients of blocks, among workers and their peers
+/// in other pipelines. Errors: ringExchange's, those of Replicas.
 llvm::Expected<std::vector<MessagePrice>>
 priceReductions(const Placement &placement,
                 llvm::ArrayRef<Reduction> reductions, const ModelFacts &model,

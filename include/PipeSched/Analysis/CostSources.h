@@ -24,19 +24,21 @@ struct CostSources {
   std::optional<Architecture> architecture;
   /// Sequences of a microbatch; nothing: the global batch dealt to them all.
   std::optional<int64_t> microbatchSize;
-  int64_t globalBatch = 0;    ///< sequences; 0: the architecture's own
+  /// Sequences, of all pipelines; 0: the architecture's own.
+  int64_t globalBatch = 0;
   ExpansionOptions expansion; ///< all but the microbatch size
   std::optional<SystemFacts> system;
   std::optional<Profile> profile;
 };
 
-/// Sequences of a microbatch where the global batch is dealt to so many.
-/// `globalBatch` 0 is the architecture's own. Errors, which go on from "the
-/// schedule has ": an architecture without a global batch; microbatches that
-/// do not divide it, with the nearest numbers that do.
+/// Sequences of a microbatch where the global batch is dealt to so many in each
+/// of so many pipelines. `globalBatch` 0 is the architecture's own. Errors,
+/// which go on from "the schedule has ": an architecture without a global
+/// batch; microbatches that do not divide it, with the nearest numbers that do.
 llvm::Expected<int64_t> microbatchSizeOf(const Architecture &architecture,
                                          int64_t globalBatch,
-                                         int64_t numMicrobatches);
+                                         int64_t numMicrobatches,
+                                         int64_t dataParallel = 1);
 
 /// The facts for a schedule of so many microbatches. Errors: those of
 /// microbatchSizeOf and expandArchitecture.

@@ -40,6 +40,9 @@ struct CostInputs {
   /// The model as it stands for a table or program with these phases: with
   /// `recompute` for its own where there are R. There must be one.
   ModelFacts modelFor(unsigned phases) const;
+  /// Whether every stage has gradients to reduce, with peers in other
+  /// pipelines: the system has some, or the profile a time for it.
+  bool reducesEveryStage() const;
 };
 
 /// Level 3 of a program, with all arrays a picture or a report needs.

@@ -31,7 +31,8 @@ namespace pipesched {
 
 /// The unit of a worker that executes a kernel. Link: a collective among the
 /// accelerators of one worker (tensor parallelism), `bytes` its payload.
-enum class Engine : uint8_t { Matrix, Vector, Link };
+/// MatrixFp8: the matrix engine at its rate for 8-bit floats.
+enum class Engine : uint8_t { Matrix, Vector, Link, MatrixFp8 };
 
 /// Work of one kernel in one phase, for one microbatch, summed over the
 /// accelerators of the worker (Link: the payload, once).
@@ -51,11 +52,24 @@ struct Kernel {
   Work forward, inputGrad, weightGrad;
   bool recomputed = true; ///< runs again in R, under full recompute
   bool core = false;      ///< of the attention core: under selective as well
+  bool whole = false; ///< every accelerator of a worker does all of the work
 
   friend bool operator==(const Kernel &a, const Kernel &b) {
     return a.name == b.name && a.engine == b.engine && a.forward == b.forward &&
            a.inputGrad == b.inputGrad && a.weightGrad == b.weightGrad &&
-           a.recomputed == b.recomputed && a.core == b.core;
+           a.recomputed == b.recomputed && a.core == b.core &&
+           a.whole == b.whole;
+  }
+};
+
+/// Of the bytes of a block, those that every accelerator of a worker holds; the
+/// others are divided among them.
+struct WholeBytes {
+  int64_t activation = 0, weightGrad = 0, recomputed = 0;
+
+  friend bool operator==(const WholeBytes &a, const WholeBytes &b) {
+    return a.activation == b.activation && a.weightGrad == b.weightGrad &&
+           a.recomputed == b.recomputed;
   }
 };
 
@@ -83,6 +97,7 @@ struct BlockFacts {
   /// Of `activationBytes`: those of the attention core, which selective
   /// recompute does not keep from F.
   int64_t coreBytes = 0;
+  WholeBytes whole;
   std::vector<Kernel> kernels;
 
   friend bool operator==(const BlockFacts &a, const BlockFacts &b) {
@@ -93,9 +108,13 @@ struct BlockFacts {
            a.activationBytes == b.activationBytes &&
            a.weightGradBytes == b.weightGradBytes &&
            a.recomputedBytes == b.recomputedBytes &&
-           a.coreBytes == b.coreBytes && a.kernels == b.kernels;
+           a.coreBytes == b.coreBytes && a.whole == b.whole &&
+           a.kernels == b.kernels;
   }
 };
+
+/// Floats of linear layers; attention, head and router stay in 16 bits.
+enum class Precision : uint8_t { BF16, FP8 };
 
 /// What R does: nothing is recomputed, the attention core is, or all is.
 enum class Recompute : uint8_t { None, Selective, Full };
@@ -152,10 +171,12 @@ struct EngineFacts {
   int64_t flopsPerSecond = 0;
   int64_t latencyPs = 0;
   EfficiencyCurve efficiency;
+  int64_t fp8FlopsPerSecond = 0; ///< in 8-bit floats; 0: not known
 
   friend bool operator==(const EngineFacts &a, const EngineFacts &b) {
     return a.flopsPerSecond == b.flopsPerSecond && a.latencyPs == b.latencyPs &&
-           a.efficiency == b.efficiency;
+           a.efficiency == b.efficiency &&
+           a.fp8FlopsPerSecond == b.fp8FlopsPerSecond;
   }
 };
 
@@ -171,6 +192,26 @@ struct LinkFacts {
   }
 };
 
+/// What equal pipelines divide among them (docs/CostModel.md, "A training
+/// step").
+enum class Sharding : uint8_t {
+  None,
+  Optimizer, ///< the optimizer's state (ZeRO-1)
+  Full ///< weights and gradients too, which are whole while a step runs (FSDP)
+};
+inline constexpr llvm::StringLiteral kShardingNames[] = {"none", "optimizer",
+                                                         "full"};
+
+/// What ranks count through behind the accelerators of a worker.
+enum class RankOrder : uint8_t {
+  Data,    ///< its peers in other pipelines, then workers
+  Pipeline ///< the workers of a pipeline, then pipelines
+};
+inline constexpr llvm::StringLiteral kRankOrderNames[] = {"data", "pipeline"};
+
+inline constexpr int64_t kMaxAcceleratorsPerNode = 65536;
+inline constexpr int64_t kMaxDataParallel = 2147483647;
+
 /// A worker is `accelerators` equal devices that share work evenly.
 struct SystemFacts {
   std::string name, source;
@@ -180,12 +221,20 @@ struct SystemFacts {
   EngineFacts matrix, vector;
   LinkFacts memory;        ///< of one accelerator
   int64_t memoryBytes = 0; ///< capacity of one accelerator
-  LinkFacts link;          ///< among the accelerators of a worker, each
+  LinkFacts link;          ///< among the accelerators of a node, each
   LinkFacts network;       ///< between workers, of the whole worker
   LinkFacts host;          ///< to host memory, of one accelerator
   /// A kernel computes while it moves data: its time is the longer of the two.
   /// Else it is their sum.
   bool overlapsMemory = true;
+  /// Accelerators that `link` joins; 0: those of one worker, none between
+  /// workers.
+  int64_t acceleratorsPerNode = 0;
+  /// Equal pipelines that train on parts of the batch. A schedule is that of
+  /// one of them.
+  int64_t dataParallel = 1;
+  Sharding sharding = Sharding::None;
+  RankOrder rankOrder = RankOrder::Data;
 
   friend bool operator==(const SystemFacts &a, const SystemFacts &b) {
     return a.name == b.name && a.source == b.source &&
@@ -193,13 +242,20 @@ struct SystemFacts {
            a.vector == b.vector && a.memory == b.memory &&
            a.memoryBytes == b.memoryBytes && a.link == b.link &&
            a.network == b.network && a.host == b.host &&
-           a.overlapsMemory == b.overlapsMemory;
+           a.overlapsMemory == b.overlapsMemory &&
+           a.acceleratorsPerNode == b.acceleratorsPerNode &&
+           a.dataParallel == b.dataParallel && a.sharding == b.sharding &&
+           a.rankOrder == b.rankOrder;
   }
 };
 
 /// Gives every worker `accelerators` devices and their share of the network's
 /// bandwidth. Errors: fewer than one; several without a link; bytes over int64.
 llvm::Error setAccelerators(SystemFacts &system, int64_t accelerators);
+
+/// Sets how many equal pipelines there are. Errors: fewer than one or more than
+/// kMaxDataParallel.
+llvm::Error setDataParallel(SystemFacts &system, int64_t dataParallel);
 
 //===----------------------------------------------------------------------===//
 // Profile

@@ -25,6 +25,8 @@ struct WorkerMemory {
   int64_t peakPs = 0;           ///< when the peak is first reached
   std::optional<Cell> peakCell; ///< the cell that reaches it; nothing: no cells
   int64_t peakMicrobatches = 0; ///< stage activations held then
+  int64_t offloadedBytes = 0;   ///< by all D
+  int64_t reloadedBytes = 0;    ///< by all U
 
   int64_t persistentBytes() const {
     return weightBytes + gradientBytes + optimizerBytes;

@@ -48,7 +48,8 @@ llvm::Error priceStatedWork(llvm::ArrayRef<StatedWork> work,
 /// Replaces the bytes of messages that state them. Errors: sums over int64.
 llvm::Error addStatedTraffic(llvm::ArrayRef<StatedWork> work,
                              const TaskGraph &graph, const Placement &placement,
-                             const Prices &prices, Traffic &traffic);
+                             const Prices &prices, const SystemFacts &system,
+                             Traffic &traffic);
 
 /// Replaces the activations in `usage` by what instructions state; those that
 /// state nothing hold nothing. Errors: sums over int64.

@@ -17,6 +17,7 @@
 #include "PipeSched/Analysis/CostSources.h"
 #include "PipeSched/Analysis/NamedEvaluation.h"
 #include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/OptimizerStep.h"
 
 namespace pipesched {
 
@@ -36,20 +37,25 @@ struct Configuration {
   Problem problem;
   const CostSources *costs = nullptr; ///< null: unit slots, free messages
   TimingOptions timing;
+  /// Where the all-reduces before its O cells stand, as pipe-add-optimizer
+  /// places them; nothing: the step ends with the last backward.
+  std::optional<ReductionPlace> optimizerStep;
 };
 
 /// A table and what evaluating it gave. Moves, and the rows stay where they
 /// are.
 struct EvaluatedTable {
-  Table table;            ///< owns the rows that `result` refers to
-  NamedEvaluation result; ///< named by its family
+  Table table; ///< owns the rows that `result` refers to
+  /// Named by its family, of which rows with an optimizer step are no more.
+  NamedEvaluation result;
 
   EvaluatedTable() = default;
   EvaluatedTable(EvaluatedTable &&) = default;
   EvaluatedTable &operator=(EvaluatedTable &&) = default;
 };
 
-/// Errors: those of generate(), resolveCosts() and evaluateTable().
+/// Errors: those of generate(), resolveCosts(), addOptimizerStep() and
+/// evaluateTable().
 llvm::Expected<EvaluatedTable>
 evaluateConfiguration(const Configuration &configuration);
 

@@ -44,13 +44,16 @@ struct IdleTimes {
   std::vector<int64_t> busyPs, fillPs, drainPs, dependencyPs, communicationPs;
   /// start of the first cell, end of the last, per worker (0, 0 for no cells)
   std::vector<int64_t> firstPs, lastPs;
+  /// Of the copy queues, which run beside the cells.
+  std::vector<int64_t> offloadPs, reloadPs;
 };
 IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
                       const Timeline &timeline);
 
-/// Messages in all, bytes that each worker sends in them and in all-reduces.
+/// Messages and copies in all, bytes that each worker sends in messages and in
+/// all-reduces.
 struct Traffic {
-  int64_t messages = 0;
+  int64_t messages = 0, copies = 0;
   std::vector<int64_t> bytesSent;
 };
 /// Errors: bytes over int64.

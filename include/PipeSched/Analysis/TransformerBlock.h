@@ -26,6 +26,10 @@ struct ExpansionOptions {
   Recompute recompute = Recompute::None;
   /// Bytes of a message between stages where they are not the activation's.
   std::optional<int64_t> boundaryBytes;
+  Precision precision = Precision::BF16;
+  /// The accelerators of a worker divide the residual stream by its sequence
+  /// (arXiv 2205.05198); else each norms and keeps all of it.
+  bool sequenceParallel = true;
 };
 
 /// One block for each run of layers of one kind, in their order, and embedding

@@ -28,6 +28,8 @@ struct Execution {
   int64_t microbatchSize = 1; ///< sequences
   int64_t microbatches = 1;   ///< of one replica
   Recompute recompute = Recompute::None;
+  bool sequenceParallel = true; ///< residual streams are divided (rs_ag)
+  bool shardsOptimizer = false; ///< replicas divide its state
   /// What the file asks for and nothing here does.
   std::vector<std::string> notes;
 

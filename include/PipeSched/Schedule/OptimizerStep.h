@@ -18,12 +18,18 @@
 
 namespace pipesched {
 
-/// Where the gradient all-reduces of replicas stand in their rows.
+/// Where the gradient all-reduces stand in their rows.
 enum class ReductionPlace : uint8_t {
   End,   ///< behind all other cells
   Eager, ///< as soon as all workers of a group have their gradients, unless
          ///< stages are cut
   None   ///< nowhere: replicas are kept alike by other means
+};
+
+/// Which stages are reduced.
+enum class ReducedStages : uint8_t {
+  Replicated, ///< those of which other workers hold blocks
+  All         ///< all that have blocks: there are peers in other pipelines
 };
 
 /// Rows with O and G cells.
@@ -34,8 +40,8 @@ struct OptimizerChange {
 };
 
 /// Appends to each row an O for every stage of its worker and puts a G before
-/// it where other workers hold blocks of the stage, all in the order in which
-/// the blocks of the stages end. An aligned table is aligned again (alignRows).
+/// it where the stage is reduced, all in the order in which the blocks of the
+/// stages end. An aligned table is aligned again (alignRows).
 ///
 ///   End     0F0 0F1 3F2 3B2 3F3 3B3     0B0 0B1 0G0 3G1 0O0 3O1
 ///   Eager   0F0 0F1 3F2 3B2 3F3 3B3 3G1 0B0 0B1 0G0     3O1 0O0
@@ -59,7 +65,8 @@ struct OptimizerChange {
 /// and of alignRows.
 llvm::Expected<OptimizerChange>
 addOptimizerStep(const TableView &table,
-                 ReductionPlace place = ReductionPlace::End);
+                 ReductionPlace place = ReductionPlace::End,
+                 ReducedStages reduced = ReducedStages::Replicated);
 
 } // namespace pipesched
 

@@ -15,17 +15,10 @@
 #ifndef PIPESCHED_SCHEDULE_RECOMPUTE_H
 #define PIPESCHED_SCHEDULE_RECOMPUTE_H
 
+#include "PipeSched/Schedule/IndexRange.h"
 #include "PipeSched/Schedule/Table.h"
 
 namespace pipesched {
-
-/// Indices begin, begin + step, .. below end, of stages, workers or
-/// microbatches alike.
-using IndexRange = MicrobatchRange;
-
-/// Reads "5", "0:4" or "0:8:2", as `takes` of a path spells them. Errors: any
-/// other text; an end that is not above the begin; a step below 1.
-llvm::Expected<IndexRange> parseIndexRange(llvm::StringRef text);
 
 struct RecomputeOptions {
   /// Backwards of these only; empty: of all. A stage is a position on its path.

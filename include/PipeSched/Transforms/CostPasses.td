@@ -31,7 +31,13 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
 
     A microbatch has `microbatch-size` sequences; without it, the global batch
     (of the option, else of the description) divided by the schedule's
-    microbatches.
+    microbatches, in each of the data-parallel pipelines that the system has
+    which is there: attach it before.
+
+    With `precision=fp8` linear layers run at the system's rate for 8-bit
+    floats, all but the head and the router; attention stays as it is. With
+    `sequence-parallel=false` every accelerator of a worker norms, drops out and
+    keeps the whole residual stream.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 8 {
@@ -108,6 +114,14 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
                           "The core of the attention"),
                clEnumValN(::pipesched::Recompute::Full, "full",
                           "Every layer"))}]>,
+    Option<"precision", "precision", "::pipesched::Precision",
+           /*default=*/"::pipesched::Precision::BF16",
+           "Floats of the linear layers",
+           [{::llvm::cl::values(
+               clEnumValN(::pipesched::Precision::BF16, "bf16", "16 bits"),
+               clEnumValN(::pipesched::Precision::FP8, "fp8", "8 bits"))}]>,
+    Option<"sequenceParallel", "sequence-parallel", "bool", /*default=*/"true",
+           "The accelerators of a worker divide the residual stream">,
     Option<"attention", "attention", "::pipesched::pipe::AttentionKernels",
            /*default=*/"::pipesched::pipe::AttentionKernels::AsDescribed",
            "Kernels of the attention and what stands around it",
@@ -130,6 +144,12 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
     work of a worker, which is the degree of tensor parallelism; the bandwidth
     of the network grows with them. A system that is there is replaced.
 
+    There are `data-parallel` equal pipelines, of which a schedule is one: G
+    reduces among its workers and their peers in the others. `sharding` says
+    what these divide among them, `rank-order` what of both stands next to each
+    other on the nodes of the system, if it says how large they are
+    (docs/CostModel.md, "A training step").
+
     ```mlir
     module {}
     ```
@@ -148,9 +168,24 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
         latency_ps = 1000000>>} {}
     ```
 
+    After `pipe-attach-system{name=toy data-parallel=4 sharding=optimizer}`:
+
+    ```mlir
+    module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+      "worker" = #pipe.worker_spec<name = "toy", accelerators = 1,
+        matrix = <flops_per_s = 1000000000000>,
+        vector = <flops_per_s = 100000000000>,
+        memory = <bytes_per_s = 100000000000>, memory_bytes = 10000000000,
+        host = <bytes_per_s = 20000000000>,
+        data_parallel = 4, sharding = "optimizer",
+        source = "A made-up system with round numbers">,
+      "network" = #pipe.network_spec<bytes_per_s = 10000000000,
+        latency_ps = 1000000>>} {}
+    ```
+
     Errors: not exactly one of `name` and `file`; an unknown name, with the
     closest; a file that cannot be read or has a bad field, naming it; several
-    accelerators without a link.
+    accelerators without a link; no or too many pipelines.
   }];
   let dependentDialects = ["::mlir::DLTIDialect",
                            "::pipesched::pipe::PipeDialect"];
@@ -160,7 +195,26 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
     Option<"file", "file", "std::string", /*default=*/"",
            "Path of a description">,
     Option<"accelerators", "accelerators", "int64_t", /*default=*/"0",
-           "Devices of a worker; 0: those of the description">
+           "Devices of a worker; 0: those of the description">,
+    Option<"dataParallel", "data-parallel", "int64_t", /*default=*/"1",
+           "Equal pipelines">,
+    Option<"sharding", "sharding", "::pipesched::Sharding",
+           /*default=*/"::pipesched::Sharding::None",
+           "What pipelines divide among them",
+           [{::llvm::cl::values(
+               clEnumValN(::pipesched::Sharding::None, "none", "Nothing"),
+               clEnumValN(::pipesched::Sharding::Optimizer, "optimizer",
+                          "The optimizer's state (ZeRO-1)"),
+               clEnumValN(::pipesched::Sharding::Full, "full",
+                          "Weights and gradients too (FSDP)"))}]>,
+    Option<"rankOrder", "rank-order", "::pipesched::RankOrder",
+           /*default=*/"::pipesched::RankOrder::Data",
+           "What stands next to each other",
+           [{::llvm::cl::values(
+               clEnumValN(::pipesched::RankOrder::Data, "data",
+                          "The peers of a worker in other pipelines"),
+               clEnumValN(::pipesched::RankOrder::Pipeline, "pipeline",
+                          "The workers of a pipeline"))}]>
   ];
 }
 

@@ -17,12 +17,14 @@
 include "PipeSched/Transforms/PassBase.td"
 
 def PipeAddOptimizerPass : Pipe_ModulePass<"pipe-add-optimizer"> {
-  let summary = "Add the optimizer step, and the all-reduce of replicas";
+  let summary = "Add the optimizer step, and all-reduces of gradients";
   let description = [{
     Appends an O to each row for every stage of its worker, and puts a G before
     it where other workers hold blocks of the stage by another path: the
     all-reduce of the gradients of replicas (Chimera, Li & Hoefler 2021, arXiv
-    2107.06925, section 3.2). Number of both is the path. An aligned schedule is
+    2107.06925, section 3.2). Where the system that is attached has several
+    data-parallel pipelines, or the profile a time for G, every stage has peers
+    and is reduced. Number of both is the path. An aligned schedule is
     aligned again. The family is dropped. Problems are left alone.
 
     `all-reduce` says where G stand:
@@ -72,6 +74,28 @@ def PipeAddOptimizerPass : Pipe_ModulePass<"pipe-add-optimizer"> {
       worker 1 runs [1F0 2F2 1F1 2B2 2F3 1B0 2B3 2G1 1B1 1G0 2O1 1O0]
       worker 2 runs [1F2 2F0 1F3 2B0 2F1 1B2 2B1 2G0 1B3 1G1 2O0 1O1]
       worker 3 runs [0F2 0F3 3F0 3B0 3F1 3B1 3G0 0B2 0B3 0G1 3O0 0O1]
+    }
+    ```
+
+    One of several pipelines:
+
+    ```mlir
+    pipe.schedule @linear workers 2 microbatches 2
+        profile <"F=1ms,B=2ms,G=3ms,O=1ms"> {
+      path on [0, 1]
+      worker 0 runs [0F0 0F1 0B0 0B1]
+      worker 1 runs [1F0 1B0 1F1 1B1]
+    }
+    ```
+
+    After `pipe-add-optimizer`:
+
+    ```mlir
+    pipe.schedule @linear workers 2 microbatches 2
+        profile <"F=1ms,B=2ms,O=1ms,G=3ms"> {
+      path on [0, 1]
+      worker 0 runs [0F0 0F1 0B0 0B1 0G0 0O0]
+      worker 1 runs [1F0 1B0 1F1 1B1 1G0 1O0]
     }
     ```
 

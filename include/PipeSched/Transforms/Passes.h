@@ -14,6 +14,7 @@
 #define PIPESCHED_TRANSFORMS_PASSES_H
 
 #include "PipeSched/Analysis/BalanceLayers.h"
+#include "PipeSched/Analysis/OptimizeSchedule.h"
 #include "PipeSched/Analysis/SlotMeasure.h"
 #include "PipeSched/Analysis/TaskGraph.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
@@ -23,6 +24,7 @@
 #include "PipeSched/Schedule/Generators.h"
 #include "PipeSched/Schedule/Lowering.h"
 #include "PipeSched/Schedule/Messages.h"
+#include "PipeSched/Schedule/Offload.h"
 #include "PipeSched/Schedule/OptimizerStep.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

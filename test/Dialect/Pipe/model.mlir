@@ -66,3 +66,17 @@ pipe.model @in_turn microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] re
   block "head" last parameters 5 tied_parameters 4 activation_bytes 0 {
   }
 }
+
+// What every accelerator of a worker does and holds whole; 8-bit floats.
+// CHECK-LABEL: pipe.model @whole
+// CHECK-NEXT:    block "layer" parameters 1 activation_bytes 9 weight_grad_bytes 5 recomputed_bytes 3 core_bytes 2 whole_bytes [4, 2, 0] {
+// CHECK-NEXT:      kernel "norm" on vector whole F <1 flops, 2 bytes>
+// CHECK-NEXT:      kernel "both" on vector core whole F <1 flops, 2 bytes>
+// CHECK-NEXT:      kernel "linear" on matrix_fp8 F <1 flops, 2 bytes>
+pipe.model @whole microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] {
+  block "layer" parameters 1 activation_bytes 9 weight_grad_bytes 5 recomputed_bytes 3 core_bytes 2 whole_bytes [4, 2, 0] {
+    kernel "norm" on vector whole F <1 flops, 2 bytes>
+    kernel "both" on vector core whole F <1 flops, 2 bytes>
+    kernel "linear" on matrix_fp8 F <1 flops, 2 bytes>
+  }
+}

@@ -174,6 +174,48 @@
 
 // -----
 
+// worker_spec_c3: nothing joins the accelerators of a node
+// expected-error @+1 {{worker_spec has nodes of 8 accelerators and no 'link' among them}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, accelerators_per_node = 8>
+
+// -----
+
+// worker_spec_c2: nodes that are too large
+// expected-error @+1 {{expected accelerators_per_node of at most 65536, found 65537}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, accelerators_per_node = 65537>
+
+// -----
+
+// worker_spec_c2: no node
+// expected-error @+1 {{expected accelerators_per_node of at least 1, found 0}}
+#w = #pipe.worker_spec<accelerators_per_node = 0>
+
+// -----
+
+// worker_spec_c2: too many pipelines
+// expected-error @+1 {{expected data_parallel of at most 2147483647, found 2147483648}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, data_parallel = 2147483648>
+
+// -----
+
+// worker_spec_c4: another word
+// expected-error @+1 {{expected sharding to be "none" or "optimizer" or "full", found "zero"}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, sharding = "zero">
+
+// -----
+
+// worker_spec_c4: another word
+// expected-error @+1 {{expected rank_order to be "data" or "pipeline", found "tensor"}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, rank_order = "tensor">
+
+// -----
+
+// engine_spec_c1: no rate
+// expected-error @+1 {{expected fp8_flops_per_s of at least 1, found 0}}
+#e = #pipe.engine_spec<flops_per_s = 1, fp8_flops_per_s = 0>
+
+// -----
+
 // DLTI takes only devices that implement its interface
 // expected-error @+1 {{value associated with key "worker" is not a DLTI device spec}}
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<"worker" = 5>} {}

@@ -37,3 +37,24 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   test.engine = #pipe.engine_spec<flops_per_s = 7>,
   test.link = #pipe.link_spec<bytes_per_s = 8, latency_ps = 9>} {
 }
+
+// -----
+
+// Nodes and pipelines; the first word of a choice is not printed.
+// CHECK: "worker" = #pipe.worker_spec<name = "many", accelerators = 4,
+// CHECK-SAME: matrix = <flops_per_s = 1, efficiency = <0.5>, fp8_flops_per_s = 2>,
+// CHECK-SAME: link = <bytes_per_s = 3>, accelerators_per_node = 8, data_parallel = 16, sharding = "full", rank_order = "pipeline">,
+// CHECK: test.worker = #pipe.worker_spec<name = "plain", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, data_parallel = 1, sharding = "none", rank_order = "data">
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+    "worker" = #pipe.worker_spec<name = "many", accelerators = 4,
+      rank_order = "pipeline", sharding = "full", data_parallel = 16,
+      accelerators_per_node = 8, link = <bytes_per_s = 3>,
+      matrix = <fp8_flops_per_s = 2, flops_per_s = 1, efficiency = <0.5>>,
+      vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>,
+      memory_bytes = 1>,
+    "network" = #pipe.network_spec<bytes_per_s = 1>>,
+  test.worker = #pipe.worker_spec<name = "plain", accelerators = 1,
+      matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>,
+      memory = <bytes_per_s = 1>, memory_bytes = 1,
+      data_parallel = 1, sharding = "none", rank_order = "data">} {
+}

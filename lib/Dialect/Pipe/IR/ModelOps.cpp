@@ -21,7 +21,8 @@ using namespace pipesched::pipe;
 // The enums of the ops are those of the facts.
 static_assert(int(KernelEngine::Matrix) == int(Engine::Matrix) &&
               int(KernelEngine::Vector) == int(Engine::Vector) &&
-              int(KernelEngine::Link) == int(Engine::Link));
+              int(KernelEngine::Link) == int(Engine::Link) &&
+              int(KernelEngine::MatrixFp8) == int(Engine::MatrixFp8));
 static_assert(int(BlockPlace::First) == int(BlockPosition::First) &&
               int(BlockPlace::Layer) == int(BlockPosition::Layer) &&
               int(BlockPlace::Last) == int(BlockPosition::Last));
@@ -144,19 +145,29 @@ static IntegerAttr activeParametersAttr(Builder &builder,
              : IntegerAttr();
 }
 
+/// Null where accelerators divide all of them.
+static DenseI64ArrayAttr wholeBytesAttr(Builder &builder,
+                                        const WholeBytes &whole) {
+  if (whole == WholeBytes())
+    return {};
+  return builder.getDenseI64ArrayAttr(
+      {whole.activation, whole.weightGrad, whole.recomputed});
+}
+
 static void buildBlock(OpBuilder &builder, Location loc,
                        const BlockFacts &facts) {
   auto block = BlockOp::create(
       builder, loc, facts.name, BlockPlace(facts.position), facts.count,
       facts.parameters, activeParametersAttr(builder, facts),
       facts.tiedParameters, facts.activationBytes, facts.weightGradBytes,
-      facts.recomputedBytes, facts.coreBytes);
+      facts.recomputedBytes, facts.coreBytes,
+      wholeBytesAttr(builder, facts.whole));
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&block.getBodyRegion());
   MLIRContext *context = builder.getContext();
   for (const Kernel &kernel : facts.kernels)
     KernelOp::create(builder, loc, kernel.name, KernelEngine(kernel.engine),
-                     /*kept=*/!kernel.recomputed, kernel.core,
+                     /*kept=*/!kernel.recomputed, kernel.core, kernel.whole,
                      workAttr(context, kernel.forward),
                      workAttr(context, kernel.inputGrad),
                      workAttr(context, kernel.weightGrad));
@@ -224,12 +235,15 @@ static BlockFacts toBlockFacts(BlockOp op) {
   facts.weightGradBytes = op.getWeightGradBytes();
   facts.recomputedBytes = op.getRecomputedBytes();
   facts.coreBytes = op.getCoreBytes();
+  if (std::optional<ArrayRef<int64_t>> whole = op.getWholeBytes())
+    facts.whole = {(*whole)[0], (*whole)[1], (*whole)[2]};
   for (KernelOp kernel : op.getOps<KernelOp>())
-    facts.kernels.push_back(
-        {kernel.getName().str(), Engine(kernel.getEngine()),
-         toWork(kernel.getForward()), toWork(kernel.getInputGrad()),
-         toWork(kernel.getWeightGrad()),
-         /*recomputed=*/!kernel.getKept(), kernel.getCore()});
+    facts.kernels.push_back({kernel.getName().str(), Engine(kernel.getEngine()),
+                             toWork(kernel.getForward()),
+                             toWork(kernel.getInputGrad()),
+                             toWork(kernel.getWeightGrad()),
+                             /*recomputed=*/!kernel.getKept(), kernel.getCore(),
+                             kernel.getWhole()});
   return facts;
 }
 
@@ -266,6 +280,23 @@ StringRef BlockOp::getDefaultDialect() {
   return PipeDialect::getDialectNamespace();
 }
 
+/// block_c5.
+static LogicalResult verifyWholeBytes(BlockOp block) {
+  std::optional<ArrayRef<int64_t>> whole = block.getWholeBytes();
+  if (!whole)
+    return success();
+  auto toInt = [](uint64_t bytes) { return static_cast<int64_t>(bytes); };
+  const std::pair<StringRef, int64_t> limits[] = {
+      {"activation_bytes", toInt(block.getActivationBytes())},
+      {"weight_grad_bytes", toInt(block.getWeightGradBytes())},
+      {"recomputed_bytes", toInt(block.getRecomputedBytes())}};
+  for (auto [bytes, limit] : llvm::zip_equal(*whole, limits))
+    if (bytes > limit.second)
+      return block.emitOpError() << "has " << bytes << " whole_bytes of its "
+                                 << limit.second << ' ' << limit.first;
+  return success();
+}
+
 /// block_c3, block_c4.
 LogicalResult BlockOp::verify() {
   if (getRecomputedBytes() > getActivationBytes())
@@ -276,6 +307,8 @@ LogicalResult BlockOp::verify() {
     return emitOpError() << "has " << getCoreBytes()
                          << " core_bytes, more than its "
                          << getActivationBytes() << " activation_bytes";
+  if (failed(verifyWholeBytes(*this)))
+    return failure();
   uint64_t active = getActiveParameters().value_or(getParameters());
   if (active > getParameters())
     return emitOpError() << "has " << active
@@ -296,7 +329,7 @@ LogicalResult BlockOp::verifyRegions() {
   return success();
 }
 
-/// kernel_c1 to kernel_c3.
+/// kernel_c1 to kernel_c4.
 LogicalResult KernelOp::verify() {
   std::optional<WorkAttr> phases[] = {getForward(), getInputGrad(),
                                       getWeightGrad()};
@@ -307,6 +340,8 @@ LogicalResult KernelOp::verify() {
                        "recomputed");
   if (getEngine() != KernelEngine::Link)
     return success();
+  if (getWhole())
+    return emitOpError("on link is 'whole', while its accelerators share it");
   for (std::optional<WorkAttr> &work : phases)
     if (work && work->getFlops() != 0)
       return emitOpError() << "on link has " << work->getFlops()

@@ -30,6 +30,7 @@ constexpr Field kEngineFields[] = {
     {"flops_per_s", FieldKind::Count, true},
     {"latency_ps", FieldKind::Latency, false},
     {"efficiency", FieldKind::Curve, false},
+    {"fp8_flops_per_s", FieldKind::Count, false},
 };
 constexpr Field kLinkFields[] = {
     {"bytes_per_s", FieldKind::Count, true},
@@ -46,6 +47,10 @@ constexpr Field kWorkerFields[] = {
     {"link", FieldKind::Link, false},
     {"host", FieldKind::Link, false},
     {"no_overlap", FieldKind::Flag, false},
+    {"accelerators_per_node", FieldKind::Count, false},
+    {"data_parallel", FieldKind::Count, false},
+    {"sharding", FieldKind::Text, false},
+    {"rank_order", FieldKind::Text, false},
     {"source", FieldKind::Text, false},
 };
 } // namespace
@@ -175,32 +180,30 @@ EfficiencyCurve EfficiencyAttr::toFacts() const {
 // EngineSpecAttr and LinkSpecAttr
 //===----------------------------------------------------------------------===//
 
-/// Rate, latency and efficiency are the same three fields under two names.
-template <typename SpecAttr>
-static Attribute parseRate(AsmParser &parser, ArrayRef<Field> table) {
-  SMLoc loc = parser.getCurrentLocation();
-  FailureOr<FieldValues> values =
-      parseFields(parser, table, SpecAttr::getMnemonic());
-  if (failed(values))
-    return {};
-  Attribute latency = (*values)[1];
+/// Rate, latency and efficiency are the same three fields under two names; what
+/// follows them is `more`.
+template <typename SpecAttr, typename... More>
+static Attribute parseRate(AsmParser &parser, SMLoc loc,
+                           const FieldValues &values, More... more) {
+  Attribute latency = values[1];
   return parser.getChecked<SpecAttr>(
-      loc, parser.getContext(), cast<IntegerAttr>((*values)[0]).getInt(),
+      loc, parser.getContext(), cast<IntegerAttr>(values[0]).getInt(),
       latency ? cast<IntegerAttr>(latency).getInt() : 0,
-      cast_or_null<EfficiencyAttr>((*values)[2]));
+      cast_or_null<EfficiencyAttr>(values[2]), more...);
 }
 
-static void printRate(AsmPrinter &printer, MLIRContext *context,
-                      StringRef rateName, int64_t rate, int64_t latencyPs,
-                      EfficiencyAttr efficiency) {
+using NamedValues = SmallVector<std::pair<StringRef, Attribute>>;
+
+static NamedValues rateFields(MLIRContext *context, StringRef rateName,
+                              int64_t rate, int64_t latencyPs,
+                              EfficiencyAttr efficiency) {
   Builder builder(context);
-  SmallVector<std::pair<StringRef, Attribute>> fields = {
-      {rateName, builder.getI64IntegerAttr(rate)}};
+  NamedValues fields = {{rateName, builder.getI64IntegerAttr(rate)}};
   if (latencyPs)
     fields.push_back({"latency_ps", builder.getI64IntegerAttr(latencyPs)});
   if (efficiency)
     fields.push_back({"efficiency", efficiency});
-  printFields(printer, fields);
+  return fields;
 }
 
 static LogicalResult verifyRate(function_ref<InFlightDiagnostic()> emitError,
@@ -216,40 +219,63 @@ static LogicalResult verifyRate(function_ref<InFlightDiagnostic()> emitError,
 }
 
 Attribute EngineSpecAttr::parse(AsmParser &parser, Type) {
-  return parseRate<EngineSpecAttr>(parser, kEngineFields);
+  SMLoc loc = parser.getCurrentLocation();
+  FailureOr<FieldValues> values =
+      parseFields(parser, kEngineFields, getMnemonic());
+  if (failed(values))
+    return {};
+  Attribute fp8 = (*values)[3];
+  return parseRate<EngineSpecAttr>(
+      parser, loc, *values, fp8 ? cast<IntegerAttr>(fp8).getInt() : int64_t(0));
 }
 
 void EngineSpecAttr::print(AsmPrinter &printer) const {
-  printRate(printer, getContext(), "flops_per_s", getFlopsPerSecond(),
-            getLatencyPs(), getEfficiency());
+  NamedValues fields =
+      rateFields(getContext(), "flops_per_s", getFlopsPerSecond(),
+                 getLatencyPs(), getEfficiency());
+  if (int64_t fp8 = getFp8FlopsPerSecond())
+    fields.push_back(
+        {"fp8_flops_per_s", Builder(getContext()).getI64IntegerAttr(fp8)});
+  printFields(printer, fields);
 }
 
 /// engine_spec_c1.
 LogicalResult
 EngineSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        int64_t flopsPerSecond, int64_t latencyPs,
-                       EfficiencyAttr) {
+                       EfficiencyAttr, int64_t fp8FlopsPerSecond) {
+  if (fp8FlopsPerSecond < 0)
+    return emitError() << "expected fp8_flops_per_s of at least 1, found "
+                       << fp8FlopsPerSecond;
   return verifyRate(emitError, "flops_per_s", flopsPerSecond, latencyPs);
 }
 
 EngineSpecAttr EngineSpecAttr::get(MLIRContext *context,
                                    const EngineFacts &facts) {
   return get(context, facts.flopsPerSecond, facts.latencyPs,
-             EfficiencyAttr::get(context, facts.efficiency));
+             EfficiencyAttr::get(context, facts.efficiency),
+             facts.fp8FlopsPerSecond);
 }
 
 EngineFacts EngineSpecAttr::toFacts() const {
   return {getFlopsPerSecond(), getLatencyPs(),
-          getEfficiency() ? getEfficiency().toFacts() : EfficiencyCurve()};
+          getEfficiency() ? getEfficiency().toFacts() : EfficiencyCurve(),
+          getFp8FlopsPerSecond()};
 }
 
 Attribute LinkSpecAttr::parse(AsmParser &parser, Type) {
-  return parseRate<LinkSpecAttr>(parser, kLinkFields);
+  SMLoc loc = parser.getCurrentLocation();
+  FailureOr<FieldValues> values =
+      parseFields(parser, kLinkFields, getMnemonic());
+  if (failed(values))
+    return {};
+  return parseRate<LinkSpecAttr>(parser, loc, *values);
 }
 
 void LinkSpecAttr::print(AsmPrinter &printer) const {
-  printRate(printer, getContext(), "bytes_per_s", getBytesPerSecond(),
-            getLatencyPs(), getEfficiency());
+  printFields(printer,
+              rateFields(getContext(), "bytes_per_s", getBytesPerSecond(),
+                         getLatencyPs(), getEfficiency()));
 }
 
 /// link_spec_c1.
@@ -371,24 +397,56 @@ void WorkerSpecAttr::print(AsmPrinter &printer) const {
   printDevice(printer, getFields());
 }
 
-/// worker_spec_c1 to worker_spec_c3.
+/// The place of a text among the words that it may be, or an error.
+static FailureOr<unsigned> wordOf(function_ref<InFlightDiagnostic()> emitError,
+                                  StringRef name, ArrayRef<StringLiteral> words,
+                                  Attribute value) {
+  if (!value)
+    return 0;
+  StringRef text = cast<StringAttr>(value);
+  const StringLiteral *found = llvm::find(words, text);
+  if (found != words.end())
+    return found - words.begin();
+  InFlightDiagnostic diagnostic = emitError();
+  diagnostic << "expected " << name << " to be ";
+  llvm::interleave(
+      words, [&](StringRef word) { diagnostic << '"' << word << '"'; },
+      [&] { diagnostic << " or "; });
+  diagnostic << ", found \"" << text << '"';
+  return failure();
+}
+
+/// worker_spec_c1 to worker_spec_c4.
 LogicalResult
 WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        ArrayRef<DataLayoutEntryInterface> fields) {
   if (failed(verifyDevice(emitError, kWorkerFields, getMnemonic(), fields)))
     return failure();
-  int64_t accelerators = 1;
-  bool hasLink = false;
-  for (DataLayoutEntryInterface entry : fields) {
-    StringRef key = cast<StringAttr>(entry.getKey());
-    if (key == "accelerators")
-      accelerators = cast<IntegerAttr>(entry.getValue()).getInt();
-    hasLink |= key == "link";
-  }
-  if (accelerators > 1 && !hasLink)
+  auto find = [&](StringRef name) -> Attribute {
+    for (DataLayoutEntryInterface entry : fields)
+      if (cast<StringAttr>(entry.getKey()) == name)
+        return entry.getValue();
+    return {};
+  };
+  int64_t accelerators = integerOr(find("accelerators"), 1);
+  int64_t perNode = integerOr(find("accelerators_per_node"), 0);
+  int64_t dataParallel = integerOr(find("data_parallel"), 1);
+  if (accelerators > 1 && !find("link"))
     return emitError() << "worker_spec has " << accelerators
                        << " accelerators and no 'link' among them";
-  return success();
+  if (perNode > 0 && !find("link"))
+    return emitError() << "worker_spec has nodes of " << perNode
+                       << " accelerators and no 'link' among them";
+  if (perNode > kMaxAcceleratorsPerNode)
+    return emitError() << "expected accelerators_per_node of at most "
+                       << kMaxAcceleratorsPerNode << ", found " << perNode;
+  if (dataParallel > kMaxDataParallel)
+    return emitError() << "expected data_parallel of at most "
+                       << kMaxDataParallel << ", found " << dataParallel;
+  return failure(
+      failed(wordOf(emitError, "sharding", kShardingNames, find("sharding"))) ||
+      failed(wordOf(emitError, "rank_order", kRankOrderNames,
+                    find("rank_order"))));
 }
 
 DataLayoutEntryListRef WorkerSpecAttr::getEntries() const {
@@ -406,6 +464,12 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
     return link.bytesPerSecond ? LinkSpecAttr::get(context, link)
                                : LinkSpecAttr();
   };
+  auto number = [&](int64_t value, int64_t unsaid) {
+    return value == unsaid ? IntegerAttr() : builder.getI64IntegerAttr(value);
+  };
+  auto word = [&](ArrayRef<StringLiteral> words, unsigned index) {
+    return index == 0 ? StringAttr() : builder.getStringAttr(words[index]);
+  };
   FieldValues values = {
       builder.getStringAttr(facts.name),
       builder.getI64IntegerAttr(facts.accelerators),
@@ -416,6 +480,10 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
       link(facts.link),
       link(facts.host),
       facts.overlapsMemory ? BoolAttr() : builder.getBoolAttr(true),
+      number(facts.acceleratorsPerNode, 0),
+      number(facts.dataParallel, 1),
+      word(kShardingNames, unsigned(facts.sharding)),
+      word(kRankOrderNames, unsigned(facts.rankOrder)),
       facts.source.empty() ? StringAttr() : builder.getStringAttr(facts.source),
   };
   return get(context, makeEntries(context, kWorkerFields, values));
@@ -434,6 +502,15 @@ SystemFacts WorkerSpecAttr::toFacts() const {
   facts.host = linkOf(lookUp(*this, "host"));
   auto noOverlap = cast_or_null<BoolAttr>(lookUp(*this, "no_overlap"));
   facts.overlapsMemory = !noOverlap || !noOverlap.getValue();
+  facts.acceleratorsPerNode =
+      integerOr(lookUp(*this, "accelerators_per_node"), 0);
+  facts.dataParallel = integerOr(lookUp(*this, "data_parallel"), 1);
+  auto word = [&](ArrayRef<StringLiteral> words, StringRef name) -> unsigned {
+    Attribute value = lookUp(*this, name);
+    return value ? llvm::find(words, textOf(value)) - words.begin() : 0;
+  };
+  facts.sharding = Sharding(word(kShardingNames, "sharding"));
+  facts.rankOrder = RankOrder(word(kRankOrderNames, "rank_order"));
   return facts;
 }
 

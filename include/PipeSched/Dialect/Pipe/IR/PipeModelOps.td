@@ -30,7 +30,8 @@ def Pipe_KernelEngine : I32EnumAttr<"KernelEngine",
     "unit of a worker that executes a kernel", [
       I32EnumAttrCase<"Matrix", 0, "matrix">,
       I32EnumAttrCase<"Vector", 1, "vector">,
-      I32EnumAttrCase<"Link", 2, "link">]> {
+      I32EnumAttrCase<"Link", 2, "link">,
+      I32EnumAttrCase<"MatrixFp8", 3, "matrix_fp8">]> {
   let cppNamespace = "::pipesched::pipe";
 }
 
@@ -153,7 +154,9 @@ def Pipe_BlockOp : Pipe_Op<"block", [
       inputs of weights and the gradients of their outputs;
     - `recomputed_bytes`: kept from F where all is recomputed that can be;
     - `core_bytes`: not kept from F where the core of the attention is
-      recomputed.
+      recomputed;
+    - `whole_bytes`: of the first three, what every accelerator of a worker
+      holds all of; they divide the rest.
 
     ```mlir
     pipe.model @one_layer microbatch_size 1 boundary_bytes 64
@@ -173,6 +176,7 @@ def Pipe_BlockOp : Pipe_Op<"block", [
       are core bytes.
     - `block_c4`: active parameters are a part of the parameters, tied ones of
       the active.
+    - `block_c5`: whole bytes are three, each a part of what it is of.
   }];
   let arguments = (ins
     StrAttr:$name,
@@ -184,7 +188,10 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     Pipe_Size:$activation_bytes,
     DefaultValuedAttr<Pipe_Size, "0">:$weight_grad_bytes,
     DefaultValuedAttr<Pipe_Size, "0">:$recomputed_bytes,
-    DefaultValuedAttr<Pipe_Size, "0">:$core_bytes
+    DefaultValuedAttr<Pipe_Size, "0">:$core_bytes,
+    OptionalAttr<ConfinedAttr<DenseI64ArrayAttr,
+                 [DenseArrayCount<3>,
+                  DenseArrayNonNegative<DenseI64ArrayAttr>]>>:$whole_bytes
   );
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
@@ -193,7 +200,7 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     (`tied_parameters` $tied_parameters^)? `activation_bytes` $activation_bytes
     (`weight_grad_bytes` $weight_grad_bytes^)?
     (`recomputed_bytes` $recomputed_bytes^)? (`core_bytes` $core_bytes^)?
-    attr-dict-with-keyword $bodyRegion
+    (`whole_bytes` $whole_bytes^)? attr-dict-with-keyword $bodyRegion
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -235,9 +242,11 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
   let summary = "one kernel of a block";
   let description = [{
     A roofline point per phase in which the kernel runs. A `link` kernel is an
-    all-reduce among the accelerators of a worker, free where there is but one.
+    all-reduce among the accelerators of a worker, free where there is but one;
+    a `matrix_fp8` one runs on the matrix engine at its rate for 8-bit floats.
     R runs the F of every kernel again that is not `kept`, where it recomputes
-    selectively that of the `core` ones.
+    selectively that of the `core` ones. Of a `whole` kernel every accelerator
+    of a worker does all, in place of its part.
 
     ```mlir
     pipe.model @kernels microbatch_size 1 boundary_bytes 64
@@ -247,6 +256,8 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
             I <100 flops, 80 bytes> W <100 flops, 80 bytes>
         kernel "softmax" on vector core F <50 flops, 160 bytes>
             I <70 flops, 240 bytes>
+        kernel "norm" on vector whole F <90 flops, 64 bytes>
+        kernel "narrow" on matrix_fp8 F <100 flops, 80 bytes>
       }
     }
     ```
@@ -255,19 +266,21 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     - `kernel_c1`: it runs in at least one phase.
     - `kernel_c2`: a `link` kernel has bytes and no FLOPs.
     - `kernel_c3`: it is not both `kept` and `core`.
+    - `kernel_c4`: a `link` kernel is not `whole`.
   }];
   let arguments = (ins
     StrAttr:$name,
     Pipe_KernelEngine:$engine,
     UnitAttr:$kept,
     UnitAttr:$core,
+    UnitAttr:$whole,
     OptionalAttr<Pipe_WorkAttr>:$forward,
     OptionalAttr<Pipe_WorkAttr>:$input_grad,
     OptionalAttr<Pipe_WorkAttr>:$weight_grad
   );
   let assemblyFormat = [{
-    $name `on` $engine (`kept` $kept^)? (`core` $core^)? (`F` $forward^)?
-    (`I` $input_grad^)? (`W` $weight_grad^)? attr-dict
+    $name `on` $engine (`kept` $kept^)? (`core` $core^)? (`whole` $whole^)?
+    (`F` $forward^)? (`I` $input_grad^)? (`W` $weight_grad^)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -60,7 +60,8 @@ def Pipe_EngineSpecAttr : Pipe_RateAttr<"EngineSpec", "engine_spec"> {
   let description = [{
     Peak rate, time to start a kernel, and the share of the peak by FLOPs.
     Without `efficiency` the peak is reached, without `latency_ps` a start is
-    free.
+    free. `fp8_flops_per_s` is the peak in 8-bit floats, where there is one; the
+    share holds for it too.
 
     ```mlir
     module attributes {test.engine = #pipe.engine_spec<
@@ -69,11 +70,13 @@ def Pipe_EngineSpecAttr : Pipe_RateAttr<"EngineSpec", "engine_spec"> {
     ```
 
     Constraints:
-    - `engine_spec_c1`: a rate above 0, a latency not below 0.
+    - `engine_spec_c1`: rates above 0, a latency not below 0.
     - `engine_spec_c2`: no other field, none twice.
   }];
+  // No FP8 rate is 0.
   let parameters = (ins "int64_t":$flopsPerSecond, "int64_t":$latencyPs,
-                        OptionalParameter<"EfficiencyAttr">:$efficiency);
+                        OptionalParameter<"EfficiencyAttr">:$efficiency,
+                        "int64_t":$fp8FlopsPerSecond);
   let extraClassDeclaration = [{
     static EngineSpecAttr get(::mlir::MLIRContext *context,
                               const ::pipesched::EngineFacts &facts);
@@ -126,6 +129,15 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     the time of its FLOPs and that of its bytes together, without it the longer
     of the two. `source` says where the numbers come from.
 
+    `accelerators_per_node` are those that `link` joins, so that workers on one
+    node use it for what they send each other; without it all workers are joined
+    by the network alone. There are `data_parallel` equal pipelines, one where
+    it is not given, of which a schedule is one. `sharding` is what they divide
+    among them, "none", "optimizer" or "full", and `rank_order` what stands next
+    to each other on nodes: the "data"-parallel peers of a worker, or the
+    workers of a "pipeline" (docs/CostModel.md, "A training step"). The first of
+    each is what is not printed.
+
     ```mlir
     module attributes {dlti.target_system_spec = #dlti.target_system_spec<
       "worker" = #pipe.worker_spec<name = "toy", accelerators = 1,
@@ -135,12 +147,30 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
       "network" = #pipe.network_spec<bytes_per_s = 1000000000>>} {}
     ```
 
+    Sixteen such pipelines on nodes of eight:
+
+    ```mlir
+    module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+      "worker" = #pipe.worker_spec<name = "many", accelerators = 4,
+        matrix = <flops_per_s = 1000000000000,
+          fp8_flops_per_s = 2000000000000>,
+        vector = <flops_per_s = 1000000000>,
+        memory = <bytes_per_s = 1000000000>, memory_bytes = 1000000,
+        link = <bytes_per_s = 4000000000>, accelerators_per_node = 8,
+        data_parallel = 16, sharding = "optimizer", rank_order = "pipeline">,
+      "network" = #pipe.network_spec<bytes_per_s = 1000000000>>} {}
+    ```
+
     Constraints:
     - `worker_spec_c1`: `name`, `accelerators`, `matrix`, `vector`, `memory` and
       `memory_bytes` are given, each field once, no other but `link`, `host`,
-      `no_overlap` and `source`.
-    - `worker_spec_c2`: `accelerators` and `memory_bytes` are above 0.
-    - `worker_spec_c3`: several accelerators have a `link`.
+      `no_overlap`, `accelerators_per_node`, `data_parallel`, `sharding`,
+      `rank_order` and `source`.
+    - `worker_spec_c2`: `accelerators` and `memory_bytes` are above 0,
+      `accelerators_per_node` is at most 65,536, `data_parallel` at most
+      2^31 - 1.
+    - `worker_spec_c3`: several accelerators have a `link`, and so do nodes.
+    - `worker_spec_c4`: `sharding` and `rank_order` are one of their words.
   }];
   let extraClassDeclaration = [{
     static WorkerSpecAttr get(::mlir::MLIRContext *context,

@@ -1,0 +1,52 @@
+//===- Planning.h - C API for what a planner asks -----------------*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sizes of a model and a system, and how its layers are best divided.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_C_PLANNING_H
+#define PIPESCHED_C_PLANNING_H
+
+#include "PipeSched-c/Evaluation.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Sizes that say how a model can be divided, and what of. 0: not known, for
+/// there is no model or system, or it does not say.
+typedef struct PipeschedSizes {
+  int64_t layers;
+  int64_t attentionHeads;      ///< of queries
+  int64_t keyValueHeads;       ///< as many as of queries for latent attention
+  int64_t sequence;            ///< tokens
+  int64_t globalBatch;         ///< sequences of a step, the model's own
+  int64_t accelerators;        ///< of a worker
+  int64_t acceleratorsPerNode; ///< as of a worker where the system has no nodes
+  int64_t fp8FlopsPerSecond;   ///< of the matrix engine in 8-bit floats
+  int64_t memoryBytes;         ///< of one accelerator
+} PipeschedSizes;
+
+MLIR_CAPI_EXPORTED PipeschedSizes pipeschedCostsGetSizes(PipeschedCosts costs);
+
+/// Writes to `layers` how many layers each stage of a path is to hold for the
+/// busiest worker to be as short as it can be, embedding and head counted;
+/// `workers` are those of its stages. Errors, after which nothing is written:
+/// costs without a model or a system, or those of numMicrobatches microbatches
+/// that have no prices.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedCostsBalanceLayers(
+    PipeschedCosts costs, int64_t numMicrobatches, intptr_t numStages,
+    const int32_t *workers, int64_t *layers, MlirStringCallback onError,
+    void *userData);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // PIPESCHED_C_PLANNING_H

@@ -1,0 +1,54 @@
+//===- Bounds.h - What no schedule can beat ---------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Lower bounds on makespan and period, and exact search (docs/Optimize.md, the
+// bounds with their proofs).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_OPTIMIZE_BOUNDS_H
+#define PIPESCHED_OPTIMIZE_BOUNDS_H
+
+#include "PipeSched/Optimize/Solution.h"
+#include <atomic>
+
+namespace pipesched::optimize {
+
+/// A bound in ticks of the problem's objective and what it is called in
+/// docs/Optimize.md.
+struct Bound {
+  int64_t value = 0;
+  std::string name;
+};
+
+/// The best of the bounds that take no search: well under a second for a
+/// thousand cells.
+Bound quickBound(const Problem &problem);
+
+/// Stops a proof.
+struct ProofLimits {
+  double seconds = 0;                             ///< 0: none
+  const std::atomic<bool> *interrupted = nullptr; ///< may be null
+};
+
+/// What exact search found out. `lowerBound` holds in any case.
+struct Proof {
+  Bound lowerBound;
+  /// A solution below `upperBound`, where one was found.
+  std::optional<Solution> better;
+};
+
+/// Raises the lower bound towards `upperBound`, the objective of a solution
+/// that is known: destructive bounds by propagation (edge-finding, memory
+/// arcs), then branch and bound. Makespan only; for the period the quick bound.
+Proof prove(const Problem &problem, int64_t upperBound,
+            const ProofLimits &limits);
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_OPTIMIZE_BOUNDS_H

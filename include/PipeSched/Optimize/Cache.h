@@ -1,0 +1,69 @@
+//===- Cache.h - Schedules found before -------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A folder with the best schedule known of each problem, one text file each
+// (docs/Optimize.md, the cache).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_OPTIMIZE_CACHE_H
+#define PIPESCHED_OPTIMIZE_CACHE_H
+
+#include "PipeSched/Optimize/Solver.h"
+
+namespace pipesched::optimize {
+
+/// 64 hexadecimal digits: the SHA-256 of what makes a problem what it is, all
+/// but its name.
+std::string cacheKey(const Problem &problem);
+
+/// What a folder holds of a problem.
+struct CacheEntry {
+  SolverResult result;
+  /// The limits of the search that found it.
+  double timeLimitSeconds = 0;
+  uint64_t maxEvaluations = 0;
+};
+
+/// A folder of entries that several threads and processes may use at a time.
+/// An entry is replaced whole; the better of two stays.
+class Cache {
+public:
+  explicit Cache(llvm::StringRef directory) : directory(directory) {}
+
+  /// The entry of a problem, timed and verified anew. Nothing: there is none,
+  /// or none that can be used, which `warning` then says, naming the file.
+  std::optional<CacheEntry> find(const Problem &problem,
+                                 std::string &warning) const;
+
+  /// Keeps the better of `entry` and what is there: of objectives, else of
+  /// bounds, else of limits. Makes the folder. Errors: a folder or file that
+  /// cannot be written, naming it.
+  llvm::Error store(const Problem &problem, const CacheEntry &entry) const;
+
+  /// The file of a problem, whether or not it is there.
+  std::string pathOf(const Problem &problem) const;
+
+private:
+  std::string directory;
+};
+
+/// solve() with a cache: returns what is there, where that is proven, within
+/// the gap, or found within no smaller limits; else it is one of the seeds, and
+/// what is found is stored. With an empty `directory` just solve(). What goes
+/// wrong with the folder goes to `warning` and changes nothing else. Errors:
+/// those of solve.
+llvm::Expected<SolverResult> solveCached(const Problem &problem,
+                                         llvm::ArrayRef<Seed> seeds,
+                                         const SolverOptions &options,
+                                         llvm::StringRef directory,
+                                         std::string &warning);
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_OPTIMIZE_CACHE_H

@@ -1,0 +1,95 @@
+//===- Problem.h - A schedule to be found -----------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What an optimized schedule has to do and to keep to: paths, times, message
+// delays, copies and memory (docs/Optimize.md, the model).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_OPTIMIZE_PROBLEM_H
+#define PIPESCHED_OPTIMIZE_PROBLEM_H
+
+#include "PipeSched/Schedule/Table.h"
+
+namespace pipesched::optimize {
+
+/// Times and memory of one global stage for one microbatch. Ticks and units are
+/// the caller's: ps and bytes from a model, whatever an instance file counts
+/// in.
+struct StageFacts {
+  int64_t forward = 0;
+  int64_t inputGrad = 0;  ///< I, or the whole B where backwards are not split
+  int64_t weightGrad = 0; ///< W; unused where backwards are not split
+  int64_t recompute = 0, offload = 0, reload = 0;
+  /// From the end of F to the start of the next stage's F; nothing between
+  /// stages of one worker.
+  int64_t activationDelay = 0;
+  /// From the end of I (W under `gradientAfter`) to the start of the I of the
+  /// stage before.
+  int64_t gradientDelay = 0;
+
+  int64_t activation = 0;       ///< from the start of F to the end of W
+  int64_t freedByInputGrad = 0; ///< of `activation`, at the end of I; negative:
+                                ///< I leaves more than it found
+  int64_t checkpoint = 0; ///< kept between the end of F and the start of R
+};
+
+/// The objective, both in ticks.
+enum class Objective : uint8_t {
+  Makespan, ///< of one step
+  Period,   ///< of steps that follow each other without a barrier: the maximum
+            ///< cycle ratio
+};
+
+/// What the optimizer may do besides choosing the order of each row.
+struct Freedoms {
+  bool splitBackward = true; ///< I and W apart; else each backward is one cell
+  bool offload = false;      ///< D and U
+  bool recompute = false;    ///< R
+};
+
+/// Semantics (DESIGN of the pipe dialect). One compute cell at a time per
+/// worker; one copy queue per direction and worker, or one for both. F follows
+/// the F of the stage before, I its own F and the I of the stage behind, W its
+/// own I. D follows F and frees at its end; U follows D, allocates at its start
+/// and ends before I. R runs between F and I, allocates at its start; its F
+/// frees all but the checkpoint at its end. No microbatch is both offloaded and
+/// recomputed on one stage. What is freed at t can be used at t.
+struct Problem {
+  std::string name;
+  Placement placement;            ///< assigned: every microbatch has its path
+  std::vector<StageFacts> stages; ///< by global stage
+  std::vector<int64_t> capacity;  ///< by worker, for activations
+  GradientAfter gradientAfter = GradientAfter::InputGrad;
+  bool sharedCopyQueue = false; ///< D and U of a worker take turns
+  /// A join right before a U holds that U and nothing else, so that it can wait
+  /// for memory which a D in the other queue frees. Tables have no such joins:
+  /// theirs hold compute.
+  bool joinsHoldReloads = false;
+  Freedoms freedoms;
+  Objective objective = Objective::Makespan;
+};
+
+/// Errors, which name the stage or worker, what was found and what was wanted:
+/// lists of the wrong length; times that are negative, or zero for F, I or W;
+/// memory that is negative; more freed by I than F allocates; a checkpoint
+/// above that; sums over int64; more cells than a table may have; a placement
+/// that is not assigned.
+llvm::Error checkProblem(const Problem &problem);
+
+/// The least capacity of each worker that holds a schedule under the freedoms
+/// given: one microbatch at a time. Needs a problem that checkProblem takes.
+std::vector<int64_t> leastCapacities(const Problem &problem);
+
+/// Errors: a worker whose capacity holds no schedule under the freedoms given,
+/// with what is missing and the least capacity that does.
+llvm::Error checkCapacity(const Problem &problem);
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_OPTIMIZE_PROBLEM_H

@@ -1,0 +1,80 @@
+//===- Solver.h - Finds schedules -------------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Constructive heuristics, seeds, local search, bounds and exact search behind
+// one call (docs/Optimize.md, the methods).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_OPTIMIZE_SOLVER_H
+#define PIPESCHED_OPTIMIZE_SOLVER_H
+
+#include "PipeSched/Optimize/Solution.h"
+#include <atomic>
+
+namespace pipesched::optimize {
+
+enum class Status : uint8_t {
+  Optimal,     ///< proven: the lower bound is met
+  GapReached,  ///< within the gap that was asked for
+  TimeLimit,   ///< the best that was found in time
+  Interrupted, ///< likewise, before it was stopped
+};
+
+struct Progress {
+  double seconds = 0;
+  int64_t best = 0, lowerBound = 0; ///< in ticks, of the objective
+  uint64_t evaluations = 0;
+};
+
+struct SolverOptions {
+  double timeLimitSeconds = 30; ///< 0: the best of seeds and heuristics
+  double gap = 0;               ///< stop at best <= (1 + gap) x lower bound
+  uint64_t seed = 0;
+  unsigned threads = 0; ///< 0: one per core
+  /// 0: no limit. With a limit, the same input gives the same result whatever
+  /// the machine does.
+  uint64_t maxEvaluations = 0;
+  /// Set from elsewhere (a signal handler): stop with the best so far.
+  const std::atomic<bool> *interrupted = nullptr;
+  /// Called a few times a second from the caller's thread.
+  llvm::function_ref<void(const Progress &)> report = nullptr;
+};
+
+struct SolverResult {
+  Solution solution;
+  int64_t lowerBound = 0; ///< of the objective
+  std::string boundName;  ///< which bound that is
+  Status status = Status::TimeLimit;
+  double seconds = 0, secondsToBest = 0;
+  uint64_t evaluations = 0;
+  std::string origin;   ///< what the best came from: a seed's name, a heuristic
+  int64_t bestSeed = 0; ///< objective of the best seed; 0: none fits
+  std::string bestSeedName;
+};
+
+/// Rows to start from: a family's, a person's.
+struct Seed {
+  std::string name;
+  std::vector<Row> rows;
+};
+
+/// Schedules of every family that the placement and the freedoms allow, whole
+/// backwards split where they may be; those that do not fit the memory too.
+std::vector<Seed> familySeeds(const Problem &problem);
+
+/// Errors: those of checkProblem and checkCapacity. Never worse than a seed
+/// that fits. Deterministic for a seed, a number of threads and
+/// `maxEvaluations`.
+llvm::Expected<SolverResult> solve(const Problem &problem,
+                                   llvm::ArrayRef<Seed> seeds,
+                                   const SolverOptions &options);
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_OPTIMIZE_SOLVER_H

@@ -1,0 +1,40 @@
+//===- IndexRange.h - Which stages, workers and microbatches ----*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ranges by which a transform is told what to treat, in the spelling of `takes`
+// of a path.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_INDEXRANGE_H
+#define PIPESCHED_SCHEDULE_INDEXRANGE_H
+
+#include "PipeSched/Schedule/Placement.h"
+#include "llvm/Support/Error.h"
+
+namespace pipesched {
+
+/// Indices begin, begin + step, .. below end, of stages, workers or
+/// microbatches alike.
+using IndexRange = MicrobatchRange;
+
+/// Reads "5", "0:4" or "0:8:2", as `takes` of a path spells them. Errors: any
+/// other text; an end that is not above the begin; a step below 1.
+llvm::Expected<IndexRange> parseIndexRange(llvm::StringRef text);
+
+/// Errors: a range that does not end within the `count` indices there are, or
+/// with a step below 1. `what` is the word for an index ("stage").
+llvm::Error checkIndexRanges(llvm::StringRef what,
+                             llvm::ArrayRef<IndexRange> ranges, int64_t count);
+
+/// Whether an index is in one of the ranges; no ranges hold every index.
+bool isInRanges(llvm::ArrayRef<IndexRange> ranges, int64_t index);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_INDEXRANGE_H

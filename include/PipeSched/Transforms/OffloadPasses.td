@@ -1,0 +1,114 @@
+//===- OffloadPasses.td - Passes on copies -----------------*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Activations in host memory. The rules stand in Schedule/Offload.h and
+// docs/Transforms.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TRANSFORMS_OFFLOADPASSES_TD
+#define PIPESCHED_TRANSFORMS_OFFLOADPASSES_TD
+
+include "PipeSched/Transforms/PassBase.td"
+
+def PipeAddOffloadPass : Pipe_ModulePass<"pipe-add-offload"> {
+  let summary = "Offload activations to host memory until their backward";
+  let description = [{
+    Puts a D behind forwards, which sends their activations to the host, and a U
+    before their backwards, which brings them back (PipeOffload, Wan et al.
+    2025, arXiv 2503.01328). Both run on copy queues, beside compute. D is
+    issued right behind its F, or the overlapped pair that it is half of; U so
+    that `ahead` compute cells run between its issue and its backward. No other
+    cell moves: an aligned schedule keeps its slots. The family is dropped.
+    Problems are left alone.
+
+    Which activations:
+
+    - `stages`, `workers`, `microbatches`: of these only, as indices and ranges
+      `begin:end` or `begin:end:step` without their end. A stage is a position
+      on its path.
+    - `amount=half`: of each worker the half that lives longest, in unit slots
+      from F to B or W; of those that live as long as each other every second
+      one first.
+    - `keep`: a worker may hold so many of them on the device; F that find fewer
+      are not offloaded.
+    - Left out, with a remark, are activations that are offloaded already, that
+      an R makes again, or with fewer than `ahead` + 1 compute cells between F
+      and backward: one that hides D, and those that hide U.
+
+    `memory=N` limits each worker to N activations, copies on their way
+    included, whatever cells and copies take: joins (`0d1`) hold compute back
+    until an offload has made room. A row without room for its reloads so early
+    issues them later, at a half, a quarter, .. of `ahead`.
+
+    ```mlir
+    pipe.schedule @s workers 2 microbatches 3 family "gpipe" {
+      path on [0, 1]
+      worker 0 runs [0F0 0F1 0F2 0B0 0B1 0B2]
+      worker 1 runs [1F0 1F1 1F2 1B0 1B1 1B2]
+    }
+    ```
+
+    After `pipe-add-offload`:
+
+    ```mlir
+    pipe.schedule @s workers 2 microbatches 3 {
+      path on [0, 1]
+      worker 0 runs [0F0 0D0 0F1 0D1 0U0 0F2 0D2 0U1 0B0 0U2 0B1 0B2]
+      worker 1 runs [1F0 1D0 1F1 1D1 1U0 1F2 1D2 1U1 1B0 1U2 1B1 1B2]
+    }
+    ```
+
+    After `pipe-add-offload{amount=half workers=0}`:
+
+    ```mlir
+    pipe.schedule @s workers 2 microbatches 3 {
+      path on [0, 1]
+      worker 0 runs [0F0 0F1 0D1 0F2 0D2 0U1 0B0 0U2 0B1 0B2]
+      worker 1 runs [1F0 1F1 1F2 1B0 1B1 1B2]
+    }
+    ```
+
+    After `pipe-add-offload{memory=2}`:
+
+    ```mlir
+    pipe.schedule @s workers 2 microbatches 3 {
+      path on [0, 1]
+      worker 0 runs [0F0 0D0 0F1 0D1 0d0 0d1 0F2 0D2 0U0 0B0 0U1 0B1 0U2 0B2]
+      worker 1 runs [1F0 1D0 1F1 1D1 1d0 1d1 1F2 1D2 1U0 1B0 1U1 1B1 1U2 1B2]
+    }
+    ```
+
+    Errors: what `pipe-verify` finds; a worker that holds more than `memory`
+    with every offload awaited; indices out of range; no schedule.
+  }];
+  let options = [
+    Pipe_ScheduleOption,
+    Option<"amount", "amount", "::pipesched::OffloadAmount",
+           /*default=*/"::pipesched::OffloadAmount::All",
+           "How many of the activations go",
+           [{::llvm::cl::values(
+               clEnumValN(::pipesched::OffloadAmount::All, "all", "All"),
+               clEnumValN(::pipesched::OffloadAmount::Half, "half",
+                          "Of each worker the half that lives longest"))}]>,
+    ListOption<"stages", "stages", "std::string",
+               "Stages to offload; none: all">,
+    ListOption<"workers", "workers", "std::string",
+               "Workers to offload from; none: all">,
+    ListOption<"microbatches", "microbatches", "std::string",
+               "Microbatches to offload; none: all">,
+    Option<"keep", "keep", "int64_t", /*default=*/"0",
+           "Activations that may stay on the device of a worker">,
+    Option<"ahead", "ahead", "int64_t", /*default=*/"1",
+           "Compute cells between the issue of a reload and its backward">,
+    Option<"memory", "memory", "int64_t", /*default=*/"0",
+           "Activations that a worker may hold; 0: as many as come">
+  ];
+}
+
+#endif // PIPESCHED_TRANSFORMS_OFFLOADPASSES_TD

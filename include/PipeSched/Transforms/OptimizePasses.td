@@ -1,0 +1,125 @@
+//===- OptimizePasses.td - The optimizer -------------------*- tablegen -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Schedules found by search (docs/Optimize.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TRANSFORMS_OPTIMIZEPASSES_TD
+#define PIPESCHED_TRANSFORMS_OPTIMIZEPASSES_TD
+
+include "PipeSched/Transforms/PassBase.td"
+
+def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
+  let summary = "Find the fastest schedule within a memory budget";
+  let description = [{
+    Searches for the rows with the shortest makespan (or period) for the paths,
+    times and memory that a schedule has, and proves how far they may be from
+    the best there is (docs/Optimize.md). Problems are filled; a schedule that
+    has rows gets better ones, its own being among those that the search starts
+    from. Gradients go upstream after I, the family is dropped. In rows that use
+    offload, joins (`0d3`) hold a cell back until a copy has made room for it,
+    so that the times found are those of the timeline under `transport=delay`,
+    to the picosecond; under other transports the schedule is timed as any.
+
+    `memory` is the budget of each worker, as in `pipe-verify`: activations of
+    one stage and microbatch, bytes with a unit, or `system`. Without it, it is
+    that of the system where there are a model and a system, else there is none.
+    The result is within the budget by the same proof as that of `pipe-verify`.
+
+    Besides the order of each row, these are free, if allowed:
+
+    - `split-backward`: I and W apart.
+    - `offload`: D and U, at what profile or model and system say they take.
+    - `recompute=selective|full`: R, of that kind. A model whose backwards
+      recompute by themselves is refused.
+    - `placements`: the best of these; the schedule's own rows and paths go.
+      `interleaved` has `chunks` stages per worker, `wave` goes down and up
+      `waves` times.
+
+    The search ends when the lower bound is met, when the result is within
+    `gap` of it (0.01: one percent), after `time-limit` seconds, or after
+    `max-evaluations` candidates; with the last, and given `seed` and `threads`,
+    the result is the same on every machine that gets so far in time. With
+    `cache` a folder keeps the best schedule known of each problem. Limits are
+    for one schedule, all it takes together.
+
+    Remarks say the objective, its lower bound and gap, what the search ended
+    by, and what the schedule takes without each of its freedoms. For the latter
+    a quarter of the limits is set aside, unless `explain=false`.
+
+    ```mlir
+    pipe.schedule @s workers 2 microbatches 4 {
+      path on [0, 1]
+    }
+    ```
+
+    After `pipe-optimize{memory=2 max-evaluations=1000 threads=1}`:
+
+    ```mlir
+    pipe.schedule @s workers 2 microbatches 4 {
+      path on [0, 1]
+      worker 0 runs [0F0 0F1 0I0 0W0 0F2 0I1 0W1 0F3 0I2 0W2 0I3 0W3]
+      worker 1 runs [1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1F3 1I3 1W2 1W3]
+    }
+    ```
+
+    Errors: costs that do not price the schedule; a budget that holds no
+    schedule, with the least that does; several paths that do not say what they
+    take; G or O cells, which are to be added afterwards; options out of range;
+    no schedule.
+  }];
+  let options = [
+    Pipe_ScheduleOption,
+    Option<"objective", "objective", "::pipesched::optimize::Objective",
+           /*default=*/"::pipesched::optimize::Objective::Makespan",
+           "What is to be short",
+           [{::llvm::cl::values(
+               clEnumValN(::pipesched::optimize::Objective::Makespan,
+                          "makespan", "One step"),
+               clEnumValN(::pipesched::optimize::Objective::Period, "period",
+                          "A step among many without a barrier"))}]>,
+    Option<"memory", "memory", "std::string", /*default=*/"",
+           "Budget of a worker: activations, bytes with a unit, or system">,
+    Option<"splitBackward", "split-backward", "bool", /*default=*/"true",
+           "Backwards may be split">,
+    Option<"offload", "offload", "bool", /*default=*/"false",
+           "Activations may go to host memory">,
+    Option<"recompute", "recompute", "::pipesched::Recompute",
+           /*default=*/"::pipesched::Recompute::None",
+           "What may be recomputed",
+           [{::llvm::cl::values(
+               clEnumValN(::pipesched::Recompute::None, "none", "Nothing"),
+               clEnumValN(::pipesched::Recompute::Selective, "selective",
+                          "The core of the attention"),
+               clEnumValN(::pipesched::Recompute::Full, "full",
+                          "Every layer"))}]>,
+    ListOption<"placements", "placements", "std::string",
+               "linear, interleaved, v or wave; none: the paths there are">,
+    Option<"chunks", "chunks", "int64_t", /*default=*/"2",
+           "Stages per worker of placements=interleaved">,
+    Option<"waves", "waves", "int64_t", /*default=*/"2",
+           "Times down and up of placements=wave">,
+    Option<"timeLimit", "time-limit", "double", /*default=*/"30",
+           "Seconds; 0: seeds and heuristics alone">,
+    Option<"gap", "gap", "double", /*default=*/"0",
+           "Distance from the lower bound that is near enough, 0 to 1">,
+    Option<"seed", "seed", "uint64_t", /*default=*/"0",
+           "Of the random numbers">,
+    Option<"threads", "threads", "unsigned", /*default=*/"0",
+           "0: one per core">,
+    Option<"maxEvaluations", "max-evaluations", "uint64_t", /*default=*/"0",
+           "Candidates to look at; 0: no limit">,
+    Option<"cache", "cache", "std::string", /*default=*/"",
+           "Folder with the best schedules known">,
+    Option<"explain", "explain", "bool", /*default=*/"true",
+           "Solve again without each freedom">
+  ];
+}
+
+#endif // PIPESCHED_TRANSFORMS_OPTIMIZEPASSES_TD

@@ -1,0 +1,76 @@
+//===- Planning.cpp - C API for what a planner asks -----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sizes of descriptions, and layers divided by what they cost.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched-c/Planning.h"
+#include "PipeSched/Analysis/BalanceLayers.h"
+#include "Wrap.h"
+
+using namespace pipesched;
+
+static void addModel(PipeschedSizes &sizes, const Architecture &model) {
+  sizes.layers = model.layers;
+  sizes.attentionHeads = model.attentionHeads;
+  sizes.keyValueHeads = model.latent || model.keyValueHeads == 0
+                            ? model.attentionHeads
+                            : model.keyValueHeads;
+  sizes.sequence = model.sequence;
+  sizes.globalBatch = model.globalBatch;
+}
+
+PipeschedSizes pipeschedCostsGetSizes(PipeschedCosts costs) {
+  const CostSources &sources = *unwrap(costs);
+  PipeschedSizes sizes = {};
+  if (sources.architecture)
+    addModel(sizes, *sources.architecture);
+  if (sources.system) {
+    const SystemFacts &system = *sources.system;
+    sizes.accelerators = system.accelerators;
+    sizes.acceleratorsPerNode = system.acceleratorsPerNode != 0
+                                    ? system.acceleratorsPerNode
+                                    : system.accelerators;
+    sizes.fp8FlopsPerSecond = system.matrix.fp8FlopsPerSecond;
+    sizes.memoryBytes = system.memoryBytes;
+  }
+  return sizes;
+}
+
+static llvm::Expected<std::vector<int64_t>>
+balance(const CostSources &sources, int64_t numMicrobatches,
+        llvm::ArrayRef<int32_t> workers) {
+  if (workers.empty())
+    return llvm::createStringError("a path without stages holds no layers");
+  llvm::Expected<CostInputs> costs = resolveCosts(sources, numMicrobatches);
+  if (!costs)
+    return costs.takeError();
+  if (!costs->model || !costs->system)
+    return llvm::createStringError(
+        "layers are balanced by the prices of a model on a system; give both");
+  llvm::Expected<LayerLoads> loads = priceLayers(*costs->model, *costs->system);
+  if (!loads)
+    return loads.takeError();
+  return balanceLayers(workers, *loads);
+}
+
+MlirLogicalResult
+pipeschedCostsBalanceLayers(PipeschedCosts costs, int64_t numMicrobatches,
+                            intptr_t numStages, const int32_t *workers,
+                            int64_t *layers, MlirStringCallback onError,
+                            void *userData) {
+  llvm::Expected<std::vector<int64_t>> balanced =
+      balance(*unwrap(costs), numMicrobatches, {workers, size_t(numStages)});
+  if (!balanced) {
+    passError(onError, userData, balanced.takeError());
+    return mlirLogicalResultFailure();
+  }
+  llvm::copy(*balanced, layers);
+  return mlirLogicalResultSuccess();
+}

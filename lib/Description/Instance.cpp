@@ -1,0 +1,345 @@
+//===- Instance.cpp - Scheduling instances and their answers --------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every field of a problem has to be given, null included, so that none can be
+// misspelt unnoticed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Description/Instance.h"
+#include "FieldReader.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+using llvm::StringRef;
+using llvm::Twine;
+namespace json = llvm::json;
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The numbers of a list: how many, of what, and from where on.
+struct ListRule {
+  int64_t length = 0;
+  StringRef owners; ///< "stages"
+  std::optional<int64_t> least;
+};
+
+/// Reads the fields of one file into a problem. After an error the problem is
+/// not complete.
+class InstanceReader {
+public:
+  InstanceReader(const json::Value &file, StringRef fileName,
+                 FileErrors &errors)
+      : reader(&file, "", errors), fileName(fileName), errors(errors) {}
+
+  Instance run();
+
+private:
+  std::vector<int64_t> readList(FieldReader &parent, StringRef name,
+                                ListRule rule);
+  void readStages(FieldReader &parent, StringRef name, int64_t least,
+                  int64_t StageFacts::*fact);
+  void readPlacement();
+  void readDurations();
+  void readMemory();
+  void readOffload();
+  void readRecompute();
+  std::optional<int64_t> readOptional(StringRef name);
+  void fill(int64_t StageFacts::*fact, int64_t value) {
+    for (StageFacts &facts : problem.stages)
+      facts.*fact = value;
+  }
+
+  FieldReader reader;
+  StringRef fileName;
+  FileErrors &errors;
+  Problem problem;
+};
+
+} // namespace
+
+/// Nothing after an error.
+std::vector<int64_t> InstanceReader::readList(FieldReader &parent,
+                                              StringRef name, ListRule rule) {
+  const json::Value *value = parent.require(name);
+  if (!value)
+    return {};
+  std::string path = parent.pathOf(name);
+  const json::Array *array = value->getAsArray();
+  if (!array || int64_t(array->size()) != rule.length) {
+    std::string found =
+        array ? ("one of " + Twine(array->size())).str() : textOf(*value);
+    errors.report(path, "expected a list of " + Twine(rule.length) +
+                            " numbers, as many as '" + rule.owners +
+                            "', found " + found);
+    return {};
+  }
+  std::string wanted = "a whole number";
+  if (rule.least)
+    wanted += (" from " + Twine(*rule.least) + " to 2^63 - 1").str();
+  std::vector<int64_t> numbers;
+  numbers.reserve(array->size());
+  for (auto [index, number] : llvm::enumerate(*array)) {
+    std::optional<int64_t> found = number.getAsInteger();
+    if (!found || (rule.least && *found < *rule.least)) {
+      errors.report(path + "[" + Twine(index) + "]",
+                    "expected " + wanted + ", found " + textOf(number));
+      return {};
+    }
+    numbers.push_back(*found);
+  }
+  return numbers;
+}
+
+/// One number for each stage.
+void InstanceReader::readStages(FieldReader &parent, StringRef name,
+                                int64_t least, int64_t StageFacts::*fact) {
+  std::optional<int64_t> from;
+  if (least >= 0)
+    from = least;
+  std::vector<int64_t> numbers =
+      readList(parent, name, {int64_t(problem.stages.size()), "stages", from});
+  for (auto [facts, number] : llvm::zip(problem.stages, numbers))
+    facts.*fact = number;
+}
+
+void InstanceReader::readPlacement() {
+  int64_t workers = reader.integer("workers", 1);
+  int64_t microbatches = reader.integer("microbatches", 1);
+  int64_t stages = reader.integer("stages", 1);
+  std::vector<int64_t> hosts = readList(reader, "path", {stages, "stages", 0});
+  if (!reader.isSound())
+    return;
+  Path path;
+  for (auto [stage, worker] : llvm::enumerate(hosts)) {
+    if (worker >= workers)
+      errors.report("path[" + Twine(stage) + "]",
+                    "expected a worker from 0 to " + Twine(workers - 1) +
+                        ", found " + Twine(worker));
+    path.workers.push_back(static_cast<int32_t>(worker));
+  }
+  if (errors.any())
+    return;
+  llvm::Expected<Placement> placement =
+      Placement::create(workers, microbatches, {path});
+  if (!placement)
+    return errors.report("", llvm::toString(placement.takeError()));
+  problem.placement = std::move(*placement);
+  problem.stages.resize(stages);
+}
+
+void InstanceReader::readDurations() {
+  FieldReader durations(reader.require("duration"), "duration", errors);
+  readStages(durations, "F", 1, &StageFacts::forward);
+  readStages(durations, "I", 1, &StageFacts::inputGrad);
+  readStages(durations, "W", 1, &StageFacts::weightGrad);
+  durations.finish();
+  int64_t delay = reader.integer("message_delay", 0);
+  fill(&StageFacts::activationDelay, delay);
+  fill(&StageFacts::gradientDelay, delay);
+}
+
+void InstanceReader::readMemory() {
+  FieldReader memory(reader.require("memory"), "memory", errors);
+  readStages(memory, "stage_activation", 0, &StageFacts::activation);
+  readStages(memory, "freed_by_I", -1, &StageFacts::freedByInputGrad);
+  int64_t numWorkers = problem.placement.getNumWorkers();
+  problem.capacity = readList(memory, "capacity", {numWorkers, "workers", 0});
+  memory.finish();
+}
+
+/// Null, or what copies take.
+void InstanceReader::readOffload() {
+  const json::Value *value = reader.require("offload");
+  if (!value || value->getAsNull())
+    return;
+  FieldReader offload(value, "offload", errors);
+  fill(&StageFacts::offload, offload.integer("D", 0));
+  fill(&StageFacts::reload, offload.integer("U", 0));
+  int64_t numQueues = offload.integer("queues", 1);
+  if (numQueues > 2)
+    errors.report("offload.queues",
+                  "expected 1 or 2, found " + Twine(numQueues));
+  problem.sharedCopyQueue = numQueues == 1;
+  problem.joinsHoldReloads = true;
+  problem.freedoms.offload = true;
+  offload.finish();
+}
+
+void InstanceReader::readRecompute() {
+  const json::Value *value = reader.require("recompute");
+  if (!value || value->getAsNull())
+    return;
+  FieldReader recompute(value, "recompute", errors);
+  fill(&StageFacts::recompute, recompute.integer("R", 0));
+  fill(&StageFacts::checkpoint, recompute.integer("checkpoint", 0));
+  problem.freedoms.recompute = true;
+  recompute.finish();
+}
+
+/// A number that may be missing or null.
+std::optional<int64_t> InstanceReader::readOptional(StringRef name) {
+  const json::Value *value = reader.find(name);
+  if (!value || value->getAsNull())
+    return std::nullopt;
+  return reader.integer(name, 0);
+}
+
+Instance InstanceReader::run() {
+  problem.name = reader.text("name", llvm::sys::path::stem(fileName));
+  readPlacement();
+  if (!errors.any() && !problem.stages.empty()) {
+    readDurations();
+    readMemory();
+    readOffload();
+    readRecompute();
+  }
+  unsigned objective = reader.choice("objective", {"makespan", "period"});
+  problem.objective = objective == 0 ? Objective::Makespan : Objective::Period;
+  Instance instance;
+  instance.bestKnown = readOptional("best_known");
+  instance.lowerBound = readOptional("lower_bound");
+  reader.finishWithNotes();
+  if (!errors.any())
+    if (llvm::Error error = checkProblem(problem))
+      errors.report("", llvm::toString(std::move(error)));
+  instance.problem = std::move(problem);
+  return instance;
+}
+
+llvm::Expected<Instance> optimize::instanceFromJson(StringRef text,
+                                                    StringRef file) {
+  llvm::Expected<json::Value> value = parseJson(text, file);
+  if (!value)
+    return value.takeError();
+  FileErrors errors(file);
+  Instance instance = InstanceReader(*value, file, errors).run();
+  if (llvm::Error error = errors.take())
+    return std::move(error);
+  return instance;
+}
+
+llvm::Expected<Instance> optimize::readInstance(StringRef path) {
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
+      llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return llvm::createStringError(buffer.getError(),
+                                   "cannot read '" + path +
+                                       "': " + buffer.getError().message());
+  return instanceFromJson((*buffer)->getBuffer(), path);
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+StringRef optimize::nameOf(Status status) {
+  switch (status) {
+  case Status::Optimal:
+    return "optimal";
+  case Status::GapReached:
+    return "gap";
+  case Status::TimeLimit:
+    return "time_limit";
+  case Status::Interrupted:
+    return "interrupted";
+  }
+  llvm_unreachable("covered switch");
+}
+
+namespace {
+
+/// A cell as an answer has it.
+struct AnswerCell {
+  int64_t worker, start, end;
+  Cell cell;
+};
+
+} // namespace
+
+static int64_t durationOf(const Problem &problem, Cell cell) {
+  const StageFacts &facts = problem.stages[problem.placement.globalStage(cell)];
+  switch (cell.getPhase()) {
+  case Phase::Forward:
+    return facts.forward;
+  case Phase::WeightGrad:
+    return facts.weightGrad;
+  case Phase::Recompute:
+    return facts.recompute;
+  case Phase::Offload:
+    return facts.offload;
+  case Phase::Reload:
+    return facts.reload;
+  default:
+    return facts.inputGrad;
+  }
+}
+
+/// By worker and start; of a row, in its order.
+static std::vector<AnswerCell> listCells(const Problem &problem,
+                                         const Solution &solution) {
+  std::vector<AnswerCell> cells;
+  for (auto [worker, row] : llvm::enumerate(solution.rows)) {
+    size_t first = cells.size();
+    for (auto [cell, start] : llvm::zip(row, solution.starts[worker]))
+      if (!cell.isIdle() && !cell.isJoin())
+        cells.push_back(
+            {int64_t(worker), start, start + durationOf(problem, cell), cell});
+    llvm::sort(cells.begin() + first, cells.end(),
+               [](const AnswerCell &a, const AnswerCell &b) {
+                 return std::tuple(a.start, a.end, a.cell.getRaw()) <
+                        std::tuple(b.start, b.end, b.cell.getRaw());
+               });
+  }
+  return cells;
+}
+
+/// One cell a line.
+static void writeCells(llvm::ArrayRef<AnswerCell> cells,
+                       llvm::raw_ostream &os) {
+  StringRef separator = "\n";
+  for (const AnswerCell &cell : cells) {
+    os << separator << "  [\"" << phaseLetter(cell.cell.getPhase()) << "\", "
+       << cell.cell.getStage() << ", " << cell.cell.getMicrobatch() << ", "
+       << cell.worker << ", " << cell.start << ", " << cell.end << "]";
+    separator = ",\n";
+  }
+}
+
+llvm::Error optimize::writeAnswer(const Problem &problem,
+                                  const SolverResult &result,
+                                  llvm::raw_ostream &os) {
+  Solution solution = result.solution;
+  bool isPeriodic = problem.objective == Objective::Period;
+  if (isPeriodic) {
+    std::vector<llvm::ArrayRef<Cell>> rows(solution.rows.begin(),
+                                           solution.rows.end());
+    llvm::Expected<Solution> steady = steadyState(problem, rows);
+    if (!steady)
+      return steady.takeError();
+    solution = std::move(*steady);
+  }
+  os << "{\n\"name\": " << json::Value(problem.name)
+     << ",\n\"makespan\": " << solution.makespan;
+  if (isPeriodic)
+    os << ",\n\"period\": " << solution.period;
+  os << ",\n\"lower_bound\": " << result.lowerBound << ",\n\"status\": \""
+     << nameOf(result.status)
+     << "\",\n\"seconds\": " << llvm::format("%.3f", result.seconds)
+     << ",\n\"cells\": [";
+  writeCells(listCells(problem, solution), os);
+  os << "\n]\n}\n";
+  return llvm::Error::success();
+}

@@ -1,0 +1,145 @@
+//===- Bounds.cpp - What no schedule can beat -----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Quick bounds first, then proofs for as long as they may take.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Optimize/Bounds.h"
+#include "BranchAndBound.h"
+#include "QuickBounds.h"
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+
+Bound optimize::quickBound(const Problem &problem) {
+  return quickBound(BoundsGraph(problem));
+}
+
+namespace {
+
+/// Raises a lower bound and lowers an upper one until they meet or time is out.
+/// Makespans are multiples of the tick, so that there are steps between them.
+class Prover {
+public:
+  Prover(const BoundsGraph &graph, int64_t upper, const ProofLimits &limits)
+      : tick(graph.getTick()), upper(upper), deadline(limits),
+        propagation(graph), search(graph, propagation) {}
+
+  void run(Proof &proof);
+
+private:
+  void propagate();
+  void branch();
+  Outcome attempt(int64_t makespan, const Deadline &limit);
+  Outcome take(int64_t makespan);
+  /// The largest makespan of whole steps above the lower bound and below this.
+  int64_t below(int64_t makespan) const {
+    return lower + (makespan - lower - 1) / tick * tick;
+  }
+  int64_t middle(int64_t high) const {
+    return lower + (high - lower) / tick / 2 * tick;
+  }
+  void refute(int64_t makespan, llvm::StringRef by) {
+    lower = addTimes(makespan, tick);
+    name = by;
+  }
+
+  int64_t tick, lower = 0, upper;
+  llvm::StringRef name;
+  Deadline deadline;
+  Propagation propagation;
+  BranchAndBound search;
+  std::optional<Solution> better;
+};
+
+} // namespace
+
+void Prover::run(Proof &proof) {
+  lower = proof.lowerBound.value;
+  propagate();
+  if (lower < upper)
+    branch();
+  if (!name.empty())
+    proof.lowerBound = {std::min(lower, upper), name.str()};
+  proof.better = std::move(better);
+}
+
+/// The least makespan that propagation alone does not refute (a destructive
+/// bound, Klein and Scholl 1999): in steps that double, since short makespans
+/// are refuted soonest, then by bisection.
+void Prover::propagate() {
+  int64_t open = upper, step = tick;
+  Windows longer;
+  while (lower < open && !deadline.isOver()) {
+    int64_t makespan = std::min(addTimes(lower, step - tick), middle(open));
+    bool isFirst = open == upper;
+    Windows windows = longer;
+    bool holds = isFirst ? propagation.start(windows, makespan, deadline)
+                         : propagation.shorten(windows, makespan, deadline);
+    if (holds) {
+      open = makespan;
+      longer = std::move(windows);
+    } else {
+      refute(makespan, "propagation");
+      step *= 2;
+    }
+  }
+}
+
+/// A short search first, which finds what is easy to find; a long one where
+/// shaving leaves something to be found.
+Outcome Prover::attempt(int64_t makespan, const Deadline &limit) {
+  constexpr size_t fewNodes = 1000;
+  Windows windows;
+  if (!propagation.start(windows, makespan, limit))
+    return Outcome::Refuted;
+  Outcome outcome = search.search(windows, fewNodes, limit);
+  if (outcome == Outcome::Stopped) {
+    if (!propagation.shave(windows, limit))
+      return Outcome::Refuted;
+    outcome = search.search(windows, std::numeric_limits<size_t>::max(), limit);
+  }
+  return outcome == Outcome::Found ? take(makespan) : outcome;
+}
+
+Outcome Prover::take(int64_t makespan) {
+  Solution found = search.takeSolution();
+  if (found.makespan > makespan)
+    return Outcome::Stopped; // the deadline came before windows were narrow
+  upper = found.makespan;
+  better = std::move(found);
+  return Outcome::Found;
+}
+
+/// Asks for the next better makespan first, which ends the proof; where that
+/// takes too long, for lower ones, which are refuted sooner.
+void Prover::branch() {
+  int64_t most = upper; // it and all above are not asked
+  while (lower < most && !deadline.isOver()) {
+    int64_t makespan = most == upper ? below(upper) : middle(most);
+    // The last question may take all the time there is.
+    double share = makespan == lower ? 1 : 0.5;
+    Outcome outcome =
+        attempt(makespan, deadline.within(deadline.secondsLeft() * share));
+    if (outcome == Outcome::Refuted)
+      refute(makespan, "branch and bound");
+    else
+      most = outcome == Outcome::Found ? upper : makespan;
+  }
+}
+
+Proof optimize::prove(const Problem &problem, int64_t upperBound,
+                      const ProofLimits &limits) {
+  BoundsGraph graph(problem);
+  Proof proof{quickBound(graph), std::nullopt};
+  if (problem.objective == Objective::Makespan &&
+      proof.lowerBound.value < upperBound)
+    Prover(graph, upperBound, limits).run(proof);
+  return proof;
+}

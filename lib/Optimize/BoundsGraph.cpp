@@ -1,0 +1,176 @@
+//===- BoundsGraph.cpp - What any schedule has to keep to -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Numbers the cells of a problem and lists their arcs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BoundsGraph.h"
+#include "llvm/ADT/STLExtras.h"
+#include <numeric>
+#include <tuple>
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+
+BoundsGraph::BoundsGraph(const Problem &problem)
+    : problem(problem), lines(problem.stages.size()),
+      workerCells(problem.placement.getNumWorkers()),
+      workerStages(problem.placement.getNumWorkers()),
+      work(problem.placement.getNumWorkers()) {
+  numberCells();
+  const Placement &placement = problem.placement;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (int64_t rank = 0; rank < placement.countOnPath(path); ++rank)
+      addDataArcs(path, rank);
+  if (isMemoryFixed())
+    addMemoryArcs();
+  llvm::sort(arcs, [](const Arc &a, const Arc &b) {
+    return std::tie(a.to, a.from, a.lag) < std::tie(b.to, b.from, b.lag);
+  });
+  computeTick();
+}
+
+void BoundsGraph::addCell(int64_t globalStage, Phase phase, int64_t rank) {
+  const StageFacts &facts = problem.stages[globalStage];
+  int64_t duration = phase == Phase::Forward     ? facts.forward
+                     : phase == Phase::InputGrad ? facts.inputGrad
+                                                 : facts.weightGrad;
+  int32_t cell = durations.size();
+  int64_t worker = problem.placement.workerOf(globalStage);
+  if (rank == 0)
+    lines[globalStage].first[columnOf(phase)] = cell;
+  names.push_back({static_cast<int32_t>(globalStage), phase, rank});
+  durations.push_back(duration);
+  workers.push_back(worker);
+  workerCells[worker].push_back(cell);
+  work[worker] = addTimes(work[worker], duration);
+}
+
+void BoundsGraph::numberCells() {
+  const Placement &placement = problem.placement;
+  bool split = problem.freedoms.splitBackward;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    int64_t offset = placement.stageOffset(path);
+    int64_t numStages = placement.getNumStages(path);
+    for (int64_t stage = offset; stage < offset + numStages; ++stage) {
+      lines[stage].stride = numStages * (split ? 3 : 2);
+      lines[stage].path = path;
+      lines[stage].count = placement.countOnPath(path);
+      workerStages[placement.workerOf(stage)].push_back(stage);
+    }
+    for (int64_t rank = 0; rank < placement.countOnPath(path); ++rank) {
+      for (int64_t stage = 0; stage < numStages; ++stage)
+        addCell(offset + stage, Phase::Forward, rank);
+      for (int64_t stage = numStages; stage-- > 0;) {
+        addCell(offset + stage, Phase::InputGrad, rank);
+        if (split)
+          addCell(offset + stage, Phase::WeightGrad, rank);
+      }
+    }
+  }
+}
+
+void BoundsGraph::addDataArcs(int64_t path, int64_t rank) {
+  const Placement &placement = problem.placement;
+  bool split = problem.freedoms.splitBackward;
+  bool late = split && problem.gradientAfter == GradientAfter::WeightGrad;
+  Phase gradient = late ? Phase::WeightGrad : Phase::InputGrad;
+  int64_t begin = placement.stageOffset(path);
+  int64_t end = begin + placement.getNumStages(path);
+  for (int64_t stage = begin; stage < end; ++stage) {
+    int32_t forward = cellOf(stage, Phase::Forward, rank);
+    int32_t input = cellOf(stage, Phase::InputGrad, rank);
+    arcs.push_back({forward, input, 0});
+    if (split)
+      arcs.push_back({input, cellOf(stage, Phase::WeightGrad, rank), 0});
+    if (rank > 0)
+      for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad})
+        if (split || phase != Phase::WeightGrad)
+          arcs.push_back(
+              {cellOf(stage, phase, rank - 1), cellOf(stage, phase, rank), 0});
+    if (stage + 1 == end)
+      continue;
+    bool local = placement.workerOf(stage) == placement.workerOf(stage + 1);
+    arcs.push_back({forward, cellOf(stage + 1, Phase::Forward, rank),
+                    local ? 0 : problem.stages[stage].activationDelay});
+    arcs.push_back({cellOf(stage + 1, gradient, rank), input,
+                    local ? 0 : problem.stages[stage + 1].gradientDelay});
+  }
+}
+
+/// How many of `each` fit, with 0 where that says nothing.
+static int64_t fits(int64_t capacity, int64_t each) {
+  return each <= 0 ? 0 : capacity / each;
+}
+
+/// F k of a stage starts with k + 1 activations allocated there and on the
+/// stages of its path before it, whose I come after its own. So I k - M is over
+/// where M of them fit. With one stage on the worker and nothing freed by I the
+/// same holds for W, and is all that memory asks for (docs/Optimize.md).
+void BoundsGraph::addMemoryArcs() {
+  const Placement &placement = problem.placement;
+  bool split = problem.freedoms.splitBackward;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    int64_t begin = placement.stageOffset(path);
+    llvm::SmallVector<int64_t> held(getNumWorkers(), 0);
+    for (int64_t stage = begin; stage < begin + placement.getNumStages(path);
+         ++stage) {
+      const StageFacts &facts = problem.stages[stage];
+      int64_t worker = placement.workerOf(stage);
+      int64_t kept = std::min(facts.activation,
+                              facts.activation - freedByInputGrad(stage));
+      held[worker] = addTimes(held[worker], facts.activation);
+      int64_t inputs = fits(problem.capacity[worker], held[worker]);
+      // All I before F k are over at best.
+      int64_t weights =
+          fits(problem.capacity[worker] - facts.activation, kept) + 1;
+      if (facts.activation > problem.capacity[worker] || kept <= 0)
+        weights = 0;
+      for (int64_t rank = 0; rank < countOf(stage); ++rank) {
+        int32_t forward = cellOf(stage, Phase::Forward, rank);
+        if (inputs > 0 && rank >= inputs)
+          arcs.push_back(
+              {cellOf(stage, Phase::InputGrad, rank - inputs), forward, 0});
+        if (split && weights > 0 && rank >= weights)
+          arcs.push_back(
+              {cellOf(stage, Phase::WeightGrad, rank - weights), forward, 0});
+      }
+    }
+  }
+}
+
+void BoundsGraph::computeTick() {
+  int64_t divisor = 0;
+  for (const StageFacts &facts : problem.stages) {
+    for (int64_t time : {facts.forward, facts.inputGrad, facts.activationDelay,
+                         facts.gradientDelay})
+      divisor = std::gcd(divisor, time);
+    if (problem.freedoms.splitBackward)
+      divisor = std::gcd(divisor, facts.weightGrad);
+    if (problem.freedoms.recompute)
+      divisor = std::gcd(divisor, facts.recompute);
+    if (problem.freedoms.offload)
+      divisor = std::gcd(std::gcd(divisor, facts.offload), facts.reload);
+  }
+  tick = std::max<int64_t>(divisor, 1);
+}
+
+void BoundsGraph::raiseStarts(llvm::MutableArrayRef<int64_t> starts) const {
+  for (const Arc &arc : arcs)
+    starts[arc.to] = std::max(
+        starts[arc.to],
+        addTimes(addTimes(starts[arc.from], durations[arc.from]), arc.lag));
+}
+
+void BoundsGraph::raiseTails(llvm::MutableArrayRef<int64_t> tails) const {
+  for (const Arc &arc : llvm::reverse(arcs))
+    tails[arc.from] =
+        std::max(tails[arc.from],
+                 addTimes(addTimes(tails[arc.to], durations[arc.to]), arc.lag));
+}

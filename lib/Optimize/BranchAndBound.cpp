@@ -1,0 +1,236 @@
+//===- BranchAndBound.cpp - Exact search ----------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Depth first, with the frontiers that were searched before as nogoods.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BranchAndBound.h"
+#include "llvm/ADT/STLExtras.h"
+#include <tuple>
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+
+static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+/// Nogoods in all, in times: 256 MiB.
+static constexpr size_t kMostSeenTimes = size_t(1) << 25;
+
+/// Edges times cells of the deepest branch: 1 GiB of copies.
+static constexpr size_t kMostCopies = size_t(1) << 27;
+
+BranchAndBound::BranchAndBound(const BoundsGraph &graph,
+                               Propagation &propagation)
+    : graph(graph), propagation(propagation), leaf(graph),
+      activeSuffices(graph.isMemoryFixed()),
+      statesSuffice(!graph.getProblem().freedoms.offload),
+      arcsInto(graph.getNumCells()) {
+  for (const BoundsGraph::Arc &arc : graph.getArcs())
+    arcsInto[arc.to].push_back(arc);
+  for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker)
+    if (graph.stagesOf(worker).size() > 1)
+      activeSuffices = false;
+  for (size_t stage = 0; stage < graph.getProblem().stages.size(); ++stage)
+    if (graph.freedByInputGrad(stage) < 0)
+      activeSuffices = false;
+}
+
+/// Every row has its orders, and copies of them fit memory.
+bool BranchAndBound::isWhole(const Windows &windows) const {
+  size_t edges = 0;
+  for (auto [worker, row] : llvm::enumerate(windows.rows)) {
+    if (row.edges.empty() && !graph.cellsOf(worker).empty())
+      return false;
+    edges += row.edges.size();
+  }
+  return edges * graph.getNumCells() <= kMostCopies;
+}
+
+Outcome BranchAndBound::search(const Windows &windows, size_t mostNodes,
+                               const Deadline &deadline) {
+  if (!isWhole(windows))
+    return Outcome::Stopped;
+  seen.clear();
+  seenTimes = 0;
+  nodesLeft = mostNodes;
+  Windows root = windows;
+  return explore(root, deadline);
+}
+
+Outcome BranchAndBound::explore(Windows &windows, const Deadline &deadline) {
+  if (nodesLeft == 0 || deadline.isOver())
+    return Outcome::Stopped;
+  --nodesLeft;
+  if (!propagation.narrow(windows, deadline))
+    return Outcome::Refuted;
+  readFrontier(windows);
+  Choice choice = choose(windows);
+  if (choice.worker < 0) {
+    solution = leaf.build(windows);
+    return solution ? Outcome::Found : Outcome::Open;
+  }
+  if (isDominated(windows))
+    return Outcome::Refuted;
+  uint32_t begin = frontier.rows[choice.worker].begin;
+  uint32_t end = frontier.rows[choice.worker].end;
+  for (const RowEdge &edge : choice.edges) {
+    Windows child = windows;
+    std::vector<RowEdge> &edges = child.rows[choice.worker].edges;
+    edges[begin] = edge;
+    edges.erase(edges.begin() + begin + 1, edges.begin() + end);
+    child.isStale[choice.worker] = true;
+    Outcome outcome = explore(child, deadline);
+    if (outcome != Outcome::Refuted)
+      return outcome;
+  }
+  return Outcome::Refuted;
+}
+
+//===----------------------------------------------------------------------===//
+// What is decided
+//===----------------------------------------------------------------------===//
+
+/// Edges that are alone in leaving their state are decided: up to the first
+/// state that several leave.
+void BranchAndBound::decide(const Windows &windows, int64_t worker) {
+  llvm::ArrayRef<RowEdge> edges = windows.rows[worker].edges;
+  Frontier::Row &row = frontier.rows[worker];
+  while (row.begin < edges.size()) {
+    const RowEdge &edge = edges[row.begin];
+    row.end = row.begin + 1;
+    while (row.end < edges.size() && edges[row.end].from == edge.from)
+      ++row.end;
+    if (row.end > row.begin + 1)
+      return;
+    row.clock =
+        startOf(windows, worker, edge) + propagation.durationOf(edge.cell);
+    if (edge.cell < graph.getNumCells())
+      frontier.decided[edge.cell] = true;
+    row.begin = row.end;
+  }
+}
+
+void BranchAndBound::readFrontier(const Windows &windows) {
+  frontier.rows.assign(graph.getNumWorkers(), {});
+  frontier.decided.assign(graph.getNumCells(), false);
+  for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker)
+    decide(windows, worker);
+  frontier.settled =
+      llvm::none_of(graph.getArcs(), [&](const BoundsGraph::Arc &arc) {
+        return frontier.decided[arc.to] && !frontier.decided[arc.from];
+      });
+}
+
+int64_t BranchAndBound::startOf(const Windows &windows, int64_t worker,
+                                const RowEdge &edge) const {
+  int64_t clock = frontier.rows[worker].clock;
+  return edge.cell < graph.getNumCells()
+             ? std::max(clock, windows.starts[edge.cell])
+             : clock;
+}
+
+bool BranchAndBound::isSchedulable(const RowEdge &edge) const {
+  return edge.cell >= graph.getNumCells() ||
+         llvm::all_of(arcsInto[edge.cell], [&](const BoundsGraph::Arc &arc) {
+           return frontier.decided[arc.from];
+         });
+}
+
+//===----------------------------------------------------------------------===//
+// What is next
+//===----------------------------------------------------------------------===//
+
+/// The row that can end a cell first (Giffler and Thompson 1960), with its next
+/// cells from the earliest on. No worker where all is decided.
+BranchAndBound::Choice BranchAndBound::choose(const Windows &windows) const {
+  Choice choice;
+  std::tuple<bool, int64_t> best = {true, kNever};
+  for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker) {
+    const Frontier::Row &row = frontier.rows[worker];
+    for (uint32_t i = row.begin; i < row.end; ++i) {
+      const RowEdge &edge = windows.rows[worker].edges[i];
+      std::tuple<bool, int64_t> rating = {
+          !isSchedulable(edge),
+          startOf(windows, worker, edge) + propagation.durationOf(edge.cell)};
+      if (rating >= best)
+        continue;
+      best = rating;
+      choice.worker = worker;
+    }
+  }
+  if (choice.worker < 0)
+    return choice;
+  const Frontier::Row &row = frontier.rows[choice.worker];
+  const std::vector<RowEdge> &edges = windows.rows[choice.worker].edges;
+  choice.edges.assign(edges.begin() + row.begin, edges.begin() + row.end);
+  if (activeSuffices)
+    keepActive(windows, choice);
+  llvm::sort(choice.edges, [&](const RowEdge &a, const RowEdge &b) {
+    return std::make_tuple(startOf(windows, choice.worker, a), a.cell, a.to) <
+           std::make_tuple(startOf(windows, choice.worker, b), b.cell, b.to);
+  });
+  return choice;
+}
+
+/// A cell that begins when another could already be over may have that one
+/// before it: with one stage on the worker, memory is no obstacle, as no other
+/// cell allocates in between.
+void BranchAndBound::keepActive(const Windows &windows, Choice &choice) const {
+  int64_t end = kNever;
+  for (const RowEdge &edge : choice.edges)
+    if (isSchedulable(edge))
+      end = std::min(end, startOf(windows, choice.worker, edge) +
+                              propagation.durationOf(edge.cell));
+  llvm::erase_if(choice.edges, [&](const RowEdge &edge) {
+    return startOf(windows, choice.worker, edge) >= end;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// What was searched before
+//===----------------------------------------------------------------------===//
+
+/// The states of all rows, and when they and the messages between them are
+/// there: all that the rest of the schedule goes by.
+void BranchAndBound::record(const Windows &windows) {
+  key.clear();
+  times.clear();
+  for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker) {
+    const Frontier::Row &row = frontier.rows[worker];
+    const std::vector<RowEdge> &edges = windows.rows[worker].edges;
+    int32_t state = row.begin < edges.size() ? edges[row.begin].from : -1;
+    key.append(reinterpret_cast<const char *>(&state), sizeof(state));
+    times.push_back(row.clock);
+  }
+  for (const BoundsGraph::Arc &arc : graph.getArcs())
+    if (frontier.decided[arc.from] && !frontier.decided[arc.to] &&
+        graph.workerOf(arc.from) != graph.workerOf(arc.to))
+      times.push_back(std::max(frontier.rows[graph.workerOf(arc.to)].clock,
+                               windows.starts[arc.from] +
+                                   graph.durationOf(arc.from) + arc.lag));
+}
+
+bool BranchAndBound::isDominated(const Windows &windows) {
+  if (!statesSuffice || !frontier.settled)
+    return false;
+  record(windows);
+  std::vector<int64_t> &known = seen[key];
+  for (size_t begin = 0; begin < known.size(); begin += times.size()) {
+    bool later = true;
+    for (size_t i = 0; i < times.size() && later; ++i)
+      later = known[begin + i] <= times[i];
+    if (later)
+      return true;
+  }
+  if (seenTimes + times.size() <= kMostSeenTimes) {
+    known.insert(known.end(), times.begin(), times.end());
+    seenTimes += times.size();
+  }
+  return false;
+}

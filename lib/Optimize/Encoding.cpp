@@ -1,0 +1,379 @@
+//===- Encoding.cpp - Schedules as the search has them --------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// From a problem to its kinds of cells, from rows of cells to tokens and back.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Encoding.h"
+#include <algorithm>
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+using llvm::ArrayRef;
+
+//===----------------------------------------------------------------------===//
+// Encoding
+//===----------------------------------------------------------------------===//
+
+static int64_t durationOf(const StageFacts &facts, Step step) {
+  switch (step) {
+  case Step::Forward:
+    return facts.forward;
+  case Step::InputGrad:
+    return facts.inputGrad;
+  case Step::WeightGrad:
+    return facts.weightGrad;
+  case Step::Recompute:
+    return facts.recompute;
+  case Step::Offload:
+    return facts.offload;
+  case Step::Reload:
+    return facts.reload;
+  }
+  return 0;
+}
+
+/// What an I that leaves more than it found adds is asked for at its start:
+/// nothing on the worker frees memory while it runs, so that the peak is the
+/// same.
+static void setMemory(KindFacts &kind, const StageFacts &facts, bool split) {
+  switch (kind.step) {
+  case Step::Forward:
+  case Step::Reload:
+    kind.allocates = facts.activation;
+    break;
+  case Step::InputGrad:
+    kind.frees = facts.activation;
+    if (split) {
+      kind.allocates = std::max<int64_t>(0, -facts.freedByInputGrad);
+      kind.frees = std::max<int64_t>(0, facts.freedByInputGrad);
+    }
+    break;
+  case Step::WeightGrad:
+    kind.frees = facts.activation - facts.freedByInputGrad;
+    break;
+  case Step::Recompute:
+    kind.allocates = facts.activation - facts.checkpoint;
+    break;
+  case Step::Offload:
+    kind.frees = facts.activation;
+    break;
+  }
+}
+
+/// F waits for the F of the stage before, the cell that gives the gradient for
+/// that of the stage behind.
+static void setMessages(Encoding &encoding) {
+  const Problem &problem = encoding.problem;
+  bool afterWeight = problem.gradientAfter == GradientAfter::WeightGrad &&
+                     encoding.splitBackward;
+  Step giver = afterWeight ? Step::WeightGrad : Step::InputGrad;
+  auto connect = [&](uint32_t from, Step sent, uint32_t to, Step waits,
+                     int64_t delay) {
+    const KindFacts &source = encoding.facts(from, sent);
+    KindFacts &sink = encoding.kinds[encoding.kindOf(to, waits)];
+    sink.waitsFor = source.firstCell - sink.firstCell;
+    sink.waitsOn = source.worker;
+    sink.delay = source.worker == sink.worker ? 0 : delay;
+  };
+  for (uint32_t stage = 0; stage < encoding.numStages; ++stage) {
+    uint32_t next = encoding.nextStage[stage];
+    if (next == kNone)
+      continue;
+    connect(stage, Step::Forward, next, Step::Forward,
+            problem.stages[stage].activationDelay);
+    connect(next, giver, stage, Step::InputGrad,
+            problem.stages[next].gradientDelay);
+  }
+}
+
+static void setKinds(Encoding &encoding) {
+  const Placement &placement = encoding.problem.placement;
+  encoding.kinds.resize(size_t(encoding.numStages) * kNumSteps);
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
+      uint32_t stage = placement.stageOffset(path) + s;
+      for (uint32_t step = 0; step < kNumSteps; ++step) {
+        KindFacts &kind = encoding.kinds[stage * kNumSteps + step];
+        kind.step = static_cast<Step>(step);
+        kind.stage = stage;
+        kind.worker = placement.workerOf(stage);
+        kind.count = placement.countOnPath(path);
+        kind.firstCell = encoding.numCells;
+        kind.duration = durationOf(encoding.stageFacts(stage), kind.step);
+        setMemory(kind, encoding.stageFacts(stage), encoding.splitBackward);
+        encoding.numCells += kind.count;
+      }
+    }
+}
+
+/// Stages of workers and paths, room for rows.
+static void setRows(Encoding &encoding) {
+  const Placement &placement = encoding.problem.placement;
+  uint32_t perPair = 2 + encoding.splitBackward;
+  perPair += encoding.offload ? 2 : encoding.recompute;
+  encoding.stagesOf.resize(encoding.numWorkers);
+  std::vector<uint32_t> room(encoding.numWorkers, 1);
+  for (uint32_t stage = 0; stage < encoding.numStages; ++stage) {
+    const KindFacts &kind = encoding.facts(stage, Step::Forward);
+    encoding.stagesOf[kind.worker].push_back(stage);
+    room[kind.worker] += perPair * kind.count;
+  }
+  encoding.rowBegins = {0};
+  for (uint32_t entries : room)
+    encoding.rowBegins.push_back(encoding.rowBegins.back() + entries);
+  encoding.nextStage.assign(encoding.numStages, kNone);
+  encoding.stageBefore.assign(encoding.numStages, kNone);
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (int64_t s = 1; s < placement.getNumStages(path); ++s) {
+      uint32_t stage = placement.stageOffset(path) + s;
+      encoding.nextStage[stage - 1] = stage;
+      encoding.stageBefore[stage] = stage - 1;
+    }
+}
+
+Encoding::Encoding(const Problem &problem) : problem(problem) {
+  const Placement &placement = problem.placement;
+  numWorkers = placement.getNumWorkers();
+  numStages = placement.getNumGlobalStages();
+  splitBackward = problem.freedoms.splitBackward;
+  offload = problem.freedoms.offload;
+  recompute = problem.freedoms.recompute;
+  sharedQueue = problem.sharedCopyQueue;
+  reloadsWait = problem.joinsHoldReloads;
+  capacity = problem.capacity;
+  microbatches.resize(placement.getNumPaths());
+  for (int64_t m = 0; m < placement.getNumMicrobatches(); ++m)
+    microbatches[placement.pathOf(m)].push_back(m);
+  setKinds(*this);
+  setRows(*this);
+  setMessages(*this);
+}
+
+Cell Encoding::cellOf(Token token) const {
+  const Placement &placement = problem.placement;
+  const KindFacts &kind = kinds[token.kind];
+  static constexpr Phase kPhases[] = {Phase::Forward,    Phase::InputGrad,
+                                      Phase::WeightGrad, Phase::Recompute,
+                                      Phase::Offload,    Phase::Reload};
+  Phase phase = kPhases[static_cast<unsigned>(kind.step)];
+  if (phase == Phase::InputGrad && !splitBackward)
+    phase = Phase::Backward;
+  int64_t path = 0;
+  while (placement.stageOffset(path + 1) <= kind.stage)
+    ++path;
+  return Cell(kind.stage - placement.stageOffset(path), phase,
+              microbatches[path][rankOf(token)]);
+}
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+Plan::Plan(const Encoding &encoding)
+    : tokens(encoding.rowBegins.back()), sizes(encoding.numWorkers),
+      positions(encoding.numCells, kNone), remaining(encoding.rowBegins.back()),
+      levels(encoding.rowBegins.back()) {}
+
+bool Plan::refresh(const Encoding &encoding, uint32_t worker, uint32_t begin,
+                   uint32_t end) {
+  bool fits = true;
+  for (uint32_t pos = begin; pos < end; ++pos) {
+    Token token = tokens[pos];
+    const KindFacts &kind = encoding.kinds[token.kind];
+    positions[token.cell] = pos;
+    int64_t level = levels[pos] + kind.allocates;
+    fits &= level <= encoding.capacity[worker];
+    level -= kind.frees;
+    if (encoding.recompute && kind.step == Step::Forward &&
+        has(encoding.sibling(token, Step::Recompute)))
+      level -= encoding.freedByDropping(kind.stage);
+    levels[pos + 1] = level;
+  }
+  for (uint32_t pos = end; pos-- > begin;) {
+    const KindFacts &kind = encoding.kinds[tokens[pos].kind];
+    remaining[pos] = remaining[pos + 1] + (kind.isCopy() ? 0 : kind.duration);
+  }
+  return fits || encoding.offload;
+}
+
+bool Plan::refreshRow(const Encoding &encoding, uint32_t worker) {
+  uint32_t begin = encoding.rowBegins[worker], end = begin + sizes[worker];
+  for (uint32_t stage : encoding.stagesOf[worker]) {
+    uint32_t first = encoding.facts(stage, Step::Forward).firstCell;
+    uint32_t count = encoding.facts(stage, Step::Forward).count;
+    std::fill_n(positions.begin() + first, size_t(count) * kNumSteps, kNone);
+  }
+  for (uint32_t pos = begin; pos < end; ++pos)
+    positions[tokens[pos].cell] = pos;
+  levels[begin] = 0;
+  remaining[end] = 0;
+  return refresh(encoding, worker, begin, end);
+}
+
+bool Plan::refreshAll(const Encoding &encoding) {
+  bool fits = true;
+  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
+    fits &= refreshRow(encoding, worker);
+  return fits;
+}
+
+bool Plan::isOrdered(const Encoding &encoding, Token token) const {
+  uint32_t last = 0;
+  bool isFirst = true;
+  for (Step step : {Step::Forward, Step::Offload, Step::Reload, Step::Recompute,
+                    Step::InputGrad, Step::WeightGrad}) {
+    uint32_t position = positions[encoding.sibling(token, step).cell];
+    if (position == kNone)
+      continue;
+    if (!isFirst && position < last)
+      return false;
+    last = position;
+    isFirst = false;
+  }
+  return true;
+}
+
+bool Plan::isComplete(const Encoding &encoding) const {
+  uint32_t expected = 0, found = 0;
+  for (const KindFacts &kind : encoding.kinds)
+    for (uint32_t rank = 0; rank < kind.count; ++rank) {
+      Token token = encoding.token(kind.stage, kind.step, rank);
+      bool isNeeded = kind.step < Step::WeightGrad ||
+                      (kind.step == Step::WeightGrad && encoding.splitBackward);
+      bool isPair = kind.step == Step::Offload || kind.step == Step::Reload;
+      if ((isNeeded && !has(token)) ||
+          (isPair && has(encoding.sibling(token, Step::Offload)) !=
+                         has(encoding.sibling(token, Step::Reload))) ||
+          (kind.step == Step::Forward && !isOrdered(encoding, token)))
+        return false;
+      expected += has(token);
+    }
+  for (uint32_t size : sizes)
+    found += size;
+  return found == expected;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows of cells
+//===----------------------------------------------------------------------===//
+
+static std::optional<Step> stepOf(Phase phase) {
+  switch (phase) {
+  case Phase::Forward:
+    return Step::Forward;
+  case Phase::Backward:
+  case Phase::InputGrad:
+    return Step::InputGrad;
+  case Phase::WeightGrad:
+    return Step::WeightGrad;
+  case Phase::Recompute:
+    return Step::Recompute;
+  case Phase::Offload:
+    return Step::Offload;
+  case Phase::Reload:
+    return Step::Reload;
+  default:
+    return std::nullopt;
+  }
+}
+
+namespace {
+/// Reads rows of cells into a plan.
+class RowReader {
+public:
+  explicit RowReader(const Encoding &encoding)
+      : encoding(encoding), plan(encoding), seen(encoding.numCells) {}
+
+  bool read(ArrayRef<Row> rows);
+  void putInOrder();
+  std::optional<Plan> take();
+
+private:
+  bool readCell(uint32_t worker, Cell cell);
+  bool add(uint32_t worker, Token token);
+
+  const Encoding &encoding;
+  Plan plan;
+  std::vector<bool> seen;
+  bool hasExtras = false; ///< D, U or R
+};
+} // namespace
+
+bool RowReader::add(uint32_t worker, Token token) {
+  if (seen[token.cell] || plan.sizes[worker] == encoding.capacityOfRow(worker))
+    return false;
+  seen[token.cell] = true;
+  plan.append(encoding, worker, token);
+  return true;
+}
+
+bool RowReader::readCell(uint32_t worker, Cell cell) {
+  std::optional<Step> step = stepOf(cell.getPhase());
+  if (!step)
+    return true; // joins, idle slots, O and G
+  const Placement &placement = encoding.problem.placement;
+  if (cell.getMicrobatch() >= placement.getNumMicrobatches())
+    return false;
+  int64_t path = placement.pathOf(cell.getMicrobatch());
+  if (cell.getStage() >= placement.getNumStages(path))
+    return false;
+  uint32_t stage = placement.globalStage(cell);
+  bool isCopy = *step >= Step::Offload;
+  if (placement.workerOf(stage) != worker || (isCopy && !encoding.offload) ||
+      (*step == Step::Recompute && !encoding.recompute))
+    return false;
+  hasExtras |= *step >= Step::Recompute;
+  if (*step == Step::WeightGrad && !encoding.splitBackward)
+    return true; // part of its B, which stands where I did
+  uint32_t rank = placement.rankOnPath(cell.getMicrobatch());
+  if (!add(worker, encoding.token(stage, *step, rank)))
+    return false;
+  return !cell.is(Phase::Backward) || !encoding.splitBackward ||
+         add(worker, encoding.token(stage, Step::WeightGrad, rank));
+}
+
+bool RowReader::read(ArrayRef<Row> rows) {
+  if (rows.size() != encoding.numWorkers)
+    return false;
+  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
+    for (Cell cell : rows[worker])
+      if (!readCell(worker, cell))
+        return false;
+  return true;
+}
+
+/// Microbatches are alike, so that the order in which they came in does for all
+/// cells of a stage; copies and recompute make them different.
+void RowReader::putInOrder() {
+  if (hasExtras)
+    return;
+  std::vector<uint32_t> next(encoding.kinds.size());
+  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
+    for (uint32_t i = 0; i < plan.sizes[worker]; ++i) {
+      Token &token = plan.tokens[encoding.rowBegins[worker] + i];
+      token.cell = encoding.kinds[token.kind].firstCell + next[token.kind]++;
+    }
+}
+
+std::optional<Plan> RowReader::take() {
+  plan.refreshAll(encoding);
+  if (!plan.isComplete(encoding))
+    return std::nullopt;
+  return std::move(plan);
+}
+
+std::optional<Plan> optimize::planOf(const Encoding &encoding,
+                                     ArrayRef<Row> rows) {
+  RowReader reader(encoding);
+  if (!reader.read(rows))
+    return std::nullopt;
+  reader.putInOrder();
+  return reader.take();
+}

@@ -1,0 +1,276 @@
+//===- Heuristics.cpp - Plans from nothing --------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// List scheduling, and one microbatch after the other.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Heuristics.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+using llvm::ArrayRef;
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+/// An activation with the room for an I that leaves more than it found.
+static int64_t residence(const Encoding &encoding, uint32_t stage) {
+  return encoding.facts(stage, Step::Forward).allocates +
+         encoding.facts(stage, Step::InputGrad).allocates;
+}
+
+/// Down a path fewer and fewer microbatches are under way: a straight line
+/// from one end of the range to the other, bent at random.
+static void drawQuota(const Encoding &encoding, DispatchRule &rule,
+                      Random &random) {
+  double slope = 3 * std::exp2(-5 * random.unit());
+  double base = 3 * random.unit();
+  bool isOpen = random.chance(0.4);
+  rule.quota.assign(encoding.numStages, kNone);
+  if (isOpen)
+    return;
+  for (uint32_t stage = encoding.numStages; stage-- > 0;) {
+    uint32_t next = encoding.nextStage[stage];
+    double behind = 1 + base;
+    for (; next != kNone; next = encoding.nextStage[next])
+      behind += slope;
+    rule.quota[stage] = std::max(1.0, behind);
+  }
+}
+
+DispatchRule optimize::drawRule(const Encoding &encoding,
+                                ArrayRef<int64_t> capacity, Random &random) {
+  DispatchRule rule;
+  rule.capacity.assign(capacity.begin(), capacity.end());
+  drawQuota(encoding, rule, random);
+  // Penalties between phases, and between the stages of a worker.
+  double first = random.chance(0.75) ? 0 : random.unit();
+  double forward = random.chance(0.7) ? 1 : random.unit();
+  double weight = random.chance(0.7) ? 2 : 1.5 * random.unit();
+  double depth = random.chance(0.5) ? 0.9 * (2 * random.unit() - 1) : -0.1;
+  rule.penalty.resize(encoding.kinds.size());
+  for (uint32_t i = 0; i < rule.penalty.size(); ++i) {
+    const KindFacts &kind = encoding.kinds[i];
+    double place = double(kind.stage) / encoding.numStages;
+    rule.penalty[i] = kind.step == Step::Forward     ? forward + depth * place
+                      : kind.step == Step::InputGrad ? first
+                                                     : weight;
+  }
+  rule.noise = random.chance(0.5) ? 0 : 0.7 * random.unit();
+  int64_t longest = 0;
+  for (const KindFacts &kind : encoding.kinds)
+    longest =
+        std::max(longest, kind.step <= Step::WeightGrad ? kind.duration : 0);
+  rule.patience =
+      random.chance(0.4) ? 0 : int64_t(double(longest) * random.unit());
+  return rule;
+}
+
+//===----------------------------------------------------------------------===//
+// Dispatch
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// List scheduling under one rule.
+class Dispatcher {
+public:
+  Dispatcher(const Encoding &encoding, const DispatchRule &rule, Random &random)
+      : encoding(encoding), rule(rule), random(random), plan(encoding),
+        next(encoding.kinds.size()), clocks(encoding.numWorkers),
+        levels(encoding.numWorkers), earliest(encoding.numWorkers, 0),
+        ends(encoding.numCells), reserve(encoding.numStages) {
+    for (const std::vector<uint32_t> &stages : encoding.stagesOf)
+      setReserve(stages);
+  }
+
+  std::optional<Plan> run();
+
+private:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+  /// What the later stages of the worker take, one microbatch each.
+  void setReserve(ArrayRef<uint32_t> stages) {
+    int64_t later = 0;
+    for (uint32_t stage : llvm::reverse(stages)) {
+      reserve[stage] = later;
+      later += residence(encoding, stage);
+    }
+  }
+  int64_t startOf(uint32_t worker, uint32_t kind) const;
+  uint32_t choose(uint32_t worker);
+  void look(uint32_t worker);
+  void put(uint32_t worker, uint32_t kind);
+
+  const Encoding &encoding;
+  const DispatchRule &rule;
+  Random &random;
+  Plan plan;
+  std::vector<uint32_t> next;    ///< by kind: rank of its next cell
+  std::vector<int64_t> clocks;   ///< by worker
+  std::vector<int64_t> levels;   ///< by worker
+  std::vector<int64_t> earliest; ///< by worker: first start of a cell
+  std::vector<int64_t> ends;     ///< by cell
+  std::vector<int64_t> reserve;  ///< by stage
+};
+} // namespace
+
+/// When the next cell of a kind can start; kNever: it cannot yet.
+int64_t Dispatcher::startOf(uint32_t worker, uint32_t index) const {
+  const KindFacts &kind = encoding.kinds[index];
+  uint32_t rank = next[index], first = kind.stage * kNumSteps;
+  if (rank == kind.count)
+    return kNever;
+  if (kind.step == Step::Forward) {
+    int64_t room = rule.capacity[worker] - reserve[kind.stage] -
+                   residence(encoding, kind.stage);
+    if (levels[worker] > room ||
+        rank - next[first + 1] >= rule.quota[kind.stage])
+      return kNever;
+  } else if (rank >= next[index - 1]) {
+    return kNever;
+  }
+  if (kind.waitsOn == kNone)
+    return clocks[worker];
+  int64_t end = ends[kind.firstCell + rank + kind.waitsFor];
+  return end == 0 ? kNever : std::max(clocks[worker], end + kind.delay);
+}
+
+void Dispatcher::look(uint32_t worker) {
+  earliest[worker] = kNever;
+  for (uint32_t stage : encoding.stagesOf[worker])
+    for (uint32_t step = 0; step < 2u + encoding.splitBackward; ++step)
+      earliest[worker] =
+          std::min(earliest[worker], startOf(worker, stage * kNumSteps + step));
+}
+
+uint32_t Dispatcher::choose(uint32_t worker) {
+  int64_t latest = earliest[worker] + rule.patience;
+  double least = std::numeric_limits<double>::infinity();
+  uint32_t best = kNone;
+  for (uint32_t stage : encoding.stagesOf[worker])
+    for (uint32_t step = 0; step < 2u + encoding.splitBackward; ++step) {
+      uint32_t kind = stage * kNumSteps + step;
+      int64_t start = startOf(worker, kind);
+      if (start == kNever || start > latest)
+        continue;
+      double penalty = rule.penalty[kind];
+      if (rule.noise > 0)
+        penalty += rule.noise * random.unit();
+      if (penalty < least) {
+        least = penalty;
+        best = kind;
+      }
+    }
+  return best;
+}
+
+void Dispatcher::put(uint32_t worker, uint32_t index) {
+  const KindFacts &kind = encoding.kinds[index];
+  int64_t start = startOf(worker, index);
+  Token token = {kind.firstCell + next[index]++, index};
+  clocks[worker] = ends[token.cell] = start + kind.duration;
+  // What I will leave beyond what it found is there from F on.
+  if (kind.step == Step::Forward)
+    levels[worker] += residence(encoding, kind.stage);
+  levels[worker] -= kind.frees;
+  plan.append(encoding, worker, token);
+  look(worker);
+  for (uint32_t stage :
+       {encoding.nextStage[kind.stage], encoding.stageBefore[kind.stage]})
+    if (stage != kNone)
+      look(encoding.facts(stage, Step::Forward).worker);
+}
+
+std::optional<Plan> Dispatcher::run() {
+  uint32_t numLeft = 0;
+  for (const KindFacts &kind : encoding.kinds)
+    if (kind.step < Step::WeightGrad ||
+        (kind.step == Step::WeightGrad && encoding.splitBackward))
+      numLeft += kind.count;
+  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
+    look(worker);
+  for (; numLeft > 0; --numLeft) {
+    uint32_t worker =
+        std::min_element(earliest.begin(), earliest.end()) - earliest.begin();
+    if (earliest[worker] == kNever)
+      return std::nullopt;
+    put(worker, choose(worker));
+  }
+  plan.refreshAll(encoding);
+  return std::move(plan);
+}
+
+std::optional<Plan> optimize::dispatch(const Encoding &encoding,
+                                       const DispatchRule &rule,
+                                       Random &random) {
+  return Dispatcher(encoding, rule, random).run();
+}
+
+//===----------------------------------------------------------------------===//
+// One by one
+//===----------------------------------------------------------------------===//
+
+/// By stage: whether its worker can keep the activations of all stages that a
+/// path has there at once.
+static std::vector<bool> stagesToFree(const Encoding &encoding, int64_t path) {
+  const Placement &placement = encoding.problem.placement;
+  std::vector<int64_t> total(encoding.numWorkers);
+  std::vector<uint32_t> last(encoding.numWorkers, kNone);
+  std::vector<bool> free(encoding.numStages);
+  uint32_t begin = placement.stageOffset(path);
+  uint32_t end = begin + placement.getNumStages(path);
+  for (uint32_t stage = begin; stage < end; ++stage) {
+    total[placement.workerOf(stage)] += residence(encoding, stage);
+    last[placement.workerOf(stage)] = stage;
+  }
+  for (uint32_t stage = begin; stage < end; ++stage) {
+    uint32_t worker = placement.workerOf(stage);
+    free[stage] =
+        total[worker] > encoding.capacity[worker] && stage != last[worker];
+  }
+  return free;
+}
+
+Plan optimize::runOneByOne(const Encoding &encoding) {
+  const Placement &placement = encoding.problem.placement;
+  Plan plan(encoding);
+  std::vector<std::vector<bool>> free;
+  free.reserve(placement.getNumPaths());
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    free.push_back(stagesToFree(encoding, path));
+  auto put = [&](uint32_t stage, Step step, uint32_t rank) {
+    plan.append(encoding, placement.workerOf(stage),
+                encoding.token(stage, step, rank));
+  };
+  for (int64_t m = 0; m < placement.getNumMicrobatches(); ++m) {
+    int64_t path = placement.pathOf(m);
+    uint32_t rank = placement.rankOnPath(m);
+    uint32_t begin = placement.stageOffset(path);
+    uint32_t end = begin + placement.getNumStages(path);
+    for (uint32_t stage = begin; stage < end; ++stage) {
+      put(stage, Step::Forward, rank);
+      if (free[path][stage] && encoding.offload)
+        put(stage, Step::Offload, rank);
+    }
+    for (uint32_t stage = end; stage-- > begin;) {
+      if (free[path][stage] && encoding.offload)
+        put(stage, Step::Reload, rank);
+      else if (free[path][stage] && encoding.recompute)
+        put(stage, Step::Recompute, rank);
+      put(stage, Step::InputGrad, rank);
+      if (encoding.splitBackward)
+        put(stage, Step::WeightGrad, rank);
+    }
+  }
+  plan.refreshAll(encoding);
+  return plan;
+}

@@ -1,0 +1,297 @@
+//===- Moves.cpp - Changes of a row ---------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Draws a change, makes it, takes it back.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LocalSearch.h"
+#include <algorithm>
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+
+/// Longest way that a cell goes in one move, and longest block.
+static constexpr uint32_t kFarthest = 24, kLongestBlock = 4;
+
+/// Whether two cells of a row may change places.
+bool Mover::areFree(Token earlier, Token later) const {
+  const KindFacts &a = encoding.kinds[earlier.kind];
+  const KindFacts &b = encoding.kinds[later.kind];
+  return a.stage != b.stage ||
+         (a.step != b.step &&
+          earlier.cell - a.firstCell != later.cell - b.firstCell);
+}
+
+void Mover::save(const Plan &plan, uint32_t from, uint32_t to) {
+  begin = from;
+  size = plan.sizes[worker];
+  saved.assign(plan.tokens.begin() + from, plan.tokens.begin() + to);
+}
+
+/// After tokens of [begin, end) have changed places.
+bool Mover::apply(Plan &plan, uint32_t end) {
+  isWholeRow = false;
+  if (plan.refresh(encoding, worker, begin, end))
+    return true;
+  undo(plan);
+  return false;
+}
+
+/// After tokens have come or gone.
+bool Mover::applyRow(Plan &plan) {
+  isWholeRow = true;
+  if (plan.refreshRow(encoding, worker))
+    return true;
+  undo(plan);
+  return false;
+}
+
+void Mover::undo(Plan &plan) const {
+  if (isGlobal()) {
+    for (const Patch &patch : llvm::reverse(patches))
+      plan.tokens[patch.position] = patch.before;
+    plan.refreshAll(encoding);
+    return;
+  }
+  std::copy(saved.begin(), saved.end(), plan.tokens.begin() + begin);
+  plan.sizes[worker] = size;
+  if (isWholeRow)
+    plan.refreshRow(encoding, worker);
+  else
+    plan.refresh(encoding, worker, begin, begin + saved.size());
+}
+
+//===----------------------------------------------------------------------===//
+// Changes of order
+//===----------------------------------------------------------------------===//
+
+/// How far, up to `most`, a cell can go.
+uint32_t Mover::reach(const Plan &plan, uint32_t position, uint32_t most,
+                      bool isForward) const {
+  uint32_t rowBegin = encoding.rowBegins[worker];
+  uint32_t rowEnd = rowBegin + plan.sizes[worker];
+  Token token = plan.tokens[position];
+  most =
+      std::min(most, isForward ? rowEnd - 1 - position : position - rowBegin);
+  for (uint32_t steps = 0; steps < most; ++steps) {
+    uint32_t other = isForward ? position + steps + 1 : position - steps - 1;
+    if (!areFree(token, plan.tokens[other]))
+      return steps;
+  }
+  return most;
+}
+
+bool Mover::rotate(Plan &plan, uint32_t first, uint32_t middle, uint32_t last) {
+  save(plan, first, last);
+  auto tokens = plan.tokens.begin();
+  std::rotate(tokens + first, tokens + middle, tokens + last);
+  return apply(plan, last);
+}
+
+static uint32_t drawDistance(Random &random) {
+  uint32_t distance = 1;
+  double onward = random.chance(0.2) ? 0.9 : 0.5;
+  while (distance < kFarthest && random.chance(onward))
+    ++distance;
+  return distance;
+}
+
+bool Mover::drawInsertion(Plan &plan, uint32_t position, Random &random) {
+  bool isForward = random.chance(0.5);
+  uint32_t steps = reach(plan, position, drawDistance(random), isForward);
+  if (steps == 0)
+    return false;
+  return isForward ? rotate(plan, position, position + 1, position + steps + 1)
+                   : rotate(plan, position - steps, position, position + 1);
+}
+
+/// Neighbouring blocks change places.
+bool Mover::drawBlock(Plan &plan, uint32_t position, Random &random) {
+  uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
+  uint32_t middle = position + 1 + random.below(kLongestBlock);
+  uint32_t last = middle + 1 + random.below(kLongestBlock);
+  if (last > rowEnd)
+    return false;
+  for (uint32_t i = position; i < middle; ++i)
+    for (uint32_t j = middle; j < last; ++j)
+      if (!areFree(plan.tokens[i], plan.tokens[j]))
+        return false;
+  return rotate(plan, position, middle, last);
+}
+
+/// Two cells change places.
+bool Mover::drawExchange(Plan &plan, uint32_t position, Random &random) {
+  uint32_t distance = 1 + drawDistance(random);
+  uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
+  uint32_t other = position + distance;
+  if (other >= rowEnd || reach(plan, position, distance, true) < distance ||
+      reach(plan, other, distance, false) < distance)
+    return false;
+  save(plan, position, other + 1);
+  std::swap(plan.tokens[position], plan.tokens[other]);
+  return apply(plan, other + 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies and recompute
+//===----------------------------------------------------------------------===//
+
+static void insertAt(Plan &plan, uint32_t worker, uint32_t rowEnd,
+                     uint32_t position, Token token) {
+  auto tokens = plan.tokens.begin();
+  std::copy_backward(tokens + position, tokens + rowEnd, tokens + rowEnd + 1);
+  plan.tokens[position] = token;
+  ++plan.sizes[worker];
+}
+
+/// Takes two cells, or one, out of the row behind `position`.
+bool Mover::remove(Plan &plan, uint32_t position, Token first, Token second) {
+  uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
+  save(plan, position, rowEnd);
+  auto from = plan.tokens.begin() + begin, to = plan.tokens.begin() + rowEnd;
+  auto end = std::remove_if(
+      from, to, [&](Token token) { return token == first || token == second; });
+  plan.sizes[worker] -= to - end;
+  return applyRow(plan);
+}
+
+/// D right behind F, U before a cell that starts in time. Cells of one kind
+/// stay in order, as those of all kinds do.
+bool Mover::insertCopies(Plan &plan, Token forward, Random &random) {
+  uint32_t from = plan.positions[forward.cell] + 1;
+  Token input = encoding.sibling(forward, Step::InputGrad);
+  uint32_t until = plan.positions[input.cell];
+  uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
+  save(plan, from, rowEnd);
+  uint32_t back = until - std::min(until - from, random.below(4));
+  insertAt(plan, worker, rowEnd, back, encoding.sibling(forward, Step::Reload));
+  insertAt(plan, worker, rowEnd + 1, from,
+           encoding.sibling(forward, Step::Offload));
+  return applyRow(plan);
+}
+
+/// R right before I. F frees its activation earlier: the row changes from
+/// there.
+bool Mover::insertRecompute(Plan &plan, Token forward) {
+  uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
+  Token input = encoding.sibling(forward, Step::InputGrad);
+  save(plan, plan.positions[forward.cell], rowEnd);
+  insertAt(plan, worker, rowEnd, plan.positions[input.cell],
+           encoding.sibling(forward, Step::Recompute));
+  return applyRow(plan);
+}
+
+/// The microbatch of the cell is offloaded, recomputed or kept instead of what
+/// it is.
+bool Mover::drawToggle(Plan &plan, uint32_t position, Random &random) {
+  Token forward = encoding.sibling(plan.tokens[position], Step::Forward);
+  Token offload = encoding.sibling(forward, Step::Offload);
+  Token reload = encoding.sibling(forward, Step::Reload);
+  Token again = encoding.sibling(forward, Step::Recompute);
+  uint32_t from = plan.positions[forward.cell];
+  if (plan.has(offload))
+    return remove(plan, from, offload, reload);
+  if (plan.has(again))
+    return remove(plan, from, again, again);
+  if (encoding.offload && (!encoding.recompute || random.chance(0.6)))
+    return insertCopies(plan, forward, random);
+  return insertRecompute(plan, forward);
+}
+
+//===----------------------------------------------------------------------===//
+// Changes of the way back
+//===----------------------------------------------------------------------===//
+
+/// The cell of one microbatch becomes that of the other.
+void Mover::replace(Plan &plan, Token from, Token to) {
+  uint32_t position = plan.positions[from.cell];
+  if (position == kNone)
+    return;
+  patches.push_back({position, from});
+  plan.tokens[position] = to;
+}
+
+/// On one stage. The first comes back later than it did and the second earlier,
+/// so that what brings the second back serves the first now. False: it cannot.
+bool Mover::relabel(Plan &plan, Token first, Token second) {
+  auto of = [&](Token token, Step step) {
+    return encoding.sibling(token, step);
+  };
+  bool isFirstOut = plan.has(of(first, Step::Offload));
+  bool isSecondOut = plan.has(of(second, Step::Offload));
+  bool isFirstAgain = plan.has(of(first, Step::Recompute));
+  bool isSecondAgain = plan.has(of(second, Step::Recompute));
+  if ((isFirstOut && isSecondAgain) || (isFirstAgain && isSecondOut))
+    return false;
+  auto exchange = [&](Step step) {
+    replace(plan, of(first, step), of(second, step));
+    replace(plan, of(second, step), of(first, step));
+  };
+  exchange(Step::InputGrad);
+  exchange(Step::WeightGrad);
+  if (isSecondOut)
+    exchange(Step::Reload);
+  if (isSecondOut && !isFirstOut)
+    exchange(Step::Offload);
+  if (isSecondAgain)
+    exchange(Step::Recompute);
+  return true;
+}
+
+bool Mover::drawRelabel(Plan &plan, uint32_t position, Random &random) {
+  Token input = encoding.sibling(plan.tokens[position], Step::InputGrad);
+  const KindFacts &kind = encoding.kinds[input.kind];
+  uint32_t rank = encoding.rankOf(input), distance = 1;
+  while (distance < kind.count && random.chance(0.3))
+    ++distance;
+  if (rank + distance >= kind.count)
+    return false;
+  Token other = {input.cell + distance, input.kind};
+  if (plan.positions[input.cell] > plan.positions[other.cell])
+    std::swap(input, other);
+  uint32_t stage = kind.stage;
+  while (encoding.stageBefore[stage] != kNone)
+    stage = encoding.stageBefore[stage];
+  bool isValid = true;
+  rank = encoding.rankOf(input);
+  for (; stage != kNone; stage = encoding.nextStage[stage])
+    isValid =
+        isValid &&
+        relabel(plan, encoding.token(stage, Step::Forward, rank),
+                encoding.token(stage, Step::Forward, encoding.rankOf(other)));
+  if (patches.empty())
+    return false;
+  isValid = isValid && plan.refreshAll(encoding) && areOrdered(plan);
+  if (!isValid)
+    undo(plan);
+  return isValid;
+}
+
+/// Whether the cells that became others are in order with theirs.
+bool Mover::areOrdered(const Plan &plan) const {
+  return llvm::all_of(patches, [&](const Patch &patch) {
+    return plan.isOrdered(encoding, plan.tokens[patch.position]);
+  });
+}
+
+bool Mover::draw(Plan &plan, uint32_t row, uint32_t position, Random &random) {
+  worker = row;
+  patches.clear();
+  uint32_t choice = random.below(100);
+  if (encoding.offload || encoding.recompute) {
+    if (choice >= 88)
+      return drawToggle(plan, position, random);
+    if (choice >= 85)
+      return drawRelabel(plan, position, random);
+  }
+  if (choice < 60)
+    return drawInsertion(plan, position, random);
+  return choice < 75 ? drawExchange(plan, position, random)
+                     : drawBlock(plan, position, random);
+}

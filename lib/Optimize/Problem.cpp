@@ -1,0 +1,238 @@
+//===- Problem.cpp - A schedule to be found -------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Checks of a problem before anything is searched, so that no sum of times or
+// memory can overflow afterwards.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Optimize/Problem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+using llvm::formatv;
+
+static llvm::Error makeError(const std::string &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+namespace {
+
+/// A number of a stage and what it has to be.
+struct NamedFact {
+  const char *name;
+  int64_t StageFacts::*value;
+  int64_t least;
+};
+
+class ProblemCheck {
+public:
+  explicit ProblemCheck(const Problem &problem)
+      : problem(problem), placement(problem.placement) {}
+
+  llvm::Error run();
+
+private:
+  llvm::Error checkLengths() const;
+  llvm::Error checkStage(int64_t stage) const;
+  llvm::Error checkMemory(int64_t stage) const;
+  llvm::Error checkSums() const;
+  std::string nameOf(int64_t stage) const;
+
+  const Problem &problem;
+  const Placement &placement;
+};
+
+} // namespace
+
+/// "stage 3", or "stage 3 of path 1" where there are several paths.
+static std::string nameStage(const Placement &placement, int64_t globalStage) {
+  int64_t path = 0;
+  while (globalStage >=
+         placement.stageOffset(path) + placement.getNumStages(path))
+    ++path;
+  std::string name =
+      formatv("stage {0}", globalStage - placement.stageOffset(path));
+  return placement.getNumPaths() == 1
+             ? name
+             : formatv("{0} of path {1}", name, path).str();
+}
+
+std::string ProblemCheck::nameOf(int64_t stage) const {
+  return nameStage(placement, stage);
+}
+
+llvm::Error ProblemCheck::run() {
+  if (llvm::Error error = checkLengths())
+    return error;
+  for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage) {
+    if (llvm::Error error = checkStage(stage))
+      return error;
+    if (llvm::Error error = checkMemory(stage))
+      return error;
+  }
+  for (auto [worker, capacity] : llvm::enumerate(problem.capacity))
+    if (capacity < 0)
+      return makeError(
+          formatv("worker {0} has a capacity of {1}, expected 0 or "
+                  "more",
+                  worker, capacity));
+  return checkSums();
+}
+
+llvm::Error ProblemCheck::checkLengths() const {
+  if (placement.getNumPaths() == 0)
+    return makeError("the problem has no path");
+  if (!placement.isAssigned())
+    return makeError("the problem has several paths, and none says which "
+                     "microbatches it takes");
+  constexpr int64_t maxPairs = kMaxTableCells / kNumPhases;
+  if (placement.getNumPairs() > maxPairs)
+    return makeError(
+        formatv("the problem has {0} pairs of stage and microbatch, "
+                "{1} at most",
+                placement.getNumPairs(), maxPairs));
+  int64_t numStages = placement.getNumGlobalStages();
+  if (int64_t found = problem.stages.size(); found != numStages)
+    return makeError(formatv(
+        "the problem has facts of {0} stages, expected {1}", found, numStages));
+  if (int64_t found = problem.capacity.size();
+      found != placement.getNumWorkers())
+    return makeError(formatv("the problem has capacities of {0} workers, "
+                             "expected {1}",
+                             found, placement.getNumWorkers()));
+  return llvm::Error::success();
+}
+
+llvm::Error ProblemCheck::checkStage(int64_t stage) const {
+  const NamedFact facts[] = {
+      {"F takes", &StageFacts::forward, 1},
+      {problem.freedoms.splitBackward ? "I takes" : "B takes",
+       &StageFacts::inputGrad, 1},
+      {"W takes", &StageFacts::weightGrad,
+       problem.freedoms.splitBackward ? 1 : 0},
+      {"R takes", &StageFacts::recompute, 0},
+      {"D takes", &StageFacts::offload, 0},
+      {"U takes", &StageFacts::reload, 0},
+      {"an activation is delayed by", &StageFacts::activationDelay, 0},
+      {"a gradient is delayed by", &StageFacts::gradientDelay, 0},
+      {"an activation has", &StageFacts::activation, 0},
+      {"a checkpoint has", &StageFacts::checkpoint, 0},
+  };
+  for (const NamedFact &fact : facts)
+    if (int64_t found = problem.stages[stage].*fact.value; found < fact.least)
+      return makeError(formatv("{0}: {1} {2}, expected {3} or more",
+                               nameOf(stage), fact.name, found, fact.least));
+  return llvm::Error::success();
+}
+
+llvm::Error ProblemCheck::checkMemory(int64_t stage) const {
+  const StageFacts &facts = problem.stages[stage];
+  if (facts.freedByInputGrad > facts.activation)
+    return makeError(formatv("{0}: I frees {1}, more than the {2} that F "
+                             "allocates",
+                             nameOf(stage), facts.freedByInputGrad,
+                             facts.activation));
+  if (problem.freedoms.recompute && facts.checkpoint > facts.activation)
+    return makeError(
+        formatv("{0}: a checkpoint has {1}, more than the {2} that "
+                "F allocates",
+                nameOf(stage), facts.checkpoint, facts.activation));
+  return llvm::Error::success();
+}
+
+/// No path is longer than all cells and messages one after the other, and no
+/// worker ever holds more than all activations at once.
+llvm::Error ProblemCheck::checkSums() const {
+  uint64_t time = 0, memory = 0;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
+      const StageFacts &facts = problem.stages[placement.stageOffset(path) + s];
+      uint64_t count = placement.countOnPath(path);
+      for (int64_t ticks : {facts.forward, facts.inputGrad, facts.weightGrad,
+                            facts.recompute, facts.offload, facts.reload,
+                            facts.activationDelay, facts.gradientDelay})
+        time = llvm::SaturatingMultiplyAdd(uint64_t(ticks), count, time);
+      memory = llvm::SaturatingMultiplyAdd(uint64_t(facts.activation), count,
+                                           memory);
+      if (facts.freedByInputGrad < 0)
+        memory = llvm::SaturatingMultiplyAdd(-uint64_t(facts.freedByInputGrad),
+                                             count, memory);
+    }
+  constexpr uint64_t limit = std::numeric_limits<int64_t>::max();
+  if (time > limit)
+    return makeError("the times of all cells and messages add up to more than "
+                     "2^63-1");
+  if (memory > limit)
+    return makeError("the activations of all cells add up to more than 2^63-1");
+  return llvm::Error::success();
+}
+
+llvm::Error optimize::checkProblem(const Problem &problem) {
+  return ProblemCheck(problem).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Capacity
+//===----------------------------------------------------------------------===//
+
+/// What has to be held of an activation while later stages of the same
+/// microbatch run on its worker.
+static int64_t leastHeld(const StageFacts &facts, Freedoms freedoms) {
+  if (freedoms.offload)
+    return 0;
+  return freedoms.recompute ? facts.checkpoint : facts.activation;
+}
+
+/// Largest memory of a stage by itself: I may leave more than it found.
+static int64_t ownPeak(const StageFacts &facts, Freedoms freedoms) {
+  int64_t growth = freedoms.splitBackward ? -facts.freedByInputGrad : 0;
+  return facts.activation + std::max<int64_t>(growth, 0);
+}
+
+/// One microbatch at a time is the schedule that needs least: on each worker,
+/// each stage has to run F while those before it keep what they cannot give up.
+///
+///   F s0      | activation
+///   F s1      | held s0 | activation
+///   F s2      | held s0 | held s1 | activation       s2, then s1, then s0 run
+///                                                    I and W on the way back
+std::vector<int64_t> optimize::leastCapacities(const Problem &problem) {
+  const Placement &placement = problem.placement;
+  std::vector<int64_t> least(placement.getNumWorkers(), 0);
+  std::vector<int64_t> held(placement.getNumWorkers());
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    if (placement.countOnPath(path) == 0)
+      continue;
+    int64_t begin = placement.stageOffset(path);
+    int64_t end = begin + placement.getNumStages(path);
+    for (int64_t stage = begin; stage < end; ++stage)
+      held[placement.workerOf(stage)] = 0;
+    for (int64_t stage = begin; stage < end; ++stage) {
+      int64_t worker = placement.workerOf(stage);
+      const StageFacts &facts = problem.stages[stage];
+      least[worker] = std::max(least[worker],
+                               held[worker] + ownPeak(facts, problem.freedoms));
+      held[worker] += leastHeld(facts, problem.freedoms);
+    }
+  }
+  return least;
+}
+
+llvm::Error optimize::checkCapacity(const Problem &problem) {
+  std::vector<int64_t> least = leastCapacities(problem);
+  for (auto [worker, capacity] : llvm::enumerate(problem.capacity))
+    if (capacity < least[worker])
+      return makeError(
+          formatv("worker {0} has a capacity of {1}, which holds no schedule: "
+                  "{2} more is needed, {3} at least",
+                  worker, capacity, least[worker] - capacity, least[worker]));
+  return llvm::Error::success();
+}

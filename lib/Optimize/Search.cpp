@@ -1,0 +1,347 @@
+//===- Search.cpp - One thread of a search --------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A pool of good plans, and annealing runs that begin with one of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Search.h"
+#include "Heuristics.h"
+#include "PipeSched/Optimize/Solver.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+
+namespace {
+/// Plans that first runs begin with, most of one origin, and plans that runs
+/// ended with and later ones begin with.
+constexpr size_t kNumStarts = 8, kMostAlike = 4, kPoolSize = 8;
+/// List schedules of a thread, times cells times workers.
+constexpr uint64_t kConstructionWork = 40'000'000;
+/// Evaluations of the first run; runs after it, as shares of all that there is
+/// time for.
+constexpr uint64_t kFirstRun = 4000;
+constexpr double kFirstShare = 0.01, kLastShare = 0.15;
+/// Temperatures at the start and the end of a run, in mean durations of a cell,
+/// and in ticks.
+constexpr double kCoolest = 0.03, kHottest = 0.3, kFrozen = 0.01;
+constexpr double kLeastTicks = 0.3;
+/// Ways in which one is fitted to the memory.
+constexpr unsigned kFits = 12;
+constexpr uint64_t kMinConstructions = 16, kMaxConstructions = 1500;
+
+/// Problems with that many more microbatches than one that shows all of a
+/// schedule, and the part of the time that is given to the smaller one.
+constexpr int64_t kLeastMore = 12;
+constexpr double kSmallerShare = 0.15;
+
+/// Of a search for another one, which has a part of its time.
+class NestedStopper : public Stopper {
+public:
+  NestedStopper(Stopper &outer, double share)
+      : outer(outer), begin(outer.getProgress()), share(share) {}
+
+  bool shouldStop(uint64_t evaluations, int64_t) override {
+    return outer.shouldStop(evaluations, kInfeasible) || getProgress() >= 1;
+  }
+  double getProgress() const override {
+    return begin < 1 ? (outer.getProgress() - begin) / share : 1;
+  }
+
+private:
+  Stopper &outer;
+  double begin, share;
+};
+
+template <typename Objective>
+class SearchOf : public Search {
+public:
+  SearchOf(const Encoding &encoding, uint64_t seed)
+      : encoding(encoding), annealing(encoding, seed), unbounded(encoding) {}
+
+  int64_t offer(const Candidate &candidate) override;
+  void construct(Stopper &stopper) override;
+  void anneal(Stopper &stopper) override;
+  int64_t getBestObjective() const override {
+    return annealing.getBestObjective();
+  }
+  std::vector<Row> bestRows() override {
+    return annealing.getObjective().rowsOf(annealing.getBest());
+  }
+  std::string getOrigin() const override { return origin; }
+
+private:
+  struct Entry {
+    Plan plan;
+    int64_t objective;
+    std::string origin;
+  };
+
+  int64_t add(const Plan &plan, std::string name);
+  static void insert(std::vector<Entry> &entries, Entry entry, size_t most);
+  void addFitted(const Plan &plan, const std::string &name, unsigned tries);
+  void constructOne();
+  void constructFromSmaller(Stopper &stopper);
+  void addRepeated(const Encoding &smaller, const Plan &plan);
+  std::vector<int64_t> drawCapacity();
+  const Entry &drawEntry(uint64_t number);
+  bool runOnce(uint64_t evaluations, uint64_t number, Stopper &stopper);
+  double meanDuration() const;
+
+  const Encoding &encoding;
+  Annealing<Objective> annealing;
+  Evaluator<int64_t, false> unbounded; ///< times without regard to memory
+  std::vector<Entry> starts, pool;     ///< the best first
+  std::string origin;
+  bool isNested = false;
+  uint64_t number = 0;      ///< of the next run
+  uint64_t numAnnealed = 0; ///< evaluations
+};
+} // namespace
+
+/// Keeps the best, the best first, without two that are the same.
+template <typename Objective>
+void SearchOf<Objective>::insert(std::vector<Entry> &entries, Entry entry,
+                                 size_t most) {
+  auto at = llvm::find_if(entries, [&](const Entry &other) {
+    return other.objective >= entry.objective;
+  });
+  if (at != entries.end() && at->objective == entry.objective &&
+      at->plan.tokens == entry.plan.tokens)
+    return;
+  entries.insert(at, std::move(entry));
+  if (entries.size() > most)
+    entries.pop_back();
+}
+
+/// A feasible plan becomes one to start from: the best of each origin and the
+/// best of all.
+template <typename Objective>
+int64_t SearchOf<Objective>::add(const Plan &plan, std::string name) {
+  int64_t before = annealing.getBestObjective();
+  int64_t objective = annealing.offer(plan);
+  if (objective == kInfeasible)
+    return objective;
+  if (objective < before)
+    origin = name;
+  auto isAlike = [&](const Entry &entry) { return entry.origin == name; };
+  if (size_t(llvm::count_if(starts, isAlike)) == kMostAlike) {
+    auto worst = std::find_if(starts.rbegin(), starts.rend(), isAlike);
+    if (worst->objective <= objective)
+      return objective;
+    starts.erase(std::next(worst).base());
+  }
+  insert(starts, {plan, objective, std::move(name)}, kNumStarts);
+  return objective;
+}
+
+/// Adds the plan with copies and recompute where it needs them.
+template <typename Objective>
+void SearchOf<Objective>::addFitted(const Plan &plan, const std::string &name,
+                                    unsigned tries) {
+  if (!encoding.offload && !encoding.recompute)
+    return;
+  if (unbounded.evaluate(plan, kInfeasible - 1) == kInfeasible)
+    return;
+  unbounded.keep();
+  std::vector<int64_t> ends(plan.tokens.size());
+  for (uint32_t pos = 0; pos < ends.size(); ++pos)
+    ends[pos] = unbounded.endAt(pos);
+  Random &random = annealing.getRandom();
+  for (unsigned i = 0; i < tries; ++i) {
+    FitRule rule;
+    rule.lead = 1 + 2 * random.unit();
+    rule.recompute = random.chance(0.5) ? 0 : random.unit();
+    rule.noise = random.chance(0.3) ? 0 : 4 * meanDuration() * random.unit();
+    if (std::optional<Plan> fitted =
+            fitMemory(encoding, plan, ends, rule, random))
+      add(*fitted, name);
+  }
+}
+
+template <typename Objective>
+int64_t SearchOf<Objective>::offer(const Candidate &candidate) {
+  Plan plan = candidate.plan;
+  bool hasRoom = true;
+  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker) {
+    uint32_t begin = encoding.rowBegins[worker];
+    for (uint32_t pos = begin; pos < begin + plan.sizes[worker]; ++pos)
+      hasRoom &=
+          plan.levels[pos] + encoding.kinds[plan.tokens[pos].kind].allocates <=
+          encoding.capacity[worker];
+  }
+  int64_t objective =
+      hasRoom || encoding.offload ? add(plan, candidate.origin) : kInfeasible;
+  if (!hasRoom)
+    addFitted(plan, candidate.origin + ", fitted to the memory", kFits);
+  return objective;
+}
+
+//===----------------------------------------------------------------------===//
+// Construction
+//===----------------------------------------------------------------------===//
+
+template <typename Objective>
+double SearchOf<Objective>::meanDuration() const {
+  double sum = 0, count = 0;
+  for (const KindFacts &kind : encoding.kinds)
+    if (kind.step <= Step::WeightGrad && kind.duration > 0) {
+      sum += double(kind.duration);
+      ++count;
+    }
+  return sum / count;
+}
+
+/// Where memory can be made, list schedules may begin with more than there is.
+template <typename Objective>
+std::vector<int64_t> SearchOf<Objective>::drawCapacity() {
+  std::vector<int64_t> capacity = encoding.capacity;
+  Random &random = annealing.getRandom();
+  if ((!encoding.offload && !encoding.recompute) || random.chance(0.15))
+    return capacity;
+  double factor = 1 + 3 * random.unit();
+  bool isOpen = random.chance(0.4);
+  for (int64_t &bytes : capacity)
+    bytes = isOpen ? kInfeasible / 4
+                   : int64_t(std::min(double(bytes) * factor, 0x1p61));
+  return capacity;
+}
+
+template <typename Objective>
+void SearchOf<Objective>::constructOne() {
+  Random &random = annealing.getRandom();
+  DispatchRule rule = drawRule(encoding, drawCapacity(), random);
+  if (std::optional<Plan> plan = dispatch(encoding, rule, random))
+    offer({std::move(*plan), "list scheduling"});
+}
+
+/// The plan with its middle repeated, in all ways in which it can be.
+template <typename Objective>
+void SearchOf<Objective>::addRepeated(const Encoding &smaller,
+                                      const Plan &plan) {
+  uint32_t numMicrobatches = smaller.kinds.front().count;
+  for (uint32_t count = 1; count <= numMicrobatches / 2; ++count)
+    for (uint32_t first = 0; first + count < numMicrobatches; ++first)
+      if (std::optional<Plan> longer =
+              repeatMiddle(smaller, plan, encoding, first, count))
+        if (longer->isComplete(encoding))
+          add(*longer, "fewer microbatches, repeated");
+}
+
+/// Many microbatches: fewer of them first, what repeats of that, repeated.
+template <typename Objective>
+void SearchOf<Objective>::constructFromSmaller(Stopper &stopper) {
+  const Placement &placement = encoding.problem.placement;
+  int64_t most = placement.getNumMicrobatches();
+  int64_t least = 2 * placement.getNumWorkers() + 4;
+  int64_t more = (most - least) / kLeastMore * kLeastMore;
+  if (more <= 0 || placement.getNumPaths() > 1)
+    return;
+  Path path;
+  path.workers = placement.getPath(0).workers;
+  Problem problem = encoding.problem;
+  problem.placement = llvm::cantFail(
+      Placement::create(placement.getNumWorkers(), most - more, {path}));
+  Encoding smaller(problem);
+  SearchOf<Objective> search(smaller, annealing.getRandom().next());
+  search.isNested = true;
+  for (const Seed &seed : familySeeds(problem))
+    if (std::optional<Plan> plan = planOf(smaller, seed.rows))
+      search.offer({std::move(*plan), seed.name});
+  NestedStopper nested(stopper, kSmallerShare);
+  search.construct(nested);
+  if (!nested.shouldStop(0, kInfeasible))
+    search.anneal(nested);
+  for (const Entry &entry : search.starts)
+    addRepeated(smaller, entry.plan);
+  for (const Entry &entry : search.pool)
+    addRepeated(smaller, entry.plan);
+}
+
+template <typename Objective>
+void SearchOf<Objective>::construct(Stopper &stopper) {
+  uint64_t work = uint64_t(encoding.numCells) * encoding.numWorkers;
+  uint64_t count = std::clamp(kConstructionWork / std::max<uint64_t>(1, work),
+                              kMinConstructions, kMaxConstructions);
+  offer({runOneByOne(encoding), "one microbatch after the other"});
+  for (uint64_t i = 0; i < count; ++i) {
+    constructOne();
+    if (stopper.shouldStop(1, annealing.getBestObjective()))
+      return;
+  }
+  if (!isNested)
+    constructFromSmaller(stopper);
+}
+
+//===----------------------------------------------------------------------===//
+// Annealing
+//===----------------------------------------------------------------------===//
+
+/// First every start has its turn, then the better plans of the pool more
+/// often.
+template <typename Objective>
+const typename SearchOf<Objective>::Entry &
+SearchOf<Objective>::drawEntry(uint64_t number) {
+  if (number < starts.size())
+    return starts[number];
+  double place = annealing.getRandom().unit();
+  return pool[size_t(double(pool.size()) * place * place)];
+}
+
+template <typename Objective>
+bool SearchOf<Objective>::runOnce(uint64_t evaluations, uint64_t number,
+                                  Stopper &stopper) {
+  const Entry &entry = drawEntry(number);
+  std::string name = entry.origin;
+  double unit = meanDuration();
+  double heat =
+      kCoolest * std::pow(kHottest / kCoolest, annealing.getRandom().unit());
+  Cooling cooling = {heat * unit, std::max(kLeastTicks, kFrozen * unit),
+                     evaluations};
+  int64_t before = annealing.getBestObjective();
+  bool goesOn = annealing.run(entry.plan, cooling, stopper);
+  llvm::StringRef suffix = ", annealed";
+  if (!llvm::StringRef(name).ends_with(suffix))
+    name += suffix;
+  if (annealing.getBestObjective() < before) {
+    origin = name;
+    insert(pool, {annealing.getBest(), annealing.getBestObjective(), name},
+           kPoolSize);
+  }
+  insert(pool, {annealing.getLast(), annealing.getLastObjective(), name},
+         kPoolSize);
+  return goesOn;
+}
+
+template <typename Objective>
+void SearchOf<Objective>::anneal(Stopper &stopper) {
+  double before = stopper.getProgress();
+  uint64_t length = kFirstRun;
+  for (; runOnce(length, number, stopper); ++number) {
+    numAnnealed += length;
+    double used = std::max(1e-4, stopper.getProgress() - before);
+    double share =
+        std::min(kFirstShare * std::exp2(double(number) / 4), kLastShare);
+    length = uint64_t(share * double(numAnnealed) / used);
+    length = std::max(length, kFirstRun);
+  }
+}
+
+std::unique_ptr<Search> optimize::makeSearch(const Encoding &encoding,
+                                             uint64_t seed) {
+  bool isPeriod = encoding.problem.objective == Objective::Period;
+  if (isPeriod && encoding.offload)
+    return std::make_unique<SearchOf<PeriodEvaluator<true>>>(encoding, seed);
+  if (isPeriod)
+    return std::make_unique<SearchOf<PeriodEvaluator<false>>>(encoding, seed);
+  if (encoding.offload)
+    return std::make_unique<SearchOf<MakespanEvaluator<true>>>(encoding, seed);
+  return std::make_unique<SearchOf<MakespanEvaluator<false>>>(encoding, seed);
+}

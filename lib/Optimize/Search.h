@@ -1,0 +1,50 @@
+//===- Search.h - One thread of a search ------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Heuristics, then annealing from one plan after the other, until stopped.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_OPTIMIZE_SEARCH_H
+#define PIPESCHED_LIB_OPTIMIZE_SEARCH_H
+
+#include "LocalSearch.h"
+#include <memory>
+
+namespace pipesched::optimize {
+
+/// A plan to start from.
+struct Candidate {
+  Plan plan;
+  std::string origin;
+};
+
+/// A search with random numbers of its own. The same seed, starts and limits
+/// give the same plan.
+class Search {
+public:
+  virtual ~Search() = default;
+
+  /// Objective of a plan under the problem's rules; kInfeasible.
+  virtual int64_t offer(const Candidate &candidate) = 0;
+  /// Random list schedules, and what fits the memory of those that do not.
+  virtual void construct(Stopper &stopper) = 0;
+  /// Anneals until stopped, in runs that are longer the more there is left.
+  virtual void anneal(Stopper &stopper) = 0;
+
+  virtual int64_t getBestObjective() const = 0;
+  /// Rows of the best plan, and what it came from.
+  virtual std::vector<Row> bestRows() = 0;
+  virtual std::string getOrigin() const = 0;
+};
+
+std::unique_ptr<Search> makeSearch(const Encoding &encoding, uint64_t seed);
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_LIB_OPTIMIZE_SEARCH_H

@@ -1,0 +1,158 @@
+//===- Seeds.cpp - Rows that are known ------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The schedules of the families, as far as they go with a problem.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Optimize/Solver.h"
+#include "PipeSched/Schedule/Backward.h"
+#include "PipeSched/Schedule/Families.h"
+#include <algorithm>
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+using llvm::ArrayRef;
+using llvm::consumeError;
+using llvm::Expected;
+
+/// Families that have a table for far more microbatches than a search can deal
+/// with do not need it.
+static constexpr int64_t kMaxSeedPairs = int64_t(1) << 20;
+
+static bool isSame(const Placement &a, const Placement &b) {
+  if (a.getNumPaths() != b.getNumPaths() || !b.isAssigned())
+    return false;
+  for (int64_t path = 0; path < a.getNumPaths(); ++path)
+    if (a.getPath(path).workers != b.getPath(path).workers)
+      return false;
+  for (int64_t m = 0; m < a.getNumMicrobatches(); ++m)
+    if (a.pathOf(m) != b.pathOf(m))
+      return false;
+  return true;
+}
+
+/// Durations as slots, for families that ask for them.
+static std::vector<StageSlots> slotsOf(const Problem &problem) {
+  std::vector<StageSlots> slots;
+  for (const StageFacts &facts : problem.stages) {
+    slots.emplace_back(facts.forward, facts.inputGrad, facts.weightGrad);
+    if (!problem.freedoms.splitBackward)
+      slots.back().set(Phase::Backward, facts.inputGrad);
+  }
+  return slots;
+}
+
+/// How many activations of one stage the tightest worker holds.
+static int64_t activationsOf(const Problem &problem) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (size_t stage = 0; stage < problem.stages.size(); ++stage) {
+    int64_t bytes = problem.stages[stage].activation;
+    int64_t room = problem.capacity[problem.placement.workerOf(stage)];
+    if (bytes > 0)
+      least = std::min(least, room / bytes);
+  }
+  return least;
+}
+
+/// Options with which a family is tried, and how they are named.
+static std::vector<std::pair<std::string, FamilyOptions>>
+variantsOf(const Family &family, const Problem &problem) {
+  FamilyOptions options;
+  if (family.takes(FamilyOption::SplitBackward))
+    options.splitBackward = problem.freedoms.splitBackward;
+  std::string name = family.name.str();
+  std::vector<std::pair<std::string, FamilyOptions>> variants = {
+      {name, options}};
+  if (family.takes(FamilyOption::Memory)) {
+    options.memory = activationsOf(problem);
+    variants.emplace_back(name + " within memory", options);
+    options.memory.reset();
+  }
+  if (family.takes(FamilyOption::SplitBackward)) {
+    // With the order of whole backwards, which are split afterwards.
+    options.splitBackward = false;
+    variants.emplace_back(name + " with whole backwards", options);
+  }
+  if (family.name == "greedy" || family.name == "hanayo") {
+    options.splitBackward = problem.freedoms.splitBackward;
+    options.slots = slotsOf(problem);
+    variants.emplace_back(name + " by durations", options);
+  }
+  return variants;
+}
+
+/// Cells that a problem has: nothing overlapped, no idle slots.
+static Row plainRow(const Row &row) {
+  Row plain;
+  plain.reserve(row.size());
+  for (Cell cell : row)
+    if (!cell.isIdle())
+      plain.push_back(cell.withOverlap(false));
+  return plain;
+}
+
+static bool hasPhase(const std::vector<Row> &rows, Phase phase) {
+  for (const Row &row : rows)
+    for (Cell cell : row)
+      if (cell.is(phase))
+        return true;
+  return false;
+}
+
+/// The rows with backwards as the problem has them; empty where that cannot be.
+static std::vector<Row> adapt(const Problem &problem, Table table) {
+  for (Row &row : table.rows)
+    row = plainRow(row);
+  table.aligned = false;
+  if (!problem.freedoms.splitBackward)
+    return hasPhase(table.rows, Phase::InputGrad) ? std::vector<Row>()
+                                                  : std::move(table.rows);
+  if (!hasPhase(table.rows, Phase::Backward))
+    return std::move(table.rows);
+  SplitOptions options;
+  if (hasPhase(table.rows, Phase::InputGrad))
+    options.gradientAfter = table.gradientAfter;
+  Expected<BackwardChange> split = splitBackward(table.view(), options);
+  if (split)
+    return std::move(split->rows);
+  consumeError(split.takeError());
+  return {};
+}
+
+/// An order for gradients after I may wait for itself where they come after W.
+static bool canRun(const Problem &problem, ArrayRef<Row> rows) {
+  std::vector<ArrayRef<Cell>> views(rows.begin(), rows.end());
+  Expected<Solution> solution = timeRows(problem, views);
+  if (solution)
+    return true;
+  consumeError(solution.takeError());
+  return false;
+}
+
+std::vector<Seed> optimize::familySeeds(const Problem &problem) {
+  std::vector<Seed> seeds;
+  if (problem.placement.getNumPairs() > kMaxSeedPairs)
+    return seeds;
+  for (const Family &family : families())
+    for (auto &[name, options] : variantsOf(family, problem)) {
+      Expected<Table> table = generate(family, problem.placement, options);
+      if (!table) {
+        consumeError(table.takeError());
+        continue;
+      }
+      if (!isSame(problem.placement, table->placement))
+        continue;
+      std::vector<Row> rows = adapt(problem, std::move(*table));
+      bool isNew = llvm::none_of(
+          seeds, [&](const Seed &seed) { return seed.rows == rows; });
+      if (!rows.empty() && isNew && canRun(problem, rows))
+        seeds.push_back({name, std::move(rows)});
+    }
+  return seeds;
+}

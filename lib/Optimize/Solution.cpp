@@ -1,0 +1,267 @@
+//===- Solution.cpp - Times and memory of rows ----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The checks of tables say whether rows can run; a sweep says when.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Optimize/Solution.h"
+#include "PipeSched/Schedule/Verify.h"
+#include "StepSweep.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+using llvm::ArrayRef;
+using llvm::formatv;
+
+static llvm::Error makeError(const std::string &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// What a cell is that tables may have and a problem may not; else empty.
+static llvm::StringRef whyNoPart(Cell cell, Freedoms freedoms) {
+  if (cell.isPerPath())
+    return "is no part of the problem, which ends with the backwards";
+  if (cell.overlapsNext())
+    return "is overlapped: cells run one at a time";
+  if (cell.is(Phase::Backward) && freedoms.splitBackward)
+    return "is a whole backward: I and W are wanted";
+  bool isSplit = cell.is(Phase::InputGrad) || cell.is(Phase::WeightGrad);
+  if (isSplit && !freedoms.splitBackward)
+    return "is part of a split backward: a whole one, B, is wanted";
+  return "";
+}
+
+static llvm::Error checkRow(const Problem &problem, int64_t row,
+                            ArrayRef<Cell> cells) {
+  if (std::optional<Violation> violation =
+          verifyRow(problem.placement, row, cells))
+    return makeError(formatv("worker {0}: {1}", row, toString(*violation)));
+  for (auto [i, cell] : llvm::enumerate(cells))
+    if (llvm::StringRef why = whyNoPart(cell, problem.freedoms); !why.empty())
+      return makeError(
+          formatv("worker {0}: cell {1} ({2}) {3}", row, i, cell, why));
+  return llvm::Error::success();
+}
+
+/// The row with each join once. Where joins hold reloads one of them may hold a
+/// compute cell as well, which the checks of tables take for a mistake.
+static Row withJoinsOnce(ArrayRef<Cell> cells) {
+  llvm::DenseSet<uint64_t> seen;
+  Row row;
+  for (Cell cell : cells)
+    if (!cell.isJoin() || seen.insert(cell.getRaw()).second)
+      row.push_back(cell);
+  return row;
+}
+
+/// The rows as a table; the same with each join once verifies.
+static llvm::Expected<TableView> makeView(const Problem &problem,
+                                          ArrayRef<ArrayRef<Cell>> rows) {
+  if (llvm::Error error = checkProblem(problem))
+    return std::move(error);
+  const Placement &placement = problem.placement;
+  if (int64_t(rows.size()) != placement.getNumWorkers())
+    return makeError(formatv("there are {0} rows, expected one for each of {1} "
+                             "workers",
+                             rows.size(), placement.getNumWorkers()));
+  TableView view;
+  view.placement = &placement;
+  view.gradientAfter = problem.gradientAfter;
+  view.rows.assign(rows.begin(), rows.end());
+  std::vector<Row> checked;
+  if (problem.joinsHoldReloads) {
+    for (ArrayRef<Cell> cells : rows)
+      checked.push_back(withJoinsOnce(cells));
+    view.rows.assign(checked.begin(), checked.end());
+  }
+  for (auto [row, cells] : llvm::enumerate(view.rows))
+    if (llvm::Error error = checkRow(problem, row, cells))
+      return std::move(error);
+  if (std::optional<Violation> violation = verifyTable(view))
+    return makeError(toString(*violation));
+  view.rows.assign(rows.begin(), rows.end());
+  return view;
+}
+
+//===----------------------------------------------------------------------===//
+// Times
+//===----------------------------------------------------------------------===//
+
+/// Takes starts and makespan from the last run of a sweep.
+static void fillTimes(const StepSweep &sweep, Solution &solution) {
+  solution.starts.clear();
+  const Moment *start = sweep.getStarts().begin();
+  for (const Row &row : solution.rows) {
+    std::vector<int64_t> &starts = solution.starts.emplace_back();
+    starts.reserve(row.size());
+    for (size_t i = 0; i < row.size(); ++i)
+      starts.push_back((start++)->at);
+  }
+  solution.makespan = 0;
+  for (const Moment &end : sweep.getEnds())
+    solution.makespan = std::max(solution.makespan, end.at);
+}
+
+/// Moves all times so that the first cell starts at 0.
+static void startAtZero(Solution &solution) {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  for (ArrayRef<int64_t> starts : solution.starts)
+    for (int64_t start : starts)
+      first = std::min(first, start);
+  for (std::vector<int64_t> &starts : solution.starts)
+    for (int64_t &start : starts)
+      start -= first;
+  solution.makespan -= first;
+}
+
+/// The times of the first step, or of one of many.
+static llvm::Expected<Solution>
+timeStep(const Problem &problem, ArrayRef<ArrayRef<Cell>> rows, bool isSteady) {
+  llvm::Expected<TableView> view = makeView(problem, rows);
+  if (!view)
+    return view.takeError();
+  llvm::Expected<CellIndex> index = CellIndex::create(*view);
+  if (!index)
+    return index.takeError();
+  Solution solution;
+  solution.rows.assign(rows.begin(), rows.end());
+  StepSweep sweep(problem, *view, *index);
+  std::vector<Moment> queues(sweep.getNumQueues(), Moment{0, 0});
+  sweep.run(queues);
+  fillTimes(sweep, solution);
+  std::optional<SteadyQueues> steady;
+  if (solution.makespan <= kMaxQueueTime)
+    steady = findSteadyQueues(sweep);
+  if (!steady)
+    return makeError(formatv("a step of {0} ticks is too long to find its "
+                             "period: {1} at most",
+                             solution.makespan, kMaxQueueTime));
+  solution.period = steady->period;
+  if (isSteady) {
+    sweep.run(steady->before);
+    fillTimes(sweep, solution);
+    startAtZero(solution);
+  }
+  return solution;
+}
+
+llvm::Expected<Solution> optimize::timeRows(const Problem &problem,
+                                            ArrayRef<ArrayRef<Cell>> rows) {
+  return timeStep(problem, rows, /*isSteady=*/false);
+}
+
+llvm::Expected<Solution> optimize::steadyState(const Problem &problem,
+                                               ArrayRef<ArrayRef<Cell>> rows) {
+  return timeStep(problem, rows, /*isSteady=*/true);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// From a time on a worker holds so much more.
+struct Change {
+  int64_t at, amount;
+
+  friend bool operator<(Change a, Change b) {
+    return std::tie(a.at, a.amount) < std::tie(b.at, b.amount);
+  }
+};
+
+/// The changes of one row, as the model has them (Problem).
+class RowMemory {
+public:
+  RowMemory(const Problem &problem, ArrayRef<Cell> row,
+            ArrayRef<int64_t> starts, int64_t worker)
+      : problem(problem), row(row), starts(starts),
+        isRecomputed(problem.placement.getNumLocalPairs(worker), false) {}
+
+  int64_t findPeak();
+
+private:
+  void addCell(Cell cell, int64_t start);
+  size_t pairOf(Cell cell) const {
+    const Placement &placement = problem.placement;
+    return placement.localPairOffset(placement.globalStage(cell)) +
+           placement.rankOnPath(cell.getMicrobatch());
+  }
+
+  const Problem &problem;
+  ArrayRef<Cell> row;
+  ArrayRef<int64_t> starts;
+  std::vector<bool> isRecomputed; ///< by pair of stage and microbatch
+  std::vector<Change> changes;
+};
+
+} // namespace
+
+void RowMemory::addCell(Cell cell, int64_t start) {
+  if (cell.isJoin() || cell.isIdle())
+    return;
+  const StageFacts &facts = problem.stages[problem.placement.globalStage(cell)];
+  auto add = [&](int64_t at, int64_t amount) {
+    changes.push_back({at, amount});
+  };
+  switch (cell.getPhase()) {
+  case Phase::Forward:
+    add(start, facts.activation);
+    if (isRecomputed[pairOf(cell)])
+      add(start + facts.forward, facts.checkpoint - facts.activation);
+    return;
+  case Phase::Backward:
+    return add(start + facts.inputGrad, -facts.activation);
+  case Phase::InputGrad:
+    return add(start + facts.inputGrad, -facts.freedByInputGrad);
+  case Phase::WeightGrad:
+    return add(start + facts.weightGrad,
+               facts.freedByInputGrad - facts.activation);
+  case Phase::Recompute:
+    return add(start, facts.activation - facts.checkpoint);
+  case Phase::Offload:
+    return add(start + facts.offload, -facts.activation);
+  case Phase::Reload:
+    return add(start, facts.activation);
+  default:
+    return;
+  }
+}
+
+/// What frees goes first.
+int64_t RowMemory::findPeak() {
+  for (Cell cell : row)
+    if (cell.is(Phase::Recompute))
+      isRecomputed[pairOf(cell)] = true;
+  for (auto [cell, start] : llvm::zip(row, starts))
+    addCell(cell, start);
+  llvm::sort(changes);
+  int64_t held = 0, peak = 0;
+  for (Change change : changes) {
+    held += change.amount;
+    peak = std::max(peak, held);
+  }
+  return peak;
+}
+
+std::vector<int64_t> optimize::peakMemory(const Problem &problem,
+                                          const Solution &solution) {
+  std::vector<int64_t> peaks;
+  peaks.reserve(solution.rows.size());
+  for (auto [worker, row] : llvm::enumerate(solution.rows))
+    peaks.push_back(
+        RowMemory(problem, row, solution.starts[worker], worker).findPeak());
+  return peaks;
+}

@@ -1,0 +1,273 @@
+//===- StepSweep.cpp - Times of the rows of a step ------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The order of cells is found once; each run is one pass over them. The period
+// is the largest ratio of length to steps over the cycles through the queues
+// (Dantzig, Blattner & Rao 1967), raised from cycle to cycle.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepSweep.h"
+#include "PipeSched/Schedule/RowSweep.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+
+//===----------------------------------------------------------------------===//
+// One step
+//===----------------------------------------------------------------------===//
+
+StepSweep::StepSweep(const Problem &problem, const TableView &table,
+                     const CellIndex &index)
+    : problem(problem), table(table), index(index),
+      numQueues(table.rows.size() * kNumQueues) {
+  uint32_t numCells = index.rowBegin(table.rows.size());
+  starts.resize(numCells);
+  ends.resize(numCells);
+  steps.reserve(numCells);
+  RowSweep(table, index).run([&](const RowStep &step) {
+    for (unsigned i = 0; i < step.count; ++i)
+      steps.push_back(makeStep(step.row, step.index + i, step.producers[i]));
+  });
+  std::vector<int64_t> busy(table.rows.size(), 0);
+  for (const Step &step : steps)
+    if (step.cell.isCompute())
+      busiest = std::max(busiest, busy[step.row] += step.duration);
+}
+
+StepSweep::Step StepSweep::makeStep(int64_t row, int64_t i,
+                                    Dependences::Producer producer) {
+  Step step;
+  step.cell = table.rows[row][i].withOverlap(false);
+  step.flat = index.rowBegin(row) + i;
+  step.row = row;
+  if (step.cell.isIdle())
+    return step;
+  step.duration = durationOf(step.cell);
+  step.copy = findCopy(step.cell);
+  step.producer = producer.flat;
+  if (producer && producer.worker != row)
+    step.delay = delayOf(step.cell);
+  if (step.cell.isJoin())
+    step.holdsCompute = !isBeforeReload(row, i);
+  if (step.cell.is(Phase::Reload) && i > 0 && table.rows[row][i - 1].isJoin() &&
+      isBeforeReload(row, i - 1))
+    step.producer = findCopy(table.rows[row][i - 1]);
+  return step;
+}
+
+/// A join that holds the reload behind it.
+bool StepSweep::isBeforeReload(int64_t row, int64_t join) const {
+  llvm::ArrayRef<Cell> cells = table.rows[row];
+  return problem.joinsHoldReloads && join + 1 < int64_t(cells.size()) &&
+         cells[join + 1].is(Phase::Reload);
+}
+
+/// The copy that a backward, an R, a reload or a join waits for.
+uint32_t StepSweep::findCopy(Cell cell) const {
+  switch (cell.getPhase()) {
+  case Phase::Backward:
+  case Phase::InputGrad:
+  case Phase::Recompute:
+  case Phase::ReloadJoin:
+    return index.lookup(cell.getStage(), Phase::Reload, cell.getMicrobatch());
+  case Phase::Reload:
+  case Phase::OffloadJoin:
+    return index.lookup(cell.getStage(), Phase::Offload, cell.getMicrobatch());
+  default:
+    return CellIndex::kNone;
+  }
+}
+
+int64_t StepSweep::durationOf(Cell cell) const {
+  const StageFacts &facts = problem.stages[problem.placement.globalStage(cell)];
+  switch (cell.getPhase()) {
+  case Phase::Forward:
+    return facts.forward;
+  case Phase::Backward:
+  case Phase::InputGrad:
+    return facts.inputGrad;
+  case Phase::WeightGrad:
+    return facts.weightGrad;
+  case Phase::Recompute:
+    return facts.recompute;
+  case Phase::Offload:
+    return facts.offload;
+  case Phase::Reload:
+    return facts.reload;
+  default:
+    return 0;
+  }
+}
+
+/// Of the message that a cell waits for.
+int64_t StepSweep::delayOf(Cell cell) const {
+  int64_t stage = problem.placement.globalStage(cell);
+  return cell.is(Phase::Forward) ? problem.stages[stage - 1].activationDelay
+                                 : problem.stages[stage + 1].gradientDelay;
+}
+
+Moment StepSweep::startOf(const Step &step,
+                          llvm::ArrayRef<Moment> queues) const {
+  Moment start = queues[Compute]; // the issue point of a copy
+  if (step.cell.isCopy())
+    start.waitFor(queues[copyQueueOf(step.cell)]);
+  else if (!step.cell.isIdle())
+    start.waitFor(queues[Hold]);
+  if (step.copy != CellIndex::kNone)
+    start.waitFor(ends[step.copy]);
+  if (step.producer != CellIndex::kNone)
+    start.waitFor(ends[step.producer].after(step.delay));
+  return start;
+}
+
+void StepSweep::run(llvm::MutableArrayRef<Moment> queues) {
+  for (const Step &step : steps) {
+    llvm::MutableArrayRef<Moment> own =
+        queues.slice(step.row * kNumQueues, kNumQueues);
+    if (step.cell.isJoin()) {
+      starts[step.flat] = ends[step.flat] = ends[step.copy];
+      if (step.holdsCompute)
+        own[Hold].waitFor(ends[step.copy]);
+      continue;
+    }
+    Moment start = startOf(step, own), end = start.after(step.duration);
+    starts[step.flat] = start;
+    ends[step.flat] = end;
+    if (step.cell.isCopy()) {
+      own[copyQueueOf(step.cell)] = end;
+    } else if (!step.cell.isIdle()) {
+      own[Compute] = end;
+      own[Hold] = Moment();
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Many steps
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Looks for times x of the queues such that a step that begins with them ends
+/// with x + period at most, raising them from 0 as Bellman and Ford do:
+///
+///   x[j] = x[parent[j]] + length[j] - period
+///
+/// A cycle of parents shows that the period is too short for it.
+class SteadySearch {
+public:
+  SteadySearch(StepSweep &sweep, int64_t period)
+      : sweep(sweep), period(period), times(sweep.getNumQueues(), 0),
+        edges(times.size()), queues(times.size()) {}
+
+  /// Nothing: the period is long enough, or `isOver`. Else the least one, in
+  /// ticks, that is for the cycle that was found.
+  std::optional<int64_t> run();
+  bool isOver() const {
+    return llvm::any_of(times,
+                        [](int64_t time) { return time > kMaxQueueTime; });
+  }
+  std::vector<Moment> takeQueues() {
+    setQueues();
+    return std::move(queues);
+  }
+
+private:
+  struct ParentEdge {
+    uint32_t parent = kNoParent;
+    int64_t length = 0;
+  };
+  static constexpr uint32_t kNoParent = std::numeric_limits<uint32_t>::max();
+
+  void setQueues();
+  bool raise();
+  std::optional<int64_t> findCycle() const;
+  int64_t ratioOf(uint32_t onCycle) const;
+
+  StepSweep &sweep;
+  int64_t period;
+  std::vector<int64_t> times; ///< by queue
+  std::vector<ParentEdge> edges;
+  std::vector<Moment> queues;
+};
+
+} // namespace
+
+void SteadySearch::setQueues() {
+  for (uint32_t queue = 0; queue < queues.size(); ++queue)
+    queues[queue] = {times[queue], queue};
+}
+
+/// One step; whether any time had to be raised.
+bool SteadySearch::raise() {
+  setQueues();
+  sweep.run(queues);
+  std::vector<int64_t> before = times;
+  bool isRaised = false;
+  for (auto [queue, moment] : llvm::enumerate(queues)) {
+    if (moment.isNever() || moment.at - period <= times[queue])
+      continue;
+    times[queue] = moment.at - period;
+    edges[queue] = {moment.origin, moment.at - before[moment.origin]};
+    isRaised = true;
+  }
+  return isRaised;
+}
+
+/// Mean length of the cycle of parents through a queue, rounded up.
+int64_t SteadySearch::ratioOf(uint32_t onCycle) const {
+  int64_t length = 0, numSteps = 0;
+  uint32_t queue = onCycle;
+  do {
+    length += edges[queue].length;
+    ++numSteps;
+    queue = edges[queue].parent;
+  } while (queue != onCycle);
+  return llvm::divideCeil(length, numSteps);
+}
+
+/// Walks up the parents from each queue; a walk that meets itself is a cycle.
+std::optional<int64_t> SteadySearch::findCycle() const {
+  constexpr uint32_t isNew = std::numeric_limits<uint32_t>::max();
+  std::vector<uint32_t> walkOf(edges.size(), isNew);
+  for (uint32_t root = 0; root < edges.size(); ++root) {
+    uint32_t queue = root;
+    while (queue != kNoParent && walkOf[queue] == isNew) {
+      walkOf[queue] = root;
+      queue = edges[queue].parent;
+    }
+    if (queue != kNoParent && walkOf[queue] == root)
+      return ratioOf(queue);
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> SteadySearch::run() {
+  while (!isOver() && raise())
+    if (std::optional<int64_t> ratio = findCycle())
+      return ratio;
+  return std::nullopt;
+}
+
+std::optional<SteadyQueues> optimize::findSteadyQueues(StepSweep &sweep) {
+  SteadyQueues steady;
+  steady.period = sweep.getBusiest();
+  for (;;) {
+    SteadySearch search(sweep, steady.period);
+    std::optional<int64_t> longer = search.run();
+    if (search.isOver())
+      return std::nullopt;
+    if (!longer) {
+      steady.before = search.takeQueues();
+      return steady;
+    }
+    steady.period = *longer;
+  }
+}

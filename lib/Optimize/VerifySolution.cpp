@@ -1,0 +1,501 @@
+//===- VerifySolution.cpp - Whether a solution holds ----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Goes by the starts as they are written and by the rules of the problem alone:
+// what found the starts is not asked again, but for the period.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Optimize/Solution.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+#include <utility>
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+using llvm::ArrayRef;
+using llvm::formatv;
+
+static llvm::Error makeError(const std::string &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+namespace {
+
+/// When a cell runs; nothing where the solution does not have it.
+struct Span {
+  int64_t start = -1, end = -1;
+
+  explicit operator bool() const { return start >= 0; }
+};
+
+/// The spans of one stage and microbatch, by phase.
+struct PairSpans {
+  Span spans[kNumPhases];
+
+  Span &operator[](Phase phase) { return spans[static_cast<unsigned>(phase)]; }
+  const Span &operator[](Phase phase) const {
+    return spans[static_cast<unsigned>(phase)];
+  }
+};
+
+class SolutionCheck {
+public:
+  SolutionCheck(const Problem &problem, const Solution &solution)
+      : problem(problem), placement(problem.placement), solution(solution) {}
+
+  llvm::Error run();
+
+private:
+  llvm::Error checkShape() const;
+  llvm::Error readRow(int64_t worker);
+  llvm::Error checkCell(int64_t worker, int64_t i) const;
+  llvm::Error checkPhase(int64_t worker, int64_t i) const;
+  llvm::Error checkPairs() const;
+  llvm::Error checkCells(int64_t stage, int64_t microbatch) const;
+  llvm::Error checkWaits(int64_t stage, int64_t microbatch) const;
+  llvm::Error checkRow(int64_t worker) const;
+  llvm::Error checkMakespan() const;
+
+  const PairSpans &at(int64_t stage, int64_t microbatch) const {
+    return pairs[pairOffsets[stage] + placement.rankOnPath(microbatch)];
+  }
+  Span spanOf(Cell cell) const {
+    return at(placement.globalStage(cell),
+              cell.getMicrobatch())[cell.getPhase()];
+  }
+  int64_t durationOf(Cell cell) const;
+  Phase backward() const {
+    return problem.freedoms.splitBackward ? Phase::InputGrad : Phase::Backward;
+  }
+  Phase gradient() const {
+    bool isLate = problem.gradientAfter == GradientAfter::WeightGrad;
+    return problem.freedoms.splitBackward && isLate ? Phase::WeightGrad
+                                                    : backward();
+  }
+  std::string nameOf(int64_t worker, int64_t i) const {
+    return formatv("worker {0}: cell {1} ({2})", worker, i,
+                   solution.rows[worker][i]);
+  }
+
+  const Problem &problem;
+  const Placement &placement;
+  const Solution &solution;
+  std::vector<int64_t> pairOffsets; ///< by global stage
+  std::vector<PairSpans> pairs;     ///< by stage and rank on its path
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Cells
+//===----------------------------------------------------------------------===//
+
+llvm::Error SolutionCheck::checkShape() const {
+  int64_t numWorkers = placement.getNumWorkers();
+  if (int64_t(solution.rows.size()) != numWorkers ||
+      int64_t(solution.starts.size()) != numWorkers)
+    return makeError(formatv("the solution has {0} rows and starts of {1}, "
+                             "expected {2} of each",
+                             solution.rows.size(), solution.starts.size(),
+                             numWorkers));
+  for (int64_t worker = 0; worker < numWorkers; ++worker)
+    if (solution.rows[worker].size() != solution.starts[worker].size())
+      return makeError(formatv("worker {0} has {1} cells and {2} starts",
+                               worker, solution.rows[worker].size(),
+                               solution.starts[worker].size()));
+  return llvm::Error::success();
+}
+
+/// Phases that the problem has.
+llvm::Error SolutionCheck::checkPhase(int64_t worker, int64_t i) const {
+  Cell cell = solution.rows[worker][i];
+  const Freedoms &freedoms = problem.freedoms;
+  bool isAllowed = false;
+  switch (cell.getPhase()) {
+  case Phase::Forward:
+  case Phase::Idle:
+    isAllowed = true;
+    break;
+  case Phase::Backward:
+    isAllowed = !freedoms.splitBackward;
+    break;
+  case Phase::InputGrad:
+  case Phase::WeightGrad:
+    isAllowed = freedoms.splitBackward;
+    break;
+  case Phase::Recompute:
+    isAllowed = freedoms.recompute;
+    break;
+  case Phase::Offload:
+  case Phase::Reload:
+  case Phase::OffloadJoin:
+  case Phase::ReloadJoin:
+    isAllowed = freedoms.offload;
+    break;
+  default:
+    break;
+  }
+  if (!isAllowed || cell.overlapsNext())
+    return makeError(nameOf(worker, i) + (cell.overlapsNext()
+                                              ? " is overlapped"
+                                              : " is not allowed"));
+  return llvm::Error::success();
+}
+
+/// A cell by itself: what it is, where, and that it starts at 0 or later.
+llvm::Error SolutionCheck::checkCell(int64_t worker, int64_t i) const {
+  Cell cell = solution.rows[worker][i];
+  if (llvm::Error error = checkPhase(worker, i))
+    return error;
+  if (solution.starts[worker][i] < 0)
+    return makeError(formatv("{0} starts at {1}", nameOf(worker, i),
+                             solution.starts[worker][i]));
+  if (cell.isIdle())
+    return llvm::Error::success();
+  if (cell.getMicrobatch() >= placement.getNumMicrobatches())
+    return makeError(formatv("{0}: there are {1} microbatches",
+                             nameOf(worker, i),
+                             placement.getNumMicrobatches()));
+  int64_t numStages =
+      placement.getNumStages(placement.pathOf(cell.getMicrobatch()));
+  if (cell.getStage() >= numStages)
+    return makeError(
+        formatv("{0}: its path has {1} stages", nameOf(worker, i), numStages));
+  int64_t host = placement.workerOf(placement.globalStage(cell));
+  if (host != worker)
+    return makeError(
+        formatv("{0}: its stage is on worker {1}", nameOf(worker, i), host));
+  return llvm::Error::success();
+}
+
+int64_t SolutionCheck::durationOf(Cell cell) const {
+  const StageFacts &facts = problem.stages[placement.globalStage(cell)];
+  switch (cell.getPhase()) {
+  case Phase::Forward:
+    return facts.forward;
+  case Phase::Backward:
+  case Phase::InputGrad:
+    return facts.inputGrad;
+  case Phase::WeightGrad:
+    return facts.weightGrad;
+  case Phase::Recompute:
+    return facts.recompute;
+  case Phase::Offload:
+    return facts.offload;
+  default:
+    return facts.reload;
+  }
+}
+
+/// Takes the spans of the cells of a row.
+llvm::Error SolutionCheck::readRow(int64_t worker) {
+  for (auto [i, cell] : llvm::enumerate(solution.rows[worker])) {
+    if (llvm::Error error = checkCell(worker, i))
+      return error;
+    if (cell.isIdle() || cell.isJoin())
+      continue;
+    int64_t stage = placement.globalStage(cell);
+    Span &span =
+        pairs[pairOffsets[stage] + placement.rankOnPath(cell.getMicrobatch())]
+             [cell.getPhase()];
+    if (span)
+      return makeError(nameOf(worker, i) + " is there twice");
+    span.start = solution.starts[worker][i];
+    if (llvm::AddOverflow(span.start, durationOf(cell), span.end))
+      return makeError(nameOf(worker, i) + " ends after 2^63-1");
+  }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Dependences
+//===----------------------------------------------------------------------===//
+
+llvm::Error SolutionCheck::checkPairs() const {
+  for (int64_t m = 0; m < placement.getNumMicrobatches(); ++m) {
+    int64_t path = placement.pathOf(m);
+    for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
+      int64_t stage = placement.stageOffset(path) + s;
+      if (llvm::Error error = checkCells(stage, m))
+        return error;
+      if (llvm::Error error = checkWaits(stage, m))
+        return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+/// All cells of a stage and microbatch are there, and none too many.
+llvm::Error SolutionCheck::checkCells(int64_t stage, int64_t microbatch) const {
+  const PairSpans &pair = at(stage, microbatch);
+  int64_t s = stage - placement.stageOffset(placement.pathOf(microbatch));
+  auto require = [&](Phase phase) -> llvm::Error {
+    if (pair[phase])
+      return llvm::Error::success();
+    return makeError(formatv("{0} is missing", Cell(s, phase, microbatch)));
+  };
+  if (llvm::Error error = require(Phase::Forward))
+    return error;
+  if (llvm::Error error = require(backward()))
+    return error;
+  if (problem.freedoms.splitBackward)
+    if (llvm::Error error = require(Phase::WeightGrad))
+      return error;
+  if (!pair[Phase::Offload] && !pair[Phase::Reload])
+    return llvm::Error::success();
+  if (llvm::Error error = require(Phase::Offload))
+    return error;
+  if (llvm::Error error = require(Phase::Reload))
+    return error;
+  if (!pair[Phase::Recompute])
+    return llvm::Error::success();
+  return makeError(formatv("{0} and {1}: what is offloaded is not recomputed",
+                           Cell(s, Phase::Recompute, microbatch),
+                           Cell(s, Phase::Offload, microbatch)));
+}
+
+/// Every cell of a stage and microbatch starts after what it needs.
+llvm::Error SolutionCheck::checkWaits(int64_t stage, int64_t microbatch) const {
+  int64_t path = placement.pathOf(microbatch);
+  int64_t s = stage - placement.stageOffset(path);
+  auto check = [&](Phase phase, int64_t neededStage, Phase neededPhase,
+                   int64_t delay) -> llvm::Error {
+    Span span = at(stage, microbatch)[phase];
+    Span needed = at(neededStage, microbatch)[neededPhase];
+    if (!span || !needed || span.start - delay >= needed.end)
+      return llvm::Error::success();
+    return makeError(formatv(
+        "worker {0}: {1} starts at {2}, {3} ends at {4} with a delay of {5}",
+        placement.workerOf(stage), Cell(s, phase, microbatch), span.start,
+        Cell(s + neededStage - stage, neededPhase, microbatch), needed.end,
+        delay));
+  };
+  auto delayFrom = [&](int64_t other, int64_t delay) {
+    return placement.workerOf(other) == placement.workerOf(stage) ? 0 : delay;
+  };
+  const std::pair<Phase, Phase> own[] = {
+      {backward(), Phase::Forward},       {Phase::WeightGrad, backward()},
+      {Phase::Recompute, Phase::Forward}, {backward(), Phase::Recompute},
+      {Phase::Offload, Phase::Forward},   {Phase::Reload, Phase::Offload},
+      {backward(), Phase::Reload},
+  };
+  for (auto [phase, needed] : own)
+    if (llvm::Error error = check(phase, stage, needed, 0))
+      return error;
+  if (s > 0)
+    if (llvm::Error error = check(
+            Phase::Forward, stage - 1, Phase::Forward,
+            delayFrom(stage - 1, problem.stages[stage - 1].activationDelay)))
+      return error;
+  if (s + 1 == placement.getNumStages(path))
+    return llvm::Error::success();
+  return check(backward(), stage + 1, gradient(),
+               delayFrom(stage + 1, problem.stages[stage + 1].gradientDelay));
+}
+
+//===----------------------------------------------------------------------===//
+// Queues
+//===----------------------------------------------------------------------===//
+
+/// Each queue of a worker runs its cells one at a time in the order of the row;
+/// copies are issued where they stand, joins hold the next compute cell.
+llvm::Error SolutionCheck::checkRow(int64_t worker) const {
+  int64_t compute = 0, hold = 0, copyHold = 0, copies[2] = {0, 0};
+  const Row &row = solution.rows[worker];
+  for (auto [i, cell] : llvm::enumerate(row)) {
+    if (cell.isIdle())
+      continue;
+    if (cell.isJoin()) {
+      Span copy = spanOf(cell.withPhase(
+          cell.is(Phase::OffloadJoin) ? Phase::Offload : Phase::Reload));
+      if (!copy)
+        return makeError(nameOf(worker, i) + " joins no copy");
+      bool holdsReload = problem.joinsHoldReloads && i + 1 < row.size() &&
+                         row[i + 1].is(Phase::Reload);
+      (holdsReload ? copyHold : hold) =
+          std::max(holdsReload ? copyHold : hold, copy.end);
+      continue;
+    }
+    bool isSecondQueue = cell.is(Phase::Reload) && !problem.sharedCopyQueue;
+    int64_t &queue = cell.isCopy() ? copies[isSecondQueue] : compute;
+    int64_t ready = std::max(queue, cell.isCopy() ? compute : hold);
+    ready = std::max(ready, std::exchange(copyHold, 0));
+    Span span = spanOf(cell);
+    if (span.start < ready)
+      return makeError(formatv(
+          "{0} starts at {1}, {2} is free at {3}", nameOf(worker, i),
+          span.start, cell.isCopy() ? "its copy queue" : "its worker", ready));
+    queue = span.end;
+    if (!cell.isCopy())
+      hold = 0;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error SolutionCheck::checkMakespan() const {
+  int64_t last = 0;
+  for (const PairSpans &pair : pairs)
+    for (const Span &span : pair.spans)
+      last = std::max(last, span.end);
+  if (last == solution.makespan)
+    return llvm::Error::success();
+  return makeError(
+      formatv("the last cell ends at {0}, the makespan is given as "
+              "{1}",
+              last, solution.makespan));
+}
+
+llvm::Error SolutionCheck::run() {
+  if (llvm::Error error = checkShape())
+    return error;
+  int64_t numPairs = 0;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
+      pairOffsets.push_back(numPairs);
+      numPairs += placement.countOnPath(path);
+    }
+  pairs.resize(numPairs);
+  for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker)
+    if (llvm::Error error = readRow(worker))
+      return error;
+  if (llvm::Error error = checkPairs())
+    return error;
+  for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker)
+    if (llvm::Error error = checkRow(worker))
+      return error;
+  return checkMakespan();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// From a time on, a cell makes its worker hold so much more.
+struct MemoryEvent {
+  int64_t at, amount;
+  Cell cell;
+};
+
+} // namespace
+
+/// What a cell allocates (at its start) or frees (at its end), `isRecomputed`
+/// where its stage and microbatch have an R.
+static void addEvents(const StageFacts &facts, Cell cell, int64_t start,
+                      bool isRecomputed, std::vector<MemoryEvent> &events) {
+  int64_t rest = facts.activation - facts.checkpoint;
+  switch (cell.getPhase()) {
+  case Phase::Forward:
+    events.push_back({start, facts.activation, cell});
+    if (isRecomputed)
+      events.push_back({start + facts.forward, -rest, cell});
+    return;
+  case Phase::Recompute:
+    events.push_back({start, rest, cell});
+    return;
+  case Phase::Offload:
+    events.push_back({start + facts.offload, -facts.activation, cell});
+    return;
+  case Phase::Reload:
+    events.push_back({start, facts.activation, cell});
+    return;
+  case Phase::Backward:
+    events.push_back({start + facts.inputGrad, -facts.activation, cell});
+    return;
+  case Phase::InputGrad:
+    events.push_back({start + facts.inputGrad, -facts.freedByInputGrad, cell});
+    return;
+  case Phase::WeightGrad:
+    events.push_back({start + facts.weightGrad,
+                      facts.freedByInputGrad - facts.activation, cell});
+    return;
+  default:
+    return;
+  }
+}
+
+/// What is freed at a time can be used at that time.
+static llvm::Error checkMemory(const Problem &problem, const Solution &solution,
+                               int64_t worker) {
+  const Placement &placement = problem.placement;
+  const Row &row = solution.rows[worker];
+  std::vector<std::pair<int64_t, int64_t>> recomputed;
+  for (Cell cell : row)
+    if (cell.is(Phase::Recompute))
+      recomputed.emplace_back(cell.getStage(), cell.getMicrobatch());
+  llvm::sort(recomputed);
+  std::vector<MemoryEvent> events;
+  for (auto [i, cell] : llvm::enumerate(row)) {
+    if (cell.isIdle() || cell.isJoin())
+      continue;
+    bool isRecomputed =
+        std::binary_search(recomputed.begin(), recomputed.end(),
+                           std::pair(cell.getStage(), cell.getMicrobatch()));
+    addEvents(problem.stages[placement.globalStage(cell)], cell,
+              solution.starts[worker][i], isRecomputed, events);
+  }
+  llvm::sort(events, [](const MemoryEvent &a, const MemoryEvent &b) {
+    return std::tuple(a.at, a.amount, a.cell.getRaw()) <
+           std::tuple(b.at, b.amount, b.cell.getRaw());
+  });
+  int64_t held = 0, capacity = problem.capacity[worker];
+  for (const MemoryEvent &event : events)
+    if ((held += event.amount) > capacity && event.amount > 0)
+      return makeError(formatv("worker {0} holds {1} from {2} at {3} on, {4} "
+                               "over its capacity of {5}",
+                               worker, held, event.at, event.cell,
+                               held - capacity, capacity));
+  return llvm::Error::success();
+}
+
+static llvm::Error checkMemory(const Problem &problem,
+                               const Solution &solution) {
+  for (int64_t worker = 0; worker < problem.placement.getNumWorkers(); ++worker)
+    if (llvm::Error error = checkMemory(problem, solution, worker))
+      return error;
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Period
+//===----------------------------------------------------------------------===//
+
+/// The pattern of many steps is one that holds, and takes a period on each
+/// worker.
+static llvm::Error checkPeriod(const Problem &problem,
+                               const Solution &solution) {
+  std::vector<ArrayRef<Cell>> rows(solution.rows.begin(), solution.rows.end());
+  llvm::Expected<Solution> pattern = steadyState(problem, rows);
+  if (!pattern)
+    return pattern.takeError();
+  if (pattern->period != solution.period)
+    return makeError(formatv("steps of these rows follow each other every {0}, "
+                             "the period is given as {1}",
+                             pattern->period, solution.period));
+  if (problem.objective != Objective::Period)
+    return llvm::Error::success();
+  if (llvm::Error error = SolutionCheck(problem, *pattern).run())
+    return error;
+  if (llvm::Error error = checkMemory(problem, *pattern))
+    return makeError(
+        formatv("in a steady state {0}", llvm::toString(std::move(error))));
+  return llvm::Error::success();
+}
+
+llvm::Error optimize::verifySolution(const Problem &problem,
+                                     const Solution &solution) {
+  if (llvm::Error error = checkProblem(problem))
+    return error;
+  if (llvm::Error error = SolutionCheck(problem, solution).run())
+    return error;
+  if (llvm::Error error = checkMemory(problem, solution))
+    return error;
+  return checkPeriod(problem, solution);
+}

@@ -1,0 +1,95 @@
+// RUN: pipesched-opt %s -verify-diagnostics -split-input-file --pass-pipeline='builtin.module(pipe-optimize{memory=300B offload=true max-evaluations=10 threads=1 explain=false})'
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-optimize{objective=idle})' 2>&1 | FileCheck %s --check-prefix=OBJECTIVE
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-optimize{memory=lots})' 2>&1 | FileCheck %s --check-prefix=MEMORY
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-optimize{gap=1.5})' 2>&1 | FileCheck %s --check-prefix=GAP
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-optimize{time-limit=-1})' 2>&1 | FileCheck %s --check-prefix=TIME
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-optimize{placements=linear,waves})' 2>&1 | FileCheck %s --check-prefix=PLACEMENT
+
+// OBJECTIVE: Cannot find option named 'idle'!
+// MEMORY: error: pipe-optimize: memory: expected a number of activations (4), bytes with a unit (80GiB, 64.5GB) or system, found 'lots'
+// GAP: error: pipe-optimize: time-limit is 0 to 10000000 seconds and gap 0 to 1, found 30.000000 and 1.500000
+// TIME: error: pipe-optimize: time-limit is 0 to 10000000 seconds and gap 0 to 1, found -1.000000 and 0.000000
+// PLACEMENT: error: pipe-optimize: placements: no placement is called 'waves', the closest is wave
+
+// bytes need a model
+// expected-error @+1 {{'pipe.schedule' op has no model, which a memory budget in bytes needs; a number without a unit counts activations}}
+pipe.schedule @s workers 2 microbatches 2 profile <"F=1us,B=1us,I=1us,W=1us,D=1us,U=1us"> {
+  path on [0, 1]
+}
+
+// -----
+
+// copies have no times
+// expected-error @+1 {{'pipe.schedule' op has no times for offload: a profile gives D and U, or model and system do}}
+pipe.schedule @s workers 2 microbatches 2 {
+  path on [0, 1]
+}
+
+// -----
+
+// parameters alone are over the budget
+pipe.model @large microbatch_size 1 boundary_bytes 1 state_bytes [1, 1, 1] {
+  block "layer" x 2 parameters 101 activation_bytes 10 {
+    kernel "matmul" on matrix F <1 flops, 1 bytes>
+  }
+}
+// expected-error @+1 {{'pipe.schedule' op worker 0 needs 303 bytes for weights, gradients and optimizer state, and 0 in its backwards, of a budget of 300: nothing is left for activations}}
+pipe.schedule @s workers 2 microbatches 2 model @large profile <"F=1us,I=1us,W=1us,D=1us,U=1us"> {
+  path on [0, 1]
+}
+
+// -----
+
+// no room for one activation
+pipe.model @wide microbatch_size 1 boundary_bytes 1 state_bytes [1, 1, 1] {
+  block "layer" x 2 parameters 1 activation_bytes 400 {
+    kernel "matmul" on matrix F <1 flops, 1 bytes>
+  }
+}
+// expected-error @+1 {{'pipe.schedule' op worker 0 has a capacity of 297, which holds no schedule: 103 more is needed, 400 at least}}
+pipe.schedule @s workers 2 microbatches 2 model @wide profile <"F=1us,I=1us,W=1us,D=1us,U=1us"> {
+  path on [0, 1]
+}
+
+// -----
+
+// a time of W that nobody gives
+// expected-error @+1 {{'pipe.schedule' op the schedule has split backward cells, the profile gives only B; give I and W}}
+pipe.schedule @s workers 2 microbatches 2 profile <"F=1us,B=1us,D=1us,U=1us"> {
+  path on [0, 1]
+}
+
+// -----
+
+// the optimizer step comes afterwards
+// expected-error @+1 {{'pipe.schedule' op has 0O0 on worker 0: optimize first, then add the optimizer step}}
+pipe.schedule @s workers 1 microbatches 1 {
+  path on [0]
+  worker 0 runs [0F0 0B0 0O0]
+}
+
+// -----
+
+// nobody says which path a microbatch takes
+// expected-error @+1 {{'pipe.schedule' op has several paths, and none says which microbatches it takes}}
+pipe.schedule @s workers 2 microbatches 2 {
+  path on [0, 1]
+  path on [1, 0]
+}
+
+// -----
+
+// rows that are no schedule
+pipe.schedule @s workers 2 microbatches 1 {
+  path on [0, 1]
+  worker 0 runs [0F0 0B0]
+  // expected-error @+1 {{'pipe.worker' op 1B0 is missing: worker 1 runs 1F0 but no backward, whole (B) or split (I and W)}}
+  worker 1 runs [1F0]
+}
+
+// -----
+
+// no schedule
+// expected-error @+1 {{the module has no pipe.schedule}}
+module {
+}

@@ -1,0 +1,91 @@
+"""Schedules found by search: results, errors, the cache, Ctrl-C."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pipesched
+import pytest
+from pipesched import Optimization, PipeSchedError
+
+TIMES = "F=10ms,I=12ms,W=8ms,D=14ms,U=14ms,comm=1ms"
+QUICK: dict[str, Any] = {"threads": 1, "max_evaluations": 500}
+
+
+def timed(workers: int, microbatches: int) -> pipesched.Schedule:
+    schedule = pipesched.problem(workers=workers, microbatches=microbatches, name="s")
+    return schedule.transform(f"pipe-attach-profile{{times={TIMES}}}")
+
+
+def test_finds_what_the_timeline_has() -> None:
+    found = timed(4, 6).optimize(memory=2, offload=True, **QUICK)
+    assert isinstance(found, Optimization)
+    assert found.objective == "makespan"
+    assert found.lower_bound_ps <= found.objective_ps
+    assert found.gap == pytest.approx(found.objective_ps / found.lower_bound_ps - 1)
+    assert found.bound and found.origin
+    assert set(found.without) == {"split_backward", "offload"}
+    assert (found.without["offload"] or 0) > 0
+    report = found.schedule.simulate(transport="delay")
+    assert report.execution.makespan_ps == found.objective_ps
+    found.schedule.verify(memory=2, transport="delay")
+
+
+def test_starts_from_the_rows_there_are() -> None:
+    seed = pipesched.generate("zb-h1", workers=4, microbatches=8)
+    seed = seed.transform(f"pipe-attach-profile{{times={TIMES}}}")
+    before = seed.simulate(transport="delay").execution.makespan_ps
+    found = seed.optimize(explain=False, **QUICK)
+    assert found.objective_ps <= before
+    assert found.schedule.family is None
+    assert found.without == {}
+
+
+def test_proves_small_ones() -> None:
+    found = timed(2, 4).optimize(memory=2)
+    assert found.status == "optimal"
+    assert found.gap == 0
+    found = timed(2, 4).optimize(objective="period", placements=["linear", "v"], **QUICK)
+    assert found.objective == "period"
+
+
+def test_says_when_nothing_fits_without() -> None:
+    vee = pipesched.problem(workers=2, microbatches=3, paths=[[0, 1, 1, 0]])
+    vee = vee.transform(f"pipe-attach-profile{{times={TIMES}}}")
+    found = vee.optimize(memory=1, offload=True, **QUICK)
+    assert found.without["offload"] is None
+
+
+def test_errors_are_exceptions() -> None:
+    with pytest.raises(PipeSchedError, match="has no model, which a memory budget in bytes"):
+        timed(2, 4).optimize(memory="80GB")
+    with pytest.raises(PipeSchedError, match="no placement is called 'w'"):
+        timed(2, 4).optimize(placements=["w"])  # type: ignore[list-item]
+    with pytest.raises(PipeSchedError, match="time-limit is 0 to"):
+        timed(2, 4).optimize(time_limit=-1)
+
+
+def test_keeps_what_was_found(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"memory": 2, "offload": True, "explain": False, **QUICK}
+    options["cache"] = str(tmp_path)
+    first = timed(4, 6).optimize(**options)
+    assert len(list(tmp_path.glob("*.txt"))) == 1
+    again = timed(4, 6).optimize(seed=9, **options)
+    assert again.schedule.to_text() == first.schedule.to_text()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_ends_the_search() -> None:
+    hard = timed(8, 24)
+    timer = threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT))
+    start = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        hard.optimize(memory=3, offload=True, recompute="full", threads=1, time_limit=300)
+        time.sleep(1)  # the exception is due by now
+    assert time.monotonic() - start < 60
+    timer.join()
+    assert timed(2, 2).optimize(**QUICK).status == "optimal"

@@ -1,0 +1,44 @@
+//===- ProgressLine.h - How far a search is, on a terminal ------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One line that is written over, and is gone in the end.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TOOLS_PIPESCHED_OPTIMIZE_PROGRESSLINE_H
+#define PIPESCHED_TOOLS_PIPESCHED_OPTIMIZE_PROGRESSLINE_H
+
+#include "PipeSched/Optimize/Solver.h"
+
+namespace pipesched::optimize {
+
+/// Writes to standard error where that is a terminal, else nothing:
+///
+///   V02_d4n8_u_m2 [=====     ] 15 s of 30 s, best 2950, bound 2900, gap 1.7 %
+class ProgressLine {
+public:
+  /// `limits` say what the bar is full at: time, or evaluations.
+  ProgressLine(llvm::StringRef name, const SolverOptions &limits);
+  ~ProgressLine() { clear(); }
+
+  void show(const Progress &progress);
+
+private:
+  void clear();
+  double shareOf(const Progress &progress) const;
+
+  std::string name;
+  double timeLimitSeconds;
+  uint64_t maxEvaluations;
+  bool isTerminal;
+  size_t width = 0; ///< of what stands there
+};
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_TOOLS_PIPESCHED_OPTIMIZE_PROGRESSLINE_H

@@ -1,0 +1,43 @@
+//===- ResultTable.h - Results of several instances -------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One row for each instance: what is known, what was found, and what simpler
+// methods find.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TOOLS_PIPESCHED_OPTIMIZE_RESULTTABLE_H
+#define PIPESCHED_TOOLS_PIPESCHED_OPTIMIZE_RESULTTABLE_H
+
+#include "PipeSched/Description/Instance.h"
+
+namespace pipesched::optimize {
+
+enum class TableFormat { Text, Json, Csv };
+
+/// Values are in ticks of the objective.
+struct ResultRow {
+  std::string name;
+  Objective objective = Objective::Makespan;
+  std::optional<int64_t> bestKnown;
+  int64_t found = 0, lowerBound = 0;
+  std::string bound;  ///< what the lower bound is called
+  std::string origin; ///< what the schedule came from
+  Status status = Status::TimeLimit;
+  double seconds = 0;
+  std::optional<int64_t> heuristic; ///< of the constructive heuristics alone
+  std::optional<int64_t> seed;      ///< of the best static schedule that fits
+  std::string seedName;
+};
+
+void writeTable(llvm::ArrayRef<ResultRow> rows, TableFormat format,
+                llvm::raw_ostream &os);
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_TOOLS_PIPESCHED_OPTIMIZE_RESULTTABLE_H

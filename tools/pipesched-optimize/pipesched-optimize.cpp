@@ -1,0 +1,345 @@
+//===- pipesched-optimize.cpp - Schedules within a memory budget ----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads scheduling instances, writes the best schedule of each and a table of
+// them all (docs/Optimize.md, the tool). An interrupt ends the search, not the
+// tool: what was found until then is written.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProgressLine.h"
+#include "ResultTable.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/WithColor.h"
+#include <cmath>
+#include <csignal>
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+using llvm::StringRef;
+namespace cl = llvm::cl;
+namespace fs = llvm::sys::fs;
+namespace path = llvm::sys::path;
+
+//===----------------------------------------------------------------------===//
+// Command line
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Made in main, when the options of libLLVM, which have the same names and
+/// concern nobody here, are out of the way.
+struct Options {
+  cl::OptionCategory category{"pipesched-optimize options"};
+  cl::list<std::string> inputs{
+      cl::Positional, cl::OneOrMore, cl::cat(category),
+      cl::desc("<instance files, or folders of them>")};
+  cl::opt<std::string> output{
+      "o", cl::cat(category), cl::value_desc("file or folder"),
+      cl::desc("Write the schedule here; of several instances, a folder for a "
+               "file each")};
+  cl::opt<double> timeLimit{
+      "time-limit", cl::cat(category), cl::value_desc("seconds"), cl::init(30),
+      cl::desc("Search this long per instance; 0: the best of seeds and "
+               "heuristics (default 30)")};
+  cl::opt<double> gap{
+      "gap", cl::cat(category), cl::value_desc("share"), cl::init(0),
+      cl::desc("Stop within this share of the lower bound, 0.01 for 1 % "
+               "(default 0)")};
+  cl::opt<uint64_t> seed{"seed", cl::cat(category), cl::init(0),
+                         cl::desc("Of the random numbers (default 0)")};
+  cl::opt<unsigned> threads{"threads", cl::cat(category), cl::init(0),
+                            cl::desc("Threads; 0: one per core (default 0)")};
+  cl::opt<uint64_t> maxEvaluations{
+      "max-evaluations", cl::cat(category), cl::init(0),
+      cl::desc("Look at so many schedules at most, for results that do not "
+               "depend on the machine; 0: no limit (default 0)")};
+  cl::opt<TableFormat> format{
+      "format", cl::cat(category), cl::desc("Format of the table"),
+      cl::init(TableFormat::Text),
+      cl::values(clEnumValN(TableFormat::Text, "text", "columns (default)"),
+                 clEnumValN(TableFormat::Json, "json", "an array of objects"),
+                 clEnumValN(TableFormat::Csv, "csv", "with a line of names"))};
+
+  llvm::Error check() const;
+  /// Limits of a search, without its report.
+  SolverOptions makeSolverOptions() const;
+};
+
+} // namespace
+
+static llvm::Error makeError(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+llvm::Error Options::check() const {
+  for (const cl::opt<double> *option : {&timeLimit, &gap})
+    if (!(*option >= 0) || std::isinf(*option))
+      return makeError(
+          llvm::formatv("--{0}: expected a number from 0, found {1}",
+                        option->ArgStr, option->getValue())
+              .str());
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+/// The `.json` files of a folder by name.
+static llvm::Error listFolder(StringRef folder,
+                              std::vector<std::string> &files) {
+  std::error_code code;
+  size_t first = files.size();
+  for (fs::directory_iterator entry(folder, code), end; entry != end && !code;
+       entry.increment(code))
+    if (path::extension(entry->path()) == ".json")
+      files.push_back(entry->path());
+  if (code)
+    return makeError("cannot read '" + folder + "': " + code.message());
+  if (files.size() == first)
+    return makeError("'" + folder + "' has no .json files");
+  llvm::sort(files.begin() + first, files.end());
+  return llvm::Error::success();
+}
+
+static llvm::Expected<std::vector<std::string>>
+listInstances(llvm::ArrayRef<std::string> inputs) {
+  std::vector<std::string> files;
+  for (const std::string &input : inputs) {
+    if (!fs::is_directory(input))
+      files.push_back(input);
+    else if (llvm::Error error = listFolder(input, files))
+      return std::move(error);
+  }
+  return files;
+}
+
+/// Where the answers of instances go, in their order; empty: nowhere.
+static llvm::Expected<std::vector<std::string>>
+listAnswers(llvm::ArrayRef<std::string> instances, StringRef output) {
+  if (output.empty())
+    return std::vector<std::string>(instances.size());
+  if (instances.size() == 1 && !fs::is_directory(output))
+    return std::vector<std::string>{output.str()};
+  if (std::error_code code = fs::create_directories(output))
+    return makeError("cannot make the folder '" + output +
+                     "': " + code.message());
+  std::vector<std::string> answers;
+  llvm::StringSet<> names;
+  for (const std::string &instance : instances) {
+    llvm::SmallString<128> answer(output);
+    path::append(answer, path::stem(instance) + ".json");
+    if (!names.insert(answer).second)
+      return makeError("two instances would be answered in '" + answer + "'");
+    if (fs::equivalent(answer, instance))
+      return makeError("the answer to '" + llvm::Twine(instance) +
+                       "' would be written over it");
+    answers.push_back(answer.str().str());
+  }
+  return answers;
+}
+
+/// Writes a whole file or none: into one beside it that then takes its name.
+/// What is no ordinary file, such as a pipe, is written to.
+static llvm::Error writeFile(StringRef file, StringRef text) {
+  auto fail = [&](std::error_code code) {
+    return makeError("cannot write '" + file + "': " + code.message());
+  };
+  bool isSpecial = fs::exists(file) && !fs::is_regular_file(file);
+  std::error_code code;
+  if (file == "-" || isSpecial) {
+    llvm::raw_fd_ostream os(file, code);
+    if (code)
+      return fail(code);
+    os << text;
+    os.close();
+    code = os.error();
+    os.clear_error();
+    return code ? fail(code) : llvm::Error::success();
+  }
+  int descriptor = -1;
+  llvm::SmallString<128> temporary;
+  code = fs::createUniqueFile(file + ".%%%%%%%%.tmp", descriptor, temporary);
+  if (code)
+    return fail(code);
+  llvm::scope_exit remove([&] { fs::remove(temporary); });
+  llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
+  os << text;
+  os.close();
+  code = os.error();
+  os.clear_error();
+  if (!code)
+    code = fs::rename(temporary, file);
+  if (code)
+    return fail(code);
+  remove.release();
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Search
+//===----------------------------------------------------------------------===//
+
+/// Set by the first SIGINT or SIGTERM; the next one ends the process.
+static std::atomic<bool> isInterrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free,
+              "signal handlers must not wait");
+static constexpr int kExitInterrupted = 130;
+
+static void catchInterrupts() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { isInterrupted = true; };
+  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  for (int signal : {SIGINT, SIGTERM})
+    sigaction(signal, &action, nullptr);
+}
+
+static int64_t objectiveOf(const Problem &problem, const Solution &solution) {
+  return problem.objective == Objective::Period ? solution.period
+                                                : solution.makespan;
+}
+
+/// What the constructive heuristics find by themselves.
+static std::optional<int64_t> solveByHeuristics(const Problem &problem,
+                                                SolverOptions options) {
+  options.timeLimitSeconds = 0;
+  llvm::Expected<SolverResult> result = solve(problem, {}, options);
+  if (result)
+    return objectiveOf(problem, result->solution);
+  llvm::consumeError(result.takeError());
+  return std::nullopt;
+}
+
+SolverOptions Options::makeSolverOptions() const {
+  SolverOptions options;
+  options.timeLimitSeconds = timeLimit;
+  options.gap = gap;
+  options.seed = seed;
+  options.threads = threads;
+  options.maxEvaluations = maxEvaluations;
+  options.interrupted = &isInterrupted;
+  return options;
+}
+
+static llvm::Expected<SolverResult> search(const Problem &problem,
+                                           SolverOptions options) {
+  ProgressLine line(problem.name, options);
+  auto report = [&](const Progress &progress) { line.show(progress); };
+  options.report = report;
+  return solve(problem, familySeeds(problem), options);
+}
+
+static ResultRow makeRow(const Instance &instance, const SolverResult &result) {
+  const Problem &problem = instance.problem;
+  ResultRow row;
+  row.name = problem.name;
+  row.objective = problem.objective;
+  row.bestKnown = instance.bestKnown;
+  row.found = objectiveOf(problem, result.solution);
+  row.lowerBound = result.lowerBound;
+  row.bound = result.boundName;
+  row.origin = result.origin;
+  row.status = result.status;
+  row.seconds = result.seconds;
+  if (result.bestSeed > 0)
+    row.seed = result.bestSeed;
+  row.seedName = result.bestSeedName;
+  return row;
+}
+
+/// The answer to an instance as JSON, if it holds.
+static llvm::Expected<std::string> textOf(const Problem &problem,
+                                          const SolverResult &result) {
+  if (llvm::Error error = verifySolution(problem, result.solution))
+    return makeError("the schedule that was found does not hold: " +
+                     llvm::toString(std::move(error)));
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (llvm::Error error = writeAnswer(problem, result, os))
+    return std::move(error);
+  return text;
+}
+
+/// Finds a schedule of one instance and writes it to `answer`, if that is not
+/// empty.
+static llvm::Expected<ResultRow>
+optimizeInstance(StringRef file, StringRef answer, const Options &options) {
+  llvm::Expected<Instance> instance = readInstance(file);
+  if (!instance)
+    return instance.takeError();
+  auto fail = [&](llvm::Error error) {
+    return makeError(file + ": " + llvm::toString(std::move(error)));
+  };
+  const Problem &problem = instance->problem;
+  if (llvm::Error error = checkCapacity(problem))
+    return fail(std::move(error));
+  SolverOptions limits = options.makeSolverOptions();
+  llvm::Expected<SolverResult> result = search(problem, limits);
+  if (!result)
+    return fail(result.takeError());
+  llvm::Expected<std::string> text = textOf(problem, *result);
+  if (!text)
+    return fail(text.takeError());
+  if (!answer.empty())
+    if (llvm::Error error = writeFile(answer, *text))
+      return std::move(error);
+  ResultRow row = makeRow(*instance, *result);
+  if (!isInterrupted && options.output != "-")
+    row.heuristic = solveByHeuristics(problem, limits);
+  return row;
+}
+
+static int reportError(llvm::Error error) {
+  llvm::WithColor::error() << llvm::toString(std::move(error)) << "\n";
+  return 1;
+}
+
+/// Instances one after the other, those with an error reported and left out.
+static int optimizeAll(const Options &options) {
+  if (llvm::Error error = options.check())
+    return reportError(std::move(error));
+  llvm::Expected<std::vector<std::string>> instances =
+      listInstances(options.inputs);
+  if (!instances)
+    return reportError(instances.takeError());
+  llvm::Expected<std::vector<std::string>> answers =
+      listAnswers(*instances, options.output);
+  if (!answers)
+    return reportError(answers.takeError());
+  int exitStatus = 0;
+  std::vector<ResultRow> rows;
+  for (auto [instance, answer] : llvm::zip(*instances, *answers)) {
+    if (auto row = optimizeInstance(instance, answer, options))
+      rows.push_back(std::move(*row));
+    else
+      exitStatus = reportError(row.takeError());
+    if (isInterrupted)
+      break;
+  }
+  if (!rows.empty() && options.output != "-")
+    writeTable(rows, options.format, llvm::outs());
+  return isInterrupted ? kExitInterrupted : exitStatus;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::ResetCommandLineParser();
+  Options options;
+  cl::HideUnrelatedOptions(options.category);
+  cl::ParseCommandLineOptions(
+      argc, argv, "Finds pipeline schedules within a memory budget\n");
+  catchInterrupts();
+  return optimizeAll(options);
+}

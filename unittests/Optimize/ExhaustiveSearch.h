@@ -1,0 +1,249 @@
+//===- ExhaustiveSearch.h - Every schedule of a tiny problem ----*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The least makespan by trying, tick by tick, all that could start then and not
+// a tick before. Knows the rules of a problem and nothing of bounds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_UNITTESTS_OPTIMIZE_EXHAUSTIVESEARCH_H
+#define PIPESCHED_UNITTESTS_OPTIMIZE_EXHAUSTIVESEARCH_H
+
+#include "PipeSched/Optimize/Problem.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include <optional>
+#include <set>
+
+namespace pipesched::optimize::test {
+
+/// One path. Breadth first over what is running: a set of states per tick.
+class ExhaustiveSearch {
+public:
+  explicit ExhaustiveSearch(const Problem &problem)
+      : problem(problem), numStages(problem.stages.size()),
+        numPairs(numStages * problem.placement.getNumMicrobatches()) {
+    for (const StageFacts &facts : problem.stages)
+      longestDelay =
+          std::max({longestDelay, facts.activationDelay, facts.gradientDelay});
+  }
+
+  /// Nothing: no schedule within so many ticks.
+  std::optional<int64_t> findMakespan(int64_t mostTicks) {
+    std::set<State> states = {State(numPairs * kNumSteps, kNotYet)};
+    for (int64_t tick = 0; tick <= mostTicks && !states.empty(); ++tick) {
+      std::set<State> next;
+      for (const State &state : states) {
+        if (isOver(state))
+          return tick;
+        State choice = state;
+        isFirstTick = tick == 0;
+        start(choice, state, 0, next);
+      }
+      states = std::move(next);
+    }
+    return std::nullopt;
+  }
+
+private:
+  enum Step { F, I, W, R, D, U, kNumSteps };
+  /// Ticks until the end of each step of each pair; below zero: since then.
+  using State = std::vector<int8_t>;
+  static constexpr int8_t kNotYet = 127;
+  static constexpr int8_t kNever = 126;  ///< an R that is not wanted
+  static constexpr int8_t kWanted = 125; ///< an R that is
+  static constexpr int8_t kLongAgo = -20;
+
+  int8_t at(const State &state, int64_t pair, Step step) const {
+    return state[pair * kNumSteps + step];
+  }
+  static bool hasStarted(int8_t ticks) { return ticks < kWanted; }
+  static bool isDone(int8_t ticks, int64_t delay = 0) {
+    return ticks <= -delay;
+  }
+  int64_t stageOf(int64_t pair) const { return pair % numStages; }
+  int64_t workerOf(int64_t pair) const {
+    return problem.placement.workerOf(stageOf(pair));
+  }
+  const StageFacts &factsOf(int64_t pair) const {
+    return problem.stages[stageOf(pair)];
+  }
+  Step lastStep() const { return problem.freedoms.splitBackward ? W : I; }
+
+  bool isOver(const State &state) const {
+    return llvm::all_of(llvm::seq<int64_t>(0, numPairs), [&](int64_t pair) {
+      return isDone(at(state, pair, lastStep()));
+    });
+  }
+
+  int64_t durationOf(int64_t pair, Step step) const {
+    const StageFacts &facts = factsOf(pair);
+    const int64_t durations[] = {facts.forward,    facts.inputGrad,
+                                 facts.weightGrad, facts.recompute,
+                                 facts.offload,    facts.reload};
+    return durations[step];
+  }
+  int64_t delayBetween(int64_t pair, int64_t other, int64_t delay) const {
+    return workerOf(pair) == workerOf(other) ? 0 : delay;
+  }
+
+  bool isReady(const State &state, int64_t pair, Step step) const {
+    if (at(state, pair, step) != (step == R ? kWanted : kNotYet))
+      return false;
+    int64_t stage = stageOf(pair);
+    Step gradient =
+        problem.gradientAfter == GradientAfter::WeightGrad ? lastStep() : I;
+    switch (step) {
+    case F:
+      return stage == 0 ||
+             isDone(at(state, pair - 1, F),
+                    delayBetween(pair, pair - 1,
+                                 factsOf(pair - 1).activationDelay));
+    case I:
+      if (stage + 1 < numStages &&
+          !isDone(
+              at(state, pair + 1, gradient),
+              delayBetween(pair, pair + 1, factsOf(pair + 1).gradientDelay)))
+        return false;
+      if (hasStarted(at(state, pair, D)) && !isDone(at(state, pair, U)))
+        return false;
+      return isDone(at(state, pair, F)) &&
+             (at(state, pair, R) == kNever || isDone(at(state, pair, R)));
+    case W:
+      return problem.freedoms.splitBackward && isDone(at(state, pair, I));
+    case R:
+      return isDone(at(state, pair, F));
+    case D:
+      return problem.freedoms.offload && isDone(at(state, pair, F)) &&
+             at(state, pair, R) == kNever && !hasStarted(at(state, pair, I));
+    default:
+      return isDone(at(state, pair, D));
+    }
+  }
+
+  /// The queues of a worker: compute and one or two for copies.
+  int64_t queueOf(int64_t pair, Step step) const {
+    int64_t queue = step < D ? 0 : step == D ? 1 : 2;
+    if (queue == 2 && problem.sharedCopyQueue)
+      queue = 1;
+    return workerOf(pair) * 3 + queue;
+  }
+  bool isBusy(const State &state, int64_t queue) const {
+    for (int64_t pair = 0; pair < numPairs; ++pair)
+      for (Step step : {F, I, W, R, D, U})
+        if (queueOf(pair, step) == queue && hasStarted(at(state, pair, step)) &&
+            at(state, pair, step) > 0)
+          return true;
+    return false;
+  }
+
+  int64_t memoryOf(const State &state, int64_t pair) const {
+    const StageFacts &facts = factsOf(pair);
+    int8_t forward = at(state, pair, F);
+    if (!hasStarted(forward) || isDone(at(state, pair, lastStep())))
+      return 0;
+    if (isDone(at(state, pair, I)))
+      return facts.activation - facts.freedByInputGrad;
+    if (!isDone(forward))
+      return facts.activation;
+    int8_t recompute = at(state, pair, R);
+    if (recompute == kWanted)
+      return facts.checkpoint;
+    bool isAway = isDone(at(state, pair, D)) && !hasStarted(at(state, pair, U));
+    return isAway ? 0 : facts.activation;
+  }
+  bool fits(const State &state) const {
+    std::vector<int64_t> levels(problem.capacity.size(), 0);
+    for (int64_t pair = 0; pair < numPairs; ++pair)
+      levels[workerOf(pair)] += memoryOf(state, pair);
+    for (auto [level, capacity] : llvm::zip(levels, problem.capacity))
+      if (level > capacity)
+        return false;
+    return true;
+  }
+
+  /// A start is as early as it can be where a step of its worker or one that it
+  /// waits for (in time for its message) was over at this very tick: else it
+  /// could have been a tick earlier.
+  bool isAsEarlyAsCanBe(const State &state, int64_t pair, Step step) const {
+    if (isFirstTick)
+      return true;
+    for (int64_t other = 0; other < numPairs; ++other)
+      for (Step before : {F, I, W, R, D, U})
+        if (workerOf(other) == workerOf(pair) && at(state, other, before) == 0)
+          return true;
+    int64_t stage = stageOf(pair);
+    if (step == F && stage > 0)
+      return at(state, pair - 1, F) ==
+             -delayBetween(pair, pair - 1, factsOf(pair - 1).activationDelay);
+    Step gradient =
+        problem.gradientAfter == GradientAfter::WeightGrad ? lastStep() : I;
+    return step == I && stage + 1 < numStages &&
+           at(state, pair + 1, gradient) ==
+               -delayBetween(pair, pair + 1, factsOf(pair + 1).gradientDelay);
+  }
+
+  /// Starts something or nothing on each queue from this one on, then lets a
+  /// tick go by. `before`: what this tick began with.
+  void start(State &state, const State &before, int64_t queue,
+             std::set<State> &next) {
+    if (queue == int64_t(problem.capacity.size()) * 3) {
+      if (fits(state))
+        next.insert(afterOneTick(state));
+      return;
+    }
+    start(state, before, queue + 1, next);
+    if (isBusy(state, queue))
+      return;
+    for (int64_t pair = 0; pair < numPairs; ++pair)
+      for (Step step : {F, I, W, R, D, U})
+        if (queueOf(pair, step) == queue && isReady(state, pair, step) &&
+            isAsEarlyAsCanBe(before, pair, step))
+          startOne(state, before, pair, step, next);
+  }
+  void startOne(State &state, const State &before, int64_t pair, Step step,
+                std::set<State> &next) {
+    State saved = state;
+    int64_t queue = queueOf(pair, step);
+    state[pair * kNumSteps + step] = durationOf(pair, step);
+    if (step == F)
+      state[pair * kNumSteps + R] = kNever;
+    start(state, before, queue + 1, next);
+    if (step == F && problem.freedoms.recompute) {
+      state[pair * kNumSteps + R] = kWanted;
+      start(state, before, queue + 1, next);
+    }
+    state = std::move(saved);
+  }
+  /// Forgets what is longer ago than messages take, and which of the
+  /// microbatches, all alike, is which.
+  State afterOneTick(const State &state) const {
+    State later = state;
+    for (int8_t &ticks : later)
+      if (hasStarted(ticks))
+        ticks = ticks <= -longestDelay ? kLongAgo : ticks - 1;
+    std::vector<State> microbatches;
+    int64_t size = numStages * kNumSteps;
+    for (auto begin = later.begin(); begin != later.end(); begin += size)
+      microbatches.emplace_back(begin, begin + size);
+    llvm::sort(microbatches);
+    later.clear();
+    for (const State &one : microbatches)
+      later.insert(later.end(), one.begin(), one.end());
+    return later;
+  }
+
+  const Problem &problem;
+  int64_t numStages, numPairs;
+  int64_t longestDelay = 0;
+  bool isFirstTick = true;
+};
+
+} // namespace pipesched::optimize::test
+
+#endif // PIPESCHED_UNITTESTS_OPTIMIZE_EXHAUSTIVESEARCH_H

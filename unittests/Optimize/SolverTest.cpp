@@ -1,0 +1,248 @@
+//===- SolverTest.cpp - Schedules that are found --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is found keeps the rules, is no worse than a seed and no better than the
+// bound; limits hold; the same input gives the same result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Optimize/Solver.h"
+#include "PipeSched/Optimize/Bounds.h"
+#include "SearchProblems.h"
+#include "TinyProblems.h"
+#include <chrono>
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+using namespace pipesched::optimize::test;
+
+namespace {
+
+SolverOptions budget(uint64_t evaluations, unsigned threads = 1) {
+  SolverOptions options;
+  options.maxEvaluations = evaluations;
+  options.threads = threads;
+  options.timeLimitSeconds = 600;
+  return options;
+}
+
+int64_t objectiveOf(const Problem &problem, const Solution &solution) {
+  return problem.objective == Objective::Makespan ? solution.makespan
+                                                  : solution.period;
+}
+
+SolverResult solveAndCheck(const Problem &problem, llvm::ArrayRef<Seed> seeds,
+                           const SolverOptions &options) {
+  llvm::Expected<SolverResult> result = solve(problem, seeds, options);
+  if (!result) {
+    ADD_FAILURE() << llvm::toString(result.takeError());
+    return {};
+  }
+  llvm::Error error = verifySolution(problem, result->solution);
+  EXPECT_FALSE(bool(error)) << llvm::toString(std::move(error));
+  int64_t objective = objectiveOf(problem, result->solution);
+  EXPECT_GE(objective, result->lowerBound) << result->boundName;
+  EXPECT_FALSE(result->origin.empty());
+  if (result->bestSeed > 0)
+    EXPECT_LE(objective, result->bestSeed) << result->bestSeedName;
+  if (objective == result->lowerBound)
+    EXPECT_EQ(result->status, Status::Optimal);
+  return std::move(*result);
+}
+
+//===----------------------------------------------------------------------===//
+// Seeds
+//===----------------------------------------------------------------------===//
+
+TEST(FamilySeeds, KeepTheRulesButForMemory) {
+  unsigned count = 0;
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    SearchProblem search(seed);
+    Problem &problem = search.problem;
+    problem.capacity.assign(problem.capacity.size(), 1000);
+    for (const Seed &seed : familySeeds(problem)) {
+      SCOPED_TRACE(seed.name);
+      ++count;
+      llvm::Expected<Solution> solution = test::timeRows(problem, seed.rows);
+      ASSERT_TRUE(bool(solution)) << llvm::toString(solution.takeError());
+      llvm::Error error = verifySolution(problem, *solution);
+      EXPECT_FALSE(bool(error)) << llvm::toString(std::move(error));
+    }
+  }
+  EXPECT_GT(count, 500u);
+}
+
+std::vector<std::string> seedNames(Placement placement, bool split) {
+  Problem problem = makeProblem(std::move(placement));
+  problem.freedoms.splitBackward = split;
+  std::vector<std::string> names;
+  for (Seed &seed : familySeeds(problem))
+    names.push_back(std::move(seed.name));
+  return names;
+}
+
+TEST(FamilySeeds, AreThoseOfThePlacement) {
+  auto has = [](const std::vector<std::string> &names, llvm::StringRef name) {
+    return llvm::is_contained(names, name);
+  };
+  auto linear = seedNames(
+      llvm::cantFail(Placement::create(4, 8, {placeLinear(4)})), true);
+  for (llvm::StringRef name : {"gpipe", "1f1b", "zb-h1", "zb-h2"})
+    EXPECT_TRUE(has(linear, name)) << name.str();
+  EXPECT_FALSE(has(linear, "zb-v"));
+  auto v =
+      seedNames(llvm::cantFail(Placement::create(4, 8, {placeV(4)})), true);
+  for (llvm::StringRef name : {"zb-v", "v-half", "v-min", "zb-auto"})
+    EXPECT_TRUE(has(v, name)) << name.str();
+  auto whole = seedNames(
+      llvm::cantFail(Placement::create(4, 8, {placeLinear(4)})), false);
+  EXPECT_TRUE(has(whole, "1f1b"));
+  EXPECT_FALSE(has(whole, "zb-h1"));
+}
+
+//===----------------------------------------------------------------------===//
+// Solutions
+//===----------------------------------------------------------------------===//
+
+TEST(Solver, FindsWhatKeepsTheRules) {
+  for (uint32_t seed = 0; seed < 120; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchProblem search(seed);
+    if (seed % 3 == 0)
+      search.problem.objective = Objective::Period;
+    std::vector<Seed> seeds = familySeeds(search.problem);
+    solveAndCheck(search.problem, seeds, budget(4000, 1 + seed % 2));
+  }
+}
+
+/// Against every schedule there is, where copies do not come in.
+TEST(Solver, FindsTheBestOfTinyProblems) {
+  for (const TinyKind &kind : tinyKinds())
+    for (uint32_t seed = 0; seed < 6; ++seed) {
+      std::optional<TinyProblem> tiny = makeTinyProblem(kind, seed);
+      if (!tiny)
+        continue;
+      SCOPED_TRACE(kind.name.str() + " " + std::to_string(seed));
+      SolverResult result = solveAndCheck(tiny->problem, {}, budget(20000));
+      if (kind.freedoms.offload)
+        EXPECT_GE(result.solution.makespan, tiny->best);
+      else
+        EXPECT_EQ(result.solution.makespan, tiny->best);
+    }
+}
+
+TEST(Solver, KeepsASeedThatIsOptimal) {
+  Problem problem =
+      makeProblem(llvm::cantFail(Placement::create(4, 8, {placeV(4)})));
+  for (Objective objective : {Objective::Makespan, Objective::Period}) {
+    problem.objective = objective;
+    SolverResult result =
+        solveAndCheck(problem, familySeeds(problem), budget(2000));
+    EXPECT_GT(result.bestSeed, 0);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Limits
+//===----------------------------------------------------------------------===//
+
+TEST(Solver, IsRepeatable) {
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchProblem search(seed);
+    SolverOptions options = budget(3000, 1 + seed % 3);
+    options.seed = seed;
+    std::vector<Seed> seeds = familySeeds(search.problem);
+    SolverResult first = solveAndCheck(search.problem, seeds, options);
+    SolverResult second = solveAndCheck(search.problem, seeds, options);
+    EXPECT_EQ(first.solution.rows, second.solution.rows);
+    EXPECT_EQ(first.origin, second.origin);
+    EXPECT_EQ(first.lowerBound, second.lowerBound);
+  }
+}
+
+/// Large enough that no proof comes in time.
+Problem makeLargeProblem() {
+  Problem problem =
+      makeProblem(llvm::cantFail(Placement::create(8, 40, {placeLinear(8)})));
+  for (size_t stage = 0; stage < problem.stages.size(); ++stage)
+    problem.stages[stage].forward += int64_t(stage) % 3;
+  problem.capacity.assign(8, 13);
+  return problem;
+}
+
+double secondsOf(llvm::function_ref<void()> run) {
+  auto start = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+TEST(Solver, StopsAtTheTimeLimit) {
+  Problem problem = makeLargeProblem();
+  SolverOptions options;
+  options.threads = 2;
+  for (double limit : {0.0, 0.3}) {
+    options.timeLimitSeconds = limit;
+    double seconds = secondsOf([&] { solveAndCheck(problem, {}, options); });
+    EXPECT_LT(seconds, 20);
+  }
+}
+
+TEST(Solver, StopsWhenInterrupted) {
+  Problem problem = makeLargeProblem();
+  std::atomic<bool> interrupted = true;
+  SolverOptions options;
+  options.threads = 2;
+  options.timeLimitSeconds = 600;
+  options.interrupted = &interrupted;
+  double seconds = secondsOf([&] {
+    SolverResult result = solveAndCheck(problem, {}, options);
+    EXPECT_EQ(result.status, Status::Interrupted);
+  });
+  EXPECT_LT(seconds, 60);
+}
+
+TEST(Solver, StopsAtTheGap) {
+  Problem problem = makeLargeProblem();
+  SolverOptions options = budget(0, 2);
+  options.gap = 100;
+  SolverResult result = solveAndCheck(problem, {}, options);
+  EXPECT_TRUE(result.status == Status::GapReached ||
+              result.status == Status::Optimal);
+}
+
+TEST(Solver, Reports) {
+  Problem problem = makeLargeProblem();
+  SolverOptions options;
+  options.threads = 1;
+  options.timeLimitSeconds = 1.5;
+  unsigned count = 0;
+  int64_t last = std::numeric_limits<int64_t>::max();
+  auto report = [&](const Progress &progress) {
+    ++count;
+    EXPECT_LE(progress.best, last);
+    EXPECT_LE(progress.lowerBound, progress.best);
+    last = progress.best;
+  };
+  options.report = report;
+  SolverResult result = solveAndCheck(problem, {}, options);
+  EXPECT_GT(count, 0u);
+  EXPECT_LE(result.solution.makespan, last);
+}
+
+TEST(Solver, RefusesWhatHoldsNoSchedule) {
+  Problem problem = makeLargeProblem();
+  problem.capacity[3] = 1;
+  llvm::Expected<SolverResult> result = solve(problem, {}, budget(10));
+  ASSERT_FALSE(bool(result));
+  EXPECT_NE(llvm::toString(result.takeError()).find("worker 3"),
+            std::string::npos);
+}
+
+} // namespace

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Checks a schedule that pipesched-optimize wrote, by the rules of its instance.
+
+Reads both files and nothing else of PipeSched: every rule of docs/Optimize.md
+is stated here once more. Prints what the schedule reaches and ends with 0, or
+prints each rule that is broken and ends with 1.
+
+Usage: verify-optimized.py INSTANCE.json ANSWER.json
+       verify-optimized.py FOLDER FOLDER
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import sys
+
+PHASES = "FIWRDU"
+COMPUTE = "FIWR"
+MAX_PRINTED = 10
+
+Cell = collections.namedtuple("Cell", "phase stage microbatch worker start end")
+
+
+class Checker:
+    """Collects what is wrong with one answer."""
+
+    def __init__(self, instance, answer):
+        self.instance = instance
+        self.answer = answer
+        self.path = instance["path"]
+        self.errors = []
+        self.cells = [Cell(*cell) for cell in answer["cells"]]
+        self.at = {(c.phase, c.stage, c.microbatch): c for c in self.cells}
+
+    def report(self, text):
+        self.errors.append(text)
+
+    def run(self):
+        """Returns the rules that are broken, as texts."""
+        for cell in self.cells:
+            self.check_cell(cell)
+        if len(self.at) != len(self.cells):
+            self.report("a cell is there twice")
+        if self.errors:
+            return self.errors  # what follows takes cells to be as they should
+        for stage in range(self.instance["stages"]):
+            for microbatch in range(self.instance["microbatches"]):
+                self.check_pair(stage, microbatch)
+        if not self.errors:
+            self.check_queues()
+            self.check_memory()
+            self.check_numbers()
+        return self.errors
+
+    def duration(self, phase, stage):
+        """Ticks of a cell; None where the instance has no such cells."""
+        if phase in "DU":
+            return (self.instance["offload"] or {}).get(phase)
+        if phase == "R":
+            return (self.instance["recompute"] or {}).get(phase)
+        return self.instance["duration"][phase][stage]
+
+    def check_cell(self, cell):
+        """Checks a cell by itself."""
+        name = f"{cell.stage}{cell.phase}{cell.microbatch}"
+        if any(type(number) is not int for number in cell[1:]):
+            self.report(f"{list(cell)}: not whole numbers")
+        elif cell.phase not in PHASES or len(cell.phase) != 1:
+            self.report(f"{name}: no phase of the problem")
+        elif not 0 <= cell.stage < self.instance["stages"]:
+            self.report(f"{name}: no such stage")
+        elif not 0 <= cell.microbatch < self.instance["microbatches"]:
+            self.report(f"{name}: no such microbatch")
+        elif cell.worker != self.path[cell.stage]:
+            self.report(f"{name}: on worker {cell.worker}, not {self.path[cell.stage]}")
+        elif cell.start < 0:
+            self.report(f"{name}: starts at {cell.start}")
+        elif self.duration(cell.phase, cell.stage) is None:
+            self.report(f"{name}: not allowed")
+        elif cell.end - cell.start != self.duration(cell.phase, cell.stage):
+            self.report(f"{name}: takes {cell.end - cell.start}")
+
+    def check_pair(self, stage, microbatch):
+        """Checks that the cells of a stage and microbatch are there, and wait."""
+        own = {phase: self.at.get((phase, stage, microbatch)) for phase in PHASES}
+        name = f"stage {stage}, microbatch {microbatch}"
+        for phase in "FIW":
+            if not own[phase]:
+                self.report(f"{name}: no {phase}")
+        if bool(own["D"]) != bool(own["U"]):
+            self.report(f"{name}: D or U without the other")
+        if own["D"] and own["R"]:
+            self.report(f"{name}: both offloaded and recomputed")
+        for before, after in ("FI", "IW", "FD", "DU", "UI", "FR", "RI"):
+            self.check_wait(own[before], own[after], 0)
+        for phase, other in (("F", stage - 1), ("I", stage + 1)):
+            if 0 <= other < len(self.path):
+                is_remote = self.path[other] != self.path[stage]
+                delay = self.instance["message_delay"] if is_remote else 0
+                self.check_wait(self.at.get((phase, other, microbatch)), own[phase], delay)
+
+    def check_wait(self, before, after, delay):
+        """Reports `after` where it starts before the end of `before` and a delay."""
+        if before and after and after.start < before.end + delay:
+            self.report(
+                f"{after.stage}{after.phase}{after.microbatch} starts at {after.start}, "
+                f"{before.stage}{before.phase}{before.microbatch} ends at {before.end}, "
+                f"and the delay is {delay}"
+            )
+
+    def check_queues(self):
+        """Checks that no queue runs two cells at a time."""
+        offload = self.instance["offload"]
+        queues = [COMPUTE, "D", "U"]
+        if offload and offload["queues"] == 1:
+            queues = [COMPUTE, "DU"]
+        for worker in range(self.instance["workers"]):
+            for phases in queues:
+                queue = [c for c in self.cells if c.worker == worker and c.phase in phases]
+                queue.sort(key=lambda cell: (cell.start, cell.end))
+                for first, second in zip(queue, queue[1:]):
+                    if second.start < first.end:
+                        self.report(f"worker {worker} runs {first} and {second} at a time")
+
+    def memory_events(self, cell):
+        """Yields (time, amount) of what a cell allocates and frees."""
+        memory = self.instance["memory"]
+        whole = memory["stage_activation"][cell.stage]
+        freed = memory["freed_by_I"][cell.stage]
+        kept = (self.instance["recompute"] or {}).get("checkpoint", 0)
+        if cell.phase == "F":
+            yield cell.start, whole
+            if ("R", cell.stage, cell.microbatch) in self.at:
+                yield cell.end, kept - whole
+        elif cell.phase == "R":
+            yield cell.start, whole - kept
+        elif cell.phase == "D":
+            yield cell.end, -whole
+        elif cell.phase == "U":
+            yield cell.start, whole
+        elif cell.phase == "I":
+            yield cell.end, -freed
+        elif cell.phase == "W":
+            yield cell.end, freed - whole
+
+    def check_memory(self):
+        """Checks every capacity; of events at the same time, frees come first."""
+        events = collections.defaultdict(list)
+        for cell in self.cells:
+            events[cell.worker] += self.memory_events(cell)
+        for worker, capacity in enumerate(self.instance["memory"]["capacity"]):
+            held = 0
+            for time, amount in sorted(events[worker]):
+                held += amount
+                if held > capacity and amount > 0:
+                    self.report(f"worker {worker} holds {held} of {capacity} at {time}")
+                    break
+            else:
+                if held != 0:
+                    self.report(f"worker {worker} holds {held} at the end")
+
+    def check_numbers(self):
+        """Checks makespan, period, bound and status against each other."""
+        answer, instance = self.answer, self.instance
+        if answer["name"] != instance["name"]:
+            self.report(f"the name is {answer['name']}, not {instance['name']}")
+        last = max(cell.end for cell in self.cells)
+        if answer["makespan"] != last:
+            self.report(f"the makespan is {last}, not {answer['makespan']}")
+        found = answer[instance["objective"]]
+        if instance["objective"] == "period":
+            self.check_period(found)
+        bound = answer["lower_bound"]
+        if bound > found:
+            self.report(f"the lower bound {bound} is above {found}")
+        if answer["status"] == "optimal" and bound != found:
+            self.report(f"{found} is called optimal, the lower bound is {bound}")
+        if answer["status"] not in ("optimal", "gap", "time_limit", "interrupted"):
+            self.report(f"unknown status {answer['status']}")
+        known, known_bound = instance.get("best_known"), instance.get("lower_bound")
+        if known is not None and bound > known:
+            self.report(f"the lower bound {bound} is above {known}, which is known")
+        if known_bound is not None and found < known_bound:
+            self.report(f"{found} is below {known_bound}, which is a bound")
+
+    def check_period(self, period):
+        """Steps that follow each other by `period` do not meet on any worker."""
+        for worker in range(self.instance["workers"]):
+            own = [cell for cell in self.cells if cell.worker == worker]
+            if own:
+                span = max(c.end for c in own) - min(c.start for c in own)
+                if span > period:
+                    self.report(f"worker {worker} takes {span}, the period is {period}")
+
+
+def check_answer(instance_path, answer_path):
+    """Prints what an answer reaches, or what is wrong with it; returns whether it holds."""
+    instance = json.loads(instance_path.read_text())
+    answer = json.loads(answer_path.read_text())
+    errors = Checker(instance, answer).run()
+    for error in errors[:MAX_PRINTED]:
+        print(f"{answer_path}: {error}")
+    if len(errors) > MAX_PRINTED:
+        print(f"{answer_path}: and {len(errors) - MAX_PRINTED} more")
+    if not errors:
+        objective = instance["objective"]
+        print(f"{answer['name']}: {objective} {answer[objective]} holds")
+    return not errors
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("instance", type=pathlib.Path, help="an instance, or a folder of them")
+    parser.add_argument("answer", type=pathlib.Path, help="its answer, or a folder of all")
+    arguments = parser.parse_args()
+    pairs = [(arguments.instance, arguments.answer)]
+    if arguments.instance.is_dir():
+        instances = sorted(arguments.instance.glob("*.json"))
+        pairs = [(instance, arguments.answer / instance.name) for instance in instances]
+    holds = [check_answer(*pair) for pair in pairs]
+    sys.exit(0 if holds and all(holds) else 1)
+
+
+if __name__ == "__main__":
+    main()
