@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the release tools and compares GPipe with 1F1B:
 # the paper's model, 8 stages on a DGX-H100-class system, 8 to 64 microbatches.
-# Then it installs the Python package into .venv, whose command ranks families for
-# Llama 3 70B. Prints tables and leaves report, trace, pictures and a page in out/;
-# their names are the last lines.
+# Then it installs the Python package into .venv, whose command reproduces the
+# paper's table I and ranks families for Llama 3 70B. Prints tables and leaves
+# report, trace, pictures and a page in out/; their names are the last lines.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
@@ -52,10 +52,14 @@ printf '\nAs the paper has it, all activations kept:\n\n'
 printf '\nWith full recomputation (pipe-attach-model{recompute=full}):\n\n'
 "$bin"/pipesched-translate --export-comparison "$out"/recomputed.mlir
 
+printf "\nThe paper's table I, run again:\n\n"
+.venv/bin/pipesched reproduce table1 -o "$out"
+
 printf '\nLlama 3 70B on eight DGX H100, seven schedules:\n\n'
 .venv/bin/pipesched compare --model llama3-70b --system dgx-h100 --stages 8 \
   --microbatches 32 --global-batch 32 --html "$out"/comparison.html \
   --schedules gpipe,1f1b,interleaved-1f1b,zb-h1,zb-v,dualpipe,hanayo
 
-printf '%s\n' '' "$out"/comparison.html "$out"/schedules.mlir "$out"/slots.svg "$out"/report.json \
-  "$out"/trace.json "$out"/schedule.svg
+printf '%s\n' '' "$out"/schedules.mlir "$out"/report.json "$out"/trace.json \
+  "$out"/schedule.svg "$out"/slots.svg "$out"/table1.png "$out"/table1.svg \
+  "$out"/comparison.html

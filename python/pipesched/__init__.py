@@ -25,10 +25,13 @@ from ._batch import Configuration, compare, explain, simulate_batch
 from ._catalogue import Family, families, models, systems
 from ._costs import Costs
 from ._errors import Diagnostic, Location, PipeSchedError, PipeSchedWarning
+from ._grid import Grid
 from ._optimize import Optimization
 from ._options import FamilyOptions, Path
 from ._report import Report
 from ._schedule import Schedule, Simulation, Svg, draw, generate, load, loads, problem
+from ._sweep import sweep
+from .planning import Plan, Proposal, plan
 
 __version__: str = _core.version
 
@@ -38,11 +41,14 @@ __all__ = [
     "Diagnostic",
     "Family",
     "FamilyOptions",
+    "Grid",
     "Location",
     "Optimization",
     "Path",
     "PipeSchedError",
     "PipeSchedWarning",
+    "Plan",
+    "Proposal",
     "Report",
     "Schedule",
     "Simulation",
@@ -55,7 +61,9 @@ __all__ = [
     "load",
     "loads",
     "models",
+    "plan",
     "problem",
     "simulate_batch",
+    "sweep",
     "systems",
 ]

@@ -98,7 +98,10 @@ def run_examples(examples: doctest.DocTest) -> int:
     return results.attempted
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/Python.md"])
+PAGES = ["README.md", "docs/Paper.md", "docs/Planning.md", "docs/Python.md", "docs/Studies.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_examples_of_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks fenced as python, in their order as one session."""
     monkeypatch.chdir(tmp_path)

@@ -9,13 +9,12 @@ from functools import cache
 from typing import Any, TypeAlias, cast, get_args
 
 import pipesched
-from pipesched import Costs, Family, FamilyOptions
+from pipesched import Costs, Family, FamilyOptions, _grid
+from pipesched._catalogue import canonical as canonical
 from pipesched._options import Attention, ReceivePlacement, Recompute, Transport
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run = Callable[[argparse.Namespace], int]
-
-MOST_INTEGERS = 1_000_000
 
 
 class UsageError(Exception):
@@ -52,27 +51,19 @@ def positive(text: str) -> int:
     return value
 
 
-def _range(text: str) -> range:
-    begin, _, rest = text.partition(":")
-    end, _, step = rest.partition(":")
-    first = positive(begin)
-    return range(first, positive(end) + 1 if end else first + 1, positive(step) if step else 1)
-
-
 def integers(text: str) -> list[int]:
-    """`8,16,32`, ranges with their end among them: `8:64:8`.
+    """`8,16,32`, ranges with their end among them, `8:64:8`, and by a factor, `8:64:x2`.
 
     >>> integers("4,8:12:2")
     [4, 8, 10, 12]
     """
-    ranges = [_range(part) for part in text.split(",")]
-    if any(not values for values in ranges):
-        raise argparse.ArgumentTypeError(f"expected ranges that ascend, found {text!r}")
-    if sum(map(len, ranges)) > MOST_INTEGERS:
-        raise argparse.ArgumentTypeError(
-            f"expected at most {MOST_INTEGERS} numbers, found {text!r}"
-        )
-    return [value for values in ranges for value in values]
+    try:
+        values = _grid.integers(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if min(values) < 1:
+        raise argparse.ArgumentTypeError(f"expected positive integers, found {text!r}")
+    return values
 
 
 def names(text: str) -> list[str]:
@@ -90,32 +81,6 @@ def names(text: str) -> list[str]:
 def families() -> dict[str, Family]:
     """The families by name."""
     return pipesched.families()
-
-
-def _key(name: str) -> str:
-    return name.casefold().replace("-", "").replace("_", "").removeprefix("schedule")
-
-
-@cache
-def _names() -> dict[str, str]:
-    return {
-        _key(name): family.name
-        for family in families().values()
-        for name in (family.name, *family.aliases)
-    }
-
-
-def canonical(name: str) -> str:
-    """The family of that name or alias, as the library reads them. Raises for others.
-
-    >>> canonical("Interleaved1F1B")
-    'interleaved-1f1b'
-    """
-    found = _names().get(_key(name))
-    if found is None:
-        found = pipesched.generate(name, workers=1, microbatches=1).family
-        assert found is not None
-    return found
 
 
 def options_for(family: str, options: FamilyOptions) -> FamilyOptions:

@@ -41,31 +41,59 @@ def named_or_file(found: str) -> dict[str, str]:
     return {"file" if found.endswith(".json") or "/" in found else "name": found}
 
 
+def _unlike(arguments: argparse.Namespace, name: str, default: object = None) -> Any:
+    """An argument that not every verb has, or None if it is what the pass does anyway."""
+    value = getattr(arguments, name, None)
+    return None if value == default else value
+
+
+def _model(arguments: argparse.Namespace) -> str:
+    options = {
+        **named_or_file(str(source(arguments.model, pipesched.models))),
+        "microbatch-size": arguments.microbatch_size,
+        "global-batch": arguments.global_batch,
+        "sequence": _unlike(arguments, "sequence"),
+        "boundary-bytes": _unlike(arguments, "boundary_bytes"),
+        "recompute": _unlike(arguments, "recompute", "none"),
+        "attention": arguments.attention,
+        "precision": _unlike(arguments, "precision", "bf16"),
+        "sequence-parallel": _unlike(arguments, "sequence_parallel", True),
+    }
+    return one_pass("pipe-attach-model", options)
+
+
+def _system(arguments: argparse.Namespace) -> str:
+    options = {
+        **named_or_file(str(source(arguments.system, pipesched.systems))),
+        "accelerators": _unlike(arguments, "accelerators"),
+        "data-parallel": _unlike(arguments, "data_parallel", 1),
+        "sharding": _unlike(arguments, "sharding", "none"),
+        "rank-order": _unlike(arguments, "rank_order", "data"),
+    }
+    return one_pass("pipe-attach-system", options)
+
+
 def attaching(arguments: argparse.Namespace) -> list[str]:
-    """The passes that attach the costs that were given."""
+    """The passes that attach the costs that were given; the system, which says how many
+    pipelines divide a batch, before the model.
+    """
     passes = []
-    if arguments.model:
-        options = {
-            **named_or_file(str(source(arguments.model, pipesched.models))),
-            "microbatch-size": arguments.microbatch_size,
-            "global-batch": arguments.global_batch,
-            "recompute": None if arguments.recompute == "none" else arguments.recompute,
-            "attention": arguments.attention,
-        }
-        passes.append(one_pass("pipe-attach-model", options))
     if arguments.system:
-        passes.append(
-            one_pass(
-                "pipe-attach-system",
-                named_or_file(str(source(arguments.system, pipesched.systems))),
-            )
-        )
+        passes.append(_system(arguments))
+    if arguments.model:
+        passes.append(_model(arguments))
     if arguments.times:
         quoted = f'"{arguments.times}"'
         is_file = arguments.times.endswith(".json")
         options = {"file": arguments.times} if is_file else {"times": quoted}
         passes.append(one_pass("pipe-attach-profile", options))
     return passes
+
+
+def stepping(arguments: argparse.Namespace) -> list[str]:
+    """The pass that ends a training step, if it is asked for; after `attaching`."""
+    place = {"overlapped": "eager", "exposed": "end"}.get(_unlike(arguments, "optimizer_step"))
+    return [one_pass("pipe-add-optimizer", {"all-reduce": place})] if place else []
 
 
 def command_line(passes: Sequence[str], file: str | None = None, *, export: str = "") -> str:
@@ -78,4 +106,6 @@ def command_line(passes: Sequence[str], file: str | None = None, *, export: str 
 
 def timing(arguments: argparse.Namespace) -> str:
     """The options of `pipesched-translate` that time as asked."""
-    return f"--transport={arguments.transport} --receive-placement={arguments.receive_placement}"
+    line = f"--transport={arguments.transport} --receive-placement={arguments.receive_placement}"
+    sends = getattr(arguments, "forward_sends", None)
+    return f"{line} --forward-sends={sends}" if sends == "sync" else line

@@ -1,0 +1,465 @@
+#!/usr/bin/env python3
+"""Idle time at equal memory: the optimizer against the schedules that are known.
+
+For each case, that is costs, workers, memory and the time of a copy, all known schedules are
+timed that fit the memory: 1F1B, interleaved 1F1B, ZB-H1, ZB-V, V-half, V-min, and each of them
+with activations offloaded by rule (`pipe-add-offload`, all or half). The optimizer gets the
+same stages, times and memory, begins with the best of these and may offload. Messages go by
+transport `delay`.
+
+Usage: .venv/bin/python benchmarks/optimize.py [--workers LIST] [--budgets LIST] ...
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pipesched
+from pipesched import Optimization, PipeSchedError, Schedule
+
+DATA = Path(__file__).parents[1] / "test" / "data" / "zero_bubble_iclr24.json"
+MODEL = "paper-gpt"
+SYSTEMS = ("h100-sxm", "dgx-h100")
+KNOWN = {
+    "1f1b": "linear",
+    "zb-h1": "linear",
+    "interleaved-1f1b": "interleaved",
+    "zb-v": "v",
+    "v-half": "v",
+    "v-min": "v",
+}
+"""Families and their placements."""
+AHEAD = (1, 2, 4)
+CHUNKS = {"linear": 1, "interleaved": 2, "v": 2}
+PS_PER_MS = 10**9
+
+
+def paths(placement: str, workers: int) -> list[list[int]]:
+    """The worker of each stage."""
+    down = list(range(workers))
+    second = {"linear": [], "interleaved": down, "v": down[::-1]}
+    return [down + second[placement]]
+
+
+# What prices a case, and what memory it has
+
+
+@dataclass(frozen=True)
+class Priced:
+    """Passes that attach costs, the budget, and about how many activations that is; by stages
+    per worker.
+    """
+
+    attach: dict[int, str]
+    memory: dict[int, int | str]
+    activations: dict[int, int]
+
+
+def activations(budget: float, workers: int, microbatches: int) -> dict[int, int]:
+    """A share of what 1F1B holds on its fullest worker, by stages per worker."""
+    held = budget * min(workers, microbatches) + 1e-9
+    return {chunks: max(1, int(held * chunks)) for chunks in (1, 2)}
+
+
+class Profile:
+    """Profiled times: one of the models of Qi et al. (arXiv 2401.10241), any number of workers.
+    Memory is counted in activations of a stage; two stages on a worker have half of the times
+    and half of the memory each.
+    """
+
+    def __init__(self, name: str, times: dict[str, float]) -> None:
+        self.name = name
+        self.times = {phase: round(ms * PS_PER_MS / 2) * 2 for phase, ms in times.items()}
+
+    def price(self, workers: int, microbatches: int, budget: float, ratio: float) -> Priced:
+        copy = round(ratio * self.times["F"] / 2) * 2
+        times = {**self.times, "D": copy, "U": copy}
+
+        def attach(chunks: int) -> str:
+            each = {name: t if name == "comm" else t // chunks for name, t in times.items()}
+            listed = ",".join(f"{name}={time}ps" for name, time in each.items())
+            return f"pipe-attach-profile{{times={listed}}}"
+
+        held = activations(budget, workers, microbatches)
+        return Priced({chunks: attach(chunks) for chunks in (1, 2)}, {**held}, held)
+
+
+class Modelled:
+    """The model of Barley et al. (arXiv 2605.24006) on a system, with its embedding and head.
+    Memory is in bytes: a share of what 1F1B needs for activations on its fullest worker beside
+    what is always there. The bandwidth of the host link makes a copy as long as asked for.
+    """
+
+    def __init__(self, system: str, folder: Path) -> None:
+        self.folder = folder
+        self.name = f"{MODEL}/{system}"
+        self.system: dict[str, Any] = pipesched.systems()[system]
+        self.system.pop("sources", None)
+
+    def price(self, workers: int, microbatches: int, budget: float, ratio: float) -> Priced:
+        def attach(system: str) -> str:
+            model = f"pipe-attach-model{{name={MODEL} microbatch-size=1}}"
+            return f"{model},pipe-attach-system{{{system}}}"
+
+        made = pipesched.generate("1f1b", workers=workers, microbatches=microbatches)
+        plain = made.transform(attach(f"name={self.system['name']}"))
+        report = plain.simulate(transport="delay")
+        copied = plain.transform("pipe-add-offload").simulate(transport="delay")
+        assert report.memory is not None
+        host = {**self.system["host"]}
+        host["bandwidth_gb_per_s"] *= self._stretch(report, copied) / ratio
+        host["latency_us"] = 0
+        worker = int(report.memory.peak_bytes.argmax())
+        always = int(report.memory.persistent_bytes[worker])
+        held = int(report.memory.peak_bytes[worker]) - always
+        file = self._written({**self.system, "host": host}, ratio, workers)
+        return Priced(
+            dict.fromkeys((1, 2), attach(f"file={file}")),
+            dict.fromkeys((1, 2), f"{always + int(budget * held)}B"),
+            activations(budget, workers, microbatches),
+        )
+
+    def _stretch(self, report: Any, copied: Any) -> float:
+        """Time of a copy on worker 0, which offloads most, over the time of its F."""
+        cells = copied.to_frame()
+        own = cells[cells.worker == 0]
+        mean = {
+            phase: float((rows.end_ps - rows.start_ps).mean())
+            for phase, rows in own.groupby("phase")
+        }
+        latency = float(self.system["host"]["latency_us"]) * 10**6
+        return (mean["D"] - latency) / mean["F"]
+
+    def _written(self, system: dict[str, Any], ratio: float, workers: int) -> Path:
+        file = self.folder / f"{system['name']}-{workers}-{ratio}.json"
+        file.write_text(json.dumps(system))
+        return file
+
+
+Costs = Profile | Modelled
+
+
+def all_costs(folder: Path) -> dict[str, Costs]:
+    """By name. Of each profiled model, the times of its first row."""
+    models = [Modelled(system, folder) for system in SYSTEMS]
+    costs: dict[str, Costs] = {modelled.name: modelled for modelled in models}
+    for row in json.loads(DATA.read_text())["rows"]:
+        costs.setdefault(row["model"], Profile(row["model"], row["profiled_ms"]))
+    return costs
+
+
+# One case
+
+
+@dataclass(frozen=True)
+class Case:
+    """Costs, sizes, memory and copies."""
+
+    costs: Costs
+    workers: int
+    microbatches: int
+    budget: float
+    copy_ratio: float
+
+    @cached_property
+    def priced(self) -> Priced:
+        """What its schedules cost and may hold."""
+        return self.costs.price(self.workers, self.microbatches, self.budget, self.copy_ratio)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A schedule that fits. Idle is the share of all workers' time until the last ends."""
+
+    name: str
+    placement: str
+    schedule: Schedule
+    makespan_ps: int
+    idle_ratio: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table. `saved` is the share of the idle time of the best known."""
+
+    costs: str
+    workers: int
+    microbatches: int
+    budget: float
+    copy_ratio: float
+    fitting: list[str]
+    best_known: str | None
+    best_known_idle: float | None
+    optimized: str | None
+    optimized_idle: float | None
+    gap: float | None
+    status: str | None
+    origin: str | None
+    """What the search found it by; `schedule`: from the known one."""
+    saved: float | None
+    step_saved: float | None
+
+
+def offloads(activations: int) -> Iterator[tuple[str, str]]:
+    """None, and by rule: half or all, reloaded more or less ahead, waiting for memory or not."""
+    yield "", ""
+    for amount in ("half", "all"):
+        for ahead in AHEAD:
+            for waits in ("", f" memory={activations}"):
+                options = f"amount={amount} ahead={ahead}{waits}"
+                yield f" + offload {amount}", f"pipe-add-offload{{{options}}}"
+
+
+def known(case: Case) -> list[Timed]:
+    """All that fit, the fastest first; of the rules to offload, the best of each amount. A
+    schedule that a family does not have at this size is none.
+    """
+    found: dict[str, Timed] = {}
+    for family, placement in KNOWN.items():
+        chunks = CHUNKS[placement]
+        options: Any = {"chunks": chunks} if placement == "interleaved" else {}
+        sizes: Any = {"workers": case.workers, "microbatches": case.microbatches}
+        try:
+            made = pipesched.generate(family, **sizes, **options)
+        except PipeSchedError:
+            continue
+        made = made.transform(case.priced.attach[chunks])
+        for suffix, passes in offloads(case.priced.activations[chunks]):
+            try:
+                schedule = made.transform(passes) if passes else made
+                schedule.verify(memory=case.priced.memory[chunks], transport="delay")
+            except PipeSchedError:
+                continue
+            new = timed(family + suffix, placement, schedule)
+            if new.name not in found or new.makespan_ps < found[new.name].makespan_ps:
+                found[new.name] = new
+    return sorted(found.values(), key=lambda t: (t.makespan_ps, t.name))
+
+
+def timed(name: str, placement: str, schedule: Schedule) -> Timed:
+    """What the timeline says of a schedule."""
+    execution = schedule.simulate(transport="delay").execution
+    return Timed(name, placement, schedule, execution.makespan_ps, execution.idle_ratio)
+
+
+def start(case: Case, placement: str, fitting: Sequence[Timed]) -> Schedule:
+    """The fastest that is known there, or a schedule without rows."""
+    for known_one in fitting:
+        if known_one.placement == placement:
+            return known_one.schedule
+    made = pipesched.problem(
+        workers=case.workers,
+        microbatches=case.microbatches,
+        paths=paths(placement, case.workers),
+    )
+    return made.transform(case.priced.attach[CHUNKS[placement]])
+
+
+def optimized(
+    case: Case, fitting: Sequence[Timed], arguments: argparse.Namespace
+) -> tuple[Timed, Optimization] | None:
+    """The best on any of the placements, which share the time."""
+    best: tuple[Timed, Optimization] | None = None
+    for placement in arguments.placements:
+        chunks = CHUNKS[placement]
+        seeds = [] if arguments.from_nothing else fitting
+        try:
+            found = start(case, placement, seeds).optimize(
+                memory=case.priced.memory[chunks],
+                offload=True,
+                explain=False,
+                time_limit=arguments.time_limit / len(arguments.placements),
+                threads=arguments.threads,
+                seed=arguments.seed,
+                max_evaluations=arguments.max_evaluations,
+            )
+        except PipeSchedError as error:
+            say(f"{placement}: {str(error).splitlines()[0]}")
+            continue
+        ours = timed("optimized", placement, found.schedule)
+        if best is None or ours.makespan_ps < best[0].makespan_ps:
+            best = ours, found
+    return best
+
+
+def measure(case: Case, arguments: argparse.Namespace) -> Row:
+    fitting = known(case)
+    best = fitting[0] if fitting else None
+    found = optimized(case, fitting, arguments)
+    saved = step_saved = None
+    if best and found:
+        saved = 1 - found[0].idle_ratio / best.idle_ratio if best.idle_ratio else 0.0
+        step_saved = 1 - found[0].makespan_ps / best.makespan_ps
+    return Row(
+        costs=case.costs.name,
+        workers=case.workers,
+        microbatches=case.microbatches,
+        budget=case.budget,
+        copy_ratio=case.copy_ratio,
+        fitting=[t.name for t in fitting],
+        best_known=best.name if best else None,
+        best_known_idle=best.idle_ratio if best else None,
+        optimized=found[0].placement if found else None,
+        optimized_idle=found[0].idle_ratio if found else None,
+        gap=found[1].gap if found else None,
+        status=found[1].status if found else None,
+        origin=found[1].origin if found else None,
+        saved=saved,
+        step_saved=step_saved,
+    )
+
+
+# The table
+
+
+def percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def cells(row: Row) -> list[str]:
+    return [
+        row.costs,
+        str(row.workers),
+        str(row.microbatches),
+        f"{row.budget:.2f}",
+        f"{row.copy_ratio:g}",
+        row.best_known or "nothing fits",
+        percent(row.best_known_idle),
+        percent(row.optimized_idle),
+        row.optimized or "-",
+        percent(row.gap),
+        percent(row.saved),
+        percent(row.step_saved),
+        str(len(row.fitting)),
+    ]
+
+
+HEADERS = (
+    "costs",
+    "D",
+    "N",
+    "memory",
+    "copy",
+    "best known",
+    "idle",
+    "optimized",
+    "on",
+    "gap",
+    "idle saved",
+    "step saved",
+    "known that fit",
+)
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def line(fields: Sequence[str]) -> str:
+    return f"| {' | '.join(fields)} |"
+
+
+def numbers(text: str) -> list[float]:
+    found = [float(part) for part in text.split(",")]
+    if not all(0 < number < 1000 for number in found):
+        raise argparse.ArgumentTypeError(f"expected numbers above 0 and below 1000, found {text}")
+    return found
+
+
+def positive(text: str) -> int:
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a positive integer, found {text}")
+    return int(text)
+
+
+def integers(text: str) -> list[int]:
+    return [positive(part) for part in text.split(",")]
+
+
+def names(text: str) -> list[str]:
+    return text.split(",")
+
+
+def read_arguments(known_costs: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--costs", type=names, default=list(known_costs), metavar="LIST")
+    parser.add_argument("--workers", type=integers, default=[4, 8, 16], metavar="LIST")
+    parser.add_argument(
+        "--microbatches", type=positive, default=3, metavar="K", help="per worker; 3 by default"
+    )
+    parser.add_argument(
+        "--budgets",
+        type=numbers,
+        default=[1 / 3, 0.5, 2 / 3, 1, 4 / 3, 2],
+        metavar="LIST",
+        help="memory for activations, as shares of that of 1F1B",
+    )
+    parser.add_argument(
+        "--copy-ratios",
+        type=numbers,
+        default=[0.5, 1, 2, 4],
+        metavar="LIST",
+        help="time of a copy over that of F",
+    )
+    parser.add_argument(
+        "--placements", type=names, default=list(CHUNKS), metavar="LIST", help="of the optimizer"
+    )
+    parser.add_argument(
+        "--from-nothing",
+        action="store_true",
+        help="do not begin with the best known of each placement",
+    )
+    parser.add_argument("--time-limit", type=float, default=20, metavar="SECONDS", help="per case")
+    parser.add_argument(
+        "--max-evaluations", type=int, default=0, metavar="N", help="per placement; 0: no limit"
+    )
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--format", choices=("markdown", "json"), default="markdown")
+    arguments = parser.parse_args()
+    for option, choices in (("costs", known_costs), ("placements", tuple(CHUNKS))):
+        for name in getattr(arguments, option):
+            if name not in choices:
+                parser.error(f"--{option}: expected some of {', '.join(choices)}, found {name!r}")
+    return arguments
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        costs = all_costs(Path(folder))
+        try:
+            run(costs, read_arguments(list(costs)))
+        except PipeSchedError as error:
+            sys.exit(f"optimize.py: {error}")
+
+
+def run(costs: dict[str, Costs], arguments: argparse.Namespace) -> None:
+    cases = [
+        Case(costs[name], workers, arguments.microbatches * workers, budget, ratio)
+        for name in arguments.costs
+        for workers in arguments.workers
+        for budget in arguments.budgets
+        for ratio in arguments.copy_ratios
+    ]
+    if arguments.format == "markdown":
+        print(line(HEADERS), line(["---"] * len(HEADERS)), sep="\n", flush=True)
+    rows = []
+    for index, case in enumerate(cases, start=1):
+        say(f"{index} of {len(cases)}")
+        rows.append(row := measure(case, arguments))
+        if arguments.format == "markdown":
+            print(line(cells(row)), flush=True)
+    if arguments.format == "json":
+        print(json.dumps([asdict(row) for row in rows], indent=1))
+
+
+if __name__ == "__main__":
+    main()

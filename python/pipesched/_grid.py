@@ -1,0 +1,478 @@
+"""Grids: every combination of the values of some axes is a configuration.
+
+Axes are called as the arguments are: those of `Configuration`, the options of families and
+the arguments of `Costs`. What those take in future is an axis without a word here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache, cached_property, lru_cache
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
+
+from . import _core
+from ._batch import Configuration
+from ._catalogue import canonical, families
+from ._costs import Costs, _looks_like_path
+from ._errors import Diagnostic, Location, PipeSchedError
+from ._options import FamilyOptions, Path
+
+MOST_INTEGERS = 1_000_000
+MOST_POINTS = 1_000_000
+"""Points of one sweep; a larger one is several sweeps, each with a file of its own."""
+
+Inputs: TypeAlias = dict[str, Any]
+"""What one point is made of, axis by axis, as far as it is given."""
+
+_SIZES = ("workers", "microbatches")
+_FILES = ("model", "system", "times")
+
+
+def _hints() -> dict[str, Any]:
+    """The axes with their types. Points are sorted by them, the first varies slowest: what is
+    to be compared, families and their options, stands together.
+    """
+    costs, point = get_type_hints(Costs), get_type_hints(Configuration)
+    priced = {f.name: costs[f.name] for f in fields(Costs) if f.init}
+    special = ("family", "paths", "options", "costs", *_SIZES)
+    timed = {f.name: point[f.name] for f in fields(Configuration) if f.name not in special}
+    sizes = dict.fromkeys(_SIZES, int)
+    placed = {"family": str, "paths": point["paths"]}
+    return {**priced, **timed, **sizes, **placed, **get_type_hints(FamilyOptions)}
+
+
+AXES: dict[str, Any] = _hints()
+OPTIONS = tuple(FamilyOptions.__annotations__)
+COSTS = tuple(f.name for f in fields(Costs) if f.init)
+ALIASES = {"schedules": "family", "families": "family", "stages": "workers"}
+"""What axes are called elsewhere."""
+
+_DEFAULTS = {f.name: f.default for f in (*fields(Costs), *fields(Configuration))}
+
+
+def kinds(axis: str) -> tuple[Any, ...]:
+    """The types or choices that an axis takes, without None."""
+    hint = AXES[axis]
+    parts = (hint,) if get_origin(hint) in (None, Literal) else get_args(hint)
+    flat = (get_args(p) if get_origin(p) is Literal else (p,) for p in parts)
+    return tuple(kind for kind in itertools.chain(*flat) if kind is not type(None))
+
+
+# Integers
+
+
+_MOST = 2**63 - 1
+
+
+def _number(text: str) -> int:
+    """The number, or -1 if it is none that the library takes."""
+    return int(text) if len(text) < 20 and text.strip().isdecimal() else -1
+
+
+def _range(text: str) -> Sequence[int]:
+    """`8`, `8:64:8`, `8:64:x2`; the end is among them."""
+    begin, _, rest = text.partition(":")
+    end, _, step = rest.partition(":")
+    factor = step.removeprefix("x")
+    first, last, by = _number(begin), _number(end or begin), _number(factor or "1")
+    if min(first, last) < 0 or by < 1 or (factor != step and by < 2) or last > _MOST:
+        raise ValueError(f"expected integers or ranges such as 8:64:8 or 8:64:x2, found {text!r}")
+    if last < first or (factor != step and first < 1):
+        raise ValueError(f"expected ranges that ascend, found {text!r}")
+    if factor == step:
+        return range(first, last + 1, by)
+    return [first * by**i for i in range(last.bit_length()) if first * by**i <= last]
+
+
+def integers(text: str) -> list[int]:
+    """`8,16,32`, ranges with their end among them, `8:64:8`, and by a factor, `8:64:x2`.
+
+    >>> integers("4,8:12:2,16:64:x2")
+    [4, 8, 10, 12, 16, 32, 64]
+    """
+    ranges = [_range(part) for part in text.split(",")]
+    if sum(map(len, ranges)) > MOST_INTEGERS:
+        raise ValueError(f"expected at most {MOST_INTEGERS} numbers, found {text!r}")
+    return [value for values in ranges for value in values]
+
+
+# Values of axes
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One value of an axis: how it is shown, what is passed on, and what goes into the key of
+    a point, which is nothing for what is the case anyway.
+    """
+
+    label: Any
+    value: Any
+    token: str
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _token(value: Any) -> str:
+    """What stands for the value in keys; of long ones a digest."""
+    text = _json(value)
+    return text if len(text) <= 64 else sha256(text.encode()).hexdigest()
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """`, the closest is 'x' (of x, y)`."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    listed = f"(of {', '.join(known)})"
+    return f", the closest is {near[0]!r} {listed}" if near else f" {listed}"
+
+
+def _wrong(axis: str, wanted: str, found: object) -> PipeSchedError:
+    return PipeSchedError(f"{axis}: expected {wanted}, found {found!r}")
+
+
+def _read_integer(axis: str, value: Any) -> Iterator[Any]:
+    if isinstance(value, str):
+        try:
+            yield from integers(value)
+        except ValueError as error:
+            raise PipeSchedError(f"{axis}: {error}") from None
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield value
+    else:
+        raise _wrong(axis, "an integer or a range such as 8:64:8", value)
+
+
+def _read_family(value: Any) -> Iterator[Any]:
+    if not isinstance(value, str):
+        raise _wrong("family", "a name", value)
+    yield canonical(value)
+
+
+def _read_word(axis: str, value: Any) -> Iterator[Any]:
+    choices = cast("tuple[str, ...]", kinds(axis))
+    if value not in choices:
+        raise PipeSchedError(f"{axis}: unknown value {value!r}{closest(str(value), choices)}")
+    yield value
+
+
+def _read_bool(axis: str, value: Any) -> Iterator[Any]:
+    if not isinstance(value, bool):
+        raise _wrong(axis, "true or false", value)
+    yield value
+
+
+def _read_path(path: Any) -> Path | list[int]:
+    if not isinstance(path, Mapping):
+        return list(path)
+    known = [f.name for f in fields(Path)]
+    for name in path:
+        if name not in known:
+            raise PipeSchedError(f"paths: unknown key {name!r}{closest(name, known)}")
+    takes = [range(*taken) for taken in path.get("takes", ())]
+    return Path(**{**path, "takes": takes})
+
+
+def _read_paths(value: Any) -> list[Path | list[int]]:
+    try:
+        paths = [path if isinstance(path, Path) else _read_path(path) for path in value]
+        raw = [path.workers if isinstance(path, Path) else path for path in paths]
+        if all(type(worker) is int for workers in raw for worker in workers):
+            return paths
+    except TypeError:
+        pass
+    raise _wrong("paths", "the workers of the stages of each path, such as [[0, 1, 1, 0]]", value)
+
+
+def _path_json(path: Path | list[int]) -> Any:
+    if not isinstance(path, Path):
+        return path
+    takes = [[taken.start, taken.stop, taken.step] for taken in path.takes]
+    given = {"workers": path.workers, "takes": takes, "blocks": path.blocks}
+    return {k: v for k, v in {**given, "weights": path.weights}.items() if v}
+
+
+def _described(axis: str, value: Any) -> Choice:
+    """A model, system or times: by name, as fields or in a file, whose contents count."""
+    if not isinstance(value, (str, Mapping, os.PathLike)):
+        raise _wrong(axis, "a name, a file or an object with its fields", value)
+    try:
+        Costs(**{axis: value})  # type: ignore[arg-type]  # says what is wrong with it by itself
+    except (TypeError, ValueError) as error:
+        raise PipeSchedError(f"{axis}: {error}") from None
+    if isinstance(value, Mapping):
+        fields_of = dict(value)
+        label = _json(fields_of) if axis == "times" else fields_of["name"]
+        return Choice(label, fields_of, _token(fields_of))
+    if isinstance(value, str) and not _looks_like_path(value):
+        return Choice(value, value, _token(value))
+    file = os.fspath(value)
+    with open(file, encoding="utf-8") as contents:
+        token = _token(json.load(contents))
+    return Choice(file, os.path.abspath(file), token)
+
+
+def _simple(axis: str, value: Any) -> Iterator[Any]:
+    """The values that one entry of an axis stands for."""
+    taken = kinds(axis)
+    if axis == "family":
+        return _read_family(value)
+    if taken == (int,):
+        return _read_integer(axis, value)
+    if taken == (bool,):
+        return _read_bool(axis, value)
+    if all(isinstance(kind, str) for kind in taken):
+        return _read_word(axis, value)
+    return iter([value])
+
+
+def _choices(axis: str, value: Any) -> Iterator[Choice]:
+    default = None if _DEFAULTS.get(axis) is None else _DEFAULTS[axis]
+    if value is None:
+        if axis in (*_SIZES, "family"):
+            raise _wrong(axis, "a value", None)
+        yield Choice(None, None, "")
+    elif axis in _FILES:
+        yield _described(axis, value)
+    elif axis == "paths":
+        paths = _read_paths(value)
+        plain = [_path_json(path) for path in paths]
+        yield Choice(plain, paths, _token(plain))
+    else:
+        for one in _simple(axis, value):
+            yield Choice(one, one, "" if one == default else _token(one))
+
+
+def _check_labels(axis: str, choices: Sequence[Choice]) -> None:
+    seen: dict[str, Choice] = {}
+    for choice in choices:
+        label = _json(choice.label)
+        if label in seen:
+            raise PipeSchedError(f"{axis}: two are called {choice.label!r}")
+        seen[label] = choice
+
+
+def read_axis(axis: str, given: Any) -> tuple[Choice, ...]:
+    """The values of an axis, each once."""
+    values = given if isinstance(given, (list, tuple, range)) else [given]
+    read = (choice for value in values for choice in _choices(axis, value))
+    chosen = {(choice.token, choice.label is None): choice for choice in read}
+    choices = tuple(chosen.values())
+    if not choices:
+        raise PipeSchedError(f"{axis}: expected at least one value, found none")
+    _check_labels(axis, choices)
+    return choices
+
+
+# Points
+
+
+@lru_cache(maxsize=256)
+def _costs(text: str) -> Costs:
+    return Costs(**json.loads(text))
+
+
+def configuration(inputs: Inputs) -> Configuration:
+    """What `Point.inputs` describe. Raises where costs contradict each other."""
+    priced = {name: inputs[name] for name in COSTS if name in inputs}
+    options = {name: inputs[name] for name in OPTIONS if name in inputs}
+    rest = {name: v for name, v in inputs.items() if name not in priced and name not in options}
+    return Configuration(
+        **rest,
+        options=cast(FamilyOptions, options),
+        costs=_costs(json.dumps(priced)) if priced else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One configuration of a grid."""
+
+    axes: tuple[str, ...]
+    choices: tuple[Choice, ...]
+
+    @property
+    def inputs(self) -> Inputs:
+        """What is given, as far as it is."""
+        chosen = zip(self.axes, self.choices, strict=True)
+        return {axis: choice.value for axis, choice in chosen if choice.value is not None}
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """The same as it reads: models and systems by their names."""
+        return {axis: choice.label for axis, choice in zip(self.axes, self.choices, strict=True)}
+
+    @property
+    def key(self) -> str:
+        """Tells points apart: a digest of what is given and of the version of the library. It
+        is the same in every process and whatever else is in the grid.
+        """
+        chosen = zip(self.axes, self.choices, strict=True)
+        given = sorted(f"{axis}={choice.token}" for axis, choice in chosen if choice.token)
+        return sha256("\n".join([_core.version, *given]).encode()).hexdigest()[:32]
+
+
+def _named(part: Mapping[str, Any]) -> dict[str, Any]:
+    """The same by the names of the axes."""
+    if not isinstance(part, Mapping):
+        raise PipeSchedError(f"expected an object with the axes of a grid, found {part!r}")
+    found: dict[str, Any] = {}
+    for key, value in part.items():
+        name = ALIASES.get(key, key)
+        if name not in AXES:
+            raise PipeSchedError(f"unknown key {key!r}{closest(str(key), (*AXES, *ALIASES))}")
+        if name in found:
+            raise PipeSchedError(f"the keys {name!r} and {key!r} are the same")
+        found[name] = value
+    return found
+
+
+@cache
+def _options_of(family: str) -> tuple[str, ...]:
+    return families()[family].options
+
+
+class Grid:
+    """Every combination of the values of its axes.
+
+    >>> grid = Grid({"family": ["1f1b", "VPP"], "workers": 4, "microbatches": "8:24:8"})
+    >>> len(grid.points())
+    6
+
+    A value is one or a list; integers are also ranges with their end, `"8:64:8"`, by a factor
+    `"8:64:x2"`. Without `family` it is all of them. An option of families applies to those
+    that have it. Several such mappings are put after each other, and what they have in common
+    is one point.
+    """
+
+    def __init__(self, given: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+        parts = [given] if isinstance(given, Mapping) else list(given)
+        self.parts = [self._read(part) for part in parts]
+        self.axes = tuple(axis for axis in AXES if any(axis in part for part in self.parts))
+        if self._size > MOST_POINTS:
+            raise PipeSchedError(
+                f"the grid has {self._size:,} points, expected at most {MOST_POINTS:,}"
+            )
+
+    @staticmethod
+    def _read(part: Mapping[str, Any]) -> dict[str, tuple[Choice, ...]]:
+        given = {"family": list(families()), **_named(part)}
+        for name in _SIZES:
+            if name not in given:
+                raise PipeSchedError(f"needs the key {name!r}")
+        read = {axis: read_axis(axis, given[axis]) for axis in AXES if axis in given}
+        names = [choice.value for choice in read["family"]]
+        for option in OPTIONS:
+            if option in read and not any(option in _options_of(name) for name in names):
+                raise PipeSchedError(f"none of {', '.join(names)} has the option {option!r}")
+        return read
+
+    def values(self) -> dict[str, list[Any]]:
+        """The values of each axis, in their order, as they read."""
+        found: dict[str, list[Any]] = {}
+        for axis in self.axes:
+            labels = (c.label for part in self.parts for c in part.get(axis, ()))
+            found[axis] = [value for value in {_json(label): label for label in labels}.values()]
+        return found
+
+    def varied(self) -> list[str]:
+        """The axes with several values."""
+        everywhere = {a for a in self.axes if all(a in part for part in self.parts)}
+        return [a for a, v in self.values().items() if len(v) > 1 or a not in everywhere]
+
+    @staticmethod
+    def defaults() -> dict[str, Any]:
+        """What axes are that are not given, where that is not nothing."""
+        plain = (str, bool, int)
+        return {axis: d for axis in AXES if isinstance(d := _DEFAULTS.get(axis), plain)}
+
+    @cached_property
+    def _size(self) -> int:
+        """Points, those that parts have in common counted again."""
+        return sum(
+            math.prod(len(part[axis]) for axis in _axes_of(part, family))
+            for part in self.parts
+            for family in part["family"]
+        )
+
+    @staticmethod
+    def from_file(path: str | os.PathLike[str], **axes: Any) -> Grid:
+        """Reads a grid from JSON, an object with its axes or an array of such; `axes` are put
+        in place of those of the file.
+        """
+        for name, given in axes.items():
+            read_axis(name, given)
+        with open(path, "rb") as file:
+            contents = file.read()
+        parts = read_json(contents, os.fspath(path))
+        try:
+            return Grid([{**_named(part), **axes} for part in parts])
+        except PipeSchedError as error:
+            raise PipeSchedError(f"{os.fspath(path)}: {error.diagnostics[0].message}") from None
+
+    def points(self) -> list[Point]:
+        """The points in order: the last axis varies fastest."""
+        found: dict[str, Point] = {}
+        for part in self.parts:
+            for point in _points(part):
+                found.setdefault(point.key, point)
+        return list(found.values())
+
+
+def _axes_of(part: Mapping[str, Any], family: Choice) -> tuple[str, ...]:
+    """The axes of the points of a family, other than `family`."""
+    known = _options_of(family.value)
+    given = (axis for axis in part if axis != "family")
+    return tuple(axis for axis in given if axis not in OPTIONS or axis in known)
+
+
+def _points(part: dict[str, tuple[Choice, ...]]) -> Iterator[Point]:
+    outer = tuple(axis for axis in part if axis not in (*OPTIONS, "family", "paths"))
+    for chosen in itertools.product(*(part[axis] for axis in outer)):
+        for family in part["family"]:
+            inner = tuple(axis for axis in _axes_of(part, family) if axis not in outer)
+            axes = (*outer, "family", *inner)
+            for options in itertools.product(*(part[axis] for axis in inner)):
+                yield Point(axes, (*chosen, family, *options))
+
+
+# Files
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise PipeSchedError(f"the key {twice!r} is there twice")
+    return found
+
+
+def read_json(contents: bytes, filename: str) -> list[dict[str, Any]]:
+    """The grid of a JSON file, an object or an array of them, as `Grid` takes it."""
+    try:
+        given = json.loads(contents.decode("utf-8-sig"), object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        place = Location(filename, error.lineno, error.colno)
+        what = error.msg[0].lower() + error.msg[1:]
+        raise PipeSchedError([Diagnostic("error", what, place)]) from None
+    except UnicodeDecodeError as error:
+        raise PipeSchedError(f"{filename}: byte {error.start} is not UTF-8") from None
+    except PipeSchedError as error:
+        raise PipeSchedError(f"{filename}: {error.diagnostics[0].message}") from None
+    except (RecursionError, ValueError) as error:
+        raise PipeSchedError(f"{filename}: {error}") from None
+    parts = given if isinstance(given, list) else [given]
+    if not parts or not all(isinstance(part, dict) for part in parts):
+        raise PipeSchedError(
+            f"{filename}: expected an object with the axes of a grid, or an array of such objects"
+        )
+    return cast("list[dict[str, Any]]", parts)

@@ -1,0 +1,466 @@
+"""Sweeps: the points of a grid evaluated by many processes, kept in a file, gone on with."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import math
+import multiprocessing
+import os
+import signal
+import stat
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    as_completed,
+    wait,
+)
+from functools import lru_cache
+from multiprocessing import connection
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from . import _core
+from ._batch import Configuration
+from ._errors import PipeSchedError
+from ._grid import AXES, Grid, Inputs, Point, configuration, kinds
+from ._options import integer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = dict[str, Any]
+Chunk = list[Point]
+
+# Evaluating
+
+
+@lru_cache(maxsize=64)
+def _model(costs: _core.Costs) -> tuple[int, float]:
+    """Tokens of a sequence and FLOPs of a token; zeros if it does not say."""
+    model = json.loads(costs.model())
+    return int(model.get("sequence") or 0), float(model.get("flops_per_token") or 0)
+
+
+def _rates(point: Configuration, found: Row) -> Row:
+    """Tokens per second, and the part of the peak FLOP/s that the model's FLOPs are."""
+    unknown = {"tokens_per_s": None, "mfu": None}
+    costs, size, makespan = point.costs, found["microbatch_size"], found["makespan_ps"]
+    if costs is None or not costs.model or not size or not makespan:
+        return unknown
+    sequence, flops = _model(costs._raw)
+    pipelines = costs.data_parallel
+    per_s = pipelines * point.microbatches * size * sequence * 1e12 / makespan
+    peak = pipelines * point.workers * costs._raw.peak_flops
+    if not per_s:
+        return unknown
+    return {"tokens_per_s": per_s, "mfu": per_s * flops / peak if peak and flops else None}
+
+
+def _plain(value: int | float) -> int | float | None:
+    """What is not known, a negative integer or NaN, is None."""
+    return None if math.isnan(value) or (isinstance(value, int) and value < 0) else value
+
+
+def _finished(point: Configuration, found: Row) -> Row:
+    """The numbers of a point with those that follow from them."""
+    capacity, peak = found.pop("capacity_bytes"), found["peak_bytes"]
+    return {
+        **found,
+        "step_s": found["makespan_ps"] / 1e12,
+        **_rates(point, found),
+        "fits": None if capacity is None or peak is None else peak <= capacity,
+        "error": None,
+    }
+
+
+def evaluate(inputs: Sequence[Inputs]) -> list[Row]:
+    """The numbers of some points, in their order; of one that has none, its `error`. It runs in
+    whatever process an executor chooses.
+    """
+    rows: list[Row] = []
+    made: list[Configuration] = []
+    raw: list[_core.Configuration] = []
+    for given in inputs:
+        try:
+            point = configuration(given)
+            raw.append(point._raw())
+            made.append(point)
+            rows.append({})
+        except PipeSchedError as error:
+            rows.append({"error": error.diagnostics[0].message})
+    columns, errors = _core.sweep(raw, 1, None)
+    lists = {name: column.tolist() for name, column in columns.items()}
+    empty = iter([row for row in rows if not row])
+    for index, (point, row, reason) in enumerate(zip(made, empty, errors, strict=True)):
+        if reason is not None:
+            row["error"] = reason
+            continue
+        found = {name: _plain(column[index]) for name, column in lists.items()}
+        row.update(_finished(point, found))
+    return rows
+
+
+# Rows
+
+_SUMMARY = _core.sweep([], 1, None)[0]
+_TYPES = {
+    **{n: "Int64" if c.dtype == "int64" else "float64" for n, c in _SUMMARY.items()},
+    **dict.fromkeys(("step_s", "tokens_per_s", "mfu"), "float64"),
+    "fits": "boolean",
+}
+del _TYPES["capacity_bytes"]  # which is what `fits` is about
+_COLUMNS = (*_TYPES, "error")
+
+
+def _columns(grid: Grid) -> list[str]:
+    """The keys of a row, in their order: always the same for the same grid."""
+    return list(dict.fromkeys(("key", "version", *grid.axes, *_COLUMNS)))
+
+
+def _line(grid: Grid, point: Point, found: Row) -> str:
+    """A row as it stands in the file."""
+    labels = point.labels
+    given = {axis: labels.get(axis) for axis in grid.axes}
+    numbers = {name: found.get(name) for name in _COLUMNS}
+    # What was asked, such as the size of microbatches, stays where nothing was found.
+    kept = {axis: value for axis, value in given.items() if numbers.get(axis) is None}
+    row = {"key": point.key, "version": _core.version, **given, **numbers, **kept}
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+# Files
+
+_BEGIN = b'{"key": "'
+
+
+def _named(row: Row, axes: Sequence[str]) -> str:
+    return ", ".join(f"{axis} {row.get(axis)}" for axis in axes)
+
+
+def _stranger(grid: Grid, row: Row) -> str:
+    """Why a row is of no point of the grid."""
+    if row.get("version") != _core.version:
+        return f"written by version {row.get('version')}, this is {_core.version}"
+    values = grid.values()
+    axes = [axis for axis in AXES if axis in row and (axis in values or axis not in _COLUMNS)]
+    known = {axis: (*values.get(axis, ()), None) for axis in axes}
+    other = [axis for axis in axes if row[axis] not in known[axis]]
+    return f"no point of this grid: {_named(row, other or ['family', 'workers', 'microbatches'])}"
+
+
+def _mismatch(grid: Grid, points: Mapping[str, Point], row: Row) -> str | None:
+    """Why a row is not one of these points as it would be written now, if it is not."""
+    if row["key"] not in points:
+        return _stranger(grid, row)
+    columns = _columns(grid)
+    if list(row) != columns:
+        other = sorted({*row} ^ {*columns}) or ["their order"]
+        return f"of a sweep with other columns: {', '.join(other)}"
+    labels = points[row["key"]].labels
+    renamed = [axis for axis in labels if axis not in _COLUMNS and row[axis] != labels[axis]]
+    return f"called differently here: {_named(row, renamed)}" if renamed else None
+
+
+class _File:
+    """The rows that there are, one line of JSON each, in the order in which they came.
+
+    Rows are appended whole. What a crash leaves half-written at the end is cut off. Nobody
+    else writes meanwhile. When all are there they are put in the order of the grid.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._file = open(path, "a+b", buffering=0)
+        try:
+            self._check()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> _File:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _check(self) -> None:
+        if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+            raise PipeSchedError(f"{self.path} is not a regular file")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PipeSchedError(f"another sweep is writing {self.path}") from None
+        except OSError:
+            pass  # some file systems have no locks
+
+    def read(self, grid: Grid, points: Mapping[str, Point]) -> dict[str, str]:
+        """The lines by key; raises where it is not the file of this grid."""
+        self._file.seek(0)
+        contents = self._file.readall()
+        whole = contents.rfind(b"\n") + 1
+        rest = contents[whole:]
+        if not rest.startswith(_BEGIN[: len(rest)]):
+            self._refuse(contents.count(b"\n") + 1, "a row of a sweep starts otherwise")
+        lines: dict[str, str] = {}
+        for number, line in enumerate(contents[:whole].splitlines(keepends=True), 1):
+            row = self._read_line(number, line)
+            if why := _mismatch(grid, points, row):
+                self._refuse(number, why)
+            lines.setdefault(row["key"], line.decode())
+        self._file.truncate(whole)
+        return lines
+
+    def _read_line(self, number: int, line: bytes) -> Row:
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            self._refuse(number, f"not JSON: {error}")
+        if not isinstance(row, dict) or not isinstance(row.get("key"), str):
+            self._refuse(number, "not a row of a sweep, which has a key")
+        return row
+
+    def _refuse(self, line: int, why: str) -> NoReturn:
+        raise PipeSchedError(f"{self.path}:{line}: {why}; give a file of its own to each sweep")
+
+    def append(self, lines: Sequence[str]) -> None:
+        """Adds rows; all of them or, where there is no room, none."""
+        before = os.fstat(self._file.fileno()).st_size
+        left = memoryview("".join(lines).encode())
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            self._file.truncate(before)
+            error.filename = self.path
+            raise
+
+    def finish(self, lines: Sequence[str]) -> None:
+        """Puts all rows in this order, if they are not."""
+        contents = "".join(lines).encode()
+        self._file.seek(0)
+        if self._file.readall() == contents:
+            return
+        target = os.path.realpath(self.path)
+        handle, temporary = tempfile.mkstemp(
+            prefix=f".{os.path.basename(target)}.", dir=os.path.dirname(target)
+        )
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(contents)
+                os.fchmod(handle, stat.S_IMODE(os.fstat(self._file.fileno()).st_mode))
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+
+# Processes
+
+_CHUNK_WORK = 100_000
+_CHUNK_POINTS = 250
+_SMALL_WORK = 1_000_000
+"""Work is in stages times microbatches; less than this is done before processes start."""
+
+
+def _work(point: Point) -> int:
+    given = point.inputs
+    per_worker: int = max(given.get("chunks", 1), 2 * given.get("waves", 1), 2)
+    size: int = given["workers"] * given["microbatches"]
+    return max(per_worker * size, 1)
+
+
+def _chunks(points: Sequence[Point]) -> Iterator[Chunk]:
+    """Parts of about as much work, in order."""
+    chunk: Chunk = []
+    work = 0
+    for point in points:
+        more = _work(point)
+        if chunk and (work + more > _CHUNK_WORK or len(chunk) == _CHUNK_POINTS):
+            yield chunk
+            chunk, work = [], 0
+        chunk.append(point)
+        work += more
+    if chunk:
+        yield chunk
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def _begin() -> None:
+    """A process of the pool ends with the one that started it, however that ends."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+@contextlib.contextmanager
+def _shielded() -> Iterator[None]:
+    """What is started meanwhile never sees Ctrl-C, which is for the one that started it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+class _Rows:
+    """The rows that there are, as lines by key, in the file too if there is one."""
+
+    def __init__(
+        self, grid: Grid, file: _File | None, progress: Callable[[int, int], object] | None
+    ) -> None:
+        self.points = {point.key: point for point in grid.points()}
+        self.lines = file.read(grid, self.points) if file else {}
+        self._grid, self._file, self._progress = grid, file, progress
+        self._tell()
+
+    def missing(self) -> list[Point]:
+        """The points that have no row yet."""
+        return [point for key, point in self.points.items() if key not in self.lines]
+
+    def keep(self, chunk: Chunk, rows: list[Row]) -> None:
+        """Adds the rows of some points, all or none."""
+        made = {p.key: _line(self._grid, p, row) for p, row in zip(chunk, rows, strict=True)}
+        with _shielded():
+            if self._file:
+                self._file.append(list(made.values()))
+            self.lines.update(made)
+        self._tell()
+
+    def finished(self) -> list[str]:
+        """All of them in order."""
+        ordered = [self.lines[key] for key in self.points]
+        if self._file:
+            self._file.finish(ordered)
+        return ordered
+
+    def _tell(self) -> None:
+        if self._progress:
+            self._progress(len(self.lines), len(self.points))
+
+
+def _keep_under_way(futures: Mapping[Future[list[Row]], Chunk], rows: _Rows) -> None:
+    """Starts nothing more, and keeps what is done by those that cannot be stopped."""
+    running = [future for future in futures if not future.cancel()]
+    wait(running)
+    for future in running:
+        if not future.cancelled() and future.exception() is None:
+            with contextlib.suppress(Exception):  # there is one under way
+                rows.keep(futures[future], future.result())
+
+
+def _run_on(executor: Executor, chunks: Sequence[Chunk], rows: _Rows) -> None:
+    """Keeps what comes, as it comes."""
+    with _shielded():
+        futures: dict[Future[list[Row]], Chunk] = {
+            executor.submit(evaluate, [point.inputs for point in chunk]): chunk for chunk in chunks
+        }
+    try:
+        for future in as_completed(list(futures)):
+            rows.keep(futures.pop(future), future.result())
+    except BaseException:
+        _keep_under_way(futures, rows)
+        raise
+
+
+def _run_on_processes(count: int, chunks: Sequence[Chunk], rows: _Rows) -> None:
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(count, len(chunks)), context, _begin)
+    try:
+        _run_on(pool, chunks, rows)
+    except BrokenExecutor:
+        raise PipeSchedError(
+            "a process of the sweep ended, maybe for lack of memory; try with fewer"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _run(rows: _Rows, executor: Executor | None, processes: int | None) -> None:
+    points = rows.missing()
+    chunks = list(_chunks(points))
+    count = cores() if processes is None else integer("processes", processes, 1, 2**10)
+    if executor is not None:
+        _run_on(executor, chunks, rows)
+    elif count > 1 and sum(map(_work, points)) >= _SMALL_WORK:
+        _run_on_processes(count, chunks, rows)
+    else:
+        for chunk in chunks:
+            rows.keep(chunk, evaluate([point.inputs for point in chunk]))
+
+
+# Sweeping
+
+
+def lines_of(
+    grid: Grid,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
+    processes: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> list[str]:
+    """The rows of all points as lines of JSON, in the order of the grid. `progress` is told
+    how many of how many there are.
+    """
+    with contextlib.ExitStack() as stack:
+        kept = stack.enter_context(_File(os.fspath(file))) if file is not None else None
+        rows = _Rows(grid, kept, progress)
+        _run(rows, executor, processes)
+        return rows.finished()
+
+
+def _frame(grid: Grid, lines: Sequence[str]) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = [json.loads(line) for line in lines]
+    names = dict.fromkeys((*grid.axes, *_COLUMNS))
+    found = {name: [row[name] for row in rows] for name in names}
+    types = {axis: "Int64" for axis in grid.axes if kinds(axis) == (int,)}
+    types |= _TYPES
+    frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in found.items()})
+    return frame.astype(types)
+
+
+def sweep(
+    grid: Grid | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    *,
+    file: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
+    processes: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> pd.DataFrame:
+    """Evaluates all points of a grid, one row each in its order, whatever evaluates them: an
+    executor of `concurrent.futures`, or as many processes of its own, by default one per core.
+    A point that has no schedule says why in its row.
+
+    With a file the rows are kept there, a line of JSON each, as they come. The same call goes
+    on where the last one was interrupted, and the file then is the same to the byte as that of
+    an undisturbed one. `progress` is told now and then how many of how many points there are.
+
+    >>> frame = sweep({"family": ["1f1b", "zb-h1"], "workers": 4, "microbatches": "4:8:4"})
+    >>> frame[["microbatches", "family", "makespan_ps", "table_bubble_ratio"]]
+       microbatches family  makespan_ps  table_bubble_ratio
+    0             4   1f1b     21000000            0.428571
+    1             4  zb-h1     15000000            0.200000
+    2             8   1f1b     33000000            0.272727
+    3             8  zb-h1     27000000            0.111111
+    """
+    if not isinstance(grid, Grid):
+        grid = Grid(grid)
+    lines = lines_of(grid, file=file, executor=executor, processes=processes, progress=progress)
+    return _frame(grid, lines)

@@ -1,0 +1,277 @@
+"""`pipesched plan`: what to run on so many accelerators, and why."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from rich.console import Console
+from rich.progress import Progress as Bar
+
+import pipesched
+from pipesched._options import Attention, Precision, Recompute, Sharding, Transport
+from pipesched._schedule import MOST_CELLS, Schedule
+from pipesched.planning import Limits, Plan, Proposal
+from pipesched.planning._launchers import needs_csv
+from pipesched.planning._passes import ENDING, attaching, placing
+
+from . import page, passes
+from .arguments import Verbs, add_verb, integers, names, positive, source
+from .output import (
+    Column,
+    add_output,
+    gibibytes,
+    percent,
+    say,
+    seconds,
+    thousands,
+    write_rows,
+    write_text,
+)
+
+EXAMPLE = """  pipesched plan --model llama3-70b --system dgx-h100 --gpus 64 --global-batch 256
+  pipesched plan --model llama3-8b --system dgx-h100 --gpus 16 --global-batch 64 \\
+      --schedules 1f1b,VPP,zb-v --recompute none,full --top 3 --format json"""
+
+COLUMNS = (
+    Column("", "name", left=True),
+    Column("step", "step_s", seconds),
+    Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands),
+    Column("MFU", "mfu", percent),
+    Column("memory", "peak_bytes", gibibytes),
+    Column("missing", "missing_bytes", lambda size: gibibytes(size) if size else "-"),
+    Column("tensor", "tensor"),
+    Column("stages", "pipeline"),
+    Column("data", "data"),
+    Column("B", "microbatch_size"),
+    Column("N", "microbatches"),
+    Column("chunks", "chunks"),
+    Column("placement", "placement", left=True),
+    Column("recompute", "recompute", left=True),
+    Column("sharding", "sharding", left=True),
+    Column("idle", "idle_ratio", percent),
+)
+PAGE_COLUMNS = (
+    Column("schedule", "schedule", left=True),
+    *COLUMNS[1:],
+)
+
+
+def add(verbs: Verbs) -> None:
+    """Adds the parser."""
+    parser = add_verb(
+        verbs,
+        "plan",
+        run,
+        summary="The best configurations for a model on so many accelerators, and why.",
+        example=EXAMPLE,
+    )
+    parser.description = f"{parser.description} The exit status is 1 if nothing fits."
+    parser.add_argument("--model", required=True, metavar="NAME|FILE")
+    parser.add_argument("--system", required=True, metavar="NAME|FILE")
+    parser.add_argument("--gpus", type=positive, required=True, metavar="N", help="accelerators")
+    parser.add_argument(
+        "--global-batch", type=positive, required=True, metavar="G", help="sequences per step"
+    )
+    parser.add_argument("--sequence", type=positive, metavar="S", help="tokens of a sequence")
+    _add_choices(parser)
+    group = parser.add_argument_group("costs")
+    group.add_argument("--transport", choices=get_args(Transport), default="overlap")
+    group.add_argument("--precision", choices=get_args(Precision), default="bf16")
+    group.add_argument("--attention", choices=get_args(Attention), help="kernels of attention")
+    group.add_argument("--memory", metavar="BYTES", help="of an accelerator, such as 80GiB")
+    group.add_argument(
+        "--reserve", default="0", metavar="BYTES|PART", help="kept free of it, such as 4GiB or 5%%"
+    )
+    parser.add_argument("--top", type=positive, default=10, metavar="K", help="how many that fit")
+    parser.add_argument(
+        "--optimize",
+        metavar="TIME",
+        help="also look for better rows for the best settings, such as 30s in all",
+    )
+    parser.add_argument("--explain", action="store_true", help="why, for each of them")
+    parser.add_argument("--html", metavar="FILE", help="also write a page with timelines")
+    parser.add_argument(
+        "--save", metavar="DIR", help="also write each one as IR, picture and PyTorch's CSV"
+    )
+    add_output(parser)
+
+
+def _kinds(choices: object) -> Callable[[str], list[str]]:
+    def read(text: str) -> list[str]:
+        given, known = names(text), get_args(choices)
+        for name in given:
+            if name not in known:
+                raise argparse.ArgumentTypeError(
+                    f"expected some of {', '.join(known)}, found {name!r}"
+                )
+        return given
+
+    return read
+
+
+def _add_choices(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what to choose from; all that makes sense by default")
+    group.add_argument("--schedules", type=names, metavar="FAMILIES", help="such as 1f1b,VPP")
+    group.add_argument(
+        "--tensor", type=integers, metavar="T", help="degrees of tensor parallelism, such as 1,2,4"
+    )
+    group.add_argument(
+        "--stages", type=integers, metavar="D", help="sizes of the pipeline, in workers"
+    )
+    group.add_argument(
+        "--microbatch-size", type=integers, metavar="B", help="sequences of a microbatch"
+    )
+    group.add_argument("--chunks", type=integers, metavar="C", help="stages per worker")
+    group.add_argument(
+        "--recompute",
+        type=_kinds(Recompute),
+        metavar="KINDS",
+        default=list(get_args(Recompute)),
+        help="some of none,selective,full",
+    )
+    group.add_argument(
+        "--sharding",
+        type=_kinds(Sharding),
+        metavar="KINDS",
+        default=["optimizer"],
+        help="over replicas: some of none,optimizer,full; by default optimizer",
+    )
+
+
+# The plan
+
+
+def _limits(arguments: argparse.Namespace) -> Limits:
+    given = {name: getattr(arguments, name) for name in Limits.__annotations__}
+    return cast(Limits, given)
+
+
+def _plan(arguments: argparse.Namespace) -> Plan:
+    console = Console(stderr=True)
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        return pipesched.plan(
+            str(source(arguments.model, pipesched.models)),
+            str(source(arguments.system, pipesched.systems)),
+            gpus=arguments.gpus,
+            global_batch=arguments.global_batch,
+            top=arguments.top,
+            optimize=arguments.optimize,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            **_limits(arguments),
+        )
+
+
+# Files
+
+
+def _whole_step(proposal: Proposal, schedule: Schedule) -> Schedule:
+    if proposal.optimized:
+        return proposal.optimized.step
+    return schedule.transform(",".join(_attached(proposal)))
+
+
+def _save(plan: Plan, folder: Path) -> None:
+    """IR of every proposal, the timeline where it can be drawn, the CSV where one is needed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for proposal in plan.fitting:
+        schedule = proposal.generate()
+        files: dict[str, str] = {".mlir": _whole_step(proposal, schedule).to_text()}
+        if proposal.report._evaluation.num_cells <= MOST_CELLS:
+            files[".svg"] = proposal.report.to_svg()
+        if needs_csv(proposal.candidate) and proposal.launchers().torchtitan.lines:
+            files[".csv"] = schedule.to_csv()
+        for suffix, text in files.items():
+            write_text(text, str(folder / f"{proposal.name}{suffix}"))
+    say(f"wrote {len(plan.fitting)} proposals to {folder}")
+
+
+def _page(plan: Plan, rows: list[dict[str, Any]], title: str) -> str:
+    found = "".join(f"{sentence}\n" for sentence in plan.why())
+    sentences: dict[int, str] = defaultdict(str)
+    sentences[plan.proposals[0].shape.microbatches] = found
+    return page.comparison(title, rows, PAGE_COLUMNS, [p.report for p in plan.proposals], sentences)
+
+
+# Passes
+
+
+def _attached(proposal: Proposal) -> list[str]:
+    return [*attaching(proposal.request, proposal.shape), ENDING]
+
+
+def _passes(proposal: Proposal) -> str:
+    shape = proposal.shape
+    options = ",".join(f"{name}={value}" for name, value in proposal.candidate.options)
+    made = [
+        passes.one_pass(
+            "pipe-create",
+            {
+                "name": proposal.name,
+                "workers": shape.pipeline,
+                "microbatches": shape.microbatches,
+            },
+        ),
+        placing(proposal.candidate),
+    ]
+    if proposal.optimized:
+        found = proposal.optimized.the_pass()
+        made += [*attaching(proposal.request, shape), found, ENDING]
+    else:
+        filling = {"family": proposal.schedule, "options": options or None}
+        made += [passes.one_pass("pipe-schedule", filling), *_attached(proposal)]
+    export = f"--export-report --transport={proposal.request.transport}"
+    return passes.command_line(made, export=export)
+
+
+# Text
+
+
+def _launcher_lines(proposal: Proposal, folder: str) -> list[str]:
+    lines = []
+    launchers = proposal.launchers(folder)
+    both = {"torchtitan": launchers.torchtitan, "Megatron-LM": launchers.megatron}
+    for name, launcher in both.items():
+        if launcher.lines:
+            lines += [f"{proposal.name} for {name}:", *(f"  {line}" for line in launcher.lines), ""]
+        else:
+            lines += [f"{proposal.name} for {name}: {launcher.reason}", ""]
+    return lines[:-1]
+
+
+def _remarks(plan: Plan, arguments: argparse.Namespace) -> list[str]:
+    remarks = ["", *(f"- {sentence}" for sentence in plan.why())]
+    if arguments.explain:
+        for proposal in plan.proposals:
+            remarks += ["", f"{proposal.name}:", *(f"- {line}" for line in proposal.why())]
+    if plan.fitting:
+        remarks += ["", *_launcher_lines(plan.fitting[0], arguments.save or "")]
+    return remarks
+
+
+def _title(arguments: argparse.Namespace) -> str:
+    return (
+        f"{arguments.model} on {arguments.gpus} accelerators of {arguments.system},"
+        f" {arguments.global_batch} sequences a step, transport {arguments.transport}"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plans; fails where nothing fits, after saying what would help."""
+    plan = _plan(arguments)
+    if arguments.show_passes:
+        write_text("".join(f"{_passes(p)}\n" for p in plan.proposals), arguments.output)
+        return 0 if plan.fitting else 1
+    rows = plan.to_dicts(arguments.save or "")
+    if arguments.save:
+        _save(plan, Path(arguments.save))
+    if arguments.html:
+        write_text(_page(plan, rows, _title(arguments)), arguments.html)
+        say(f"wrote {arguments.html}")
+    remarks = _remarks(plan, arguments) if arguments.format == "text" else []
+    write_rows(arguments, rows, COLUMNS, title=_title(arguments), remarks=remarks)
+    return 0 if plan.fitting else 1

@@ -1,0 +1,260 @@
+"""`pipesched reproduce`: published results, run again, beside what was printed."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import pandas as pd
+from pipesched import PipeSchedError
+from pipesched._options import Transport
+from pipesched.studies import TARGETS, Finding, Study, Target, find
+from pipesched.studies.asymmetric import Slots
+from pipesched.studies.drawing import picture_files
+from pipesched.studies.paper import SYSTEMS, MessageVolume
+from pipesched.studies.table1 import Durations
+
+from .arguments import UsageError, Verbs, add_verb, integers, names, positive
+from .output import (
+    FORMATS,
+    Column,
+    csv_text,
+    json_text,
+    plain,
+    say,
+    table_text,
+    write_text,
+)
+
+EXAMPLE = """  pipesched reproduce table1
+  pipesched reproduce figure6 --ratio 1:3 --stages 4 --microbatches 8,16 -o pictures"""
+
+ALL = "all"
+PICTURES = "out"
+"""Where pictures go, unless it is said."""
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _systems(text: str) -> list[str]:
+    chosen = names(text)
+    unknown = [name for name in chosen if name not in SYSTEMS]
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"expected some of {', '.join(SYSTEMS)}, found {unknown[0]!r}"
+        )
+    return chosen
+
+
+def _factors(text: str) -> list[float]:
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < each < math.inf for each in found):
+        raise argparse.ArgumentTypeError(f"expected positive numbers, found {text!r}")
+    return found
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "stages": {"type": integers, "metavar": "D", "help": "such as 4,8"},
+    "microbatches": {"type": integers, "metavar": "N", "help": "such as 8,16 or 2:64"},
+    "systems": {"type": _systems, "metavar": "NAMES", "help": "some of the nine"},
+    "durations": {"choices": get_args(Durations), "help": "where F, I and W come from"},
+    "message_volume": {
+        "choices": get_args(MessageVolume),
+        "help": "messages of a microbatch, or of one size whatever N is",
+    },
+    "ratio": {"metavar": "A:B", "help": "first half of a path to its second half"},
+    "blocks": {"type": positive, "help": "layers of the model"},
+    "slots": {"choices": get_args(Slots), "help": "what tables are filled by"},
+    "transport": {"choices": get_args(Transport), "help": "how messages occupy workers"},
+    "families": {"type": names, "metavar": "NAMES", "help": "what is ranked"},
+    "factors": {"type": _factors, "help": "of compute and network, such as 0.1,1,10"},
+    "model": {"metavar": "NAME|FILE", "help": "what is trained"},
+    "system": {"metavar": "NAME|FILE", "help": "what is scaled"},
+}
+"""The arguments of studies that a person may give."""
+
+
+def add(verbs: Verbs) -> None:
+    """Adds the parser."""
+    parser = add_verb(
+        verbs,
+        "reproduce",
+        run,
+        summary="Published tables and figures, run again, beside the printed numbers.",
+        example=EXAMPLE,
+    )
+    listed = "; ".join(f"{target.name}: {target.summary}" for target in TARGETS.values())
+    parser.add_argument("target", metavar="TARGET", help=f"{listed}; {ALL}")
+    group = parser.add_argument_group("options of targets")
+    for name, options in OPTIONS.items():
+        having = ", ".join(target.name for target in TARGETS.values() if name in target.options)
+        summary = f"{options['help']} ({having})"
+        group.add_argument(_flag(name), **{**options, "help": summary})
+    output = parser.add_argument_group("output")
+    output.add_argument("--format", choices=FORMATS, default="text")
+    output.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help=f"where pictures go, as PNG and SVG; with --format text {PICTURES} without it,"
+        " otherwise none are drawn",
+    )
+    output.add_argument(
+        "--show-passes",
+        action="store_true",
+        help="print the command lines of pipesched-opt that make the numbers, and stop",
+    )
+
+
+# What is run
+
+
+def _targets(arguments: argparse.Namespace) -> list[Target]:
+    return list(TARGETS.values()) if arguments.target == ALL else [find(arguments.target)]
+
+
+def _given(arguments: argparse.Namespace, targets: Sequence[Target]) -> dict[str, Any]:
+    """The options that were given, each of which some target has; no value twice."""
+    given = {name: getattr(arguments, name) for name in OPTIONS}
+    given = {
+        name: list(dict.fromkeys(value)) if isinstance(value, list) else value
+        for name, value in given.items()
+        if value is not None
+    }
+    for name in given:
+        if not any(name in target.options for target in targets):
+            having = [target.name for target in TARGETS.values() if name in target.options]
+            raise UsageError(
+                f"{arguments.target} has no {_flag(name)}, which is for {', '.join(having)}"
+            )
+    return given
+
+
+def _studies(arguments: argparse.Namespace) -> dict[str, Study]:
+    targets = _targets(arguments)
+    given = _given(arguments, targets)
+    return {
+        target.name: target.function(
+            **{name: value for name, value in given.items() if name in target.options}
+        )
+        for target in targets
+    }
+
+
+# What is printed
+
+UNITS = {
+    "_s": "{:.2f} s",
+    "_percent": "{:.2f} %",
+    "_points": "{:+.2f} points",
+    "_gib": "{:.1f} GiB",
+}
+"""How values read, by the end of their name."""
+
+
+def _plainly(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def _column(key: str, *, left: bool) -> Column:
+    """By the name of the values."""
+    for ending, unit in UNITS.items():
+        if key.endswith(ending):
+            return Column(key.removesuffix(ending).replace("_", " "), key, unit.format)
+    return Column(key.replace("_", " "), key, _plainly, left)
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Without what is not known."""
+    rows = (
+        {str(key): plain(value) for key, value in row.items()} for row in frame.to_dict("records")
+    )
+    return [{key: value for key, value in row.items() if value is not None} for row in rows]
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """Those of single values; words stand on the left."""
+    keys = dict.fromkeys(key for row in rows for key in row)
+    columns = []
+    for key in keys:
+        values = [row[key] for row in rows if key in row]
+        if not any(isinstance(value, list) for value in values):
+            columns.append(_column(key, left=any(isinstance(value, str) for value in values)))
+    return columns
+
+
+def _finding_text(finding: Finding) -> str:
+    marks = {True: "yes", False: "no "}
+    lines = [f"finding {finding.number}, {finding.verdict}: {finding.claim}"]
+    lines += [f"  {marks[bool(c.holds)]}  {c.says}: {c.found}" for c in finding.checks]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(findings: Sequence[Finding]) -> str:
+    return "".join(
+        f"finding {finding.number}, {finding.verdict}: {finding.claim}\n" for finding in findings
+    )
+
+
+def _text(name: str, study: Study) -> str:
+    rows = _rows(study.frame if study.digest is None else study.digest)
+    parts = [f"{study.title}\n{table_text(rows, _columns(rows))}"]
+    if name == "findings":
+        parts.append(_summary(study.findings))
+    else:
+        parts += [_finding_text(finding) for finding in study.findings]
+    basis = study.basis
+    parts.append(f"given: {basis.given}\nfitted: {basis.fitted}\nopen: {basis.open}\n")
+    return "\n".join(parts)
+
+
+def _answer(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:
+    if arguments.format == "text":
+        return "\n".join(_text(name, study) for name, study in studies.items())
+    rows: list[dict[str, Any]] = []
+    for name, study in studies.items():
+        tag = {"target": name} if len(studies) > 1 else {}
+        rows += [{**tag, **row} for row in _rows(study.frame)]
+    return json_text(rows) if arguments.format == "json" else csv_text(rows)
+
+
+# Pictures
+
+
+def _write_pictures(folder: str, studies: Mapping[str, Study]) -> None:
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    for study in studies.values():
+        for name, contents in picture_files(study.draw).items():
+            write_text(contents, str(target / name))
+            say(f"wrote {target / name}")
+
+
+def _passes(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:
+    lines = [line for study in studies.values() for line in study.passes]
+    if not lines:
+        raise PipeSchedError(f"{arguments.target} has no command lines of its own")
+    return "".join(f"{line}\n" for line in dict.fromkeys(lines))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs one target or all, writes their pictures and prints their numbers."""
+    studies = _studies(arguments)
+    if arguments.show_passes:
+        write_text(_passes(arguments, studies))
+        return 0
+    folder = arguments.output or (PICTURES if arguments.format == "text" else None)
+    if folder:
+        _write_pictures(folder, studies)
+    write_text(_answer(arguments, studies))
+    return 0

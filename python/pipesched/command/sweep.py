@@ -1,0 +1,388 @@
+"""`pipesched sweep`: every combination of values, and which schedule wins where."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+import pipesched
+from pipesched import Grid, PipeSchedError, _grid
+from pipesched._costs import _times_text
+from pipesched._grid import AXES, OPTIONS, Point, kinds
+from pipesched._sweep import lines_of
+
+from . import passes
+from .arguments import UsageError, Verbs, add_verb, names, positive, source
+from .output import (
+    Column,
+    add_output,
+    csv_text,
+    gibibytes,
+    percent,
+    say,
+    seconds,
+    table_text,
+    thousands,
+    write_text,
+)
+
+EXAMPLE = """  pipesched sweep --schedules 1f1b,VPP,zb-v --workers 4,8 --microbatches 8:64:x2 \\
+      --model paper-gpt --system baseline,fast_nw_slow_cp -o sweep.jsonl"""
+
+METRICS: dict[str, tuple[str, int]] = {
+    "step": ("makespan_ps", 1),
+    "idle": ("idle_ratio", 1),
+    "span": ("span_bubble_ratio", 1),
+    "table": ("table_bubble_ratio", 1),
+    "activations": ("peak_activations", 1),
+    "memory": ("peak_bytes", 1),
+    "tokens": ("tokens_per_s", -1),
+    "mfu": ("mfu", -1),
+}
+"""What can be ranked by, and whether less or more of it is better."""
+
+NUMBERS = (
+    Column("step", "step_s", seconds),
+    Column("idle", "idle_ratio", percent),
+    Column("formula", "formula_bubble_ratio", percent),
+    Column("table", "table_bubble_ratio", percent),
+    Column("span", "span_bubble_ratio", percent),
+    Column("tokens/s", "tokens_per_s", thousands),
+    Column("MFU", "mfu", percent),
+    Column("activations", "peak_activations"),
+    Column("memory", "peak_bytes", gibibytes),
+    Column("fits", "fits", lambda fits: "yes" if fits else "no"),
+)
+
+_FLAGS = {"family": ("--schedules", "--families"), "workers": ("--workers", "--stages")}
+"""Where the flag is not just the name; files take these words as well."""
+
+_HELP = {
+    "family": "families or their other names, such as 1f1b,VPP; without it all",
+    "workers": "size of the pipeline, such as 4,8,16",
+    "microbatches": "8,16,32, or ranges with their end, 8:64:8 or by a factor 8:256:x2",
+    "times": "of one stage, with units, F=1ms,B=2ms, or a JSON file; again for further ones",
+    "model": "models that ship, or their JSON files",
+    "system": "systems that ship, or their JSON files",
+    "microbatch_size": "sequences per microbatch",
+    "global_batch": "sequences per step, in place of it",
+    "sequence": "tokens of a sequence",
+    "boundary_bytes": "of a message between stages",
+    "accelerators": "devices of a worker",
+    "chunks": "stages per worker",
+    "group": "microbatches that go through a chunk together",
+    "waves": "waves down and up the workers",
+    "pairs": "mirrored pairs of paths",
+    "memory": "activations that a worker may hold, in stages of one microbatch",
+}
+
+# The command line
+
+
+_BOOLS = {"true": True, "false": False}
+
+
+def _wrong(text: str) -> NoReturn:
+    raise ValueError(f"expected true or false, found {text!r}")
+
+
+def _words(axis: str) -> Callable[[str], list[Any]]:
+    """Reads the values of an axis as text."""
+
+    def read(text: str) -> list[Any]:
+        parts = names(text)
+        try:
+            if kinds(axis) == (int,):
+                return _grid.integers(text)
+            if kinds(axis) == (bool,):
+                return [_BOOLS[part] if part in _BOOLS else _wrong(part) for part in parts]
+            if axis not in ("family", "model", "system"):
+                _grid.read_axis(axis, parts)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+        except PipeSchedError as error:
+            raise argparse.ArgumentTypeError(error.diagnostics[0].message) from None
+        return parts
+
+    return read
+
+
+def _help(axis: str) -> str:
+    choices = _BOOLS if kinds(axis) == (bool,) else [k for k in kinds(axis) if isinstance(k, str)]
+    return _HELP.get(axis) or ",".join(choices) or axis.replace("_", " ")
+
+
+def _add_axes(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "axes", "Lists of values; an option of families applies to those that have it."
+    )
+    for axis in AXES:
+        if axis == "paths":
+            continue  # placements of one's own are for files
+        flags = _FLAGS.get(axis, ("--" + axis.replace("_", "-"),))
+        if axis == "times":
+            group.add_argument(
+                *flags, action="append", metavar="TIMES", dest="axis_times", help=_help(axis)
+            )
+            continue
+        group.add_argument(
+            *flags, type=_words(axis), dest=f"axis_{axis}", metavar="LIST", help=_help(axis)
+        )
+
+
+def add(verbs: Verbs) -> None:
+    """Adds the parser."""
+    parser = add_verb(
+        verbs,
+        "sweep",
+        run,
+        summary="Every combination of values, on all cores; the best schedules of each case.",
+        example=EXAMPLE,
+    )
+    parser.add_argument(
+        "grid",
+        nargs="?",
+        metavar="GRID",
+        help="JSON file with axes, an object or an array of them; options replace its axes",
+    )
+    _add_axes(parser)
+    parser.add_argument(
+        "--jobs", type=positive, metavar="J", help="processes; without it one per core"
+    )
+    parser.add_argument("--point", metavar="KEY", help="the only one that --show-passes shows")
+    group = parser.add_argument_group("tables")
+    group.add_argument(
+        "--top", type=positive, default=3, metavar="K", help="schedules of each case (3)"
+    )
+    group.add_argument("--rank-by", choices=METRICS, default="step")
+    group.add_argument(
+        "--group-by",
+        type=names,
+        metavar="AXES",
+        help="what makes a case; without it all but families and their options",
+    )
+    add_output(parser)
+
+
+def _grid_of(arguments: argparse.Namespace) -> Grid:
+    given = {axis: getattr(arguments, f"axis_{axis}", None) for axis in AXES}
+    axes = {axis: values for axis, values in given.items() if values is not None}
+    for axis, shipped in (("model", pipesched.models), ("system", pipesched.systems)):
+        if axis in axes:
+            axes[axis] = [source(text, shipped) for text in axes[axis]]
+    if arguments.grid is not None:
+        return Grid.from_file(arguments.grid, **axes)
+    for axis in ("workers", "microbatches"):
+        if axis not in axes:
+            raise UsageError(f"give --{axis}, or a file with a grid")
+    return Grid(axes)
+
+
+def _cases(arguments: argparse.Namespace, grid: Grid) -> list[str]:
+    """The axes that make a case, within which schedules are ranked."""
+    compared = ("family", "paths", *OPTIONS)
+    if arguments.group_by is None:
+        return [axis for axis in grid.axes if axis not in compared]
+    for axis in arguments.group_by:
+        if axis not in grid.axes:
+            raise UsageError(f"--group-by: unknown axis {axis!r}{_grid.closest(axis, grid.axes)}")
+    return list(dict.fromkeys(arguments.group_by))
+
+
+# The table
+
+Row = dict[str, Any]
+
+
+def _better(metric: str) -> Callable[[Row], float]:
+    key, sign = METRICS[metric]
+    return lambda row: sign * row[key]
+
+
+def _winners(rows: Sequence[Row], cases: Sequence[str], metric: str, top: int) -> Iterator[Row]:
+    """The best of each case, ranked; equal ones share a rank."""
+    measure = _better(metric)
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row[METRICS[metric][0]] is not None:
+            groups[json.dumps([row[axis] for axis in cases])].append(row)
+    for group in groups.values():
+        group.sort(key=measure)
+        values = [measure(row) for row in group]
+        for row, value in zip(group[:top], values, strict=False):
+            yield {**row, "rank": 1 + values.index(value)}
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _columns(grid: Grid, cases: Sequence[str]) -> list[Column]:
+    varied = grid.varied()
+    shown = [axis for axis in cases if axis in varied]
+    shown += [axis for axis in varied if axis not in cases and axis != "family"]
+    by_axis = {
+        axis: Column(axis.replace("_", " "), axis, _shown, left=kinds(axis) != (int,))
+        for axis in shown
+    }
+    before = [by_axis[axis] for axis in shown if axis in cases]
+    after = [by_axis[axis] for axis in shown if axis not in cases]
+    own = [Column("rank", "rank"), Column("schedule", "family", left=True)]
+    return [*before, *own, *after, *NUMBERS]
+
+
+def _title(grid: Grid, size: int) -> str:
+    varied = grid.varied()
+    fixed = {axis: value for axis, value in grid.values().items() if axis not in varied}
+    said = [f"{axis.replace('_', ' ')} {_shown(value)}" for axis, (value,) in fixed.items()]
+    return ", ".join([f"{size:,} points", *said])
+
+
+def _of_cases(count: int) -> str:
+    return f"{count:,} case" + ("s" if count > 1 else "")
+
+
+def _remark_winners(winners: Sequence[Row], cases: Sequence[str], metric: str) -> list[str]:
+    first = [row for row in winners if row["rank"] == 1]
+    if not first:
+        return []
+    found = {json.dumps([row[axis] for axis in cases]) for row in first}
+    counts = Counter(row["family"] for row in first)
+    listed = ", ".join(f"{family} {count:,}" for family, count in counts.most_common())
+    return [f"- first by {metric} in {_of_cases(len(found))}: {listed}"]
+
+
+def _remark_unlike(rows: Sequence[Row]) -> list[str]:
+    """Says so where times of one stage stand for work of different sizes."""
+    made = [row for row in rows if row["error"] is None and not row.get("model")]
+    per_worker: dict[str, set[int]] = defaultdict(set)
+    for row in made:
+        per_worker[row["family"]].add(row["stages"] // row["workers"])
+    if len(set().union(*per_worker.values())) < 2:
+        return []
+    counts = ", ".join(
+        f"{family} {'/'.join(map(str, sorted(count)))}" for family, count in per_worker.items()
+    )
+    return [
+        "- times are those of one stage: with more stages per worker"
+        f" ({counts}) there is more work in a step; compare idle, or give --model and --system"
+    ]
+
+
+def _remark_errors(rows: Sequence[Row]) -> list[str]:
+    failed: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if row["error"] is not None:
+            failed[row["family"]].append(row["error"])
+    return [
+        f"- {family}: {len(errors):,} of {sum(row['family'] == family for row in rows):,} points"
+        f" have no schedule or no time, the first: {errors[0].splitlines()[0]}"
+        for family, errors in failed.items()
+    ]
+
+
+def _text(arguments: argparse.Namespace, grid: Grid, rows: Sequence[Row]) -> str:
+    cases = _cases(arguments, grid)
+    winners = list(_winners(rows, cases, arguments.rank_by, arguments.top))
+    remarks = [
+        *_remark_winners(winners, cases, arguments.rank_by),
+        *_remark_unlike(rows),
+        *_remark_errors(rows),
+    ]
+    lines = "".join(f"{remark}\n" for remark in remarks)
+    title = _title(grid, len(rows))
+    table = table_text(winners, _columns(grid, cases), title) if winners else f"{title}\n"
+    return f"{table}\n{lines}" if lines else table
+
+
+# The same as passes
+
+
+def _described(point: Point) -> argparse.Namespace:
+    """The point as the command lines of other verbs give it."""
+    labels = {axis: label for axis, label in point.labels.items() if label is not None}
+    given = {**dict.fromkeys(AXES), **Grid.defaults(), **labels}
+    inputs = point.inputs
+    for axis in ("model", "system"):
+        if isinstance(inputs.get(axis), dict):
+            raise PipeSchedError(f"{axis} {given[axis]!r} has to be a file for passes to read it")
+    if isinstance(inputs.get("times"), dict):
+        given["times"] = _times_text(inputs["times"])
+    if given["paths"] is not None:
+        raise PipeSchedError("passes place schedules by their families, not on paths of one's own")
+    return argparse.Namespace(**given)
+
+
+def _passes(point: Point) -> str:
+    given = _described(point)
+    options = {name: getattr(given, name) for name in OPTIONS}
+    made = passes.generating(given.family, "schedule", given.workers, given.microbatches, options)
+    export = f"--export-report {passes.timing(given)}"
+    made += [*passes.attaching(given), *passes.stepping(given)]
+    return passes.command_line(made, export=export) + "\n"
+
+
+def _show_passes(arguments: argparse.Namespace, grid: Grid) -> int:
+    points = grid.points()
+    if arguments.point:
+        points = [point for point in points if point.key.startswith(arguments.point)]
+        if len(points) != 1:
+            raise PipeSchedError(f"{len(points)} points have the key {arguments.point!r}")
+    write_text("".join(map(_passes, points)), arguments.output)
+    return 0
+
+
+# Running
+
+
+def _evaluated(arguments: argparse.Namespace, grid: Grid, file: str | None) -> list[str]:
+    """The rows, with a bar on standard error where that is a terminal."""
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    done = total = 0
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=None)
+
+        def tell(finished: int, of: int) -> None:
+            nonlocal done, total
+            done, total = finished, of
+            bar.update(task, completed=finished, total=of)
+
+        try:
+            return lines_of(grid, file=file, processes=arguments.jobs, progress=tell)
+        except KeyboardInterrupt:
+            bar.stop()
+            if file:
+                say(f"{file} has {done:,} of {total:,} points; the same command goes on from there")
+            else:
+                say("nothing is kept; with -o FILE.jsonl the same command can go on")
+            raise
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Evaluates the grid; fails where no point has a schedule."""
+    grid = _grid_of(arguments)
+    _cases(arguments, grid)
+    if arguments.show_passes:
+        return _show_passes(arguments, grid)
+    if arguments.point:
+        raise UsageError("--point goes with --show-passes")
+    kept = arguments.output if (arguments.output or "").endswith(".jsonl") else None
+    lines = _evaluated(arguments, grid, kept)
+    rows = [json.loads(line) for line in lines]
+    if arguments.format == "json":
+        text = "[" + ",\n ".join(line.rstrip() for line in lines) + "]\n"
+    elif arguments.format == "csv":
+        text = csv_text(rows)
+    else:
+        text = _text(arguments, grid, rows)
+    write_text(text, None if kept else arguments.output)
+    return 0 if any(row["error"] is None for row in rows) else 1

@@ -1,0 +1,274 @@
+"""Schedules made to measure: what the optimizer makes of the best settings of a search.
+
+A setting is a choice of degrees and a microbatch size. The best that fit are optimized, and
+those that would be faster but do not fit, within the memory that there is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from .._errors import PipeSchedError
+from .._optimize import Optimization, OptimizeOptions
+from .._options import pass_options
+from .._schedule import Schedule, problem
+from ._passes import ENDING, attaching
+from ._search import Found, Outcome, Search, by_step, per_accelerator
+from ._space import OPTIMIZED, Candidate, Shape
+
+SETTINGS = 2
+"""Of those that fit, and of those that do not, so many are optimized."""
+
+MOST_TRIED = 8
+"""Settings that do not fit are tried until enough do, at most so many."""
+
+MOST_CELLS = 200_000
+"""Schedules with more are not optimized: a search hardly begins in the usual time."""
+
+LAST = 1_000_000
+"""Order of optimized schedules among those of equal step and memory."""
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """Rows that the optimizer found, and how good they may be at best."""
+
+    found: Optimization
+    """Timed by the transport `delay` and without the end of the step."""
+    step: Schedule
+    """The whole step: gradients are reduced and the optimizer runs."""
+    options: OptimizeOptions
+
+    @property
+    def schedule(self) -> Schedule:
+        """Without the end of the step."""
+        return self.found.schedule
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Cells by phase."""
+        phases = self.schedule.to_frame().phase.value_counts()
+        return {str(phase): int(count) for phase, count in phases.items()}
+
+    @property
+    def offloads(self) -> int:
+        """Activations that go to host memory and come back."""
+        return self.counts.get("D", 0)
+
+    @property
+    def recomputes(self) -> int:
+        """Activations that are recomputed."""
+        return self.counts.get("R", 0)
+
+    @property
+    def activations(self) -> int:
+        """All there are: one per forward."""
+        return self.counts["F"]
+
+    @property
+    def launch_problem(self) -> str | None:
+        """Why torchtitan cannot run the rows, if it cannot."""
+        if self.offloads or self.recomputes:
+            return (
+                "PyTorch's schedules have no cells that offload or recompute single"
+                " activations, as this one does"
+            )
+        return None
+
+    def the_pass(self) -> str:
+        """What made the rows."""
+        return "pipe-optimize" + pass_options(self.options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "makespan_s": self.found.objective_ps / 1e12,
+            "lower_bound_s": self.found.lower_bound_ps / 1e12,
+            "gap": self.found.gap,
+            "status": self.found.status,
+            "bound": self.found.bound,
+            "freedoms": freedoms_of(self.options),
+            "offloads": self.offloads,
+            "recomputes": self.recomputes,
+            "time_limit_s": self.options["time_limit"],
+        }
+
+
+def freedoms_of(options: OptimizeOptions) -> dict[str, Any]:
+    """What the optimizer may do besides ordering cells."""
+    return {
+        "split_backward": True,
+        "offload": options.get("offload", False),
+        "recompute": options.get("recompute", "none"),
+    }
+
+
+Made = tuple[Outcome, Optimized]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One setting: what came of it, or why nothing did."""
+
+    candidate: Candidate
+    results: tuple[Made, ...]
+    reason: str | None
+    """Why there is no schedule."""
+
+
+def _setting(shape: Shape) -> tuple[object, ...]:
+    return *shape.degrees, shape.microbatch_size, shape.sharding
+
+
+def _firsts(
+    outcomes: list[Outcome], most: int, done: set[tuple[object, ...]]
+) -> Iterator[Outcome]:
+    """The first of each of so many settings that are not done yet and can be optimized."""
+    for outcome in outcomes:
+        candidate = outcome.candidate
+        setting = _setting(candidate.shape)
+        # Alone, a worker has no order to choose.
+        is_pipeline = candidate.shape.pipeline > 1 and len(candidate.paths) == 1
+        if is_pipeline and candidate.cells <= MOST_CELLS and setting not in done:
+            if most == 0:
+                return
+            most -= 1
+            done.add(setting)
+            yield outcome
+
+
+class Optimizing:
+    """Optimizes the best settings of a search, one after the other, in one budget of time."""
+
+    def __init__(self, search: Search, seconds: float, folder: str) -> None:
+        self.request = search.space.request
+        self.threads = search.threads or 0
+        self.outcomes = list(search.outcomes.values())
+        self.seconds = seconds
+        self.folder = folder
+        self.deadline = 0.0
+
+    def run(self, found: Found) -> Iterator[Attempt]:
+        """Attempts that fit come first, the best of them first; then those that did not fit."""
+        done: set[tuple[object, ...]] = set()
+        usable = self.request.usable_bytes
+        all_fitting = sorted((o for o in self.outcomes if o.peak_bytes <= usable), key=by_step)
+        fitting = list(_firsts(all_fitting, SETTINGS, done))
+        missing = list(_firsts(self._misses(found), MOST_TRIED, done))
+        self.deadline = time.monotonic() + self.seconds
+        wanted = min(SETTINGS, len(missing))
+        for left, outcome in zip(range(len(fitting), 0, -1), fitting, strict=True):
+            yield self._attempt(outcome.candidate, left + wanted)
+        for outcome in missing:
+            if wanted == 0:
+                return
+            attempt = self._attempt(outcome.candidate, wanted)
+            wanted -= bool(attempt.results)
+            yield attempt
+
+    def _misses(self, found: Found) -> list[Outcome]:
+        """What would be faster than the best that fits; where nothing fits, the nearest."""
+        if not found.fitting:
+            return found.missing
+        fastest, usable = found.fitting[0].step_ps, self.request.usable_bytes
+        missing = [o for o in self.outcomes if o.peak_bytes > usable and o.step_ps < fastest]
+        return sorted(missing, key=by_step)
+
+    def _attempt(self, candidate: Candidate, settings: int) -> Attempt:
+        """The order of the cells alone, which launchers can run; then all that may be done, if
+        that is better. `settings` are still to come, with this one.
+        """
+        base = self.request.recompute[0]
+        shape = replace(candidate.shape, recompute=base)
+        candidate = replace(candidate, shape=shape, schedule=OPTIMIZED, options=(), order=LAST)
+        results: list[Made] = []
+        reason = None
+        priced = self._priced(candidate)
+        several = self._freedoms(priced)
+        for done, freedoms in enumerate(several):
+            limit = self._time_limit(len(several) * settings - done)
+            try:
+                made = self._optimize(candidate, priced, {**freedoms, "time_limit": limit})
+            except PipeSchedError as error:
+                reason = _reason(error)
+                continue
+            if not results or self._rank(made) < self._rank(results[0]):
+                results.append(made)
+        return Attempt(candidate, tuple(results), None if results else reason)
+
+    def _rank(self, made: Made) -> tuple[bool, int]:
+        """What fits first, then what is faster."""
+        outcome = made[0]
+        return outcome.peak_bytes > self.request.usable_bytes, outcome.step_ps
+
+    def _priced(self, candidate: Candidate) -> Schedule:
+        """The problem: paths with their layers, model and system."""
+        shape = candidate.shape
+        paths = problem(
+            workers=shape.pipeline,
+            microbatches=shape.microbatches,
+            name=OPTIMIZED,
+            paths=candidate.raw_paths,
+        )
+        return paths.transform(",".join(attaching(self.request, shape, self.folder)))
+
+    def _freedoms(self, priced: Schedule) -> list[OptimizeOptions]:
+        """None, and all that system and request allow."""
+        all_of_them: OptimizeOptions = {}
+        if " host = <" in priced.to_text():
+            all_of_them["offload"] = True
+        if self.request.recompute[0] == "none" and len(self.request.recompute) > 1:
+            all_of_them["recompute"] = self.request.recompute[-1]
+        return [{}, all_of_them] if all_of_them else [{}]
+
+    def _time_limit(self, runs: int) -> float:
+        """An equal part of what is left; runs that end early leave more to the others."""
+        return round(max(0.0, self.deadline - time.monotonic()) / runs, 3)
+
+    def _optimize(self, candidate: Candidate, priced: Schedule, chosen: OptimizeOptions) -> Made:
+        shape = candidate.shape
+        options: OptimizeOptions = {
+            "memory": f"{self.request.usable_bytes * shape.tensor}B",
+            **chosen,
+            "threads": self.threads,
+            "explain": False,
+        }
+        found = priced.optimize(**options)
+        optimized = Optimized(found, found.schedule.transform(ENDING), options)
+        freedoms = [(n, v) for n, v in chosen.items() if n != "time_limit"]
+        free = replace(candidate, options=tuple(freedoms))
+        report = optimized.step.simulate(transport=self.request.transport)
+        assert report.memory is not None
+        peak = per_accelerator(int(report.memory.peak_bytes.max()), free)
+        return Outcome(free, report.execution.makespan_ps, peak), optimized
+
+
+def _reason(error: PipeSchedError) -> str:
+    """The first line of an error, without the place in the IR."""
+    line = str(error).splitlines()[0]
+    return line.removeprefix("error: ").removeprefix("'pipe.schedule' op ")
+
+
+def optimize_best(
+    search: Search, found: Found, seconds: float, progress: Callable[[int, int], object] | None
+) -> list[Attempt]:
+    """Optimizes the best settings; what comes of it enters `found`, in order."""
+    attempts = []
+    with TemporaryDirectory() as folder:
+        optimizing = Optimizing(search, seconds, folder)
+        for attempt in optimizing.run(found):
+            attempts.append(attempt)
+            if progress:
+                progress(len(attempts), 2 * SETTINGS)
+    usable = search.space.request.usable_bytes
+    outcomes = [outcome for attempt in attempts for outcome, _ in attempt.results]
+    found.fitting += [o for o in outcomes if o.peak_bytes <= usable]
+    found.fitting.sort(key=by_step)
+    found.missing += [o for o in outcomes if o.peak_bytes > usable]
+    found.missing.sort(key=lambda o: (o.peak_bytes, by_step(o)))
+    return attempts

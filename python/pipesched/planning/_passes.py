@@ -1,0 +1,60 @@
+"""The passes that price and end a step, as `pipesched-opt` takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from .._costs import _FILE, _JSON, Description, _description
+from .._options import pass_options
+from ._request import Request
+from ._space import Candidate, Shape
+
+ENDING = "pipe-add-optimizer{all-reduce=eager}"
+"""Reduces gradients beside the compute that is left and steps the optimizer."""
+
+
+def one_pass(name: str, options: Mapping[str, Any]) -> str:
+    """`pipe-create{workers=8 microbatches=24}`, without options that are None."""
+    return name + pass_options(options)
+
+
+def _source(what: str, given: Description, folder: str) -> dict[str, str]:
+    """The option of a pass that takes descriptions; fields go into a file in `folder`."""
+    source = _description(given)
+    assert source is not None
+    kind, text = source
+    if kind == _JSON:
+        file = FilePath(folder, f"{what}.json")
+        file.write_text(text, encoding="utf-8")
+        return {"file": str(file)}
+    return {"file" if kind == _FILE else "name": text}
+
+
+def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
+    """Model and system. What was given as fields is written to `folder`."""
+    model = {
+        **_source("model", request.model, folder),
+        "sequence": request.sequence,
+        "microbatch-size": shape.microbatch_size,
+        "recompute": None if shape.recompute == "none" else shape.recompute,
+        "attention": request.attention,
+        "precision": None if request.precision == "bf16" else request.precision,
+    }
+    system = {
+        **_source("system", request.system, folder),
+        "accelerators": shape.tensor,
+        "data-parallel": None if shape.data == 1 else shape.data,
+        "sharding": None if shape.sharding == "none" else shape.sharding,
+    }
+    return [one_pass("pipe-attach-model", model), one_pass("pipe-attach-system", system)]
+
+
+def placing(candidate: Candidate) -> str:
+    """Paths with the layers of their stages: `0,1,2,3 blocks 20,20,20,20`."""
+    pairs = zip(candidate.paths, candidate.layers, strict=True)
+    paths = ";".join(
+        f"{','.join(map(str, path))} blocks {','.join(map(str, layers))}" for path, layers in pairs
+    )
+    return one_pass("pipe-place-list", {"paths": f'"{paths}"'})

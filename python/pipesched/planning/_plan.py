@@ -1,0 +1,438 @@
+"""Plans: the best configurations that fit, the nearest that do not, and what would help."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Unpack, get_args
+
+from .._batch import Configuration
+from .._costs import Description
+from .._errors import PipeSchedError
+from .._options import Recompute, Sharding, integer
+from .._schedule import Schedule, Simulation
+from ._launchers import Launchers, launchers
+from ._optimized import Attempt, Optimized, optimize_best
+from ._request import Limits, Progress, Request, divisors, seconds_of
+from ._search import Counts, Outcome, Search, by_step
+from ._space import Candidate, PlacementKind, Shape, Space, placement_kind
+from ._why import about, findings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MORE = (2, 4, 8, 16)
+"""Times as many accelerators, which are evaluated for what does not fit."""
+
+MOST_ALIKE = 8
+"""Schedules that are set beside the best on its shape."""
+
+
+@dataclass(frozen=True)
+class Help:
+    """A change of one thing, evaluated: whether what did not fit does then."""
+
+    change: str
+    fits: bool
+    missing_bytes: int
+    peak_bytes: int
+    step_s: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One configuration with all that is known of it. Bytes are those of one accelerator."""
+
+    place: int
+    """In the plan, from 1."""
+    request: Request = field(repr=False)
+    candidate: Candidate = field(repr=False)
+    configuration: Configuration | None = field(repr=False)
+    """What generates and times it; None for optimized rows, which no configuration makes."""
+    step_s: float
+    peak_bytes: int
+    help: tuple[Help, ...] = ()
+    optimized: Optimized | None = field(default=None, repr=False)
+    """How its rows were found, if they are of no family."""
+
+    @property
+    def name(self) -> str:
+        """Of its files: the place in the plan and the schedule."""
+        return f"{self.place:02}-{self.schedule}"
+
+    @property
+    def shape(self) -> Shape:
+        """How accelerators and the batch are divided."""
+        return self.candidate.shape
+
+    @property
+    def schedule(self) -> str:
+        """The family, or `optimized`."""
+        return self.candidate.schedule
+
+    @property
+    def placement(self) -> PlacementKind:
+        """What the placement is called."""
+        return placement_kind(self.candidate.paths, self.shape.pipeline)
+
+    @property
+    def fits(self) -> bool:
+        """It needs no more than there is."""
+        return self.missing_bytes == 0
+
+    @property
+    def missing_bytes(self) -> int:
+        """What the fullest accelerator needs beyond what there is."""
+        return max(0, self.peak_bytes - self.request.usable_bytes)
+
+    @property
+    def tokens_per_s_per_gpu(self) -> float:
+        """Tokens of a step, by time and accelerator."""
+        return self.request.tokens / self.step_s / self.request.gpus
+
+    @property
+    def mfu(self) -> float | None:
+        """FLOPs of the model as a part of what the matrix engines could do in its precision."""
+        peak, flops = self.request.peak_flops, self.request.flops_per_token
+        return self.tokens_per_s_per_gpu * flops / peak if peak and flops else None
+
+    @cached_property
+    def report(self) -> Simulation:
+        """The whole report of one pipeline."""
+        return self._simulate(whole=True)
+
+    def _simulate(self, *, whole: bool) -> Simulation:
+        if self.optimized:
+            rows = self.optimized.step if whole else self.optimized.schedule
+            return rows.simulate(transport=self.request.transport)
+        assert self.configuration is not None
+        if whole:
+            return self.configuration.simulate()
+        return replace(self.configuration, optimizer_step="none").simulate()
+
+    @cached_property
+    def update_s(self) -> float:
+        """What reducing gradients and the optimizer add to the step."""
+        return self.step_s - self._simulate(whole=False).execution.makespan_ps / 1e12
+
+    @property
+    def worst_worker(self) -> int:
+        """The fullest."""
+        assert self.report.memory is not None
+        return self.report.memory.bottleneck_worker
+
+    @property
+    def peak_cell(self) -> str | None:
+        """The cell at which the fullest worker is."""
+        assert self.report.memory is not None
+        return self.report.memory.peak_cell[self.worst_worker]
+
+    def why(self) -> list[str]:
+        """Where its time and its memory go, a sentence each."""
+        return about(self)
+
+    def generate(self) -> Schedule:
+        """The schedule, as IR, with the layers of its stages; without the end of the step."""
+        if self.optimized:
+            return self.optimized.schedule
+        assert self.configuration is not None
+        return self.configuration.generate(self.name)
+
+    def launchers(self, folder: str = "") -> Launchers:
+        """What to copy into a launcher; `folder` has or will have the schedule as a CSV file,
+        for schedules that PyTorch does not know by name.
+        """
+        csv = os.path.join(folder, f"{self.name}.csv")
+        unknown = self.optimized.launch_problem if self.optimized else None
+        return launchers(self.request, self.candidate, csv, unknown)
+
+    def causes(self) -> dict[str, float]:
+        """Parts of the idle time, which they add up to. Imbalance: what the others have less to
+        do than the busiest worker; structure: what the order of the cells costs besides.
+        """
+        execution, workers = self.report.execution, self.report.workers
+        whole = workers * execution.makespan_ps or 1
+        busy = execution.busy_ps
+        communication = int(execution.idle_by_cause_ps.communication.sum())
+        other = workers * execution.makespan_ps - int(busy.sum()) - communication
+        imbalance = min(int((busy.max() - busy).sum()), other)
+        return {
+            "structure_ratio": (other - imbalance) / whole,
+            "communication_ratio": communication / whole,
+            "imbalance_ratio": imbalance / whole,
+        }
+
+    def to_dict(self, folder: str = "") -> dict[str, Any]:
+        """As JSON has it; `folder` as for `launchers`."""
+        shape, report = self.shape, self.report
+        paths = zip(self.candidate.paths, self.candidate.layers, strict=True)
+        return {
+            "rank": self.place,
+            "name": self.name,
+            "fits": self.fits,
+            "step_s": self.step_s,
+            "update_s": self.update_s,
+            "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu,
+            "mfu": self.mfu,
+            "peak_bytes": self.peak_bytes,
+            "capacity_bytes": self.request.capacity_bytes,
+            "usable_bytes": self.request.usable_bytes,
+            "missing_bytes": self.missing_bytes,
+            "worst_worker": self.worst_worker,
+            "peak_cell": self.peak_cell,
+            "gpus": shape.gpus,
+            "global_batch": self.request.global_batch,
+            "tensor": shape.tensor,
+            "pipeline": shape.pipeline,
+            "data": shape.data,
+            "schedule": self.schedule,
+            "options": dict(self.candidate.options),
+            "microbatch_size": shape.microbatch_size,
+            "microbatches": shape.microbatches,
+            "chunks": self.candidate.chunks,
+            "placement": self.placement,
+            "paths": [{"workers": list(p), "layers": list(n)} for p, n in paths],
+            "recompute": shape.recompute,
+            "sharding": shape.sharding,
+            "idle_ratio": report.execution.idle_ratio,
+            **self.causes(),
+            "formula_bubble_ratio": report.formula.bubble_ratio if report.formula else None,
+            "table_bubble_ratio": report.table.bubble_ratio if report.table else None,
+            "optimized": self.optimized.to_dict() if self.optimized else None,
+            "help": [help.to_dict() for help in self.help],
+            "launcher": self.launchers(folder).to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The best configurations that fit, in order, then the nearest that do not."""
+
+    request: Request
+    fitting: tuple[Proposal, ...]
+    missing: tuple[Proposal, ...]
+    alike: tuple[Proposal, ...] = field(repr=False)
+    """On the shape of the best, the best of each schedule that was evaluated, fitting or not."""
+    counts: Counts
+    attempts: tuple[Attempt, ...] = field(default=(), repr=False)
+    """What was optimized, and what came of it."""
+
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        """All of them, in order."""
+        return self.fitting + self.missing
+
+    def to_dicts(self, folder: str = "") -> list[dict[str, Any]]:
+        """As JSON has it."""
+        return [proposal.to_dict(folder) for proposal in self.proposals]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per proposal: its numbers, without launchers and paths."""
+        import pandas as pd
+
+        nested = {"name", "options", "paths", "help", "optimized", "launcher"}
+        rows = [
+            {key: value for key, value in row.items() if key not in nested}
+            for row in self.to_dicts()
+        ]
+        return pd.DataFrame(rows, index=[proposal.name for proposal in self.proposals])
+
+    def why(self) -> list[str]:
+        """Findings with numbers, a sentence each: what is best, where its time goes, what
+        nearly fits and what would make it.
+        """
+        return findings(self)
+
+
+# What would help
+
+
+def _more_recompute(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    kinds: tuple[Recompute, ...] = get_args(Recompute)
+    for kind in kinds[kinds.index(shape.recompute) + 1 :]:
+        yield f"recompute {kind}", {"recompute": kind}
+
+
+def _more_sharding(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    kinds: tuple[Sharding, ...] = get_args(Sharding)
+    if shape.data > 1:
+        for kind in kinds[kinds.index(shape.sharding) + 1 :]:
+            yield f"sharding {kind}", {"sharding": kind}
+
+
+def _smaller_microbatches(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    local = shape.microbatch_size * shape.microbatches
+    smaller = [size for size in divisors(local) if size < shape.microbatch_size]
+    if smaller:
+        size = smaller[-1]
+        changes = {"microbatch_size": size, "microbatches": local // size}
+        yield f"microbatches of {size}", changes
+
+
+def _other_degrees(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    """More stages or a higher tensor degree, in place of replicas."""
+    if shape.data == 1:
+        return
+    factor = divisors(shape.data)[1]
+    data, heads = shape.data // factor, request.sizes["key_value_heads"]
+    changes: dict[str, Any] = {"data": data, "microbatches": shape.microbatches * factor}
+    if data == 1:
+        changes["sharding"] = "none"
+    stages, tensor = shape.pipeline * factor, shape.tensor * factor
+    if stages <= request.sizes["layers"]:
+        yield f"{stages} stages", {**changes, "pipeline": stages}
+    if request.node % tensor == 0 and heads % tensor == 0:
+        yield f"tensor {tensor}", {**changes, "tensor": tensor}
+
+
+def _more_accelerators(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    for factor in MORE:
+        stages = shape.pipeline * factor
+        if stages <= request.sizes["layers"]:
+            gpus = f"{request.gpus * factor} accelerators in {stages} stages"
+            yield gpus, {"pipeline": stages}
+
+
+def _changes(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield from _more_recompute(shape)
+    yield from _smaller_microbatches(shape)
+    yield from _more_sharding(shape)
+    yield from _other_degrees(request, shape)
+    yield from _more_accelerators(request, shape)
+
+
+def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:
+    """The same shape with another schedule, and the same schedule on other shapes."""
+    space = search.space
+    for change, changes in _changes(space.request, candidate.shape):
+        for other in space.near(candidate, **changes):
+            yield change, other
+            break
+    for other in space.candidates_of(candidate.shape):
+        if other.schedule != candidate.schedule:
+            options = "".join(f" of {value} {name}" for name, value in other.options)
+            yield f"schedule {other.schedule}{options}", other
+
+
+def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
+    """What fits first, the fastest of it; then what saves most."""
+    usable = search.space.request.usable_bytes
+    changed = list(_others(search, outcome.candidate))
+    search.evaluate([candidate for _, candidate in changed])
+    found = []
+    for change, candidate in changed:
+        tried = search.outcomes.get(candidate)
+        if tried is not None and tried.peak_bytes < outcome.peak_bytes:
+            missing = max(0, tried.peak_bytes - usable)
+            help = Help(change, missing == 0, missing, tried.peak_bytes, tried.step_ps / 1e12)
+            found.append(help)
+    found.sort(key=lambda h: (h.missing_bytes, h.step_s))
+    return tuple(_without_more(found))
+
+
+def _without_more(found: list[Help]) -> Iterator[Help]:
+    """Two schedules are enough, and so is the fewest accelerators; none where others help."""
+    schedules = [h for h in found if h.change.startswith("schedule ")]
+    more = [h for h in found if " accelerators in " in h.change]
+    enough = [h for h in more if h.fits]
+    is_helped = any(h.fits for h in found if h not in more)
+    dropped = schedules[2:] + (more if is_helped else [h for h in more if h not in enough[-1:]])
+    return (h for h in found if h not in dropped)
+
+
+# The plan
+
+
+def _alike(search: Search, best: Outcome) -> list[Outcome]:
+    """The best of each schedule on the shape of the best."""
+    shape = best.candidate.shape
+    same = [o for o in search.outcomes.values() if o.candidate.shape == shape]
+    same.sort(key=by_step, reverse=True)
+    firsts = {o.candidate.schedule: o for o in same}
+    return sorted(firsts.values(), key=by_step)[:MOST_ALIKE]
+
+
+def _proposal(
+    space: Space,
+    place: int,
+    outcome: Outcome,
+    help: tuple[Help, ...] = (),
+    optimized: Optimized | None = None,
+) -> Proposal:
+    return Proposal(
+        place=place,
+        request=space.request,
+        candidate=outcome.candidate,
+        configuration=None if optimized else space.configuration(outcome.candidate),
+        optimized=optimized,
+        step_s=outcome.step_ps / 1e12,
+        peak_bytes=outcome.peak_bytes,
+        help=help,
+    )
+
+
+def plan(
+    model: Description,
+    system: Description,
+    *,
+    gpus: int,
+    global_batch: int,
+    top: int = 10,
+    misses: int = 3,
+    optimize: float | str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **limits: Unpack[Limits],
+) -> Plan:
+    """Which schedule, placement, microbatch size, recomputation and degrees of parallelism make
+    the shortest step of a model on so many accelerators: the `top` ones that fit, then
+    `misses` that nearly do.
+
+    `limits` narrow the choice: `schedules`, `tensor`, `stages` (workers of a pipeline),
+    `microbatch_size` and `chunks` list what may be taken, `recompute` (none, selective, full)
+    and `sharding` (none, optimizer, full) the kinds. `memory` replaces that of an
+    accelerator, `reserve` keeps some of it free; both take `"80GiB"`, the latter `"10%"`.
+    `sequence`, `attention`, `precision` (bf16, fp8) and `transport` are as for `Costs`.
+
+    `optimize`, a time such as `"30s"`, has the optimizer look for better rows for the best
+    settings, those that nearly fit among them (docs/Planning.md). What it finds is listed with
+    the others. As it is stopped by the clock, the answer may differ from run to run.
+
+    Raises where there is nothing to choose from. Nothing that fits is an answer: a plan
+    whose `fitting` is empty and whose `missing` says what would help.
+
+    >>> import pipesched
+    >>> made = pipesched.plan("llama3-8b", "dgx-h100", gpus=16, global_batch=64, stages=[2, 4])
+    >>> best = made.fitting[0]
+    >>> best.shape.gpus, best.fits, best.step_s <= made.fitting[1].step_s
+    (16, True, True)
+    """
+    request = Request(model=model, system=system, gpus=gpus, global_batch=global_batch, **limits)
+    integer("top", top, 1, 1000)
+    integer("misses", misses, 0, 1000)
+    seconds = None if optimize is None else seconds_of("optimize", optimize)
+    space = Space(request)
+    search = Search(space, threads, progress)
+    found = search.run(top, misses)
+    if not search.outcomes:
+        raise PipeSchedError(f"there is nothing to plan: {'; '.join(list(search.reasons)[:3])}")
+    attempts = optimize_best(search, found, seconds, progress) if seconds else []
+    rows = {outcome.candidate: made for a in attempts for outcome, made in a.results}
+    fitting = [
+        _proposal(space, i, o, optimized=rows.get(o.candidate))
+        for i, o in enumerate(found.fitting[:top], start=1)
+    ]
+    alike = _alike(search, found.fitting[0]) if found.fitting else []
+    first = len(fitting) + 1
+    missing = [
+        _proposal(space, i, o, _help(search, o), rows.get(o.candidate))
+        for i, o in enumerate(found.missing, start=first)
+    ]
+    same = tuple(_proposal(space, i, o) for i, o in enumerate(alike, start=1))
+    return Plan(request, tuple(fitting), tuple(missing), same, found.counts, tuple(attempts))

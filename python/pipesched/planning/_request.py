@@ -1,0 +1,232 @@
+"""What is to be planned, checked before anything is counted."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypedDict, TypeVar, get_args
+
+from .. import _core
+from .._catalogue import canonical
+from .._costs import Costs, Description
+from .._errors import PipeSchedError
+from .._options import (
+    Attention,
+    Precision,
+    Recompute,
+    Sharding,
+    Transport,
+    code_of,
+    integer,
+)
+
+MOST_GPUS = 2**20
+MOST_BATCH = 2**31 - 1
+
+_UNITS = {"": 1, "B": 1}
+for _power, _letter in enumerate("KMGT", start=1):
+    _UNITS[f"{_letter}B"], _UNITS[f"{_letter}iB"] = 10 ** (3 * _power), 2 ** (10 * _power)
+_BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*|%)")
+
+MOST_SECONDS = 3_600_000
+_TIMES = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(|ms|s|min|h)")
+
+T = TypeVar("T")
+
+
+class Limits(TypedDict, total=False):
+    """What a plan may choose from. What is not given is all that makes sense."""
+
+    sequence: int | None
+    attention: Attention | None
+    precision: Precision
+    transport: Transport
+    schedules: Sequence[str] | None
+    tensor: Sequence[int] | None
+    stages: Sequence[int] | None
+    microbatch_size: Sequence[int] | None
+    chunks: Sequence[int] | None
+    recompute: Sequence[Recompute]
+    sharding: Sequence[Sharding]
+    memory: int | str | None
+    reserve: int | str
+
+
+def bytes_of(what: str, given: int | str, whole: int | None = None) -> int:
+    """A number of bytes: `80GiB`, `80GB`, a plain number, or a part of `whole`: `10%`.
+
+    >>> bytes_of("memory", "1.5GiB"), bytes_of("reserve", "10%", whole=1000)
+    (1610612736, 100)
+    """
+    if isinstance(given, int):
+        return integer(what, given, 0)
+    match = _BYTES.fullmatch(given.strip())
+    units = {unit.casefold(): size / 1 for unit, size in _UNITS.items()}
+    if whole is not None:
+        units["%"] = whole / 100
+    if match is None or match[2].casefold() not in units:
+        percent = ", 10%" if whole is not None else ""
+        raise PipeSchedError(
+            f"{what} is a number of bytes, such as 80GiB, 80GB{percent}; got {given!r}"
+        )
+    return integer(what, round(float(match[1]) * units[match[2].casefold()]), 0)
+
+
+def seconds_of(what: str, given: float | str) -> float:
+    """A time: `30s`, `2min`, `1.5h`, or a plain number of seconds.
+
+    >>> seconds_of("optimize", "2min"), seconds_of("optimize", 0.5)
+    (120.0, 0.5)
+    """
+    match = _SECONDS.fullmatch(given.strip()) if isinstance(given, str) else None
+    seconds = float(match[1]) * _TIMES[match[2]] if match else given
+    if isinstance(seconds, str) or not 0 < seconds <= MOST_SECONDS:
+        raise PipeSchedError(
+            f"{what} is a time from above 0 to 1000h, such as 30s, 2min or 1h; got {given!r}"
+        )
+    return float(seconds)
+
+
+def _numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    if not given:
+        raise PipeSchedError(f"{what} has no values to choose from")
+    return tuple(sorted({integer(what, value, 1, MOST_BATCH) for value in given}))
+
+
+def _choices(choices: object, what: str, given: Sequence[T]) -> tuple[T, ...]:
+    if not given:
+        raise PipeSchedError(f"{what} has no values to choose from")
+    order: tuple[T, ...] = get_args(choices)
+    for value in given:
+        code_of(choices, what, str(value))
+    return tuple(value for value in order if value in given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A model, a system, how many accelerators and sequences, and what to choose from."""
+
+    model: Description
+    system: Description
+    gpus: int
+    global_batch: int
+    sequence: int | None = None
+    attention: Attention | None = None
+    precision: Precision = "bf16"
+    transport: Transport = "overlap"
+    schedules: Sequence[str] | None = None
+    tensor: Sequence[int] | None = None
+    stages: Sequence[int] | None = None
+    microbatch_size: Sequence[int] | None = None
+    chunks: Sequence[int] | None = None
+    recompute: Sequence[Recompute] = get_args(Recompute)
+    sharding: Sequence[Sharding] = ("optimizer",)
+    memory: int | str | None = None
+    reserve: int | str = 0
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        integer("gpus", self.gpus, 1, MOST_GPUS)
+        integer("global_batch", self.global_batch, 1, MOST_BATCH)
+        code_of(Precision, "precision", self.precision)
+        code_of(Transport, "transport", self.transport)
+        for name in ("tensor", "stages", "microbatch_size", "chunks"):
+            put(name, _numbers(name, getattr(self, name)))
+        put("recompute", _choices(Recompute, "recompute", self.recompute))
+        put("sharding", _choices(Sharding, "sharding", self.sharding))
+        if self.schedules is not None:
+            put("schedules", tuple(dict.fromkeys(map(canonical, self.schedules))))
+            if not self.schedules:
+                raise PipeSchedError("schedules has no values to choose from")
+        self._check_capacity()
+        self._check_nodes()
+
+    def _check_capacity(self) -> None:
+        if self.capacity_bytes == 0:
+            raise PipeSchedError("the system does not say how much memory there is; give memory")
+        if self.usable_bytes <= 0:
+            raise PipeSchedError(
+                f"a reserve of {self.reserve} leaves nothing of {self.capacity_bytes} bytes"
+            )
+
+    def _check_nodes(self) -> None:
+        node = self.node
+        if self.gpus > node and self.gpus % node:
+            below, above = self.gpus // node * node, -(-self.gpus // node) * node
+            raise PipeSchedError(
+                f"{self.gpus} accelerators are no whole number of nodes of {node}; the nearest"
+                f" that are: {below} and {above}"
+            )
+
+    @cached_property
+    def described(self) -> Costs:
+        """Model and system as they are, for sizes."""
+        return Costs(
+            model=self.model,
+            system=self.system,
+            sequence=self.sequence,
+            attention=self.attention,
+            microbatch_size=1,
+        )
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Layers, heads, accelerators of a node, memory of one."""
+        return _core.sizes(self.described._raw)
+
+    @cached_property
+    def flops_per_token(self) -> int | None:
+        """Of the model, forward and backward."""
+        flops: int | None = json.loads(self.described._raw.model())["flops_per_token"]
+        return flops
+
+    @cached_property
+    def peak_flops(self) -> float:
+        """Of an accelerator, in the precision of the linear layers, per second."""
+        if self.precision == "fp8":
+            return self.sizes["fp8_flops_per_s"]
+        return self.described._raw.peak_flops / self.sizes["accelerators"]
+
+    @property
+    def node(self) -> int:
+        """Accelerators that tensor parallelism may span."""
+        return self.sizes["accelerators_per_node"]
+
+    @property
+    def tokens(self) -> int:
+        """Of a step."""
+        return self.global_batch * self.sizes["sequence"]
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Of one accelerator."""
+        if self.memory is not None:
+            return bytes_of("memory", self.memory)
+        return self.sizes["memory_bytes"]
+
+    @property
+    def usable_bytes(self) -> int:
+        """What is left of it for weights, gradients, optimizer state and activations."""
+        return self.capacity_bytes - bytes_of("reserve", self.reserve, self.capacity_bytes)
+
+
+def divisors(number: int) -> list[int]:
+    """
+    >>> divisors(12)
+    [1, 2, 3, 4, 6, 12]
+    """
+    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
+    return small + [number // d for d in reversed(small) if d * d != number]
+
+
+Progress = Callable[[int, int], object]
+"""Called with how many configurations are done, and of how many."""

@@ -1,0 +1,225 @@
+"""Best first: what cannot fit or cannot be fast enough is never generated.
+
+Every candidate has two bounds that no schedule on its placement can beat, taken from a
+probe, a step of one microbatch per path: the work of all microbatches spread evenly over
+the workers, and the memory of one microbatch. Candidates are evaluated in the order of the
+first, until it passes the slowest of the best that were found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from .._batch import Configuration, simulate_batch
+from .._errors import PipeSchedError
+from ._request import Progress
+from ._space import Candidate, Space
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIRST_CELLS, MOST_CELLS = 100_000, 4_000_000
+"""Cells of a round of evaluation; the first one is small, for it prunes the others."""
+
+NEAREST = 96
+"""How many that cannot fit are evaluated to find those that nearly do."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What no schedule of a candidate can beat."""
+
+    step_ps: float
+    peak_bytes: int
+    """Of one accelerator."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What evaluating a candidate gave."""
+
+    candidate: Candidate
+    step_ps: int
+    peak_bytes: int
+    """Of one accelerator of the fullest worker."""
+
+
+@dataclass
+class Counts:
+    """How many candidates there were, and what became of them."""
+
+    considered: int = 0
+    too_large: int = 0
+    """One microbatch alone is more than the memory."""
+    too_slow: int = 0
+    """Their work alone takes longer than the best do."""
+    impossible: int = 0
+    """The family has no schedule at this size."""
+    evaluated: int = 0
+    fitting: int = 0
+
+
+@dataclass
+class Found:
+    """What a search found."""
+
+    fitting: list[Outcome] = field(default_factory=list)
+    """The best that fit, in order."""
+    missing: list[Outcome] = field(default_factory=list)
+    """Those that nearly fit, the nearest first; faster than the best that fits, if any is."""
+    counts: Counts = field(default_factory=Counts)
+
+
+def per_accelerator(worker_bytes: int, candidate: Candidate) -> int:
+    """An accelerator's share of a worker's memory."""
+    return -(-worker_bytes // candidate.shape.tensor)
+
+
+def _placed(candidate: Candidate) -> tuple[object, ...]:
+    """What a probe depends on: all but the schedule."""
+    return candidate.shape, candidate.paths, candidate.layers
+
+
+def _bounds(candidate: Candidate, probe: Any) -> Bounds:
+    """From the row of a probe, which is a step of one microbatch on each path."""
+    paths = len(candidate.paths)
+    work = float(probe.makespan_ps) * (1 - probe.idle_ratio) * candidate.shape.microbatches / paths
+    # Microbatches of several paths need not be on a worker at the same time.
+    least = probe.persistent_bytes if paths > 1 else probe.peak_bytes
+    return Bounds(work * (1 - 1e-9), per_accelerator(int(least), candidate))
+
+
+def _rounds(pending: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
+    """Pieces of about as many cells."""
+    begin, budget = 0, FIRST_CELLS
+    while begin < len(pending):
+        end, cells = begin, 0
+        while end < len(pending) and (end == begin or cells < budget):
+            cells += pending[end].cells
+            end += 1
+        yield pending[begin:end]
+        begin, budget = end, min(2 * budget, MOST_CELLS)
+
+
+class Search:
+    """One search through a space."""
+
+    def __init__(self, space: Space, threads: int | None, progress: Progress | None) -> None:
+        self.space = space
+        self.threads = threads
+        self.progress = progress
+        self.counts = Counts()
+        self.outcomes: dict[Candidate, Outcome] = {}
+        self.reasons: dict[str, None] = {}
+        """Why schedules are impossible, each once."""
+
+    # Evaluation
+
+    def _frame(self, configurations: Iterable[Configuration]) -> pd.DataFrame:
+        return simulate_batch(configurations, threads=self.threads)
+
+    def bounds(self, candidates: Sequence[Candidate]) -> dict[Candidate, Bounds]:
+        """Candidates on the same placement share a probe; what has no prices has no bounds."""
+        probes = {_placed(c): c for c in candidates}
+        frame = self._frame(map(self.space.probe, probes.values()))
+        rows = frame.itertuples(index=False)
+        known = {
+            placed: _bounds(c, row)
+            for (placed, c), row in zip(probes.items(), rows, strict=True)
+            if row.error is None
+        }
+        if not known:
+            raise PipeSchedError(str(frame.error.iloc[0]))
+        return {c: known[_placed(c)] for c in candidates if _placed(c) in known}
+
+    def evaluate(self, candidates: Sequence[Candidate]) -> list[Outcome]:
+        """Those that have a schedule, in order; each is evaluated once."""
+        new = [c for c in dict.fromkeys(candidates) if c not in self.outcomes]
+        if new:
+            frame = self._frame(map(self.space.configuration, new))
+            columns = zip(new, frame.error, frame.makespan_ps, frame.peak_bytes, strict=True)
+            for c, error, makespan, peak in columns:
+                if error is None:
+                    size = per_accelerator(int(peak), c)
+                    self.outcomes[c] = Outcome(c, int(makespan), size)
+                else:
+                    self.counts.impossible += 1
+                    self.reasons.setdefault(str(error))
+            self.counts.evaluated += len(new)
+        return [self.outcomes[c] for c in candidates if c in self.outcomes]
+
+    def _report(self, done: int, total: int) -> None:
+        if self.progress:
+            self.progress(done, total)
+
+    # The search
+
+    def run(self, top: int, misses: int) -> Found:
+        """The best that fit, and those that nearly do."""
+        candidates = self.space.candidates()
+        self.counts.considered = len(candidates)
+        bounds = self.bounds(candidates)
+        usable = self.space.request.usable_bytes
+        small = [c for c in candidates if c in bounds and bounds[c].peak_bytes <= usable]
+        large = [c for c in candidates if c in bounds and bounds[c].peak_bytes > usable]
+        self.counts.too_large = len(large)
+        fitting = self._best(small, bounds, top)
+        missing = self._nearest(large, bounds, fitting, misses)
+        return Found(fitting[:top], missing, replace(self.counts))
+
+    def _best(
+        self, small: list[Candidate], bounds: dict[Candidate, Bounds], top: int
+    ) -> list[Outcome]:
+        small.sort(key=lambda c: (bounds[c].step_ps, c.order, c.shape))
+        usable = self.space.request.usable_bytes
+        fitting: list[Outcome] = []
+        done = 0
+        for piece in _rounds(small):
+            slowest = fitting[top - 1].step_ps if len(fitting) >= top else math.inf
+            if bounds[piece[0]].step_ps > slowest:
+                break
+            self._report(done, len(small))
+            possible = [c for c in piece if bounds[c].step_ps <= slowest]
+            fitting += [o for o in self.evaluate(possible) if o.peak_bytes <= usable]
+            fitting.sort(key=by_step)
+            done += len(possible)
+        self._report(len(small), len(small))
+        self.counts.too_slow = len(small) - done
+        self.counts.fitting = len(fitting)
+        return fitting
+
+    def _nearest(
+        self,
+        large: list[Candidate],
+        bounds: dict[Candidate, Bounds],
+        fitting: list[Outcome],
+        misses: int,
+    ) -> list[Outcome]:
+        """One for each choice of degrees; first what would be faster than the best that fits."""
+        fastest = fitting[0].step_ps if fitting else math.inf
+        usable = self.space.request.usable_bytes
+        tried = [o for o in self.outcomes.values() if o.peak_bytes > usable]
+        large.sort(key=lambda c: (bounds[c].step_ps > fastest, bounds[c].peak_bytes, c.order))
+        tried += self.evaluate(large[:NEAREST])
+        tried.sort(key=lambda o: (o.step_ps >= fastest, o.peak_bytes, by_step(o)))
+        degrees = {o.candidate.shape.degrees: o for o in reversed(tried)}
+        nearest = sorted(
+            degrees.values(), key=lambda o: (o.step_ps >= fastest, o.peak_bytes, by_step(o))
+        )
+        return sorted(nearest[:misses], key=lambda o: (o.peak_bytes, by_step(o)))
+
+
+def by_step(outcome: Outcome) -> tuple[object, ...]:
+    """By step time, then memory, then the simpler schedule."""
+    candidate = outcome.candidate
+    return (
+        outcome.step_ps,
+        outcome.peak_bytes,
+        candidate.order,
+        candidate.shape,
+        candidate.options,
+        candidate.layers,
+    )

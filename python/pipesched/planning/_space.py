@@ -1,0 +1,357 @@
+"""Everything that could be run: how accelerators and batch divide, which schedule on which
+placement, what is recomputed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any, Literal, cast
+
+from .. import _core
+from .._batch import Configuration
+from .._catalogue import families
+from .._costs import Costs
+from .._errors import PipeSchedError
+from .._options import FamilyOptions, Path, Recompute, Sharding
+from .._schedule import generate
+from ._request import Request, divisors
+
+MOST_CELLS = 4_000_000
+"""Configurations with more cells are left out; larger microbatches or more replicas have fewer."""
+
+MOST_CHUNKS = 8
+"""Stages per worker that are tried unless others are asked for."""
+
+WAVES = (1, 2, 4)
+
+ALONE = "1f1b"
+"""What the schedule of one worker is called, and the simplest of several."""
+
+OPTIMIZED = "optimized"
+"""What rows are called that the optimizer found, which are of no family."""
+
+Workers = tuple[int, ...]
+PlacementKind = Literal["linear", "interleaved", "v", "wave", "bidirectional", "other"]
+
+
+@dataclass(frozen=True, order=True)
+class Shape:
+    """How accelerators and the batch are divided, and what is kept where."""
+
+    tensor: int
+    pipeline: int
+    data: int
+    microbatch_size: int
+    microbatches: int
+    recompute: Recompute
+    sharding: Sharding
+
+    @property
+    def degrees(self) -> tuple[int, int, int]:
+        """Tensor, pipeline, data."""
+        return self.tensor, self.pipeline, self.data
+
+    @property
+    def gpus(self) -> int:
+        """Accelerators that it takes."""
+        return self.tensor * self.pipeline * self.data
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One configuration: a schedule on paths whose stages hold so many layers each."""
+
+    shape: Shape
+    schedule: str
+    options: tuple[tuple[str, Any], ...]
+    paths: tuple[Workers, ...]
+    layers: tuple[tuple[int, ...], ...]
+    order: int
+    """Simpler schedules first."""
+
+    @property
+    def chunks(self) -> int:
+        """Stages per worker, of all paths together."""
+        return sum(map(len, self.paths)) // self.shape.pipeline
+
+    @property
+    def cells(self) -> int:
+        """About as many as the schedule has."""
+        return 3 * len(self.paths[0]) * self.shape.microbatches
+
+    @property
+    def family_options(self) -> FamilyOptions:
+        """Those of the schedule."""
+        return cast(FamilyOptions, dict(self.options))
+
+    @property
+    def raw_paths(self) -> list[Path]:
+        """Paths with the layers of their stages."""
+        return [Path(p, blocks=n) for p, n in zip(self.paths, self.layers, strict=True)]
+
+
+@cache
+def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) -> Sequence[Workers]:
+    """The placement that a family takes; empty where it has none for so many workers."""
+    try:
+        made = generate(family, workers=workers, microbatches=2 * workers, **dict(options))
+    except PipeSchedError:
+        return ()
+    return made.paths
+
+
+def placement_kind(paths: Sequence[Workers], workers: int) -> PlacementKind:
+    """What a placement is called.
+
+    >>> placement_kind([(0, 1, 1, 0)], 2), placement_kind([(0, 1, 0, 1)], 2)
+    ('v', 'interleaved')
+    """
+    down = tuple(range(workers))
+    if len(paths) > 1:
+        return "bidirectional"
+    (path,) = paths
+    turns = len(path) // workers
+    if path == down:
+        return "linear"
+    if path == down * turns:
+        return "interleaved"
+    if path == (down + down[::-1]) * (turns // 2):
+        return "v" if turns == 2 else "wave"
+    return "other"
+
+
+class Space:
+    """The candidates of a request, and the costs that price them."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.left_out: Counter[str] = Counter()
+        """Why divisions were not looked at, and how many."""
+        self._costs: dict[tuple[Any, ...], Costs] = {}
+
+    # How accelerators and the batch divide
+
+    def _tensor_degrees(self) -> list[int]:
+        request = self.request
+        heads = request.sizes["key_value_heads"]
+        found = []
+        for tensor in request.tensor or divisors(request.node):
+            if request.gpus % tensor:
+                self.left_out[f"tensor {tensor} does not divide {request.gpus} accelerators"] += 1
+            elif heads % tensor:
+                self.left_out[f"tensor {tensor} does not divide {heads} key-value heads"] += 1
+            else:
+                found.append(tensor)
+        return found
+
+    def _pipeline_degrees(self, tensor: int) -> list[int]:
+        request, layers = self.request, self.request.sizes["layers"]
+        rest = request.gpus // tensor
+        found = []
+        for pipeline in request.stages or divisors(rest):
+            if rest % pipeline:
+                self.left_out[
+                    f"tensor {tensor} and {pipeline} stages do not divide"
+                    f" {request.gpus} accelerators"
+                ] += 1
+            elif pipeline > layers:
+                self.left_out[f"{pipeline} stages are more than {layers} layers"] += 1
+            else:
+                found.append(pipeline)
+        return found
+
+    def _microbatch_sizes(self, data: int) -> list[int]:
+        request = self.request
+        if request.global_batch % data:
+            self.left_out[
+                f"a global batch of {request.global_batch} cannot be dealt to {data} replicas"
+            ] += 1
+            return []
+        local = request.global_batch // data
+        sizes = request.microbatch_size or divisors(local)
+        for size in sizes:
+            if local % size:
+                self.left_out[
+                    f"microbatches of {size} do not divide the {local} sequences of a replica"
+                ] += 1
+        return [size for size in sizes if local % size == 0]
+
+    def shapes(self) -> Iterator[Shape]:
+        """All divisions, in order."""
+        request = self.request
+        for tensor in self._tensor_degrees():
+            for pipeline in self._pipeline_degrees(tensor):
+                data = request.gpus // (tensor * pipeline)
+                # One replica has nothing to shard over.
+                sharding = request.sharding if data > 1 else ("none",)
+                for size in self._microbatch_sizes(data):
+                    count = request.global_batch // (data * size)
+                    for shard in cast("tuple[Sharding, ...]", sharding):
+                        for recompute in request.recompute:
+                            yield Shape(tensor, pipeline, data, size, count, recompute, shard)
+
+    # Which schedules there are for a shape
+
+    @cached_property
+    def families(self) -> tuple[str, ...]:
+        """Simpler first. Greedy is a rule to fill any placement; on a linear one it is 1F1B."""
+        if self.request.schedules is not None:
+            return tuple(self.request.schedules)
+        known = [name for name in families() if name != "greedy"]
+        return (ALONE, *(name for name in known if name != ALONE))
+
+    def _chunks(self, pipeline: int) -> list[int]:
+        layers = self.request.sizes["layers"]
+        most = layers // pipeline
+        if self.request.chunks is not None:
+            return [c for c in self.request.chunks if 1 < c <= most]
+        tried = range(2, min(most, MOST_CHUNKS) + 1)
+        return [c for c in tried if layers % (pipeline * c) == 0 or c & (c - 1) == 0]
+
+    def _variants(self, family: str, pipeline: int) -> list[tuple[tuple[str, Any], ...]]:
+        options = families()[family].options
+        if "chunks" in options:
+            return [(("chunks", chunks),) for chunks in self._chunks(pipeline)]
+        if "waves" in options:
+            return [(("waves", waves),) for waves in WAVES]
+        if family == "greedy":
+            # Launchers send gradients after I.
+            return [(("gradient_after", "I"),)]
+        return [()]
+
+    def _schedules(self, pipeline: int) -> Iterator[tuple[str, tuple[tuple[str, Any], ...]]]:
+        if pipeline == 1:
+            # Alone, a worker does the same whatever the schedule is called.
+            if ALONE in self.families:
+                yield ALONE, ()
+            else:
+                self.left_out[f"one stage is no pipeline, which goes as {ALONE}"] += 1
+            return
+        for family in self.families:
+            variants = self._variants(family, pipeline)
+            if not variants:
+                self.left_out[
+                    f"{self.request.sizes['layers']} layers are too few for several stages on"
+                    f" each of {pipeline} workers"
+                ] += 1
+            for options in variants:
+                yield family, options
+
+    def _can_hold(self, family: str, pipeline: int, paths: Sequence[Workers]) -> bool:
+        """Whether there are such paths, and a layer for each stage."""
+        if not paths:
+            self.left_out[f"{family} is not defined on {pipeline} workers"] += 1
+            return False
+        if len(paths[0]) > self.request.sizes["layers"]:
+            self.left_out[
+                f"{len(paths[0])} stages are more than {self.request.sizes['layers']} layers"
+            ] += 1
+            return False
+        return True
+
+    def _divisions(self, shape: Shape, paths: Sequence[Workers]) -> Iterator[tuple[Any, ...]]:
+        """Layers of the stages: evenly where they go, and by what they cost."""
+        layers = self.request.sizes["layers"]
+        stages = len(paths[0])
+        seen = set()
+        if layers % stages == 0:
+            seen.add(even := ((layers // stages,) * stages,) * len(paths))
+            yield even
+        costs = self.costs(shape)._raw
+        balanced = tuple(
+            tuple(_core.balance_layers(costs, shape.microbatches, list(path))) for path in paths
+        )
+        if balanced not in seen:
+            yield balanced
+
+    def candidates_of(self, shape: Shape) -> Iterator[Candidate]:
+        """Every schedule for one division."""
+        order = 0
+        divided: dict[Any, list[Any]] = {}
+        for family, options in self._schedules(shape.pipeline):
+            paths = tuple(paths_of(family, shape.pipeline, options))
+            order += 1
+            if not self._can_hold(family, shape.pipeline, paths):
+                continue
+            if paths not in divided:
+                divided[paths] = list(self._divisions(shape, paths))
+            for layers in divided[paths]:
+                candidate = Candidate(shape, family, options, paths, layers, order)
+                if candidate.cells <= MOST_CELLS:
+                    yield candidate
+                else:
+                    self.left_out[f"more than {MOST_CELLS:,} cells"] += 1
+
+    def candidates(self) -> list[Candidate]:
+        """Every schedule for every division. Raises where there is none."""
+        found = [c for shape in self.shapes() for c in self.candidates_of(shape)]
+        if not found:
+            raise PipeSchedError(self._reason())
+        return found
+
+    def _reason(self) -> str:
+        request = self.request
+        reasons = list(self.left_out) or ["no schedule is defined for these sizes"]
+        shown = "; ".join(reasons[:4])
+        more = f"; and {len(reasons) - 4} more reasons" if len(reasons) > 4 else ""
+        return (
+            f"there is nothing to plan for {request.gpus} accelerators and a global batch of"
+            f" {request.global_batch}: {shown}{more}"
+        )
+
+    # Prices
+
+    def costs(self, shape: Shape) -> Costs:
+        """What prices schedules of that shape."""
+        key = (shape.tensor, shape.data, shape.microbatch_size, shape.recompute, shape.sharding)
+        if key not in self._costs:
+            request = self.request
+            self._costs[key] = Costs(
+                model=request.model,
+                system=request.system,
+                sequence=request.sequence,
+                attention=request.attention,
+                accelerators=shape.tensor,
+                microbatch_size=shape.microbatch_size,
+                recompute=shape.recompute,
+                data_parallel=shape.data,
+                sharding=shape.sharding,
+                precision=request.precision,
+            )
+        return self._costs[key]
+
+    def configuration(self, candidate: Candidate) -> Configuration:
+        """The whole step: gradients are reduced and the optimizer runs at its end."""
+        return Configuration(
+            candidate.schedule,
+            candidate.shape.pipeline,
+            candidate.shape.microbatches,
+            candidate.family_options,
+            paths=candidate.raw_paths,
+            costs=self.costs(candidate.shape),
+            transport=self.request.transport,
+            optimizer_step="overlapped",
+        )
+
+    def probe(self, candidate: Candidate) -> Configuration:
+        """The least of its work: one microbatch on each path."""
+        return Configuration(
+            "greedy",
+            candidate.shape.pipeline,
+            len(candidate.paths),
+            # Halves of a backward may hold more than the whole.
+            FamilyOptions(split_backward=False),
+            paths=candidate.raw_paths,
+            costs=self.costs(candidate.shape),
+            transport="delay",
+        )
+
+    def near(self, candidate: Candidate, **changes: Any) -> Iterator[Candidate]:
+        """The same schedule on a shape that differs."""
+        shape = replace(candidate.shape, **changes)
+        for other in self.candidates_of(shape):
+            if (other.schedule, other.options) == (candidate.schedule, candidate.options):
+                yield other

@@ -1,0 +1,210 @@
+"""A plan in sentences with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .._batch import explain
+from ._space import OPTIMIZED
+
+if TYPE_CHECKING:
+    from ._optimized import Attempt, Made
+    from ._plan import Help, Plan, Proposal
+    from ._space import Candidate
+
+MOST_DIFFERENCES = 3
+"""Pairs of schedules that formula or table rank otherwise, which are named."""
+
+
+def gib(size: float) -> str:
+    """`71.3 GiB`."""
+    return f"{size / 2**30:.1f} GiB"
+
+
+def percent(ratio: float) -> str:
+    """`12.3 %`."""
+    return f"{100 * ratio:.1f} %"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 stage`, `2 stages`."""
+    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count:,} {noun}{ending}"
+
+
+def described(candidate: Candidate) -> str:
+    """A configuration in a few words."""
+    shape, chunks = candidate.shape, candidate.chunks
+    batch = plural(shape.microbatches, "microbatch")
+    parts = [
+        f"{candidate.schedule} on {plural(shape.pipeline, 'worker')}"
+        + (f" of {chunks} stages each" if chunks > 1 else ""),
+        f"tensor {shape.tensor}",
+        f"data {shape.data}",
+        f"{batch} of {plural(shape.microbatch_size, 'sequence')}",
+        f"recompute {shape.recompute}",
+    ]
+    if candidate.schedule == OPTIMIZED:
+        free = dict(candidate.options)
+        parts[-1:] = [
+            *(["offload in part"] if free.get("offload") else []),
+            f"recompute {free['recompute']} in part" if "recompute" in free else parts[-1],
+        ]
+    return ", ".join(parts)
+
+
+# The best
+
+
+def _time(best: Proposal) -> str:
+    causes = best.causes()
+    idle = best.report.execution.idle_ratio
+    return (
+        f"of its {best.step_s:.4g} s workers compute {percent(1 - idle)}; they idle"
+        f" {percent(causes['structure_ratio'])} by the order of the cells,"
+        f" {percent(causes['communication_ratio'])} waiting for messages that are on their way,"
+        f" {percent(causes['imbalance_ratio'])} for having less to do than the busiest;"
+        f" reducing gradients and the optimizer add {best.update_s:.3g} s"
+    )
+
+
+def _memory(proposal: Proposal) -> str:
+    memory, worker = proposal.report.memory, proposal.worst_worker
+    assert memory is not None
+    made_of = memory.composition
+    tensor = proposal.shape.tensor
+    parts = ", ".join(
+        f"{name} {gib(int(sizes[worker]) / tensor)}"
+        for name, sizes in (
+            ("weights", made_of.weight_bytes),
+            ("gradients", made_of.gradient_bytes),
+            ("optimizer", made_of.optimizer_bytes),
+            ("activations", made_of.activation_bytes),
+        )
+    )
+    at = f" at {proposal.peak_cell}" if proposal.peak_cell else ""
+    return (
+        f"worker {worker} is the fullest, {gib(proposal.peak_bytes)} of"
+        f" {gib(proposal.request.usable_bytes)} an accelerator{at}: {parts}"
+    )
+
+
+def about(proposal: Proposal) -> list[str]:
+    """The sentences of one configuration."""
+    return [described(proposal.candidate), _time(proposal), _memory(proposal)]
+
+
+def _against(best: Proposal, other: Proposal) -> str:
+    """What the next one of another kind loses."""
+    behind = other.step_s / best.step_s - 1
+    return f"{percent(behind)} behind: {described(other.candidate)}"
+
+
+def _next(plan: Plan) -> Iterator[str]:
+    """The best of other schedules on the same shape, and the best of another shape."""
+    best = plan.fitting[0]
+    schedules = [p for p in plan.alike if p.schedule != best.schedule and p.fits]
+    if schedules:
+        yield f"next on the same shape, {_against(best, schedules[0])}"
+    degrees = [p for p in plan.fitting if p.shape != best.shape]
+    if degrees:
+        yield f"next of another shape, {_against(best, degrees[0])}"
+
+
+def _levels(plan: Plan) -> Iterator[str]:
+    """Where formula or table rank schedules of the same shape otherwise than execution does."""
+    if len(plan.alike) < 2:
+        return
+    lines = explain(p.report for p in plan.alike).splitlines()
+    differing = [
+        line[2:]
+        for line in lines
+        if line.startswith("- ") and " put" in line and " equal" not in line
+    ]
+    yield from (f"on the same shape, {line}" for line in differing[:MOST_DIFFERENCES])
+
+
+# What does not fit
+
+
+def helped(help: Help) -> str:
+    """What one change does."""
+    if help.fits:
+        return f"with {help.change} it fits, {help.step_s:.4g} s and {gib(help.peak_bytes)}"
+    return f"with {help.change} {gib(help.missing_bytes)} are still missing"
+
+
+def _missing(proposal: Proposal, plan: Plan) -> str:
+    faster = ""
+    if plan.fitting and proposal.step_s < plan.fitting[0].step_s:
+        ahead = 1 - proposal.step_s / plan.fitting[0].step_s
+        faster = f" would be {percent(ahead)} faster than the best that fits but"
+    at = f" at {proposal.peak_cell}" if proposal.peak_cell else ""
+    changes = [h for h in proposal.help if h.fits][:4] or list(proposal.help[:2])
+    ways = "; ".join(map(helped, changes)) or "no single change helps"
+    return (
+        f"{described(proposal.candidate)}{faster} misses {gib(proposal.missing_bytes)} on worker"
+        f" {proposal.worst_worker}{at}: {ways}"
+    )
+
+
+# What was optimized
+
+
+def _rows(made: Made, plan: Plan) -> str:
+    """How good rows are that the optimizer found."""
+    outcome, optimized = made
+    found = optimized.found
+    step = outcome.step_ps / 1e12
+    families = [p.step_s for p in plan.fitting if p.schedule != OPTIMIZED]
+    against = ""
+    if families:
+        ahead = 1 - step / families[0]
+        less = "less" if ahead >= 0 else "more"
+        against = f", {percent(abs(ahead))} {less} than that of the best family"
+    missing = outcome.peak_bytes - plan.request.usable_bytes
+    fits = "" if missing <= 0 else f", but misses {gib(missing)}"
+    moved = [
+        f"{verb} {count:,}"
+        for verb, count in (("offloads", optimized.offloads), ("recomputes", optimized.recomputes))
+        if count
+    ]
+    means = "nothing but the order of its cells is new"
+    if moved:
+        means = f"it {' and '.join(moved)} of {optimized.activations:,} activations"
+    above = "are proven to take the least time"
+    if found.gap > 0:
+        above = f"take at most {percent(found.gap)} more than the least time"
+    return f"a step of {step:.4g} s{against}{fits}; {means}; under delay its cells {above}"
+
+
+def _optimized(attempt: Attempt, plan: Plan) -> Iterator[str]:
+    if attempt.reason:
+        yield f"{described(attempt.candidate)} was not found: {attempt.reason}"
+    for made in attempt.results:
+        yield f"{described(made[0].candidate)}: {_rows(made, plan)}"
+
+
+def _counts(plan: Plan) -> str:
+    counts = plan.counts
+    return (
+        f"of {plural(counts.considered, 'configuration')}, {counts.too_large:,} cannot hold one"
+        f" microbatch, {counts.too_slow:,} have more work than the best take,"
+        f" {counts.evaluated:,} were evaluated"
+    )
+
+
+def findings(plan: Plan) -> list[str]:
+    """The sentences of a plan."""
+    found = []
+    if plan.fitting:
+        best = plan.fitting[0]
+        found += [f"best: {described(best.candidate)}", _time(best), _memory(best)]
+        found += [*_next(plan), *_levels(plan)]
+    else:
+        found.append(f"nothing fits into {gib(plan.request.usable_bytes)} an accelerator")
+    found += [_missing(proposal, plan) for proposal in plan.missing]
+    for attempt in plan.attempts:
+        found += _optimized(attempt, plan)
+    return [*found, _counts(plan)]

@@ -1,0 +1,70 @@
+"""Published results, run again: what `pipesched reproduce` prints and draws.
+
+Each study is a function that returns a `Study`: a frame of our numbers beside the published
+ones, what is given, fitted and open about them, and pictures.
+
+>>> from pipesched.studies import study
+>>> study("table1").frame.schedule.unique().tolist()
+['chimera', 'hanayo']
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pipesched import PipeSchedError
+
+from . import asymmetric, figures, findings, stability, table1, validation, zero_bubble
+from .study import Basis, Check, Finding, Study, Verdict
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something to reproduce; its options are the arguments of its function."""
+
+    name: str
+    summary: str
+    function: Callable[..., Study]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Those that it has."""
+        return tuple(inspect.signature(self.function).parameters)
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("table1", "Chimera and Hanayo on nine systems", table1.table1),
+        Target("figure3", "bubbles by formula and by table", figures.figure3),
+        Target("figure4", "steps over microbatches, on nine systems", figures.figure4),
+        Target("figure5", "peak memory over microbatches", figures.figure5),
+        Target("figure6", "Chimera on asymmetric paths", asymmetric.figure6),
+        Target("findings", "what of the paper's findings is met", findings.findings),
+        Target("zero-bubble", "published bubble rates of ICLR 2024", zero_bubble.zero_bubble),
+        Target("stability", "rankings by level, over a grid of systems", stability.stability),
+        Target("validation", "measured layers, steps and memory", validation.validation),
+    )
+}
+"""What there is, in the order of `all`."""
+
+__all__ = ["TARGETS", "Basis", "Check", "Finding", "Study", "Target", "Verdict", "find", "study"]
+
+
+def find(name: str) -> Target:
+    """The target of that name."""
+    if name in TARGETS:
+        return TARGETS[name]
+    closest = difflib.get_close_matches(name.casefold(), TARGETS, n=1, cutoff=0.5)
+    hint = f"; did you mean {closest[0]!r}?" if closest else ""
+    known = ", ".join((*TARGETS, "all"))
+    raise PipeSchedError(f"there is nothing called {name!r} to reproduce{hint} known: {known}")
+
+
+def study(name: str, **options: Any) -> Study:
+    """Runs a study by its name."""
+    return find(name).function(**options)

@@ -1,0 +1,321 @@
+"""Does the ranking of schedules stay the same from level to level and from system to system?
+
+At each size and on each system families are ranked by the closed formula, by the slot table and
+by time; Kendall's tau says how much two rankings agree.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pipesched
+from pipesched import Grid, simulate_batch
+from pipesched._grid import configuration
+from pipesched._options import Transport
+
+from . import paper
+from .drawing import figure
+from .study import Basis, Check, Finding, Pictures, Study
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+STAGES = (4, 8)
+MICROBATCHES = (8, 16, 32, 64)
+FACTORS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Of the compute and of the network of the baseline; the nine systems have the outer two and 1."""
+
+LEVELS = {
+    "formula": "formula_bubble_ratio",
+    "table": "table_bubble_ratio",
+    "execution": "makespan_ps",
+}
+"""The levels with what ranks schedules there; less is better."""
+
+PAIRS = tuple(itertools.combinations(LEVELS, 2))
+
+_CASE = ["stages", "microbatches", "compute", "network"]
+_DIGITS = 12
+"""To which ratios are the same, which are quotients of small integers."""
+
+Numbers = npt.NDArray[np.float64]
+
+
+def kendall(left: Sequence[float] | Numbers, right: Sequence[float] | Numbers) -> float:
+    """Kendall's tau-b of two rankings of the same things by their values: 1 if they order all
+    pairs alike, -1 if all the other way round; a pair that is a tie in one of them counts for
+    neither. NaN where one of them ties all.
+
+    M. G. Kendall, The treatment of ties in ranking problems, Biometrika 33 (1945).
+
+    >>> round(kendall([12, 2, 1, 12, 2], [1, 4, 7, 1, 0]), 6)
+    -0.471405
+    """
+    signs = [
+        np.sign(np.subtract.outer(values, values))
+        for values in (np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64))
+    ]
+    ordered = math.sqrt(float((signs[0] ** 2).sum() * (signs[1] ** 2).sum()))
+    return float((signs[0] * signs[1]).sum()) / ordered if ordered else math.nan
+
+
+# What is timed
+
+
+def scaled(system: Mapping[str, Any], compute: float, network: float) -> dict[str, Any]:
+    """A system with so many times the FLOP/s and the bandwidth among workers.
+
+    >>> scaled(pipesched.systems()["baseline"], 1, 10)["network"]["bandwidth_gb_per_s"]
+    500
+    """
+    made = dict(system)
+    for section, field, factor in (
+        ("matrix", "tflops", compute),
+        ("vector", "tflops", compute),
+        ("network", "bandwidth_gb_per_s", network),
+    ):
+        if section in system:
+            made[section] = {**system[section], field: factor * system[section][field]}
+    made["name"] = f"compute x{compute:g}, network x{network:g}"
+    return made
+
+
+def _evaluated(
+    stages: Sequence[int],
+    microbatches: Sequence[int],
+    factors: Sequence[float],
+    given: Mapping[str, Any],
+    system: str,
+) -> pd.DataFrame:
+    """One row per family, size and system."""
+    baseline = pipesched.systems()[system]
+    systems = {
+        (compute, network): scaled(baseline, compute, network)
+        for compute in factors
+        for network in factors
+    }
+    axes = {"workers": list(stages), "microbatches": list(microbatches), **given}
+    points = Grid({**axes, "system": list(systems.values())}).points()
+    frame = simulate_batch(configuration(point.inputs) for point in points)
+    factors_of = {made["name"]: key for key, made in systems.items()}
+    names = [factors_of[point.labels["system"]] for point in points]
+    frame["compute"] = [compute for compute, _ in names]
+    frame["network"] = [network for _, network in names]
+    frame["stages"] = frame.workers
+    columns = [*_CASE, "family", *LEVELS.values(), "error"]
+    frame = frame[columns].rename(columns={value: level for level, value in LEVELS.items()})
+    frame["execution"] = frame.execution.astype("float64")
+    return frame.round({"formula": _DIGITS, "table": _DIGITS})
+
+
+# What is compared
+
+
+def _best(rows: pd.DataFrame, level: str) -> list[str]:
+    """The families that are first at a level, several if they tie."""
+    values = rows[level]
+    return sorted(rows.family[values == values.min()])
+
+
+def _case(rows: pd.DataFrame) -> dict[str, Any]:
+    """One size on one system: who is first, how far the levels agree, what it costs to choose
+    by one that is not the time.
+    """
+    found: dict[str, Any] = {"schedules": len(rows), "with_formula": int(rows.formula.count())}
+    best = {level: _best(rows, level) for level in LEVELS}
+    fastest = rows.execution.min()
+    for level, families in best.items():
+        found[f"first_by_{level}"] = "/".join(families)
+    for left, right in PAIRS:
+        both = rows[rows[left].notna() & rows[right].notna()]
+        found[f"tau_{left}_{right}"] = kendall(both[left].to_numpy(), both[right].to_numpy())
+    for level in ("formula", "table"):
+        chosen = rows[rows.family.isin(best[level])].execution.min()
+        found[f"lost_by_{level}_percent"] = 100 * (chosen / fastest - 1)
+    return found
+
+
+def compared(evaluated: pd.DataFrame) -> pd.DataFrame:
+    """One row per size and system. Takes a frame with stages, microbatches, compute, network,
+    family, formula, table, execution; the lower a value, the better. Where a family has no
+    formula it is left out of what is compared with formulas.
+    """
+    cases = evaluated.groupby(_CASE, sort=False)
+    rows = [{**dict(zip(_CASE, key, strict=True)), **_case(group)} for key, group in cases]
+    return pd.DataFrame(rows)
+
+
+def _agree(frame: pd.DataFrame, level: str) -> npt.NDArray[np.bool_]:
+    """Where one of those first at the level is first by time."""
+    pairs = zip(frame[f"first_by_{level}"], frame.first_by_execution, strict=True)
+    return np.array([bool({*a.split("/")} & {*b.split("/")}) for a, b in pairs], dtype=bool)
+
+
+def _winners(firsts: pd.Series[str]) -> str:
+    counts = Counter(family for first in firsts for family in first.split("/"))
+    return ", ".join(f"{family} {count}" for family, count in counts.most_common())
+
+
+def _digest(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row per size, over all systems."""
+    rows = []
+    for (stages, microbatches), group in frame.groupby(["stages", "microbatches"], sort=False):
+        row: dict[str, Any] = {"stages": stages, "microbatches": microbatches}
+        row["schedules"] = group.schedules.iloc[0]
+        row["with_formula"] = group.with_formula.iloc[0]
+        for left, right in PAIRS:
+            row[f"tau_{left}_{right}"] = group[f"tau_{left}_{right}"].mean()
+        for level in ("formula", "table"):
+            row[f"{level}_is_right_percent"] = 100 * float(_agree(group, level).mean())
+            row[f"most_lost_by_{level}_percent"] = group[f"lost_by_{level}_percent"].max()
+        row["first_by_execution"] = _winners(group.first_by_execution)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _finding(frame: pd.DataFrame) -> Finding:
+    """No ranking survives, on more schedules and systems than the paper's."""
+    total = len(frame)
+    levels = []
+    for left, right in PAIRS:
+        tau = frame[f"tau_{left}_{right}"]
+        same = int((tau > 1 - 1e-9).sum())
+        levels.append(
+            Check(
+                f"{left} and {right} rank differently",
+                same < total,
+                f"alike in {same} of {total} cases, tau from {tau.min():.2f} to {tau.max():.2f}",
+            )
+        )
+    sizes = frame.groupby(["stages", "microbatches"])
+    changes = int((sizes.first_by_execution.nunique() > 1).sum())
+    return Finding(
+        6,
+        "No ranking of schedules survives a change of the level of abstraction or of the system",
+        (
+            *levels,
+            Check(
+                "which schedule is fastest depends on the system",
+                changes > 0,
+                f"at {changes} of {sizes.ngroups} sizes",
+            ),
+        ),
+    )
+
+
+# Pictures
+
+
+def _map(axes: Axes, rows: pd.DataFrame, column: str) -> npt.NDArray[Any]:
+    """The values over compute and network, whose factors the axes show."""
+    wide = rows.pivot(index="compute", columns="network", values=column)
+    axes.set_xticks(range(len(wide.columns)), [f"{factor:g}" for factor in wide.columns])
+    axes.set_yticks(range(len(wide.index)), [f"{factor:g}" for factor in wide.index])
+    axes.grid(visible=False)
+    return wide.to_numpy()
+
+
+def _draw_tau(axes: Axes, rows: pd.DataFrame, left: str, right: str) -> Any:
+    values = _map(axes, rows, f"tau_{left}_{right}").astype(float)
+    for (y, x), tau in np.ndenumerate(values):
+        axes.text(x, y, "" if math.isnan(tau) else f"{tau:.2f}", ha="center", va="center", size=6)
+    options: dict[str, Any] = {"vmin": -1, "vmax": 1, "cmap": "coolwarm_r", "origin": "lower"}
+    return axes.imshow(values, aspect="auto", **options)
+
+
+def _draw_first(axes: Axes, rows: pd.DataFrame, colors: Mapping[str, Any]) -> None:
+    """Who is fastest; of several the first by name."""
+    firsts = _map(axes, rows, "first_by_execution")
+    image = [[colors[first.split("/")[0]] for first in row] for row in firsts]
+    axes.imshow(image, aspect="auto", origin="lower")
+
+
+def _colors(frame: pd.DataFrame) -> dict[str, Any]:
+    """Of those that are fastest somewhere; the same in all pictures."""
+    from matplotlib import colormaps
+
+    firsts = {first.split("/")[0] for first in frame.first_by_execution}
+    table = colormaps["tab20"]
+    numbered = enumerate(pipesched.families())
+    return {family: table(index % table.N) for index, family in numbered if family in firsts}
+
+
+def _draw_size(frame: pd.DataFrame, stages: int) -> Any:
+    """A column per number of microbatches; a row per comparison with time, and who is fastest."""
+    from matplotlib.patches import Patch
+
+    rows = frame[frame.stages == stages]
+    sizes = list(dict.fromkeys(rows.microbatches))
+    made, all_axes = figure(3, len(sizes), width=2.9 * len(sizes) + 1.6, height=7.6)
+    grid = [all_axes[i : i + len(sizes)] for i in range(0, len(all_axes), len(sizes))]
+    colors = _colors(rows)
+    image = None
+    for column, microbatches in enumerate(sizes):
+        group = rows[rows.microbatches == microbatches]
+        image = _draw_tau(grid[0][column], group, "formula", "execution")
+        image = _draw_tau(grid[1][column], group, "table", "execution")
+        _draw_first(grid[2][column], group, colors)
+        grid[0][column].set_title(f"D = {stages}, N = {microbatches}")
+        grid[2][column].set_xlabel("network, times the baseline's")
+    labels = ("formula and time", "table and time", "fastest")
+    for (first, *_), label in zip(grid, labels, strict=True):
+        first.set_ylabel(f"{label}\ncompute, times the baseline's")
+    if image is not None:
+        made.colorbar(image, ax=grid[0] + grid[1], label="Kendall's tau")
+    patches = [Patch(color=color, label=family) for family, color in colors.items()]
+    made.legend(handles=patches, loc="outside right lower")
+    return made
+
+
+def _draw(frame: pd.DataFrame) -> Pictures:
+    return {f"stability-{d}": _draw_size(frame, d) for d in dict.fromkeys(frame.stages)}
+
+
+# The study
+
+
+def stability(
+    stages: Sequence[int] = STAGES,
+    microbatches: Sequence[int] = MICROBATCHES,
+    transport: Transport = "overlap",
+    *,
+    families: Sequence[str] | None = None,
+    factors: Sequence[float] = FACTORS,
+    model: str = paper.MODEL,
+    system: str = "baseline",
+) -> Study:
+    """Which schedule is first at which level, and how far the levels agree, over a grid of
+    systems: the compute and the network of one, scaled by factors.
+
+    >>> study = stability([4], [8], families=["1f1b", "zb-h1", "chimera"], factors=[0.1, 1, 10])
+    >>> study.frame.first_by_formula.unique().tolist()
+    ['chimera/zb-h1']
+    """
+    chosen = list(families or pipesched.families())
+    given = {"family": chosen, "model": model, "transport": transport}
+    evaluated = _evaluated(stages, microbatches, factors, given, system)
+    made = evaluated[evaluated.error.isna()]
+    frame = compared(made)
+    without = sorted(set(made.family) - set(made.family[made.formula.notna()]))
+    failed = evaluated[evaluated.error.notna()]
+    lost = sorted({f"{r.family} at ({r.stages},{r.microbatches})" for r in failed.itertuples()})
+    return Study(
+        title=f"Rank stability: {model}, {system} scaled, transport {transport}",
+        frame=frame,
+        basis=Basis(
+            given="the closed formulas of the literature",
+            fitted="nothing; ratios that are equal tie, and times that are equal",
+            open=f"without a formula and so left out beside one: {', '.join(without) or 'none'};"
+            f" without a schedule or a time: {', '.join(lost) or 'none'}",
+        ),
+        findings=(_finding(frame),) if len(frame) else (),
+        draw=lambda: _draw(frame),
+        digest=_digest(frame) if len(frame) else None,
+    )

@@ -1,0 +1,434 @@
+"""Measured layers, steps, throughput and memory, beside what is predicted for them.
+
+Nothing is fitted to the row that it predicts. Curves come from the times of one layer: a layer
+is predicted from the other settings, steps from all of them. H100 clocks come from another row
+of the same benchmark; zero bubble's schedules from its profiled times.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pipesched
+from pipesched import Configuration, Costs, FamilyOptions, Path, Simulation
+from pipesched._options import Recompute
+
+from . import zero_bubble
+from .study import Basis, Study
+
+GIB = 2**30
+VOCABULARY = 51200
+TENSOR_PARALLEL = 8
+"""Of all rows that are predicted by roofline: a worker is a node."""
+
+
+@cache
+def published() -> dict[str, Any]:
+    """The measurements, which ship with the package.
+
+    >>> [row["full_recompute_s"] for row in published()["sequence_parallel_2205_05198"]["rows"]]
+    [18.13, 49.05]
+    """
+    return _data("validation.json")
+
+
+def _data(name: str) -> dict[str, Any]:
+    file = resources.files(__package__) / "data" / name
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+class Row(NamedTuple):
+    """One measured number, and what it comes out as."""
+
+    source: str
+    case: str
+    quantity: str
+    unit: str
+    measured: float
+    predicted: float
+    curves: str
+
+    @property
+    def error_percent(self) -> float:
+        """How much more is predicted than was measured."""
+        return 100 * (self.predicted / self.measured - 1)
+
+
+# Models and systems
+
+
+@dataclass(frozen=True)
+class Gpt:
+    """A model of the Megatron papers: hidden size, heads and layers of its name."""
+
+    hidden: int
+    heads: int
+    layers: int
+
+    def description(self, *, has_ends: bool = True) -> dict[str, Any]:
+        """Its fields; layers alone without embedding and head."""
+        ends = {"vocabulary": VOCABULARY, "learned_positions": True, "tied_embeddings": True}
+        return {
+            "name": "gpt",
+            "description": "GPT of the Megatron papers",
+            "hidden": self.hidden,
+            "feedforward": 4 * self.hidden,
+            "sequence": 2048,
+            "layers": self.layers,
+            "attention_heads": self.heads,
+            "activation": "gelu",
+            "norm": "layer",
+            "attention": "unfused",
+            "dropout": True,
+            "biases": True,
+            **(ends if has_ends else {}),
+        }
+
+
+MODELS = {
+    "22B": Gpt(6144, 64, 48),
+    "39.1B": Gpt(8192, 64, 48),
+    "145.6B": Gpt(12288, 96, 80),
+    "175B": Gpt(12288, 96, 96),
+    "529.6B": Gpt(20480, 128, 105),
+    "530B": Gpt(20480, 128, 105),
+}
+
+
+class Scales(NamedTuple):
+    """Factors on what a shipped system says."""
+
+    matrix: float = 1.0
+    memory: float = 1.0
+    """Of the traffic of vector kernels: fused ones move less than one kernel per operation."""
+
+
+def _scaled(system: Mapping[str, Any], scales: Scales, **memory: float) -> dict[str, Any]:
+    made = {name: field for name, field in system.items() if name not in ("aliases", "sources")}
+    rates = {name: rate for name, rate in made["matrix"].items() if name.endswith("tflops")}
+    made["name"] = f"{system['name']}-scaled"
+    made["matrix"] = {
+        **made["matrix"],
+        **{name: scales.matrix * rate for name, rate in rates.items()},
+    }
+    made["memory"] = {**made["memory"], **memory}
+    made["memory"]["bandwidth_gb_per_s"] *= scales.memory
+    return made
+
+
+def _a100(scales: Scales) -> dict[str, Any]:
+    return _scaled(pipesched.systems()["dgx-a100"], scales)
+
+
+# The layer of Korthikanti et al. (arXiv 2205.05198), table 4
+
+SETTINGS: dict[str, tuple[Recompute, bool]] = {
+    "plain": ("none", False),
+    "sequence_parallel": ("none", True),
+    "full_recompute": ("full", False),
+    "selective_sp": ("selective", True),
+}
+"""What is recomputed, and whether the residual stream is divided."""
+
+LAYER_MICROBATCH = 4
+Times = tuple[float, float]
+"""F and B of one layer, ms."""
+
+GRID = [
+    Scales(matrix / 20, memory / 4) for matrix in range(14, 27) for memory in range(2, 13)
+]
+"""Steps of a twentieth for matrices, of a quarter for memory."""
+
+
+def layer_times(setting: str, scales: Scales) -> Times:
+    """F and B of a layer of the 22B model, on eight A100 and those factors."""
+    recompute, is_divided = SETTINGS[setting]
+    model = Gpt(MODELS["22B"].hidden, MODELS["22B"].heads, 1)
+    costs = Costs(
+        model=model.description(has_ends=False),
+        system=_a100(scales),
+        microbatch_size=LAYER_MICROBATCH,
+        recompute=recompute,
+        sequence_parallel=is_divided,
+    )
+    cells = Configuration("1f1b", 1, 1, costs=costs).simulate().to_frame()
+    forward, backward = ((cells.end_ps - cells.start_ps) / 1e9).tolist()
+    return forward, backward
+
+
+def _measured_layer(setting: str) -> Times:
+    times = published()["sequence_parallel_2205_05198"]["layer_22b_ms"][setting]
+    return times["F"], times["B"]
+
+
+@cache
+def _grid_times(setting: str) -> list[Times]:
+    return [layer_times(setting, scales) for scales in GRID]
+
+
+def fit(settings: Iterable[str] = SETTINGS) -> Scales:
+    """The factors of the grid with the least squares of relative errors of these layers."""
+    squares = [0.0] * len(GRID)
+    for setting in settings:
+        measured = _measured_layer(setting)
+        for i, times in enumerate(_grid_times(setting)):
+            squares[i] += sum((t / m - 1) ** 2 for t, m in zip(times, measured, strict=True))
+    return GRID[squares.index(min(squares))]
+
+
+def layers() -> Iterator[Row]:
+    """Each setting, from a fit to the other three."""
+    for setting in SETTINGS:
+        scales = fit(other for other in SETTINGS if other != setting)
+        predicted = layer_times(setting, scales)
+        for phase, ours, measured in zip("FB", predicted, _measured_layer(setting), strict=True):
+            yield Row(
+                "2205.05198 table 4",
+                f"22B, {setting.replace('_', ' ')}",
+                f"layer {phase}",
+                "ms",
+                measured,
+                ours,
+                "other layers",
+            )
+
+
+# Steps of Megatron
+
+
+def _step_s(point: Configuration) -> float:
+    return point.simulate().execution.makespan_ps / 1e12
+
+
+def megatron_step(
+    model: Gpt,
+    workers: int,
+    microbatches: int,
+    setting: str,
+    *,
+    chunks: int = 1,
+    microbatch_size: int = 1,
+    data_parallel: int = 1,
+) -> Configuration:
+    """A whole step on A100 nodes, by the factors of all layers."""
+    recompute, is_divided = SETTINGS[setting]
+    return Configuration(
+        "1f1b" if chunks == 1 else "interleaved-1f1b",
+        workers,
+        microbatches,
+        FamilyOptions() if chunks == 1 else FamilyOptions(chunks=chunks),
+        costs=Costs(
+            model=model.description(),
+            system=_a100(fit()),
+            microbatch_size=microbatch_size,
+            recompute=recompute,
+            sequence_parallel=is_divided,
+            data_parallel=data_parallel,
+        ),
+        optimizer_step="exposed",
+    )
+
+
+def steps() -> Iterator[Row]:
+    """The end-to-end steps of arXiv 2205.05198, table 5."""
+    for row in published()["sequence_parallel_2205_05198"]["rows"]:
+        for setting, key in (
+            ("full_recompute", "full_recompute_s"),
+            ("selective_sp", "selective_sp_s"),
+        ):
+            point = megatron_step(
+                MODELS[row["model"]], row["pp"], row["batch"], setting, chunks=row["interleave"]
+            )
+            yield Row(
+                "2205.05198 table 5",
+                f"{row['model']}, {setting.replace('_', ' ')}",
+                "step",
+                "s",
+                row[key],
+                _step_s(point),
+                "layers",
+            )
+
+
+def _most_chunks(layers: int, workers: int) -> int:
+    """Of two or three: the first that divides the layers of a worker."""
+    return next(chunks for chunks in (2, 3) if layers % (chunks * workers) == 0)
+
+
+def sc21() -> Iterator[Row]:
+    """Weak scaling of arXiv 2104.04473, table 1: microbatches of one sequence, with chunks and
+    without, as neither is stated."""
+    for row in published()["megatron_sc21_table1"]["rows"]:
+        model, workers = MODELS[row["model"]], row["pp"]
+        data_parallel = row["gpus"] // (TENSOR_PARALLEL * workers)
+        for chunks in (1, _most_chunks(model.layers, workers)):
+            point = megatron_step(
+                model,
+                workers,
+                row["batch"] // data_parallel,
+                "full_recompute",
+                chunks=chunks,
+                data_parallel=data_parallel,
+            )
+            yield Row(
+                "2104.04473 table 1",
+                f"{row['model']}, {'1F1B' if chunks == 1 else f'{chunks} chunks'}",
+                "step",
+                "s",
+                row["derived_s"],
+                _step_s(point),
+                "layers",
+            )
+
+
+# Llama 3.1 on H100
+
+SEQUENCE = 8192
+TITAN_70B_TOKENS = 876.0
+"""Tokens per second and GPU of the 70B row of the same benchmark (FSDP 32, TP 8, Float8, AsyncTP,
+full recomputation, 16 sequences per node), which the 405B rows are predicted from."""
+TITAN_70B_BATCH = 16
+TITAN_MEMORY = {"capacity_gb": 96.0, "bandwidth_gb_per_s": 2400.0}
+"""Its H100 have 96 GB of HBM2e at 2.4 TB/s, and run at 500 W."""
+TITAN_BLOCKS = {
+    1: (15, 16, 16, 16, 16, 16, 16, 15),
+    2: (7, *[8] * 14, 7),
+}
+"""Layers of the stages of 405B, by chunks: 126 in all, ends with one fewer."""
+
+
+def _titan_costs(model: str, scale: float, **options: Any) -> Costs:
+    description = pipesched.models()[model]
+    fields = {k: v for k, v in description.items() if k not in ("aliases", "sources")}
+    # Gradients are summed and reduced in 4 bytes.
+    fields |= {"sequence": SEQUENCE, "gradient_bytes_per_parameter": 4}
+    h100 = _scaled(pipesched.systems()["h100-sxm"], Scales(scale), **TITAN_MEMORY)
+    return Costs(
+        model=fields,
+        system=h100,
+        accelerators=TENSOR_PARALLEL,
+        precision="fp8",
+        recompute="full",
+        sharding="full",
+        **options,
+    )
+
+
+def _tokens_per_s(batch: int, accelerators: int, simulation: Simulation) -> float:
+    return batch * SEQUENCE / accelerators / (simulation.execution.makespan_ps / 1e12)
+
+
+def _titan_70b(scale: float) -> float:
+    costs = _titan_costs("llama3-70b", scale, microbatch_size=TITAN_70B_BATCH, data_parallel=32)
+    point = Configuration("1f1b", 1, 1, costs=costs, optimizer_step="overlapped")
+    return _tokens_per_s(TITAN_70B_BATCH, TENSOR_PARALLEL, point.simulate())
+
+
+@cache
+def titan_scale() -> float:
+    """The factor on matrix rates that the 70B row asks for, to a hundredth."""
+    scales = [hundredths / 100 for hundredths in range(50, 101)]
+    return min(scales, key=lambda scale: abs(_titan_70b(scale) - TITAN_70B_TOKENS))
+
+
+def titan_step(row: Mapping[str, Any], chunks: int) -> Configuration:
+    """A step of 405B with as many microbatches as workers, the default of its time."""
+    workers = row["pp"]
+    costs = _titan_costs(
+        "llama3-405b",
+        titan_scale(),
+        global_batch=row["global_batch"],
+        data_parallel=row["fsdp"],
+    )
+    blocks = TITAN_BLOCKS[chunks]
+    return Configuration(
+        "1f1b" if chunks == 1 else "interleaved-1f1b",
+        workers,
+        workers,
+        FamilyOptions() if chunks == 1 else FamilyOptions(chunks=chunks),
+        paths=[Path([stage % workers for stage in range(len(blocks))], blocks=blocks)],
+        costs=costs,
+        optimizer_step="exposed",
+    )
+
+
+def torchtitan() -> Iterator[Row]:
+    """Llama 3.1 405B on 512 H100."""
+    for row in published()["h100"]["rows"]:
+        for chunks, name in ((1, "1F1B"), (2, "interleaved")):
+            found = titan_step(row, chunks).simulate()
+            tokens = _tokens_per_s(row["global_batch"], row["gpus"], found)
+            measured = row["tokens_per_s_per_gpu"][name]
+            case = f"405B FP8, {name}"
+            source = "torchtitan 2024-12 table 5"
+            yield Row(source, case, "throughput", "tokens/s per GPU", measured, tokens, "70B row")
+            assert found.memory is not None
+            peak = float(found.memory.peak_bytes.max()) / TENSOR_PARALLEL / GIB
+            yield Row(source, case, "memory", "GiB", row["memory_gib"][name], peak, "none")
+
+
+# Zero bubble
+
+
+def zero_bubble_throughput() -> Iterator[Row]:
+    """Samples per second of arXiv 2401.10241, table 4, from its profiled times."""
+    rows = _data("zero_bubble_iclr24.json")["rows"]
+    for profiled, row in zip(zero_bubble.published(), rows, strict=True):
+        for schedule, measured in row["measured_samples_per_gpu_s"].items():
+            seconds = _step_s(zero_bubble.configuration(profiled, schedule))
+            samples = row["microbatch_size"] * row["microbatches"] / row["workers"]
+            yield Row(
+                "2401.10241 table 4",
+                f"{row['model']}, N = {row['microbatches']}, {schedule}",
+                "throughput",
+                "samples/s per GPU",
+                measured,
+                samples / seconds,
+                "profiled",
+            )
+
+
+# All of it
+
+
+def _frame(rows: Sequence[Row]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows)
+    frame.insert(6, "error_percent", [row.error_percent for row in rows])
+    return frame
+
+
+def validation() -> Study:
+    """All that is measured, beside what is predicted.
+
+    >>> study = validation()
+    >>> bool(study.frame.error_percent.abs().median() < 10)
+    True
+    """
+    rows = [*layers(), *steps(), *sc21(), *torchtitan(), *zero_bubble_throughput()]
+    frame = _frame(rows)
+    scales = fit()
+    errors = frame.error_percent.abs()
+    by_source = errors.groupby(frame.source, sort=False).median()
+    medians = ", ".join(f"{source} {error:.1f} %" for source, error in by_source.items())
+    return Study(
+        title="Measured and predicted: layers, steps, throughput and memory",
+        frame=frame,
+        basis=Basis(
+            given="models, degrees, batches and hardware as the publications state them; F, I, W"
+            " and message times of zero bubble",
+            fitted=f"on the 22B layers, matrix rates by {scales.matrix:g} and memory rates by"
+            f" {scales.memory:g}, for all A100 rows, a layer from the other settings; on the 70B"
+            f" row of torchtitan, matrix rates of the 500 W H100 by {titan_scale():g}",
+            open=f"median error {errors.median():.1f} %, largest {errors.max():.1f} %; medians:"
+            f" {medians}. Not stated: microbatches and chunks of 2104.04473, microbatches of"
+            " torchtitan, where as many as workers are taken. Not in it: workspaces and"
+            " caches of memory, data, gradient norms",
+        ),
+    )

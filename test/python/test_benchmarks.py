@@ -1,0 +1,60 @@
+"""Scripts in benchmarks/: that they run, and that what they compare is comparable."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from conftest import ROOT
+
+SCRIPT = ROOT / "benchmarks" / "optimize.py"
+
+
+def run(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, str(SCRIPT), *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, env=dict(os.environ), check=False)
+    assert done.returncode == status, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("costs", ["1.5B", "paper-gpt/h100-sxm"])
+def test_idle_at_equal_memory(costs: str) -> None:
+    choices = ["--workers", "2,4", "--budgets", "0.5,1", "--copy-ratios", "1", "--costs", costs]
+    limits = ["--max-evaluations", "300", "--threads", "1", "--microbatches", "2"]
+    done = run(*choices, *limits, "--format", "json")
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    assert [(row["workers"], row["budget"]) for row in rows] == [(2, 0.5), (2, 1), (4, 0.5), (4, 1)]
+    for row in rows:
+        assert row["microbatches"] == 2 * row["workers"]
+        assert row["fitting"][:1] == ([row["best_known"]] if row["best_known"] else [])
+        assert 0 <= row["optimized_idle"] < 1
+        if row["best_known"]:
+            # It begins with the best known.
+            assert row["optimized_idle"] <= row["best_known_idle"]
+            assert row["step_saved"] >= 0
+    for less, more in (rows[:2], rows[2:]):
+        assert "1f1b" in more["fitting"] and "1f1b" not in less["fitting"]
+        assert more["best_known_idle"] <= (less["best_known_idle"] or 1)
+
+
+def test_table() -> None:
+    choices = ["--workers", "2", "--budgets", "1", "--copy-ratios", "2", "--costs", "6.2B"]
+    lines = run(*choices, "--max-evaluations", "100", "--threads", "1").stdout.splitlines()
+    assert len(lines) == 3
+    assert len({line.count("|") for line in lines}) == 1
+    assert lines[2].startswith("| 6.2B | 2 | 6 | 1.00 | 2 | ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--costs", "7B"], "--costs: expected some of paper-gpt/h100-sxm"),
+        (["--placements", "w"], "--placements: expected some of linear, interleaved, v"),
+        (["--copy-ratios", "0"], "expected numbers above 0"),
+        (["--workers", "0"], "expected a positive integer"),
+    ],
+)
+def test_mistakes(arguments: list[str], said: str) -> None:
+    assert said in run(*arguments, status=2).stderr

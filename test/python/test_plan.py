@@ -1,0 +1,634 @@
+"""Plans: that the numbers agree with each other, that the best is the best, and that what is
+said to help does.
+"""
+
+import csv
+import io
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pipesched
+import pytest
+from conftest import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pipesched import PipeSchedError, Plan, Proposal, plan
+from pipesched.command import main
+from pipesched.planning import Request
+from pipesched.planning._launchers import TORCH_NAMES, needs_csv
+from pipesched.planning._request import bytes_of, divisors, seconds_of
+from pipesched.planning._search import Search
+from pipesched.planning._space import Space, placement_kind
+from test_command import Capture, failure_of, rows_of, run_passes
+
+SMALL = ["--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16", "--global-batch", "32"]
+
+
+def small(**limits: Any) -> Plan:
+    return plan("llama3-8b", "dgx-h100", **{"gpus": 16, "global_batch": 32, **limits})
+
+
+def flags(lines: tuple[str, ...]) -> dict[str, str]:
+    """Lines as a launcher reads them: every word that begins with dashes is a flag."""
+    found: dict[str, str] = {}
+    for word in shlex.split(" ".join(lines)):
+        if word.startswith("--"):
+            flag = word
+            assert flag not in found
+            found[flag] = ""
+        else:
+            found[flag] = f"{found[flag]} {word}".strip()
+    return found
+
+
+# Plans are consistent
+
+
+def check_launchers(proposal: Proposal) -> None:
+    shape, launchers = proposal.shape, proposal.launchers()
+    local = proposal.request.global_batch // shape.data
+    if lines := launchers.megatron.lines:
+        found = flags(lines)
+        model = int(found["--tensor-model-parallel-size"]) * int(
+            found["--pipeline-model-parallel-size"]
+        )
+        assert model * shape.data == proposal.request.gpus
+        assert int(found["--global-batch-size"]) == proposal.request.global_batch
+        assert int(found["--micro-batch-size"]) * shape.microbatches == local
+        if layout := found.get("--pipeline-model-parallel-layout"):
+            assert layout.count("|") + layout.count("*") > 0
+    else:
+        assert launchers.megatron.reason
+    if lines := launchers.torchtitan.lines:
+        found = flags(lines)
+        names = ("replicate", "shard")
+        degrees = [int(found[f"--parallelism.data_parallel_{name}_degree"]) for name in names]
+        degrees += [
+            int(found[f"--parallelism.{n}_parallel_degree"]) for n in ("tensor", "pipeline")
+        ]
+        assert degrees[0] * degrees[1] * degrees[2] * degrees[3] == proposal.request.gpus
+        assert int(found["--training.global_batch_size"]) == proposal.request.global_batch
+        if shape.pipeline > 1:
+            size = int(found["--parallelism.pipeline_parallel_microbatch_size"])
+            assert int(found["--training.local_batch_size"]) == size * shape.microbatches == local
+    else:
+        assert launchers.torchtitan.reason
+
+
+def check(proposal: Proposal) -> None:
+    """The numbers of one proposal agree with each other and with its report."""
+    shape, request = proposal.shape, proposal.request
+    assert shape.gpus == request.gpus
+    assert shape.data * shape.microbatch_size * shape.microbatches == request.global_batch
+    layers = request.sizes["layers"]
+    for path, held in zip(proposal.candidate.paths, proposal.candidate.layers, strict=True):
+        assert len(path) == len(held)
+        assert sum(held) == layers
+        assert set(path) == set(range(shape.pipeline))
+    report = proposal.report
+    assert report.memory is not None
+    assert 0 <= proposal.update_s < proposal.step_s
+    assert proposal.step_s == report.execution.makespan_ps / 1e12
+    assert proposal.peak_bytes == -(-int(report.memory.peak_bytes.max()) // shape.tensor)
+    assert proposal.fits == (proposal.peak_bytes <= request.usable_bytes)
+    assert sum(proposal.causes().values()) == pytest.approx(report.execution.idle_ratio)
+    assert 0 < (proposal.mfu or 0.5) < 1
+    check_launchers(proposal)
+
+
+requests = st.fixed_dictionaries(
+    {
+        "model": st.sampled_from(["llama3-8b", "mistral-7b", "toy"]),
+        "gpus": st.sampled_from([1, 2, 4, 6, 8, 16, 24]),
+        "global_batch": st.sampled_from([1, 2, 6, 12, 24, 48, 96]),
+    },
+    optional={
+        "schedules": st.lists(st.sampled_from(list(pipesched.families())), min_size=1, max_size=4),
+        "recompute": st.lists(st.sampled_from(["none", "full"]), min_size=1),
+        "sharding": st.lists(st.sampled_from(["none", "optimizer", "full"]), min_size=1),
+        "memory": st.sampled_from(["8GiB", "24GiB", "80GB"]),
+        "reserve": st.sampled_from(["1GiB", "5%"]),
+        "transport": st.sampled_from(["overlap", "delay", "blocking"]),
+        "precision": st.sampled_from(["bf16", "fp8"]),
+    },
+)
+
+
+@settings(max_examples=25)
+@given(requests)
+def test_plans_are_consistent(request: dict[str, Any]) -> None:
+    try:
+        made = plan(request.pop("model"), "h100-sxm", top=5, misses=2, **request)
+    except PipeSchedError as error:
+        assert "nothing to plan" in str(error)
+        return
+    for proposal in made.proposals:
+        check(proposal)
+    assert all(proposal.fits for proposal in made.fitting)
+    assert not any(proposal.fits for proposal in made.missing)
+    steps = [proposal.step_s for proposal in made.fitting]
+    assert steps == sorted(steps)
+    missing = [proposal.missing_bytes for proposal in made.missing]
+    assert missing == sorted(missing)
+    assert made.why()
+
+
+# The search finds what trying everything finds
+
+
+FEW = ["1f1b", "zb-h1", "VPP", "zb-v", "dualpipe", "hanayo"]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"memory": "30GiB"},
+        {"global_batch": 12, "sharding": ["none", "optimizer", "full"], "stages": [2, 4]},
+        {"schedules": ["dualpipe", "zb-v", "VPP"], "transport": "delay"},
+    ],
+)
+def test_nothing_better_is_pruned(limits: dict[str, Any]) -> None:
+    arguments = {"gpus": 8, "global_batch": 8, "schedules": FEW, "chunks": [2, 4], **limits}
+    request = Request(model="llama3-8b", system="dgx-h100", **arguments)
+    everything = Search(Space(request), None, None)
+    candidates = everything.space.candidates()
+    outcomes = everything.evaluate(candidates)
+    fitting = [o for o in outcomes if o.peak_bytes <= request.usable_bytes]
+    best = sorted((o.step_ps, o.peak_bytes) for o in fitting)[:10]
+    found = plan("llama3-8b", "dgx-h100", **arguments)
+    assert [(round(p.step_s * 1e12), p.peak_bytes) for p in found.fitting] == best
+    assert found.counts.evaluated <= len(candidates)
+    nearest = min((o.peak_bytes for o in outcomes if o not in fitting), default=None)
+    assert bool(found.missing) == (nearest is not None)
+
+
+def test_most_is_pruned() -> None:
+    counts = plan("llama3-70b", "dgx-h100", gpus=64, global_batch=128).counts
+    assert counts.too_large and counts.too_slow
+    assert counts.evaluated < counts.considered / 2
+
+
+def test_bounds_hold() -> None:
+    request = Request(
+        model="llama3-8b",
+        system="dgx-h100",
+        gpus=8,
+        global_batch=12,
+        chunks=[2],
+        recompute=["none", "full"],
+    )
+    search = Search(Space(request), None, None)
+    candidates = search.space.candidates()
+    bounds = search.bounds(candidates)
+    outcomes = search.evaluate(candidates)
+    assert len(outcomes) > 200
+    for outcome in outcomes:
+        least = bounds[outcome.candidate]
+        assert least.step_ps <= outcome.step_ps
+        assert least.peak_bytes <= outcome.peak_bytes
+
+
+def test_it_is_the_same_every_time() -> None:
+    first, second = small(threads=1), small(threads=4)
+    assert json.dumps(first.to_dicts()) == json.dumps(second.to_dicts())
+    assert first.why() == second.why()
+
+
+# What can be chosen from
+
+
+def test_limits_are_kept() -> None:
+    limits = {
+        "tensor": [2],
+        "stages": [4],
+        "microbatch_size": [2],
+        "recompute": ["selective"],
+        "chunks": [2, 4],
+        "schedules": ["VPP", "LoopedBFS"],
+    }
+    for proposal in small(**limits).fitting:
+        shape = proposal.shape
+        assert (shape.tensor, shape.pipeline, shape.data) == (2, 4, 2)
+        assert (shape.microbatch_size, shape.recompute) == (2, "selective")
+        assert proposal.candidate.chunks in (2, 4)
+        assert proposal.schedule in ("interleaved-1f1b", "looped-bfs")
+
+
+def test_layers_that_do_not_divide() -> None:
+    """32 layers and a head on six workers: the last holds less of them."""
+    best = small(gpus=24, global_batch=24, stages=[6], schedules=["1f1b"]).fitting[0]
+    (held,) = best.candidate.layers
+    assert sum(held) == 32
+    assert max(held) - min(held) <= 2
+    assert held[-1] == min(held)
+    layout = flags(best.launchers().megatron.lines or ())["--pipeline-model-parallel-layout"]
+    assert layout.startswith("Et*") and layout.endswith("L")
+    modules = flags(best.launchers().torchtitan.lines or ())[
+        "--parallelism.module_fqns_per_model_part"
+    ]
+    parts = [part.split(",") for part in modules.split(" ")]
+    assert [sum(name.startswith("layers.") for name in part) for part in parts] == list(held)
+    assert parts[0][0] == "tok_embeddings" and parts[-1][-2:] == ["norm", "output"]
+
+
+def test_more_memory_is_never_worse() -> None:
+    steps = [small(memory=memory).fitting[:1] for memory in ("20GiB", "40GiB", "80GiB")]
+    times = [made[0].step_s if made else float("inf") for made in steps]
+    assert times == sorted(times, reverse=True)
+    kept = small(memory="80GiB", reserve="50%").fitting[0]
+    assert kept.step_s == small(memory="40GiB").fitting[0].step_s
+
+
+def test_data_parallelism_is_paid_for() -> None:
+    """Replicas reduce gradients, so that the same batch takes longer on each."""
+    limits = {"tensor": [8], "stages": [1], "microbatch_size": [1], "recompute": ["none"]}
+    alone = small(gpus=8, global_batch=8, memory="800GB", **limits).fitting[0]
+    both = small(gpus=16, global_batch=16, memory="800GB", **limits).fitting[0]
+    assert both.shape.microbatches == alone.shape.microbatches
+    assert both.step_s > alone.step_s
+    assert both.peak_bytes < alone.peak_bytes  # the optimizer is divided
+    unsharded = small(
+        gpus=16, global_batch=16, memory="800GB", sharding=["none"], **limits
+    ).fitting[0]
+    assert unsharded.peak_bytes >= alone.peak_bytes
+
+
+# What does not fit
+
+
+def test_what_helps_does() -> None:
+    made = plan("llama3-70b", "dgx-h100", gpus=16, global_batch=32)
+    assert made.missing
+    for proposal in made.missing:
+        assert proposal.missing_bytes > 0
+        assert proposal.peak_cell is not None
+        for change in proposal.help:
+            assert change.fits == (change.missing_bytes == 0)
+            assert change.peak_bytes < proposal.peak_bytes
+        for change in proposal.help:
+            if match := re.fullmatch(r"recompute (\w+)", change.change):
+                check_help(proposal, change.step_s, recompute=[match[1]])
+
+
+def check_help(proposal: Proposal, step_s: float, **changes: Any) -> None:
+    """A plan that may choose nothing but the change comes to the same time."""
+    shape = proposal.shape
+    limits: dict[str, Any] = {
+        "tensor": [shape.tensor],
+        "stages": [shape.pipeline],
+        "microbatch_size": [shape.microbatch_size],
+        "recompute": [shape.recompute],
+        "schedules": [proposal.schedule],
+        "memory": "9TB",
+        **changes,
+    }
+    again = plan("llama3-70b", "dgx-h100", gpus=16, global_batch=32, top=100, **limits)
+    assert step_s in [other.step_s for other in again.fitting]
+
+
+def test_nothing_fits() -> None:
+    made = plan("llama3-70b", "dgx-h100", gpus=8, global_batch=16)
+    assert not made.fitting and len(made.missing) == 3
+    assert made.why()[0].startswith("nothing fits into 74.5 GiB")
+    more = [h for p in made.missing for h in p.help if "accelerators" in h.change]
+    assert more and any(help.fits for help in more)
+
+
+# Launchers
+
+
+def test_names_of_torch() -> None:
+    """Aliases of PyTorch's classes lead to the families that go by these names."""
+    canonical = {
+        name: pipesched.generate(name, workers=2, microbatches=4).family
+        for name in TORCH_NAMES.values()
+    }
+    assert canonical == {torch: family for family, torch in TORCH_NAMES.items()}
+
+
+def test_each_family_has_lines_or_a_reason() -> None:
+    made = [
+        small(schedules=[family], stages=[4], top=1, memory="200GB").fitting[0]
+        for family in pipesched.families()
+    ]
+    for proposal in made:
+        check(proposal)
+        launchers = proposal.launchers("saved")
+        is_megatron = proposal.schedule in ("1f1b", "interleaved-1f1b")
+        assert (launchers.megatron.lines is not None) == is_megatron
+        is_torch = proposal.placement in ("linear", "interleaved", "v")
+        assert (launchers.torchtitan.lines is not None) == is_torch
+        if is_torch and needs_csv(proposal.candidate):
+            found = flags(launchers.torchtitan.lines or ())
+            file = found["--parallelism.pipeline_parallel_schedule_csv"]
+            assert file == f"saved/{proposal.name}.csv"
+            assert proposal.generate().to_csv()
+
+
+def test_megatron_interleaves_whole_groups() -> None:
+    best = small(schedules=["VPP"], gpus=8, stages=[4], global_batch=6, microbatch_size=[1]).fitting
+    assert best[0].shape.microbatches % 4
+    assert "which do not divide" in (best[0].launchers().megatron.reason or "")
+
+
+def test_placements() -> None:
+    assert placement_kind([(0, 1, 2)], 3) == "linear"
+    assert placement_kind([(0, 1, 1, 0, 0, 1, 1, 0)], 2) == "wave"
+    assert placement_kind([(0, 1), (1, 0)], 2) == "bidirectional"
+    assert placement_kind([(1, 0)], 2) == "other"
+
+
+def test_recomputation_and_precision() -> None:
+    best = small(recompute=["full"], precision="fp8", schedules=["1f1b"]).fitting[0]
+    megatron = flags(best.launchers().megatron.lines or ())
+    assert megatron["--recompute-granularity"] == "full"
+    assert megatron["--fp8-format"] == "hybrid"
+    torch = flags(best.launchers().torchtitan.lines or ())
+    assert torch["--activation_checkpoint.mode"] == "full"
+    assert torch["--model.converters"] == "float8"
+    assert best.step_s < small(recompute=["full"], schedules=["1f1b"]).fitting[0].step_s
+
+
+# Optimized rows
+
+TIGHT: dict[str, Any] = {
+    "gpus": 8,
+    "global_batch": 8,
+    "tensor": [2],
+    "stages": [4],
+    "microbatch_size": [1],
+    "schedules": ["1f1b", "zb-h1"],
+    "memory": "24GiB",
+}
+
+
+def tight(**changes: Any) -> Plan:
+    return plan("llama3-8b", "dgx-h100", **{**TIGHT, "optimize": "1.5s", **changes})
+
+
+def optimized_of(made: Plan) -> list[Proposal]:
+    return [proposal for proposal in made.proposals if proposal.optimized]
+
+
+def check_optimized(proposal: Proposal) -> None:
+    """Rows and numbers agree, and bounds hold."""
+    check(proposal)
+    made = proposal.optimized
+    assert made is not None and proposal.configuration is None
+    row = proposal.to_dict()
+    found = row["optimized"]
+    cells = made.schedule.simulate(transport="delay")
+    assert cells.execution.makespan_ps == made.found.objective_ps
+    assert found["makespan_s"] == cells.execution.makespan_ps / 1e12
+    assert found["lower_bound_s"] <= found["makespan_s"]
+    budget = proposal.request.usable_bytes * proposal.shape.tensor
+    made.schedule.verify(memory=f"{budget}B", transport="delay")
+    assert (found["status"] == "optimal") == (found["gap"] == 0)
+    free, phases = found["freedoms"], set(made.schedule.to_frame().phase)
+    assert free["offload"] or "D" not in phases
+    assert free["recompute"] != "none" or "R" not in phases
+    assert (found["offloads"] > 0) == ("D" in phases)
+    assert (found["recomputes"] > 0) == ("R" in phases)
+    assert row["launcher"]["megatron"] is None
+    assert (row["launcher"]["torchtitan"] is None) == bool({"D", "R"} & phases)
+
+
+def test_optimizing_helps_where_memory_is_tight() -> None:
+    made = tight()
+    by_rule = plan("llama3-8b", "dgx-h100", **TIGHT)
+    found = optimized_of(made)
+    assert found
+    for proposal in found:
+        check_optimized(proposal)
+    steps = [proposal.step_s for proposal in made.fitting]
+    assert steps == sorted(steps)
+    assert made.fitting[0].optimized
+    assert made.fitting[0].step_s < 0.95 * by_rule.fitting[0].step_s
+    families = [p.to_dict() for p in made.fitting if not p.optimized]
+    for mine, theirs in zip(families, by_rule.fitting, strict=False):
+        assert {**mine, "rank": 0, "name": ""} == {**theirs.to_dict(), "rank": 0, "name": ""}
+    sentences = [s for s in made.why() if s.startswith("optimized on 4 workers")]
+    assert len(sentences) >= len(found)
+    assert any("offloads" in sentence or "recomputes" in sentence for sentence in sentences)
+
+
+def test_freedoms_are_those_of_request_and_system() -> None:
+    """A system without a host link, and no recomputation: the order of cells alone."""
+    system = {k: v for k, v in pipesched.systems()["dgx-h100"].items() if k != "host"}
+    system.pop("sources")
+    model = pipesched.models()["llama3-8b"]
+    limits = {**TIGHT, "recompute": ["none"], "memory": "60GiB"}
+    made = plan(model, system, optimize=1, **limits)
+    (found,) = optimized_of(made)
+    check_optimized(found)
+    assert found.to_dict()["optimized"]["freedoms"] == {
+        "split_backward": True,
+        "offload": False,
+        "recompute": "none",
+    }
+    again = pipesched.Schedule.from_csv(found.generate().to_csv())
+    assert again.microbatches == found.shape.microbatches
+    full = tight(recompute=["full"])
+    freedoms = [p.to_dict()["optimized"]["freedoms"]["recompute"] for p in optimized_of(full)]
+    assert set(freedoms) == {"none"}
+
+
+def test_what_cannot_be_optimized_is_said() -> None:
+    made = tight(memory="9GiB")
+    assert not made.fitting
+    assert not optimized_of(made)
+    reasons = [s for s in made.why() if "was not found: " in s]
+    assert reasons and "nothing is left for activations" in reasons[0]
+    assert not tight(tensor=[8], stages=[1], memory="80GiB").attempts
+
+
+def test_command_optimizes(tmp_path: Path, capsys: Capture) -> None:
+    sizes = ["--gpus", "8", "--global-batch", "8", "--tensor", "2", "--stages", "4"]
+    choices = ["--schedules", "1f1b,zb-h1", "--microbatch-size", "1", "--memory", "24GiB"]
+    line = ["plan", *SMALL[:4], *sizes, *choices, "--top", "2", "--optimize", "1.5s"]
+    rows = rows_of(capsys, *line, "--save", str(tmp_path))
+    best = rows[0]
+    assert best["schedule"] == "optimized" and best["fits"]
+    saved = pipesched.Schedule.from_file(tmp_path / f"{best['name']}.mlir")
+    assert saved.simulate().execution.makespan_ps / 1e12 == best["step_s"]
+    printed = run_passes(capsys, *line)
+    reports = [json.loads(text)[0] for text in re.findall(r"(?ms)^\[\n.*?^\]$", printed)]
+    first = reports[0]["execution"]["makespan_ps"] / 1e12
+    assert first == pytest.approx(best["step_s"], rel=0.05)
+
+
+@pytest.mark.parametrize("time", ["0s", "-1s", "soon", "30 days", "1001h", "nan"])
+def test_times(time: str, capsys: Capture) -> None:
+    said = failure_of(capsys, "plan", *SMALL, f"--optimize={time}")
+    assert "optimize is a time from above 0 to 1000h, such as 30s" in said
+    assert f"got {time!r}" in said
+    for number in (0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(PipeSchedError, match="optimize is a time"):
+            seconds_of("optimize", number)
+
+
+# The command
+
+
+def test_command_is_the_library(capsys: Capture) -> None:
+    rows = rows_of(capsys, "plan", *SMALL)
+    assert rows == json.loads(json.dumps(small().to_dicts()))
+    assert [row["fits"] for row in rows] == sorted((row["fits"] for row in rows), reverse=True)
+    best = rows[0]
+    tokens = 32 * 8192 / best["step_s"] / 16
+    assert best["tokens_per_s_per_gpu"] == pytest.approx(tokens)
+    flops = json.loads(pipesched.Costs(model="llama3-8b")._raw.model())["flops_per_token"]
+    assert best["mfu"] == pytest.approx(tokens * flops / 989.4e12)
+    assert set(best["launcher"]) == {"torchtitan", "megatron", "reasons"}
+
+
+def test_json_alone_is_on_standard_output(capsys: Capture) -> None:
+    assert main(["plan", *SMALL, "--top", "2", "--format", "json"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert len([row for row in json.loads(printed.out) if row["fits"]]) == 2
+
+
+def test_csv(capsys: Capture) -> None:
+    assert main(["plan", *SMALL, "--top", "2", "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert "torchtitan" in json.loads(rows[0]["launcher"])
+    assert float(rows[0]["step_s"]) <= float(rows[1]["step_s"])
+
+
+def test_text_says_why(capsys: Capture) -> None:
+    assert main(["plan", *SMALL, "--top", "3", "--explain"]) == 0
+    text = capsys.readouterr().out
+    assert "- best: " in text
+    assert text.count("is the fullest") == 1 + 3 + 3
+    assert "for torchtitan:" in text
+
+
+def test_saved_files(tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "plans"
+    page = tmp_path / "plan.html"
+    arguments = ["plan", *SMALL, "--stages", "4", "--schedules", "zb-h1,1f1b", "--top", "2"]
+    rows = rows_of(capsys, *arguments, "--save", str(folder), "--html", str(page))
+    for row in (row for row in rows if row["fits"]):
+        schedule = pipesched.Schedule.from_file(folder / f"{row['name']}.mlir")
+        report = schedule.simulate()
+        assert report.execution.makespan_ps / 1e12 == row["step_s"]
+        assert (folder / f"{row['name']}.svg").read_text().startswith("<?xml")
+        lines = row["launcher"]["torchtitan"]
+        named = [line.split()[1] for line in lines if "schedule_csv" in line]
+        assert bool(named) == (row["schedule"] == "zb-h1")
+        for file in named:
+            again = pipesched.Schedule.from_csv(Path(file).read_text())
+            assert again.microbatches == row["microbatches"]
+    assert "<svg" in page.read_text()
+
+
+@pytest.mark.parametrize("extra", [[], ["--precision", "fp8"], ["--sharding", "full"]])
+def test_passes(extra: list[str], capsys: Capture) -> None:
+    arguments = ["plan", *SMALL, "--top", "3", *extra]
+    rows = rows_of(capsys, *arguments)
+    printed = run_passes(capsys, *arguments)
+    reports = [json.loads(text)[0] for text in re.findall(r"(?ms)^\[\n.*?^\]$", printed)]
+    assert [r["execution"]["makespan_ps"] / 1e12 for r in reports] == [r["step_s"] for r in rows]
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"--gpus": "12"}, "12 accelerators are no whole number of nodes of 8; the nearest"),
+        ({"--global-batch": "3", "--stages": "1"}, "cannot be dealt to"),
+        ({"--tensor": "3"}, "tensor 3 does not divide 16 accelerators"),
+        ({"--tensor": "16"}, "tensor 16 does not divide 8 key-value heads"),
+        ({"--stages": "3"}, "3 stages do not divide 16 accelerators"),
+        ({"--microbatch-size": "5"}, "microbatches of 5 do not divide"),
+        ({"--model": "llama3-7b"}, "the closest is"),
+        ({"--system": "dgx-h101"}, "the closest is"),
+        ({"--schedules": "1f1bb"}, "did you mean '1f1b'"),
+        ({"--memory": "80 gigs"}, "memory is a number of bytes, such as 80GiB"),
+        ({"--reserve": "100%"}, "leaves nothing"),
+        ({"--chunks": "40", "--schedules": "VPP"}, "32 layers are too few"),
+        ({"--gpus": "2097152"}, "gpus is an integer from 1 to"),
+    ],
+)
+def test_mistakes(arguments: dict[str, str], said: str, capsys: Capture) -> None:
+    given = dict(zip(SMALL[::2], SMALL[1::2], strict=True))
+    line = [word for pair in {**given, **arguments}.items() for word in pair]
+    assert said in failure_of(capsys, "plan", *line)
+
+
+@pytest.mark.parametrize("choice", ["--recompute=some", "--sharding=zero3", "--gpus=0", "--top=x"])
+def test_misuse(choice: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", *SMALL, choice])
+    assert ended.value.code == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_bad_files(tmp_path: Path, capsys: Capture) -> None:
+    broken = tmp_path / "model.json"
+    broken.write_text('{"hidden": 1,\n  x}')
+    line = ["plan", *SMALL, "--model", str(broken)]
+    assert re.search(r"model\.json:2:\d+: ", failure_of(capsys, *line))
+    model = {k: v for k, v in pipesched.models()["toy"].items() if k != "layers"}
+    broken.write_text(json.dumps(model))
+    assert "needs the field 'layers'" in failure_of(capsys, *line)
+    system: dict[str, Any] = dict(pipesched.systems()["toy"])
+    system["accelerators"] = 2
+    system.pop("link", None)
+    file = tmp_path / "system.json"
+    file.write_text(json.dumps(system))
+    assert "link" in failure_of(capsys, "plan", *SMALL, "--system", str(file))
+
+
+def test_nothing_fits_is_an_answer(capsys: Capture) -> None:
+    tight = ["plan", *SMALL, "--memory", "1GiB"]
+    rows = rows_of(capsys, *tight, status=1)
+    assert rows and not any(row["fits"] for row in rows)
+    assert all(row["missing_bytes"] == row["peak_bytes"] - 2**30 for row in rows)
+
+
+# Small parts
+
+
+def test_bytes() -> None:
+    assert bytes_of("memory", "80GB") == 80 * 10**9
+    assert bytes_of("memory", "80gib") == 80 * 2**30
+    assert bytes_of("memory", 5) == 5
+    for wrong in ("", "GiB", "-1", "1e9", "10%", "4 apples"):
+        with pytest.raises(PipeSchedError):
+            bytes_of("memory", wrong)
+
+
+@given(st.integers(1, 5000))
+def test_divisors(number: int) -> None:
+    assert divisors(number) == [d for d in range(1, number + 1) if number % d == 0]
+
+
+# Documentation
+
+
+def test_documented_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """The lines of docs/Planning.md after `$`, and what they print; `...` is what is left out."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "Planning.md").read_text().replace("\\\n    >", "")
+    text = re.sub(r"(?ms)^```.*?^```$", "", text)  # what the clock ends is never the same
+    blocks = "".join(
+        line[4:] if line.startswith("    ") else "" if line.strip() else "\n"
+        for line in text.splitlines(keepends=True)
+    )
+    sessions = [session.split("\n", 1) for session in re.split(r"(?m)^\$ ", blocks)[1:]]
+    assert len(sessions) >= 2
+    for command, printed in sessions:
+        _, *arguments = shlex.split(command)
+        main(arguments)
+        found = [line for line in capsys.readouterr().out.splitlines() if line]
+        for expected in (line for line in printed.splitlines() if line):
+            assert expected == "..." or expected in found, f"{command}: {expected}"

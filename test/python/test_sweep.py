@@ -1,0 +1,763 @@
+"""Sweeps: grids, their points, the file that they are kept in, and what evaluates them."""
+
+import importlib.util
+import json
+import math
+import multiprocessing
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pandas as pd
+import pipesched
+import pytest
+from conftest import ROOT
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pipesched import Configuration, Costs, Grid, PipeSchedError, _core, simulate_batch, sweep
+from pipesched._grid import AXES, COSTS, OPTIONS, configuration, integers
+from pipesched._sweep import _chunks, _work, cores, lines_of
+from pipesched.command import main
+from points import PROFILE
+from test_command import COMMAND, Capture, failure_of, rows_of, run_passes
+
+SMALL: dict[str, Any] = {
+    "family": ["1f1b", "interleaved-1f1b", "dualpipe", "zb-h1"],
+    "workers": [2, 4],
+    "microbatches": [3, 8],
+    "chunks": [1, 2],
+    "times": ["F=1ms,I=1ms,W=1ms,comm=0.1ms"],
+    "transport": ["overlap", "blocking"],
+}
+SLOW = ["sweep", "--workers", "16,32", "--microbatches", "64:448:32", "--jobs", "2"]
+
+
+# Axes
+
+
+def test_axes_are_the_arguments() -> None:
+    """What Configuration and Costs take in future is an axis by itself."""
+    taken = {*get_type_hints(Configuration), *get_type_hints(Costs), *OPTIONS}
+    assert {*AXES} == taken - {"options", "costs", "_raw"}
+    assert not set(OPTIONS) & set(COSTS)
+
+
+@given(st.integers(0, 999), st.integers(0, 999), st.integers(1, 99))
+def test_integers(first: int, last: int, step: int) -> None:
+    if first > last:
+        with pytest.raises(ValueError, match="ascend"):
+            integers(f"{first}:{last}:{step}")
+        return
+    assert integers(f"{first}:{last}:{step}") == list(range(first, last + 1, step))
+    assert integers(f"{first},{last}") == [first, last]
+
+
+@given(st.integers(1, 99), st.integers(1, 9999), st.integers(2, 9))
+def test_integers_by_a_factor(first: int, last: int, factor: int) -> None:
+    if first <= last:
+        powers = [first * factor**i for i in range(20)]
+        assert integers(f"{first}:{last}:x{factor}") == [n for n in powers if n <= last]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1,", "a", "-1", "1:", "1:2:0", "1:8:x1", "1:8:x", "0:8:x2", "1:9:x-2", "9" * 30]
+)
+def test_integers_that_are_none(text: str) -> None:
+    if text == "1:":
+        assert integers(text) == [1]
+        return
+    with pytest.raises(ValueError, match="expected"):
+        integers(text)
+
+
+def test_integers_have_an_end() -> None:
+    with pytest.raises(ValueError, match="at most 1000000 numbers"):
+        integers("1:9000000000000000000")
+
+
+# Grids
+
+
+def test_points_are_the_product() -> None:
+    points = Grid(SMALL).points()
+    # chunks are an axis of one of the four families
+    assert len(points) == 2 * 2 * 2 * (3 + 2)
+    assert len({point.key for point in points}) == len(points)
+    assert [p.labels["family"] for p in points[:5]] == [
+        "1f1b",
+        "interleaved-1f1b",
+        "interleaved-1f1b",
+        "dualpipe",
+        "zb-h1",
+    ]
+    made = configuration(points[1].inputs)
+    assert (made.family, made.options) == ("interleaved-1f1b", {"chunks": 1})
+    assert made.costs == Costs(times=SMALL["times"][0])
+
+
+def test_without_family_it_is_all() -> None:
+    points = Grid({"workers": 4, "microbatches": 8}).points()
+    assert [point.inputs["family"] for point in points] == list(pipesched.families())
+
+
+def test_parts_are_put_together() -> None:
+    plain = {"family": "1f1b", "workers": 4, "microbatches": "8:16:8"}
+    grid = Grid([plain, {**plain, "microbatches": "16:24:8"}, {**plain, "transport": "overlap"}])
+    assert [point.inputs["microbatches"] for point in grid.points()] == [8, 16, 24]
+    assert grid.axes == ("transport", "workers", "microbatches", "family")
+
+
+@given(st.permutations(list(SMALL)), st.randoms())
+def test_order_of_axes_does_not_matter(names: list[str], random: Any) -> None:
+    given = {name: SMALL[name] for name in names}
+    assert [p.key for p in Grid(given).points()] == [p.key for p in Grid(SMALL).points()]
+    shuffled = {name: random.sample(values, len(values)) for name, values in SMALL.items()}
+    assert {p.key for p in Grid(shuffled).points()} == {p.key for p in Grid(SMALL).points()}
+
+
+def test_keys_are_those_of_another_process() -> None:
+    code = f"""
+        from pipesched import Grid
+        print(*(point.key for point in Grid({SMALL!r}).points()))
+    """
+    found = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+    )
+    assert found.stdout.split() == [point.key for point in Grid(SMALL).points()]
+
+
+def one_key(**axes: Any) -> str:
+    (point,) = Grid({"family": "1f1b", "workers": 4, "microbatches": 8, **axes}).points()
+    return point.key
+
+
+def test_keys_are_of_what_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = one_key()
+    same: dict[str, Any] = {"transport": "overlap", "recompute": "none", "model": None}
+    assert all(one_key(**{axis: value}) == plain for axis, value in same.items())
+    others = [
+        one_key(**axes)
+        for axes in (
+            {"transport": "delay"},
+            {"workers": 5},
+            {"times": "F=1ms,B=2ms"},
+            {"system": "toy"},
+            {"split_backward": True},
+            {"paths": [[[0, 1, 2, 3]]]},
+        )
+    ]
+    assert len({plain, *others}) == 7
+    monkeypatch.setattr(_core, "version", "99.0")
+    assert one_key() != plain
+
+
+def test_files_count_by_their_contents(tmp_path: Path) -> None:
+    fields = pipesched.systems()["toy"]
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    first.write_text(json.dumps(fields))
+    second.write_text(json.dumps(fields, indent=2))
+    assert one_key(system=str(first)) == one_key(system=second) == one_key(system=fields)
+    second.write_text(json.dumps({**fields, "description": "another"}))
+    assert one_key(system=str(second)) != one_key(system=str(first))
+
+
+@pytest.mark.parametrize(
+    ("axes", "wanted"),
+    [
+        ({"systems": "toy"}, "unknown key 'systems', the closest is 'system'"),
+        ({"system": "toi"}, "unknown system 'toi', the closest is 'toy'"),
+        ({"system": 3}, "system: expected a name, a file or an object with its fields, found 3"),
+        ({"system": "no/such.json"}, "cannot read 'no/such.json'"),
+        ({"times": {"F": None}}, "times: "),
+        ({"transport": "delai"}, "transport: unknown value 'delai', the closest is 'delay'"),
+        ({"family": "1fb1"}, "did you mean '1f1b'"),
+        ({"family": 1}, "family: expected a name, found 1"),
+        ({"family": None}, "family: expected a value, found None"),
+        ({"workers": []}, "workers: expected at least one value, found none"),
+        ({"workers": 2.5}, "workers: expected an integer or a range such as 8:64:8, found 2.5"),
+        ({"workers": True}, "workers: expected an integer"),
+        ({"workers": "8:4"}, "workers: expected ranges that ascend, found '8:4'"),
+        ({"chunks": 2}, "none of 1f1b has the option 'chunks'"),
+        ({"split_backward": "yes"}, "split_backward: expected true or false, found 'yes'"),
+        ({"paths": [[0, 1]]}, "paths: expected the workers of the stages of each path"),
+        ({"paths": [[{"worker": [0]}]]}, "paths: unknown key 'worker', the closest is 'workers'"),
+        ({"workers": "1:1001", "microbatches": "1:1000"}, "has 1,001,000 points, expected at most"),
+    ],
+)
+def test_grids_that_are_none(axes: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(PipeSchedError) as raised:
+        Grid({"family": "1f1b", "workers": 4, "microbatches": 8, **axes})
+    assert wanted in str(raised.value)
+
+
+def test_sizes_are_needed() -> None:
+    with pytest.raises(PipeSchedError, match="needs the key 'microbatches'"):
+        Grid({"workers": 4})
+
+
+def test_other_names_of_axes() -> None:
+    named = {"schedules": "VPP", "stages": 4, "microbatches": 8}
+    assert [p.labels["family"] for p in Grid(named).points()] == ["interleaved-1f1b"]
+    with pytest.raises(PipeSchedError, match="the keys 'workers' and 'stages' are the same"):
+        Grid({"workers": 4, **named})
+
+
+def test_labels_tell_apart() -> None:
+    toy = pipesched.systems()["toy"]
+    with pytest.raises(PipeSchedError, match="system: two are called 'toy'"):
+        Grid({"workers": 4, "microbatches": 8, "system": [toy, {**toy, "description": "another"}]})
+
+
+# Grids in files
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('{"workers": 4,\n "microbatches": [8 16]}', "grid.json:2:21: error: expecting ',' delim"),
+        ("", "grid.json:1:1: error: expecting value"),
+        ('{"workers": 4, "workers": 8}', "grid.json: the key 'workers' is there twice"),
+        ('"1f1b"', "grid.json: expected an object with the axes of a grid"),
+        ("[]", "grid.json: expected an object with the axes of a grid"),
+        ("[" * 100_000, "grid.json: "),
+        (b"\xff\xfe", "grid.json: byte 0 is not UTF-8"),
+        ('{"workers": 4, "microbatch": 8}', "unknown key 'microbatch', the closest is 'microbatc"),
+    ],
+)
+def test_files_that_are_none(text: str | bytes, wanted: str, tmp_path: Path) -> None:
+    file = tmp_path / "grid.json"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(PipeSchedError) as raised:
+        Grid.from_file(file)
+    assert wanted in str(raised.value)
+
+
+def test_file_with_axes_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "grid.json"
+    file.write_text(json.dumps({**SMALL, "microbatches": "8:256:x2"}))
+    keys = [point.key for point in Grid.from_file(file, microbatches=[3, 8]).points()]
+    assert keys == [point.key for point in Grid(SMALL).points()]
+
+
+def test_paths_of_ones_own() -> None:
+    halves: list[Any] = [
+        [[0, 1, 2, 2, 1, 0]],
+        [{"workers": [0, 1, 2, 2, 1, 0], "weights": [1, 1, 1, 2, 2, 2]}],
+        [
+            {"workers": [0, 1, 2], "takes": [[0, 4, 2]]},
+            {"workers": [2, 1, 0], "takes": [[1, 4, 2]]},
+        ],
+    ]
+    grid = {"family": "greedy", "workers": 3, "microbatches": 4, "paths": halves}
+    frame = sweep(grid)
+    assert frame.error.isna().all()
+    paths = [[0, 1, 2, 2, 1, 0]]
+    alone = Configuration("greedy", 3, 4, paths=paths).simulate()
+    assert frame.makespan_ps[0] == alone.execution.makespan_ps
+    assert frame.stages.tolist() == [6, 6, 3]
+
+
+# Rows
+
+
+def test_sweep_is_the_batch() -> None:
+    priced = {"model": "toy", "system": "toy", "microbatch_size": [1, 2], "times": None}
+    grid = Grid({**SMALL, **priced})
+    frame = sweep(grid)
+    batch = simulate_batch(configuration(point.inputs) for point in grid.points())
+    assert frame.error.isna().any() and frame.error.notna().any()
+    for column in batch.columns:
+        if column not in ("capacity_bytes", "chunks", "microbatch_size"):
+            pd.testing.assert_series_equal(frame[column], batch[column], check_dtype=False)
+    made = frame[frame.error.isna()]
+    assert (made.step_s == made.makespan_ps / 1e12).all()
+    capacity = batch.capacity_bytes[made.index]
+    assert (made.fits == (made.peak_bytes <= capacity)).all()
+
+
+def test_rates_are_those_of_compare(capsys: Capture) -> None:
+    priced = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "32"]
+    sizes = ["--schedules", "1f1b,VPP", "--stages", "4", "--microbatches", "16", *priced]
+    compared = {row["schedule"]: row for row in rows_of(capsys, "compare", *sizes)}
+    swept = rows_of(capsys, "sweep", *sizes)
+    assert len(swept) == 2
+    for row in swept:
+        for key in ("step_s", "idle_ratio", "tokens_per_s", "mfu", "peak_bytes", "fits"):
+            assert row[key] == compared[row["family"]][key]
+
+
+def test_what_is_wrong_with_a_point_is_its_row() -> None:
+    frame = sweep({**SMALL, "workers": [0, 4], "microbatch_size": [0, 1]})
+    assert "microbatch_size is an integer from 1" in frame.error[0]
+    assert frame.makespan_ps.isna().all()
+    assert frame.microbatch_size.tolist() == frame.microbatch_size.astype(int).tolist()
+    without = sweep({**SMALL, "workers": [0, 4]})
+    assert without.error.iloc[0] == "0 workers: there must be 1 to 65536"
+    assert without.error.iloc[-1] is None
+
+
+# Executors
+
+
+class Backwards(Executor):
+    """Does what it is given last first, when somebody waits for it."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1)
+        self._waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._waiting.append((future, lambda: fn(*args, **kwargs)))
+        self._pool.submit(self._next)
+        return future
+
+    def _next(self) -> None:
+        time.sleep(0.001)
+        future, call = self._waiting.pop()
+        if future.set_running_or_notify_cancel():
+            future.set_result(call())
+
+
+MANY = Grid({"workers": [4, 8], "microbatches": "2:62:20", "transport": ["overlap", "delay"]})
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> list[str]:
+    return lines_of(MANY, processes=1)
+
+
+def test_executors_make_no_difference(undisturbed: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "sweep.jsonl"
+    assert lines_of(MANY, executor=Backwards(), file=file) == undisturbed
+    assert file.read_text() == "".join(undisturbed)
+    with ThreadPoolExecutor(3) as pool:
+        assert lines_of(MANY, executor=pool) == undisturbed
+
+
+def test_processes_make_no_difference(undisturbed: list[str], tmp_path: Path) -> None:
+    large = {"workers": 16, "microbatches": "128:256:8", "family": ["1f1b", "zb-h1", "dualpipe"]}
+    assert sum(map(_work, Grid(large).points())) > 200_000
+    alone = lines_of(Grid(large), processes=1)
+    file = tmp_path / "sweep.jsonl"
+    code = f"""
+        import pipesched, pipesched._sweep
+        pipesched._sweep._SMALL_WORK = 0
+        if __name__ == "__main__":
+            pipesched.sweep({large!r}, processes=3, file={str(file)!r})
+    """
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(code))
+    subprocess.run([sys.executable, script], check=True)
+    assert file.read_text() == "".join(alone)
+
+
+def example(page: str, word: str, language: str = "python") -> str:
+    """The block of a page that has the word."""
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / "docs" / page).read_text(), FLAGS)
+    (found,) = (block for block in blocks if word in block)
+    return str(found)
+
+
+FLAGS = re.DOTALL | re.MULTILINE
+DOCUMENTED = {"workers": [4, 8], "microbatches": "8:24:8"}
+
+
+def test_dask_makes_no_difference(tmp_path: Path) -> None:
+    """The example, with two workers in processes of their own."""
+    pytest.importorskip("distributed", reason="needs dask.distributed")
+    script = tmp_path / "script.py"
+    script.write_text(example("Python.md", "from distributed import"))
+    subprocess.run([sys.executable, script], check=True, cwd=tmp_path, timeout=120)
+    assert (tmp_path / "sweep.jsonl").read_text() == "".join(lines_of(Grid(DOCUMENTED)))
+
+
+def test_mpi_makes_no_difference(tmp_path: Path) -> None:
+    """The example, on three processes."""
+    if shutil.which("mpiexec") is None or importlib.util.find_spec("mpi4py") is None:
+        pytest.skip("needs mpi4py and mpiexec")
+    script = tmp_path / "script.py"
+    script.write_text(example("Python.md", "MPIPoolExecutor"))
+    command = ["mpiexec", "-n", "3", sys.executable, "-m", "mpi4py.futures", str(script)]
+    subprocess.run(command, check=True, cwd=tmp_path, timeout=120)
+    assert (tmp_path / "sweep.jsonl").read_text() == "".join(lines_of(Grid(DOCUMENTED)))
+
+
+def test_documented_grid(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "grid.json"
+    file.write_text(example("Command.md", '"paths"', "json"))
+    rows = rows_of(capsys, "sweep", str(file))
+    assert len(rows) == 2 * 2 * 3 * 2 * 2 + 2
+    assert all(row["error"] is None for row in rows)
+
+
+@given(st.integers(1, 300), st.integers(1, 4000))
+def test_chunks_are_the_points(count: int, microbatches: int) -> None:
+    point = Grid({"family": "1f1b", "workers": 8, "microbatches": microbatches}).points()[0]
+    chunks = list(_chunks([point] * count))
+    assert sum(map(len, chunks)) == count
+    assert all(len(chunk) == 1 or sum(map(_work, chunk)) <= 100_000 for chunk in chunks)
+    assert all(len(chunk) <= 250 for chunk in chunks)
+
+
+def test_progress() -> None:
+    told: list[tuple[int, int]] = []
+    sweep(MANY, progress=lambda done, total: told.append((done, total)))
+    total = len(MANY.points())
+    assert told[0] == (0, total) and told[-1] == (total, total)
+    assert told == sorted(told)
+
+
+def test_cores() -> None:
+    assert 1 <= cores() <= (os.cpu_count() or math.inf)
+
+
+# The file
+
+
+class Enough(Exception):
+    pass
+
+
+def stop_at(least: int) -> Callable[[int, int], None]:
+    def progress(done: int, total: int) -> None:
+        if done >= least:
+            raise Enough
+
+    return progress
+
+
+SMALL_LINES = lines_of(Grid(SMALL), processes=1)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_truncated_files_are_gone_on_with(tmp_path: Path, data: st.DataObject) -> None:
+    """Any lines in any order, some twice, the last one cut anywhere."""
+    file = tmp_path / "sweep.jsonl"
+    lines = data.draw(st.lists(st.sampled_from(SMALL_LINES)))
+    text = "".join(lines).encode()
+    cut = data.draw(st.integers(len(text) - len(lines[-1].encode()) if lines else 0, len(text)))
+    file.write_bytes(text[:cut])
+    assert lines_of(Grid(SMALL), processes=1, file=file) == SMALL_LINES
+    assert file.read_text() == "".join(SMALL_LINES)
+    assert [path.name for path in tmp_path.iterdir()] == ["sweep.jsonl"]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_interruptions_make_no_difference(
+    backwards: bool, undisturbed: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "sweep.jsonl"
+    counts = [0]
+    for least in (1, 100, 10_000):
+        try:
+            executor = Backwards() if backwards else None
+            lines_of(MANY, processes=1, executor=executor, file=file, progress=stop_at(least))
+        except Enough:
+            counts.append(len(file.read_text().splitlines()))
+    assert counts == sorted(counts)
+    assert 0 < counts[1]
+    assert file.read_text() == "".join(undisturbed)
+
+
+def test_what_is_there_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "sweep.jsonl"
+    expected = sweep(SMALL, file=file)
+    before = file.stat()
+    monkeypatch.setattr("pipesched._sweep.evaluate", lambda inputs: pytest.fail("evaluated again"))
+    pd.testing.assert_frame_equal(sweep(SMALL, file=file), expected)
+    assert file.stat() == before
+
+
+@pytest.mark.parametrize(
+    ("contents", "wanted"),
+    [
+        ("my notes", ":1: a row of a sweep starts otherwise"),
+        ("my notes\n", ":1: not JSON: Expecting value"),
+        ('{"a": 1}\n', ":1: not a row of a sweep, which has a key"),
+        ("[1]\n", ":1: not a row of a sweep, which has a key"),
+        (SMALL_LINES[0] + SMALL_LINES[1][:70] + "\n", ":2: not JSON"),
+        (SMALL_LINES[0] + "\n" + SMALL_LINES[1], ":2: not JSON"),
+    ],
+)
+def test_files_of_others_stay_as_they_are(contents: str, wanted: str, tmp_path: Path) -> None:
+    file = tmp_path / "sweep.jsonl"
+    file.write_text(contents)
+    with pytest.raises(PipeSchedError) as raised:
+        sweep(SMALL, file=file)
+    assert str(file) + wanted in str(raised.value)
+    assert file.read_text() == contents
+
+
+def test_file_of_another_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "sweep.jsonl"
+    sweep(SMALL, file=file)
+    with pytest.raises(PipeSchedError, match=":1: no point of this grid: transport overlap"):
+        sweep({**SMALL, "transport": "blocking"}, file=file)
+    with pytest.raises(PipeSchedError, match="sweep with other columns: forward_sends; give"):
+        sweep({**SMALL, "forward_sends": "async"}, file=file)
+    with pytest.raises(PipeSchedError, match=":1: no point of this grid: times F=1ms"):
+        sweep({axis: v for axis, v in SMALL.items() if axis != "times"}, file=file)
+    monkeypatch.setattr(_core, "version", "99.0")
+    with pytest.raises(PipeSchedError, match="written by version .*, this is 99.0"):
+        sweep(SMALL, file=file)
+
+
+def test_file_of_another_name(tmp_path: Path) -> None:
+    """The same system, but rows would not be the same."""
+    (tmp_path / "toy.json").write_text(json.dumps(pipesched.systems()["toy"]))
+    grid = {"family": "1f1b", "workers": 2, "microbatches": 4, "model": "toy"}
+    named = {**grid, "system": str(tmp_path / "toy.json")}
+    sweep(named, file=tmp_path / "sweep.jsonl")
+    with pytest.raises(PipeSchedError, match=":1: called differently here: system .*toy.json; "):
+        sweep({**grid, "system": pipesched.systems()["toy"]}, file=tmp_path / "sweep.jsonl")
+
+
+def test_process_that_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipesched._sweep._SMALL_WORK", 0)
+    file = tmp_path / "sweep.jsonl"
+
+    def kill(done: int, total: int) -> None:
+        for process in multiprocessing.active_children():
+            process.kill()
+
+    large = {"workers": [16, 32], "microbatches": "64:448:32"}
+    with pytest.raises(PipeSchedError, match="a process of the sweep ended"):
+        sweep(large, file=file, processes=2, progress=kill)
+    assert file.read_text().endswith("}\n")
+    assert len(sweep(large, file=file, processes=1)) == len(Grid(large).points())
+
+
+def test_two_sweeps_do_not_share_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "sweep.jsonl"
+
+    def second(done: int, total: int) -> None:
+        with pytest.raises(PipeSchedError, match="another sweep is writing"):
+            sweep(SMALL, file=file)
+
+    sweep(SMALL, file=file, progress=second)
+
+
+def test_files_that_cannot_be() -> None:
+    with pytest.raises(FileNotFoundError):
+        sweep(SMALL, file="no/such/folder/sweep.jsonl")
+    with pytest.raises(PipeSchedError, match="/dev/null is not a regular file"):
+        sweep(SMALL, file="/dev/null")
+
+
+def test_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the disk."""
+    file = tmp_path / "sweep.jsonl"
+    code = f"""
+        import resource, signal
+        import pipesched
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        try:
+            pipesched.sweep({SMALL!r}, processes=1, file={str(file)!r})
+        except OSError as error:
+            print(error.filename)
+    """
+    said = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() == str(file)
+    assert set(file.read_text().splitlines(keepends=True)) <= set(SMALL_LINES)
+    assert lines_of(Grid(SMALL), file=file) == SMALL_LINES
+
+
+# The command
+
+GRID = [
+    *("--schedules", "1f1b,VPP,zb-h1", "--workers", "4", "--microbatches", "8:32:x2"),
+    *("--times", "F=1ms,I=1ms,W=1ms,comm=0.1ms", "--times", "F=1ms,I=1ms,W=1ms,comm=2ms"),
+]
+
+
+def test_formats(capsys: Capture, tmp_path: Path) -> None:
+    rows = rows_of(capsys, "sweep", *GRID)
+    assert len(rows) == 2 * 3 * 3
+    file, table = tmp_path / "sweep.jsonl", tmp_path / "sweep.csv"
+    assert main(["sweep", *GRID, "-o", str(file)]) == 0
+    text = capsys.readouterr().out
+    assert [json.loads(line) for line in file.read_text().splitlines()] == rows
+    assert main(["sweep", *GRID, "--format", "csv", "-o", str(table)]) == 0
+    assert capsys.readouterr().out == ""
+    read = pd.read_csv(table)
+    assert list(read.columns) == list(rows[0])
+    assert read.makespan_ps.tolist() == [row["makespan_ps"] for row in rows]
+    assert text.splitlines()[0] == "18 points, workers 4"
+    assert "- first by step in 6 cases: zb-h1 6" in text
+    assert "(1f1b 1, interleaved-1f1b 2, zb-h1 1) there is more work in a step" in text
+
+
+def test_tables_are_ranked_by_case(capsys: Capture) -> None:
+    def table(*options: str) -> list[list[str]]:
+        assert main(["sweep", *GRID, *options]) == 0
+        text = capsys.readouterr().out
+        return [line.split() for line in text.splitlines()[2:] if line and line[0] != "-"]
+
+    rows = rows_of(capsys, "sweep", *GRID)
+    best = table("--top", "1", "--rank-by", "idle")
+    assert len(best) == 6
+    for line in best:
+        case = [r for r in rows if (r["times"], str(r["microbatches"])) == (line[0], line[1])]
+        assert line[3] == min(case, key=lambda row: row["idle_ratio"])["family"]
+    assert len(table("--group-by", "times", "--top", "2")) == 4
+    assert [line[1] for line in table("--group-by", "family")[:3]] == ["1", "2", "3"]
+
+
+def test_values_of_axes_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """A file is found without a folder or an ending, and words stay what was given."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine").write_text(json.dumps(pipesched.systems()["toy"]))
+    sizes = ["--workers", "2", "--microbatches", "4", "--schedules", "1f1b"]
+    priced = ["--model", "toy", "--system", "toy,mine", "--split-backward", "true,false"]
+    assert main(["sweep", *sizes, *priced]) == 0
+    title, head, *table = capsys.readouterr().out.splitlines()
+    assert title == "4 points, model toy, workers 2, microbatches 4, family 1f1b"
+    assert head.split()[:5] == ["system", "rank", "schedule", "split", "backward"]
+    assert [line.split()[0] for line in table[:4]] == ["toy", "toy", "./mine", "./mine"]
+    assert sorted(line.split()[3] for line in table[:4]) == ["false", "false", "true", "true"]
+
+
+def test_points_without_schedule_are_said(capsys: Capture) -> None:
+    sizes = ["--workers", "4", "--microbatches", "9"]
+    assert main(["sweep", *sizes, "--schedules", "1f1b,dualpipe"]) == 0
+    assert "- dualpipe: 1 of 1 points have no schedule" in capsys.readouterr().out
+    assert main(["sweep", *sizes, "--schedules", "dualpipe"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "wanted"),
+    [
+        ("--workers 4", 2, "give --microbatches, or a file with a grid"),
+        ("grid.json", 1, "grid.json: No such file or directory"),
+        ("--workers 4 --microbatches 8 --group-by famly", 2, "the closest is 'family'"),
+        ("--workers 4 --microbatches 8 --point 12", 2, "--point goes with --show-passes"),
+        ("--workers 4 --microbatches 8 --point x --show-passes", 1, "0 points have the key 'x'"),
+        ("--workers 4 --microbatches 8 --system baselin", 1, "the closest is 'baseline'"),
+        ("--workers 4 --microbatches 8 -o no/x.jsonl", 1, "no/x.jsonl: No such file or directory"),
+        ("--workers 1:2000 --microbatches 1:2000", 1, "the grid has 72,000,000 points"),
+    ],
+)
+def test_mistakes(arguments: str, status: int, wanted: str, capsys: Capture) -> None:
+    assert wanted in failure_of(capsys, "sweep", *arguments.split(), status=status)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ("--microbatches 4,x", "expected integers or ranges such as"),
+        ("--transport delai", "the closest is 'delay'"),
+        ("--split-backward maybe", "expected true or false, found 'maybe'"),
+        ("--schedules 1f1b,,zb-v", "expected names between the commas"),
+    ],
+)
+def test_misuse(arguments: str, wanted: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["sweep", *arguments.split()])
+    assert raised.value.code == 2
+    assert wanted in capsys.readouterr().err
+
+
+def test_passes_of_points(capsys: Capture) -> None:
+    grid = [*GRID[:6], "--transport", "delay", "--model", "llama3-8b"]
+    grid += ["--system", "dgx-h100", "--microbatch-size", "1", "--sequence", "64"]
+    grid += ["--accelerators", "2", "--boundary-bytes", "1000", "--recompute", "full"]
+    rows = rows_of(capsys, "sweep", *grid)
+    for row in rows[:3]:
+        report = json.loads(run_passes(capsys, "sweep", *grid, "--point", row["key"][:10]))[0]
+        assert report["execution"]["makespan_ps"] == row["makespan_ps"]
+        assert report["memory"]["peak_bytes"][row["bottleneck_worker"]] == row["peak_bytes"]
+    assert main(["sweep", *grid, "--show-passes"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(rows)
+
+
+def test_passes_of_training_steps(capsys: Capture) -> None:
+    grid = ["--schedules", "VPP", "--workers", "4", "--microbatches", "8", "--model", "llama3-8b"]
+    grid += ["--system", "dgx-h100", "--global-batch", "32", "--data-parallel", "2"]
+    grid += ["--sharding", "optimizer", "--rank-order", "pipeline", "--precision", "fp8"]
+    grid += ["--sequence-parallel", "false", "--optimizer-step", "none,overlapped,exposed"]
+    rows = rows_of(capsys, "sweep", *grid)
+    assert len({row["makespan_ps"] for row in rows}) == 3
+    for row in rows:
+        report = json.loads(run_passes(capsys, "sweep", *grid, "--point", row["key"]))[0]
+        assert report["execution"]["makespan_ps"] == row["makespan_ps"]
+        assert report["memory"]["peak_bytes"][row["bottleneck_worker"]] == row["peak_bytes"]
+        assert row["tokens_per_s"] == pytest.approx(32 * 8192 / row["step_s"])
+
+
+def test_passes_need_files(capsys: Capture, tmp_path: Path) -> None:
+    grid = tmp_path / "grid.json"
+    system = pipesched.systems()["toy"]
+    grid.write_text(json.dumps({"workers": 2, "microbatches": 4, "system": system, "model": "toy"}))
+    said = failure_of(capsys, "sweep", str(grid), "--show-passes")
+    assert "system 'toy' has to be a file for passes to read it" in said
+
+
+def wait_for_rows(file: Path, least: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if file.exists() and file.read_bytes().count(b"\n") >= least:
+            return
+        time.sleep(0.01)
+    pytest.fail("nothing is written")
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_killed_sweeps_are_gone_on_with(ending: signal.Signals, tmp_path: Path) -> None:
+    """Ctrl-C of a terminal, which all processes of the group see, and no warning at all."""
+    file = tmp_path / "sweep.jsonl"
+    command = [*COMMAND, *SLOW, "-o", str(file)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    wait_for_rows(file, 8)
+    os.killpg(process.pid, ending) if ending == signal.SIGINT else process.kill()
+    out, said = process.communicate(timeout=60)  # ends when the last process has
+    assert out == ""
+    kept = [line for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    total = len(Grid({"workers": [16, 32], "microbatches": "64:448:32"}).points())
+    assert 8 <= len(kept) < total
+    if ending == signal.SIGINT:
+        assert process.returncode == 130
+        goes_on = f"{file} has {len(kept)} of {total} points; the same command goes on from there"
+        assert said == f"{goes_on}\ninterrupted\n"
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert again.stderr == ""
+    rows = file.read_text().splitlines(keepends=True)
+    assert len(rows) == total
+    alone = tmp_path / "alone.jsonl"
+    options = shlex.split(f"--jobs 1 -o {shlex.quote(str(alone))}")
+    once = subprocess.run([*COMMAND, *SLOW, *options], capture_output=True, text=True, check=True)
+    assert alone.read_bytes() == file.read_bytes()
+    assert once.stdout == again.stdout
+
+
+def test_interrupt_without_a_file(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def interrupted(*arguments: object, **options: object) -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pipesched.command.sweep.lines_of", interrupted)
+    assert main(SLOW) == 130
+    out, said = capsys.readouterr()
+    assert out == ""
+    assert said == "nothing is kept; with -o FILE.jsonl the same command can go on\ninterrupted\n"

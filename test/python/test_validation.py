@@ -1,0 +1,87 @@
+"""Measured beside predicted: what was fitted on what, and the page that prints it."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pipesched
+import pytest
+from conftest import ROOT
+from pipesched.command import main
+from pipesched.studies import validation
+
+DATA = ROOT / "test" / "data"
+PAGE = (ROOT / "docs" / "Validation.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return validation.validation().frame
+
+
+def test_every_measurement_is_there(frame: pd.DataFrame) -> None:
+    data = json.loads((DATA / "validation.json").read_text())
+    layers = data["sequence_parallel_2205_05198"]["layer_22b_ms"]
+    steps = data["sequence_parallel_2205_05198"]["rows"]
+    titan = data["h100"]["rows"]
+    bubbles = json.loads((DATA / "zero_bubble_iclr24.json").read_text())["rows"]
+    measured = [
+        *(layer[phase] for layer in layers.values() for phase in "FB"),
+        *(row[key] for row in steps for key in ("full_recompute_s", "selective_sp_s")),
+        *(row["derived_s"] for row in data["megatron_sc21_table1"]["rows"] for _ in range(2)),
+        *(
+            row[key][schedule]
+            for row in titan
+            for schedule in ("1F1B", "interleaved")
+            for key in ("tokens_per_s_per_gpu", "memory_gib")
+        ),
+        *(value for row in bubbles for value in row["measured_samples_per_gpu_s"].values()),
+    ]
+    assert frame.measured.tolist() == measured
+    assert not frame.isna().any().any()
+
+
+def test_errors_are_of_what_is_measured(frame: pd.DataFrame) -> None:
+    ratio = frame.predicted / frame.measured
+    assert (frame.error_percent - 100 * (ratio - 1)).abs().max() < 1e-9
+
+
+def test_half_is_within_ten_percent(frame: pd.DataFrame) -> None:
+    errors = frame.error_percent.abs()
+    assert errors.median() < 10
+    # Not thanks to the many rows of zero bubble alone.
+    assert errors[frame.curves != "profiled"].median() < 10
+    medians = errors.groupby([frame.source, frame.quantity]).median()
+    assert medians["2205.05198 table 5", "step"] < 6
+    assert medians["2104.04473 table 1", "step"] < 10
+    assert medians["2401.10241 table 4", "throughput"] < 10
+
+
+@pytest.mark.parametrize("setting", validation.SETTINGS)
+def test_layers_are_predicted_by_others(setting: str, frame: pd.DataFrame) -> None:
+    others = [other for other in validation.SETTINGS if other != setting]
+    predicted = validation.layer_times(setting, validation.fit(others))
+    rows = frame[frame.case == f"22B, {setting.replace('_', ' ')}"]
+    assert tuple(rows.predicted) == predicted
+    # The fit is inside of its grid, so that the grid does not make it.
+    scales = validation.fit(others)
+    for values, found in zip(zip(*validation.GRID, strict=True), scales, strict=True):
+        assert min(values) < found < max(values)
+
+
+def test_h100_rates_come_of_another_row() -> None:
+    scale = validation.titan_scale()
+    assert 0.5 < scale < 1
+    tokens = validation._titan_70b(scale)
+    assert abs(tokens / validation.TITAN_70B_TOKENS - 1) < 0.01
+
+
+def test_data_are_packaged() -> None:
+    packaged = Path(pipesched.__file__).parent / "studies" / "data" / "validation.json"
+    assert packaged.read_bytes() == (DATA / "validation.json").read_bytes()
+
+
+def test_page_is_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "validation", "-o", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out.split("\n\n")[0].split("\n", 1)[1]
+    assert f"```text\n{printed}\n```" in PAGE
