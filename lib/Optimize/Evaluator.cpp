@@ -144,7 +144,7 @@ bool Evaluator<Clock, Copies>::admit(const Plan &plan, uint32_t worker,
         return false;
       while (encoding.reloadsWait &&
              timeOf(current.ends[reloadPos]) == kNotIssued)
-        if (!issueReload(plan, worker, pos, now, 0, kInfeasible))
+        if (!issueReload(plan, worker, pos, now, 0, kInfeasible, false))
           return false;
       if (timeOf(current.ends[reloadPos]) == kNotIssued)
         return false;
@@ -170,11 +170,13 @@ void Evaluator<Clock, Copies>::offloadAt(const Plan &plan, uint32_t worker,
 
 /// Issues the next reload where memory is there for it when it starts, at
 /// `from` or later, counting offloads that have ended by then and `held` more
-/// than the level. It may wait for offloads that end before `until`.
+/// than the level. It may, or has to, wait for offloads that end before
+/// `until`.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::issueReload(const Plan &plan, uint32_t worker,
                                            uint32_t pos, Clock from,
-                                           int64_t held, int64_t until) {
+                                           int64_t held, int64_t until,
+                                           bool mustWait) {
   CopyState &state = rowStates[worker];
   const uint32_t *offloads = &current.offloads[encoding.rowBegins[worker]];
   const uint32_t *reloads = &current.reloads[encoding.rowBegins[worker]];
@@ -197,7 +199,7 @@ bool Evaluator<Clock, Copies>::issueReload(const Plan &plan, uint32_t worker,
     }
     level -= encoding.kinds[plan.tokens[offloads[i]].kind].frees;
   }
-  if (level > encoding.capacity[worker] || (held > 0 && timeOf(start) >= until))
+  if (level > encoding.capacity[worker] || (mustWait && waitsFor == kNone))
     return false;
   const KindFacts &kind = encoding.kinds[token.kind];
   state.reloadsUntil = current.ends[reload] = after(start, kind.duration);
@@ -216,22 +218,22 @@ void Evaluator<Clock, Copies>::issueReloads(const Plan &plan, uint32_t worker,
                                             uint32_t pos, Clock now) {
   const CopyState &state = rowStates[worker];
   while (state.firstReload < state.endReloads &&
-         issueReload(plan, worker, pos, now, 0, timeOf(now)))
+         issueReload(plan, worker, pos, now, 0, timeOf(now), false))
     ;
 }
 
 /// Issues reloads for which offloads make room while the compute cell at `pos`
-/// waits and runs, which is from `before` to `now`: with all its memory, the
-/// safe side.
+/// runs, which is from `begin` to `now`. They are issued ahead of it, so that
+/// only a join keeps them from starting earlier.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::issueBehindOffloads(const Plan &plan,
                                                    uint32_t worker,
-                                                   uint32_t pos, Clock before,
+                                                   uint32_t pos, Clock begin,
                                                    Clock now) {
   const CopyState &state = rowStates[worker];
   int64_t held = freedBy(plan, plan.tokens[pos]);
   while (state.firstReload < state.endReloads &&
-         issueReload(plan, worker, pos, before, held, timeOf(now)))
+         issueReload(plan, worker, pos, begin, held, timeOf(now), true))
     ;
 }
 
@@ -282,12 +284,11 @@ bool Evaluator<Clock, Copies>::advance(const Plan &plan, uint32_t worker,
     if constexpr (Copies)
       if (!admit(plan, worker, pos, now, start))
         return false;
-    Clock before = now;
     end[pos] = now = after(start, kind.duration);
     if constexpr (Copies)
       if (rowStates[worker].firstReload != rowStates[worker].endReloads) {
         if (encoding.reloadsWait)
-          issueBehindOffloads(plan, worker, pos, before, now);
+          issueBehindOffloads(plan, worker, pos, start, now);
         issueReloads(plan, worker, pos + 1, now);
       }
   }

@@ -110,9 +110,9 @@ private:
   void offloadAt(const Plan &plan, uint32_t worker, uint32_t pos, Clock now);
   void issueReloads(const Plan &plan, uint32_t worker, uint32_t pos, Clock now);
   void issueBehindOffloads(const Plan &plan, uint32_t worker, uint32_t pos,
-                           Clock before, Clock now);
+                           Clock begin, Clock now);
   bool issueReload(const Plan &plan, uint32_t worker, uint32_t pos, Clock from,
-                   int64_t held, int64_t until);
+                   int64_t held, int64_t until, bool mustWait);
   int64_t freedBy(const Plan &plan, Token token) const;
   void startRow(uint32_t worker, uint32_t cursor, Clock clock);
   void resumeCopies(uint32_t worker);

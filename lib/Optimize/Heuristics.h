@@ -58,10 +58,11 @@ struct FitRule {
 /// does not fit puts out the activation that is used furthest in the future
 /// (Belady 1966), reloads come back shortly before they are needed. `ends`: of
 /// the cells without regard to memory, by position. Nothing where that way
-/// fails.
+/// fails, or once `mustStop`, which is asked before every row.
 std::optional<Plan> fitMemory(const Encoding &encoding, const Plan &plan,
                               llvm::ArrayRef<int64_t> ends, const FitRule &rule,
-                              Random &random);
+                              Random &random,
+                              llvm::function_ref<bool()> mustStop);
 
 /// A plan of the same problem with more microbatches on its only path: on every
 /// row the part from the I of microbatch `first` on its last stage to that of

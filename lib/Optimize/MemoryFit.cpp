@@ -195,11 +195,12 @@ void RowFitter::write(Plan &out) const {
 std::optional<Plan> optimize::fitMemory(const Encoding &encoding,
                                         const Plan &plan,
                                         ArrayRef<int64_t> ends,
-                                        const FitRule &rule, Random &random) {
+                                        const FitRule &rule, Random &random,
+                                        llvm::function_ref<bool()> mustStop) {
   Plan fitted(encoding);
   for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker) {
     RowFitter fitter(encoding, plan, ends, rule, random, worker);
-    if (!fitter.decide())
+    if (mustStop() || !fitter.decide())
       return std::nullopt;
     fitter.write(fitted);
   }

@@ -25,6 +25,8 @@ namespace {
 constexpr size_t kNumStarts = 8, kMostAlike = 4, kPoolSize = 8;
 /// List schedules of a thread, times cells times workers.
 constexpr uint64_t kConstructionWork = 40'000'000;
+/// Repetitions of one plan, times cells.
+constexpr double kRepeatWork = 20e6;
 /// Evaluations of the first run; runs after it, as shares of all that there is
 /// time for.
 constexpr uint64_t kFirstRun = 4000;
@@ -66,7 +68,7 @@ public:
   SearchOf(const Encoding &encoding, uint64_t seed)
       : encoding(encoding), annealing(encoding, seed), unbounded(encoding) {}
 
-  int64_t offer(const Candidate &candidate) override;
+  void offer(const Candidate &candidate, Stopper &stopper) override;
   void construct(Stopper &stopper) override;
   void anneal(Stopper &stopper) override;
   int64_t getBestObjective() const override {
@@ -84,12 +86,12 @@ private:
     std::string origin;
   };
 
-  int64_t add(const Plan &plan, std::string name);
+  void add(const Plan &plan, std::string name);
   static void insert(std::vector<Entry> &entries, Entry entry, size_t most);
-  void addFitted(const Plan &plan, const std::string &name, unsigned tries);
-  void constructOne();
+  void addFitted(const Plan &plan, const std::string &name, Stopper &stopper);
+  void constructOne(Stopper &stopper);
   void constructFromSmaller(Stopper &stopper);
-  void addRepeated(const Encoding &smaller, const Plan &plan);
+  void addRepeated(const Encoding &smaller, const Plan &plan, Stopper &stopper);
   std::vector<int64_t> drawCapacity();
   const Entry &drawEntry(uint64_t number);
   bool runOnce(uint64_t evaluations, uint64_t number, Stopper &stopper);
@@ -124,28 +126,27 @@ void SearchOf<Objective>::insert(std::vector<Entry> &entries, Entry entry,
 /// A feasible plan becomes one to start from: the best of each origin and the
 /// best of all.
 template <typename Objective>
-int64_t SearchOf<Objective>::add(const Plan &plan, std::string name) {
+void SearchOf<Objective>::add(const Plan &plan, std::string name) {
   int64_t before = annealing.getBestObjective();
   int64_t objective = annealing.offer(plan);
   if (objective == kInfeasible)
-    return objective;
+    return;
   if (objective < before)
     origin = name;
   auto isAlike = [&](const Entry &entry) { return entry.origin == name; };
   if (size_t(llvm::count_if(starts, isAlike)) == kMostAlike) {
     auto worst = std::find_if(starts.rbegin(), starts.rend(), isAlike);
     if (worst->objective <= objective)
-      return objective;
+      return;
     starts.erase(std::next(worst).base());
   }
   insert(starts, {plan, objective, std::move(name)}, kNumStarts);
-  return objective;
 }
 
 /// Adds the plan with copies and recompute where it needs them.
 template <typename Objective>
 void SearchOf<Objective>::addFitted(const Plan &plan, const std::string &name,
-                                    unsigned tries) {
+                                    Stopper &stopper) {
   if (!encoding.offload && !encoding.recompute)
     return;
   if (unbounded.evaluate(plan, kInfeasible - 1) == kInfeasible)
@@ -155,19 +156,23 @@ void SearchOf<Objective>::addFitted(const Plan &plan, const std::string &name,
   for (uint32_t pos = 0; pos < ends.size(); ++pos)
     ends[pos] = unbounded.endAt(pos);
   Random &random = annealing.getRandom();
-  for (unsigned i = 0; i < tries; ++i) {
+  auto mustStop = [&] { // not before there is something
+    int64_t best = annealing.getBestObjective();
+    return best != kInfeasible && stopper.shouldStop(0, best);
+  };
+  for (unsigned i = 0; i < kFits && !mustStop(); ++i) {
     FitRule rule;
     rule.lead = 1 + 2 * random.unit();
     rule.recompute = random.chance(0.5) ? 0 : random.unit();
     rule.noise = random.chance(0.3) ? 0 : 4 * meanDuration() * random.unit();
     if (std::optional<Plan> fitted =
-            fitMemory(encoding, plan, ends, rule, random))
+            fitMemory(encoding, plan, ends, rule, random, mustStop))
       add(*fitted, name);
   }
 }
 
 template <typename Objective>
-int64_t SearchOf<Objective>::offer(const Candidate &candidate) {
+void SearchOf<Objective>::offer(const Candidate &candidate, Stopper &stopper) {
   Plan plan = candidate.plan;
   bool hasRoom = true;
   for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker) {
@@ -177,11 +182,10 @@ int64_t SearchOf<Objective>::offer(const Candidate &candidate) {
           plan.levels[pos] + encoding.kinds[plan.tokens[pos].kind].allocates <=
           encoding.capacity[worker];
   }
-  int64_t objective =
-      hasRoom || encoding.offload ? add(plan, candidate.origin) : kInfeasible;
+  if (hasRoom || encoding.offload)
+    add(plan, candidate.origin);
   if (!hasRoom)
-    addFitted(plan, candidate.origin + ", fitted to the memory", kFits);
-  return objective;
+    addFitted(plan, candidate.origin + ", fitted to the memory", stopper);
 }
 
 //===----------------------------------------------------------------------===//
@@ -215,24 +219,31 @@ std::vector<int64_t> SearchOf<Objective>::drawCapacity() {
 }
 
 template <typename Objective>
-void SearchOf<Objective>::constructOne() {
+void SearchOf<Objective>::constructOne(Stopper &stopper) {
   Random &random = annealing.getRandom();
   DispatchRule rule = drawRule(encoding, drawCapacity(), random);
   if (std::optional<Plan> plan = dispatch(encoding, rule, random))
-    offer({std::move(*plan), "list scheduling"});
+    offer({std::move(*plan), "list scheduling"}, stopper);
 }
 
-/// The plan with its middle repeated, in all ways in which it can be.
+/// The plan with its middle repeated, in all ways in which it can be, or in
+/// some that are spread over them where there are too many.
 template <typename Objective>
-void SearchOf<Objective>::addRepeated(const Encoding &smaller,
-                                      const Plan &plan) {
+void SearchOf<Objective>::addRepeated(const Encoding &smaller, const Plan &plan,
+                                      Stopper &stopper) {
   uint32_t numMicrobatches = smaller.kinds.front().count;
-  for (uint32_t count = 1; count <= numMicrobatches / 2; ++count)
-    for (uint32_t first = 0; first + count < numMicrobatches; ++first)
+  double ways = 0.375 * double(numMicrobatches) * double(numMicrobatches);
+  double most = std::max(1.0, kRepeatWork / double(encoding.numCells));
+  auto stride = uint32_t(std::ceil(std::sqrt(std::max(1.0, ways / most))));
+  for (uint32_t count = 1; count <= numMicrobatches / 2; count += stride)
+    for (uint32_t first = 0; first + count < numMicrobatches; first += stride) {
       if (std::optional<Plan> longer =
               repeatMiddle(smaller, plan, encoding, first, count))
         if (longer->isComplete(encoding))
           add(*longer, "fewer microbatches, repeated");
+      if (stopper.shouldStop(1, annealing.getBestObjective()))
+        return;
+    }
 }
 
 /// Many microbatches: fewer of them first, what repeats of that, repeated.
@@ -252,17 +263,17 @@ void SearchOf<Objective>::constructFromSmaller(Stopper &stopper) {
   Encoding smaller(problem);
   SearchOf<Objective> search(smaller, annealing.getRandom().next());
   search.isNested = true;
+  NestedStopper nested(stopper, kSmallerShare);
   for (const Seed &seed : familySeeds(problem))
     if (std::optional<Plan> plan = planOf(smaller, seed.rows))
-      search.offer({std::move(*plan), seed.name});
-  NestedStopper nested(stopper, kSmallerShare);
+      search.offer({std::move(*plan), seed.name}, nested);
   search.construct(nested);
   if (!nested.shouldStop(0, kInfeasible))
     search.anneal(nested);
   for (const Entry &entry : search.starts)
-    addRepeated(smaller, entry.plan);
+    addRepeated(smaller, entry.plan, stopper);
   for (const Entry &entry : search.pool)
-    addRepeated(smaller, entry.plan);
+    addRepeated(smaller, entry.plan, stopper);
 }
 
 template <typename Objective>
@@ -270,9 +281,9 @@ void SearchOf<Objective>::construct(Stopper &stopper) {
   uint64_t work = uint64_t(encoding.numCells) * encoding.numWorkers;
   uint64_t count = std::clamp(kConstructionWork / std::max<uint64_t>(1, work),
                               kMinConstructions, kMaxConstructions);
-  offer({runOneByOne(encoding), "one microbatch after the other"});
+  offer({runOneByOne(encoding), "one microbatch after the other"}, stopper);
   for (uint64_t i = 0; i < count; ++i) {
-    constructOne();
+    constructOne(stopper);
     if (stopper.shouldStop(1, annealing.getBestObjective()))
       return;
   }

@@ -30,8 +30,9 @@ class Search {
 public:
   virtual ~Search() = default;
 
-  /// Objective of a plan under the problem's rules; kInfeasible.
-  virtual int64_t offer(const Candidate &candidate) = 0;
+  /// Takes the plan, and what fits the memory of one that does not, until
+  /// stopped.
+  virtual void offer(const Candidate &candidate, Stopper &stopper) = 0;
   /// Random list schedules, and what fits the memory of those that do not.
   virtual void construct(Stopper &stopper) = 0;
   /// Anneals until stopped, in runs that are longer the more there is left.

@@ -242,7 +242,7 @@ void Runner::searchAndProve() {
 
 void Runner::run(ArrayRef<Candidate> candidates) {
   for (const Candidate &candidate : candidates)
-    search->offer(candidate);
+    search->offer(candidate, stopper);
   search->construct(stopper);
   if (race.options.timeLimitSeconds > 0 &&
       !stopper.shouldStop(0, search->getBestObjective()))

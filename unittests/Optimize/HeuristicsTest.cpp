@@ -87,7 +87,8 @@ TEST(FitMemory, KeepsTheRules) {
       continue;
     FitRule rule = {1 + random.unit(), random.unit(), 0};
     std::optional<Plan> fitted =
-        fitMemory(encoding, *plan, endsOf(encoding, *plan), rule, random);
+        fitMemory(encoding, *plan, endsOf(encoding, *plan), rule, random,
+                  [] { return false; });
     if (!fitted)
       continue;
     EXPECT_TRUE(fitted->isComplete(encoding));

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/Solver.h"
+#include "PipeSched/Description/Instance.h"
 #include "PipeSched/Optimize/Bounds.h"
 #include "SearchProblems.h"
 #include "TinyProblems.h"
@@ -134,6 +135,21 @@ TEST(Solver, FindsTheBestOfTinyProblems) {
       else
         EXPECT_EQ(result.solution.makespan, tiny->best);
     }
+}
+
+/// Best known values of instances whose copies are slow and memory is tight:
+/// rows of schedules do not reach the first.
+TEST(Solver, LetsReloadsWaitForOffloads) {
+  for (auto [name, bestKnown] :
+       {std::pair("O03_d4n8_x_m2_k2", 3290), {"O05_d8n16_x_m4_k2", 6170}}) {
+    SCOPED_TRACE(name);
+    Instance instance = llvm::cantFail(readInstance(
+        std::string(PIPESCHED_INSTANCES_DIR "/") + name + ".json"));
+    const Problem &problem = instance.problem;
+    ASSERT_TRUE(problem.joinsHoldReloads);
+    SolverResult result = solveAndCheck(problem, {}, budget(400000));
+    EXPECT_LE(double(result.solution.makespan), 1.005 * bestKnown);
+  }
 }
 
 TEST(Solver, KeepsASeedThatIsOptimal) {
