@@ -508,6 +508,21 @@ def test_reader_that_has_enough() -> None:
     assert done.stderr == ""
 
 
+def test_training_step(capsys: Capture) -> None:
+    """A batch of all pipelines; what compare says is what its passes give."""
+    step = shlex.split(
+        "--stages 4 --microbatches 8 --model llama3-8b --system h100-sxm --global-batch 32"
+        " --accelerators 2 --data-parallel 2 --sharding optimizer --optimizer-step exposed"
+        " --precision fp8 --no-sequence-parallel --rank-order pipeline --sequence 4096"
+    )
+    row = rows_of(capsys, "compare", *step, "--schedules", "1f1b")[0]
+    assert row["tokens_per_s"] == pytest.approx(32 * 4096 / row["step_s"])
+    report = json.loads(run_passes(capsys, "compare", *step, "--schedules", "1f1b"))[0]
+    assert report["execution"]["makespan_ps"] == pytest.approx(1e12 * row["step_s"])
+    without = [{"exposed": "none"}.get(word, word) for word in step] + ["--schedules", "1f1b"]
+    assert rows_of(capsys, "compare", *without)[0]["step_s"] < row["step_s"]
+
+
 def test_interrupt() -> None:
     slow = ["compare", "--stages", "64", "--microbatches", "64:4096", "--schedules", "1f1b"]
     process = subprocess.Popen(

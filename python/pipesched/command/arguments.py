@@ -11,7 +11,15 @@ from typing import Any, TypeAlias, cast, get_args
 import pipesched
 from pipesched import Costs, Family, FamilyOptions, _grid
 from pipesched._catalogue import canonical as canonical
-from pipesched._options import Attention, ReceivePlacement, Recompute, Transport
+from pipesched._options import (
+    Attention,
+    Precision,
+    RankOrder,
+    ReceivePlacement,
+    Recompute,
+    Sharding,
+    Transport,
+)
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run = Callable[[argparse.Namespace], int]
@@ -143,6 +151,33 @@ def add_costs(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--recompute", choices=get_args(Recompute), default="none")
     group.add_argument("--attention", choices=get_args(Attention), help="kernels of attention")
+    group.add_argument("--sequence", type=positive, metavar="S", help="tokens of a sequence")
+    group.add_argument("--precision", choices=get_args(Precision), default="bf16")
+    group.add_argument(
+        "--accelerators", type=positive, metavar="T", help="of a worker, which share its work"
+    )
+    group.add_argument(
+        "--no-sequence-parallel",
+        dest="sequence_parallel",
+        action="store_false",
+        help="each of them does norms, dropouts and residuals in full",
+    )
+    group.add_argument(
+        "--data-parallel",
+        type=positive,
+        default=1,
+        metavar="P",
+        help="equal pipelines, which divide the global batch",
+    )
+    group.add_argument(
+        "--sharding", choices=get_args(Sharding), default="none", help="over the pipelines"
+    )
+    group.add_argument(
+        "--rank-order",
+        choices=get_args(RankOrder),
+        default="data",
+        help="what is on one node before the other: data or pipeline parallelism",
+    )
 
 
 def add_timing(parser: argparse.ArgumentParser) -> None:
@@ -159,6 +194,19 @@ def source(text: str | None, shipped: Callable[[], dict[str, Any]]) -> str | Non
     return text
 
 
+# What costs are without these options.
+_DEFAULTS: dict[str, Any] = {
+    "recompute": "none",
+    "sequence": None,
+    "precision": "bf16",
+    "accelerators": None,
+    "sequence_parallel": True,
+    "data_parallel": 1,
+    "sharding": "none",
+    "rank_order": "data",
+}
+
+
 def given_costs(arguments: argparse.Namespace) -> Costs | None:
     """The costs that were given; none, which are unit slots, without any."""
     if bool(arguments.model) != bool(arguments.system) and not arguments.times:
@@ -166,7 +214,8 @@ def given_costs(arguments: argparse.Namespace) -> Costs | None:
         raise UsageError(f"--{given} needs --{missing}, or --times")
     sources = (arguments.times, arguments.model, arguments.system)
     sizes = (arguments.microbatch_size, arguments.global_batch, arguments.attention)
-    if not any(sources + sizes) and arguments.recompute == "none":
+    unlike = any(getattr(arguments, name) != value for name, value in _DEFAULTS.items())
+    if not any(sources + sizes) and not unlike:
         return None
     return Costs(
         times=arguments.times,
@@ -174,6 +223,6 @@ def given_costs(arguments: argparse.Namespace) -> Costs | None:
         system=source(arguments.system, pipesched.systems),
         microbatch_size=arguments.microbatch_size,
         global_batch=arguments.global_batch,
-        recompute=arguments.recompute,
         attention=arguments.attention,
+        **{name: getattr(arguments, name) for name in _DEFAULTS},
     )

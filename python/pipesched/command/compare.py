@@ -6,10 +6,11 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation, _core
+from pipesched._options import OptimizerStep
 
 from . import page, passes
 from .arguments import (
@@ -96,6 +97,12 @@ def add(verbs: Verbs) -> None:
     add_family_options(parser)
     add_costs(parser)
     add_timing(parser)
+    parser.add_argument(
+        "--optimizer-step",
+        choices=get_args(OptimizerStep),
+        default="none",
+        help="end the step with gradient all-reduces, beside compute or behind it, and O cells",
+    )
     parser.add_argument("--html", metavar="FILE", help="also write a page with aligned timelines")
     add_output(parser)
 
@@ -116,6 +123,7 @@ def _points(arguments: argparse.Namespace, costs: Costs | None) -> list[Configur
             costs=costs,
             transport=arguments.transport,
             receive_placement=arguments.receive_placement,
+            optimizer_step=arguments.optimizer_step,
         )
         for microbatches in dict.fromkeys(arguments.microbatches)
         for family in families
@@ -185,9 +193,10 @@ def _rates(point: Configuration, simulation: Simulation) -> dict[str, Any]:
     model = json.loads(point.costs._raw.model())
     if not model.get("sequence") or not simulation.execution.makespan_ps:
         return unknown
-    tokens = point.microbatches * size * int(model["sequence"])
+    pipelines = point.costs.data_parallel
+    tokens = pipelines * point.microbatches * size * int(model["sequence"])
     per_s = tokens * 1e12 / simulation.execution.makespan_ps
-    peak = point.costs._raw.peak_flops * point.workers
+    peak = point.costs._raw.peak_flops * point.workers * pipelines
     flops = model.get("flops_per_token")
     return {"tokens_per_s": per_s, "mfu": per_s * flops / peak if peak and flops else None}
 
@@ -274,7 +283,8 @@ def _passes(arguments: argparse.Namespace, points: list[Configuration]) -> str:
         )
     timing = passes.timing(arguments)
     export = f"--export-report {timing}"
-    return passes.command_line(made + passes.attaching(arguments), export=export)
+    made += [*passes.attaching(arguments), *passes.stepping(arguments)]
+    return passes.command_line(made, export=export)
 
 
 def _title(arguments: argparse.Namespace) -> str:
