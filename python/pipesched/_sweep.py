@@ -213,7 +213,8 @@ class _File:
             if why := _mismatch(grid, points, row):
                 self._refuse(number, why)
             lines.setdefault(row["key"], line.decode())
-        self._file.truncate(whole)
+        if rest:
+            self._file.truncate(whole)
         return lines
 
     def _read_line(self, number: int, line: bytes) -> Row:
