@@ -306,7 +306,7 @@ llvm::Error SolutionCheck::checkWaits(int64_t stage, int64_t microbatch) const {
 /// Each queue of a worker runs its cells one at a time in the order of the row;
 /// copies are issued where they stand, joins hold the next compute cell.
 llvm::Error SolutionCheck::checkRow(int64_t worker) const {
-  int64_t compute = 0, hold = 0, copyHold = 0, copies[2] = {0, 0};
+  int64_t compute = 0, hold = 0, reloadHold = 0, copies[2] = {0, 0};
   const Row &row = solution.rows[worker];
   for (auto [i, cell] : llvm::enumerate(row)) {
     if (cell.isIdle())
@@ -318,14 +318,14 @@ llvm::Error SolutionCheck::checkRow(int64_t worker) const {
         return makeError(nameOf(worker, i) + " joins no copy");
       bool holdsReload = problem.joinsHoldReloads && i + 1 < row.size() &&
                          row[i + 1].is(Phase::Reload);
-      (holdsReload ? copyHold : hold) =
-          std::max(holdsReload ? copyHold : hold, copy.end);
+      int64_t &held = holdsReload ? reloadHold : hold;
+      held = std::max(held, copy.end);
       continue;
     }
     bool isSecondQueue = cell.is(Phase::Reload) && !problem.sharedCopyQueue;
     int64_t &queue = cell.isCopy() ? copies[isSecondQueue] : compute;
     int64_t ready = std::max(queue, cell.isCopy() ? compute : hold);
-    ready = std::max(ready, std::exchange(copyHold, 0));
+    ready = std::max(ready, std::exchange(reloadHold, 0));
     Span span = spanOf(cell);
     if (span.start < ready)
       return makeError(formatv(

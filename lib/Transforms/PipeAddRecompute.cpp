@@ -85,13 +85,8 @@ private:
     options.keep = keep;
     options.skipAdjacent = skipAdjacent;
     options.ahead = ahead;
-    auto read = [&](ArrayRef<std::string> texts, StringRef option,
-                    std::vector<IndexRange> &ranges) {
-      return readRanges(getOperation(), getArgument(), texts, option, ranges);
-    };
-    if (failed(read(*stages, "stages", options.stages)) ||
-        failed(read(*workers, "workers", options.workers)) ||
-        failed(read(*microbatches, "microbatches", options.microbatches)))
+    SelectionTexts texts = {*stages, *workers, *microbatches};
+    if (failed(readSelection(getOperation(), getArgument(), texts, options)))
       return failure();
     return options;
   }

@@ -1,6 +1,8 @@
-"""Random configurations: of all families, of any option, possible and impossible ones."""
+"""Configurations: random ones of all families and options, and a small grid that has some
+which are impossible.
+"""
 
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pipesched
 from hypothesis import strategies as st
@@ -9,6 +11,15 @@ from pipesched._options import ForwardSends, ReceivePlacement, Transport
 
 PROFILE = Costs(times={"F": "2us", "I": "3us", "W": "1us", "comm": "500ns", "send": "700ns"})
 ROOFLINE = Costs(model="toy", system="toy", microbatch_size=1)
+
+SMALL: dict[str, Any] = {
+    "family": ["1f1b", "interleaved-1f1b", "dualpipe", "zb-h1"],
+    "workers": [2, 4],
+    "microbatches": [3, 8],
+    "chunks": [1, 2],
+    "times": ["F=1ms,I=1ms,W=1ms,comm=0.1ms"],
+    "transport": ["overlap", "blocking"],
+}
 
 _VALUES = {
     name: st.sampled_from(get_args(hint)) if get_args(hint) else st.booleans()

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Analysis/BalanceLayers.h"
+#include "../Support/ErrorText.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
@@ -20,10 +21,6 @@
 using namespace pipesched;
 using Counts = std::vector<int64_t>;
 using Workers = std::vector<int32_t>;
-
-static std::string errorOf(llvm::Expected<Counts> result) {
-  return result ? "" : llvm::toString(result.takeError());
-}
 
 static LayerLoads makeLoads(int64_t first, int64_t last,
                             std::vector<LayerLoads::Run> runs) {

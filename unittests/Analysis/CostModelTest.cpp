@@ -12,9 +12,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Analysis/CostModel.h"
+#include "../Support/ErrorText.h"
 #include "PipeSched/Analysis/Divisors.h"
 #include "PipeSched/Analysis/ProfileText.h"
 #include "PipeSched/Analysis/TransformerBlock.h"
+#include "ToyCosts.h"
 #include "gtest/gtest.h"
 #include <cmath>
 
@@ -37,31 +39,6 @@ static Placement mirrored(int64_t stages) {
   down.takes = {{0, 4, 2}};
   up.takes = {{1, 4, 2}};
   return llvm::cantFail(Placement::create(stages, 4, {down, up}));
-}
-
-static int64_t ps(const StagePrice &price, Phase phase) {
-  return price.phasePs[static_cast<unsigned>(phase)];
-}
-
-template <typename T>
-static std::string errorOf(llvm::Expected<T> result) {
-  return result ? "" : llvm::toString(result.takeError());
-}
-
-//===----------------------------------------------------------------------===//
-// Toy: 1 TFLOP/s, 0.1 TFLOP/s, 1 TB/s: a FLOP of matrices takes 1 ps, one of
-// vectors 10 ps, a byte 1 ps. Network 0.1 TB/s and 7 ps: a byte takes 10 ps.
-//===----------------------------------------------------------------------===//
-
-static SystemFacts toySystem() {
-  SystemFacts system;
-  system.name = "toy";
-  system.matrix.flopsPerSecond = 1000000000000;
-  system.vector.flopsPerSecond = 100000000000;
-  system.memory.bytesPerSecond = 1000000000000;
-  system.memoryBytes = 5000;
-  system.network = {100000000000, 7, {}};
-  return system;
 }
 
 /// Six layers of F 100 + 30, I 200 + 40 and W 100; 10 parameters each.
@@ -504,7 +481,7 @@ TEST(Profiles, ListsGoByStageOfThePath) {
 
 TEST(Profiles, RefusePhasesWithoutTimes) {
   auto error = [](llvm::StringRef text, unsigned phases) {
-    return errorOf(priceProfile(linear(2), profile(text), phases));
+    return errorOrNothing(priceProfile(linear(2), profile(text), phases));
   };
   EXPECT_EQ(error("F=1ns,B=2ns", kSplit),
             "the schedule has split backward cells, the profile gives only B; "

@@ -11,7 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Support/ErrorText.h"
 #include "PipeSched/Analysis/Sweep.h"
+#include "ToyCosts.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;
@@ -26,26 +28,10 @@ static Placement linear(int64_t stages) {
   return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
 }
 
-static int64_t ps(const StagePrice &price, Phase phase) {
-  return price.phasePs[static_cast<unsigned>(phase)];
-}
-
-template <typename T>
-static std::string errorOf(llvm::Expected<T> result) {
-  return result ? "" : llvm::toString(result.takeError());
-}
-
-/// A FLOP of matrices takes 1 ps, one of vectors 10 ps, a byte of memory or of
-/// the link 1 ps, one of the network 10 ps and 7 ps away.
-static SystemFacts toySystem() {
-  SystemFacts system;
-  system.name = "toy";
-  system.matrix.flopsPerSecond = 1000000000000;
-  system.vector.flopsPerSecond = 100000000000;
-  system.memory.bytesPerSecond = 1000000000000;
-  system.memoryBytes = 5000;
+/// The toy with a link between accelerators: a byte takes 1 ps, and 3 ps more.
+static SystemFacts linkedSystem() {
+  SystemFacts system = toySystem();
   system.link = {1000000000000, 3, {}};
-  system.network = {100000000000, 7, {}};
   return system;
 }
 
@@ -78,7 +64,7 @@ static Prices price(int64_t stages, const ModelFacts &model,
 
 /// Two layers on each of two workers: 20 parameters, 40 bytes of gradients.
 TEST(DataParallel, PeersReduceAsRings) {
-  SystemFacts system = toySystem();
+  SystemFacts system = linkedSystem();
   EXPECT_EQ(ps(price(2, toyModel(), system).stages[0], Phase::AllReduce), 0);
   system.dataParallel = 4;
   EXPECT_EQ(ps(price(2, toyModel(), system).stages[0], Phase::AllReduce),
@@ -95,7 +81,7 @@ TEST(DataParallel, PeersReduceAsRings) {
 
 /// Accelerators of a worker reduce their parts side by side.
 TEST(DataParallel, AcceleratorsReduceTheirParts) {
-  SystemFacts system = toySystem();
+  SystemFacts system = linkedSystem();
   system.dataParallel = 4;
   llvm::cantFail(setAccelerators(system, 2));
   EXPECT_EQ(ps(price(2, toyModel(), system).stages[0], Phase::AllReduce),
@@ -105,7 +91,7 @@ TEST(DataParallel, AcceleratorsReduceTheirParts) {
 /// The state is divided, and who has a part of it steps that part. Where
 /// weights are wider than gradients, so is what is gathered.
 TEST(DataParallel, ShardingDividesTheOptimizer) {
-  SystemFacts system = toySystem();
+  SystemFacts system = linkedSystem();
   system.dataParallel = 4;
   EXPECT_EQ(ps(price(2, toyModel(), system).stages[0], Phase::Optimizer),
             20 * (2 + 2 + 2 * 12));
@@ -134,7 +120,7 @@ TEST(DataParallel, ShardingDividesTheOptimizer) {
 }
 
 TEST(DataParallel, ThereIsAtLeastOne) {
-  SystemFacts system = toySystem();
+  SystemFacts system = linkedSystem();
   EXPECT_EQ(llvm::toString(setDataParallel(system, 0)),
             "system 'toy': expected 1 to 2147483647 data-parallel pipelines, "
             "found 0");
@@ -161,7 +147,7 @@ TEST(DataParallel, PipelinesShareTheBatch) {
 
 /// Four workers on two nodes: 40 bytes take 40 ps inside and 400 ps between.
 TEST(Nodes, MessagesTakeTheLinkInside) {
-  SystemFacts system = toySystem();
+  SystemFacts system = linkedSystem();
   system.acceleratorsPerNode = 2;
   Prices prices = price(4, toyModel(), system);
   EXPECT_EQ(prices.stages[0].activation.occupancyPs, 40);
@@ -180,7 +166,7 @@ TEST(Nodes, MessagesTakeTheLinkInside) {
 
 /// All links of a worker carry its messages, as all of its network does.
 TEST(Nodes, AcceleratorsShareMessages) {
-  SystemFacts system = toySystem();
+  SystemFacts system = linkedSystem();
   llvm::cantFail(setAccelerators(system, 2));
   system.acceleratorsPerNode = 4;
   Prices prices = price(4, toyModel(), system);
@@ -191,7 +177,7 @@ TEST(Nodes, AcceleratorsShareMessages) {
 /// 40 bytes among four accelerators: 2 * 3/4 of them over the link; on nodes of
 /// two 2 * 1/2, and as much of the halves over the network.
 TEST(Nodes, WorkersMayReduceAcrossThem) {
-  SystemFacts system = toySystem();
+  SystemFacts system = linkedSystem();
   llvm::cantFail(setAccelerators(system, 4));
   BlockFacts block;
   block.kernels = {{"reduce", Engine::Link, {0, 40}, {}, {}}};
@@ -205,7 +191,7 @@ TEST(Nodes, WorkersMayReduceAcrossThem) {
 //===----------------------------------------------------------------------===//
 
 TEST(SequenceParallel, WholeWorkIsNotDivided) {
-  SystemFacts system = toySystem();
+  SystemFacts system = linkedSystem();
   llvm::cantFail(setAccelerators(system, 2));
   ModelFacts model = toyModel();
   EXPECT_EQ(ps(price(2, model, system).stages[0], Phase::Forward),
@@ -216,7 +202,7 @@ TEST(SequenceParallel, WholeWorkIsNotDivided) {
 }
 
 TEST(SequenceParallel, WholeBytesAreThereAsOftenAsAccelerators) {
-  SystemFacts system = toySystem();
+  SystemFacts system = linkedSystem();
   llvm::cantFail(setAccelerators(system, 4));
   ModelFacts model = toyModel();
   model.blocks[0].coreBytes = 5;
@@ -292,7 +278,7 @@ TEST(SequenceParallel, TenStreamsAreWholeWithout) {
 //===----------------------------------------------------------------------===//
 
 TEST(Precision, LinearLayersRunAtTheirRate) {
-  SystemFacts system = toySystem();
+  SystemFacts system = linkedSystem();
   ModelFacts model = toyModel();
   model.blocks[0].kernels[0].engine = Engine::MatrixFp8;
   EXPECT_EQ(errorOf(priceRoofline(linear(2), model, system, kStep)),
@@ -372,7 +358,7 @@ TEST(OptimizerStep, PeersAreReducedWhereTheSystemHasThem) {
   CostSources costs;
   costs.architecture = gpt();
   costs.microbatchSize = 1;
-  costs.system = toySystem();
+  costs.system = linkedSystem();
   Configuration configuration;
   configuration.problem.family = findFamily("1f1b");
   configuration.problem.workers = 2;

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Support/ErrorText.h"
 #include "PipeSched/Analysis/ModelSummary.h"
 #include "PipeSched/Analysis/TransformerBlock.h"
 #include "PipeSched/Description/Description.h"
@@ -35,11 +36,6 @@ static std::string with(StringRef name, StringRef from, StringRef to) {
   size_t at = text.find(from.str());
   EXPECT_NE(at, std::string::npos) << from.str();
   return text.replace(at, from.size(), to.str());
-}
-
-template <typename T>
-static std::string errorOf(llvm::Expected<T> result) {
-  return result ? "" : llvm::toString(result.takeError());
 }
 
 static llvm::Expected<SystemFacts> readSystemText(StringRef text) {

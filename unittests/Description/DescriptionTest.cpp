@@ -12,23 +12,20 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Description/Description.h"
+#include "../Support/ErrorText.h"
 #include "PipeSched/Analysis/CostModel.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;
 using llvm::StringRef;
 
-template <typename T>
-static std::string errorOf(llvm::Expected<T> result) {
-  return result ? "" : llvm::toString(result.takeError());
-}
-
 static std::string systemError(StringRef text) {
-  return errorOf(systemFromJson(text, "x.json", SourceRule::Optional));
+  return errorOrNothing(systemFromJson(text, "x.json", SourceRule::Optional));
 }
 
 static std::string modelError(StringRef text) {
-  return errorOf(architectureFromJson(text, "x.json", SourceRule::Optional));
+  return errorOrNothing(
+      architectureFromJson(text, "x.json", SourceRule::Optional));
 }
 
 /// A system in which one piece of text is replaced by another.
@@ -160,12 +157,12 @@ TEST(Shipped, MeasuredLayerIsBetweenFusedAndUnfused) {
 }
 
 TEST(Shipped, UnknownNamesSuggest) {
-  EXPECT_EQ(errorOf(findArchitecture("lama3-70b")),
+  EXPECT_EQ(errorOrNothing(findArchitecture("lama3-70b")),
             "unknown model 'lama3-70b', the closest is 'llama3-70b' (of "
             "deepseek-v3, gpt3-175b, llama3-405b, llama3-70b, llama3-8b, "
             "mistral-7b, mixtral-8x7b, paper-gpt, qwen3-235b-a22b, "
             "qwen3-30b-a3b, toy)");
-  std::string error = errorOf(findSystem("basline"));
+  std::string error = errorOrNothing(findSystem("basline"));
   EXPECT_EQ(StringRef(error).split(" (of ").first,
             "unknown system 'basline', the closest is 'baseline'");
 }
@@ -269,11 +266,11 @@ TEST(Mistakes, Sources) {
             "x.json: sources: 'matrix.tflop' is no field of this file");
   EXPECT_EQ(systemError(sources("{\"matrix\": 3}")),
             "x.json: sources: expected a text for 'matrix'");
-  EXPECT_EQ(errorOf(systemFromJson(sources("{\"matrix\": \"made up\"}"),
-                                   "x.json", SourceRule::Required)),
+  EXPECT_EQ(errorOrNothing(systemFromJson(sources("{\"matrix\": \"made up\"}"),
+                                          "x.json", SourceRule::Required)),
             "x.json: memory.bandwidth_gb_per_s: has no source in 'sources'");
-  EXPECT_EQ(errorOf(systemFromJson(systemWith("", ""), "x.json",
-                                   SourceRule::Required)),
+  EXPECT_EQ(errorOrNothing(systemFromJson(systemWith("", ""), "x.json",
+                                          SourceRule::Required)),
             "x.json: needs the field 'sources'");
 }
 
@@ -313,7 +310,7 @@ TEST(Mistakes, HeadSizesMakeTheWidth) {
 
 TEST(Mistakes, Profiles) {
   auto error = [](StringRef text) {
-    return errorOf(profileFromJson(text, "p.json"));
+    return errorOrNothing(profileFromJson(text, "p.json"));
   };
   EXPECT_EQ(error(R"({"F": "1ms", "I": ["2ms", "3ms"]})"), "");
   EXPECT_EQ(error(R"({"F": 1})"),
@@ -329,9 +326,10 @@ TEST(Mistakes, Profiles) {
 }
 
 TEST(Files, MustBeReadable) {
-  EXPECT_EQ(
-      StringRef(errorOf(readSystem("no/such/file.json"))).split(':').first,
-      "cannot read 'no/such/file.json'");
-  EXPECT_NE(errorOf(readArchitecture("/")), "");
-  EXPECT_NE(errorOf(readProfile("no/such/file.json")), "");
+  EXPECT_EQ(StringRef(errorOrNothing(readSystem("no/such/file.json")))
+                .split(':')
+                .first,
+            "cannot read 'no/such/file.json'");
+  EXPECT_NE(errorOrNothing(readArchitecture("/")), "");
+  EXPECT_NE(errorOrNothing(readProfile("no/such/file.json")), "");
 }

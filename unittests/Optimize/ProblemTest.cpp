@@ -14,7 +14,6 @@
 
 using namespace pipesched;
 using namespace pipesched::optimize;
-using optimize::test::errorOf;
 using optimize::test::makeProblem;
 
 namespace {

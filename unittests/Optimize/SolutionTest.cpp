@@ -17,7 +17,6 @@
 
 using namespace pipesched;
 using namespace pipesched::optimize;
-using optimize::test::errorOf;
 using optimize::test::makeProblem;
 using optimize::test::RandomProblem;
 using optimize::test::timeRows;

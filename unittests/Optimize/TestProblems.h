@@ -58,12 +58,6 @@ timeRows(const Problem &problem, std::initializer_list<llvm::StringRef> texts) {
   return timeRows(problem, rows);
 }
 
-/// The text of an error; fails the test on success.
-inline std::string errorOf(llvm::Error error) {
-  EXPECT_TRUE(bool(error)) << "expected an error";
-  return llvm::toString(std::move(error));
-}
-
 } // namespace pipesched::optimize::test
 
 #endif // PIPESCHED_UNITTESTS_OPTIMIZE_TESTPROBLEMS_H

@@ -14,6 +14,7 @@
 #ifndef PIPESCHED_UNITTESTS_SUPPORT_TESTTABLES_H
 #define PIPESCHED_UNITTESTS_SUPPORT_TESTTABLES_H
 
+#include "ErrorText.h"
 #include "PipeSched/Schedule/Table.h"
 #include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
@@ -95,16 +96,6 @@ inline Table makeTable(Placement placement,
   for (llvm::StringRef row : rows)
     table.rows.push_back(parseRow(row));
   return table;
-}
-
-/// The text of the error of a failed Expected; fails the test on success.
-template <typename T>
-std::string errorOf(llvm::Expected<T> result) {
-  if (result) {
-    ADD_FAILURE() << "expected an error";
-    return "";
-  }
-  return llvm::toString(result.takeError());
 }
 
 } // namespace pipesched

@@ -34,6 +34,13 @@ struct Field {
   bool isRequired;
 };
 
+/// Of a link inside a worker, and of the network between workers.
+inline constexpr Field kLinkFields[] = {
+    {"bytes_per_s", FieldKind::Count, true},
+    {"latency_ps", FieldKind::Latency, false},
+    {"efficiency", FieldKind::Curve, false},
+};
+
 /// Values of fields in the order of their table; null where not given.
 using FieldValues = llvm::SmallVector<mlir::Attribute, 10>;
 

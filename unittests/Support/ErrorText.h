@@ -1,0 +1,40 @@
+//===- ErrorText.h - What errors say, for tests -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The text of an error.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_UNITTESTS_SUPPORT_ERRORTEXT_H
+#define PIPESCHED_UNITTESTS_SUPPORT_ERRORTEXT_H
+
+#include "llvm/Support/Error.h"
+#include "gtest/gtest.h"
+
+namespace pipesched {
+
+/// Success fails the test.
+inline std::string errorOf(llvm::Error error) {
+  EXPECT_TRUE(bool(error)) << "expected an error";
+  return llvm::toString(std::move(error));
+}
+
+template <typename T>
+std::string errorOf(llvm::Expected<T> result) {
+  return errorOf(result.takeError());
+}
+
+/// Nothing for success.
+template <typename T>
+std::string errorOrNothing(llvm::Expected<T> result) {
+  return llvm::toString(result.takeError());
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_UNITTESTS_SUPPORT_ERRORTEXT_H
