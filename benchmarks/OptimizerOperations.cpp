@@ -68,11 +68,29 @@ static Problem makeProblem(const Kind &kind, int64_t numMicrobatches) {
   return problem;
 }
 
+/// A list schedule; with copies one for more memory that was fitted to what
+/// there is.
 static Plan makePlan(const Encoding &encoding) {
   Random random(1);
+  std::vector<int64_t> capacity = encoding.capacity;
+  for (int64_t &bytes : capacity)
+    bytes *= encoding.offload ? 2 : 1;
+  Evaluator<int64_t, false> unbounded(encoding);
   while (true) {
-    DispatchRule rule = drawRule(encoding, encoding.capacity, random);
-    if (std::optional<Plan> plan = dispatch(encoding, rule, random))
+    DispatchRule rule = drawRule(encoding, capacity, random);
+    std::optional<Plan> plan = dispatch(encoding, rule, random);
+    if (!plan)
+      continue;
+    if (!encoding.offload)
+      return std::move(*plan);
+    unbounded.evaluate(*plan, kInfeasible - 1);
+    std::vector<int64_t> ends(plan->tokens.size());
+    for (uint32_t pos = 0; pos < ends.size(); ++pos)
+      ends[pos] = unbounded.endAt(pos);
+    plan = fitMemory(encoding, *plan, ends, {/*lead=*/2}, random,
+                     [] { return false; });
+    if (plan && MakespanEvaluator<true>(encoding).evaluate(
+                    *plan, kInfeasible - 1) != kInfeasible)
       return std::move(*plan);
   }
 }

@@ -224,6 +224,17 @@ bool Plan::refreshAll(const Encoding &encoding) {
   return fits;
 }
 
+bool Plan::fitsMemory(const Encoding &encoding) const {
+  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker) {
+    uint32_t begin = encoding.rowBegins[worker];
+    for (uint32_t pos = begin; pos < begin + sizes[worker]; ++pos)
+      if (levels[pos] + encoding.kinds[tokens[pos].kind].allocates >
+          encoding.capacity[worker])
+        return false;
+  }
+  return true;
+}
+
 bool Plan::isOrdered(const Encoding &encoding, Token token) const {
   uint32_t last = 0;
   bool isFirst = true;

@@ -130,6 +130,9 @@ struct Plan {
   /// The same for whole rows, which may have lost or gained cells.
   bool refreshRow(const Encoding &encoding, uint32_t worker);
   bool refreshAll(const Encoding &encoding);
+  /// Whether every row, walked by itself, stays within its worker's memory:
+  /// without copies, whether the plan does.
+  bool fitsMemory(const Encoding &encoding) const;
   bool has(Token token) const { return positions[token.cell] != kNone; }
   /// Whether the cells of the stage and microbatch of `token` are in order: F,
   /// D U or R, I, W.

@@ -10,15 +10,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Evaluator.h"
+#include "EvaluatorCopies.h"
 #include <algorithm>
 
 using namespace pipesched;
 using namespace pipesched::optimize;
 using llvm::ArrayRef;
 
-/// The end of a reload that was not issued yet.
-static constexpr int64_t kNotIssued = -1;
+/// The end of a cell that was not reached yet.
+static constexpr int64_t kNotReached = -1;
+/// Where more cells are walked again, one of so many of all and some, the plan
+/// is timed from nothing: it may be one that never ends.
+static constexpr uint64_t kMostOfAll = 8, kMostWalked = 256;
 
 static void setTime(int64_t &clock, int64_t time, uint32_t) { clock = time; }
 static void setTime(TracedTime &clock, int64_t time, uint32_t worker) {
@@ -35,210 +38,27 @@ Clock Evaluator<Clock, Copies>::startOf(int64_t time, uint32_t worker) {
 
 template <typename Clock, bool Copies>
 Evaluator<Clock, Copies>::Evaluator(const Encoding &encoding)
-    : encoding(encoding), cursors(encoding.numWorkers),
-      resumed(encoding.numWorkers), clocks(encoding.numWorkers),
-      rowStates(encoding.numWorkers) {
-  for (Arrays *arrays : {&current, &kept}) {
-    arrays->ends.resize(encoding.rowBegins.back());
+    : encoding(encoding), sent(sentMessages(encoding)), tails(encoding),
+      cursors(encoding.numWorkers), awaited(encoding.numWorkers),
+      clocks(encoding.numWorkers), keptClocks(encoding.numWorkers),
+      keptEnds(encoding.numCells), rowStates(encoding.numWorkers),
+      dirt(encoding.numWorkers) {
+  for (const KindFacts &kind : encoding.kinds)
+    isTimed &= kind.isCopy() || kind.duration > 0 ||
+               (kind.step == Step::WeightGrad && !encoding.splitBackward) ||
+               (kind.step == Step::Recompute && !encoding.recompute);
+  for (Arrays *arrays : {&current, &spare}) {
+    arrays->ends.resize(encoding.numCells);
     if (!Copies)
       continue;
-    arrays->states.resize(arrays->ends.size());
-    arrays->offloads.resize(arrays->ends.size());
-    arrays->reloads.resize(arrays->ends.size());
+    arrays->states.resize(encoding.rowBegins.back());
+    arrays->offloads.resize(encoding.rowBegins.back());
+    arrays->reloads.resize(encoding.rowBegins.back());
   }
 }
 
 //===----------------------------------------------------------------------===//
-// Copies and memory
-//===----------------------------------------------------------------------===//
-
-template <typename Clock, bool Copies>
-int64_t Evaluator<Clock, Copies>::freedBy(const Plan &plan, Token token) const {
-  const KindFacts &kind = encoding.kinds[token.kind];
-  if (encoding.recompute && kind.step == Step::Forward &&
-      plan.has(encoding.sibling(token, Step::Recompute)))
-    return kind.frees + encoding.freedByDropping(kind.stage);
-  return kind.frees;
-}
-
-/// Lets the compute cell wait until there is memory for it and for the reloads
-/// that are issued and start later. False: no offload frees enough.
-template <typename Clock, bool Copies>
-bool Evaluator<Clock, Copies>::allocate(const Plan &plan, uint32_t worker,
-                                        uint32_t pos, Clock &start) {
-  CopyState &state = rowStates[worker];
-  const uint32_t *offloads = &current.offloads[encoding.rowBegins[worker]];
-  const uint32_t *reloads = &current.reloads[encoding.rowBegins[worker]];
-  const int64_t bytes = encoding.kinds[plan.tokens[pos].kind].allocates;
-  const int64_t room = encoding.capacity[worker] - bytes;
-  while (true) {
-    for (; state.nextStart < state.firstReload; ++state.nextStart) {
-      const KindFacts &kind =
-          encoding.kinds[plan.tokens[reloads[state.nextStart]].kind];
-      if (timeOf(current.ends[reloads[state.nextStart]]) - kind.duration >
-          timeOf(start))
-        break;
-      state.level += kind.allocates;
-    }
-    // What is free, and what offloads free, until each of those starts.
-    int64_t level = state.level;
-    uint32_t offload = state.firstOffload;
-    auto free = [&] {
-      level -= encoding.kinds[plan.tokens[offloads[offload++]].kind].frees;
-    };
-    while (offload < state.endOffloads &&
-           timeOf(current.ends[offloads[offload]]) <= timeOf(start))
-      free();
-    uint32_t next = state.nextStart;
-    for (; level <= room && next < state.firstReload; ++next) {
-      const KindFacts &kind = encoding.kinds[plan.tokens[reloads[next]].kind];
-      int64_t time = timeOf(current.ends[reloads[next]]) - kind.duration;
-      while (offload < state.endOffloads &&
-             timeOf(current.ends[offloads[offload]]) <= time)
-        free();
-      level += kind.allocates;
-    }
-    if (level <= room)
-      break;
-    if (offload == state.endOffloads)
-      return false;
-    start = later(start, current.ends[offloads[offload]]);
-  }
-  takeOffloads(plan, worker, pos, room, timeOf(start));
-  state.level += bytes;
-  return true;
-}
-
-/// Counts what offloads have freed by `time`. The cell joins those whose memory
-/// it takes or that it waits for.
-template <typename Clock, bool Copies>
-void Evaluator<Clock, Copies>::takeOffloads(const Plan &plan, uint32_t worker,
-                                            uint32_t pos, int64_t room,
-                                            int64_t time) {
-  CopyState &state = rowStates[worker];
-  const uint32_t *offloads = &current.offloads[encoding.rowBegins[worker]];
-  for (; state.firstOffload < state.endOffloads; ++state.firstOffload) {
-    uint32_t offload = offloads[state.firstOffload];
-    int64_t end = timeOf(current.ends[offload]);
-    if (end > time)
-      return;
-    if (recording && (state.level > room || end == time))
-      joins[pos] = offload;
-    state.level -= encoding.kinds[plan.tokens[offload].kind].frees;
-  }
-}
-
-/// Lets the compute cell wait for its reload and for memory. `now`: the end of
-/// the compute so far. False: neither comes.
-template <typename Clock, bool Copies>
-bool Evaluator<Clock, Copies>::admit(const Plan &plan, uint32_t worker,
-                                     uint32_t pos, Clock now, Clock &start) {
-  CopyState &state = rowStates[worker];
-  Token token = plan.tokens[pos];
-  const KindFacts &kind = encoding.kinds[token.kind];
-  if (kind.step == Step::InputGrad) {
-    Token reload = encoding.sibling(token, Step::Reload);
-    uint32_t reloadPos = plan.positions[reload.cell];
-    if (reloadPos != kNone) {
-      if (reloadPos > pos)
-        return false;
-      while (encoding.reloadsWait &&
-             timeOf(current.ends[reloadPos]) == kNotIssued)
-        if (!issueReload(plan, worker, pos, now, 0, kInfeasible, false))
-          return false;
-      if (timeOf(current.ends[reloadPos]) == kNotIssued)
-        return false;
-      start = later(start, current.ends[reloadPos]);
-    }
-  }
-  if (kind.allocates > 0 && !allocate(plan, worker, pos, start))
-    return false;
-  state.level -= freedBy(plan, token);
-  return true;
-}
-
-template <typename Clock, bool Copies>
-void Evaluator<Clock, Copies>::offloadAt(const Plan &plan, uint32_t worker,
-                                         uint32_t pos, Clock now) {
-  CopyState &state = rowStates[worker];
-  Clock &queue =
-      encoding.sharedQueue ? state.reloadsUntil : state.offloadsUntil;
-  const KindFacts &kind = encoding.kinds[plan.tokens[pos].kind];
-  queue = current.ends[pos] = after(later(now, queue), kind.duration);
-  current.offloads[encoding.rowBegins[worker] + state.endOffloads++] = pos;
-}
-
-/// Issues the next reload where memory is there for it when it starts, at
-/// `from` or later, counting offloads that have ended by then and `held` more
-/// than the level. It may, or has to, wait for offloads that end before
-/// `until`.
-template <typename Clock, bool Copies>
-bool Evaluator<Clock, Copies>::issueReload(const Plan &plan, uint32_t worker,
-                                           uint32_t pos, Clock from,
-                                           int64_t held, int64_t until,
-                                           bool mustWait) {
-  CopyState &state = rowStates[worker];
-  const uint32_t *offloads = &current.offloads[encoding.rowBegins[worker]];
-  const uint32_t *reloads = &current.reloads[encoding.rowBegins[worker]];
-  uint32_t reload = reloads[state.firstReload];
-  Token token = plan.tokens[reload];
-  Token own = encoding.sibling(token, Step::Offload);
-  Clock start = later(from, state.reloadsUntil);
-  start = later(start, current.ends[plan.positions[own.cell]]);
-  int64_t level = state.level + held;
-  for (uint32_t i = state.nextStart; i < state.firstReload; ++i)
-    level += encoding.kinds[plan.tokens[reloads[i]].kind].allocates;
-  uint32_t waitsFor = kNone;
-  for (uint32_t i = state.firstOffload; i < state.endOffloads; ++i) {
-    Clock end = current.ends[offloads[i]];
-    if (timeOf(end) > timeOf(start)) {
-      if (level <= encoding.capacity[worker] || timeOf(end) >= until)
-        break;
-      start = end;
-      waitsFor = offloads[i];
-    }
-    level -= encoding.kinds[plan.tokens[offloads[i]].kind].frees;
-  }
-  if (level > encoding.capacity[worker] || (mustWait && waitsFor == kNone))
-    return false;
-  const KindFacts &kind = encoding.kinds[token.kind];
-  state.reloadsUntil = current.ends[reload] = after(start, kind.duration);
-  state.level -= kind.allocates;
-  ++state.firstReload;
-  if (recording) {
-    issues[reload] = pos;
-    joins[reload] = waitsFor;
-  }
-  return true;
-}
-
-/// Issues reloads, in order, as long as there is memory without waiting.
-template <typename Clock, bool Copies>
-void Evaluator<Clock, Copies>::issueReloads(const Plan &plan, uint32_t worker,
-                                            uint32_t pos, Clock now) {
-  const CopyState &state = rowStates[worker];
-  while (state.firstReload < state.endReloads &&
-         issueReload(plan, worker, pos, now, 0, timeOf(now), false))
-    ;
-}
-
-/// Issues reloads for which offloads make room while the compute cell at `pos`
-/// runs, which is from `begin` to `now`. They are issued ahead of it, so that
-/// only a join keeps them from starting earlier.
-template <typename Clock, bool Copies>
-void Evaluator<Clock, Copies>::issueBehindOffloads(const Plan &plan,
-                                                   uint32_t worker,
-                                                   uint32_t pos, Clock begin,
-                                                   Clock now) {
-  const CopyState &state = rowStates[worker];
-  int64_t held = freedBy(plan, plan.tokens[pos]);
-  while (state.firstReload < state.endReloads &&
-         issueReload(plan, worker, pos, begin, held, timeOf(now), true))
-    ;
-}
-
-//===----------------------------------------------------------------------===//
-// Rows
+// From nothing
 //===----------------------------------------------------------------------===//
 
 /// Walks a row as far as messages go. False: it is too late, or breaks a rule.
@@ -246,54 +66,55 @@ template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::advance(const Plan &plan, uint32_t worker,
                                        int64_t limit) {
   const Token *tokens = plan.tokens.data();
-  const uint32_t *positions = plan.positions.data();
   const KindFacts *kinds = encoding.kinds.data();
-  Clock *end = current.ends.data();
-  uint32_t *cursor = cursors.data();
-  uint32_t pos = cursor[worker];
-  const uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
+  Clock *ends = current.ends.data();
+  const uint32_t rowBegin = encoding.rowBegins[worker];
+  const uint32_t rowEnd = endOfTokens(plan, worker);
+  CopyState &state = rowStates[worker];
+  uint32_t pos = cursors[worker];
   Clock now = clocks[worker];
-  for (; pos < rowEnd; cursor[worker] = ++pos) {
+  awaited[worker] = kNone;
+  for (; pos < rowEnd; ++pos) {
     Token token = tokens[pos];
     const KindFacts &kind = kinds[token.kind];
     if constexpr (Copies) {
-      if (isCheckpoint(worker, pos)) {
-        rowStates[worker].clock = now;
-        current.states[pos] = rowStates[worker];
+      if ((pos - rowBegin) % kStride == 0) {
+        settle(worker, now);
+        current.states[pos] = state;
       }
       if (kind.isCopy()) {
-        if (kind.step == Step::Offload) {
-          offloadAt(plan, worker, pos, now);
-          continue;
-        }
-        CopyState &state = rowStates[worker];
-        state.level += kind.allocates;
-        end[pos] = startOf(kNotIssued, worker);
-        current.reloads[encoding.rowBegins[worker] + state.endReloads++] = pos;
-        issueReloads(plan, worker, pos, now);
+        runCopy<false>(plan, worker, pos, now);
         continue;
       }
     }
     Clock start = now;
     if (kind.waitsOn != kNone) {
-      uint32_t source = positions[token.cell + kind.waitsFor];
-      if (source >= cursor[kind.waitsOn])
+      uint32_t source = token.cell + kind.waitsFor;
+      if (timeOf(ends[source]) == kNotReached) {
+        awaited[worker] = source;
         break;
-      start = later(start, after(end[source], kind.delay));
+      }
+      start = later(start, after(ends[source], kind.delay));
     }
     if constexpr (Copies)
-      if (!admit(plan, worker, pos, now, start))
+      if (!admit<false>(plan, worker, pos, now, start))
         return false;
-    end[pos] = now = after(start, kind.duration);
+    ends[token.cell] = now = after(start, kind.duration);
     if constexpr (Copies)
-      if (rowStates[worker].firstReload != rowStates[worker].endReloads) {
-        if (encoding.reloadsWait)
-          issueBehindOffloads(plan, worker, pos, start, now);
-        issueReloads(plan, worker, pos + 1, now);
-      }
+      if (state.firstReload != state.endReloads)
+        issueBehind<false>(plan, worker, pos, start, now);
   }
+  cursors[worker] = pos;
   clocks[worker] = now;
   return timeOf(now) + plan.remaining[pos] <= limit;
+}
+
+template <typename Clock, bool Copies>
+int64_t Evaluator<Clock, Copies>::latestEnd() const {
+  int64_t latest = 0;
+  for (Clock clock : clocks)
+    latest = std::max(latest, timeOf(clock));
+  return latest;
 }
 
 /// The rows have to be finished when no row can go on.
@@ -308,9 +129,14 @@ int64_t Evaluator<Clock, Copies>::run(const Plan &plan, int64_t limit) {
     for (uint32_t turn = 0; turn < 2 * numWorkers; ++turn) {
       uint32_t worker = turn < numWorkers ? turn : 2 * numWorkers - 1 - turn;
       uint32_t before = cursors[worker];
-      uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
+      uint32_t rowEnd = endOfTokens(plan, worker);
       if (before == rowEnd)
         continue;
+      if (awaited[worker] != kNone &&
+          timeOf(current.ends[awaited[worker]]) == kNotReached) {
+        isFinished = false;
+        continue;
+      }
       if (!advance(plan, worker, limit))
         return kInfeasible;
       hasMoved |= cursors[worker] != before;
@@ -319,25 +145,26 @@ int64_t Evaluator<Clock, Copies>::run(const Plan &plan, int64_t limit) {
   }
   if (!isFinished)
     return kInfeasible;
-  int64_t makespan = 0;
-  for (Clock clock : clocks)
-    makespan = std::max(makespan, timeOf(clock));
+  int64_t makespan = latestEnd();
   return makespan <= limit ? makespan : kInfeasible;
-}
-
-template <typename Clock, bool Copies>
-void Evaluator<Clock, Copies>::startRow(uint32_t worker, uint32_t cursor,
-                                        Clock clock) {
-  cursors[worker] = resumed[worker] = cursor;
-  clocks[worker] = clock;
 }
 
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::evaluate(const Plan &plan, int64_t limit,
                                            ArrayRef<int64_t> offsets) {
+  evaluated = &plan;
+  if (!isWhole)
+    std::swap(current, spare);
+  isWhole = true;
+  for (uint32_t kind = 0; kind < encoding.kinds.size(); ++kind)
+    if (sent[kind].worker != kNone)
+      std::fill_n(current.ends.begin() + encoding.kinds[kind].firstCell,
+                  encoding.kinds[kind].count, startOf(kNotReached, 0));
   for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker) {
     Clock clock = startOf(offsets.empty() ? 0 : offsets[worker], worker);
-    startRow(worker, encoding.rowBegins[worker], clock);
+    cursors[worker] = encoding.rowBegins[worker];
+    awaited[worker] = kNone;
+    clocks[worker] = clock;
     if constexpr (Copies) {
       rowStates[worker] = CopyState();
       rowStates[worker].offloadsUntil = rowStates[worker].reloadsUntil = clock;
@@ -346,97 +173,291 @@ int64_t Evaluator<Clock, Copies>::evaluate(const Plan &plan, int64_t limit,
   return run(plan, limit);
 }
 
-/// End of the compute ahead of a position; of a checkpoint with copies.
-template <typename Clock, bool Copies>
-Clock Evaluator<Clock, Copies>::clockBefore(uint32_t worker,
-                                            uint32_t position) const {
-  if (position == encoding.rowBegins[worker])
-    return startOf(0, worker);
-  if constexpr (Copies)
-    return current.states[position].clock;
-  return current.ends[position - 1];
-}
+//===----------------------------------------------------------------------===//
+// From what was kept
+//===----------------------------------------------------------------------===//
 
-/// Where a row is to be taken up: cells before it start earlier than anything
-/// that depends on a cell that ends at `time`. A checkpoint, with copies.
+/// Whether the end is another one than it was.
 template <typename Clock, bool Copies>
-uint32_t Evaluator<Clock, Copies>::resumptionOf(uint32_t worker, uint32_t end,
-                                                int64_t time) const {
-  const uint32_t begin = encoding.rowBegins[worker];
-  uint32_t first = 0; // that many checkpoints are earlier than `time`
-  for (uint32_t count = (end - begin + kStride - 1) / kStride; count > 0;) {
-    uint32_t half = count / 2;
-    bool isEarlier =
-        timeOf(clockBefore(worker, begin + (first + half) * kStride)) < time;
-    first = isEarlier ? first + half + 1 : first;
-    count = isEarlier ? count - half - 1 : half;
+template <bool Again>
+bool Evaluator<Clock, Copies>::setEnd(uint32_t cell, Clock end) {
+  Clock &place = current.ends[cell];
+  if constexpr (Again) {
+    if (timeOf(place) == timeOf(end))
+      return false;
+    changedEnds.push_back({cell, place});
   }
-  // The cell ahead of the first that is not may start later than `time`.
-  return begin + (first > 0 ? first - 1 : 0) * kStride;
+  place = end;
+  return Again;
 }
 
+/// Whether the copy at that place of the list is another one than it was.
 template <typename Clock, bool Copies>
-void Evaluator<Clock, Copies>::resumeCopies(uint32_t worker) {
-  rowStates[worker] = current.states[cursors[worker]];
+template <bool Again>
+bool Evaluator<Clock, Copies>::list(std::vector<Token> &copies,
+                                    std::vector<Before<Token>> &changed,
+                                    uint32_t place, Token token) {
+  if constexpr (Again) {
+    if (copies[place] == token)
+      return false;
+    changed.push_back({place, copies[place]});
+  }
+  copies[place] = token;
+  return Again;
+}
+
+/// What has happened by then is counted, so that equal states are the same.
+template <typename Clock, bool Copies>
+void Evaluator<Clock, Copies>::settle(uint32_t worker, Clock now) {
+  rowStates[worker].clock = now;
+  startReloads(worker, timeOf(now));
+  if (!recording)
+    takeOffloads(worker, timeOf(now));
+}
+
+/// Whether all is at the checkpoint as it was, so that it will be behind it.
+/// Else the checkpoint is a new one.
+template <typename Clock, bool Copies>
+bool Evaluator<Clock, Copies>::isAsBefore(uint32_t worker, uint32_t pos) {
+  const CopyState &state = rowStates[worker];
+  const Dirt &own = dirt[worker];
+  CopyState &before = current.states[pos];
+  if (state == before)
+    return pos >= own.end && state.firstOffload >= own.offloads &&
+           state.firstReload >= own.reloads;
+  changedStates.push_back({pos, before});
+  before = state;
+  return false;
+}
+
+/// The row has to be walked again, from `begin` to `end` at least.
+template <typename Clock, bool Copies>
+void Evaluator<Clock, Copies>::touch(uint32_t worker, uint32_t begin,
+                                     uint32_t end, bool isEarlier) {
+  Dirt &row = dirt[worker];
+  numDirty += row.begin == kNone;
+  row.begin = std::min(row.begin, begin);
+  row.end = std::max(row.end, end);
+  numEarlier += isEarlier && !row.isEarlier;
+  row.isEarlier |= isEarlier;
+}
+
+/// Tells the cell that waits for the one at `pos`, if that starts at another
+/// time for it. False: it stands ahead in the same row.
+template <typename Clock, bool Copies>
+bool Evaluator<Clock, Copies>::send(const Plan &plan, uint32_t pos,
+                                    Clock before, Clock end) {
+  Token token = plan.tokens[pos];
+  const Sent &message = sent[token.kind];
+  if (message.worker == kNone)
+    return true;
+  uint32_t sink = token.cell + message.distance;
+  uint32_t place = plan.positions[sink];
+  uint32_t worker = encoding.kinds[token.kind].worker;
+  if (message.worker == worker) {
+    dirt[worker].end = std::max(dirt[worker].end, place + 1);
+    return place > pos;
+  }
+  int64_t start = timeOf(current.ends[sink]) - message.duration;
+  if (timeOf(before) + message.delay >= start ||
+      timeOf(end) + message.delay > start)
+    touch(message.worker, place, place + 1, timeOf(end) < timeOf(before));
+  return true;
+}
+
+/// When the last of the compute cells that have changed places ended. Cells
+/// that start later do not lead to any of them, so that their tails are what
+/// they were.
+template <typename Clock, bool Copies>
+int64_t Evaluator<Clock, Copies>::reorderedBy(const Plan &plan) const {
+  if (encoding.recompute && changedEnd == endOfTokens(plan, changedRow))
+    return kInfeasible; // cells may have come or gone
+  int64_t latest = 0, until = 0;
+  for (uint32_t pos = changedBegin; pos < changedEnd; ++pos) {
+    Token token = plan.tokens[pos];
+    if (encoding.kinds[token.kind].isCopy())
+      continue;
+    int64_t end = timeOf(keptEnds[token.cell]);
+    if (end < latest)
+      until = latest;
+    latest = std::max(latest, end);
+  }
+  return until;
+}
+
+/// Whether the last cell is too late because this one is.
+template <typename Clock, bool Copies>
+bool Evaluator<Clock, Copies>::isLate(Token token, Clock end,
+                                      int64_t limit) const {
+  return timeOf(end) + tails[token.cell] > limit &&
+         timeOf(keptEnds[token.cell]) - encoding.kinds[token.kind].duration >=
+             reorderedUntil;
+}
+
+/// Back to where the row is as it was: its first dirty position, or the
+/// checkpoint ahead of it.
+template <typename Clock, bool Copies>
+uint32_t Evaluator<Clock, Copies>::takeUp(const Plan &plan, uint32_t worker) {
+  Dirt &own = dirt[worker];
+  const uint32_t rowBegin = encoding.rowBegins[worker];
+  uint32_t pos = own.begin;
+  --numDirty;
+  numEarlier -= own.isEarlier;
+  own.begin = kNone;
+  own.offloads = own.reloads = 0;
+  own.isEarlier = false;
+  if constexpr (Copies) {
+    pos -= (pos - rowBegin) % kStride;
+    rowStates[worker] = current.states[pos];
+    clocks[worker] = rowStates[worker].clock;
+  } else {
+    clocks[worker] = pos == rowBegin ? startOf(0, worker)
+                                     : current.ends[plan.tokens[pos - 1].cell];
+  }
+  return pos;
+}
+
+/// Walks a row from its first dirty position until it is as it was.
+template <typename Clock, bool Copies>
+typename Evaluator<Clock, Copies>::Walk
+Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
+                                    int64_t limit) {
+  const uint32_t rowBegin = encoding.rowBegins[worker];
+  const uint32_t rowEnd = endOfTokens(plan, worker);
+  Clock *ends = current.ends.data();
+  const Clock endBefore = clocks[worker];
+  const Dirt &own = dirt[worker];
   CopyState &state = rowStates[worker];
-  const uint32_t *reloads = &current.reloads[encoding.rowBegins[worker]];
-  for (uint32_t i = state.firstReload; i < state.endReloads; ++i)
-    current.ends[reloads[i]] = startOf(kNotIssued, worker);
-}
-
-template <typename Clock, bool Copies>
-int64_t
-Evaluator<Clock, Copies>::evaluateFrom(const Plan &plan, uint32_t worker,
-                                       uint32_t position, int64_t limit) {
-  uint32_t place = position - encoding.rowBegins[worker];
-  uint32_t checkpoint = position - place % kStride;
-  int64_t time = timeOf(clockBefore(worker, checkpoint));
-  for (uint32_t row = 0; row < encoding.numWorkers; ++row) {
-    uint32_t end = encoding.rowBegins[row] + plan.sizes[row];
-    uint32_t cursor = row == worker ? checkpoint : resumptionOf(row, end, time);
-    startRow(row, cursor, clockBefore(row, cursor));
-    if constexpr (Copies)
-      resumeCopies(row);
-  }
-  return run(plan, limit);
-}
-
-//===----------------------------------------------------------------------===//
-// Keep and discard
-//===----------------------------------------------------------------------===//
-
-/// Copies what the last evaluation wrote. It began with the state that is kept
-/// of where it was taken up; reloads that were waiting then have been issued
-/// anew.
-template <typename Clock, bool Copies>
-void Evaluator<Clock, Copies>::copyRows(const Arrays &from, Arrays &to) {
-  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker) {
-    uint32_t begin = resumed[worker], end = cursors[worker] + 1;
-    if constexpr (Copies) {
-      const CopyState first = kept.states[begin], &last = rowStates[worker];
-      for (uint32_t pos = begin; pos < end; pos += kStride)
-        to.states[pos] = from.states[pos];
-      uint32_t row = encoding.rowBegins[worker];
-      for (uint32_t i = first.endOffloads; i < last.endOffloads; ++i)
-        to.offloads[row + i] = from.offloads[row + i];
-      for (uint32_t i = first.endReloads; i < last.endReloads; ++i)
-        to.reloads[row + i] = from.reloads[row + i];
-      for (uint32_t i = first.firstReload; i < first.endReloads; ++i)
-        to.ends[from.reloads[row + i]] = from.ends[from.reloads[row + i]];
+  uint32_t pos = takeUp(plan, worker);
+  numWalked -= pos;
+  Clock now = clocks[worker];
+  for (; pos < rowEnd; ++pos) {
+    Token token = plan.tokens[pos];
+    const KindFacts &kind = encoding.kinds[token.kind];
+    if ((pos - rowBegin) % kStride == 0) {
+      if (numEarlier == 0 && timeOf(now) + plan.remaining[pos] > limit)
+        return Walk::Late;
+      if constexpr (Copies) {
+        settle(worker, now);
+        if (isAsBefore(worker, pos))
+          break;
+      }
     }
-    std::copy(&from.ends[begin], &from.ends[begin] + (end - begin),
-              &to.ends[begin]);
+    if constexpr (Copies)
+      if (kind.isCopy()) {
+        runCopy<true>(plan, worker, pos, now);
+        continue;
+      }
+    Clock start = now;
+    if (kind.waitsOn != kNone)
+      start = later(start, after(ends[token.cell + kind.waitsFor], kind.delay));
+    if constexpr (Copies)
+      if (!admit<true>(plan, worker, pos, now, start))
+        return Walk::Broken;
+    Clock before = ends[token.cell];
+    now = after(start, kind.duration);
+    if (setEnd<true>(token.cell, now)) {
+      if (numEarlier == 0 && isLate(token, now, limit))
+        return Walk::Late;
+      if (!send(plan, pos, before, now))
+        return Walk::Broken;
+    } else if (!Copies && pos >= own.end) {
+      break;
+    }
+    if constexpr (Copies)
+      if (state.firstReload != state.endReloads)
+        issueBehind<true>(plan, worker, pos, start, now);
   }
+  numWalked += pos;
+  clocks[worker] = pos < rowEnd ? endBefore : now;
+  dirt[worker].end = 0;
+  return Walk::Through;
+}
+
+/// Walks dirty rows until there is none, up and down as messages go.
+template <typename Clock, bool Copies>
+typename Evaluator<Clock, Copies>::Walk
+Evaluator<Clock, Copies>::repair(const Plan &plan, uint32_t worker,
+                                 int64_t limit) {
+  const uint64_t most = kMostWalked + plan.tokens.size() / kMostOfAll;
+  numWalked = 0;
+  for (bool isDown = true; numDirty > 0;) {
+    if (dirt[worker].begin != kNone) {
+      if (Walk walk = walkAgain(plan, worker, limit); walk != Walk::Through)
+        return walk;
+      if (numEarlier == 0 && latestEnd() > limit)
+        return Walk::Late;
+      if (numWalked > most)
+        return Walk::Broken;
+    }
+    if (worker == 0 || worker + 1 == encoding.numWorkers)
+      isDown = worker == 0;
+    if (encoding.numWorkers > 1)
+      worker = isDown ? worker + 1 : worker - 1;
+  }
+  return latestEnd() <= limit ? Walk::Through : Walk::Late;
+}
+
+template <typename Clock, bool Copies>
+int64_t Evaluator<Clock, Copies>::evaluateFrom(const Plan &plan,
+                                               uint32_t worker, uint32_t begin,
+                                               uint32_t end, int64_t limit) {
+  std::fill(dirt.begin(), dirt.end(), Dirt());
+  numDirty = numEarlier = 0;
+  if (!isTimed)
+    return evaluate(plan, limit);
+  evaluated = &plan;
+  changedRow = worker;
+  changedBegin = begin;
+  changedEnd = end;
+  reorderedUntil = reorderedBy(plan);
+  touch(worker, begin, end, /*isEarlier=*/false);
+  switch (repair(plan, worker, limit)) {
+  case Walk::Through:
+    return latestEnd();
+  case Walk::Late:
+    return kInfeasible;
+  case Walk::Broken: // by messages that were not the last, maybe
+    return evaluate(plan, limit);
+  }
+  return kInfeasible;
+}
+
+template <typename Value, typename Before>
+static void takeBack(std::vector<Value> &values, std::vector<Before> &changes) {
+  for (const Before &change : llvm::reverse(changes))
+    values[change.place] = change.value;
+  changes.clear();
 }
 
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::keep() {
-  copyRows(current, kept);
+  if (isWhole) {
+    keptEnds = current.ends;
+    tails.compute(*evaluated);
+  } else {
+    for (const Before<Clock> &change : changedEnds)
+      keptEnds[change.place] = current.ends[change.place];
+    tails.update(*evaluated, changedRow, changedBegin, changedEnd);
+  }
+  isWhole = false;
+  keptClocks = clocks;
+  changedEnds.clear();
+  changedStates.clear();
+  changedOffloads.clear();
+  changedReloads.clear();
 }
 
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::discard() {
-  copyRows(kept, current);
+  if (isWhole)
+    std::swap(current, spare);
+  isWhole = false;
+  clocks = keptClocks;
+  takeBack(current.ends, changedEnds);
+  takeBack(current.states, changedStates);
+  takeBack(current.offloads, changedOffloads);
+  takeBack(current.reloads, changedReloads);
 }
 
 //===----------------------------------------------------------------------===//
@@ -456,37 +477,39 @@ Row Evaluator<Clock, Copies>::rowOf(const Plan &plan, uint32_t worker) const {
   for (uint32_t pos = begin; pos <= begin + plan.sizes[worker]; ++pos) {
     if constexpr (Copies)
       for (; nextReload < rowStates[worker].endReloads; ++nextReload) {
-        uint32_t reload = current.reloads[begin + nextReload];
+        Token token = current.reloads[begin + nextReload];
+        uint32_t reload = plan.positions[token.cell];
         if (issues[reload] > pos)
           break;
-        if (joins[reload] != kNone)
-          row.push_back(joinOf(encoding.cellOf(plan.tokens[joins[reload]])));
-        row.push_back(encoding.cellOf(plan.tokens[reload]));
+        if (joins[reload].cell != kNone)
+          row.push_back(joinOf(encoding.cellOf(joins[reload])));
+        row.push_back(encoding.cellOf(token));
       }
     if (pos == begin + plan.sizes[worker])
       break;
     Token token = plan.tokens[pos];
     if (encoding.kinds[token.kind].step == Step::Reload)
       continue;
-    if (joins[pos] != kNone)
-      row.push_back(joinOf(encoding.cellOf(plan.tokens[joins[pos]])));
+    if (joins[pos].cell != kNone)
+      row.push_back(joinOf(encoding.cellOf(joins[pos])));
     row.push_back(encoding.cellOf(token));
   }
   return row;
 }
 
 template <typename Clock, bool Copies>
-std::vector<Row> Evaluator<Clock, Copies>::rowsOf(const Plan &plan) {
-  joins.assign(current.ends.size(), kNone);
-  issues.assign(current.ends.size(), kNone);
+std::vector<Row> Evaluator<Clock, Copies>::rowsOf(const Plan &plan,
+                                                  ArrayRef<int64_t> offsets) {
+  joins.assign(plan.tokens.size(), Token());
+  issues.assign(plan.tokens.size(), kNone);
   recording = true;
-  int64_t objective = evaluate(plan, kInfeasible - 1);
+  int64_t objective = evaluate(plan, kInfeasible - 1, offsets);
   recording = false;
-  if (objective == kInfeasible)
-    return {};
-  std::vector<Row> rows(encoding.numWorkers);
-  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
-    rows[worker] = rowOf(plan, worker);
+  std::vector<Row> rows;
+  if (objective != kInfeasible)
+    for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
+      rows.push_back(rowOf(plan, worker));
+  discard();
   return rows;
 }
 

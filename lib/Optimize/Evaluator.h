@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_OPTIMIZE_EVALUATOR_H
 #define PIPESCHED_LIB_OPTIMIZE_EVALUATOR_H
 
-#include "Encoding.h"
+#include "Tails.h"
 
 namespace pipesched::optimize {
 
@@ -48,10 +48,12 @@ Clock later(Clock a, Clock b) {
 /// is there; where reloads may wait for offloads, as soon as one of them has
 /// freed enough.
 ///
-/// Rows are walked in turns, each as far as messages go. A change at a position
-/// leaves alone all cells that start before the cell ahead of it ends: rows are
-/// taken up again from there. Cost is linear in the cells behind that time; no
-/// allocation.
+/// From nothing, rows are walked in turns, each as far as messages go. After a
+/// change of one row, that row is walked again, and each other one from the
+/// first message on that comes at another time and matters, until rows and
+/// messages agree. A walk ends where it finds everything as it was. Cost is
+/// linear in the cells that are walked; nothing is allocated but by the first
+/// evaluations.
 template <typename Clock, bool Copies>
 class Evaluator {
 public:
@@ -61,78 +63,152 @@ public:
   /// `offsets`: by worker, before which no cell of its row starts; or empty.
   int64_t evaluate(const Plan &plan, int64_t limit,
                    llvm::ArrayRef<int64_t> offsets = {});
-  /// The same where cells from `position` on of one row differ from the plan
-  /// that was kept last.
-  int64_t evaluateFrom(const Plan &plan, uint32_t worker, uint32_t position,
-                       int64_t limit);
-  /// What was evaluated last is what evaluateFrom() goes by, or is forgotten.
-  /// One of them after each evaluation.
+  /// The same where cells of one row differ from the plan that was kept last,
+  /// at positions of [begin, end). Times alone, without where they go back to.
+  /// Takes it that no message makes anything earlier by coming later, which is
+  /// so but for reloads that may not wait for offloads: such a plan may be
+  /// refused though it meets the limit.
+  int64_t evaluateFrom(const Plan &plan, uint32_t worker, uint32_t begin,
+                       uint32_t end, int64_t limit);
+  /// What was evaluated last, with the plan as it was, is what evaluateFrom()
+  /// goes by, or is forgotten. One of them after each evaluation that
+  /// evaluateFrom() follows.
   void keep();
   void discard();
 
   /// End of the row, of the plan evaluated last.
   Clock endOfRow(uint32_t worker) const { return clocks[worker]; }
-  /// By position in the plan: end of the cell.
-  Clock endAt(uint32_t position) const { return current.ends[position]; }
+  /// By position in that plan, which is as it was: end of the cell.
+  Clock endAt(uint32_t position) const {
+    uint32_t cell = evaluated->tokens[position].cell;
+    return cell == kNone ? Clock() : current.ends[cell];
+  }
 
   /// The rows of a plan that is feasible, with joins where a cell waits for
-  /// memory and reloads where they are issued.
-  std::vector<Row> rowsOf(const Plan &plan);
+  /// memory and reloads where they are issued when rows start at `offsets`.
+  std::vector<Row> rowsOf(const Plan &plan,
+                          llvm::ArrayRef<int64_t> offsets = {});
 
 private:
   /// Copies and memory of one row at one place.
   struct CopyState {
     Clock clock = {}; ///< end of the compute so far
     Clock offloadsUntil = {}, reloadsUntil = {};
-    int64_t level = 0;
+    int64_t level = 0; ///< memory, of all reloads so far too
     uint32_t firstOffload = 0, endOffloads = 0; ///< whose memory is yet to come
-    uint32_t nextStart = 0; ///< first reload that is not part of the level
+    uint32_t nextStart = 0; ///< first reload that may start later
     uint32_t firstReload = 0, endReloads = 0; ///< yet to be issued
+
+    bool operator==(const CopyState &other) const;
   };
-  /// All by position; those of a row begin where its tokens begin.
+  /// Ends by cell, all else by position; what is of a row begins where its
+  /// tokens begin.
   struct Arrays {
     std::vector<Clock> ends;
-    std::vector<CopyState> states; ///< before that cell, of checkpoints
-    std::vector<uint32_t> offloads, reloads; ///< in order, from the row's begin
+    std::vector<CopyState> states;        ///< before that cell, of checkpoints
+    std::vector<Token> offloads, reloads; ///< in order, from the row's begin
   };
+  /// What a walk overwrote.
+  template <typename Value>
+  struct Before {
+    uint32_t place;
+    Value value;
+  };
+  /// A row that has to be walked, from the first position at which something
+  /// changed; the walk may end behind the last one.
+  struct Dirt {
+    uint32_t begin = kNone, end = 0;
+    uint32_t offloads = 0, reloads = 0; ///< that many include all that changed
+    bool isEarlier = false;             ///< a message comes earlier
+  };
+  /// Of a walk: it is done, the plan is refused, or has to be timed from
+  /// nothing.
+  enum class Walk { Through, Late, Broken };
 
-  /// Rows with copies are taken up at checkpoints, so many cells apart.
-  static constexpr uint32_t kStride = Copies ? 8 : 1;
+  /// Rows with copies are taken up at checkpoints, so many cells apart;
+  /// lateness is looked for there.
+  static constexpr uint32_t kStride = 8;
 
   static Clock startOf(int64_t time, uint32_t worker);
-  int64_t run(const Plan &plan, int64_t limit);
+  uint32_t endOfTokens(const Plan &plan, uint32_t worker) const {
+    return encoding.rowBegins[worker] + plan.sizes[worker];
+  }
+  uint32_t cellOf(Token token, Step step) const;
+
   bool advance(const Plan &plan, uint32_t worker, int64_t limit);
-  bool admit(const Plan &plan, uint32_t worker, uint32_t pos, Clock now,
-             Clock &start);
-  bool allocate(const Plan &plan, uint32_t worker, uint32_t pos, Clock &start);
-  void takeOffloads(const Plan &plan, uint32_t worker, uint32_t pos,
-                    int64_t room, int64_t time);
-  void offloadAt(const Plan &plan, uint32_t worker, uint32_t pos, Clock now);
+  int64_t run(const Plan &plan, int64_t limit);
+  int64_t latestEnd() const;
+
+  template <bool Again>
+  bool setEnd(uint32_t cell, Clock end);
+  template <bool Again>
+  bool list(std::vector<Token> &copies, std::vector<Before<Token>> &changed,
+            uint32_t place, Token token);
+  void settle(uint32_t worker, Clock now);
+  bool isAsBefore(uint32_t worker, uint32_t pos);
+  void touch(uint32_t worker, uint32_t begin, uint32_t end, bool isEarlier);
+  bool send(const Plan &plan, uint32_t pos, Clock before, Clock end);
+  int64_t reorderedBy(const Plan &plan) const;
+  bool isLate(Token token, Clock end, int64_t limit) const;
+  uint32_t takeUp(const Plan &plan, uint32_t worker);
+  Walk walkAgain(const Plan &plan, uint32_t worker, int64_t limit);
+  Walk repair(const Plan &plan, uint32_t worker, int64_t limit);
+
+  template <bool Again>
+  bool waitForReload(const Plan &plan, uint32_t worker, uint32_t pos, Clock now,
+                     Clock &start);
+  template <bool Again>
+  LLVM_ATTRIBUTE_ALWAYS_INLINE bool admit(const Plan &plan, uint32_t worker,
+                                          uint32_t pos, Clock now,
+                                          Clock &start);
+  bool isIssued(const Plan &plan, uint32_t worker, uint32_t reloadPos) const;
+  bool waitForMemory(uint32_t worker, uint32_t pos, int64_t room, Clock &start);
+  void takeOffloads(uint32_t worker, int64_t time);
+  void joinOffloads(uint32_t worker, uint32_t pos, int64_t room, int64_t time);
+  void startReloads(uint32_t worker, int64_t time);
+  int64_t notStarted(uint32_t worker) const;
+  template <bool Again>
+  void runCopy(const Plan &plan, uint32_t worker, uint32_t pos, Clock now);
+  template <bool Again>
   void issueReloads(const Plan &plan, uint32_t worker, uint32_t pos, Clock now);
-  void issueBehindOffloads(const Plan &plan, uint32_t worker, uint32_t pos,
-                           Clock begin, Clock now);
+  template <bool Again>
+  void issueBehind(const Plan &plan, uint32_t worker, uint32_t pos, Clock begin,
+                   Clock now);
+  template <bool Again>
   bool issueReload(const Plan &plan, uint32_t worker, uint32_t pos, Clock from,
                    int64_t held, int64_t until, bool mustWait);
   int64_t freedBy(const Plan &plan, Token token) const;
-  void startRow(uint32_t worker, uint32_t cursor, Clock clock);
-  void resumeCopies(uint32_t worker);
-  Clock clockBefore(uint32_t worker, uint32_t position) const;
-  uint32_t resumptionOf(uint32_t worker, uint32_t end, int64_t time) const;
-  bool isCheckpoint(uint32_t worker, uint32_t position) const {
-    return (position - encoding.rowBegins[worker]) % kStride == 0;
-  }
-  void copyRows(const Arrays &from, Arrays &to);
   Row rowOf(const Plan &plan, uint32_t worker) const;
 
   const Encoding &encoding;
-  std::vector<uint32_t> cursors, resumed; ///< by worker: positions
-  std::vector<Clock> clocks;              ///< by worker: end of compute so far
-  std::vector<CopyState> rowStates;       ///< by worker: likewise
-  Arrays current, kept;
+  /// Whether all compute takes time, so that whatever waits for itself comes
+  /// later with every walk.
+  bool isTimed = true;
+  std::vector<Sent> sent;                  ///< by kind
+  Tails tails;                             ///< of the plan that was kept
+  std::vector<uint32_t> cursors;           ///< by worker: positions
+  std::vector<uint32_t> awaited;           ///< by worker: cell, or kNone
+  std::vector<Clock> clocks;               ///< by worker: end of compute so far
+  std::vector<CopyState> rowStates;        ///< by worker: likewise
+  std::vector<Clock> keptClocks, keptEnds; ///< of the plan that was kept
+  const Plan *evaluated = nullptr;         ///< last
+  Arrays current, spare;
+  bool isWhole = false; ///< what was kept is in `spare`
+  // By evaluateFrom() since the last keep(), in order.
+  std::vector<Before<Clock>> changedEnds;
+  std::vector<Before<CopyState>> changedStates;
+  std::vector<Before<Token>> changedOffloads, changedReloads;
+  // Of evaluateFrom().
+  std::vector<Dirt> dirt; ///< by worker
+  uint32_t changedRow = 0, changedBegin = 0, changedEnd = 0;
+  int64_t reorderedUntil = 0; ///< cells that start later have their tails
+  uint32_t numDirty = 0, numEarlier = 0;
+  uint64_t numWalked = 0;
   // Of rowsOf(), by position: the offload that a cell or a reload waits for,
   // and where a reload is issued.
   bool recording = false;
-  std::vector<uint32_t> joins, issues;
+  std::vector<Token> joins;
+  std::vector<uint32_t> issues;
 };
 
 extern template class Evaluator<int64_t, false>;

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Heuristics.h"
+#include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <cmath>
 
@@ -38,12 +39,11 @@ static void drawQuota(const Encoding &encoding, DispatchRule &rule,
   rule.quota.assign(encoding.numStages, kNone);
   if (isOpen)
     return;
+  double behind = 0;
   for (uint32_t stage = encoding.numStages; stage-- > 0;) {
-    uint32_t next = encoding.nextStage[stage];
-    double behind = 1 + base;
-    for (; next != kNone; next = encoding.nextStage[next])
-      behind += slope;
-    rule.quota[stage] = std::max(1.0, behind);
+    bool isLast = encoding.nextStage[stage] == kNone;
+    behind = isLast ? 1 + base : behind + slope;
+    rule.quota[stage] = behind;
   }
 }
 
@@ -80,13 +80,42 @@ DispatchRule optimize::drawRule(const Encoding &encoding,
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// A time for each worker, and which is the first: changed in the logarithm of
+/// their number.
+class Clocks {
+public:
+  explicit Clocks(uint32_t count)
+      : numLeaves(llvm::PowerOf2Ceil(count)),
+        least(2 * size_t(numLeaves), std::numeric_limits<int64_t>::max()) {}
+
+  int64_t operator[](uint32_t worker) const {
+    return least[numLeaves + worker];
+  }
+  void set(uint32_t worker, int64_t time) {
+    uint32_t node = numLeaves + worker;
+    for (least[node] = time; (node /= 2) > 0;)
+      least[node] = std::min(least[2 * node], least[2 * node + 1]);
+  }
+  /// Of equal ones the one with the lowest number.
+  uint32_t first() const {
+    uint32_t node = 1;
+    while (node < numLeaves)
+      node = 2 * node + (least[2 * node + 1] < least[2 * node]);
+    return node - numLeaves;
+  }
+
+private:
+  uint32_t numLeaves;
+  std::vector<int64_t> least; ///< of a binary tree, by node, from 1 on
+};
+
 /// List scheduling under one rule.
 class Dispatcher {
 public:
   Dispatcher(const Encoding &encoding, const DispatchRule &rule, Random &random)
       : encoding(encoding), rule(rule), random(random), plan(encoding),
         next(encoding.kinds.size()), clocks(encoding.numWorkers),
-        levels(encoding.numWorkers), earliest(encoding.numWorkers, 0),
+        levels(encoding.numWorkers), earliest(encoding.numWorkers),
         ends(encoding.numCells), reserve(encoding.numStages) {
     for (const std::vector<uint32_t> &stages : encoding.stagesOf)
       setReserve(stages);
@@ -114,12 +143,12 @@ private:
   const DispatchRule &rule;
   Random &random;
   Plan plan;
-  std::vector<uint32_t> next;    ///< by kind: rank of its next cell
-  std::vector<int64_t> clocks;   ///< by worker
-  std::vector<int64_t> levels;   ///< by worker
-  std::vector<int64_t> earliest; ///< by worker: first start of a cell
-  std::vector<int64_t> ends;     ///< by cell
-  std::vector<int64_t> reserve;  ///< by stage
+  std::vector<uint32_t> next;   ///< by kind: rank of its next cell
+  std::vector<int64_t> clocks;  ///< by worker
+  std::vector<int64_t> levels;  ///< by worker
+  Clocks earliest;              ///< by worker: first start of a cell
+  std::vector<int64_t> ends;    ///< by cell
+  std::vector<int64_t> reserve; ///< by stage
 };
 } // namespace
 
@@ -145,11 +174,11 @@ int64_t Dispatcher::startOf(uint32_t worker, uint32_t index) const {
 }
 
 void Dispatcher::look(uint32_t worker) {
-  earliest[worker] = kNever;
+  int64_t start = kNever;
   for (uint32_t stage : encoding.stagesOf[worker])
     for (uint32_t step = 0; step < 2u + encoding.splitBackward; ++step)
-      earliest[worker] =
-          std::min(earliest[worker], startOf(worker, stage * kNumSteps + step));
+      start = std::min(start, startOf(worker, stage * kNumSteps + step));
+  earliest.set(worker, start);
 }
 
 uint32_t Dispatcher::choose(uint32_t worker) {
@@ -199,8 +228,7 @@ std::optional<Plan> Dispatcher::run() {
   for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
     look(worker);
   for (; numLeft > 0; --numLeft) {
-    uint32_t worker =
-        std::min_element(earliest.begin(), earliest.end()) - earliest.begin();
+    uint32_t worker = earliest.first();
     if (earliest[worker] == kNever)
       return std::nullopt;
     put(worker, choose(worker));

@@ -39,7 +39,8 @@ DispatchRule drawRule(const Encoding &encoding,
 /// recompute. A forward leaves room for the later stages of its worker, one
 /// microbatch each, so that those that are under way can always go on: by
 /// induction from the last stage, each microbatch that has passed a stage can
-/// drain. Nothing where that is more room than there is. O(cells x workers).
+/// drain. Nothing where that is more room than there is. In the logarithm of
+/// the workers per cell, times the stages of one.
 std::optional<Plan> dispatch(const Encoding &encoding, const DispatchRule &rule,
                              Random &random);
 
@@ -58,7 +59,8 @@ struct FitRule {
 /// does not fit puts out the activation that is used furthest in the future
 /// (Belady 1966), reloads come back shortly before they are needed. `ends`: of
 /// the cells without regard to memory, by position. Nothing where that way
-/// fails, or once `mustStop`, which is asked before every row.
+/// fails, where the plan has copies or recompute, or once `mustStop`, which is
+/// asked before every row. In n log n of the cells of a row.
 std::optional<Plan> fitMemory(const Encoding &encoding, const Plan &plan,
                               llvm::ArrayRef<int64_t> ends, const FitRule &rule,
                               Random &random,

@@ -19,8 +19,9 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-/// Evaluations between two questions whether to stop.
-static constexpr uint64_t kStopInterval = 256;
+/// Evaluations between two questions whether to stop, fewer where the cells of
+/// all of them together would be more than this.
+static constexpr uint64_t kStopInterval = 256, kStopCells = uint64_t(1) << 22;
 /// Plans taken between two looks for the critical path.
 static constexpr uint32_t kTraceInterval = 16;
 
@@ -35,8 +36,33 @@ int64_t Annealing<Objective>::offer(const Plan &other) {
   return value;
 }
 
+/// The position in the row of a cell that ends at that time and may be what the
+/// one at `pos` waits for: the compute or a copy ahead of it, an offload that
+/// frees memory, or, for a reload that is issued later than it stands, compute
+/// behind it. kNone: there is none.
+template <typename Objective>
+uint32_t Annealing<Objective>::endingAt(uint32_t worker, uint32_t pos,
+                                        int64_t time) const {
+  uint32_t begin = encoding.rowBegins[worker];
+  auto stepAt = [&](uint32_t at) {
+    return encoding.kinds[plan.tokens[at].kind].step;
+  };
+  bool isCopy = stepAt(pos) >= Step::Offload;
+  for (uint32_t at = pos; at-- > begin;)
+    if (timeOf(objective.endAt(at)) == time &&
+        (isCopy || stepAt(at) != Step::Reload))
+      return at;
+  if (stepAt(pos) != Step::Reload)
+    return kNone;
+  for (uint32_t at = pos + 1; at < begin + plan.sizes[worker]; ++at)
+    if (timeOf(objective.endAt(at)) == time && stepAt(at) != Step::Reload)
+      return at;
+  return kNone;
+}
+
 /// The position whose cell lets that at `pos` start when it does: its message,
-/// a copy, or the compute ahead of it; kNone at the start of a row.
+/// its copy, the compute ahead of it, or what it waits for in its queue or for
+/// memory; kNone at the start of a row.
 template <typename Objective>
 uint32_t Annealing<Objective>::waitOf(uint32_t worker, uint32_t pos) const {
   Token token = plan.tokens[pos];
@@ -47,14 +73,19 @@ uint32_t Annealing<Objective>::waitOf(uint32_t worker, uint32_t pos) const {
     if (timeOf(objective.endAt(source)) + kind.delay == start)
       return source;
   }
-  uint32_t begin = encoding.rowBegins[worker];
-  if (kind.step == Step::InputGrad && encoding.offload) {
-    Token reload = encoding.sibling(token, Step::Reload);
-    if (plan.has(reload) &&
-        timeOf(objective.endAt(plan.positions[reload.cell])) == start)
-      return plan.positions[reload.cell];
+  if (encoding.offload) {
+    bool isReload = kind.step == Step::Reload;
+    if (isReload || kind.step == Step::InputGrad) {
+      Token copy =
+          encoding.sibling(token, isReload ? Step::Offload : Step::Reload);
+      if (plan.has(copy) &&
+          timeOf(objective.endAt(plan.positions[copy.cell])) == start)
+        return plan.positions[copy.cell];
+    }
+    if (uint32_t cause = endingAt(worker, pos, start); cause != kNone)
+      return cause;
   }
-  return pos == begin ? kNone : pos - 1;
+  return pos == encoding.rowBegins[worker] ? kNone : pos - 1;
 }
 
 template <typename Objective>
@@ -62,7 +93,7 @@ void Annealing<Objective>::trace() {
   critical.clear();
   uint32_t worker = objective.lastRow();
   uint32_t pos = encoding.rowBegins[worker] + plan.sizes[worker] - 1;
-  // Ends go down along the way, except from a copy to the cell ahead of it.
+  // Ends go down along the way, except where copies take no time.
   while (pos != kNone && critical.size() < plan.tokens.size()) {
     worker = encoding.kinds[plan.tokens[pos].kind].worker;
     critical.push_back({worker, pos});
@@ -95,12 +126,14 @@ bool Annealing<Objective>::run(const Plan &from, const Cooling &cooling,
   trace();
   uint64_t evaluations = 0, asked = 0, draws = 0;
   uint32_t taken = 0;
+  const uint64_t interval =
+      std::clamp<uint64_t>(kStopCells / encoding.numCells, 1, kStopInterval);
   double temperature = cooling.from;
   double factor = std::pow(cooling.to / cooling.from,
-                           double(kStopInterval) / double(cooling.evaluations));
+                           double(interval) / double(cooling.evaluations));
   while (evaluations < cooling.evaluations) {
     // Draws without a change count a little, so that every run ends.
-    if (evaluations - asked >= kStopInterval || ++draws % 4096 == 0) {
+    if (evaluations - asked >= interval || ++draws % 4096 == 0) {
       evaluations += draws % 4096 == 0;
       if (stopper.shouldStop(evaluations - asked, bestObjective))
         return false;
@@ -116,7 +149,8 @@ bool Annealing<Objective>::run(const Plan &from, const Cooling &cooling,
     int64_t changed =
         mover.isGlobal()
             ? objective.evaluate(plan, limit)
-            : objective.evaluateFrom(plan, worker, mover.getBegin(), limit);
+            : objective.evaluateFrom(plan, worker, mover.getBegin(),
+                                     mover.getEnd(), limit);
     if (changed == kInfeasible) {
       objective.discard();
       mover.undo(plan);

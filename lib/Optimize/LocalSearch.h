@@ -45,21 +45,24 @@ private:
 /// Else cells of one stage and phase keep their order.
 class Mover {
 public:
-  explicit Mover(const Encoding &encoding) : encoding(encoding) {}
+  explicit Mover(const Encoding &encoding)
+      : encoding(encoding), sent(sentMessages(encoding)) {}
 
   /// Draws a change near `position` of the worker's row and makes it. False:
-  /// it breaks an order or, without copies, the memory, and is not made.
+  /// it breaks an order, or memory does not hold it even if all offloads ahead
+  /// of a cell are waited for, and is not made.
   bool draw(Plan &plan, uint32_t worker, uint32_t position, Random &random);
   void undo(Plan &plan) const;
 
   uint32_t getWorker() const { return worker; }
-  /// The first position at which the row differs.
+  /// The first position at which the row differs, and the one behind the last.
   uint32_t getBegin() const { return begin; }
+  uint32_t getEnd() const { return end; }
   /// Rows have changed all over.
   bool isGlobal() const { return !patches.empty(); }
 
 private:
-  bool areFree(Token earlier, Token later) const;
+  bool areFree(const Plan &plan, Token earlier, Token later) const;
   uint32_t reach(const Plan &plan, uint32_t position, uint32_t most,
                  bool isForward) const;
   bool rotate(Plan &plan, uint32_t first, uint32_t middle, uint32_t last);
@@ -75,11 +78,13 @@ private:
   void replace(Plan &plan, Token from, Token to);
   bool areOrdered(const Plan &plan) const;
   void save(const Plan &plan, uint32_t from, uint32_t to);
-  bool apply(Plan &plan, uint32_t end);
+  bool fits(const Plan &plan) const;
+  bool apply(Plan &plan, uint32_t last);
   bool applyRow(Plan &plan);
 
   const Encoding &encoding;
-  uint32_t worker = 0, begin = 0, size = 0;
+  std::vector<Sent> sent; ///< by kind
+  uint32_t worker = 0, begin = 0, end = 0, size = 0;
   bool isWholeRow = false;
   std::vector<Token> saved;
   struct Patch {
@@ -128,6 +133,7 @@ public:
 
 private:
   void trace();
+  uint32_t endingAt(uint32_t worker, uint32_t pos, int64_t time) const;
   uint32_t waitOf(uint32_t worker, uint32_t pos) const;
   std::pair<uint32_t, uint32_t> drawPlace();
 

@@ -16,11 +16,19 @@
 //===----------------------------------------------------------------------===//
 
 #include "Heuristics.h"
+#include "llvm/ADT/BitVector.h"
 #include <algorithm>
+#include <queue>
 
 using namespace pipesched;
 using namespace pipesched::optimize;
 using llvm::ArrayRef;
+
+/// So many reloads are looked at ahead of time.
+static constexpr unsigned kReloadsAhead = 32;
+/// What a tick is worth by which an offload comes late, in ticks for which
+/// memory is free.
+static constexpr double kLatePenalty = 4;
 
 namespace {
 /// An activation of a row. Positions are those of the row without copies.
@@ -31,6 +39,49 @@ struct Activation {
   uint32_t backAt = kNone;      ///< before which position it comes back
 };
 
+/// Activations that can be put out, the most worth first: its value, less a
+/// penalty while its offload would not be done in time. From one time to the
+/// next all that are late lose the same, so that their order stays; they change
+/// heaps when they are late no longer. Of equals the one that came first.
+class Victims {
+public:
+  /// Numbers come in ascending order.
+  void add(uint32_t number, double value, double readyAt) {
+    isLate.resize(number + 1, true);
+    late.push({value - kLatePenalty * readyAt, number});
+    ready.push({-readyAt, number, value});
+  }
+
+  /// Takes the best one that `isUsable`, at a time that never goes back; those
+  /// that are no longer `isThere` are forgotten. In the logarithm of all, times
+  /// those before it that are not usable.
+  template <typename IsThere, typename IsUsable>
+  std::optional<uint32_t> take(double now, IsThere &&isThere,
+                               IsUsable &&isUsable);
+
+private:
+  struct Entry {
+    double key = 0;
+    uint32_t number = 0;
+    double value = 0;
+
+    bool operator<(const Entry &other) const {
+      return key != other.key ? key < other.key : number > other.number;
+    }
+  };
+  using Heap = std::priority_queue<Entry>;
+
+  void settle(double now) {
+    for (; !ready.empty() && -ready.top().key <= now; ready.pop()) {
+      isLate[ready.top().number] = false;
+      inTime.push({ready.top().value, ready.top().number});
+    }
+  }
+
+  Heap inTime, late, ready;
+  std::vector<bool> isLate; ///< by number
+};
+
 /// Fits one row.
 class RowFitter {
 public:
@@ -38,7 +89,8 @@ public:
             const FitRule &rule, Random &random, uint32_t worker)
       : encoding(encoding), plan(plan), ends(ends), rule(rule), random(random),
         worker(worker), begin(encoding.rowBegins[worker]),
-        end(begin + plan.sizes[worker]) {}
+        end(begin + plan.sizes[worker]), usedAt(end - begin, kNone),
+        awaited(end - begin) {}
 
   bool decide();
   void write(Plan &out) const;
@@ -51,11 +103,13 @@ private:
   int64_t startAt(uint32_t pos) const {
     return ends[pos] - factsAt(pos).duration;
   }
-  void retire(uint32_t pos);
+  uint32_t stageOf(const Activation &activation) const {
+    return encoding.kinds[activation.forward.kind].stage;
+  }
+  void hold(uint32_t pos);
   bool makeRoom(int64_t bytes, uint32_t pos, uint32_t until);
   bool bringBack(uint32_t pos);
   bool fetch(Activation &activation, uint32_t pos);
-  Activation *findVictim(uint32_t pos, uint32_t until);
   int64_t gainOf(const Activation &activation) const;
 
   const Encoding &encoding;
@@ -65,53 +119,74 @@ private:
   Random &random;
   uint32_t worker, begin, end;
   int64_t level = 0;
-  std::vector<Activation> activations; ///< between F and I, in order of F
-  std::vector<Activation> returned;    ///< that were put out before
+  std::vector<Activation> activations; ///< in order of F
+  Victims victims;
+  // By position from `begin`: the activation that an I uses, and whether it is
+  // put out and yet to come back.
+  std::vector<uint32_t> usedAt;
+  llvm::BitVector awaited;
 };
 } // namespace
 
-/// The activation to put out: the one that is needed last, unless its offload
-/// would hold up the cell at `pos` for longer than that is worth.
-Activation *RowFitter::findVictim(uint32_t pos, uint32_t until) {
-  Activation *victim = nullptr;
-  double best = 0;
-  for (Activation &activation : activations) {
-    if (activation.until <= until || activation.back != Step::Forward ||
-        activation.from >= pos)
-      continue;
-    const KindFacts &offload = encoding.facts(
-        encoding.kinds[activation.forward.kind].stage, Step::Offload);
-    int64_t late = ends[activation.from] + offload.duration - startAt(pos);
-    double score = double(startAt(activation.until)) + 1;
-    if (encoding.offload)
-      score -= 4 * double(std::max<int64_t>(0, late));
-    score += rule.noise * random.unit();
-    if (!victim || score > best) {
-      victim = &activation;
-      best = score;
-    }
+template <typename IsThere, typename IsUsable>
+std::optional<uint32_t> Victims::take(double now, IsThere &&isThere,
+                                      IsUsable &&isUsable) {
+  settle(now);
+  llvm::SmallVector<std::pair<Heap *, Entry>> skipped;
+  std::optional<uint32_t> found;
+  while (!found) {
+    while (!inTime.empty() && !isThere(inTime.top().number))
+      inTime.pop();
+    while (!late.empty() &&
+           (!isLate[late.top().number] || !isThere(late.top().number)))
+      late.pop();
+    if (inTime.empty() && late.empty())
+      break;
+    bool isFromLate = inTime.empty() ||
+                      (!late.empty() &&
+                       late.top().key + kLatePenalty * now > inTime.top().key);
+    Heap &heap = isFromLate ? late : inTime;
+    if (isUsable(heap.top().number))
+      found = heap.top().number;
+    else
+      skipped.push_back({&heap, heap.top()});
+    heap.pop();
   }
-  return victim;
+  for (auto &[heap, entry] : skipped)
+    heap->push(entry);
+  return found;
 }
 
 /// What putting it out frees, and bringing it back takes.
 int64_t RowFitter::gainOf(const Activation &activation) const {
-  uint32_t stage = encoding.kinds[activation.forward.kind].stage;
+  uint32_t stage = stageOf(activation);
   return activation.back == Step::Recompute
              ? encoding.freedByDropping(stage)
              : encoding.stageFacts(stage).activation;
 }
 
-/// Puts out activations that are needed after position `until`.
+/// Puts out activations that are needed after position `until`: those that are
+/// needed last, unless that would hold up the cell at `pos` for longer than it
+/// is worth.
 bool RowFitter::makeRoom(int64_t bytes, uint32_t pos, uint32_t until) {
+  auto isThere = [&](uint32_t number) {
+    return activations[number].until >= pos &&
+           activations[number].back == Step::Forward;
+  };
+  auto isUsable = [&](uint32_t number) {
+    return activations[number].until > until;
+  };
   while (level + bytes > encoding.capacity[worker]) {
-    Activation *victim = findVictim(pos, until);
+    std::optional<uint32_t> victim =
+        victims.take(double(startAt(pos)), isThere, isUsable);
     if (!victim)
       return false;
+    Activation &activation = activations[*victim];
     bool drop = encoding.recompute &&
                 (!encoding.offload || random.chance(rule.recompute));
-    victim->back = drop ? Step::Recompute : Step::Reload;
-    level -= gainOf(*victim);
+    activation.back = drop ? Step::Recompute : Step::Reload;
+    awaited.set(activation.until - begin);
+    level -= gainOf(activation);
   }
   return true;
 }
@@ -122,6 +197,7 @@ bool RowFitter::fetch(Activation &activation, uint32_t pos) {
     return false;
   level += bytes;
   activation.backAt = pos;
+  awaited.reset(activation.until - begin);
   return true;
 }
 
@@ -129,55 +205,57 @@ bool RowFitter::fetch(Activation &activation, uint32_t pos) {
 /// the last moment. False: one that is needed now finds no room.
 bool RowFitter::bringBack(uint32_t pos) {
   int64_t ahead = 0;
-  for (Activation &activation : activations) {
-    if (activation.back == Step::Forward || activation.backAt != kNone)
-      continue;
-    uint32_t stage = encoding.kinds[activation.forward.kind].stage;
+  int next = awaited.find_first_in(pos - begin, end - begin);
+  for (unsigned i = 0; next >= 0 && i < kReloadsAhead;
+       next = awaited.find_next(next), ++i) {
+    Activation &activation = activations[usedAt[next]];
     bool isNow = activation.until == pos;
+    bool isDue = isNow;
     if (activation.back == Step::Reload) {
-      ahead += int64_t(rule.lead *
-                       double(encoding.facts(stage, Step::Reload).duration));
-      isNow |= startAt(activation.until) - ahead <= startAt(pos);
+      int64_t reload =
+          encoding.facts(stageOf(activation), Step::Reload).duration;
+      ahead += int64_t(rule.lead * double(reload));
+      isDue |= startAt(activation.until) - ahead <= startAt(pos);
     }
-    if (isNow && !fetch(activation, pos) && activation.until == pos)
+    if (isDue && !fetch(activation, pos) && isNow)
       return false;
   }
   return true;
 }
 
-/// The activation of the I at `pos` is used up.
-void RowFitter::retire(uint32_t pos) {
-  auto used = llvm::find_if(activations, [&](const Activation &activation) {
-    return activation.until == pos;
-  });
-  if (used->back != Step::Forward)
-    returned.push_back(*used);
-  activations.erase(used);
+/// The activation of the F at `pos`.
+void RowFitter::hold(uint32_t pos) {
+  Token input = encoding.sibling(tokenAt(pos), Step::InputGrad);
+  uint32_t number = activations.size(), until = plan.positions[input.cell];
+  activations.push_back({tokenAt(pos), pos, until});
+  usedAt[until - begin] = number;
+  double value = double(startAt(until)) + rule.noise * random.unit();
+  int64_t offload = encoding.facts(factsAt(pos).stage, Step::Offload).duration;
+  victims.add(number, value,
+              encoding.offload ? double(ends[pos]) + double(offload) : 0);
 }
 
 bool RowFitter::decide() {
   for (uint32_t pos = begin; pos < end; ++pos) {
-    if (!bringBack(pos))
-      return false;
     const KindFacts &kind = factsAt(pos);
-    if (!makeRoom(kind.allocates, pos, pos))
+    bool isOut = kind.step > Step::WeightGrad; // or back, by the plan
+    if (isOut || !bringBack(pos) || !makeRoom(kind.allocates, pos, pos))
       return false;
     level += kind.allocates - kind.frees;
-    if (kind.step == Step::Forward) {
-      Token input = encoding.sibling(tokenAt(pos), Step::InputGrad);
-      activations.push_back({tokenAt(pos), pos, plan.positions[input.cell]});
-    } else if (kind.step == Step::InputGrad) {
-      retire(pos);
-    }
+    if (kind.step == Step::Forward)
+      hold(pos);
   }
   return true;
 }
 
 void RowFitter::write(Plan &out) const {
   std::vector<bool> isOut(end - begin);
-  for (const Activation &activation : returned)
+  std::vector<Activation> returning;
+  for (const Activation &activation : activations) {
     isOut[activation.from - begin] = activation.back == Step::Reload;
-  std::vector<Activation> returning = returned;
+    if (activation.back != Step::Forward)
+      returning.push_back(activation);
+  }
   llvm::sort(returning, [](const Activation &a, const Activation &b) {
     return a.backAt != b.backAt ? a.backAt < b.backAt : a.until < b.until;
   });

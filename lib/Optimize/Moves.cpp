@@ -19,13 +19,20 @@ using namespace pipesched::optimize;
 /// Longest way that a cell goes in one move, and longest block.
 static constexpr uint32_t kFarthest = 24, kLongestBlock = 4;
 
-/// Whether two cells of a row may change places.
-bool Mover::areFree(Token earlier, Token later) const {
+/// Whether two cells of a row may change places: none of them follows from the
+/// other one, on this worker or by way of two that stand on another.
+bool Mover::areFree(const Plan &plan, Token earlier, Token later) const {
   const KindFacts &a = encoding.kinds[earlier.kind];
   const KindFacts &b = encoding.kinds[later.kind];
-  return a.stage != b.stage ||
-         (a.step != b.step &&
-          earlier.cell - a.firstCell != later.cell - b.firstCell);
+  const Sent &message = sent[earlier.kind];
+  if (message.worker != kNone && earlier.cell + message.distance == later.cell)
+    return false;
+  if (a.stage == b.stage && (a.step == b.step || earlier.cell - a.firstCell ==
+                                                     later.cell - b.firstCell))
+    return false;
+  return message.worker != b.waitsOn || b.waitsOn == kNone ||
+         plan.positions[earlier.cell + message.distance] >
+             plan.positions[later.cell + b.waitsFor];
 }
 
 void Mover::save(const Plan &plan, uint32_t from, uint32_t to) {
@@ -34,10 +41,23 @@ void Mover::save(const Plan &plan, uint32_t from, uint32_t to) {
   saved.assign(plan.tokens.begin() + from, plan.tokens.begin() + to);
 }
 
+/// Whether compute cells of [begin, end) find memory, all offloads ahead of
+/// them being over. Reloads may wait for it.
+bool Mover::fits(const Plan &plan) const {
+  for (uint32_t pos = begin; pos < end; ++pos) {
+    const KindFacts &kind = encoding.kinds[plan.tokens[pos].kind];
+    if (kind.allocates > 0 && !kind.isCopy() &&
+        plan.levels[pos] + kind.allocates > encoding.capacity[worker])
+      return false;
+  }
+  return true;
+}
+
 /// After tokens of [begin, end) have changed places.
-bool Mover::apply(Plan &plan, uint32_t end) {
+bool Mover::apply(Plan &plan, uint32_t last) {
   isWholeRow = false;
-  if (plan.refresh(encoding, worker, begin, end))
+  end = last;
+  if (plan.refresh(encoding, worker, begin, end) && fits(plan))
     return true;
   undo(plan);
   return false;
@@ -46,7 +66,8 @@ bool Mover::apply(Plan &plan, uint32_t end) {
 /// After tokens have come or gone.
 bool Mover::applyRow(Plan &plan) {
   isWholeRow = true;
-  if (plan.refreshRow(encoding, worker))
+  end = encoding.rowBegins[worker] + plan.sizes[worker];
+  if (plan.refreshRow(encoding, worker) && fits(plan))
     return true;
   undo(plan);
   return false;
@@ -81,7 +102,8 @@ uint32_t Mover::reach(const Plan &plan, uint32_t position, uint32_t most,
       std::min(most, isForward ? rowEnd - 1 - position : position - rowBegin);
   for (uint32_t steps = 0; steps < most; ++steps) {
     uint32_t other = isForward ? position + steps + 1 : position - steps - 1;
-    if (!areFree(token, plan.tokens[other]))
+    if (!areFree(plan, isForward ? token : plan.tokens[other],
+                 isForward ? plan.tokens[other] : token))
       return steps;
   }
   return most;
@@ -120,7 +142,7 @@ bool Mover::drawBlock(Plan &plan, uint32_t position, Random &random) {
     return false;
   for (uint32_t i = position; i < middle; ++i)
     for (uint32_t j = middle; j < last; ++j)
-      if (!areFree(plan.tokens[i], plan.tokens[j]))
+      if (!areFree(plan, plan.tokens[i], plan.tokens[j]))
         return false;
   return rotate(plan, position, middle, last);
 }

@@ -92,6 +92,15 @@ int64_t PeriodEvaluator<Copies>::evaluate(const Plan &plan, int64_t limit) {
 }
 
 template <bool Copies>
+std::vector<Row> PeriodEvaluator<Copies>::rowsOf(const Plan &plan) {
+  if (evaluate(plan, kInfeasible - 1) == kInfeasible)
+    return {};
+  std::vector<Row> rows = evaluator.rowsOf(plan, offsets);
+  discard();
+  return rows;
+}
+
+template <bool Copies>
 uint32_t PeriodEvaluator<Copies>::lastRow() const {
   uint32_t last = 0;
   auto span = [&](uint32_t worker) {

@@ -34,7 +34,8 @@ public:
   explicit PeriodEvaluator(const Encoding &encoding);
 
   int64_t evaluate(const Plan &plan, int64_t limit);
-  int64_t evaluateFrom(const Plan &plan, uint32_t, uint32_t, int64_t limit) {
+  int64_t evaluateFrom(const Plan &plan, uint32_t, uint32_t, uint32_t,
+                       int64_t limit) {
     return evaluate(plan, limit);
   }
   void keep() { keptOffsets = offsets; }
@@ -45,7 +46,7 @@ public:
   }
   /// The row with the longest span.
   uint32_t lastRow() const;
-  std::vector<Row> rowsOf(const Plan &plan) { return evaluator.rowsOf(plan); }
+  std::vector<Row> rowsOf(const Plan &plan);
 
 private:
   bool hasCycle(int64_t &period);

@@ -149,7 +149,8 @@ llvm::Error ProblemCheck::checkMemory(int64_t stage) const {
 }
 
 /// No path is longer than all cells and messages one after the other, and no
-/// worker ever holds more than all activations at once.
+/// worker ever holds more than all activations at once. Sums of a head, a
+/// duration and a tail stay within 64 bits.
 llvm::Error ProblemCheck::checkSums() const {
   uint64_t time = 0, memory = 0;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
@@ -166,11 +167,11 @@ llvm::Error ProblemCheck::checkSums() const {
         memory = llvm::SaturatingMultiplyAdd(-uint64_t(facts.freedByInputGrad),
                                              count, memory);
     }
-  constexpr uint64_t limit = std::numeric_limits<int64_t>::max();
-  if (time > limit)
+  constexpr uint64_t mostTime = uint64_t(1) << 61;
+  if (time > mostTime)
     return makeError("the times of all cells and messages add up to more than "
-                     "2^63-1");
-  if (memory > limit)
+                     "2^61");
+  if (memory > std::numeric_limits<int64_t>::max())
     return makeError("the activations of all cells add up to more than 2^63-1");
   return llvm::Error::success();
 }

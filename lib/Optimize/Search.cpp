@@ -35,9 +35,14 @@ constexpr double kFirstShare = 0.01, kLastShare = 0.15;
 /// and in ticks.
 constexpr double kCoolest = 0.03, kHottest = 0.3, kFrozen = 0.01;
 constexpr double kLeastTicks = 0.3;
-/// Ways in which one is fitted to the memory.
-constexpr unsigned kFits = 12;
-constexpr uint64_t kMinConstructions = 16, kMaxConstructions = 1500;
+constexpr uint64_t kMinConstructions = 4, kMaxConstructions = 1500;
+/// Problems that get less than this get it all the same in a part of the time,
+/// where there is a limit.
+constexpr uint64_t kUsualConstructions = 64;
+constexpr double kConstructionShare = 0.6;
+/// Ways in which one is fitted to the memory, times cells.
+constexpr uint64_t kFitWork = 1'600'000;
+constexpr uint64_t kMinFits = 1, kMaxFits = 12;
 
 /// Problems with that many more microbatches than one that shows all of a
 /// schedule, and the part of the time that is given to the smaller one.
@@ -68,16 +73,17 @@ public:
   SearchOf(const Encoding &encoding, uint64_t seed)
       : encoding(encoding), annealing(encoding, seed), unbounded(encoding) {}
 
+  void start() override {
+    add(runOneByOne(encoding), "one microbatch after the other");
+  }
   void offer(const Candidate &candidate, Stopper &stopper) override;
   void construct(Stopper &stopper) override;
   void anneal(Stopper &stopper) override;
   int64_t getBestObjective() const override {
     return annealing.getBestObjective();
   }
-  std::vector<Row> bestRows() override {
-    return annealing.getObjective().rowsOf(annealing.getBest());
-  }
-  std::string getOrigin() const override { return origin; }
+  std::vector<RankedPlan> getPlans() const override;
+  std::vector<std::vector<Row>> rowsOf(const Plan &plan) override;
 
 private:
   struct Entry {
@@ -143,6 +149,38 @@ void SearchOf<Objective>::add(const Plan &plan, std::string name) {
   insert(starts, {plan, objective, std::move(name)}, kNumStarts);
 }
 
+template <typename Objective>
+std::vector<RankedPlan> SearchOf<Objective>::getPlans() const {
+  auto rank = [](const std::vector<Entry> &entries) {
+    std::vector<RankedPlan> plans;
+    for (const Entry &entry : entries)
+      plans.push_back({&entry.plan, entry.objective, entry.origin});
+    return plans;
+  };
+  std::vector<RankedPlan> first = rank(starts), later = rank(pool), plans;
+  if (getBestObjective() != kInfeasible)
+    plans.push_back({&annealing.getBest(), getBestObjective(), origin});
+  std::merge(first.begin(), first.end(), later.begin(), later.end(),
+             std::back_inserter(plans),
+             [](const RankedPlan &a, const RankedPlan &b) {
+               return a.objective < b.objective;
+             });
+  return plans;
+}
+
+template <typename Objective>
+std::vector<std::vector<Row>> SearchOf<Objective>::rowsOf(const Plan &plan) {
+  std::vector<std::vector<Row>> all = {annealing.getObjective().rowsOf(plan)};
+  bool isPeriod =
+      encoding.problem.objective == pipesched::optimize::Objective::Period;
+  if (!isPeriod || !encoding.offload)
+    return all;
+  std::vector<Row> first = Evaluator<int64_t, true>(encoding).rowsOf(plan);
+  if (first != all.front())
+    all.push_back(std::move(first));
+  return all;
+}
+
 /// Adds the plan with copies and recompute where it needs them.
 template <typename Objective>
 void SearchOf<Objective>::addFitted(const Plan &plan, const std::string &name,
@@ -160,7 +198,9 @@ void SearchOf<Objective>::addFitted(const Plan &plan, const std::string &name,
     int64_t best = annealing.getBestObjective();
     return best != kInfeasible && stopper.shouldStop(0, best);
   };
-  for (unsigned i = 0; i < kFits && !mustStop(); ++i) {
+  uint64_t count =
+      std::clamp<uint64_t>(kFitWork / encoding.numCells, kMinFits, kMaxFits);
+  for (uint64_t i = 0; i < count && !mustStop(); ++i) {
     FitRule rule;
     rule.lead = 1 + 2 * random.unit();
     rule.recompute = random.chance(0.5) ? 0 : random.unit();
@@ -174,14 +214,7 @@ void SearchOf<Objective>::addFitted(const Plan &plan, const std::string &name,
 template <typename Objective>
 void SearchOf<Objective>::offer(const Candidate &candidate, Stopper &stopper) {
   Plan plan = candidate.plan;
-  bool hasRoom = true;
-  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker) {
-    uint32_t begin = encoding.rowBegins[worker];
-    for (uint32_t pos = begin; pos < begin + plan.sizes[worker]; ++pos)
-      hasRoom &=
-          plan.levels[pos] + encoding.kinds[plan.tokens[pos].kind].allocates <=
-          encoding.capacity[worker];
-  }
+  bool hasRoom = plan.fitsMemory(encoding);
   if (hasRoom || encoding.offload)
     add(plan, candidate.origin);
   if (!hasRoom)
@@ -264,6 +297,7 @@ void SearchOf<Objective>::constructFromSmaller(Stopper &stopper) {
   SearchOf<Objective> search(smaller, annealing.getRandom().next());
   search.isNested = true;
   NestedStopper nested(stopper, kSmallerShare);
+  search.start();
   for (const Seed &seed : familySeeds(problem))
     if (std::optional<Plan> plan = planOf(smaller, seed.rows))
       search.offer({std::move(*plan), seed.name}, nested);
@@ -281,8 +315,10 @@ void SearchOf<Objective>::construct(Stopper &stopper) {
   uint64_t work = uint64_t(encoding.numCells) * encoding.numWorkers;
   uint64_t count = std::clamp(kConstructionWork / std::max<uint64_t>(1, work),
                               kMinConstructions, kMaxConstructions);
-  offer({runOneByOne(encoding), "one microbatch after the other"}, stopper);
-  for (uint64_t i = 0; i < count; ++i) {
+  for (uint64_t i = 0;
+       i < count ||
+       (i < kUsualConstructions && stopper.getProgress() < kConstructionShare);
+       ++i) {
     constructOne(stopper);
     if (stopper.shouldStop(1, annealing.getBestObjective()))
       return;

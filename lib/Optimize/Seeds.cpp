@@ -10,9 +10,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Optimize/Solver.h"
 #include "PipeSched/Schedule/Backward.h"
 #include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Verify.h"
+#include "StaticSeeds.h"
 #include <algorithm>
 
 using namespace pipesched;
@@ -48,8 +49,7 @@ static std::vector<StageSlots> slotsOf(const Problem &problem) {
   return slots;
 }
 
-/// How many activations of one stage the tightest worker holds.
-static int64_t activationsOf(const Problem &problem) {
+int64_t optimize::leastActivations(const Problem &problem) {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (size_t stage = 0; stage < problem.stages.size(); ++stage) {
     int64_t bytes = problem.stages[stage].activation;
@@ -70,7 +70,7 @@ variantsOf(const Family &family, const Problem &problem) {
   std::vector<std::pair<std::string, FamilyOptions>> variants = {
       {name, options}};
   if (family.takes(FamilyOption::Memory)) {
-    options.memory = activationsOf(problem);
+    options.memory = leastActivations(problem);
     variants.emplace_back(name + " within memory", options);
     options.memory.reset();
   }
@@ -127,12 +127,11 @@ static std::vector<Row> adapt(const Problem &problem, Table table) {
 
 /// An order for gradients after I may wait for itself where they come after W.
 static bool canRun(const Problem &problem, ArrayRef<Row> rows) {
-  std::vector<ArrayRef<Cell>> views(rows.begin(), rows.end());
-  Expected<Solution> solution = timeRows(problem, views);
-  if (solution)
-    return true;
-  consumeError(solution.takeError());
-  return false;
+  TableView view;
+  view.placement = &problem.placement;
+  view.gradientAfter = problem.gradientAfter;
+  view.rows.assign(rows.begin(), rows.end());
+  return !verifyTable(view);
 }
 
 std::vector<Seed> optimize::familySeeds(const Problem &problem) {

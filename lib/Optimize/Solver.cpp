@@ -14,6 +14,7 @@
 #include "PipeSched/Optimize/Solver.h"
 #include "PipeSched/Optimize/Bounds.h"
 #include "Search.h"
+#include "StaticSeeds.h"
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -29,25 +30,50 @@ static constexpr unsigned kMaxThreads = 256;
 static constexpr std::chrono::milliseconds kPollInterval(20);
 static constexpr double kReportInterval = 0.25;
 
-static int64_t objectiveOf(const Problem &problem, const Solution &solution) {
-  return problem.objective == Objective::Makespan ? solution.makespan
-                                                  : solution.period;
+namespace {
+/// A solution and what it came from.
+struct Found {
+  Solution solution;
+  std::string origin;
+};
+
+/// The best solution so far. None but those that stand the check are taken.
+class Best {
+public:
+  explicit Best(const Problem &problem) : problem(problem) {}
+
+  explicit operator bool() const { return found.has_value(); }
+  /// kInfeasible: there is none.
+  int64_t getObjective() const {
+    return found ? objectiveOf(problem, found->solution) : kInfeasible;
+  }
+  const std::string &getOrigin() const { return found->origin; }
+  Found take() { return std::move(*found); }
+
+  /// Times the rows and takes them if they are better.
+  void offer(ArrayRef<Row> rows, llvm::StringRef origin);
+  void offer(Solution solution, llvm::StringRef origin);
+
+private:
+  const Problem &problem;
+  std::optional<Found> found;
+};
+} // namespace
+
+void Best::offer(Solution solution, llvm::StringRef origin) {
+  if (objectiveOf(problem, solution) >= getObjective())
+    return;
+  if (llvm::Error error = verifySolution(problem, solution))
+    return llvm::consumeError(std::move(error));
+  found = {std::move(solution), origin.str()};
 }
 
-/// The rows with their times; nothing where they break a rule.
-static std::optional<Solution> check(const Problem &problem,
-                                     ArrayRef<Row> rows) {
+void Best::offer(ArrayRef<Row> rows, llvm::StringRef origin) {
   std::vector<ArrayRef<Cell>> views(rows.begin(), rows.end());
   Expected<Solution> solution = timeRows(problem, views);
-  if (!solution) {
-    llvm::consumeError(solution.takeError());
-    return std::nullopt;
-  }
-  if (llvm::Error error = verifySolution(problem, *solution)) {
-    llvm::consumeError(std::move(error));
-    return std::nullopt;
-  }
-  return std::move(*solution);
+  if (!solution)
+    return llvm::consumeError(solution.takeError());
+  offer(std::move(*solution), origin);
 }
 
 //===----------------------------------------------------------------------===//
@@ -60,8 +86,8 @@ using SteadyClock = std::chrono::steady_clock;
 /// Limits, what has been reached, and who has to stop.
 class Race {
 public:
-  Race(const SolverOptions &options, unsigned numThreads, int64_t lowerBound)
-      : options(options), numThreads(numThreads), bound(lowerBound) {}
+  Race(const SolverOptions &options, unsigned numThreads)
+      : options(options), numThreads(numThreads) {}
 
   double seconds() const {
     return std::chrono::duration<double>(SteadyClock::now() - start).count();
@@ -95,7 +121,7 @@ public:
   const unsigned numThreads;
   const SteadyClock::time_point start = SteadyClock::now();
   std::atomic<bool> isStopped = false;
-  std::atomic<int64_t> best = kInfeasible, bound;
+  std::atomic<int64_t> best = kInfeasible, bound = 0;
   std::atomic<uint64_t> evaluations = 0;
   std::atomic<uint32_t> firstThere = kNone;
   // Under the lock.
@@ -188,17 +214,14 @@ public:
 
 /// What one thread does and has found.
 struct Runner {
-  Runner(const Problem &problem, const Encoding &encoding, Race &race,
-         unsigned thread)
-      : problem(problem), race(race), thread(thread), stopper(race, thread),
-        search(makeSearch(encoding,
-                          race.options.seed * kMaxThreads + thread + 1)) {}
+  Runner(const Encoding &encoding, Race &race, unsigned thread)
+      : encoding(encoding), race(race), thread(thread), stopper(race, thread) {}
 
   void run(ArrayRef<Candidate> candidates);
   void searchAndProve();
   void proveFor(double seconds);
 
-  const Problem &problem;
+  const Encoding &encoding;
   Race &race;
   unsigned thread;
   PausingStopper stopper;
@@ -208,6 +231,7 @@ struct Runner {
 } // namespace
 
 void Runner::proveFor(double seconds) {
+  const Problem &problem = encoding.problem;
   ProofLimits limits;
   limits.seconds = seconds;
   limits.interrupted = &race.isStopped;
@@ -226,7 +250,7 @@ void Runner::proveFor(double seconds) {
 void Runner::searchAndProve() {
   double limit = race.options.timeLimitSeconds;
   bool proves = thread + 1 == race.numThreads && !race.isRepeatable() &&
-                problem.objective == Objective::Makespan;
+                encoding.problem.objective == Objective::Makespan;
   if (proves)
     for (const ProofSlice &slice : kProofSlices) {
       stopper.pauseAt = slice.from;
@@ -241,9 +265,15 @@ void Runner::searchAndProve() {
 }
 
 void Runner::run(ArrayRef<Candidate> candidates) {
-  for (const Candidate &candidate : candidates)
+  search = makeSearch(encoding, race.options.seed * kMaxThreads + thread + 1);
+  search->start();
+  for (const Candidate &candidate : candidates) {
+    if (stopper.shouldStop(0, search->getBestObjective()))
+      break;
     search->offer(candidate, stopper);
-  search->construct(stopper);
+  }
+  if (!stopper.shouldStop(0, search->getBestObjective()))
+    search->construct(stopper);
   if (race.options.timeLimitSeconds > 0 &&
       !stopper.shouldStop(0, search->getBestObjective()))
     searchAndProve();
@@ -279,67 +309,101 @@ static void supervise(Race &race) {
 // Solve
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// A solution and what it came from.
-struct Found {
-  Solution solution;
-  std::string origin;
-};
+/// Whether somebody has asked for an end.
+static bool isInterrupted(const SolverOptions &options) {
+  return options.interrupted && *options.interrupted;
+}
 
-/// Seeds as they are, and as plans to start from.
-struct StartingPoints {
+namespace {
+/// Seeds as plans to start from, and the best of them that fits the memory.
+class SeedReader {
+public:
+  SeedReader(const Encoding &encoding, Best &best)
+      : encoding(encoding), best(best) {}
+
+  void read(const Seed &seed);
+
   std::vector<Candidate> candidates;
-  std::optional<Found> best; ///< that fits the memory
+
+private:
+  bool hasExtras(const Plan &plan) const;
+  template <typename Evaluation>
+  void offerRows(const Plan &plan, llvm::StringRef name);
+
+  const Encoding &encoding;
+  Best &best;
 };
 } // namespace
 
-static StartingPoints readSeeds(const Problem &problem,
-                                const Encoding &encoding,
-                                ArrayRef<Seed> seeds) {
-  StartingPoints points;
-  auto offer = [&](std::optional<Solution> solution, const std::string &name) {
-    if (solution &&
-        (!points.best || objectiveOf(problem, *solution) <
-                             objectiveOf(problem, points.best->solution)))
-      points.best = {std::move(*solution), name};
-  };
-  for (const Seed &seed : seeds) {
-    offer(check(problem, seed.rows), seed.name);
-    std::optional<Plan> plan = planOf(encoding, seed.rows);
-    if (!plan)
-      continue;
-    // The same with its backwards split and its microbatches in order.
-    std::vector<Row> rows = Evaluator<int64_t, true>(encoding).rowsOf(*plan);
-    if (!rows.empty())
-      offer(check(problem, rows), seed.name);
-    points.candidates.push_back({std::move(*plan), seed.name});
-  }
-  return points;
+/// Whether anything is offloaded or recomputed.
+bool SeedReader::hasExtras(const Plan &plan) const {
+  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
+    for (uint32_t i = 0; i < plan.sizes[worker]; ++i) {
+      Token token = plan.tokens[encoding.rowBegins[worker] + i];
+      if (encoding.kinds[token.kind].step > Step::WeightGrad)
+        return true;
+    }
+  return false;
 }
 
-/// The best of what threads found that stands the check; the first thread of
-/// several wins.
-static std::optional<Found> merge(const Problem &problem, const Race &race,
-                                  llvm::MutableArrayRef<Runner> runners,
-                                  std::optional<Found> seed) {
-  std::optional<Found> best = std::move(seed);
-  auto isBetter = [&](int64_t objective) {
-    return !best || objective < objectiveOf(problem, best->solution);
+template <typename Evaluation>
+void SeedReader::offerRows(const Plan &plan, llvm::StringRef name) {
+  Evaluation evaluation(encoding);
+  if (evaluation.evaluate(plan, best.getObjective() - 1) != kInfeasible)
+    best.offer(evaluation.rowsOf(plan), name);
+}
+
+/// Backwards split and microbatches in order, a schedule without copies and
+/// recompute is no worse than as it was; of others both are looked at.
+void SeedReader::read(const Seed &seed) {
+  std::optional<Plan> plan = planOf(encoding, seed.rows);
+  bool isPeriod = encoding.problem.objective == Objective::Period;
+  if (!plan || hasExtras(*plan))
+    best.offer(seed.rows, seed.name);
+  if (!plan)
+    return;
+  if (hasExtras(*plan) && isPeriod)
+    offerRows<PeriodEvaluator<true>>(*plan, seed.name);
+  else if (hasExtras(*plan))
+    offerRows<MakespanEvaluator<true>>(*plan, seed.name);
+  else if (plan->fitsMemory(encoding) && isPeriod)
+    offerRows<PeriodEvaluator<false>>(*plan, seed.name);
+  else if (plan->fitsMemory(encoding))
+    offerRows<MakespanEvaluator<false>>(*plan, seed.name);
+  candidates.push_back({std::move(*plan), seed.name});
+}
+
+/// What fixed rules make of the seeds, if that is better than they are.
+static void readStaticSeed(const Problem &problem, ArrayRef<Seed> seeds,
+                           const Race &race, const Best &best,
+                           SeedReader &reader) {
+  auto mustStop = [&] {
+    return isInterrupted(race.options) || !race.hasTime();
   };
+  if (std::optional<Seed> seed =
+          bestStaticSeed(problem, seeds, best.getObjective(), mustStop))
+    reader.read(*seed);
+}
+
+/// The best plan of a search that is better and stands the check.
+static void takePlan(Search &search, Best &best) {
+  for (const RankedPlan &plan : search.getPlans())
+    if (plan.objective < best.getObjective())
+      for (const std::vector<Row> &rows : search.rowsOf(*plan.plan))
+        best.offer(rows, plan.origin);
+}
+
+/// The best of what threads found; the first thread of several wins.
+static void merge(const Race &race, llvm::MutableArrayRef<Runner> runners,
+                  Best &best) {
   for (Runner &runner : runners) {
-    if (isBetter(runner.search->getBestObjective()))
-      if (std::optional<Solution> solution =
-              check(problem, runner.search->bestRows()))
-        if (isBetter(objectiveOf(problem, *solution)))
-          best = {std::move(*solution), runner.search->getOrigin()};
-    if (runner.proven && isBetter(objectiveOf(problem, *runner.proven)))
-      best = {std::move(*runner.proven), "exact search"};
+    takePlan(*runner.search, best);
+    if (runner.proven)
+      best.offer(std::move(*runner.proven), "exact search");
     // How far threads behind it came is a matter of time.
-    if (race.isRepeatable() && best &&
-        race.isReached(objectiveOf(problem, best->solution)))
+    if (race.isRepeatable() && best && race.isReached(best.getObjective()))
       break;
   }
-  return best;
 }
 
 static Status statusOf(const Race &race, int64_t objective) {
@@ -347,7 +411,7 @@ static Status statusOf(const Race &race, int64_t objective) {
     return Status::Optimal;
   if (race.isReached(objective))
     return Status::GapReached;
-  if (race.options.interrupted && *race.options.interrupted)
+  if (isInterrupted(race.options))
     return Status::Interrupted;
   return Status::TimeLimit;
 }
@@ -373,34 +437,38 @@ Expected<SolverResult> optimize::solve(const Problem &problem,
   unsigned numThreads =
       options.threads ? options.threads : std::thread::hardware_concurrency();
   numThreads = std::clamp(numThreads, 1u, kMaxThreads);
+  Race race(options, numThreads);
   Bound bound = quickBound(problem);
-  Race race(options, numThreads, bound.value);
-  race.boundName = bound.name;
+  race.raiseBound(bound.value, bound.name);
   Encoding encoding(problem);
-  StartingPoints points = readSeeds(problem, encoding, seeds);
+  Best best(problem);
+  SeedReader reader(encoding, best);
+  for (const Seed &seed : seeds)
+    if (!isInterrupted(options))
+      reader.read(seed);
+  readStaticSeed(problem, seeds, race, best, reader);
   SolverResult result;
-  if (points.best) {
-    result.bestSeed = objectiveOf(problem, points.best->solution);
-    result.bestSeedName = points.best->origin;
+  if (best) {
+    result.bestSeed = best.getObjective();
+    result.bestSeedName = best.getOrigin();
     race.tell(0, result.bestSeed);
   }
   std::vector<Runner> runners;
   runners.reserve(numThreads);
   for (unsigned thread = 0; thread < numThreads; ++thread)
-    runners.emplace_back(problem, encoding, race, thread);
-  runThreads(race, runners, points.candidates);
-  std::optional<Found> best =
-      merge(problem, race, runners, std::move(points.best));
+    runners.emplace_back(encoding, race, thread);
+  runThreads(race, runners, reader.candidates);
+  merge(race, runners, best);
   if (!best)
     return llvm::createStringError("no schedule found that fits the memory");
-  int64_t objective = objectiveOf(problem, best->solution);
-  result.solution = std::move(best->solution);
-  result.origin = std::move(best->origin);
   result.lowerBound = race.bound;
   result.boundName = race.boundName;
-  result.status = statusOf(race, objective);
+  result.status = statusOf(race, best.getObjective());
   result.seconds = race.seconds();
   result.secondsToBest = race.secondsToBest;
   result.evaluations = race.evaluations;
+  Found found = best.take();
+  result.solution = std::move(found.solution);
+  result.origin = std::move(found.origin);
   return result;
 }

@@ -103,6 +103,52 @@ TEST(FitMemory, KeepsTheRules) {
   EXPECT_GT(count, 50u);
 }
 
+TEST(FitMemory, RefusesWhatHasCopies) {
+  Problem problem =
+      makeProblem(llvm::cantFail(Placement::create(1, 2, {placeLinear(1)})));
+  problem.capacity = {4};
+  Encoding encoding(problem);
+  Random random(1);
+  auto fits = [&](llvm::StringRef row) {
+    std::optional<Plan> plan = planOf(encoding, {parseRow(row)});
+    std::vector<int64_t> ends = endsOf(encoding, *plan);
+    return fitMemory(encoding, *plan, ends, FitRule(), random,
+                     [] { return false; })
+        .has_value();
+  };
+  EXPECT_TRUE(fits("0F0 0F1 0I1 0W1 0I0 0W0"));
+  EXPECT_FALSE(fits("0F0 0D0 0F1 0I1 0W1 0U0 0I0 0W0"));
+  EXPECT_FALSE(fits("0F0 0F1 0I1 0W1 0R0 0I0 0W0"));
+}
+
+/// Room for two of three activations, each needed again in the order of F, and
+/// offloads that take so long.
+std::string fitInto(int64_t offload) {
+  Problem problem =
+      makeProblem(llvm::cantFail(Placement::create(1, 3, {placeLinear(1)})));
+  problem.capacity = {8};
+  problem.freedoms.recompute = false;
+  problem.stages.front().offload = offload;
+  Encoding encoding(problem);
+  Random random(1);
+  std::optional<Plan> plan =
+      planOf(encoding, {parseRow("0F0 0F1 0F2 0I0 0W0 0I1 0W1 0I2 0W2")});
+  std::optional<Plan> fitted =
+      fitMemory(encoding, *plan, endsOf(encoding, *plan), FitRule(), random,
+                [] { return false; });
+  std::string text;
+  for (uint32_t pos = 0; fitted && pos < fitted->sizes[0]; ++pos)
+    text += (pos ? " " : "") + encoding.cellOf(fitted->tokens[pos]).str();
+  return text;
+}
+
+TEST(FitMemory, PutsOutWhatIsNeededLast) {
+  EXPECT_EQ(fitInto(4), "0F0 0F1 0D1 0F2 0I0 0W0 0U1 0I1 0W1 0I2 0W2");
+  // It would come so late that the one before it is out first. Its reload takes
+  // the place of the other one.
+  EXPECT_EQ(fitInto(6), "0F0 0D0 0F1 0D1 0F2 0U0 0I0 0W0 0U1 0I1 0W1 0I2 0W2");
+}
+
 std::string repeat(llvm::StringRef row, int64_t from, int64_t to,
                    uint32_t first, uint32_t count) {
   Problem smaller =

@@ -93,7 +93,7 @@ TEST(ProblemTest, NamesPathsWhereThereAreSeveral) {
 
 TEST(ProblemTest, RefusesSumsOverInt64) {
   EXPECT_EQ(errorWith([](StageFacts &facts) { facts.forward = kMax / 3; }),
-            "the times of all cells and messages add up to more than 2^63-1");
+            "the times of all cells and messages add up to more than 2^61");
   EXPECT_EQ(errorWith([](StageFacts &facts) { facts.activation = kMax / 2; }),
             "the activations of all cells add up to more than 2^63-1");
   EXPECT_EQ(errorWith([](StageFacts &facts) {

@@ -69,8 +69,10 @@ struct Seed {
 std::vector<Seed> familySeeds(const Problem &problem);
 
 /// Errors: those of checkProblem and checkCapacity. Never worse than a seed
-/// that fits. Deterministic for a seed, a number of threads and
-/// `maxEvaluations`.
+/// that fits, nor than one with offload or recompute by fixed rules, unless it
+/// is interrupted while it reads them; problems of more than 16384 stages times
+/// microbatches are spared these rules. Deterministic for a seed, a number of
+/// threads and `maxEvaluations`.
 llvm::Expected<SolverResult> solve(const Problem &problem,
                                    llvm::ArrayRef<Seed> seeds,
                                    const SolverOptions &options);

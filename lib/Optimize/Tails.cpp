@@ -1,0 +1,142 @@
+//===- Tails.cpp - What is yet to come behind a cell ----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks rows back from their ends, or from a change until nothing changes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tails.h"
+#include <algorithm>
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+
+static constexpr int64_t kUnknown = -1;
+
+std::vector<Sent> optimize::sentMessages(const Encoding &encoding) {
+  std::vector<Sent> sent(encoding.kinds.size());
+  for (const KindFacts &sink : encoding.kinds) {
+    if (sink.waitsOn == kNone)
+      continue;
+    bool isForward = sink.step == Step::Forward;
+    uint32_t stage = isForward ? encoding.stageBefore[sink.stage]
+                               : encoding.nextStage[sink.stage];
+    for (Step step : {Step::Forward, Step::InputGrad, Step::WeightGrad})
+      if (encoding.facts(stage, step).firstCell ==
+          sink.firstCell + sink.waitsFor)
+        sent[encoding.kindOf(stage, step)] = {0 - sink.waitsFor, sink.worker,
+                                              sink.delay, sink.duration};
+  }
+  return sent;
+}
+
+Tails::Tails(const Encoding &encoding)
+    : encoding(encoding), sent(sentMessages(encoding)),
+      tails(encoding.numCells), dirt(encoding.numWorkers) {}
+
+/// `behind`: from the start of the next compute cell of the row. kUnknown where
+/// that of the cell that waits is.
+int64_t Tails::tailOf(Token token, int64_t behind) const {
+  const Sent &message = sent[token.kind];
+  if (message.worker == kNone)
+    return behind;
+  int64_t tail = tails[token.cell + message.distance];
+  if (tail == kUnknown)
+    return kUnknown;
+  return std::max(behind, message.delay + message.duration + tail);
+}
+
+/// From the start of the first compute cell at `pos` or behind it.
+int64_t Tails::behind(const Plan &plan, uint32_t worker, uint32_t pos) const {
+  const uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
+  for (; pos < rowEnd; ++pos) {
+    const KindFacts &kind = encoding.kinds[plan.tokens[pos].kind];
+    if (!kind.isCopy())
+      return kind.duration + tails[plan.tokens[pos].cell];
+  }
+  return 0;
+}
+
+/// As far as tails of other rows are known. Whether it went on.
+bool Tails::goBack(const Plan &plan, uint32_t worker) {
+  uint32_t &pos = dirt[worker].end;
+  const uint32_t before = pos;
+  int64_t rest = behind(plan, worker, pos);
+  for (; pos > encoding.rowBegins[worker]; --pos) {
+    Token token = plan.tokens[pos - 1];
+    const KindFacts &kind = encoding.kinds[token.kind];
+    if (kind.isCopy())
+      continue;
+    int64_t tail = tailOf(token, rest);
+    if (tail == kUnknown)
+      break;
+    tails[token.cell] = tail;
+    rest = kind.duration + tail;
+  }
+  return pos != before;
+}
+
+void Tails::compute(const Plan &plan) {
+  std::fill(tails.begin(), tails.end(), kUnknown);
+  for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
+    dirt[worker].end = encoding.rowBegins[worker] + plan.sizes[worker];
+  for (bool hasMoved = true; hasMoved;) {
+    hasMoved = false;
+    for (uint32_t turn = 0; turn < 2 * encoding.numWorkers; ++turn)
+      hasMoved |=
+          goBack(plan, std::min(turn, 2 * encoding.numWorkers - 1 - turn));
+  }
+  std::fill(dirt.begin(), dirt.end(), Dirt());
+}
+
+/// Walks a row back until its tails are what they were.
+void Tails::walkBack(const Plan &plan, uint32_t worker) {
+  auto [begin, end] = dirt[worker];
+  dirt[worker] = Dirt();
+  --numDirty;
+  int64_t rest = behind(plan, worker, end);
+  for (uint32_t pos = end; pos > encoding.rowBegins[worker]; --pos) {
+    Token token = plan.tokens[pos - 1];
+    const KindFacts &kind = encoding.kinds[token.kind];
+    if (kind.isCopy())
+      continue;
+    int64_t tail = tailOf(token, rest);
+    rest = kind.duration + tail;
+    if (tails[token.cell] == tail) {
+      if (pos < begin + 1)
+        return;
+      continue;
+    }
+    tails[token.cell] = tail;
+    if (kind.waitsOn == kNone)
+      continue;
+    uint32_t source = plan.positions[token.cell + kind.waitsFor];
+    if (kind.waitsOn == worker) {
+      begin = std::min(begin, source);
+      continue;
+    }
+    Dirt &row = dirt[kind.waitsOn];
+    numDirty += row.begin == kNone;
+    row.begin = std::min(row.begin, source);
+    row.end = std::max(row.end, source + 1);
+  }
+}
+
+void Tails::update(const Plan &plan, uint32_t worker, uint32_t begin,
+                   uint32_t end) {
+  dirt[worker] = {begin, end};
+  numDirty = 1;
+  for (bool isDown = true; numDirty > 0;) {
+    if (dirt[worker].begin != kNone)
+      walkBack(plan, worker);
+    if (worker == 0 || worker + 1 == encoding.numWorkers)
+      isDown = worker == 0;
+    if (encoding.numWorkers > 1)
+      worker = isDown ? worker + 1 : worker - 1;
+  }
+}

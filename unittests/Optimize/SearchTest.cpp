@@ -1,0 +1,119 @@
+//===- SearchTest.cpp - What a search holds good is what it says ----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Problems of every kind: the rows of the plans that a search ends with have
+// the objective that it has for them, by code that it does not use, and keep
+// the rules.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../lib/Optimize/Search.h"
+#include "DiverseProblems.h"
+
+using namespace pipesched;
+using namespace pipesched::optimize;
+using namespace pipesched::optimize::test;
+
+namespace {
+
+class Budget : public Stopper {
+public:
+  explicit Budget(uint64_t evaluations) : evaluations(evaluations) {}
+
+  bool shouldStop(uint64_t more, int64_t) override {
+    return (used += more) >= evaluations;
+  }
+  double getProgress() const override {
+    return double(used) / double(evaluations);
+  }
+
+private:
+  uint64_t evaluations, used = 0;
+};
+
+std::unique_ptr<Search> runSearch(const Encoding &encoding, uint32_t seed,
+                                  uint64_t evaluations) {
+  Budget budget(evaluations);
+  std::unique_ptr<Search> search = makeSearch(encoding, seed);
+  search->start();
+  EXPECT_NE(search->getBestObjective(), kInfeasible);
+  search->construct(budget);
+  if (!budget.shouldStop(0, kInfeasible))
+    search->anneal(budget);
+  return search;
+}
+
+TEST(Search, PlansHaveTheObjectiveOfTheirRows) {
+  for (uint32_t seed = 0; seed < 250; ++seed) {
+    SCOPED_TRACE(seed);
+    DiverseProblem diverse(seed);
+    const Problem &problem = diverse.problem;
+    Encoding encoding(problem);
+    std::unique_ptr<Search> search = runSearch(encoding, seed, 800);
+    std::vector<RankedPlan> plans = search->getPlans();
+    ASSERT_FALSE(plans.empty());
+    EXPECT_EQ(plans.front().objective, search->getBestObjective());
+    int64_t last = 0;
+    for (const RankedPlan &plan : plans) {
+      EXPECT_GE(plan.objective, last);
+      last = plan.objective;
+      Solution solution = llvm::cantFail(
+          test::timeRows(problem, search->rowsOf(*plan.plan).front()));
+      if (problem.objective == Objective::Makespan)
+        EXPECT_EQ(solution.makespan, plan.objective);
+      else // joins make all steps alike
+        EXPECT_LE(solution.period, plan.objective);
+      llvm::Error error = verifySolution(problem, solution);
+      EXPECT_FALSE(bool(error)) << llvm::toString(std::move(error));
+    }
+  }
+}
+
+/// With the joins that one of many steps needs the first one, whose workers
+/// begin at once, holds too much: 0F5 has to join 0D3.
+Problem makeFirstStepProblem() {
+  Problem problem = makeProblem(llvm::cantFail(Placement::create(
+      2, 6, llvm::cantFail(placeBidirectional(2, 6, 1, Assign::Alternate)))));
+  problem.objective = Objective::Period;
+  problem.joinsHoldReloads = true;
+  problem.capacity = {10, 10};
+  const int64_t numbers[4][10] = {{3, 1, 3, 0, 7, 3, 3, 0, 2, -2},
+                                  {3, 1, 7, 6, 6, 1, 3, 1, 1, 0},
+                                  {4, 1, 3, 3, 7, 3, 0, 1, 5, 4},
+                                  {8, 5, 9, 8, 2, 6, 1, 0, 1, 1}};
+  for (auto [facts, number] : llvm::zip(problem.stages, numbers))
+    facts = {number[0], number[1], number[2], number[3], number[4],
+             number[5], number[6], number[7], number[8], number[9]};
+  return problem;
+}
+
+TEST(Search, HasRowsForTheFirstStep) {
+  Problem problem = makeFirstStepProblem();
+  Encoding encoding(problem);
+  std::vector<Row> rows = {
+      parseRow("0F0 0F2 0I0 0W0 1F1 1I1 1F3 0F4 1I3 0I2 1F5 1I5 0I4 0W2 1W1 "
+               "1W3 0W4 1W5"),
+      parseRow("0F1 0D1 0F3 0D3 1F0 0F5 1I0 0D5 1F2 0U1 0I1 1I2 1W0 0W1 0U3 "
+               "0I3 0W3 0U5 0I5 1F4 1W2 1I4 1W4 0W5")};
+  Budget budget(1);
+  std::unique_ptr<Search> search = makeSearch(encoding, 1);
+  search->offer({*planOf(encoding, rows), "seed"}, budget);
+  RankedPlan plan = search->getPlans().front();
+  std::vector<std::vector<Row>> all = search->rowsOf(*plan.plan);
+  ASSERT_EQ(all.size(), 2u);
+  Solution steady = llvm::cantFail(test::timeRows(problem, all[0]));
+  EXPECT_EQ(steady.period, plan.objective);
+  llvm::Error error = verifySolution(problem, steady);
+  EXPECT_NE(llvm::toString(std::move(error)).find("over its capacity"),
+            std::string::npos);
+  Solution first = llvm::cantFail(test::timeRows(problem, all[1]));
+  EXPECT_EQ(first.period, plan.objective);
+  llvm::cantFail(verifySolution(problem, first));
+}
+
+} // namespace
