@@ -6,14 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Placements one after the other, then the best of them again without each of
-// its freedoms.
+// Candidates one after the other, the best of them on with what is left of the
+// limits, then again without each of its freedoms.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Analysis/OptimizeSchedule.h"
+#include "PipeSched/Optimize/Bounds.h"
 #include "PipeSched/Optimize/Cache.h"
 #include "PipeSched/Schedule/Verify.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace pipesched;
 using llvm::ArrayRef;
@@ -56,12 +58,36 @@ int64_t OptimizedSchedule::objective() const {
   return objectiveOf(problem, result);
 }
 
-/// A part of the limits. One that there is stays one.
-static SolverOptions shareOf(SolverOptions options, double share) {
-  options.timeLimitSeconds *= share;
+//===----------------------------------------------------------------------===//
+// Limits
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A part of the limits. Times are whole milliseconds: a cache keeps no finer
+/// ones, and is to find what is asked for again.
+struct Budget {
+  int64_t milliseconds = 0;
+  uint64_t evaluations = 0; ///< 0: no limit, or none left
+
+  static Budget of(const SolverOptions &options) {
+    return {static_cast<int64_t>(options.timeLimitSeconds * 1000),
+            options.maxEvaluations};
+  }
+  Budget share(double part) const {
+    return {static_cast<int64_t>(part * double(milliseconds)),
+            static_cast<uint64_t>(part * double(evaluations))};
+  }
+  Budget operator-(const Budget &other) const {
+    return {milliseconds - other.milliseconds, evaluations - other.evaluations};
+  }
+};
+} // namespace
+
+/// A limit that there is stays one.
+static SolverOptions within(SolverOptions options, const Budget &budget) {
+  options.timeLimitSeconds = double(budget.milliseconds) / 1000;
   if (options.maxEvaluations > 0)
-    options.maxEvaluations = std::max<uint64_t>(
-        1, static_cast<uint64_t>(share * double(options.maxEvaluations)));
+    options.maxEvaluations = std::max<uint64_t>(1, budget.evaluations);
   return options;
 }
 
@@ -69,8 +95,13 @@ static bool isInterrupted(const SolverOptions &options) {
   return options.interrupted && *options.interrupted;
 }
 
-/// Of the limits, where freedoms are explained with the rest.
-static constexpr double kMainShare = 0.75;
+/// Of the limits, where freedoms are explained with the rest; and of that, for
+/// several candidates together.
+static constexpr double kMainShare = 0.75, kFirstRound = 0.5;
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
 
 namespace {
 struct NamedFreedom {
@@ -82,36 +113,55 @@ constexpr NamedFreedom kFreedoms[] = {
     {"offload", &Freedoms::offload},
     {"recompute", &Freedoms::recompute}};
 
-/// Tries placements and freedoms, with the limits shared among them.
+/// A candidate, what it asks for, and what came of it.
+struct Trial {
+  const ScheduleCandidate *candidate;
+  Problem problem;
+  int64_t bound = 0;
+  Alternative outcome;
+};
+
+/// Tries candidates and freedoms, with the limits shared among them.
 class ScheduleOptimizer {
 public:
-  ScheduleOptimizer(const CostInputs &costs, const OptimizeOptions &options)
-      : costs(costs), options(options) {}
+  ScheduleOptimizer(ArrayRef<ScheduleCandidate> candidates,
+                    const OptimizeOptions &options)
+      : candidates(candidates), options(options) {}
 
-  Error tryPlacements(ArrayRef<Placement> placements, ArrayRef<Seed> seeds);
-  void tryWithout(const Placement &placement, ArrayRef<Seed> seeds);
-  Error verify() const;
-
-  std::optional<OptimizedSchedule> best;
-  std::vector<std::string> warnings;
+  Expected<OptimizedSchedule> run();
 
 private:
-  /// Of the limits, for the placements together.
-  double mainShare() const { return options.explain ? kMainShare : 1; }
+  void prepare();
+  void tryAll(const Budget &budget);
+  void tryOne(Trial &trial, const Budget &budget);
+  void goOn(const Budget &budget);
+  Error noSchedule() const;
+  Error verify() const;
+  void tryWithout(const Budget &budget);
+  Alternative solveWithout(const NamedFreedom &freedom, const Budget &budget);
   Expected<SolverResult> solve(const Problem &problem, ArrayRef<Seed> own,
-                               double share);
-  Expected<WithoutFreedom> solveWithout(const Placement &placement,
-                                        const NamedFreedom &freedom,
-                                        ArrayRef<Seed> seeds, double share);
+                               const Budget &budget);
 
-  const CostInputs &costs;
+  bool isProven() const {
+    return best->result.status == optimize::Status::Optimal ||
+           best->result.status == optimize::Status::GapReached;
+  }
+  const ScheduleCandidate &bestCandidate() const {
+    return candidates[best->candidate];
+  }
+
+  ArrayRef<ScheduleCandidate> candidates;
   const OptimizeOptions &options;
+  std::vector<Trial> trials;
+  std::vector<Trial *> possible; ///< least bound first
+  std::optional<OptimizedSchedule> best;
+  std::vector<std::string> warnings;
 };
 } // namespace
 
 Expected<SolverResult> ScheduleOptimizer::solve(const Problem &problem,
                                                 ArrayRef<Seed> own,
-                                                double share) {
+                                                const Budget &budget) {
   if (Error error = checkProblem(problem)) // before families are made for it
     return std::move(error);
   std::vector<Seed> seeds(own.begin(), own.end());
@@ -119,74 +169,147 @@ Expected<SolverResult> ScheduleOptimizer::solve(const Problem &problem,
     seeds.push_back(std::move(seed));
   std::string warning;
   Expected<SolverResult> result =
-      solveCached(problem, seeds, shareOf(options.solver, share),
+      solveCached(problem, seeds, within(options.solver, budget),
                   options.cacheDirectory, warning);
   if (!warning.empty() && !llvm::is_contained(warnings, warning))
     warnings.push_back(std::move(warning));
   return result;
 }
 
-Error ScheduleOptimizer::tryPlacements(ArrayRef<Placement> placements,
-                                       ArrayRef<Seed> seeds) {
-  Error first = Error::success();
-  double share = mainShare() / double(placements.size());
-  for (auto [number, placement] : llvm::enumerate(placements)) {
-    Expected<Problem> problem = makeProblem(placement, costs, options.problem);
-    Expected<SolverResult> result =
-        problem ? solve(*problem, number == 0 ? seeds : ArrayRef<Seed>(), share)
-                : Expected<SolverResult>(problem.takeError());
-    if (!result) {
-      if (first)
-        llvm::consumeError(result.takeError());
-      else
-        first = result.takeError();
+/// Problems and bounds; one alone needs no bound.
+void ScheduleOptimizer::prepare() {
+  trials.reserve(candidates.size());
+  for (const ScheduleCandidate &candidate : candidates) {
+    Trial &trial = trials.emplace_back();
+    trial.candidate = &candidate;
+    trial.outcome.name = candidate.name;
+    Expected<Problem> problem =
+        makeProblem(candidate.placement, candidate.costs, options.problem);
+    Error error = problem ? checkProblem(*problem) : problem.takeError();
+    if (!error)
+      error = checkCapacity(*problem);
+    if (error) {
+      trial.outcome.reason = llvm::toString(std::move(error));
       continue;
     }
-    if (best && best->objective() <= objectiveOf(*problem, *result))
-      continue;
-    best.emplace();
-    best->placement = number;
-    best->problem = std::move(*problem);
-    best->result = std::move(*result);
+    trial.problem = std::move(*problem);
+    possible.push_back(&trial);
   }
-  if (!best)
-    return first;
-  llvm::consumeError(std::move(first));
-  return Error::success();
+  if (possible.size() < 2)
+    return;
+  for (Trial *trial : possible)
+    trial->bound = quickBound(trial->problem).value;
+  llvm::sort(possible, [](const Trial *a, const Trial *b) {
+    return std::pair(a->bound, a) < std::pair(b->bound, b); // in their order
+  });
 }
 
-Expected<WithoutFreedom>
-ScheduleOptimizer::solveWithout(const Placement &placement,
-                                const NamedFreedom &freedom,
-                                ArrayRef<Seed> seeds, double share) {
+void ScheduleOptimizer::tryOne(Trial &trial, const Budget &budget) {
+  Expected<SolverResult> result =
+      solve(trial.problem, trial.candidate->seeds, budget);
+  if (!result) {
+    trial.outcome.reason = llvm::toString(result.takeError());
+    return;
+  }
+  int64_t objective = objectiveOf(trial.problem, *result);
+  trial.outcome.objective = objective;
+  if (best && best->objective() <= objective)
+    return;
+  best.emplace();
+  best->candidate = trial.candidate - candidates.begin();
+  best->problem = std::move(trial.problem);
+  best->result = std::move(*result);
+}
+
+/// Bounds grow: the first candidate that cannot win is followed by others.
+void ScheduleOptimizer::tryAll(const Budget &budget) {
+  Budget each = possible.size() > 1
+                    ? budget.share(kFirstRound / double(possible.size()))
+                    : budget;
+  Budget left = budget;
+  for (Trial *trial : possible) {
+    if (best && isInterrupted(options.solver)) {
+      trial->outcome.reason = "was not tried before the interrupt";
+    } else if (best && best->objective() <= trial->bound) {
+      trial->outcome.objective = trial->bound;
+      trial->outcome.isBound = true;
+    } else {
+      tryOne(*trial, each);
+      left = left - each;
+    }
+  }
+  bool isLimited = options.solver.maxEvaluations > 0;
+  if (best && !isProven() && !isInterrupted(options.solver) &&
+      left.milliseconds > 0 && (!isLimited || left.evaluations > 0))
+    goOn(left);
+}
+
+/// The best candidate, from its rows on.
+void ScheduleOptimizer::goOn(const Budget &budget) {
+  SolverResult &known = best->result;
+  Seed rows{known.origin, known.solution.rows};
+  Expected<SolverResult> result = solve(best->problem, rows, budget);
+  if (!result) // cannot be: the rows are a schedule
+    return llvm::consumeError(result.takeError());
+  if (result->lowerBound < known.lowerBound) {
+    result->lowerBound = known.lowerBound;
+    result->boundName = known.boundName;
+    if (objectiveOf(best->problem, *result) <= result->lowerBound)
+      result->status = optimize::Status::Optimal;
+  }
+  known = std::move(*result);
+}
+
+/// What is wrong with all candidates is said once.
+Error ScheduleOptimizer::noSchedule() const {
+  llvm::StringRef first = trials.front().outcome.reason;
+  auto isAlike = [&](const Trial &trial) {
+    return trial.outcome.reason == first;
+  };
+  if (llvm::all_of(trials, isAlike))
+    return llvm::createStringError(first);
+  auto textOf = [](const Trial &trial) {
+    return "with " + trial.outcome.name + ", " + trial.outcome.reason;
+  };
+  return llvm::createStringError(
+      "has no schedule: " + llvm::join(llvm::map_range(trials, textOf), "; "));
+}
+
+//===----------------------------------------------------------------------===//
+// Freedoms
+//===----------------------------------------------------------------------===//
+
+Alternative ScheduleOptimizer::solveWithout(const NamedFreedom &freedom,
+                                            const Budget &budget) {
+  Alternative without{freedom.name, std::nullopt, /*isBound=*/false, ""};
   ProblemOptions fewer = options.problem;
   fewer.freedoms.*freedom.flag = false;
-  Expected<Problem> problem = makeProblem(placement, costs, fewer);
-  if (!problem)
-    return problem.takeError();
-  Expected<SolverResult> result = solve(*problem, seeds, share);
-  if (!result)
-    return result.takeError();
-  return WithoutFreedom{freedom.name, objectiveOf(*problem, *result), ""};
+  const ScheduleCandidate &candidate = bestCandidate();
+  Expected<Problem> problem =
+      makeProblem(candidate.placement, candidate.costs, fewer);
+  Expected<SolverResult> result =
+      problem ? solve(*problem, candidate.seeds, budget)
+              : Expected<SolverResult>(problem.takeError());
+  if (result)
+    without.objective = objectiveOf(*problem, *result);
+  else
+    without.reason = llvm::toString(result.takeError());
+  return without;
 }
 
-void ScheduleOptimizer::tryWithout(const Placement &placement,
-                                   ArrayRef<Seed> seeds) {
+void ScheduleOptimizer::tryWithout(const Budget &budget) {
   auto isGiven = [&](const NamedFreedom &freedom) {
     return options.problem.freedoms.*freedom.flag;
   };
   auto count = double(llvm::count_if(kFreedoms, isGiven));
-  for (const NamedFreedom &freedom : kFreedoms) {
-    if (!isGiven(freedom) || isInterrupted(options.solver))
-      continue;
-    Expected<WithoutFreedom> without =
-        solveWithout(placement, freedom, seeds, (1 - mainShare()) / count);
-    best->without.push_back(
-        without ? *without
-                : WithoutFreedom{freedom.name, std::nullopt,
-                                 llvm::toString(without.takeError())});
-  }
+  for (const NamedFreedom &freedom : kFreedoms)
+    if (isGiven(freedom) && !isInterrupted(options.solver))
+      best->without.push_back(solveWithout(freedom, budget.share(1 / count)));
 }
+
+//===----------------------------------------------------------------------===//
+// All together
+//===----------------------------------------------------------------------===//
 
 /// By the rules for any schedule, which share nothing with the optimizer's.
 Error ScheduleOptimizer::verify() const {
@@ -201,6 +324,7 @@ Error ScheduleOptimizer::verify() const {
       return llvm::make_error<ViolationError>(std::move(*violation));
   if (std::optional<Violation> violation = verifyTable(table))
     return llvm::make_error<ViolationError>(std::move(*violation));
+  const CostInputs &costs = bestCandidate().costs;
   std::optional<MemoryBudget> budget = budgetFor(costs, options.problem);
   if (!budget)
     return Error::success();
@@ -209,18 +333,26 @@ Error ScheduleOptimizer::verify() const {
   return verifyMemory(table, costs, *budget, timing);
 }
 
-Expected<OptimizedSchedule> pipesched::optimizeSchedule(
-    ArrayRef<Placement> placements, const CostInputs &costs,
-    const OptimizeOptions &options, ArrayRef<Seed> seeds) {
-  ScheduleOptimizer optimizer(costs, options);
-  if (Error error = optimizer.tryPlacements(placements, seeds))
+Expected<OptimizedSchedule> ScheduleOptimizer::run() {
+  Budget all = Budget::of(options.solver);
+  Budget main = options.explain ? all.share(kMainShare) : all;
+  prepare();
+  tryAll(main);
+  if (!best)
+    return noSchedule();
+  if (Error error = verify())
     return std::move(error);
-  if (Error error = optimizer.verify())
-    return std::move(error);
-  size_t number = optimizer.best->placement;
+  for (auto [number, trial] : llvm::enumerate(trials))
+    if (number != best->candidate)
+      best->others.push_back(std::move(trial.outcome));
   if (options.explain)
-    optimizer.tryWithout(placements[number],
-                         number == 0 ? seeds : ArrayRef<Seed>());
-  optimizer.best->warnings = std::move(optimizer.warnings);
-  return std::move(*optimizer.best);
+    tryWithout(all - main);
+  best->warnings = std::move(warnings);
+  return std::move(*best);
+}
+
+Expected<OptimizedSchedule>
+pipesched::optimizeSchedule(ArrayRef<ScheduleCandidate> candidates,
+                            const OptimizeOptions &options) {
+  return ScheduleOptimizer(candidates, options).run();
 }

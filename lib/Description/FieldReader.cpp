@@ -77,6 +77,13 @@ static llvm::Error checkDepth(StringRef text, StringRef file) {
   return llvm::Error::success();
 }
 
+/// What a string literal that was parsed before stands for.
+static std::string valueOf(StringRef literal) {
+  if (!literal.contains('\\'))
+    return literal.drop_front().drop_back().str();
+  return llvm::cantFail(json::parse(literal)).getAsString()->str();
+}
+
 /// After parsing: no object has a key twice.
 static llvm::Error checkKeys(StringRef text, StringRef file) {
   llvm::SmallVector<llvm::StringSet<>> objects;
@@ -85,7 +92,7 @@ static llvm::Error checkKeys(StringRef text, StringRef file) {
     if (c == '"') {
       StringRef literal = takeString(rest);
       bool isKey = rest.ltrim().starts_with(":");
-      if (isKey && !objects.back().insert(literal).second)
+      if (isKey && !objects.back().insert(valueOf(literal)).second)
         return makeError(placeOf(file, text, literal.data()) + "field " +
                          literal + " is given twice");
       continue;

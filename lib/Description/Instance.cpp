@@ -233,12 +233,13 @@ llvm::Expected<Instance> optimize::instanceFromJson(StringRef text,
 
 llvm::Expected<Instance> optimize::readInstance(StringRef path) {
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
-      llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+      llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
   if (!buffer)
     return llvm::createStringError(buffer.getError(),
                                    "cannot read '" + path +
                                        "': " + buffer.getError().message());
-  return instanceFromJson((*buffer)->getBuffer(), path);
+  return instanceFromJson((*buffer)->getBuffer(),
+                          path == "-" ? "<stdin>" : path);
 }
 
 //===----------------------------------------------------------------------===//

@@ -6,13 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Selection by name, and the two options of which one must be given.
+// Selection by name, models by their facts, and the two options of which one
+// must be given.
 //
 //===----------------------------------------------------------------------===//
 
 #include "CostOwners.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Schedule/ClosestName.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -42,6 +44,32 @@ pipe::selectCostOwners(ModuleOp module, StringRef name) {
 template <typename Fn>
 static void withOwner(PlacementOwnerOpInterface owner, Fn set) {
   llvm::TypeSwitch<Operation *>(owner).Case<ScheduleOp, exec::ProgramOp>(set);
+}
+
+/// A name that needs no quotes as a symbol: llama3-70b is @llama3_70b.
+static std::string symbolOf(StringRef name) {
+  std::string symbol = name.str();
+  for (char &c : symbol)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  if (symbol.empty() || llvm::isDigit(symbol.front()))
+    symbol.insert(0, "model_");
+  return symbol;
+}
+
+ModelOp pipe::getOrCreateModel(ModuleOp module, SymbolTable &symbols,
+                               Operation *owner, ModelFacts facts) {
+  std::string symbol = symbolOf(facts.name);
+  for (ModelOp model : module.getOps<ModelOp>()) {
+    facts.name = model.getSymName().str();
+    if (model.toFacts() == facts)
+      return model;
+  }
+  facts.name = symbol;
+  OpBuilder builder(owner);
+  auto model = ModelOp::create(builder, owner->getLoc(), facts);
+  symbols.insert(model);
+  return model;
 }
 
 void pipe::setModel(PlacementOwnerOpInterface owner, StringRef symbol) {

@@ -23,6 +23,11 @@ namespace pipesched::pipe {
 mlir::FailureOr<llvm::SmallVector<PlacementOwnerOpInterface>>
 selectCostOwners(mlir::ModuleOp module, llvm::StringRef name);
 
+/// The model of these facts, names aside: one that is there, or a new one in
+/// front of `owner`, under a name that needs no quotes.
+ModelOp getOrCreateModel(mlir::ModuleOp module, mlir::SymbolTable &symbols,
+                         mlir::Operation *owner, ModelFacts facts);
+
 void setModel(PlacementOwnerOpInterface owner, llvm::StringRef symbol);
 void setProfile(PlacementOwnerOpInterface owner, ProfileAttr profile);
 

@@ -17,7 +17,6 @@
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/Dialect/Pipe/IR/System.h"
 #include "PipeSched/Transforms/Passes.h"
-#include "llvm/ADT/StringExtras.h"
 
 namespace pipesched::pipe {
 #define GEN_PASS_DEF_PIPEATTACHMODELPASS
@@ -27,34 +26,6 @@ namespace pipesched::pipe {
 using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
-
-/// A name that needs no quotes as a symbol: llama3-70b is @llama3_70b.
-static std::string symbolOf(StringRef name) {
-  std::string symbol = name.str();
-  for (char &c : symbol)
-    if (!llvm::isAlnum(c))
-      c = '_';
-  if (symbol.empty() || llvm::isDigit(symbol.front()))
-    symbol.insert(0, "model_");
-  return symbol;
-}
-
-/// The model of these facts, names aside: one that is there, or a new one in
-/// front of `owner`.
-static ModelOp getOrCreateModel(ModuleOp module, SymbolTable &symbols,
-                                Operation *owner, ModelFacts facts) {
-  std::string symbol = symbolOf(facts.name);
-  for (ModelOp model : module.getOps<ModelOp>()) {
-    facts.name = model.getSymName().str();
-    if (model.toFacts() == facts)
-      return model;
-  }
-  facts.name = symbol;
-  OpBuilder builder(owner);
-  auto model = ModelOp::create(builder, owner->getLoc(), facts);
-  symbols.insert(model);
-  return model;
-}
 
 /// Weights stand until a model says how many layers there are.
 static LogicalResult makeBlocksOfWeights(PlacementOwnerOpInterface owner,

@@ -26,7 +26,7 @@ from ._catalogue import Family, families, models, systems
 from ._costs import Costs
 from ._errors import Diagnostic, Location, PipeSchedError, PipeSchedWarning
 from ._grid import Grid
-from ._optimize import Optimization
+from ._optimize import Alternative, Optimization
 from ._options import FamilyOptions, Path
 from ._report import Report
 from ._schedule import Schedule, Simulation, Svg, draw, generate, load, loads, problem
@@ -36,6 +36,7 @@ from .planning import Plan, Proposal, plan
 __version__: str = _core.version
 
 __all__ = [
+    "Alternative",
     "Configuration",
     "Costs",
     "Diagnostic",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from ._errors import Diagnostic, PipeSchedError, collect_remarks
 from ._options import Recompute, pass_options
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Objective = Literal["makespan", "period"]
 Status = Literal["optimal", "gap-reached", "limit", "interrupted"]
+PlacementName = Literal["linear", "interleaved", "v", "wave"]
 
 _STATUSES: dict[str, Status] = {
     "proven optimal": "optimal",
@@ -27,8 +28,11 @@ _FOUND = re.compile(
     r"@.*: (?P<objective>makespan|period) (?P<found>\S+), (?P<status>[^;]+); "
     r"lower bound (?P<least>\S+) \((?P<bound>.+)\), gap \S+ %; from (?P<origin>.+)"
 )
+_CHOICE = r"(placement (?P<placement>[a-z]+))?(, )?(microbatch size (?P<size>\d+))?"
+_CHOSEN = re.compile(f"chosen: {_CHOICE}")
+_WITH = re.compile(f"with {_CHOICE}: (?P<rest>.+)", re.DOTALL)
 _WITHOUT = re.compile(r"without (?P<name>[a-z-]+): (?P<rest>.+)", re.DOTALL)
-_LONGER = re.compile(r"(?P<takes>[0-9.]+[a-z]+), \S+ % longer")
+_LONGER = re.compile(r"(?P<takes>[0-9.]+[a-z]+)(?P<bound> at least)?, \S+ % longer")
 
 
 class OptimizeOptions(TypedDict, total=False):
@@ -39,9 +43,10 @@ class OptimizeOptions(TypedDict, total=False):
     split_backward: bool
     offload: bool
     recompute: Recompute
-    placements: list[Literal["linear", "interleaved", "v", "wave"]]
+    placements: list[PlacementName]
     chunks: int
     waves: int
+    microbatch_sizes: list[int]
     time_limit: float
     gap: float
     seed: int
@@ -49,6 +54,22 @@ class OptimizeOptions(TypedDict, total=False):
     max_evaluations: int
     cache: str
     explain: bool
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A placement and a microbatch size that were not chosen."""
+
+    placement: PlacementName | None
+    """None: `placements` were not given."""
+    microbatch_size: int | None
+    """In sequences; None: `microbatch_sizes` were not given."""
+    objective_ps: int | None
+    """None: it has no schedule."""
+    is_bound: bool
+    """`objective_ps` is a lower bound, no better than what was found: nothing was searched."""
+    reason: str | None
+    """Why it has no schedule."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +88,12 @@ class Optimization:
     """What the search found it by."""
     without: dict[str, int | None]
     """What it takes without each of its freedoms; None: nothing fits, or it was not tried."""
+    placement: PlacementName | None = None
+    """The best of `placements`, where these were given."""
+    microbatch_size: int | None = None
+    """The best of `microbatch_sizes`, where these were given."""
+    others: tuple[Alternative, ...] = ()
+    """The others of them."""
 
     @property
     def gap(self) -> float:
@@ -88,9 +115,32 @@ def _without(note: Diagnostic) -> tuple[str, int | None] | None:
     return said["name"].replace("-", "_"), _ps(longer["takes"]) if longer else None
 
 
+def _choice(said: re.Match[str]) -> tuple[PlacementName | None, int | None]:
+    placement = cast("PlacementName | None", said["placement"])
+    return placement, int(said["size"]) if said["size"] else None
+
+
+def _other(note: Diagnostic) -> Alternative | None:
+    said = _WITH.fullmatch(note.message)
+    if not said:
+        return None
+    longer = _LONGER.fullmatch(said["rest"])
+    if not longer:
+        return Alternative(*_choice(said), None, False, said["rest"])
+    return Alternative(*_choice(said), _ps(longer["takes"]), bool(longer["bound"]), None)
+
+
+def _chosen(notes: tuple[Diagnostic, ...]) -> tuple[PlacementName | None, int | None]:
+    for note in notes:
+        if said := _CHOSEN.fullmatch(note.message):
+            return _choice(said)
+    return None, None
+
+
 def _read(schedule: Schedule, remarks: list[Diagnostic]) -> Optimization:
     for remark in remarks:
         if found := _FOUND.fullmatch(remark.message):
+            placement, size = _chosen(remark.notes)
             return Optimization(
                 schedule=schedule,
                 objective="makespan" if found["objective"] == "makespan" else "period",
@@ -100,6 +150,9 @@ def _read(schedule: Schedule, remarks: list[Diagnostic]) -> Optimization:
                 status=_STATUSES[found["status"]],
                 origin=found["origin"],
                 without=dict(filter(None, map(_without, remark.notes))),
+                placement=placement,
+                microbatch_size=size,
+                others=tuple(filter(None, map(_other, remark.notes))),
             )
     raise PipeSchedError("pipe-optimize did not say what it found")
 
@@ -109,6 +162,8 @@ def optimize(schedule: Schedule, options: OptimizeOptions) -> Optimization:
     given = dict(options)
     if "placements" in options:
         given["placements"] = ",".join(options["placements"])
+    if "microbatch_sizes" in options:
+        given["microbatch_sizes"] = ",".join(map(str, options["microbatch_sizes"]))
     with collect_remarks() as remarks:
         optimized = schedule.transform("pipe-optimize" + pass_options(given))
     return _read(optimized, remarks)

@@ -240,8 +240,10 @@ class Schedule:
     def optimize(self, **options: Unpack[OptimizeOptions]) -> Optimization:
         """The best schedule for its paths, times and memory (docs/Optimize.md). `memory` is
         the budget of each worker, as `verify` has it; `offload`, `recompute` and
-        `split_backward` are what may be done to keep to it. Ends when the best is proven, near
-        enough (`gap`), or after `time_limit` seconds or `max_evaluations` candidates.
+        `split_backward` are what may be done to keep to it; `placements` and
+        `microbatch_sizes`, in sequences of the same batch, what is tried for the best of them.
+        Ends when the best is proven, near enough (`gap`), or after `time_limit` seconds or
+        `max_evaluations` candidates.
 
         >>> from pipesched import problem
         >>> times = "pipe-attach-profile{times=F=10ms,I=12ms,W=8ms}"

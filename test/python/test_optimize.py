@@ -59,7 +59,47 @@ def test_says_when_nothing_fits_without() -> None:
     assert found.without["offload"] is None
 
 
+def toy(workers: int, microbatches: int) -> pipesched.Schedule:
+    schedule = pipesched.problem(workers=workers, microbatches=microbatches, name="s")
+    return schedule.transform(
+        "pipe-attach-model{name=toy microbatch-size=2},pipe-attach-system{name=toy}"
+    )
+
+
+def test_chooses_size_and_placement() -> None:
+    found = toy(2, 8).optimize(
+        memory="500000B", microbatch_sizes=[1, 2, 4], placements=["linear", "v"], **QUICK
+    )
+    assert (found.placement, found.microbatch_size) in {("linear", 1), ("v", 1)}
+    assert found.schedule.microbatches == 16
+    assert "microbatch_size 1" in found.schedule.to_text()
+    pairs = {(other.placement, other.microbatch_size) for other in found.others}
+    assert len(pairs) == len(found.others) == 5
+    for other in found.others:
+        assert (other.objective_ps is None) == (other.reason is not None)
+        assert other.objective_ps is None or other.objective_ps >= found.objective_ps
+    large = [other for other in found.others if other.microbatch_size == 4]
+    assert any("which holds no schedule" in (other.reason or "") for other in large)
+    assert any(other.is_bound for other in found.others)
+    report = found.schedule.simulate(transport="delay")
+    assert report.execution.makespan_ps == found.objective_ps
+    found.schedule.verify(memory="500000B", transport="delay")
+
+
+def test_chooses_nothing_unasked() -> None:
+    found = toy(2, 4).optimize(**QUICK)
+    assert (found.placement, found.microbatch_size, found.others) == (None, None, ())
+    found = toy(2, 4).optimize(microbatch_sizes=[2], **QUICK)
+    assert (found.placement, found.microbatch_size, found.others) == (None, 2, ())
+
+
 def test_errors_are_exceptions() -> None:
+    with pytest.raises(PipeSchedError, match="microbatches of 3 do not divide"):
+        toy(2, 4).optimize(microbatch_sizes=[3])
+    with pytest.raises(PipeSchedError, match="found 2 twice"):
+        toy(2, 4).optimize(microbatch_sizes=[2, 2])
+    with pytest.raises(PipeSchedError, match="times are those of one microbatch size"):
+        timed(2, 4).optimize(microbatch_sizes=[1])
     with pytest.raises(PipeSchedError, match="has no model, which a memory budget in bytes"):
         timed(2, 4).optimize(memory="80GB")
     with pytest.raises(PipeSchedError, match="no placement is called 'w'"):

@@ -85,6 +85,14 @@ static const Column kColumns[] = {
 // Formats
 //===----------------------------------------------------------------------===//
 
+/// One line, whatever a name has in it; a dash where there is nothing.
+static std::string onOneLine(std::string text) {
+  for (char &c : text)
+    if (llvm::isASCII(c) && !llvm::isPrint(c))
+      c = ' ';
+  return text.empty() ? "-" : text;
+}
+
 /// Numbers to the right, a dash where there is none.
 static void writeText(llvm::ArrayRef<ResultRow> rows, llvm::raw_ostream &os) {
   std::vector<std::string> lines(rows.size() + 1);
@@ -95,8 +103,7 @@ static void writeText(llvm::ArrayRef<ResultRow> rows, llvm::raw_ostream &os) {
     cells.front().isNumber = cells.back().isNumber;
     int width = 0;
     for (Value &cell : cells) {
-      if (cell.text.empty())
-        cell.text = "-";
+      cell.text = onOneLine(std::move(cell.text));
       width = std::max(width, llvm::sys::unicode::columnWidthUTF8(cell.text));
     }
     for (auto [line, cell] : llvm::zip(lines, cells)) {

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Optimize/Cache.h"
 #include "ProgressLine.h"
 #include "ResultTable.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -44,11 +45,11 @@ struct Options {
   cl::OptionCategory category{"pipesched-optimize options"};
   cl::list<std::string> inputs{
       cl::Positional, cl::OneOrMore, cl::cat(category),
-      cl::desc("<instance files, or folders of them>")};
+      cl::desc("<instance files, or folders of them; -: standard input>")};
   cl::opt<std::string> output{
       "o", cl::cat(category), cl::value_desc("file or folder"),
-      cl::desc("Write the schedule here; of several instances, a folder for a "
-               "file each")};
+      cl::desc("Write the schedule here, -: to standard output; of several "
+               "instances, a folder for a file each")};
   cl::opt<double> timeLimit{
       "time-limit", cl::cat(category), cl::value_desc("seconds"), cl::init(30),
       cl::desc("Search this long per instance; 0: the best of seeds and "
@@ -65,6 +66,9 @@ struct Options {
       "max-evaluations", cl::cat(category), cl::init(0),
       cl::desc("Look at so many schedules at most, for results that do not "
                "depend on the machine; 0: no limit (default 0)")};
+  cl::opt<std::string> cache{
+      "cache", cl::cat(category), cl::value_desc("folder"),
+      cl::desc("Keep the best schedules known here, and start from them")};
   cl::opt<TableFormat> format{
       "format", cl::cat(category), cl::desc("Format of the table"),
       cl::init(TableFormat::Text),
@@ -126,26 +130,67 @@ listInstances(llvm::ArrayRef<std::string> inputs) {
   return files;
 }
 
+/// Makes a folder, where it is not there.
+static llvm::Error makeFolder(StringRef folder) {
+  std::error_code code = fs::create_directories(folder);
+  if (!code && !fs::is_directory(folder))
+    code = std::make_error_code(std::errc::not_a_directory);
+  if (code)
+    return makeError("cannot make the folder '" + folder +
+                     "': " + code.message());
+  return llvm::Error::success();
+}
+
+/// What would keep an answer from being written is better known before a search
+/// than after it.
+static llvm::Error checkAnswer(StringRef answer, StringRef instance) {
+  if (fs::equivalent(answer, instance))
+    return makeError("the answer to '" + instance +
+                     "' would be written over it");
+  StringRef folder = path::parent_path(answer);
+  if (folder.empty() || fs::is_directory(folder))
+    return llvm::Error::success();
+  std::errc code = fs::exists(folder) ? std::errc::not_a_directory
+                                      : std::errc::no_such_file_or_directory;
+  return makeError("cannot write '" + answer +
+                   "': " + std::make_error_code(code).message());
+}
+
+/// A folder is one, or what a folder of instances, or several, are answered in.
+static bool isFolder(const Options &options, size_t numInstances) {
+  return numInstances != 1 || fs::is_directory(options.output) ||
+         fs::is_directory(options.inputs.front()) ||
+         path::is_separator(options.output.back());
+}
+
 /// Where the answers of instances go, in their order; empty: nowhere.
 static llvm::Expected<std::vector<std::string>>
-listAnswers(llvm::ArrayRef<std::string> instances, StringRef output) {
+listAnswers(llvm::ArrayRef<std::string> instances, const Options &options) {
+  StringRef output = options.output;
   if (output.empty())
     return std::vector<std::string>(instances.size());
-  if (instances.size() == 1 && !fs::is_directory(output))
+  if (output == "-" ? instances.size() == 1
+                    : !isFolder(options, instances.size())) {
+    if (llvm::Error error = checkAnswer(output, instances.front()))
+      return std::move(error);
     return std::vector<std::string>{output.str()};
-  if (std::error_code code = fs::create_directories(output))
-    return makeError("cannot make the folder '" + output +
-                     "': " + code.message());
+  }
+  if (output == "-")
+    return makeError("-o: standard output takes one answer, found " +
+                     llvm::Twine(instances.size()) +
+                     " instances; a folder takes several");
+  if (llvm::Error error = makeFolder(output))
+    return std::move(error);
   std::vector<std::string> answers;
   llvm::StringSet<> names;
   for (const std::string &instance : instances) {
     llvm::SmallString<128> answer(output);
-    path::append(answer, path::stem(instance) + ".json");
+    StringRef name = instance == "-" ? "stdin" : path::stem(instance);
+    path::append(answer, name + ".json");
     if (!names.insert(answer).second)
       return makeError("two instances would be answered in '" + answer + "'");
-    if (fs::equivalent(answer, instance))
-      return makeError("the answer to '" + llvm::Twine(instance) +
-                       "' would be written over it");
+    if (llvm::Error error = checkAnswer(answer, instance))
+      return std::move(error);
     answers.push_back(answer.str().str());
   }
   return answers;
@@ -233,12 +278,23 @@ SolverOptions Options::makeSolverOptions() const {
   return options;
 }
 
-static llvm::Expected<SolverResult> search(const Problem &problem,
-                                           SolverOptions options) {
-  ProgressLine line(problem.name, options);
-  auto report = [&](const Progress &progress) { line.show(progress); };
-  options.report = report;
-  return solve(problem, familySeeds(problem), options);
+static void reportWarning(StringRef message) {
+  llvm::WithColor::warning() << message << "\n";
+}
+
+/// From what the cache has of the problem, if there is one.
+static llvm::Expected<SolverResult>
+search(const Problem &problem, SolverOptions options, StringRef cache) {
+  std::string warning;
+  llvm::Expected<SolverResult> result = [&] {
+    ProgressLine line(problem.name, options);
+    auto report = [&](const Progress &progress) { line.show(progress); };
+    options.report = report;
+    return solveCached(problem, familySeeds(problem), options, cache, warning);
+  }();
+  if (!warning.empty())
+    reportWarning(warning);
+  return result;
 }
 
 static ResultRow makeRow(const Instance &instance, const SolverResult &result) {
@@ -286,7 +342,7 @@ optimizeInstance(StringRef file, StringRef answer, const Options &options) {
   if (llvm::Error error = checkCapacity(problem))
     return fail(std::move(error));
   SolverOptions limits = options.makeSolverOptions();
-  llvm::Expected<SolverResult> result = search(problem, limits);
+  llvm::Expected<SolverResult> result = search(problem, limits, options.cache);
   if (!result)
     return fail(result.takeError());
   llvm::Expected<std::string> text = textOf(problem, *result);
@@ -315,9 +371,12 @@ static int optimizeAll(const Options &options) {
   if (!instances)
     return reportError(instances.takeError());
   llvm::Expected<std::vector<std::string>> answers =
-      listAnswers(*instances, options.output);
+      listAnswers(*instances, options);
   if (!answers)
     return reportError(answers.takeError());
+  if (!options.cache.empty())
+    if (llvm::Error error = makeFolder(options.cache))
+      return reportError(std::move(error));
   int exitStatus = 0;
   std::vector<ResultRow> rows;
   for (auto [instance, answer] : llvm::zip(*instances, *answers)) {
@@ -333,11 +392,16 @@ static int optimizeAll(const Options &options) {
   return isInterrupted ? kExitInterrupted : exitStatus;
 }
 
+static void printVersion(llvm::raw_ostream &os) {
+  os << "PipeSched version " PIPESCHED_VERSION "\n";
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ResetCommandLineParser();
   Options options;
   cl::HideUnrelatedOptions(options.category);
+  cl::SetVersionPrinter(printVersion);
   cl::ParseCommandLineOptions(
       argc, argv, "Finds pipeline schedules within a memory budget\n");
   catchInterrupts();

@@ -13,6 +13,7 @@
 
 #include "PipeSched/Analysis/OptimizeSchedule.h"
 #include "../Support/TestTables.h"
+#include <chrono>
 
 using namespace pipesched;
 
@@ -65,6 +66,14 @@ static OptimizeOptions quick(ProblemOptions problem) {
   options.solver.threads = 1;
   options.solver.maxEvaluations = 400;
   return options;
+}
+
+/// The best schedule on one placement.
+static llvm::Expected<OptimizedSchedule>
+optimizeOn(const Placement &placement, const OptimizeOptions &options,
+           std::vector<optimize::Seed> seeds = {}) {
+  ScheduleCandidate candidate{"", placement, someCosts(), std::move(seeds)};
+  return optimizeSchedule(candidate, options);
 }
 
 //===----------------------------------------------------------------------===//
@@ -219,28 +228,117 @@ TEST(OptimizeSchedule, TimesAreThoseOfTheTimeline) {
         OptimizeOptions options = quick(problem);
         options.explain = false;
         OptimizedSchedule optimized =
-            llvm::cantFail(optimizeSchedule(placement, someCosts(), options));
+            llvm::cantFail(optimizeOn(placement, options));
         expectTimesOfTheTimeline(optimized, someCosts());
         EXPECT_GE(optimized.objective(), optimized.result.lowerBound);
       }
 }
 
-TEST(OptimizeSchedule, TakesTheBestPlacement) {
-  ProblemOptions problem;
+/// Placements and times of any number of candidates.
+static std::vector<ScheduleCandidate>
+candidatesOn(llvm::ArrayRef<Placement> placements) {
+  std::vector<ScheduleCandidate> candidates;
+  for (auto [number, placement] : llvm::enumerate(placements))
+    candidates.push_back(
+        {"number " + std::to_string(number), placement, someCosts(), {}});
+  return candidates;
+}
+
+TEST(OptimizeSchedule, TakesTheBestCandidate) {
   std::vector<Placement> all = placements(3, 6);
-  OptimizeOptions options = quick(problem);
+  OptimizeOptions options = quick({});
   options.solver.maxEvaluations = 4000;
   OptimizedSchedule best =
-      llvm::cantFail(optimizeSchedule(all, someCosts(), options));
+      llvm::cantFail(optimizeSchedule(candidatesOn(all), options));
+  EXPECT_EQ(best.candidate, 0u);
   EXPECT_EQ(best.without.size(), 1u); // of the backward
   EXPECT_EQ(best.without[0].name, "split-backward");
+  ASSERT_EQ(best.others.size(), 3u);
+  for (auto [number, other] : llvm::enumerate(best.others)) {
+    EXPECT_EQ(other.name, "number " + std::to_string(number + 1));
+    ASSERT_TRUE(other.objective);
+    EXPECT_GE(*other.objective, best.objective());
+  }
+  options.solver.maxEvaluations = 1000;
   for (const Placement &placement : all) {
-    options.solver.maxEvaluations = 1000;
-    options.explain = true;
-    OptimizedSchedule one =
-        llvm::cantFail(optimizeSchedule(placement, someCosts(), options));
+    OptimizedSchedule one = llvm::cantFail(optimizeOn(placement, options));
     EXPECT_LE(best.objective(), one.objective());
   }
+}
+
+/// Profiles of microbatches that are half as many and take three times as long,
+/// and of such that take as long: the bounds of both are above what the former
+/// take.
+TEST(OptimizeSchedule, LeavesOutWhatABoundRulesOut) {
+  std::vector<ScheduleCandidate> candidates =
+      candidatesOn({makeLinear(2, 3), makeLinear(2, 6), makeLinear(2, 12)});
+  for (std::vector<int64_t> &times : candidates[0].costs.profile->phasePs)
+    for (int64_t &ps : times)
+      ps *= 3;
+  OptimizedSchedule best =
+      llvm::cantFail(optimizeSchedule(candidates, quick({})));
+  EXPECT_EQ(best.candidate, 1u);
+  ASSERT_EQ(best.others.size(), 2u);
+  for (const Alternative &other : best.others) {
+    EXPECT_TRUE(other.isBound) << other.name;
+    EXPECT_GE(other.objective.value_or(0), best.objective());
+  }
+}
+
+/// V holds two activations of each microbatch on a worker.
+TEST(OptimizeSchedule, LeavesOutWhatDoesNotFit) {
+  std::vector<ScheduleCandidate> candidates =
+      candidatesOn({placements(2, 4)[2], makeLinear(2, 4)});
+  OptimizeOptions options = quick(within(MemoryBudget::Unit::Activations, 1));
+  OptimizedSchedule best =
+      llvm::cantFail(optimizeSchedule(candidates, options));
+  EXPECT_EQ(best.candidate, 1u);
+  ASSERT_EQ(best.others.size(), 1u);
+  EXPECT_FALSE(best.others[0].objective);
+  EXPECT_EQ(best.others[0].reason,
+            "worker 0 has a capacity of 1, which holds no schedule: 1 more is "
+            "needed, 2 at least");
+}
+
+TEST(OptimizeSchedule, SaysWhyNoCandidateHasASchedule) {
+  std::vector<ScheduleCandidate> candidates =
+      candidatesOn({makeLinear(2, 4), placements(2, 4)[2]});
+  OptimizeOptions options = quick(within(MemoryBudget::Unit::Bytes, 100));
+  EXPECT_EQ(errorOf(optimizeSchedule(candidates, options)),
+            "has no model, which a memory budget in bytes needs; a number "
+            "without a unit counts activations");
+  options = quick(within(MemoryBudget::Unit::Activations, 0));
+  EXPECT_EQ(errorOf(optimizeSchedule(candidates, options)),
+            "has no schedule: with number 0, worker 0 has a capacity of 0, "
+            "which holds no schedule: 1 more is needed, 1 at least; with "
+            "number 1, worker 0 has a capacity of 0, which holds no schedule: "
+            "2 more is needed, 2 at least");
+}
+
+/// The limits are those of everything together, and the same input gives the
+/// same rows.
+TEST(OptimizeSchedule, CandidatesShareTheLimits) {
+  std::vector<Placement> all = placements(4, 13);
+  std::vector<ScheduleCandidate> candidates =
+      candidatesOn({all[1], all[2], all[3]});
+  ProblemOptions problem = within(MemoryBudget::Unit::Activations, 3);
+  problem.freedoms.offload = true;
+  OptimizeOptions options = quick(problem);
+  auto solve = [&] {
+    return llvm::cantFail(optimizeSchedule(candidates, options));
+  };
+  options.solver.maxEvaluations = 2000;
+  OptimizedSchedule best = solve();
+  EXPECT_EQ(best.result.status, optimize::Status::TimeLimit);
+  EXPECT_EQ(best.result.solution.rows, solve().result.solution.rows);
+  options.solver.maxEvaluations = 0;
+  options.solver.timeLimitSeconds = 1;
+  auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(solve().result.status, optimize::Status::TimeLimit);
+  std::chrono::duration<double> taken =
+      std::chrono::steady_clock::now() - start;
+  EXPECT_GT(taken.count(), 0.9);
+  EXPECT_LT(taken.count(), 5);
 }
 
 /// Without offload there is no room: the reason is given, not a time.
@@ -248,8 +346,7 @@ TEST(OptimizeSchedule, SaysWhatAFreedomIsWorth) {
   ProblemOptions problem = within(MemoryBudget::Unit::Activations, 1);
   problem.freedoms = {true, true, false};
   Placement v = placements(2, 4)[2]; // two activations of each microbatch
-  OptimizedSchedule optimized =
-      llvm::cantFail(optimizeSchedule(v, someCosts(), quick(problem)));
+  OptimizedSchedule optimized = llvm::cantFail(optimizeOn(v, quick(problem)));
   ASSERT_EQ(optimized.without.size(), 2u);
   EXPECT_EQ(optimized.without[0].name, "split-backward");
   EXPECT_TRUE(optimized.without[0].objective);
@@ -266,8 +363,8 @@ TEST(OptimizeSchedule, IsNoWorseThanItsSeed) {
   OptimizeOptions options = quick(problem);
   options.solver.maxEvaluations = 1;
   optimize::Seed seed{"mine", table.rows};
-  OptimizedSchedule optimized = llvm::cantFail(
-      optimizeSchedule(table.placement, someCosts(), options, seed));
+  OptimizedSchedule optimized =
+      llvm::cantFail(optimizeOn(table.placement, options, {seed}));
   std::vector<llvm::ArrayRef<Cell>> rows(table.rows.begin(), table.rows.end());
   EXPECT_LE(optimized.objective(),
             llvm::cantFail(timeRows(optimized.problem, rows)).makespan);

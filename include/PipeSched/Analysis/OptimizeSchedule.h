@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From placements and costs to rows that are verified within the budget, and
-// what each freedom was worth (docs/Optimize.md, the pass).
+// From paths and prices to rows that are verified within the budget, and what
+// each choice and freedom was worth (docs/Optimize.md, the pass).
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,34 +35,47 @@ struct OptimizeOptions {
   bool explain = true;
 };
 
-/// What a schedule takes without one of the freedoms it had.
-struct WithoutFreedom {
-  std::string name; ///< as the option of the pass: "offload"
-  /// Of the objective; nothing: no schedule, and why.
+/// One way to do the same step: on these paths, in microbatches that are priced
+/// so.
+struct ScheduleCandidate {
+  std::string name; ///< what tells it from the others: "placement v"
+  Placement placement;
+  CostInputs costs;
+  std::vector<optimize::Seed> seeds; ///< rows to start from
+};
+
+/// What the schedule takes otherwise.
+struct Alternative {
+  std::string name; ///< of a candidate, or of an option of the pass: "offload"
+  /// In ps; nothing: no schedule, and why.
   std::optional<int64_t> objective;
+  bool isBound = false; ///< nothing was searched: it is this long at least
   std::string reason;
 };
 
 struct OptimizedSchedule {
-  size_t placement = 0; ///< index of the one that is best
+  size_t candidate = 0; ///< index of the one that is best
   optimize::Problem problem;
   optimize::SolverResult result;
-  std::vector<WithoutFreedom> without;
+  std::vector<Alternative> others;   ///< the other candidates, in their order
+  std::vector<Alternative> without;  ///< the best one, without a freedom each
   std::vector<std::string> warnings; ///< of the cache
 
   /// Of the solution, in ps.
   int64_t objective() const;
 };
 
-/// The best schedule on any of the placements, which must not be empty, within
-/// the budget: its rows stand verifyTable and verifyMemory. `seed` are rows on
-/// the first placement to start from, or none. Placements share the limits;
-/// those for which there is no schedule drop out. Errors: those of makeProblem
-/// and solve, of the first placement where all have one.
+/// The best schedule of any candidate, of which there must be one, within the
+/// budget: its rows stand verifyTable and verifyMemory.
+///
+/// Candidates share the limits. Those whose lower bound is least come first;
+/// one whose bound is no better than what is known drops out, and so does one
+/// that has no schedule. All get the same part of half of the limits; the best
+/// gets what is left. Errors: those of makeProblem and solve, of each candidate
+/// where all have one.
 llvm::Expected<OptimizedSchedule>
-optimizeSchedule(llvm::ArrayRef<Placement> placements, const CostInputs &costs,
-                 const OptimizeOptions &options,
-                 llvm::ArrayRef<optimize::Seed> seeds = {});
+optimizeSchedule(llvm::ArrayRef<ScheduleCandidate> candidates,
+                 const OptimizeOptions &options);
 
 } // namespace pipesched
 

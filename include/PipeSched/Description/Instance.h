@@ -32,7 +32,8 @@ struct Instance {
 llvm::Expected<Instance> instanceFromJson(llvm::StringRef text,
                                           llvm::StringRef file);
 
-/// The same of a file. Errors: also one that cannot be read.
+/// The same of a file, or of standard input for "-". Errors: also one that
+/// cannot be read.
 llvm::Expected<Instance> readInstance(llvm::StringRef path);
 
 /// "optimal", "gap", "time_limit" or "interrupted".

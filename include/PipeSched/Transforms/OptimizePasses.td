@@ -38,9 +38,18 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
     - `offload`: D and U, at what profile or model and system say they take.
     - `recompute=selective|full`: R, of that kind. A model whose backwards
       recompute by themselves is refused.
-    - `placements`: the best of these; the schedule's own rows and paths go.
-      `interleaved` has `chunks` stages per worker, `wave` goes down and up
-      `waves` times.
+    - `placements`: the best of these. `interleaved` has `chunks` stages per
+      worker, `wave` goes down and up `waves` times.
+    - `microbatch-sizes`: the best of these sizes, in sequences, for the batch
+      that the schedule has; the schedule then names the model of that size and
+      has as many microbatches of it as make the batch. That of another size
+      stands in the module already, or is expanded as the schedule's was, where
+      that one ships with the library. A `memory` of activations counts those of
+      the size tried.
+
+    Each of these placements and sizes is searched in the same part of half of
+    the limits, unless a bound rules it out, and the best of them in what is
+    left. The schedule's own rows and paths go where others are chosen.
 
     The search ends when the lower bound is met, when the result is within
     `gap` of it (0.01: one percent), after `time-limit` seconds, or after
@@ -50,8 +59,9 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
     for one schedule, all it takes together.
 
     Remarks say the objective, its lower bound and gap, what the search ended
-    by, and what the schedule takes without each of its freedoms. For the latter
-    a quarter of the limits is set aside, unless `explain=false`.
+    by, which placement and size were chosen and what the others give, and what
+    the schedule takes without each of its freedoms. For the latter a quarter of
+    the limits is set aside, unless `explain=false`.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 4 {
@@ -69,10 +79,74 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
     }
     ```
 
+    A batch of 8 sequences in half as many microbatches, which read the weights
+    half as often:
+
+    ```mlir
+    module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+        "worker" = #pipe.worker_spec<name = "small", accelerators = 1,
+            matrix = <flops_per_s = 1000000000000>,
+            vector = <flops_per_s = 100000000000>,
+            memory = <bytes_per_s = 100000000000>, memory_bytes = 10000000>,
+        "network" = #pipe.network_spec<bytes_per_s = 10000000000,
+            latency_ps = 1000000>>} {
+      pipe.model @one microbatch_size 1 boundary_bytes 1000
+          state_bytes [2, 2, 12] {
+        block "layer" x 4 parameters 100000 activation_bytes 10000 {
+          kernel "linear" on matrix F <1000000 flops, 210000 bytes>
+              I <1000000 flops, 210000 bytes> W <1000000 flops, 210000 bytes>
+        }
+      }
+      pipe.model @two microbatch_size 2 boundary_bytes 2000
+          state_bytes [2, 2, 12] {
+        block "layer" x 4 parameters 100000 activation_bytes 20000 {
+          kernel "linear" on matrix F <2000000 flops, 220000 bytes>
+              I <2000000 flops, 220000 bytes> W <2000000 flops, 220000 bytes>
+        }
+      }
+      pipe.schedule @s workers 2 microbatches 8 model @one {
+        path on [0, 1]
+      }
+    }
+    ```
+
+    After `pipe-optimize{microbatch-sizes=1,2 max-evaluations=2000 threads=1}`:
+
+    ```mlir
+    module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+        "worker" = #pipe.worker_spec<name = "small", accelerators = 1,
+            matrix = <flops_per_s = 1000000000000>,
+            vector = <flops_per_s = 100000000000>,
+            memory = <bytes_per_s = 100000000000>, memory_bytes = 10000000>,
+        "network" = #pipe.network_spec<bytes_per_s = 10000000000,
+            latency_ps = 1000000>>} {
+      pipe.model @one microbatch_size 1 boundary_bytes 1000
+          state_bytes [2, 2, 12] {
+        block "layer" x 4 parameters 100000 activation_bytes 10000 {
+          kernel "linear" on matrix F <1000000 flops, 210000 bytes>
+              I <1000000 flops, 210000 bytes> W <1000000 flops, 210000 bytes>
+        }
+      }
+      pipe.model @two microbatch_size 2 boundary_bytes 2000
+          state_bytes [2, 2, 12] {
+        block "layer" x 4 parameters 100000 activation_bytes 20000 {
+          kernel "linear" on matrix F <2000000 flops, 220000 bytes>
+              I <2000000 flops, 220000 bytes> W <2000000 flops, 220000 bytes>
+        }
+      }
+      pipe.schedule @s workers 2 microbatches 4 model @two {
+        path on [0, 1]
+        worker 0 runs [0F0 0F1 0F2 0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3]
+        worker 1 runs [1F0 1I0 1F1 1I1 1F2 1I2 1W0 1F3 1I3 1W1 1W2 1W3]
+      }
+    }
+    ```
+
     Errors: costs that do not price the schedule; a budget that holds no
     schedule, with the least that does; several paths that do not say what they
-    take; G or O cells, which are to be added afterwards; options out of range;
-    no schedule.
+    take; G or O cells, which are to be added afterwards; microbatch sizes that
+    do not divide the batch, with the nearest that do, or without a model of
+    that size; options out of range; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -105,6 +179,8 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
            "Stages per worker of placements=interleaved">,
     Option<"waves", "waves", "int64_t", /*default=*/"2",
            "Times down and up of placements=wave">,
+    ListOption<"microbatchSizes", "microbatch-sizes", "int64_t",
+               "Sequences of a microbatch; none: those that there are">,
     Option<"timeLimit", "time-limit", "double", /*default=*/"30",
            "Seconds; 0: seeds and heuristics alone">,
     Option<"gap", "gap", "double", /*default=*/"0",

@@ -1,0 +1,133 @@
+//===- ResizeModel.cpp - A model in other microbatches --------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Looks for what a model was expanded from; that is found only where it gives
+// the very same facts.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Description/ResizeModel.h"
+#include "PipeSched/Analysis/MicrobatchSizes.h"
+#include "PipeSched/Description/Description.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+using llvm::formatv;
+
+template <typename... Values>
+static Error makeError(const char *format, Values &&...values) {
+  return llvm::createStringError(
+      formatv(format, std::forward<Values>(values)...).str());
+}
+
+//===----------------------------------------------------------------------===//
+// Models that are there
+//===----------------------------------------------------------------------===//
+
+/// The one of that size, or null.
+static Expected<const ModelFacts *>
+findSize(const ModelFacts &model, int64_t size,
+         llvm::ArrayRef<ModelFacts> others) {
+  const ModelFacts *found = nullptr;
+  for (const ModelFacts &other : others) {
+    if (other.microbatchSize != size || !areSizesOfOne(model, other))
+      continue;
+    if (found)
+      return makeError("has model '{0}', and with microbatches of {1} "
+                       "sequences there are both '{2}' and '{3}'",
+                       model.name, size, found->name, other.name);
+    found = &other;
+  }
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// Descriptions that ship
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Expansion {
+  Architecture architecture;
+  ExpansionOptions options;
+};
+} // namespace
+
+static bool gives(const Expansion &expansion, const ModelFacts &model) {
+  Expected<ModelFacts> facts =
+      expandArchitecture(expansion.architecture, expansion.options);
+  if (!facts) {
+    llvm::consumeError(facts.takeError());
+    return false;
+  }
+  facts->name = model.name;
+  return *facts == model;
+}
+
+/// Tries what a model does not say of its expansion.
+static std::optional<Expansion> findOptions(const Architecture &architecture,
+                                            const ModelFacts &model) {
+  Expansion tried{architecture, {}};
+  tried.options.microbatchSize = model.microbatchSize;
+  tried.options.recompute = model.recompute;
+  for (Attention attention : {Attention::Fused, Attention::Unfused})
+    for (Precision precision : {Precision::BF16, Precision::FP8})
+      for (bool isParallel : {true, false}) {
+        tried.architecture.attention = attention;
+        tried.options.precision = precision;
+        tried.options.sequenceParallel = isParallel;
+        if (gives(tried, model))
+          return tried;
+      }
+  return std::nullopt;
+}
+
+static std::optional<Expansion> findExpansion(const ModelFacts &model) {
+  for (const EmbeddedFile &file : embeddedModels()) {
+    Expected<Architecture> architecture = architectureFromJson(
+        file.text, file.name, SourceRule::Optional, model.sequence);
+    if (!architecture) {
+      llvm::consumeError(architecture.takeError());
+      continue;
+    }
+    if (architecture->source != model.source)
+      continue;
+    if (std::optional<Expansion> found = findOptions(*architecture, model))
+      return found;
+  }
+  return std::nullopt;
+}
+
+Expected<ModelFacts> pipesched::resizeModel(const ModelFacts &model,
+                                            int64_t size,
+                                            llvm::ArrayRef<ModelFacts> others) {
+  if (size == model.microbatchSize)
+    return model;
+  Expected<const ModelFacts *> other = findSize(model, size, others);
+  if (!other)
+    return other.takeError();
+  if (*other)
+    return **other;
+  std::optional<Expansion> expansion = findExpansion(model);
+  if (!expansion)
+    return makeError("has model '{0}', which does not ship with the library, "
+                     "and the module has none like it with microbatches of {1} "
+                     "sequences: attach it with microbatch-size={1} first, "
+                     "then with microbatch-size={2}",
+                     model.name, size, model.microbatchSize);
+  expansion->options.microbatchSize = size;
+  Expected<ModelFacts> facts =
+      expandArchitecture(expansion->architecture, expansion->options);
+  if (!facts)
+    return makeError("has model '{0}', which cannot have microbatches of {1} "
+                     "sequences: {2}",
+                     model.name, size, llvm::toString(facts.takeError()));
+  facts->name = model.name;
+  return facts;
+}
