@@ -16,7 +16,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -359,6 +359,31 @@ HEADERS = (
 )
 
 
+def grids(rows: Sequence[Row]) -> Iterator[str]:
+    """For each of costs and workers, idle time by memory and time of a copy: known, optimized."""
+    tables: dict[tuple[str, int, int], dict[tuple[float, float], Row]] = {}
+    for row in rows:
+        table = tables.setdefault((row.costs, row.workers, row.microbatches), {})
+        table[row.budget, row.copy_ratio] = row
+    for (costs, workers, microbatches), table in tables.items():
+        budgets, ratios = (list(dict.fromkeys(values)) for values in zip(*table, strict=True))
+        yield ""
+        yield f"{costs}, {workers} workers, {microbatches} microbatches:"
+        yield ""
+        yield line(["memory", *(f"copy {ratio:g} F" for ratio in ratios)])
+        yield line(["---"] * (1 + len(ratios)))
+        for budget in budgets:
+            cells = (pair(table[budget, ratio]) for ratio in ratios)
+            yield line([f"{budget:.2f}", *cells])
+
+
+def pair(row: Row) -> str:
+    def share(value: float | None) -> str:
+        return "none" if value is None else f"{100 * value:.1f}"
+
+    return f"{share(row.best_known_idle)} > {share(row.optimized_idle)}"
+
+
 def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -423,7 +448,14 @@ def read_arguments(known_costs: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--format", choices=("markdown", "json"), default="markdown")
+    parser.add_argument("--format", choices=("markdown", "grid", "json"), default="markdown")
+    parser.add_argument(
+        "--rows",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="show what --format json has written before",
+    )
     arguments = parser.parse_args()
     for option, choices in (("costs", known_costs), ("placements", tuple(CHUNKS))):
         for name in getattr(arguments, option):
@@ -435,13 +467,18 @@ def read_arguments(known_costs: Sequence[str]) -> argparse.Namespace:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         costs = all_costs(Path(folder))
+        arguments = read_arguments(list(costs))
         try:
-            run(costs, read_arguments(list(costs)))
-        except PipeSchedError as error:
+            show(arguments.format, read_rows(arguments.rows) or run(costs, arguments))
+        except (PipeSchedError, OSError, ValueError, TypeError) as error:
             sys.exit(f"optimize.py: {error}")
 
 
-def run(costs: dict[str, Costs], arguments: argparse.Namespace) -> None:
+def read_rows(files: Sequence[Path] | None) -> list[Row]:
+    return [Row(**row) for file in files or () for row in json.loads(file.read_text())]
+
+
+def run(costs: dict[str, Costs], arguments: argparse.Namespace) -> Iterator[Row]:
     cases = [
         Case(costs[name], workers, arguments.microbatches * workers, budget, ratio)
         for name in arguments.costs
@@ -449,15 +486,20 @@ def run(costs: dict[str, Costs], arguments: argparse.Namespace) -> None:
         for budget in arguments.budgets
         for ratio in arguments.copy_ratios
     ]
-    if arguments.format == "markdown":
-        print(line(HEADERS), line(["---"] * len(HEADERS)), sep="\n", flush=True)
-    rows = []
     for index, case in enumerate(cases, start=1):
         say(f"{index} of {len(cases)}")
-        rows.append(row := measure(case, arguments))
-        if arguments.format == "markdown":
+        yield measure(case, arguments)
+
+
+def show(layout: str, rows: Iterable[Row]) -> None:
+    """A table is printed row by row."""
+    if layout == "markdown":
+        print(line(HEADERS), line(["---"] * len(HEADERS)), sep="\n", flush=True)
+        for row in rows:
             print(line(cells(row)), flush=True)
-    if arguments.format == "json":
+    elif layout == "grid":
+        print(*grids(list(rows)), sep="\n")
+    else:
         print(json.dumps([asdict(row) for row in rows], indent=1))
 
 

@@ -13,6 +13,7 @@
 
 #include "PipeSched/Analysis/MemoryBudget.h"
 #include "CheckedInt.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Verify.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -24,12 +25,6 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::formatv;
 using llvm::StringRef;
-
-template <typename... Values>
-static Error makeError(const char *format, Values &&...values) {
-  return llvm::createStringError(
-      formatv(format, std::forward<Values>(values)...).str());
-}
 
 //===----------------------------------------------------------------------===//
 // Text
@@ -95,9 +90,10 @@ Expected<MemoryBudget> pipesched::parseMemoryBudget(StringRef text) {
     if (name == unit.name)
       amount = parseBytes(number, unit.bytes);
   if (!amount || *amount == 0)
-    return makeError("expected a number of activations (4), bytes with a unit "
-                     "(80GiB, 64.5GB) or system, found '{0}'",
-                     text);
+    return formatError(
+        "expected a number of activations (4), bytes with a unit "
+        "(80GiB, 64.5GB) or system, found '{0}'",
+        text);
   return MemoryBudget{name.empty() ? MemoryBudget::Unit::Activations
                                    : MemoryBudget::Unit::Bytes,
                       *amount};
@@ -137,8 +133,8 @@ static Expected<MemoryFacts> factsFor(const Placement &placement,
     return facts;
   }
   if (!costs.model)
-    return makeError("has no model, which a memory budget in bytes needs; a "
-                     "number without a unit counts activations");
+    return formatError("has no model, which a memory budget in bytes needs; a "
+                       "number without a unit counts activations");
   return computeMemoryFacts(placement, costs.modelFor(phases),
                             costs.system ? &*costs.system : nullptr, phases);
 }
@@ -326,7 +322,7 @@ Error pipesched::verifyMemory(const TableView &table, const CostInputs &costs,
                               const TimingOptions &options) {
   int64_t amount = budget.amount;
   if (budget.unit == MemoryBudget::Unit::System && !costs.system)
-    return makeError("has no system, whose memory is to be the budget");
+    return formatError("has no system, whose memory is to be the budget");
   Expected<MemoryUsage> usage =
       measureMemory(table, costs, budget.unit, options);
   if (!usage)
@@ -334,9 +330,9 @@ Error pipesched::verifyMemory(const TableView &table, const CostInputs &costs,
   if (budget.unit == MemoryBudget::Unit::System)
     amount = usage->capacityBytes;
   if (budget.unit == MemoryBudget::Unit::System && amount == 0)
-    return makeError("has a system, '{0}', that does not say how much memory "
-                     "it has",
-                     costs.system->name);
+    return formatError("has a system, '{0}', that does not say how much memory "
+                       "it has",
+                       costs.system->name);
   if (std::optional<Violation> violation =
           BudgetReport(table, *usage, budget.unit, amount).find())
     return llvm::make_error<ViolationError>(std::move(*violation));

@@ -13,28 +13,21 @@
 
 #include "PipeSched/Analysis/MicrobatchSizes.h"
 #include "PipeSched/Analysis/Divisors.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <tuple>
 
 using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
-using llvm::formatv;
-
-template <typename... Values>
-static Error makeError(const char *format, Values &&...values) {
-  return llvm::createStringError(
-      formatv(format, std::forward<Values>(values)...).str());
-}
 
 Error pipesched::checkMicrobatchSizes(llvm::ArrayRef<int64_t> sizes) {
   for (auto [number, size] : llvm::enumerate(sizes)) {
     if (size < 1)
-      return makeError("expected sizes of 1 or more, found {0}", size);
+      return formatError("expected sizes of 1 or more, found {0}", size);
     if (llvm::is_contained(sizes.take_front(number), size))
-      return makeError("expected sizes that differ, found {0} twice", size);
+      return formatError("expected sizes that differ, found {0} twice", size);
   }
   return Error::success();
 }
@@ -43,16 +36,17 @@ Expected<int64_t> pipesched::countMicrobatches(int64_t size, int64_t ownSize,
                                                int64_t numMicrobatches) {
   int64_t batch = 0;
   if (llvm::MulOverflow(ownSize, numMicrobatches, batch))
-    return makeError("has {0} microbatches of {1} sequences, more than 2^63 - "
-                     "1 sequences in all",
-                     numMicrobatches, ownSize);
+    return formatError(
+        "has {0} microbatches of {1} sequences, more than 2^63 - "
+        "1 sequences in all",
+        numMicrobatches, ownSize);
   if (batch % size == 0)
     return batch / size;
-  return makeError("has a batch of {0} sequences ({1} microbatches of {2}), "
-                   "which microbatches of {3} do not divide; sizes that do: "
-                   "{4}",
-                   batch, numMicrobatches, ownSize, size,
-                   nearestDivisors(batch, size));
+  return formatError("has a batch of {0} sequences ({1} microbatches of {2}), "
+                     "which microbatches of {3} do not divide; sizes that do: "
+                     "{4}",
+                     batch, numMicrobatches, ownSize, size,
+                     nearestDivisors(batch, size));
 }
 
 //===----------------------------------------------------------------------===//
@@ -89,9 +83,10 @@ Expected<Placement> pipesched::dealAnew(const Placement &placement,
       std::optional<MicrobatchRange> scaled =
           scaleRange(range, own, numMicrobatches);
       if (!scaled)
-        return makeError("path {0} takes microbatches from {1} to {2} of "
-                         "{3}, which is no whole number of {4}",
-                         number, range.begin, range.end, own, numMicrobatches);
+        return formatError("path {0} takes microbatches from {1} to {2} of "
+                           "{3}, which is no whole number of {4}",
+                           number, range.begin, range.end, own,
+                           numMicrobatches);
       range = *scaled;
     }
   return Placement::create(placement.getNumWorkers(), numMicrobatches,

@@ -12,20 +12,13 @@
 
 #include "PipeSched/Analysis/OptimizeProblem.h"
 #include "CheckedInt.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "PipeSched/Schedule/FormatError.h"
 
 using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
-using llvm::formatv;
 using optimize::Problem;
 using optimize::StageFacts;
-
-template <typename... Values>
-static Error makeError(const char *format, Values &&...values) {
-  return llvm::createStringError(
-      formatv(format, std::forward<Values>(values)...).str());
-}
 
 static constexpr unsigned bit(Phase phase) {
   return 1U << static_cast<unsigned>(phase);
@@ -61,14 +54,14 @@ static bool givesCopies(const CostInputs &costs) {
 static Error checkCosts(const CostInputs &costs,
                         const optimize::Freedoms &freedoms) {
   if (freedoms.offload && !givesCopies(costs))
-    return makeError("has no times for offload: a profile gives D and U, or "
-                     "model and system do");
+    return formatError("has no times for offload: a profile gives D and U, or "
+                       "model and system do");
   if (freedoms.recompute && costs.model &&
       costs.model->recompute != Recompute::None)
-    return makeError("has model '{0}', whose backwards recompute by "
-                     "themselves; with recompute=none the optimizer decides "
-                     "which do",
-                     costs.model->name);
+    return formatError("has model '{0}', whose backwards recompute by "
+                       "themselves; with recompute=none the optimizer decides "
+                       "which do",
+                       costs.model->name);
   return Error::success();
 }
 
@@ -94,7 +87,7 @@ static Error addTimes(const Placement &placement, const CostInputs &costs,
                           price.activation.latencyPs, stage.activationDelay) ||
         llvm::AddOverflow(price.gradient.occupancyPs, price.gradient.latencyPs,
                           stage.gradientDelay))
-      return makeError("has a message of more than 2^63 - 1 ps");
+      return formatError("has a message of more than 2^63 - 1 ps");
   }
   return Error::success();
 }
@@ -128,11 +121,11 @@ static Expected<int64_t> bytesOf(const MemoryBudget &budget,
   if (budget.unit == MemoryBudget::Unit::Bytes)
     return budget.amount;
   if (!costs.system)
-    return makeError("has no system, whose memory is to be the budget");
+    return formatError("has no system, whose memory is to be the budget");
   if (facts.capacityBytes == 0)
-    return makeError("has a system, '{0}', that does not say how much memory "
-                     "it has",
-                     costs.system->name);
+    return formatError("has a system, '{0}', that does not say how much memory "
+                       "it has",
+                       costs.system->name);
   return facts.capacityBytes;
 }
 
@@ -151,11 +144,11 @@ static Error addCapacity(const MemoryFacts &facts, int64_t budget,
   for (int64_t worker = 0; worker < numWorkers; ++worker) {
     CheckedInt fixed = persistent[worker] + working[worker];
     if (!fixed.isValid() || fixed.get() > budget)
-      return makeError("worker {0} needs {1} bytes for weights, gradients and "
-                       "optimizer state, and {2} in its backwards, of a budget "
-                       "of {3}: nothing is left for activations",
-                       worker, persistent[worker].get(), working[worker],
-                       budget);
+      return formatError(
+          "worker {0} needs {1} bytes for weights, gradients and "
+          "optimizer state, and {2} in its backwards, of a budget "
+          "of {3}: nothing is left for activations",
+          worker, persistent[worker].get(), working[worker], budget);
     problem.capacity.push_back(budget - fixed.get());
   }
   return Error::success();
@@ -170,8 +163,8 @@ static Error addMemory(const CostInputs &costs,
     return Error::success();
   }
   if (!costs.model)
-    return makeError("has no model, which a memory budget in bytes needs; a "
-                     "number without a unit counts activations");
+    return formatError("has no model, which a memory budget in bytes needs; a "
+                       "number without a unit counts activations");
   unsigned phases = phasesOf(problem.freedoms);
   Expected<MemoryFacts> facts =
       computeMemoryFacts(problem.placement, costs.modelFor(phases),

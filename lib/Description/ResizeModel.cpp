@@ -14,18 +14,11 @@
 #include "PipeSched/Description/ResizeModel.h"
 #include "PipeSched/Analysis/MicrobatchSizes.h"
 #include "PipeSched/Description/Description.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "PipeSched/Schedule/FormatError.h"
 
 using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
-using llvm::formatv;
-
-template <typename... Values>
-static Error makeError(const char *format, Values &&...values) {
-  return llvm::createStringError(
-      formatv(format, std::forward<Values>(values)...).str());
-}
 
 //===----------------------------------------------------------------------===//
 // Models that are there
@@ -40,9 +33,9 @@ findSize(const ModelFacts &model, int64_t size,
     if (other.microbatchSize != size || !areSizesOfOne(model, other))
       continue;
     if (found)
-      return makeError("has model '{0}', and with microbatches of {1} "
-                       "sequences there are both '{2}' and '{3}'",
-                       model.name, size, found->name, other.name);
+      return formatError("has model '{0}', and with microbatches of {1} "
+                         "sequences there are both '{2}' and '{3}'",
+                         model.name, size, found->name, other.name);
     found = &other;
   }
   return found;
@@ -116,18 +109,19 @@ Expected<ModelFacts> pipesched::resizeModel(const ModelFacts &model,
     return **other;
   std::optional<Expansion> expansion = findExpansion(model);
   if (!expansion)
-    return makeError("has model '{0}', which does not ship with the library, "
-                     "and the module has none like it with microbatches of {1} "
-                     "sequences: attach it with microbatch-size={1} first, "
-                     "then with microbatch-size={2}",
-                     model.name, size, model.microbatchSize);
+    return formatError(
+        "has model '{0}', which does not ship with the library, "
+        "and the module has none like it with microbatches of {1} "
+        "sequences: attach it with microbatch-size={1} first, "
+        "then with microbatch-size={2}",
+        model.name, size, model.microbatchSize);
   expansion->options.microbatchSize = size;
   Expected<ModelFacts> facts =
       expandArchitecture(expansion->architecture, expansion->options);
   if (!facts)
-    return makeError("has model '{0}', which cannot have microbatches of {1} "
-                     "sequences: {2}",
-                     model.name, size, llvm::toString(facts.takeError()));
+    return formatError("has model '{0}', which cannot have microbatches of {1} "
+                       "sequences: {2}",
+                       model.name, size, llvm::toString(facts.takeError()));
   facts->name = model.name;
   return facts;
 }

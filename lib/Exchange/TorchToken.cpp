@@ -12,14 +12,13 @@
 
 #include "TorchToken.h"
 #include "PipeSched/Exchange/TorchCsv.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
-using llvm::formatv;
 using llvm::StringRef;
 
 char TorchCsvError::ID = 0;
@@ -44,12 +43,6 @@ Error pipesched::errorAtField(llvm::ArrayRef<StringRef> lines, TorchFieldRef at,
       at.line + 1, token.data() - line.data() + 1, std::move(text));
 }
 
-template <typename... Values>
-static Error makeError(const char *format, Values &&...values) {
-  return llvm::createStringError(
-      formatv(format, std::forward<Values>(values)...).str());
-}
-
 /// The text as a message can show it: quoted, printable and not too long.
 static std::string quote(StringRef text) {
   constexpr size_t kMostShown = 40;
@@ -66,13 +59,13 @@ static Expected<int64_t> takeNumber(StringRef &rest, const char *what,
                                     int64_t end, StringRef token) {
   StringRef digits = rest.take_while(llvm::isDigit);
   if (digits.empty())
-    return makeError("found {0}, wanted a {1} {2}", quote(token), what,
-                     rest.data() == token.data() ? "first" : "last");
+    return formatError("found {0}, wanted a {1} {2}", quote(token), what,
+                       rest.data() == token.data() ? "first" : "last");
   rest = rest.drop_front(digits.size());
   uint64_t value;
   if (digits.getAsInteger(10, value) || value >= uint64_t(end))
-    return makeError("{0}: {1} {2} is out of range: 0 to {3}", quote(token),
-                     what, quote(digits), end - 1);
+    return formatError("{0}: {1} {2} is out of range: 0 to {3}", quote(token),
+                       what, quote(digits), end - 1);
   return int64_t(value);
 }
 
@@ -112,10 +105,10 @@ static Expected<TorchToken> parseAction(StringRef text) {
   rest = rest.drop_front(name.size());
   Action action = actionOf(name);
   if (action.kind == TorchToken::Empty)
-    return makeError("found {0}, wanted a stage, then F, B, I, W, SEND_F, "
-                     "RECV_F, SEND_B or RECV_B and a microbatch, or UNSHARD, "
-                     "RESHARD or REDUCE_GRAD",
-                     quote(text));
+    return formatError("found {0}, wanted a stage, then F, B, I, W, SEND_F, "
+                       "RECV_F, SEND_B or RECV_B and a microbatch, or UNSHARD, "
+                       "RESHARD or REDUCE_GRAD",
+                       quote(text));
   int64_t microbatch = 0;
   if (action.kind < TorchToken::Unshard) {
     // One more than the highest is the number of microbatches.
@@ -126,8 +119,8 @@ static Expected<TorchToken> parseAction(StringRef text) {
     microbatch = *number;
   }
   if (!rest.empty())
-    return makeError("found {0}, wanted nothing after {1}", quote(text),
-                     quote(text.drop_back(rest.size())));
+    return formatError("found {0}, wanted nothing after {1}", quote(text),
+                       quote(text.drop_back(rest.size())));
   TorchToken token;
   token.kind = action.kind;
   token.cell = Cell(*stage, action.phase, microbatch);
@@ -139,9 +132,9 @@ static Expected<TorchToken> parseOverlapped(StringRef text) {
   StringRef rest = text.drop_front();
   auto [inside, after] = rest.split(')');
   if (inside.size() == rest.size() || after.trim() != "OVERLAP_F_B")
-    return makeError("found {0}, wanted an overlapped pair such as "
-                     "(2F0;5B1)OVERLAP_F_B",
-                     quote(text));
+    return formatError("found {0}, wanted an overlapped pair such as "
+                       "(2F0;5B1)OVERLAP_F_B",
+                       quote(text));
   auto [firstText, secondText] = inside.split(';');
   Expected<TorchToken> first = parseAction(firstText.trim());
   if (!first)
@@ -151,9 +144,9 @@ static Expected<TorchToken> parseOverlapped(StringRef text) {
     return second.takeError();
   if (first->kind != TorchToken::Compute || !first->cell.is(Phase::Forward) ||
       second->kind != TorchToken::Compute || !second->cell.is(Phase::Backward))
-    return makeError("found {0}, wanted a forward and a whole backward in an "
-                     "overlapped pair",
-                     quote(text));
+    return formatError("found {0}, wanted a forward and a whole backward in an "
+                       "overlapped pair",
+                       quote(text));
   first->kind = TorchToken::Overlapped;
   first->cell = first->cell.withOverlap(true);
   first->second = second->cell;

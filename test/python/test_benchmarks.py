@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,6 +46,27 @@ def test_table() -> None:
     assert len(lines) == 3
     assert len({line.count("|") for line in lines}) == 1
     assert lines[2].startswith("| 6.2B | 2 | 6 | 1.00 | 2 | ")
+
+
+def test_grid_of_saved_rows(tmp_path: Path) -> None:
+    choices = ["--workers", "2", "--budgets", "0.5,1", "--copy-ratios", "1,2", "--costs", "6.2B"]
+    limits = ["--max-evaluations", "100", "--threads", "1"]
+    saved = run(*choices, *limits, "--format", "json").stdout
+    (tmp_path / "rows.json").write_text(saved)
+    lines = run("--rows", str(tmp_path / "rows.json"), "--format", "grid").stdout.splitlines()
+    assert lines[1] == "6.2B, 2 workers, 6 microbatches:"
+    assert lines[3] == "| memory | copy 1 F | copy 2 F |"
+    assert [line[:9] for line in lines[5:]] == ["| 0.50 | ", "| 1.00 | "]
+    for row in json.loads(saved):
+        known = "none" if row["best_known"] is None else f"{100 * row['best_known_idle']:.1f}"
+        cell = lines[5 + [0.5, 1].index(row["budget"])].split(" | ")[int(row["copy_ratio"])]
+        assert cell.rstrip(" |") == f"{known} > {100 * row['optimized_idle']:.1f}"
+
+
+def test_rows_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text('[{"costs": "6.2B"}]')
+    assert "missing" in run("--rows", str(tmp_path / "rows.json"), status=1).stderr
+    assert "No such file" in run("--rows", str(tmp_path / "no.json"), status=1).stderr
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@
 
 #include "../../lib/Optimize/Heuristics.h"
 #include "../../lib/Optimize/LocalSearch.h"
-#include "SearchProblems.h"
+#include "DiverseProblems.h"
 
 using namespace pipesched;
 using namespace pipesched::optimize;
@@ -49,6 +49,8 @@ void walk(const Problem &problem, uint64_t seed) {
   for (unsigned i = 0; i < 400; ++i) {
     Plan before = plan;
     uint32_t worker = random.below(encoding.numWorkers);
+    if (plan.sizes[worker] == 0)
+      continue;
     uint32_t place = random.below(plan.sizes[worker]);
     if (!mover.draw(plan, worker, encoding.rowBegins[worker] + place, random)) {
       expectSame(encoding, plan, before);
@@ -83,7 +85,7 @@ void walk(const Problem &problem, uint64_t seed) {
 TEST(Evaluator, TimesAreThoseOfTheRows) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
-    SearchProblem search(seed);
+    DiverseProblem search(seed);
     if (search.problem.freedoms.offload)
       walk<true>(search.problem, seed);
     else
@@ -109,6 +111,8 @@ void walkWithin(const Problem &problem, uint64_t seed) {
   bool isExact = !Copies || problem.joinsHoldReloads;
   for (unsigned i = 0; i < 600; ++i) {
     uint32_t worker = random.below(encoding.numWorkers);
+    if (plan.sizes[worker] == 0)
+      continue;
     uint32_t place = random.below(plan.sizes[worker]);
     if (!mover.draw(plan, worker, encoding.rowBegins[worker] + place, random))
       continue;
@@ -138,7 +142,7 @@ void walkWithin(const Problem &problem, uint64_t seed) {
 TEST(Evaluator, RefusesWhatIsAboveTheLimit) {
   for (uint32_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(seed);
-    SearchProblem search(seed);
+    DiverseProblem search(seed);
     for (StageFacts &facts : search.problem.stages) {
       facts.weightGrad = seed % 8 == 0 ? 0 : facts.weightGrad;
       if (seed % 16 == 0)
@@ -180,7 +184,7 @@ TEST(Evaluator, FindsRowsAsTheyWere) {
 TEST(Tails, AreThoseOfThePlan) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
-    SearchProblem search(seed);
+    DiverseProblem search(seed);
     Encoding encoding(search.problem);
     Random random(seed);
     Plan plan = runOneByOne(encoding);
@@ -190,6 +194,8 @@ TEST(Tails, AreThoseOfThePlan) {
     Mover mover(encoding);
     for (unsigned i = 0; i < 100; ++i) {
       uint32_t worker = random.below(encoding.numWorkers);
+      if (plan.sizes[worker] == 0)
+        continue;
       uint32_t place = random.below(plan.sizes[worker]);
       if (!mover.draw(plan, worker, encoding.rowBegins[worker] + place, random))
         continue;
@@ -217,7 +223,7 @@ TEST(Tails, AreThoseOfThePlan) {
 }
 
 TEST(Evaluator, GivesUpAboveTheLimit) {
-  SearchProblem search(3);
+  DiverseProblem search(3);
   Encoding encoding(search.problem);
   Plan plan = runOneByOne(encoding);
   MakespanEvaluator<true> evaluator(encoding);

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../../lib/Optimize/Heuristics.h"
-#include "SearchProblems.h"
+#include "DiverseProblems.h"
 
 using namespace pipesched;
 using namespace pipesched::optimize;
@@ -49,7 +49,7 @@ TEST(Dispatch, NeverGetsStuck) {
   unsigned count = 0;
   for (uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
-    SearchProblem search(seed);
+    DiverseProblem search(seed);
     search.problem.gradientAfter = GradientAfter::InputGrad;
     if (!holdsOneOfEach(search.problem))
       continue;
@@ -74,7 +74,7 @@ TEST(FitMemory, KeepsTheRules) {
   unsigned count = 0;
   for (uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
-    SearchProblem search(seed);
+    DiverseProblem search(seed);
     Problem &problem = search.problem;
     if (!problem.freedoms.offload && !problem.freedoms.recompute)
       continue;

@@ -12,9 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/Solver.h"
+#include "DiverseProblems.h"
 #include "PipeSched/Description/Instance.h"
 #include "PipeSched/Optimize/Bounds.h"
-#include "SearchProblems.h"
 #include "TinyProblems.h"
 #include <chrono>
 
@@ -63,7 +63,7 @@ SolverResult solveAndCheck(const Problem &problem, llvm::ArrayRef<Seed> seeds,
 TEST(FamilySeeds, KeepTheRulesButForMemory) {
   unsigned count = 0;
   for (uint32_t seed = 0; seed < 200; ++seed) {
-    SearchProblem search(seed);
+    DiverseProblem search(seed);
     Problem &problem = search.problem;
     problem.capacity.assign(problem.capacity.size(), 1000);
     for (const Seed &seed : familySeeds(problem)) {
@@ -113,7 +113,7 @@ TEST(FamilySeeds, AreThoseOfThePlacement) {
 TEST(Solver, FindsWhatKeepsTheRules) {
   for (uint32_t seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE(seed);
-    SearchProblem search(seed);
+    DiverseProblem search(seed);
     if (seed % 3 == 0)
       search.problem.objective = Objective::Period;
     std::vector<Seed> seeds = familySeeds(search.problem);
@@ -170,7 +170,7 @@ TEST(Solver, KeepsASeedThatIsOptimal) {
 TEST(Solver, IsRepeatable) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
-    SearchProblem search(seed);
+    DiverseProblem search(seed);
     SolverOptions options = budget(3000, 1 + seed % 3);
     options.seed = seed;
     std::vector<Seed> seeds = familySeeds(search.problem);
