@@ -208,9 +208,11 @@ class Row:
     step_saved: float | None
 
 
-def offloads(activations: int) -> Iterator[tuple[str, str]]:
+def offloads(activations: int, allowed: bool) -> Iterator[tuple[str, str]]:
     """None, and by rule: half or all, reloaded more or less ahead, waiting for memory or not."""
     yield "", ""
+    if not allowed:
+        return
     for amount in ("half", "all"):
         for ahead in AHEAD:
             for waits in ("", f" memory={activations}"):
@@ -218,7 +220,7 @@ def offloads(activations: int) -> Iterator[tuple[str, str]]:
                 yield f" + offload {amount}", f"pipe-add-offload{{{options}}}"
 
 
-def known(case: Case) -> list[Timed]:
+def known(case: Case, offload: bool) -> list[Timed]:
     """All that fit, the fastest first; of the rules to offload, the best of each amount. A
     schedule that a family does not have at this size is none.
     """
@@ -232,7 +234,7 @@ def known(case: Case) -> list[Timed]:
         except PipeSchedError:
             continue
         made = made.transform(case.priced.attach[chunks])
-        for suffix, passes in offloads(case.priced.activations[chunks]):
+        for suffix, passes in offloads(case.priced.activations[chunks], offload):
             try:
                 schedule = made.transform(passes) if passes else made
                 schedule.verify(memory=case.priced.memory[chunks], transport="delay")
@@ -274,7 +276,7 @@ def optimized(
         try:
             found = start(case, placement, seeds).optimize(
                 memory=case.priced.memory[chunks],
-                offload=True,
+                offload=arguments.offload,
                 explain=False,
                 time_limit=arguments.time_limit / len(arguments.placements),
                 threads=arguments.threads,
@@ -291,7 +293,7 @@ def optimized(
 
 
 def measure(case: Case, arguments: argparse.Namespace) -> Row:
-    fitting = known(case)
+    fitting = known(case, arguments.offload)
     best = fitting[0] if fitting else None
     found = optimized(case, fitting, arguments)
     saved = step_saved = None
@@ -441,6 +443,12 @@ def read_arguments(known_costs: Sequence[str]) -> argparse.Namespace:
         "--from-nothing",
         action="store_true",
         help="do not begin with the best known of each placement",
+    )
+    parser.add_argument(
+        "--without-offload",
+        dest="offload",
+        action="store_false",
+        help="nothing goes to the host, neither of the known schedules nor of the optimizer's",
     )
     parser.add_argument("--time-limit", type=float, default=20, metavar="SECONDS", help="per case")
     parser.add_argument(

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Backward.h"
-#include "FormatError.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Schedule/Verify.h"
 

@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FormatError.h"
 #include "PipeSched/Schedule/ClosestName.h"
 #include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -11,8 +11,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/IndexRange.h"
-#include "FormatError.h"
 #include "PipeSched/Schedule/Cell.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace pipesched;

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Offload.h"
-#include "FormatError.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Schedule/Verify.h"
 #include "Steps.h"

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/OptimizerStep.h"
-#include "FormatError.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Replicas.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Schedule/Verify.h"

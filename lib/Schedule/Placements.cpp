@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FormatError.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Placement.h"
 #include "llvm/Support/CheckedArithmetic.h"
 

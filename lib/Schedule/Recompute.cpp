@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Recompute.h"
-#include "FormatError.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Schedule/Verify.h"
 #include "Steps.h"

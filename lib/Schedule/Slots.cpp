@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Slots.h"
-#include "FormatError.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/RowSweep.h"
 #include "PipeSched/Schedule/Verify.h"
 #include <algorithm>

@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Table.h"
-#include "FormatError.h"
 #include "PipeSched/Schedule/Collectives.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include <algorithm>
 
 using namespace pipesched;

@@ -40,6 +40,17 @@ def test_idle_at_equal_memory(costs: str) -> None:
         assert more["best_known_idle"] <= (less["best_known_idle"] or 1)
 
 
+def test_order_alone_fits_where_nothing_known_does() -> None:
+    choices = ["--workers", "4", "--budgets", "0.25", "--copy-ratios", "1", "--costs", "1.5B"]
+    limits = ["--max-evaluations", "300", "--threads", "1", "--microbatches", "2"]
+    done = run(*choices, *limits, "--without-offload", "--format", "json")
+    (row,) = json.loads(done.stdout)
+    assert row["fitting"] == []
+    assert row["best_known"] is None
+    assert row["saved"] is None
+    assert 0 < row["optimized_idle"] < 1
+
+
 def test_table() -> None:
     choices = ["--workers", "2", "--budgets", "1", "--copy-ratios", "2", "--costs", "6.2B"]
     lines = run(*choices, "--max-evaluations", "100", "--threads", "1").stdout.splitlines()

@@ -36,6 +36,26 @@ void expectSame(const Encoding &encoding, const Plan &a, const Plan &b) {
     }
 }
 
+/// A change anywhere; false: none was made.
+bool drawMove(Mover &mover, const Encoding &encoding, Plan &plan,
+              Random &random) {
+  uint32_t worker = random.below(encoding.numWorkers);
+  if (plan.sizes[worker] == 0)
+    return false;
+  uint32_t place = random.below(plan.sizes[worker]);
+  return mover.draw(plan, worker, encoding.rowBegins[worker] + place, random);
+}
+
+/// The makespan after a change.
+template <bool Copies>
+int64_t evaluateMove(MakespanEvaluator<Copies> &evaluator, const Mover &mover,
+                     const Plan &plan, int64_t limit) {
+  return mover.isGlobal()
+             ? evaluator.evaluate(plan, limit)
+             : evaluator.evaluateFrom(plan, mover.getWorker(), mover.getBegin(),
+                                      mover.getEnd(), limit);
+}
+
 template <bool Copies>
 void walk(const Problem &problem, uint64_t seed) {
   Encoding encoding(problem);
@@ -48,19 +68,12 @@ void walk(const Problem &problem, uint64_t seed) {
   int64_t lastMakespan = kInfeasible;
   for (unsigned i = 0; i < 400; ++i) {
     Plan before = plan;
-    uint32_t worker = random.below(encoding.numWorkers);
-    if (plan.sizes[worker] == 0)
-      continue;
-    uint32_t place = random.below(plan.sizes[worker]);
-    if (!mover.draw(plan, worker, encoding.rowBegins[worker] + place, random)) {
+    if (!drawMove(mover, encoding, plan, random)) {
       expectSame(encoding, plan, before);
       continue;
     }
     int64_t expected = fresh.evaluate(plan, kNoLimit);
-    int64_t found = mover.isGlobal()
-                        ? evaluator.evaluate(plan, kNoLimit)
-                        : evaluator.evaluateFrom(plan, worker, mover.getBegin(),
-                                                 mover.getEnd(), kNoLimit);
+    int64_t found = evaluateMove(evaluator, mover, plan, kNoLimit);
     ASSERT_EQ(found, expected);
     if (found == kInfeasible || random.chance(0.3)) {
       evaluator.discard();
@@ -110,18 +123,11 @@ void walkWithin(const Problem &problem, uint64_t seed) {
   Mover mover(encoding);
   bool isExact = !Copies || problem.joinsHoldReloads;
   for (unsigned i = 0; i < 600; ++i) {
-    uint32_t worker = random.below(encoding.numWorkers);
-    if (plan.sizes[worker] == 0)
-      continue;
-    uint32_t place = random.below(plan.sizes[worker]);
-    if (!mover.draw(plan, worker, encoding.rowBegins[worker] + place, random))
+    if (!drawMove(mover, encoding, plan, random))
       continue;
     int64_t limit = value + int64_t(random.below(8)) - 2;
     int64_t expected = fresh.evaluate(plan, limit);
-    int64_t found = mover.isGlobal()
-                        ? evaluator.evaluate(plan, limit)
-                        : evaluator.evaluateFrom(plan, worker, mover.getBegin(),
-                                                 mover.getEnd(), limit);
+    int64_t found = evaluateMove(evaluator, mover, plan, limit);
     if (isExact || found != kInfeasible)
       ASSERT_EQ(found, expected);
     if (found == kInfeasible || random.chance(0.2)) {
@@ -193,11 +199,7 @@ TEST(Tails, AreThoseOfThePlan) {
     tails.compute(plan);
     Mover mover(encoding);
     for (unsigned i = 0; i < 100; ++i) {
-      uint32_t worker = random.below(encoding.numWorkers);
-      if (plan.sizes[worker] == 0)
-        continue;
-      uint32_t place = random.below(plan.sizes[worker]);
-      if (!mover.draw(plan, worker, encoding.rowBegins[worker] + place, random))
+      if (!drawMove(mover, encoding, plan, random))
         continue;
       int64_t makespan = evaluator.evaluate(plan, kNoLimit);
       if (makespan == kInfeasible) {
@@ -208,7 +210,7 @@ TEST(Tails, AreThoseOfThePlan) {
       if (mover.isGlobal())
         tails.compute(plan);
       else
-        tails.update(plan, worker, mover.getBegin(), mover.getEnd());
+        tails.update(plan, mover.getWorker(), mover.getBegin(), mover.getEnd());
       for (uint32_t row = 0; row < encoding.numWorkers; ++row)
         for (uint32_t k = 0; k < plan.sizes[row]; ++k) {
           uint32_t pos = encoding.rowBegins[row] + k;

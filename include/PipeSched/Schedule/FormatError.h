@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Errors whose text is put together as llvm::formatv does it.
+// Errors whose text is put together as llvm::formatv does it. Texts are lower
+// case and end without a period.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_LIB_SCHEDULE_FORMULAS_FAMILIES_H
 #define PIPESCHED_LIB_SCHEDULE_FORMULAS_FAMILIES_H
 
-#include "../FormatError.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Formulas.h"
 
 namespace pipesched::formulas {

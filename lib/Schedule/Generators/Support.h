@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_SCHEDULE_GENERATORS_SUPPORT_H
 #define PIPESCHED_LIB_SCHEDULE_GENERATORS_SUPPORT_H
 
-#include "../FormatError.h"
+#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Generators.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
