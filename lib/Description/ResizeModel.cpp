@@ -17,7 +17,6 @@
 #include "PipeSched/Schedule/FormatError.h"
 
 using namespace pipesched;
-using llvm::Error;
 using llvm::Expected;
 
 //===----------------------------------------------------------------------===//

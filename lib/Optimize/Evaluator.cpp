@@ -40,8 +40,8 @@ template <typename Clock, bool Copies>
 Evaluator<Clock, Copies>::Evaluator(const Encoding &encoding)
     : encoding(encoding), sent(sentMessages(encoding)), tails(encoding),
       cursors(encoding.numWorkers), awaited(encoding.numWorkers),
-      clocks(encoding.numWorkers), keptClocks(encoding.numWorkers),
-      keptEnds(encoding.numCells), rowStates(encoding.numWorkers),
+      clocks(encoding.numWorkers), rowStates(encoding.numWorkers),
+      keptClocks(encoding.numWorkers), keptEnds(encoding.numCells),
       dirt(encoding.numWorkers) {
   for (const KindFacts &kind : encoding.kinds)
     isTimed &= kind.isCopy() || kind.duration > 0 ||

@@ -153,6 +153,7 @@ template <typename Objective>
 std::vector<RankedPlan> SearchOf<Objective>::getPlans() const {
   auto rank = [](const std::vector<Entry> &entries) {
     std::vector<RankedPlan> plans;
+    plans.reserve(entries.size());
     for (const Entry &entry : entries)
       plans.push_back({&entry.plan, entry.objective, entry.origin});
     return plans;
