@@ -48,14 +48,8 @@ Expected<Placement> pipesched::placeBy(PlacementKind kind, int64_t numWorkers,
   return Placement::create(numWorkers, numMicrobatches, {std::move(*path)});
 }
 
-static int64_t objectiveOf(const Problem &problem, const SolverResult &result) {
-  return problem.objective == optimize::Objective::Makespan
-             ? result.solution.makespan
-             : result.solution.period;
-}
-
 int64_t OptimizedSchedule::objective() const {
-  return objectiveOf(problem, result);
+  return objectiveOf(problem, result.solution);
 }
 
 //===----------------------------------------------------------------------===//
@@ -211,7 +205,7 @@ void ScheduleOptimizer::tryOne(Trial &trial, const Budget &budget) {
     trial.outcome.reason = llvm::toString(result.takeError());
     return;
   }
-  int64_t objective = objectiveOf(trial.problem, *result);
+  int64_t objective = objectiveOf(trial.problem, result->solution);
   trial.outcome.objective = objective;
   if (best && best->objective() <= objective)
     return;
@@ -254,7 +248,7 @@ void ScheduleOptimizer::goOn(const Budget &budget) {
   if (result->lowerBound < known.lowerBound) {
     result->lowerBound = known.lowerBound;
     result->boundName = known.boundName;
-    if (objectiveOf(best->problem, *result) <= result->lowerBound)
+    if (objectiveOf(best->problem, result->solution) <= result->lowerBound)
       result->status = optimize::Status::Optimal;
   }
   known = std::move(*result);
@@ -291,7 +285,7 @@ Alternative ScheduleOptimizer::solveWithout(const NamedFreedom &freedom,
       problem ? solve(*problem, candidate.seeds, budget)
               : Expected<SolverResult>(problem.takeError());
   if (result)
-    without.objective = objectiveOf(*problem, *result);
+    without.objective = objectiveOf(*problem, result->solution);
   else
     without.reason = llvm::toString(result.takeError());
   return without;

@@ -91,11 +91,6 @@ std::string optimize::cacheKey(const Problem &problem) {
   return hashOf(text);
 }
 
-static int64_t objectiveOf(const Problem &problem, const Solution &solution) {
-  return problem.objective == Objective::Makespan ? solution.makespan
-                                                  : solution.period;
-}
-
 //===----------------------------------------------------------------------===//
 // Text
 //===----------------------------------------------------------------------===//

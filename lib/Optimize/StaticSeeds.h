@@ -18,12 +18,6 @@
 
 namespace pipesched::optimize {
 
-/// The objective of a timed solution, in ticks.
-inline int64_t objectiveOf(const Problem &problem, const Solution &solution) {
-  return problem.objective == Objective::Makespan ? solution.makespan
-                                                  : solution.period;
-}
-
 /// How many activations of one stage the tightest worker holds; the largest
 /// number there is where activations take nothing.
 int64_t leastActivations(const Problem &problem);

@@ -67,11 +67,29 @@ def test_grid_of_saved_rows(tmp_path: Path) -> None:
     lines = run("--rows", str(tmp_path / "rows.json"), "--format", "grid").stdout.splitlines()
     assert lines[1] == "6.2B, 2 workers, 6 microbatches:"
     assert lines[3] == "| memory | copy 1 F | copy 2 F |"
-    assert [line[:9] for line in lines[5:]] == ["| 0.50 | ", "| 1.00 | "]
+    assert [line[:9] for line in lines[5:7]] == ["| 0.50 | ", "| 1.00 | "]
     for row in json.loads(saved):
         known = "none" if row["best_known"] is None else f"{100 * row['best_known_idle']:.1f}"
         cell = lines[5 + [0.5, 1].index(row["budget"])].split(" | ")[int(row["copy_ratio"])]
         assert cell.rstrip(" |") == f"{known} > {100 * row['optimized_idle']:.1f}"
+
+
+def test_summary(tmp_path: Path) -> None:
+    saved = {(0.5, 2.0): 0.5, (0.5, 4.0): 0.3, (0.5, 1.0): 0.1, (1.0, 4.0): 0.2}
+    known = json.loads((ROOT / "benchmarks" / "results" / "optimize.json").read_text())[0]
+    rows = [
+        {**known, "budget": budget, "copy_ratio": ratio, "saved": part, "status": "time_limit"}
+        for (budget, ratio), part in saved.items()
+    ]
+    nothing_fits = {**rows[0], "best_known": None, "best_known_idle": None, "saved": None}
+    rows += [{**nothing_fits, "workers": 99, "status": "optimal"}]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    lines = run("--rows", str(tmp_path / "rows.json"), "--format", "grid").stdout.splitlines()
+    assert lines[-2:] == [
+        "all: 4 cases, 10.0 to 50.0 % less idle, 25.0 % in the median; 1 proven optimal",
+        "copies of 2 F or more, memory below that of 1F1B: 2 cases, 30.0 to 50.0 % less idle, "
+        "40.0 % in the median; 1 proven optimal",
+    ]
 
 
 def test_rows_that_are_none(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pipesched import PipeSchedError, Plan, Proposal, plan
 from pipesched.command import main
 from pipesched.planning import Request
 from pipesched.planning._launchers import TORCH_NAMES, needs_csv
-from pipesched.planning._request import bytes_of, divisors, seconds_of
+from pipesched.planning._request import bytes_of, divisors
 from pipesched.planning._search import Search
 from pipesched.planning._space import Space, placement_kind
 from test_command import Capture, failure_of, rows_of, run_passes
@@ -350,124 +350,6 @@ def test_recomputation_and_precision() -> None:
     assert torch["--activation_checkpoint.mode"] == "full"
     assert torch["--model.converters"] == "float8"
     assert best.step_s < small(recompute=["full"], schedules=["1f1b"]).fitting[0].step_s
-
-
-# Optimized rows
-
-TIGHT: dict[str, Any] = {
-    "gpus": 8,
-    "global_batch": 8,
-    "tensor": [2],
-    "stages": [4],
-    "microbatch_size": [1],
-    "schedules": ["1f1b", "zb-h1"],
-    "memory": "24GiB",
-}
-
-
-def tight(**changes: Any) -> Plan:
-    return plan("llama3-8b", "dgx-h100", **{**TIGHT, "optimize": "1.5s", **changes})
-
-
-def optimized_of(made: Plan) -> list[Proposal]:
-    return [proposal for proposal in made.proposals if proposal.optimized]
-
-
-def check_optimized(proposal: Proposal) -> None:
-    """Rows and numbers agree, and bounds hold."""
-    check(proposal)
-    made = proposal.optimized
-    assert made is not None and proposal.configuration is None
-    row = proposal.to_dict()
-    found = row["optimized"]
-    cells = made.schedule.simulate(transport="delay")
-    assert cells.execution.makespan_ps == made.found.objective_ps
-    assert found["makespan_s"] == cells.execution.makespan_ps / 1e12
-    assert found["lower_bound_s"] <= found["makespan_s"]
-    budget = proposal.request.usable_bytes * proposal.shape.tensor
-    made.schedule.verify(memory=f"{budget}B", transport="delay")
-    assert (found["status"] == "optimal") == (found["gap"] == 0)
-    free, phases = found["freedoms"], set(made.schedule.to_frame().phase)
-    assert free["offload"] or "D" not in phases
-    assert free["recompute"] != "none" or "R" not in phases
-    assert (found["offloads"] > 0) == ("D" in phases)
-    assert (found["recomputes"] > 0) == ("R" in phases)
-    assert row["launcher"]["megatron"] is None
-    assert (row["launcher"]["torchtitan"] is None) == bool({"D", "R"} & phases)
-
-
-def test_optimizing_helps_where_memory_is_tight() -> None:
-    made = tight()
-    by_rule = plan("llama3-8b", "dgx-h100", **TIGHT)
-    found = optimized_of(made)
-    assert found
-    for proposal in found:
-        check_optimized(proposal)
-    steps = [proposal.step_s for proposal in made.fitting]
-    assert steps == sorted(steps)
-    assert made.fitting[0].optimized
-    assert made.fitting[0].step_s < 0.95 * by_rule.fitting[0].step_s
-    families = [p.to_dict() for p in made.fitting if not p.optimized]
-    for mine, theirs in zip(families, by_rule.fitting, strict=False):
-        assert {**mine, "rank": 0, "name": ""} == {**theirs.to_dict(), "rank": 0, "name": ""}
-    sentences = [s for s in made.why() if s.startswith("optimized on 4 workers")]
-    assert len(sentences) >= len(found)
-    assert any("offloads" in sentence or "recomputes" in sentence for sentence in sentences)
-
-
-def test_freedoms_are_those_of_request_and_system() -> None:
-    """A system without a host link, and no recomputation: the order of cells alone."""
-    system = {k: v for k, v in pipesched.systems()["dgx-h100"].items() if k != "host"}
-    system.pop("sources")
-    model = pipesched.models()["llama3-8b"]
-    limits = {**TIGHT, "recompute": ["none"], "memory": "60GiB"}
-    made = plan(model, system, optimize=1, **limits)
-    (found,) = optimized_of(made)
-    check_optimized(found)
-    assert found.to_dict()["optimized"]["freedoms"] == {
-        "split_backward": True,
-        "offload": False,
-        "recompute": "none",
-    }
-    again = pipesched.Schedule.from_csv(found.generate().to_csv())
-    assert again.microbatches == found.shape.microbatches
-    full = tight(recompute=["full"])
-    freedoms = [p.to_dict()["optimized"]["freedoms"]["recompute"] for p in optimized_of(full)]
-    assert set(freedoms) == {"none"}
-
-
-def test_what_cannot_be_optimized_is_said() -> None:
-    made = tight(memory="9GiB")
-    assert not made.fitting
-    assert not optimized_of(made)
-    reasons = [s for s in made.why() if "was not found: " in s]
-    assert reasons and "nothing is left for activations" in reasons[0]
-    assert not tight(tensor=[8], stages=[1], memory="80GiB").attempts
-
-
-def test_command_optimizes(tmp_path: Path, capsys: Capture) -> None:
-    sizes = ["--gpus", "8", "--global-batch", "8", "--tensor", "2", "--stages", "4"]
-    choices = ["--schedules", "1f1b,zb-h1", "--microbatch-size", "1", "--memory", "24GiB"]
-    line = ["plan", *SMALL[:4], *sizes, *choices, "--top", "2", "--optimize", "1.5s"]
-    rows = rows_of(capsys, *line, "--save", str(tmp_path))
-    best = rows[0]
-    assert best["schedule"] == "optimized" and best["fits"]
-    saved = pipesched.Schedule.from_file(tmp_path / f"{best['name']}.mlir")
-    assert saved.simulate().execution.makespan_ps / 1e12 == best["step_s"]
-    printed = run_passes(capsys, *line)
-    reports = [json.loads(text)[0] for text in re.findall(r"(?ms)^\[\n.*?^\]$", printed)]
-    first = reports[0]["execution"]["makespan_ps"] / 1e12
-    assert first == pytest.approx(best["step_s"], rel=0.05)
-
-
-@pytest.mark.parametrize("time", ["0s", "-1s", "soon", "30 days", "1001h", "nan"])
-def test_times(time: str, capsys: Capture) -> None:
-    said = failure_of(capsys, "plan", *SMALL, f"--optimize={time}")
-    assert "optimize is a time from above 0 to 1000h, such as 30s" in said
-    assert f"got {time!r}" in said
-    for number in (0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(PipeSchedError, match="optimize is a time"):
-            seconds_of("optimize", number)
 
 
 # The command

@@ -251,11 +251,6 @@ static void catchInterrupts() {
     sigaction(signal, &action, nullptr);
 }
 
-static int64_t objectiveOf(const Problem &problem, const Solution &solution) {
-  return problem.objective == Objective::Period ? solution.period
-                                                : solution.makespan;
-}
-
 /// What the constructive heuristics find by themselves.
 static std::optional<int64_t> solveByHeuristics(const Problem &problem,
                                                 SolverOptions options) {

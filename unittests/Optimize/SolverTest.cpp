@@ -32,11 +32,6 @@ SolverOptions budget(uint64_t evaluations, unsigned threads = 1) {
   return options;
 }
 
-int64_t objectiveOf(const Problem &problem, const Solution &solution) {
-  return problem.objective == Objective::Makespan ? solution.makespan
-                                                  : solution.period;
-}
-
 SolverResult solveAndCheck(const Problem &problem, llvm::ArrayRef<Seed> seeds,
                            const SolverOptions &options) {
   llvm::Expected<SolverResult> result = solve(problem, seeds, options);

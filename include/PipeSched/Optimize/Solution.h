@@ -28,6 +28,12 @@ struct Solution {
   int64_t period = 0; ///< rounded up to a tick
 };
 
+/// The makespan or the period, as the problem asks for, in ticks.
+inline int64_t objectiveOf(const Problem &problem, const Solution &solution) {
+  return problem.objective == Objective::Makespan ? solution.makespan
+                                                  : solution.period;
+}
+
 /// Times of rows: every cell as early as the rows and the dependences allow.
 /// The one definition of time that search, proofs and tests share. Errors:
 /// cells that are missing, twice or on a worker that their path does not name;

@@ -27,18 +27,7 @@ from .arguments import (
     options_for,
     positive,
 )
-from .output import (
-    Column,
-    add_output,
-    gibibytes,
-    percent,
-    progress,
-    say,
-    seconds,
-    thousands,
-    write_rows,
-    write_text,
-)
+from .output import Column, add_output, progress, results, say, write_rows, write_text
 
 EXAMPLE = """  pipesched compare --stages 8 --microbatches 24,32 --schedules 1f1b,zb-h1 \\
       --times F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms --transport delay"""
@@ -47,19 +36,7 @@ COLUMNS = (
     Column("N", "microbatches"),
     Column("rank", "rank"),
     Column("schedule", "schedule", left=True),
-    Column("step", "step_s", seconds),
-    Column("idle", "idle_ratio", percent),
-    Column("structure", "structure_ratio", percent),
-    Column("communication", "communication_ratio", percent),
-    Column("imbalance", "imbalance_ratio", percent),
-    Column("formula", "formula_bubble_ratio", percent),
-    Column("table", "table_bubble_ratio", percent),
-    Column("span", "span_bubble_ratio", percent),
-    Column("tokens/s", "tokens_per_s", thousands),
-    Column("MFU", "mfu", percent),
-    Column("activations", "peak_activations"),
-    Column("memory", "peak_bytes", gibibytes),
-    Column("fits", "fits", lambda fits: "yes" if fits else "no"),
+    *results(),
     Column("why not", "error", left=True),
 )
 

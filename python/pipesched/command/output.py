@@ -156,6 +156,35 @@ def thousands(value: float) -> str:
     return f"{value:,.0f}"
 
 
+_RESULTS = {
+    column.key: column
+    for column in (
+        Column("step", "step_s", seconds),
+        Column("idle", "idle_ratio", percent),
+        Column("structure", "structure_ratio", percent),
+        Column("communication", "communication_ratio", percent),
+        Column("imbalance", "imbalance_ratio", percent),
+        Column("formula", "formula_bubble_ratio", percent),
+        Column("table", "table_bubble_ratio", percent),
+        Column("span", "span_bubble_ratio", percent),
+        Column("tokens/s", "tokens_per_s", thousands),
+        Column("MFU", "mfu", percent),
+        Column("activations", "peak_activations"),
+        Column("memory", "peak_bytes", gibibytes),
+        Column("fits", "fits", lambda fits: "yes" if fits else "no"),
+    )
+}
+
+
+CAUSES = ("structure_ratio", "communication_ratio", "imbalance_ratio")
+"""Keys of idle time by cause."""
+
+
+def results(*left_out: str) -> tuple[Column, ...]:
+    """What is said of a schedule that was timed, but for these keys."""
+    return tuple(column for key, column in _RESULTS.items() if key not in left_out)
+
+
 def show_cell(column: Column, row: Row) -> str:
     """A value as a person reads it; a dash where there is none."""
     value = plain(row.get(column.key))

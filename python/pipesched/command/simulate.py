@@ -21,20 +21,14 @@ from .arguments import (
     given_family_options,
     positive,
 )
-from .output import Column, add_output, gibibytes, percent, seconds, write_rows, write_text
+from .output import CAUSES, Column, add_output, results, write_rows, write_text
 
 EXAMPLE = """  pipesched simulate --schedule 1f1b --workers 8 --microbatches 24 \\
       --model llama3-70b --system dgx-h100 --global-batch 24"""
 
 COLUMNS = (
     Column("schedule", "schedule", left=True),
-    Column("step", "step_s", seconds),
-    Column("idle", "idle_ratio", percent),
-    Column("formula", "formula_bubble_ratio", percent),
-    Column("table", "table_bubble_ratio", percent),
-    Column("span", "span_bubble_ratio", percent),
-    Column("activations", "peak_activations"),
-    Column("memory", "peak_bytes", gibibytes),
+    *results(*CAUSES, "tokens_per_s", "mfu", "fits"),
 )
 
 

@@ -19,18 +19,7 @@ from pipesched._sweep import lines_of
 
 from . import passes
 from .arguments import UsageError, Verbs, add_verb, names, positive, source
-from .output import (
-    Column,
-    add_output,
-    csv_text,
-    gibibytes,
-    percent,
-    say,
-    seconds,
-    table_text,
-    thousands,
-    write_text,
-)
+from .output import CAUSES, Column, add_output, csv_text, results, say, table_text, write_text
 
 EXAMPLE = """  pipesched sweep --schedules 1f1b,VPP,zb-v --workers 4,8 --microbatches 8:64:x2 \\
       --model paper-gpt --system baseline,fast_nw_slow_cp -o sweep.jsonl"""
@@ -47,18 +36,7 @@ METRICS: dict[str, tuple[str, int]] = {
 }
 """What can be ranked by, and whether less or more of it is better."""
 
-NUMBERS = (
-    Column("step", "step_s", seconds),
-    Column("idle", "idle_ratio", percent),
-    Column("formula", "formula_bubble_ratio", percent),
-    Column("table", "table_bubble_ratio", percent),
-    Column("span", "span_bubble_ratio", percent),
-    Column("tokens/s", "tokens_per_s", thousands),
-    Column("MFU", "mfu", percent),
-    Column("activations", "peak_activations"),
-    Column("memory", "peak_bytes", gibibytes),
-    Column("fits", "fits", lambda fits: "yes" if fits else "no"),
-)
+NUMBERS = results(*CAUSES)
 
 _FLAGS = {"family": ("--schedules", "--families"), "workers": ("--workers", "--stages")}
 """Where the flag is not just the name; files take these words as well."""
