@@ -24,11 +24,11 @@ static void buildGraph(benchmark::State &state, Workload &workload) {
 }
 
 template <Transport transport>
-static void price(benchmark::State &state, Workload &workload) {
+static void cost(benchmark::State &state, Workload &workload) {
   const Execution &execution = workload.execution(transport);
   measure(state, workload, transport, [&] {
-    return take(priceTasks(execution.graph, workload.getPlacement(),
-                           execution.prices, transport));
+    return take(computeTaskTimes(execution.graph, workload.getPlacement(),
+                                 execution.stageCosts, transport));
   });
 }
 
@@ -81,13 +81,13 @@ static void evaluate(benchmark::State &state, Workload &workload) {
 llvm::ArrayRef<Operation> bench::analysisOperations() {
   static constexpr Operation kOperations[] = {
       {"graph-delay", buildGraph<Transport::Delay>},
-      {"price-delay", price<Transport::Delay>},
+      {"price-delay", cost<Transport::Delay>},
       {"timeline-delay", timeline<Transport::Delay>},
       {"graph-blocking", buildGraph<Transport::Blocking>},
-      {"price-blocking", price<Transport::Blocking>},
+      {"price-blocking", cost<Transport::Blocking>},
       {"timeline-blocking", timeline<Transport::Blocking>},
       {"graph-overlap", buildGraph<Transport::Overlap>},
-      {"price-overlap", price<Transport::Overlap>},
+      {"price-overlap", cost<Transport::Overlap>},
       {"timeline-overlap", timeline<Transport::Overlap>},
       {"plain-longest-path", plainLongestPath},
       {"critical-path", findCriticalPath},

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../lib/Optimize/Heuristics.h"
-#include "../lib/Optimize/LocalSearch.h"
+#include "../lib/Optimize/Search/Heuristics.h"
+#include "../lib/Optimize/Search/LocalSearch.h"
 #include "Measure.h"
 #include "llvm/Support/FormatVariadic.h"
 

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_BENCHMARKS_WORKLOAD_H
 #define PIPESCHED_BENCHMARKS_WORKLOAD_H
 
-#include "PipeSched/Analysis/NamedEvaluation.h"
+#include "PipeSched/Evaluation/NamedEvaluation.h"
 #include "PipeSched/Schedule/Families.h"
 
 namespace pipesched::bench {

@@ -1,5 +1,26 @@
 # The project's kinds of targets, as thin layers over LLVM's and MLIR's own.
 
+# pipesched_precompile_headers(target [MLIR libraries...]): compiles the headers
+# of LLVM, and of MLIR where the target links it, once per target. They take
+# most of the time of a translation unit otherwise: 5 of 6 seconds for a pass.
+function(pipesched_precompile_headers target)
+  set(headers
+    <llvm/ADT/STLExtras.h> <llvm/ADT/StringExtras.h> <llvm/Support/Error.h>
+    <llvm/Support/FormatVariadic.h> <llvm/Support/raw_ostream.h>
+    <algorithm> <optional> <string> <vector>)
+  if(ARGN)
+    list(APPEND headers
+      <mlir/Bytecode/BytecodeOpInterface.h> <mlir/IR/Builders.h>
+      <mlir/IR/BuiltinOps.h> <mlir/IR/DialectImplementation.h>
+      <mlir/IR/OpImplementation.h>
+      <mlir/Interfaces/SideEffectInterfaces.h>)
+    if("MLIRPass" IN_LIST ARGN)
+      list(APPEND headers <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h>)
+    endif()
+  endif()
+  target_precompile_headers(${target} PRIVATE ${headers})
+endfunction()
+
 # add_pipesched_library(name sources... [DEPENDS tablegen targets...]
 #   [LINK_LIBS PipeSched libraries...] [MLIR_LIBS MLIR libraries...])
 # MLIR_LIBS stand for the shared libMLIR in dynamic mode.
@@ -12,6 +33,7 @@ function(add_pipesched_library name)
   if(ARG_MLIR_LIBS)
     mlir_target_link_libraries(${name} PUBLIC ${ARG_MLIR_LIBS})
   endif()
+  pipesched_precompile_headers(${name} ${ARG_MLIR_LIBS})
   target_include_directories(${name} INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
@@ -43,6 +65,8 @@ function(add_pipesched_unittest name)
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   llvm_update_compile_flags(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} GTest::gtest_main)
+  pipesched_precompile_headers(${name})
+  target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Tests"
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   set_property(GLOBAL APPEND PROPERTY PIPESCHED_UNITTESTS ${name})

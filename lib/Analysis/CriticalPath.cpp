@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TaskEnds.h"
+#include "PipeSched/Analysis/TaskEnds.h"
 
 using namespace pipesched;
 

@@ -17,7 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TaskEnds.h"
+#include "PipeSched/Analysis/TaskEnds.h"
 
 using namespace pipesched;
 

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Analysis/PeakMemory.h"
-#include "TaskEnds.h"
+#include "PipeSched/Analysis/TaskEnds.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;

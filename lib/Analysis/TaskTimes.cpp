@@ -11,80 +11,80 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Analysis/TaskCost.h"
 #include "PipeSched/Analysis/Timeline.h"
-#include "TaskPrice.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
 
 namespace {
 
-class Pricer {
+class TaskCosts {
 public:
-  Pricer(const TaskGraph &graph, const Placement &placement,
-         const Prices &prices, Transport transport)
-      : graph(graph), placement(placement), prices(prices),
+  TaskCosts(const TaskGraph &graph, const Placement &placement,
+            const StageCosts &stageCosts, Transport transport)
+      : graph(graph), placement(placement), stageCosts(stageCosts),
         transport(transport) {}
 
-  TaskPrice price(uint32_t task) const;
+  TaskCost cost(uint32_t task) const;
 
 private:
-  TaskPrice priceMessage(Cell producer) const;
-  TaskPrice priceCompute(uint32_t task) const;
-  TaskPrice priceReduction(uint32_t task) const;
+  TaskCost costMessage(Cell producer) const;
+  TaskCost costCompute(uint32_t task) const;
+  TaskCost costReduction(uint32_t task) const;
   uint64_t phasePs(Cell cell) const {
-    return prices.stages[placement.globalStage(cell)]
+    return stageCosts.stages[placement.globalStage(cell)]
         .phasePs[static_cast<unsigned>(cell.getPhase())];
   }
 
   const TaskGraph &graph;
   const Placement &placement;
-  const Prices &prices;
+  const StageCosts &stageCosts;
   Transport transport;
 };
 
 } // namespace
 
 /// F sends activations, every other producer a gradient.
-static const MessagePrice &
-messagePrice(Cell producer, const Placement &placement, const Prices &prices) {
-  const StagePrice &stage = prices.stages[placement.globalStage(producer)];
+static const MessageCost &messageCost(Cell producer, const Placement &placement,
+                                      const StageCosts &stageCosts) {
+  const StageCost &stage = stageCosts.stages[placement.globalStage(producer)];
   return producer.is(Phase::Forward) ? stage.activation : stage.gradient;
 }
 
-TaskPrice Pricer::priceMessage(Cell producer) const {
-  return chargeMessage(messagePrice(producer, placement, prices), transport);
+TaskCost TaskCosts::costMessage(Cell producer) const {
+  return chargeMessage(messageCost(producer, placement, stageCosts), transport);
 }
 
-TaskPrice Pricer::priceCompute(uint32_t task) const {
+TaskCost TaskCosts::costCompute(uint32_t task) const {
   Cell cell = graph.cell[task];
   if (!cell.overlapsNext())
     return {phasePs(cell), 0};
-  const StagePrice &stage = prices.stages[placement.globalStage(cell)];
+  const StageCost &stage = stageCosts.stages[placement.globalStage(cell)];
   if (stage.overlappedPs)
     return {static_cast<uint64_t>(*stage.overlappedPs), 0};
   return {phasePs(cell) + phasePs(graph.overlapped[task]), 0};
 }
 
-TaskPrice Pricer::priceReduction(uint32_t task) const {
-  if (!prices.reductions.empty())
-    return chargeMessage(prices.reductions[graph.peer[task]], transport);
-  MessagePrice price;
-  price.occupancyPs = phasePs(graph.cell[task]);
-  return chargeMessage(price, transport);
+TaskCost TaskCosts::costReduction(uint32_t task) const {
+  if (!stageCosts.reductions.empty())
+    return chargeMessage(stageCosts.reductions[graph.peer[task]], transport);
+  MessageCost cost;
+  cost.occupancyPs = phasePs(graph.cell[task]);
+  return chargeMessage(cost, transport);
 }
 
-TaskPrice Pricer::price(uint32_t task) const {
+TaskCost TaskCosts::cost(uint32_t task) const {
   switch (graph.kind[task]) {
   case TaskKind::Compute:
-    return priceCompute(task);
+    return costCompute(task);
   case TaskKind::Message:
   case TaskKind::Send:
-    return priceMessage(graph.cell[task]);
+    return costMessage(graph.cell[task]);
   case TaskKind::Recv:
     return {};
   case TaskKind::AllReduce:
-    return priceReduction(task);
+    return costReduction(task);
   case TaskKind::Offload:
   case TaskKind::Reload:
     return {phasePs(graph.cell[task]), 0};
@@ -92,12 +92,13 @@ TaskPrice Pricer::price(uint32_t task) const {
   llvm_unreachable("covered switch");
 }
 
-static llvm::Error reportLargest(const TaskGraph &graph, const Pricer &pricer) {
+static llvm::Error reportLargest(const TaskGraph &graph,
+                                 const TaskCosts &taskCosts) {
   uint32_t largest = 0;
   uint64_t largestPs = 0;
   for (uint32_t task = 0; task < graph.size(); ++task) {
-    TaskPrice price = pricer.price(task);
-    uint64_t ps = llvm::SaturatingAdd(price.occupancyPs, price.latencyPs);
+    TaskCost cost = taskCosts.cost(task);
+    uint64_t ps = llvm::SaturatingAdd(cost.occupancyPs, cost.latencyPs);
     if (ps > largestPs) {
       largest = task;
       largestPs = ps;
@@ -112,11 +113,10 @@ static llvm::Error reportLargest(const TaskGraph &graph, const Pricer &pricer) {
       static_cast<unsigned long long>(largestPs));
 }
 
-llvm::Expected<TaskTimes> pipesched::priceTasks(const TaskGraph &graph,
-                                                const Placement &placement,
-                                                const Prices &prices,
-                                                Transport transport) {
-  Pricer pricer(graph, placement, prices, transport);
+llvm::Expected<TaskTimes>
+pipesched::computeTaskTimes(const TaskGraph &graph, const Placement &placement,
+                            const StageCosts &stageCosts, Transport transport) {
+  TaskCosts taskCosts(graph, placement, stageCosts, transport);
   TaskTimes times;
   times.occupancyPs.resize(graph.size());
   times.latencyPs.resize(graph.size());
@@ -124,20 +124,20 @@ llvm::Expected<TaskTimes> pipesched::priceTasks(const TaskGraph &graph,
   // of times can overflow.
   uint64_t total = 0;
   for (uint32_t task = 0; task < graph.size(); ++task) {
-    TaskPrice price = pricer.price(task);
-    total = llvm::SaturatingAdd(total, price.occupancyPs);
-    total = llvm::SaturatingAdd(total, price.latencyPs);
-    times.occupancyPs[task] = price.occupancyPs;
-    times.latencyPs[task] = price.latencyPs;
+    TaskCost cost = taskCosts.cost(task);
+    total = llvm::SaturatingAdd(total, cost.occupancyPs);
+    total = llvm::SaturatingAdd(total, cost.latencyPs);
+    times.occupancyPs[task] = cost.occupancyPs;
+    times.latencyPs[task] = cost.latencyPs;
   }
   if (total > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-    return reportLargest(graph, pricer);
+    return reportLargest(graph, taskCosts);
   return times;
 }
 
-llvm::Expected<Traffic> pipesched::computeTraffic(const TaskGraph &graph,
-                                                  const Placement &placement,
-                                                  const Prices &prices) {
+llvm::Expected<Traffic>
+pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
+                          const StageCosts &stageCosts) {
   Traffic traffic;
   traffic.bytesSent.assign(graph.getNumWorkers(), 0);
   auto send = [&](int32_t worker, int64_t bytes) -> llvm::Error {
@@ -153,13 +153,13 @@ llvm::Expected<Traffic> pipesched::computeTraffic(const TaskGraph &graph,
     if (kind != TaskKind::Message && kind != TaskKind::Send)
       continue;
     ++traffic.messages;
-    int64_t bytes = messagePrice(graph.cell[task], placement, prices).bytes;
+    int64_t bytes = messageCost(graph.cell[task], placement, stageCosts).bytes;
     if (llvm::Error error = send(graph.worker[task], bytes))
       return std::move(error);
   }
-  for (auto [number, price] : llvm::enumerate(prices.reductions))
+  for (auto [number, cost] : llvm::enumerate(stageCosts.reductions))
     for (int32_t worker : graph.workersOf(number))
-      if (llvm::Error error = send(worker, price.bytes))
+      if (llvm::Error error = send(worker, cost.bytes))
         return std::move(error);
   return traffic;
 }

@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Analysis/ProfileText.h"
 #include "PipeSched/Description/Description.h"
+#include "PipeSched/Facts/ProfileText.h"
 #include "PipeSched/Target/ModelSummaryJson.h"
 #include "Wrap.h"
 

@@ -12,7 +12,7 @@
 
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/LoadCosts.h"
-#include "PipeSched/Analysis/Summary.h"
+#include "PipeSched/Evaluation/Summary.h"
 #include "PipeSched/Target/ChromeTrace.h"
 #include "PipeSched/Target/Comparison.h"
 #include "PipeSched/Target/Report.h"

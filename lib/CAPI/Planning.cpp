@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched-c/Planning.h"
-#include "PipeSched/Analysis/BalanceLayers.h"
+#include "PipeSched/CostModel/BalanceLayers.h"
 #include "Wrap.h"
 
 using namespace pipesched;
@@ -54,7 +54,7 @@ balance(const CostSources &sources, int64_t numMicrobatches,
   if (!costs->model || !costs->system)
     return llvm::createStringError(
         "layers are balanced by the prices of a model on a system; give both");
-  llvm::Expected<LayerLoads> loads = priceLayers(*costs->model, *costs->system);
+  llvm::Expected<LayerLoads> loads = costLayers(*costs->model, *costs->system);
   if (!loads)
     return loads.takeError();
   return balanceLayers(workers, *loads);

@@ -15,7 +15,7 @@
 #define PIPESCHED_LIB_CAPI_WRAP_H
 
 #include "PipeSched-c/Evaluation.h"
-#include "PipeSched/Analysis/Sweep.h"
+#include "PipeSched/Evaluation/Sweep.h"
 #include "mlir/CAPI/Support.h"
 #include "mlir/CAPI/Utils.h"
 #include "mlir/CAPI/Wrap.h"

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FieldReader.h"
-#include "PipeSched/Schedule/ClosestName.h"
+#include "PipeSched/Support/ClosestName.h"
 #include "Sources.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"

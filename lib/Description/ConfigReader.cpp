@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ConfigReader.h"
-#include "PipeSched/Schedule/ClosestName.h"
+#include "PipeSched/Support/ClosestName.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 

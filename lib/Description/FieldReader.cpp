@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FieldReader.h"
-#include "PipeSched/Schedule/ClosestName.h"
+#include "PipeSched/Support/ClosestName.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_DESCRIPTION_HUGGINGFACEFAMILIES_H
 #define PIPESCHED_LIB_DESCRIPTION_HUGGINGFACEFAMILIES_H
 
-#include "PipeSched/Analysis/Architecture.h"
+#include "PipeSched/CostModel/Transformer/Architecture.h"
 
 namespace pipesched {
 

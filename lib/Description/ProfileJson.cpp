@@ -11,8 +11,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "FieldReader.h"
-#include "PipeSched/Analysis/ProfileText.h"
 #include "PipeSched/Description/Description.h"
+#include "PipeSched/Facts/ProfileText.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace pipesched;

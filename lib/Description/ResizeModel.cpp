@@ -12,9 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Description/ResizeModel.h"
-#include "PipeSched/Analysis/MicrobatchSizes.h"
+#include "PipeSched/CostModel/MicrobatchSizes.h"
 #include "PipeSched/Description/Description.h"
-#include "PipeSched/Schedule/FormatError.h"
+#include "PipeSched/Support/FormatError.h"
 
 using namespace pipesched;
 using llvm::Expected;

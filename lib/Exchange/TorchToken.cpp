@@ -12,7 +12,7 @@
 
 #include "TorchToken.h"
 #include "PipeSched/Exchange/TorchCsv.h"
-#include "PipeSched/Schedule/FormatError.h"
+#include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 

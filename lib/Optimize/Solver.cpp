@@ -13,8 +13,8 @@
 
 #include "PipeSched/Optimize/Solver.h"
 #include "PipeSched/Optimize/Bounds.h"
-#include "Search.h"
-#include "StaticSeeds.h"
+#include "Search/Search.h"
+#include "Search/StaticSeeds.h"
 #include <chrono>
 #include <condition_variable>
 #include <mutex>

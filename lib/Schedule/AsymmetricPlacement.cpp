@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/FormatError.h"
-#include "PipeSched/Schedule/NearestMultiples.h"
 #include "PipeSched/Schedule/Placement.h"
+#include "PipeSched/Support/FormatError.h"
+#include "PipeSched/Support/NearestMultiples.h"
 #include "llvm/Support/CheckedArithmetic.h"
 #include <numeric>
 

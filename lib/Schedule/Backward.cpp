@@ -12,9 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Backward.h"
-#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Support/FormatError.h"
 
 using namespace pipesched;
 using llvm::ArrayRef;

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Families.h"
-#include "PipeSched/Schedule/FormatError.h"
+#include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

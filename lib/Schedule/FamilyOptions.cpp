@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/ClosestName.h"
 #include "PipeSched/Schedule/Families.h"
-#include "PipeSched/Schedule/FormatError.h"
+#include "PipeSched/Support/ClosestName.h"
+#include "PipeSched/Support/FormatError.h"
 #include <algorithm>
 
 using namespace pipesched;

@@ -13,7 +13,7 @@
 #include "PipeSched/Schedule/Formulas.h"
 #include "Formulas/Families.h"
 #include "Generators/Support.h"
-#include "PipeSched/Schedule/ClosestName.h"
+#include "PipeSched/Support/ClosestName.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

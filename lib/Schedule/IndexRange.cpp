@@ -12,7 +12,7 @@
 
 #include "PipeSched/Schedule/IndexRange.h"
 #include "PipeSched/Schedule/Cell.h"
-#include "PipeSched/Schedule/FormatError.h"
+#include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace pipesched;

@@ -11,10 +11,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/OptimizerStep.h"
-#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Replicas.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace pipesched;

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/PathText.h"
-#include "PipeSched/Schedule/FormatError.h"
+#include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cstdlib>
 

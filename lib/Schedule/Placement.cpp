@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Placement.h"
-#include "PipeSched/Schedule/FormatError.h"
+#include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Placement.h"
+#include "PipeSched/Support/FormatError.h"
 #include "llvm/Support/CheckedArithmetic.h"
 
 using namespace pipesched;

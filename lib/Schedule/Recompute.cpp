@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Recompute.h"
-#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Support/FormatError.h"
 #include "Steps.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"

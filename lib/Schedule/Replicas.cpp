@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Replicas.h"
-#include "PipeSched/Schedule/FormatError.h"
+#include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
 #include <numeric>

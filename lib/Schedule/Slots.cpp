@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Slots.h"
-#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/RowSweep.h"
 #include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Support/FormatError.h"
 #include <algorithm>
 
 using namespace pipesched;

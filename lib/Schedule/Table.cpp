@@ -13,7 +13,7 @@
 
 #include "PipeSched/Schedule/Table.h"
 #include "PipeSched/Schedule/Collectives.h"
-#include "PipeSched/Schedule/FormatError.h"
+#include "PipeSched/Support/FormatError.h"
 #include <algorithm>
 
 using namespace pipesched;

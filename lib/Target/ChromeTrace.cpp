@@ -178,10 +178,10 @@ void TraceWriter::findStatedBytes() {
 
 /// Bytes of a message by the cell that produced it.
 int64_t TraceWriter::impliedBytes(Cell producer) const {
-  const StagePrice &price =
-      execution.prices.stages[result.placement.globalStage(producer)];
-  return producer.is(Phase::Forward) ? price.activation.bytes
-                                     : price.gradient.bytes;
+  const StageCost &cost =
+      execution.stageCosts.stages[result.placement.globalStage(producer)];
+  return producer.is(Phase::Forward) ? cost.activation.bytes
+                                     : cost.gradient.bytes;
 }
 
 void TraceWriter::writeReductionArguments(OStream &json, uint32_t task) {

@@ -13,7 +13,7 @@
 #include "PipeSched/Target/Comparison.h"
 #include "Findings.h"
 #include "Format.h"
-#include "PipeSched/Analysis/Summary.h"
+#include "PipeSched/Evaluation/Summary.h"
 #include "TextTable.h"
 #include "llvm/Support/Format.h"
 

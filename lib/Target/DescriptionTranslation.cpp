@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Analysis/TransformerBlock.h"
+#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/Description/CalculonExecution.h"
 #include "PipeSched/Description/Description.h"
-#include "PipeSched/Description/Execution.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Target/ModelSummaryJson.h"
@@ -91,7 +91,8 @@ describeModel(const std::shared_ptr<llvm::SourceMgr> &sources, raw_ostream &os,
   return success();
 }
 
-static void writeExecution(json::OStream &json, const Execution &execution) {
+static void writeExecution(json::OStream &json,
+                           const CalculonExecution &execution) {
   static constexpr StringRef recomputeWords[] = {"none", "selective", "full"};
   json.object([&] {
     json.attribute("workers", execution.workers);
@@ -116,7 +117,7 @@ static LogicalResult
 describeExecution(const std::shared_ptr<llvm::SourceMgr> &sources,
                   raw_ostream &os, MLIRContext *context) {
   const llvm::MemoryBuffer &buffer = mainBuffer(sources);
-  llvm::Expected<Execution> execution =
+  llvm::Expected<CalculonExecution> execution =
       executionFromJson(buffer.getBuffer(), buffer.getBufferIdentifier());
   if (!execution)
     return fail(context, execution.takeError());

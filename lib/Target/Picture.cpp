@@ -12,7 +12,7 @@
 
 #include "Picture.h"
 #include "Format.h"
-#include "PipeSched/Analysis/Summary.h"
+#include "PipeSched/Evaluation/Summary.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace pipesched;

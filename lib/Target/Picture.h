@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_TARGET_PICTURE_H
 #define PIPESCHED_LIB_TARGET_PICTURE_H
 
-#include "PipeSched/Analysis/NamedEvaluation.h"
+#include "PipeSched/Evaluation/NamedEvaluation.h"
 
 namespace pipesched {
 

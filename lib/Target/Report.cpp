@@ -13,8 +13,8 @@
 
 #include "PipeSched/Target/Report.h"
 #include "Format.h"
-#include "PipeSched/Analysis/SlotMeasure.h"
-#include "PipeSched/Analysis/Summary.h"
+#include "PipeSched/Evaluation/SlotMeasure.h"
+#include "PipeSched/Evaluation/Summary.h"
 #include "llvm/Support/JSON.h"
 
 using namespace pipesched;

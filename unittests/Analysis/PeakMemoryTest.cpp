@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Support/TestSupport.h"
 #include "PipeSched/Schedule/Generators.h"
-#include "TestSupport.h"
 
 using namespace pipesched;
 using namespace pipesched::test;
@@ -30,8 +30,8 @@ MemoryFacts hundredPerStage(const Placement &placement) {
 }
 
 struct Walked {
-  Walked(const Table &table, const UniformPrices &prices = {})
-      : timed(table, prices.on(table.placement), Transport::Overlap),
+  Walked(const Table &table, const UniformCosts &stageCosts = {})
+      : timed(table, stageCosts.on(table.placement), Transport::Overlap),
         facts(hundredPerStage(table.placement)),
         usage(llvm::cantFail(computeMemory(
             timed.graph, timed.times, timed.timeline, table.placement, facts))),
@@ -92,7 +92,7 @@ TEST(PeakMemory, RecomputeKeepsTheBoundary) {
 TEST(PeakMemory, BackwardHoldsWhatItWorksWith) {
   // 5 more while 0I0 runs, and gradients of 20 more than it frees until 0W0.
   Table table = makeTable(2, {0}, {"0F0 0I0 0W0 0F1 0B1"});
-  Timed timed(table, UniformPrices().on(table.placement), Transport::Overlap);
+  Timed timed(table, UniformCosts().on(table.placement), Transport::Overlap);
   MemoryFacts facts = hundredPerStage(table.placement);
   facts.stages[0].inputGradFreedBytes = -20;
   facts.stages[0].workingBytes = 5;
@@ -110,10 +110,10 @@ TEST(PeakMemory, BackwardHoldsWhatItWorksWith) {
 
 TEST(PeakMemory, OffloadFreesWhenItEnds) {
   // D [10,25), 0F1 [10,20), 0B1 [20,40), U [40,45), 0B0 [45,65).
-  UniformPrices prices;
-  prices.offload = 15;
-  prices.reload = 5;
-  Walked walked(makeTable(2, {0}, {"0F0 0D0 0F1 0B1 0U0 0B0"}), prices);
+  UniformCosts stageCosts;
+  stageCosts.offload = 15;
+  stageCosts.reload = 5;
+  Walked walked(makeTable(2, {0}, {"0F0 0D0 0F1 0B1 0U0 0B0"}), stageCosts);
   EXPECT_EQ(walked.trace(), "0:100 10:200 25:100 65:0");
   EXPECT_EQ(walked.usage.workers[0].peakActivationBytes, 200);
   EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0F1");
@@ -121,10 +121,10 @@ TEST(PeakMemory, OffloadFreesWhenItEnds) {
 
 TEST(PeakMemory, JoinedOffloadLowersThePeak) {
   // The join holds 0F1 until the offload has ended, at 25.
-  UniformPrices prices;
-  prices.offload = 15;
-  prices.reload = 5;
-  Walked walked(makeTable(2, {0}, {"0F0 0D0 0d0 0F1 0B1 0U0 0B0"}), prices);
+  UniformCosts stageCosts;
+  stageCosts.offload = 15;
+  stageCosts.reload = 5;
+  Walked walked(makeTable(2, {0}, {"0F0 0D0 0d0 0F1 0B1 0U0 0B0"}), stageCosts);
   EXPECT_EQ(walked.timed.start("0F1"), 25);
   EXPECT_EQ(walked.usage.workers[0].peakActivationBytes, 100);
   EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0F0");
@@ -132,17 +132,17 @@ TEST(PeakMemory, JoinedOffloadLowersThePeak) {
 
 TEST(PeakMemory, OffloadMovesWhatRecomputeKept) {
   // 10 bytes at F, out at 20, back at 20 (free), 100 from R on.
-  UniformPrices prices;
-  prices.offload = 10;
-  Walked walked(makeTable(1, {0}, {"0F0 0D0 0U0 0R0 0B0"}), prices);
+  UniformCosts stageCosts;
+  stageCosts.offload = 10;
+  Walked walked(makeTable(1, {0}, {"0F0 0D0 0U0 0R0 0B0"}), stageCosts);
   EXPECT_EQ(walked.trace(), "0:10 20:100 50:0");
   EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0R0");
 }
 
 TEST(PeakMemory, FreeCopiesMoveBytesAllTheSame) {
-  UniformPrices prices;
-  prices.forward = 0;
-  Walked walked(makeTable(2, {0}, {"0F0 0D0 0F1 0B1 0U0 0B0"}), prices);
+  UniformCosts stageCosts;
+  stageCosts.forward = 0;
+  Walked walked(makeTable(2, {0}, {"0F0 0D0 0F1 0B1 0U0 0B0"}), stageCosts);
   // At 0: 0F0 allocates, its offload moves that away, 0F1 allocates. At 20: 0B1
   // frees, the reload of 0B0 allocates.
   EXPECT_EQ(walked.trace(), "0:100 40:0");
@@ -202,7 +202,7 @@ TEST(PeakMemory, PeakIsWhatTheTableHolds) {
 
 TEST(PeakMemory, RefusesSumsOverInt64) {
   Table table = makeTable(2, {0}, {"0F0 0F1 0B0 0B1"});
-  Timed timed(table, UniformPrices().on(table.placement), Transport::Overlap);
+  Timed timed(table, UniformCosts().on(table.placement), Transport::Overlap);
   MemoryFacts facts = hundredPerStage(table.placement);
   facts.stages[0].activationBytes = std::numeric_limits<int64_t>::max() - 1;
   llvm::Expected<MemoryUsage> usage = computeMemory(
@@ -221,7 +221,7 @@ TEST(PeakMemory, RefusesSparseProgramsThatNeedState) {
   builder.compute("0B2000000000");
   Placement placement =
       llvm::cantFail(Placement::create(1, 2000000001, {placeLinear(1)}));
-  Timed timed(builder.build(), placement, UniformPrices().on(placement),
+  Timed timed(builder.build(), placement, UniformCosts().on(placement),
               Transport::Overlap);
   llvm::Expected<MemoryUsage> usage =
       computeMemory(timed.graph, timed.times, timed.timeline, placement,

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Support/TestSupport.h"
 #include "PipeSched/Schedule/Generators.h"
 #include "PipeSched/Schedule/OptimizerStep.h"
-#include "TestSupport.h"
 
 using namespace pipesched;
 using namespace pipesched::test;
@@ -32,7 +32,7 @@ Table twoByTwo() {
 
 TEST(TaskGraph, OverlapQueuesMessages) {
   Table table = twoByTwo();
-  Timed timed(table, UniformPrices().on(table.placement), Transport::Overlap);
+  Timed timed(table, UniformCosts().on(table.placement), Transport::Overlap);
   EXPECT_EQ(timed.graph.size(), 12u);
   EXPECT_EQ(edgesOf(timed, timed.task("0F0")), "");
   // The own forward is implied by the row.
@@ -45,14 +45,14 @@ TEST(TaskGraph, OverlapQueuesMessages) {
 
 TEST(TaskGraph, DelayHasDataEdgesOnly) {
   Table table = twoByTwo();
-  Timed timed(table, UniformPrices().on(table.placement), Transport::Delay);
+  Timed timed(table, UniformCosts().on(table.placement), Transport::Delay);
   EXPECT_EQ(edgesOf(timed, timed.task("0F1", TaskKind::Message)), "0F1>");
   EXPECT_EQ(edgesOf(timed, timed.task("1F1")), "1F0> 0F1!");
 }
 
 TEST(TaskGraph, BlockingChainsTheRow) {
   Table table = twoByTwo();
-  Timed timed(table, UniformPrices().on(table.placement), Transport::Blocking);
+  Timed timed(table, UniformCosts().on(table.placement), Transport::Blocking);
   EXPECT_EQ(timed.graph.size(), 16u);
   EXPECT_EQ(edgesOf(timed, timed.task("0F0", TaskKind::Send)), "0F0>");
   EXPECT_EQ(edgesOf(timed, timed.task("0F1")), "0F0>");
@@ -63,7 +63,7 @@ TEST(TaskGraph, BlockingChainsTheRow) {
 TEST(TaskGraph, IsInTopologicalOrderAndCoversTheProgram) {
   Table table = twoByTwo();
   for (Transport transport : kTransports) {
-    Timed timed(table, UniformPrices().on(table.placement), transport);
+    Timed timed(table, UniformCosts().on(table.placement), transport);
     for (uint32_t task = 0; task < timed.graph.size(); ++task)
       for (Edge edge : timed.graph.edgesOf(task))
         EXPECT_LT(edge.task(), task);
@@ -81,25 +81,25 @@ TEST(TaskGraph, IsInTopologicalOrderAndCoversTheProgram) {
 TEST(TaskGraph, MergesOverlappedPairs) {
   // 0F0 [0,10), the pair [10,40) as the sum of 10 and 20, 0B1 [40,60).
   Table table = makeTable(2, {0}, {"0F0 0F1+0B0 0B1"});
-  UniformPrices prices;
-  Timed sum(table, prices.on(table.placement), Transport::Overlap);
+  UniformCosts stageCosts;
+  Timed sum(table, stageCosts.on(table.placement), Transport::Overlap);
   EXPECT_EQ(sum.graph.size(), 3u);
   EXPECT_EQ(sum.graph.overlapped[sum.task("0F1")], parseCell("0B0"));
   EXPECT_TRUE(sum.graph.cell[sum.task("0F1")].overlapsNext());
   EXPECT_EQ(sum.start("0B1"), 40);
   EXPECT_EQ(sum.graph.taskOfInstruction[1], sum.graph.taskOfInstruction[2]);
 
-  prices.overlapped = 25;
-  Timed measured(table, prices.on(table.placement), Transport::Overlap);
+  stageCosts.overlapped = 25;
+  Timed measured(table, stageCosts.on(table.placement), Transport::Overlap);
   EXPECT_EQ(measured.start("0B1"), 35);
 }
 
 TEST(TaskGraph, PairsWaitForBothHalves) {
   // Worker 1 runs 1F1 together with 1B0; both halves send when it ends.
   Table table = makeTable(2, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1F1+1B0 1B1"});
-  UniformPrices prices;
-  prices.overlapped = 25;
-  Timed timed(table, prices.on(table.placement), Transport::Overlap);
+  UniformCosts stageCosts;
+  stageCosts.overlapped = 25;
+  Timed timed(table, stageCosts.on(table.placement), Transport::Overlap);
   // 1F0 [10,20), the pair [20,45), so 0B0 starts at 45.
   EXPECT_EQ(timed.start("1F1"), 20);
   EXPECT_EQ(timed.start("0B0"), 45);
@@ -116,9 +116,9 @@ TEST(TaskGraph, WaitsHoldTheNextCompute) {
   builder.compute("0F2");
   Placement placement =
       llvm::cantFail(Placement::create(1, 3, {placeLinear(1)}));
-  UniformPrices prices;
-  prices.offload = 15;
-  Timed timed(builder.build(), placement, prices.on(placement),
+  UniformCosts stageCosts;
+  stageCosts.offload = 15;
+  Timed timed(builder.build(), placement, stageCosts.on(placement),
               Transport::Overlap);
   EXPECT_EQ(timed.start("0D0", TaskKind::Offload), 10);
   EXPECT_EQ(timed.start("0F1"), 25);
@@ -132,10 +132,10 @@ TEST(TaskGraph, CopiesRunBesideCompute) {
   // [10,25), [25,40). Reloads have a queue of their own.
   Table table = makeTable(2, {0}, {"0F0 0D0 0F1 0D1 0B1 0U0 0B0 0U1"});
   table.rows[0] = parseRow("0F0 0D0 0F1 0D1 0U1 0B1 0U0 0B0");
-  UniformPrices prices;
-  prices.offload = 15;
-  prices.reload = 5;
-  Timed timed(table, prices.on(table.placement), Transport::Overlap);
+  UniformCosts stageCosts;
+  stageCosts.offload = 15;
+  stageCosts.reload = 5;
+  Timed timed(table, stageCosts.on(table.placement), Transport::Overlap);
   EXPECT_EQ(timed.start("0F1"), 10);
   EXPECT_EQ(timed.start("0D0", TaskKind::Offload), 10);
   EXPECT_EQ(timed.start("0D1", TaskKind::Offload), 25);
@@ -167,10 +167,10 @@ TEST(TaskGraph, AllReduceStartsWhenTheGroupIsReady) {
   // Worker 0 is ready at 10, worker 1 at 20; the sum is there at 45.
   Placement placement =
       llvm::cantFail(Placement::create(2, 3, {placeLinear(2)}));
-  UniformPrices prices;
-  prices.allReduce = 25;
+  UniformCosts stageCosts;
+  stageCosts.allReduce = 25;
   for (Transport transport : kTransports) {
-    Timed timed(twoThatMeet(), placement, prices.on(placement), transport);
+    Timed timed(twoThatMeet(), placement, stageCosts.on(placement), transport);
     ASSERT_EQ(timed.graph.reductions.size(), 1u);
     EXPECT_EQ(timed.graph.reductions[0],
               timed.task("0G0", TaskKind::AllReduce));
@@ -188,18 +188,18 @@ TEST(TaskGraph, AllReduceStartsWhenTheGroupIsReady) {
 TEST(TaskGraph, WaitsForAnAllReduceAreIdleTime) {
   Placement placement =
       llvm::cantFail(Placement::create(2, 3, {placeLinear(2)}));
-  UniformPrices prices;
-  prices.allReduce = 25;
+  UniformCosts stageCosts;
+  stageCosts.allReduce = 25;
   // Worker 0 goes on from 10 to 20 and waits, for its group until then.
   for (Transport transport : {Transport::Overlap, Transport::Delay}) {
-    Timed timed(twoThatMeet(), placement, prices.on(placement), transport);
+    Timed timed(twoThatMeet(), placement, stageCosts.on(placement), transport);
     IdleTimes idle = timed.idle();
     EXPECT_EQ(idle.dependencyPs, std::vector<int64_t>({0, 0}));
     EXPECT_EQ(idle.communicationPs, std::vector<int64_t>({25, 15}));
     EXPECT_EQ(idle.busyPs, std::vector<int64_t>({20, 30}));
   }
   // Its row waits from 10 on: for worker 1, then for the sum.
-  Timed timed(twoThatMeet(), placement, prices.on(placement),
+  Timed timed(twoThatMeet(), placement, stageCosts.on(placement),
               Transport::Blocking);
   IdleTimes idle = timed.idle();
   EXPECT_EQ(idle.dependencyPs, std::vector<int64_t>({10, 0}));
@@ -228,15 +228,16 @@ TEST(TaskGraph, AllReducesTakeTheQueuesOfMessages) {
   Program program = builder.build();
   Placement placement =
       llvm::cantFail(Placement::create(3, 3, {placeLinear(3)}));
-  UniformPrices prices;
-  prices.allReduce = 25;
-  prices.occupancy = 7;
-  Timed overlap(program, placement, prices.on(placement), Transport::Overlap);
+  UniformCosts stageCosts;
+  stageCosts.allReduce = 25;
+  stageCosts.occupancy = 7;
+  Timed overlap(program, placement, stageCosts.on(placement),
+                Transport::Overlap);
   EXPECT_EQ(overlap.start("0G0", TaskKind::AllReduce), 17);
   EXPECT_EQ(overlap.start("0F1", TaskKind::Message), 42);
   EXPECT_EQ(overlap.start("1F1"), 49);
   EXPECT_EQ(overlap.idle().communicationPs[1], 29);
-  Timed delay(program, placement, prices.on(placement), Transport::Delay);
+  Timed delay(program, placement, stageCosts.on(placement), Transport::Delay);
   EXPECT_EQ(delay.start("0G0", TaskKind::AllReduce), 10);
   EXPECT_EQ(delay.start("0F1", TaskKind::Message), 20);
 }
@@ -278,10 +279,10 @@ TEST(TaskGraph, WaitsPassAllReducesBy) {
   Placement placement =
       llvm::cantFail(Placement::create(1, 2, {placeLinear(1)}));
   Program program = builder.build();
-  UniformPrices prices;
-  prices.offload = 5;
+  UniformCosts stageCosts;
+  stageCosts.offload = 5;
   for (Transport transport : kTransports) {
-    Timed timed(program, placement, prices.on(placement), transport);
+    Timed timed(program, placement, stageCosts.on(placement), transport);
     EXPECT_EQ(timed.start("0G0", TaskKind::AllReduce), 10);
     EXPECT_EQ(timed.start("0F1"), 15);
   }
@@ -289,13 +290,13 @@ TEST(TaskGraph, WaitsPassAllReducesBy) {
 
 TEST(TaskTimes, RefusesSumsOverInt64) {
   Table table = twoByTwo();
-  Prices prices = UniformPrices().on(table.placement);
-  prices.stages[1].phasePs[static_cast<unsigned>(Phase::Backward)] =
+  StageCosts stageCosts = UniformCosts().on(table.placement);
+  stageCosts.stages[1].phasePs[static_cast<unsigned>(Phase::Backward)] =
       std::numeric_limits<int64_t>::max() / 2;
   TaskGraph graph =
       llvm::cantFail(buildTaskGraph(lower(table), Transport::Overlap));
   llvm::Expected<TaskTimes> times =
-      priceTasks(graph, table.placement, prices, Transport::Overlap);
+      computeTaskTimes(graph, table.placement, stageCosts, Transport::Overlap);
   ASSERT_FALSE(times);
   EXPECT_EQ(llvm::toString(times.takeError()),
             "the times of all cells and messages add up to more than 2^63-1 "

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Support/TestSupport.h"
 #include "PipeSched/Schedule/Generators.h"
-#include "TestSupport.h"
 #include <random>
 
 using namespace pipesched;
@@ -21,12 +21,12 @@ Table twoByTwo() {
   return makeTable(2, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1F1 1B0 1B1"});
 }
 
-UniformPrices slowMessages() {
-  UniformPrices prices;
-  prices.occupancy = 12;
-  prices.latency = 3;
-  prices.bytes = 100;
-  return prices;
+UniformCosts slowMessages() {
+  UniformCosts stageCosts;
+  stageCosts.occupancy = 12;
+  stageCosts.latency = 3;
+  stageCosts.bytes = 100;
+  return stageCosts;
 }
 
 std::string names(const Timed &timed, llvm::ArrayRef<uint32_t> tasks) {
@@ -129,18 +129,18 @@ TEST(Timeline, ThreeWorkersShareAReceiveQueue) {
   builder.compute("2F1", {second});
   Placement placement =
       llvm::cantFail(Placement::create(3, 2, {placeLinear(3)}));
-  UniformPrices prices;
-  prices.forward = 10;
-  prices.occupancy = 4;
-  prices.latency = 1;
-  Timed overlap(builder.build(), placement, prices.on(placement),
+  UniformCosts stageCosts;
+  stageCosts.forward = 10;
+  stageCosts.occupancy = 4;
+  stageCosts.latency = 1;
+  Timed overlap(builder.build(), placement, stageCosts.on(placement),
                 Transport::Overlap);
   EXPECT_EQ(overlap.start("0F0", TaskKind::Message), 10);
   EXPECT_EQ(overlap.start("1F0", TaskKind::Message), 14);
   EXPECT_EQ(overlap.start("2F0"), 15);
   EXPECT_EQ(overlap.start("2F1"), 25);
   // Under `blocking` the receives are free once both sends are done, at 15.
-  Timed blocking(builder.build(), placement, prices.on(placement),
+  Timed blocking(builder.build(), placement, stageCosts.on(placement),
                  Transport::Blocking);
   EXPECT_EQ(blocking.start("2F0"), 15);
   EXPECT_EQ(blocking.start("2F1"), 25);
@@ -148,12 +148,12 @@ TEST(Timeline, ThreeWorkersShareAReceiveQueue) {
 
 TEST(Timeline, TrafficCountsMessagesAndBytes) {
   Table table = twoByTwo();
-  Prices prices = slowMessages().on(table.placement);
-  prices.stages[1].gradient.bytes = 7;
+  StageCosts stageCosts = slowMessages().on(table.placement);
+  stageCosts.stages[1].gradient.bytes = 7;
   for (Transport transport : kTransports) {
-    Timed timed(table, prices, transport);
-    Traffic traffic =
-        llvm::cantFail(computeTraffic(timed.graph, table.placement, prices));
+    Timed timed(table, stageCosts, transport);
+    Traffic traffic = llvm::cantFail(
+        computeTraffic(timed.graph, table.placement, stageCosts));
     EXPECT_EQ(traffic.messages, 4);
     EXPECT_EQ(traffic.bytesSent, (std::vector<int64_t>{200, 14}));
   }
@@ -165,7 +165,7 @@ TEST(Timeline, EmptyProgram) {
   program.operandBegins = {0};
   Placement placement =
       llvm::cantFail(Placement::create(1, 1, {placeLinear(1)}));
-  Timed timed(program, placement, UniformPrices().on(placement),
+  Timed timed(program, placement, UniformCosts().on(placement),
               Transport::Overlap);
   EXPECT_EQ(timed.timeline.makespanPs, 0);
   EXPECT_TRUE(criticalPath(timed.graph, timed.times, timed.timeline).empty());
@@ -201,25 +201,25 @@ TEST(TimelineProperty, FreeMessagesGiveTheLiteraturesMakespan) {
   for (Size size : allSizes(16, 16))
     for (const Table &table : bothFamilies(size, false))
       for (Transport transport : kTransports) {
-        Timed timed(table, UniformPrices().on(table.placement), transport);
+        Timed timed(table, UniformCosts().on(table.placement), transport);
         EXPECT_EQ(timed.timeline.makespanPs,
                   (size.microbatches + size.workers - 1) * 30);
       }
 }
 
-/// Prices that differ between stages.
-Prices randomPrices(const Placement &placement, std::mt19937 &random) {
+/// StageCosts that differ between stages.
+StageCosts randomCosts(const Placement &placement, std::mt19937 &random) {
   auto pick = [&](int64_t most) {
     return std::uniform_int_distribution<int64_t>(0, most)(random);
   };
-  Prices prices = UniformPrices().on(placement);
-  for (StagePrice &stage : prices.stages) {
+  StageCosts stageCosts = UniformCosts().on(placement);
+  for (StageCost &stage : stageCosts.stages) {
     for (int64_t &ps : stage.phasePs)
       ps = pick(100);
     stage.activation = {pick(30), pick(30), 1};
     stage.gradient = {pick(30), pick(30), 1};
   }
-  return prices;
+  return stageCosts;
 }
 
 void expectIdleAddsUp(const Timed &timed) {
@@ -242,7 +242,7 @@ TEST(TimelineProperty, IdleAddsUpToMakespanMinusBusy) {
       for (const Table &table : bothFamilies(size, split))
         for (Transport transport : kTransports)
           expectIdleAddsUp(
-              Timed(table, randomPrices(table.placement, random), transport));
+              Timed(table, randomCosts(table.placement, random), transport));
 }
 
 TEST(TimelineProperty, FreeMessagesLeaveNoCommunication) {
@@ -251,10 +251,10 @@ TEST(TimelineProperty, FreeMessagesLeaveNoCommunication) {
     // Under `overlap` a free message may still wait behind one that is not
     // ready.
     for (Transport transport : {Transport::Delay, Transport::Blocking}) {
-      Prices prices = randomPrices(table.placement, random);
-      for (StagePrice &stage : prices.stages)
+      StageCosts stageCosts = randomCosts(table.placement, random);
+      for (StageCost &stage : stageCosts.stages)
         stage.activation = stage.gradient = {};
-      IdleTimes idle = Timed(table, prices, transport).idle();
+      IdleTimes idle = Timed(table, stageCosts, transport).idle();
       EXPECT_EQ(idle.communicationPs, std::vector<int64_t>(5, 0));
     }
 }
@@ -277,7 +277,7 @@ TEST(TimelineProperty, CriticalPathIsAsLongAsTheMakespan) {
   for (Size size : allSizes(5, 6))
     for (const Table &table : bothFamilies(size, true))
       for (Transport transport : kTransports) {
-        Timed timed(table, randomPrices(table.placement, random), transport);
+        Timed timed(table, randomCosts(table.placement, random), transport);
         std::vector<uint32_t> path =
             criticalPath(timed.graph, timed.times, timed.timeline);
         EXPECT_EQ(lengthOfPath(timed, path), timed.timeline.makespanPs);
@@ -293,18 +293,19 @@ TEST(TimelineProperty, BlockingMakesGPipeAnd1F1BEqual) {
   for (Size size : allSizes(8, 16)) {
     if (size.workers == 2)
       continue;
-    UniformPrices prices;
-    prices.forward = pick(random);
-    prices.backward = pick(random);
-    prices.occupancy = pick(random) / 20;
-    prices.latency = pick(random) / 20;
+    UniformCosts stageCosts;
+    stageCosts.forward = pick(random);
+    stageCosts.backward = pick(random);
+    stageCosts.occupancy = pick(random) / 20;
+    stageCosts.latency = pick(random) / 20;
     std::vector<Table> tables = bothFamilies(size, false);
-    Prices stages = prices.on(tables[0].placement);
+    StageCosts stages = stageCosts.on(tables[0].placement);
     EXPECT_EQ(Timed(tables[0], stages, Transport::Blocking).timeline.makespanPs,
               Timed(tables[1], stages, Transport::Blocking).timeline.makespanPs)
         << size.workers << " workers, " << size.microbatches
-        << " microbatches, F " << prices.forward << " B " << prices.backward
-        << " message " << prices.occupancy + prices.latency;
+        << " microbatches, F " << stageCosts.forward << " B "
+        << stageCosts.backward << " message "
+        << stageCosts.occupancy + stageCosts.latency;
   }
 }
 

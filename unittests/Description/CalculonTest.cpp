@@ -11,10 +11,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/ErrorText.h"
-#include "PipeSched/Analysis/ModelSummary.h"
-#include "PipeSched/Analysis/TransformerBlock.h"
+#include "PipeSched/CostModel/Transformer/ModelSummary.h"
+#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/Description/CalculonExecution.h"
 #include "PipeSched/Description/Description.h"
-#include "PipeSched/Description/Execution.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -172,7 +172,7 @@ static std::string executionError(StringRef from, StringRef to) {
 }
 
 TEST(CalculonExecution, BecomesOptions) {
-  Execution execution =
+  CalculonExecution execution =
       llvm::cantFail(executionFromJson(textOf("execution"), "x.json"));
   EXPECT_EQ(execution.workers, 8);
   EXPECT_EQ(execution.accelerators, 8);
@@ -186,14 +186,14 @@ TEST(CalculonExecution, BecomesOptions) {
   EXPECT_EQ(execution.systemOptions(),
             "accelerators=8 data-parallel=2 sharding=optimizer");
   EXPECT_THAT(execution.notes, ElementsAre());
-  Execution plain = llvm::cantFail(
+  CalculonExecution plain = llvm::cantFail(
       executionFromJson(with("execution", "\"pipeline_interleaving\": 3",
                              "\"pipeline_interleaving\": 1"),
                         "x.json"));
   EXPECT_EQ(plain.schedulePipeline(),
             "pipe-create{workers=8 microbatches=64},pipe-schedule-1f1b");
   for (const char *type : {"\"ar\"", "\"p2p_rs_ag\""}) {
-    Execution whole = llvm::cantFail(
+    CalculonExecution whole = llvm::cantFail(
         executionFromJson(with("execution", "\"rs_ag\"", type), "x.json"));
     EXPECT_EQ(whole.modelOptions(), "microbatch-size=1 recompute=selective "
                                     "sequence-parallel=false");
@@ -213,7 +213,8 @@ TEST(CalculonExecution, NotesNameWhatIsTurnedOn) {
         {"pipeline_par_net\": 1", "pipeline_par_net\": 0"}})
     for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;)
       text.replace(at, from.size(), to);
-  Execution execution = llvm::cantFail(executionFromJson(text, "x.json"));
+  CalculonExecution execution =
+      llvm::cantFail(executionFromJson(text, "x.json"));
   EXPECT_EQ(execution.notes.size(), 9u);
 }
 

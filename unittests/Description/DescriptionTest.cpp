@@ -13,7 +13,7 @@
 
 #include "PipeSched/Description/Description.h"
 #include "../Support/ErrorText.h"
-#include "PipeSched/Analysis/CostModel.h"
+#include "PipeSched/CostModel/CostModel.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Analysis/ModelSummary.h"
-#include "PipeSched/Analysis/TransformerBlock.h"
+#include "PipeSched/CostModel/Transformer/ModelSummary.h"
+#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
 #include "PipeSched/Description/Description.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Optimize/Heuristics.h"
-#include "../../lib/Optimize/LocalSearch.h"
+#include "../../lib/Optimize/Search/Heuristics.h"
+#include "../../lib/Optimize/Search/LocalSearch.h"
 #include "DiverseProblems.h"
 
 using namespace pipesched;

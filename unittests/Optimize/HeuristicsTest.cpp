@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Optimize/Heuristics.h"
+#include "../../lib/Optimize/Search/Heuristics.h"
 #include "DiverseProblems.h"
 
 using namespace pipesched;

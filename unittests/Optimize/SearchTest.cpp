@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Optimize/Search.h"
+#include "../../lib/Optimize/Search/Search.h"
 #include "DiverseProblems.h"
 
 using namespace pipesched;

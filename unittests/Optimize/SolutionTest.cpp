@@ -118,10 +118,10 @@ TEST(TimesTest, RefusesRowsThatWaitForEachOther) {
 }
 
 /// The prices of a problem.
-Prices priceOf(const Problem &problem) {
-  Prices prices;
+StageCosts costOf(const Problem &problem) {
+  StageCosts stageCosts;
   for (const StageFacts &facts : problem.stages) {
-    StagePrice stage;
+    StageCost stage;
     auto set = [&](Phase phase, int64_t ticks) {
       stage.phasePs[static_cast<unsigned>(phase)] = ticks;
     };
@@ -134,9 +134,9 @@ Prices priceOf(const Problem &problem) {
     set(Phase::Reload, facts.reload);
     stage.activation.latencyPs = facts.activationDelay;
     stage.gradient.latencyPs = facts.gradientDelay;
-    prices.stages.push_back(stage);
+    stageCosts.stages.push_back(stage);
   }
-  return prices;
+  return stageCosts;
 }
 
 /// Starts of the cells of a table by its timeline, sorted by row and cell.
@@ -145,8 +145,8 @@ timelineStarts(const Table &table, const Problem &problem, int64_t &makespan) {
   Program program =
       llvm::cantFail(lowerTable(table.view(), ReceivePlacement::Arrival));
   TaskGraph graph = llvm::cantFail(buildTaskGraph(program, Transport::Delay));
-  TaskTimes times = llvm::cantFail(
-      priceTasks(graph, table.placement, priceOf(problem), Transport::Delay));
+  TaskTimes times = llvm::cantFail(computeTaskTimes(
+      graph, table.placement, costOf(problem), Transport::Delay));
   Timeline timeline = computeTimeline(graph, times);
   makespan = timeline.makespanPs;
   std::vector<std::vector<std::pair<uint64_t, int64_t>>> starts(

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Optimize/StaticSeeds.h"
+#include "../../lib/Optimize/Search/StaticSeeds.h"
 #include "PipeSched/Schedule/Offload.h"
 #include "PipeSched/Schedule/Recompute.h"
 #include "TestProblems.h"

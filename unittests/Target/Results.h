@@ -13,7 +13,7 @@
 #ifndef PIPESCHED_UNITTESTS_TARGET_RESULTS_H
 #define PIPESCHED_UNITTESTS_TARGET_RESULTS_H
 
-#include "PipeSched/Analysis/NamedEvaluation.h"
+#include "PipeSched/Evaluation/NamedEvaluation.h"
 #include "PipeSched/Schedule/Generators.h"
 #include <deque>
 

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_ADAPTER_EVALUATE_H
 #define PIPESCHED_ADAPTER_EVALUATE_H
 
-#include "PipeSched/Analysis/NamedEvaluation.h"
+#include "PipeSched/Evaluation/NamedEvaluation.h"
 #include "mlir/IR/Operation.h"
 
 namespace pipesched {

@@ -13,8 +13,8 @@
 #ifndef PIPESCHED_ADAPTER_LOADCOSTS_H
 #define PIPESCHED_ADAPTER_LOADCOSTS_H
 
-#include "PipeSched/Analysis/Evaluate.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Evaluation/Evaluate.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace pipesched {

@@ -14,8 +14,8 @@
 #ifndef PIPESCHED_ADAPTER_LOADPROGRAM_H
 #define PIPESCHED_ADAPTER_LOADPROGRAM_H
 
-#include "PipeSched/Analysis/StatedWork.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Evaluation/StatedWork.h"
 
 namespace pipesched {
 

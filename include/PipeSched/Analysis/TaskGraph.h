@@ -14,18 +14,12 @@
 #ifndef PIPESCHED_ANALYSIS_TASKGRAPH_H
 #define PIPESCHED_ANALYSIS_TASKGRAPH_H
 
-#include "PipeSched/Analysis/CostModel.h"
+#include "PipeSched/Facts/StageCosts.h"
 #include "PipeSched/Schedule/Deadlock.h"
+#include "PipeSched/Schedule/Placement.h"
+#include "PipeSched/Schedule/Transport.h"
 
 namespace pipesched {
-
-/// How messages occupy workers (DESIGN: time).
-enum class Transport : uint8_t {
-  Overlap, ///< send and receive queues beside compute; holds both for V/BW, L
-           ///< later
-  Delay,   ///< an edge delay V/BW + L, no queue
-  Blocking ///< sends and receives hold the row; the cost is charged on the send
-};
 
 enum class TaskKind : uint8_t {
   Compute,
@@ -117,9 +111,10 @@ struct TaskTimes {
   std::vector<int64_t> occupancyPs;
   std::vector<int64_t> latencyPs;
 };
-llvm::Expected<TaskTimes> priceTasks(const TaskGraph &graph,
-                                     const Placement &placement,
-                                     const Prices &prices, Transport transport);
+llvm::Expected<TaskTimes> computeTaskTimes(const TaskGraph &graph,
+                                           const Placement &placement,
+                                           const StageCosts &stageCosts,
+                                           Transport transport);
 
 } // namespace pipesched
 

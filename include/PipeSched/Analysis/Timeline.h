@@ -59,7 +59,7 @@ struct Traffic {
 /// Errors: bytes over int64.
 llvm::Expected<Traffic> computeTraffic(const TaskGraph &graph,
                                        const Placement &placement,
-                                       const Prices &prices);
+                                       const StageCosts &stageCosts);
 
 } // namespace pipesched
 

@@ -16,7 +16,7 @@
 #ifndef PIPESCHED_DESCRIPTION_DESCRIPTION_H
 #define PIPESCHED_DESCRIPTION_DESCRIPTION_H
 
-#include "PipeSched/Analysis/TransformerBlock.h"
+#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
 #include "llvm/ADT/ArrayRef.h"
 
 namespace pipesched {

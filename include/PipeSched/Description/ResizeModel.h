@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_DESCRIPTION_RESIZEMODEL_H
 #define PIPESCHED_DESCRIPTION_RESIZEMODEL_H
 
-#include "PipeSched/Analysis/Facts.h"
+#include "PipeSched/Facts/Facts.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_TARGET_COMPARISON_H
 #define PIPESCHED_TARGET_COMPARISON_H
 
-#include "PipeSched/Analysis/NamedEvaluation.h"
+#include "PipeSched/Evaluation/NamedEvaluation.h"
 
 namespace pipesched {
 

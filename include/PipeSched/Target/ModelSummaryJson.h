@@ -13,7 +13,7 @@
 #ifndef PIPESCHED_TARGET_MODELSUMMARYJSON_H
 #define PIPESCHED_TARGET_MODELSUMMARYJSON_H
 
-#include "PipeSched/Analysis/ModelSummary.h"
+#include "PipeSched/CostModel/Transformer/ModelSummary.h"
 #include "llvm/Support/JSON.h"
 
 namespace pipesched {

@@ -15,7 +15,7 @@
 #ifndef PIPESCHED_TARGET_REPORT_H
 #define PIPESCHED_TARGET_REPORT_H
 
-#include "PipeSched/Analysis/NamedEvaluation.h"
+#include "PipeSched/Evaluation/NamedEvaluation.h"
 
 namespace llvm::json {
 class OStream;

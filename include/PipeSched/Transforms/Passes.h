@@ -13,12 +13,12 @@
 #ifndef PIPESCHED_TRANSFORMS_PASSES_H
 #define PIPESCHED_TRANSFORMS_PASSES_H
 
-#include "PipeSched/Analysis/BalanceLayers.h"
-#include "PipeSched/Analysis/OptimizeSchedule.h"
-#include "PipeSched/Analysis/SlotMeasure.h"
 #include "PipeSched/Analysis/TaskGraph.h"
+#include "PipeSched/CostModel/BalanceLayers.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Evaluation/SlotMeasure.h"
+#include "PipeSched/Optimize/OptimizeSchedule.h"
 #include "PipeSched/Schedule/Backward.h"
 #include "PipeSched/Schedule/ForwardSends.h"
 #include "PipeSched/Schedule/Generators.h"

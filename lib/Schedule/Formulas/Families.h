@@ -15,8 +15,8 @@
 #ifndef PIPESCHED_LIB_SCHEDULE_FORMULAS_FAMILIES_H
 #define PIPESCHED_LIB_SCHEDULE_FORMULAS_FAMILIES_H
 
-#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Formulas.h"
+#include "PipeSched/Support/FormatError.h"
 
 namespace pipesched::formulas {
 

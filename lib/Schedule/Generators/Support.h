@@ -14,8 +14,8 @@
 #ifndef PIPESCHED_LIB_SCHEDULE_GENERATORS_SUPPORT_H
 #define PIPESCHED_LIB_SCHEDULE_GENERATORS_SUPPORT_H
 
-#include "PipeSched/Schedule/FormatError.h"
 #include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace pipesched {

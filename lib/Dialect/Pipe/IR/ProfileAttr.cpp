@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Analysis/ProfileText.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Facts/ProfileText.h"
 #include "mlir/IR/DialectImplementation.h"
 
 using namespace mlir;

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
-#include "PipeSched/Schedule/ClosestName.h"
+#include "PipeSched/Support/ClosestName.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
 #include <numeric>

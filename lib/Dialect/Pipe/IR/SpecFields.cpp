@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SpecFields.h"
-#include "PipeSched/Schedule/ClosestName.h"
+#include "PipeSched/Support/ClosestName.h"
 
 using namespace mlir;
 using namespace pipesched;

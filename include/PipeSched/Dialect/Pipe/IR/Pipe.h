@@ -14,9 +14,9 @@
 #ifndef PIPESCHED_DIALECT_PIPE_IR_PIPE_H
 #define PIPESCHED_DIALECT_PIPE_IR_PIPE_H
 
-#include "PipeSched/Analysis/Facts.h"
 #include "PipeSched/Dialect/Pipe/IR/Cells.h"
 #include "PipeSched/Dialect/Pipe/IR/Syntax.h"
+#include "PipeSched/Facts/Facts.h"
 #include "PipeSched/Schedule/SlotLengths.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"

@@ -1,0 +1,40 @@
+//===- TaskCost.h - What a task is charged for -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How a transport charges the price of a message (DESIGN: time).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_TASKCOST_H
+#define PIPESCHED_ANALYSIS_TASKCOST_H
+
+#include "PipeSched/Analysis/TaskGraph.h"
+
+namespace pipesched {
+
+/// Times as prices give them; unsigned, so that the sum of any two fits.
+struct TaskCost {
+  uint64_t occupancyPs = 0, latencyPs = 0;
+};
+
+inline TaskCost chargeMessage(const MessageCost &message, Transport transport) {
+  uint64_t occupancyPs = message.occupancyPs, latencyPs = message.latencyPs;
+  switch (transport) {
+  case Transport::Overlap:
+    return {occupancyPs, latencyPs};
+  case Transport::Delay:
+    return {0, occupancyPs + latencyPs};
+  case Transport::Blocking:
+    return {occupancyPs + latencyPs, 0};
+  }
+  llvm_unreachable("covered switch");
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_TASKCOST_H

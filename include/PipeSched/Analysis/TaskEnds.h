@@ -1,0 +1,56 @@
+//===- TaskEnds.h - Ends of timed tasks, and what binds them ----*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the walks over a finished timeline ask: when a task ends, and which edge
+// made it start when it did.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_TASKENDS_H
+#define PIPESCHED_ANALYSIS_TASKENDS_H
+
+#include "PipeSched/Analysis/Timeline.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace pipesched {
+
+class TaskEnds {
+public:
+  TaskEnds(const TaskGraph &graph, const TaskTimes &times,
+           const Timeline &timeline)
+      : graph(graph), times(times), timeline(timeline) {}
+
+  int64_t startPs(uint32_t task) const { return timeline.startPs[task]; }
+  int64_t releasePs(uint32_t task) const {
+    return timeline.startPs[task] + times.occupancyPs[task];
+  }
+  int64_t arrivalPs(uint32_t task) const {
+    return releasePs(task) + times.latencyPs[task];
+  }
+  int64_t endPs(Edge edge) const {
+    return edge.needsArrival() ? arrivalPs(edge.task())
+                               : releasePs(edge.task());
+  }
+  /// The first edge whose end is the start of the task; null where nothing
+  /// holds it.
+  const Edge *bindingEdge(uint32_t task) const {
+    llvm::ArrayRef<Edge> edges = graph.edgesOf(task);
+    const Edge *binding = llvm::find_if(
+        edges, [&](Edge edge) { return endPs(edge) == startPs(task); });
+    return binding == edges.end() ? nullptr : binding;
+  }
+
+private:
+  const TaskGraph &graph;
+  const TaskTimes &times;
+  const Timeline &timeline;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_TASKENDS_H

@@ -1,0 +1,181 @@
+//===- Architecture.h - The form of a transformer ---------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a model file says: sizes, and which variant of each part. Facts with
+// FLOPs and bytes are made from it (TransformerBlock.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_TRANSFORMER_ARCHITECTURE_H
+#define PIPESCHED_COSTMODEL_TRANSFORMER_ARCHITECTURE_H
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipesched {
+
+/// Kernels of the attention and of what stands around it: one per operation, or
+/// FlashAttention and fused pointwise kernels.
+enum class Attention : uint8_t { Unfused, Fused };
+
+/// Function of the MLP. The last three are gated: its result is multiplied by
+/// that of a second matrix (arXiv 2002.05202).
+enum class Activation : uint8_t {
+  Gelu,
+  Relu,
+  SquaredRelu,
+  Silu,
+  GeGLU,
+  ReGLU,
+  SwiGLU
+};
+constexpr bool isGated(Activation activation) {
+  return activation >= Activation::GeGLU;
+}
+
+/// LayerNorm has a gain and a bias, RMSNorm a gain; the others are LayerNorm
+/// with the gain alone and with neither.
+enum class Norm : uint8_t { LayerNorm, RMSNorm, GainNorm, PlainNorm };
+/// Parameters of a norm per element of what it norms.
+constexpr int64_t parametersPerElement(Norm norm) {
+  return norm == Norm::LayerNorm ? 2 : norm == Norm::PlainNorm ? 0 : 1;
+}
+
+/// Where norms stand around the attention and around the MLP.
+enum class NormPlacement : uint8_t { Before, After, Around };
+
+/// Attention and MLP one after the other, or both on the input of the layer,
+/// each behind its own norm or behind one that they share.
+enum class Branches : uint8_t { Sequential, Parallel, ParallelSharedNorm };
+
+/// Norms of queries and of keys: of each head, with one gain for all heads, or
+/// with a gain for each element of all heads.
+enum class QueryKeyNorm : uint8_t { None, Head, Width };
+
+/// Which linear layers add a bias. With latent attention `queryKeyValue` is
+/// that of the two down-projections.
+struct Biases {
+  bool queryKeyValue = false, output = false, mlp = false, head = false;
+};
+
+/// Some of the layers, counted from 0: `first`, first + every, ..., or those
+/// that are listed.
+struct LayerSet {
+  int64_t first = 0;
+  int64_t every = 1;                          ///< 0: none
+  std::optional<std::vector<int64_t>> listed; ///< ascending
+
+  static LayerSet none() { return {0, 0, std::nullopt}; }
+  bool contains(int64_t layer) const {
+    if (listed)
+      return llvm::binary_search(*listed, layer);
+    return every > 0 && layer >= first && (layer - first) % every == 0;
+  }
+};
+
+/// Layers whose tokens see only the last `size` tokens.
+struct Window {
+  int64_t size = 0; ///< 0: every token sees all before it, in every layer
+  LayerSet fullLayers = LayerSet::none(); ///< layers without the window
+};
+
+/// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1):
+/// keys and values come from one narrow vector per token, queries may. A head's
+/// queries and keys have a part without and one with rotary positions; that of
+/// the keys is shared by all heads.
+struct LatentAttention {
+  int64_t queryRank = 0; ///< 0: queries are not compressed
+  int64_t keyValueRank = 0;
+  int64_t headSize = 0;     ///< without positions
+  int64_t ropeHeadSize = 0; ///< with positions
+  int64_t valueHeadSize = 0;
+};
+
+/// Mixture of experts in place of the MLP: a router sends each token to
+/// `perToken` of them; shared experts see all tokens.
+struct Experts {
+  int64_t count = 0, perToken = 0;
+  int64_t feedforward = 0;       ///< of one expert
+  int64_t sharedFeedforward = 0; ///< of all shared experts together; 0: none
+  bool sharedGate = false; ///< a sigmoid of one linear output scales the shared
+  bool routerBias = false, biases = false;
+  LayerSet layers; ///< those with experts; the others have an MLP
+};
+
+/// The facts of a model file (models/*.json). Sizes in elements.
+struct Architecture {
+  std::string name, source;
+  /// What a reader assumed or left out, one sentence each without a period.
+  std::vector<std::string> notes;
+  int64_t hidden = 0;
+  int64_t feedforward = 0; ///< of the MLP; 0 where every layer has experts
+  int64_t sequence = 0;
+  int64_t layers = 0;
+  int64_t attentionHeads = 0;
+  int64_t keyValueHeads = 0; ///< attentionHeads unless grouped-query attention
+  /// Of all query heads together; need not be hidden, nor a multiple of the
+  /// heads (the paper's 80 heads share 4096). Latent attention has its own
+  /// sizes, and this and keyValueHeads are not asked for.
+  int64_t attentionWidth = 0;
+  std::optional<LatentAttention> latent;
+  std::optional<Experts> experts;
+  Window window;
+  Activation activation = Activation::Gelu;
+  Norm norm = Norm::LayerNorm;
+  NormPlacement norms = NormPlacement::Before;
+  Branches branches = Branches::Sequential;
+  QueryKeyNorm queryKeyNorm = QueryKeyNorm::None;
+  Norm queryKeyNormForm = Norm::RMSNorm;
+  Attention attention = Attention::Fused;
+  bool dropout = false;
+  Biases biases;
+  bool attentionSinks = false; ///< one parameter per head
+  int64_t vocabulary = 0;      ///< 0: neither embedding nor head is modelled
+  /// The head's matrix is the embedding's table.
+  bool tiedEmbeddings = false;
+  /// Width of the table's rows where a linear layer brings them to `hidden`
+  /// (and back before the head); 0: they have it.
+  int64_t embeddingWidth = 0;
+  bool embeddingNorm = false;
+  bool finalNorm = true;
+  int64_t learnedPositions = 0; ///< rows of their table; needs vocabulary
+  int64_t bytesPerElement = 2;
+  int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
+          optimizerBytesPerParameter = 12;
+  int64_t globalBatch =
+      0; ///< sequences per step of the reference setup; 0: none
+};
+
+/// Consecutive layers of one kind.
+struct LayerRun {
+  int64_t count = 0;
+  bool hasExperts = false, hasWindow = false;
+};
+
+/// The layers of an architecture in their order, alike neighbours together. A
+/// window as long as the sequence is none, and unfused attention computes all
+/// scores, so that a window makes no difference there.
+///
+/// Precondition: sizes are not negative; where kinds alternate, layers are at
+/// most kMaxMixedLayers.
+std::vector<LayerRun> layerRuns(const Architecture &architecture);
+constexpr int64_t kMaxMixedLayers = 4096;
+
+/// Whether layers are of several kinds in a pattern that must be walked.
+bool hasMixedLayers(const Architecture &architecture);
+
+/// Errors name the field: sizes that are too small, do not divide, or exclude
+/// each other.
+llvm::Error checkArchitecture(const Architecture &architecture);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_TRANSFORMER_ARCHITECTURE_H

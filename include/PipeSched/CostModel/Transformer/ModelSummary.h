@@ -1,0 +1,58 @@
+//===- ModelSummary.h - A model in a few numbers ----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Parameters, FLOPs per token and bytes, of a model and of its blocks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_COSTMODEL_TRANSFORMER_MODELSUMMARY_H
+#define PIPESCHED_COSTMODEL_TRANSFORMER_MODELSUMMARY_H
+
+#include "PipeSched/Facts/Facts.h"
+#include "llvm/Support/Error.h"
+
+namespace pipesched {
+
+/// `count` equal blocks; numbers are those of one.
+struct BlockSummary {
+  std::string name;
+  BlockPosition position = BlockPosition::Layer;
+  int64_t count = 0;
+  int64_t parameters = 0, activeParameters = 0, tiedParameters = 0;
+  std::optional<int64_t> flopsPerToken; ///< as in ModelSummary
+  int64_t activationBytes = 0, weightGradBytes = 0, recomputedBytes = 0;
+};
+
+/// FLOPs are those of the model, not of a schedule: the GEMMs of the forward
+/// three times, since input and weight gradient cost as much again; what is
+/// recomputed, kernels that make scores twice and vector kernels do not count
+/// (as in Megatron, arXiv 2104.04473, section 5, and PaLM, 2204.02311, appendix
+/// B). A causal mask saves nothing.
+struct ModelSummary {
+  std::string name, source;
+  int64_t microbatchSize = 0, sequence = 0, layers = 0;
+  int64_t parameters = 0;       ///< copies counted once
+  int64_t activeParameters = 0; ///< those one token goes through
+  /// F, I and W. Nothing where the tokens of a sequence are not known.
+  std::optional<int64_t> flopsPerToken;
+  /// Of those, of GEMMs without weights: the scores and their use.
+  std::optional<int64_t> attentionFlopsPerToken;
+  int64_t activationBytesPerBlock = 0; ///< the largest of the layers
+  int64_t activationBytes = 0;         ///< all blocks, one microbatch
+  int64_t boundaryBytes = 0;
+  int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
+  /// Equal blocks once, in the order in which they first occur.
+  std::vector<BlockSummary> blocks;
+};
+
+/// Per token, numbers are rounded down. Errors: sums over 2^63 - 1.
+llvm::Expected<ModelSummary> summarize(const ModelFacts &model);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_COSTMODEL_TRANSFORMER_MODELSUMMARY_H

@@ -1,0 +1,63 @@
+//===- NamedEvaluation.h - A schedule with its results ------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What an export knows of one schedule or program: who it is, where its stages
+// are, and, beyond its table, its evaluation. Exports read this and nothing
+// else.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_EVALUATION_NAMEDEVALUATION_H
+#define PIPESCHED_EVALUATION_NAMEDEVALUATION_H
+
+#include "PipeSched/Evaluation/Evaluate.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+
+namespace pipesched {
+
+/// What is known of a schedule before anything has a price.
+struct NamedTable {
+  std::string name;
+  std::string family; ///< empty: none
+  Placement placement;
+  /// The rows of a schedule, owned by whoever holds it; for a program without
+  /// rows.
+  TableView table;
+
+  /// The table with its placement, which moves with this object.
+  TableView tableView() const {
+    TableView view = table;
+    view.placement = &placement;
+    return view;
+  }
+};
+
+struct NamedEvaluation : NamedTable {
+  TimingOptions timing;
+  int64_t microbatchSize = 0;   ///< sequences; 0: no model says
+  std::vector<StatedWork> work; ///< of a program's instructions
+  Evaluation evaluation;
+
+  bool isProgram() const { return !evaluation.table; }
+};
+
+/// For what takes several results from wherever they are.
+inline llvm::SmallVector<const NamedEvaluation *>
+pointersTo(llvm::ArrayRef<NamedEvaluation> results) {
+  return llvm::map_to_vector(
+      results, [](const NamedEvaluation &result) { return &result; });
+}
+inline llvm::SmallVector<const NamedTable *>
+pointersTo(llvm::ArrayRef<NamedTable> tables) {
+  return llvm::map_to_vector(tables,
+                             [](const NamedTable &table) { return &table; });
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_EVALUATION_NAMEDEVALUATION_H

@@ -1,0 +1,41 @@
+//===- Summary.h - An execution in four numbers -------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ratios over all workers, and the part of the step that communication costs:
+// what the report, the pictures and the comparison print of an execution.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_EVALUATION_SUMMARY_H
+#define PIPESCHED_EVALUATION_SUMMARY_H
+
+#include "PipeSched/Evaluation/Evaluate.h"
+
+namespace pipesched {
+
+/// Ratios are of exact integer sums, rounded once; 0 for an empty execution.
+struct ExecutionSummary {
+  double idleRatio = 0; ///< 1 - sum(busy) / (workers * makespan)
+  /// The largest, over the workers, of end of the last - start of the first
+  /// cell.
+  int64_t spanPs = 0;
+  /// 1 - busy / span on that worker (ties: the lowest number), the bubble rate
+  /// of the zero-bubble papers (Qi 2024a, arXiv 2401.10241).
+  double spanBubbleRatio = 0;
+  /// Makespan minus the makespan that the same order has with free messages.
+  int64_t exposedCommunicationPs = 0;
+  /// Idle time of all workers by cause, as parts of workers * makespan.
+  double fill = 0, drain = 0, dependency = 0, communication = 0;
+};
+
+/// Linear in tasks and edges: one more sweep, without communication.
+ExecutionSummary summarize(const Execution &execution);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_EVALUATION_SUMMARY_H

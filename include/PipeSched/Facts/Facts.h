@@ -1,0 +1,280 @@
+//===- Facts.h - What is known of model, system and profile -*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Facts only, no prices: the plain structs behind pipe.model, the system
+// attributes and the profile attribute. A cost model turns them into times
+// (CostModel.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_FACTS_FACTS_H
+#define PIPESCHED_FACTS_FACTS_H
+
+#include "PipeSched/Schedule/Cell.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Error.h"
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipesched {
+
+//===----------------------------------------------------------------------===//
+// Model
+//===----------------------------------------------------------------------===//
+
+/// The unit of a worker that executes a kernel. Link: a collective among the
+/// accelerators of one worker (tensor parallelism), `bytes` its payload.
+/// MatrixFp8: the matrix engine at its rate for 8-bit floats.
+enum class Engine : uint8_t { Matrix, Vector, Link, MatrixFp8 };
+
+/// Work of one kernel in one phase, for one microbatch, summed over the
+/// accelerators of the worker (Link: the payload, once).
+struct Work {
+  int64_t flops = 0, bytes = 0;
+
+  bool isZero() const { return flops == 0 && bytes == 0; }
+  friend bool operator==(const Work &a, const Work &b) {
+    return a.flops == b.flops && a.bytes == b.bytes;
+  }
+};
+
+/// One kernel of a block: a roofline point per phase in which it runs.
+struct Kernel {
+  std::string name;
+  Engine engine = Engine::Matrix;
+  Work forward, inputGrad, weightGrad;
+  bool recomputed = true; ///< runs again in R, under full recompute
+  bool core = false;      ///< of the attention core: under selective as well
+  bool whole = false; ///< every accelerator of a worker does all of the work
+
+  friend bool operator==(const Kernel &a, const Kernel &b) {
+    return a.name == b.name && a.engine == b.engine && a.forward == b.forward &&
+           a.inputGrad == b.inputGrad && a.weightGrad == b.weightGrad &&
+           a.recomputed == b.recomputed && a.core == b.core &&
+           a.whole == b.whole;
+  }
+};
+
+/// Of the bytes of a block, those that every accelerator of a worker holds; the
+/// others are divided among them.
+struct WholeBytes {
+  int64_t activation = 0, weightGrad = 0, recomputed = 0;
+
+  friend bool operator==(const WholeBytes &a, const WholeBytes &b) {
+    return a.activation == b.activation && a.weightGrad == b.weightGrad &&
+           a.recomputed == b.recomputed;
+  }
+};
+
+/// Where a block stands: repeated layers are what stages divide; the others are
+/// pinned to the first or the last stage of a path.
+enum class BlockPosition : uint8_t { First, Layer, Last };
+
+/// `count` equal blocks. Bytes are per block and microbatch.
+struct BlockFacts {
+  std::string name;
+  BlockPosition position = BlockPosition::Layer;
+  int64_t count = 1;
+  int64_t parameters = 0;
+  /// Those that one token goes through; nothing: all of them. Experts that it
+  /// is not sent to are not among them.
+  std::optional<int64_t> activeParameters;
+  /// Of `parameters`: copies of those of another block, such as a table that
+  /// embedding and head share. They take memory and are no more parameters.
+  int64_t tiedParameters = 0;
+  int64_t activationBytes = 0; ///< kept from F to the last use
+  /// Held between a split I and its W: the inputs of weights, and the gradients
+  /// of their outputs (the M_W of arXiv 2401.10241).
+  int64_t weightGradBytes = 0;
+  int64_t recomputedBytes = 0; ///< kept from F under full recompute
+  /// Of `activationBytes`: those of the attention core, which selective
+  /// recompute does not keep from F.
+  int64_t coreBytes = 0;
+  WholeBytes whole;
+  std::vector<Kernel> kernels;
+
+  friend bool operator==(const BlockFacts &a, const BlockFacts &b) {
+    return a.name == b.name && a.position == b.position && a.count == b.count &&
+           a.parameters == b.parameters &&
+           a.activeParameters == b.activeParameters &&
+           a.tiedParameters == b.tiedParameters &&
+           a.activationBytes == b.activationBytes &&
+           a.weightGradBytes == b.weightGradBytes &&
+           a.recomputedBytes == b.recomputedBytes &&
+           a.coreBytes == b.coreBytes && a.whole == b.whole &&
+           a.kernels == b.kernels;
+  }
+};
+
+/// Floats of linear layers; attention, head and router stay in 16 bits.
+enum class Precision : uint8_t { BF16, FP8 };
+
+/// What R does: nothing is recomputed, the attention core is, or all is.
+enum class Recompute : uint8_t { None, Selective, Full };
+
+struct ModelFacts {
+  std::string name, source;
+  int64_t microbatchSize = 1; ///< sequences per microbatch
+  int64_t sequence = 0;       ///< tokens per sequence; 0: not known
+  int64_t boundaryBytes = 0;  ///< activation between stages, one microbatch
+  int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
+          optimizerBytesPerParameter = 12;
+  /// What every backward recomputes first, in tables without R cells.
+  Recompute recompute = Recompute::None;
+  std::vector<BlockFacts> blocks;
+
+  int64_t getNumLayers() const; ///< blocks in position Layer
+
+  friend bool operator==(const ModelFacts &a, const ModelFacts &b) {
+    return a.name == b.name && a.source == b.source &&
+           a.microbatchSize == b.microbatchSize && a.sequence == b.sequence &&
+           a.boundaryBytes == b.boundaryBytes &&
+           a.weightBytesPerParameter == b.weightBytesPerParameter &&
+           a.gradientBytesPerParameter == b.gradientBytesPerParameter &&
+           a.optimizerBytesPerParameter == b.optimizerBytesPerParameter &&
+           a.recompute == b.recompute && a.blocks == b.blocks;
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// System
+//===----------------------------------------------------------------------===//
+
+/// Efficiency by size, piecewise linear between points, constant outside them;
+/// parts per million. One point is a flat curve, none is 1.
+struct EfficiencyCurve {
+  struct Point {
+    int64_t size = 0; ///< FLOPs or bytes of one kernel or message
+    int64_t partsPerMillion = 1000000;
+  };
+  std::vector<Point> points; ///< sizes strictly ascending
+
+  double at(double size) const;
+
+  friend bool operator==(const EfficiencyCurve &a, const EfficiencyCurve &b) {
+    return llvm::equal(a.points, b.points, [](Point left, Point right) {
+      return left.size == right.size &&
+             left.partsPerMillion == right.partsPerMillion;
+    });
+  }
+};
+
+/// One accelerator's engine: peak rate, time to start, efficiency by FLOPs.
+struct EngineFacts {
+  int64_t flopsPerSecond = 0;
+  int64_t latencyPs = 0;
+  EfficiencyCurve efficiency;
+  int64_t fp8FlopsPerSecond = 0; ///< in 8-bit floats; 0: not known
+
+  friend bool operator==(const EngineFacts &a, const EngineFacts &b) {
+    return a.flopsPerSecond == b.flopsPerSecond && a.latencyPs == b.latencyPs &&
+           a.efficiency == b.efficiency &&
+           a.fp8FlopsPerSecond == b.fp8FlopsPerSecond;
+  }
+};
+
+/// A memory or a link: t = bytes / (bandwidth * efficiency(bytes)) + latency.
+struct LinkFacts {
+  int64_t bytesPerSecond = 0; ///< 0: there is none
+  int64_t latencyPs = 0;
+  EfficiencyCurve efficiency;
+
+  friend bool operator==(const LinkFacts &a, const LinkFacts &b) {
+    return a.bytesPerSecond == b.bytesPerSecond && a.latencyPs == b.latencyPs &&
+           a.efficiency == b.efficiency;
+  }
+};
+
+/// What equal pipelines divide among them (docs/CostModel.md, "A training
+/// step").
+enum class Sharding : uint8_t {
+  None,
+  Optimizer, ///< the optimizer's state (ZeRO-1)
+  Full ///< weights and gradients too, which are whole while a step runs (FSDP)
+};
+inline constexpr llvm::StringLiteral kShardingNames[] = {"none", "optimizer",
+                                                         "full"};
+
+/// What ranks count through behind the accelerators of a worker.
+enum class RankOrder : uint8_t {
+  Data,    ///< its peers in other pipelines, then workers
+  Pipeline ///< the workers of a pipeline, then pipelines
+};
+inline constexpr llvm::StringLiteral kRankOrderNames[] = {"data", "pipeline"};
+
+inline constexpr int64_t kMaxAcceleratorsPerNode = 65536;
+inline constexpr int64_t kMaxDataParallel = 2147483647;
+
+/// A worker is `accelerators` equal devices that share work evenly.
+struct SystemFacts {
+  std::string name, source;
+  /// What a reader assumed or left out, for people; equality passes over it.
+  std::vector<std::string> notes;
+  int64_t accelerators = 1;
+  EngineFacts matrix, vector;
+  LinkFacts memory;        ///< of one accelerator
+  int64_t memoryBytes = 0; ///< capacity of one accelerator
+  LinkFacts link;          ///< among the accelerators of a node, each
+  LinkFacts network;       ///< between workers, of the whole worker
+  LinkFacts host;          ///< to host memory, of one accelerator
+  /// A kernel computes while it moves data: its time is the longer of the two.
+  /// Else it is their sum.
+  bool overlapsMemory = true;
+  /// Accelerators that `link` joins; 0: those of one worker, none between
+  /// workers.
+  int64_t acceleratorsPerNode = 0;
+  /// Equal pipelines that train on parts of the batch. A schedule is that of
+  /// one of them.
+  int64_t dataParallel = 1;
+  Sharding sharding = Sharding::None;
+  RankOrder rankOrder = RankOrder::Data;
+
+  friend bool operator==(const SystemFacts &a, const SystemFacts &b) {
+    return a.name == b.name && a.source == b.source &&
+           a.accelerators == b.accelerators && a.matrix == b.matrix &&
+           a.vector == b.vector && a.memory == b.memory &&
+           a.memoryBytes == b.memoryBytes && a.link == b.link &&
+           a.network == b.network && a.host == b.host &&
+           a.overlapsMemory == b.overlapsMemory &&
+           a.acceleratorsPerNode == b.acceleratorsPerNode &&
+           a.dataParallel == b.dataParallel && a.sharding == b.sharding &&
+           a.rankOrder == b.rankOrder;
+  }
+};
+
+/// Gives every worker `accelerators` devices and their share of the network's
+/// bandwidth. Errors: fewer than one; several without a link; bytes over int64.
+llvm::Error setAccelerators(SystemFacts &system, int64_t accelerators);
+
+/// Sets how many equal pipelines there are. Errors: fewer than one or more than
+/// kMaxDataParallel.
+llvm::Error setDataParallel(SystemFacts &system, int64_t dataParallel);
+
+//===----------------------------------------------------------------------===//
+// Profile
+//===----------------------------------------------------------------------===//
+
+/// Measured times in ps. Each entry: empty (not given), one value (every
+/// stage), or one value per stage of a path.
+struct Profile {
+  std::array<std::vector<int64_t>, kNumPhases> phasePs; ///< by Phase
+  std::vector<int64_t> overlappedPs; ///< FB, an overlapped pair
+  std::vector<int64_t> commPs;       ///< pure latency of a message
+  std::vector<int64_t> sendPs;       ///< occupancy of a message
+
+  friend bool operator==(const Profile &a, const Profile &b) {
+    return a.phasePs == b.phasePs && a.overlappedPs == b.overlappedPs &&
+           a.commPs == b.commPs && a.sendPs == b.sendPs;
+  }
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_FACTS_FACTS_H

@@ -1,0 +1,65 @@
+//===- StageCosts.h - What cells and messages cost ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Times, bytes and memory of each stage of a placement, as plain numbers: a
+// cost model fills them in, analyses read them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_FACTS_STAGECOSTS_H
+#define PIPESCHED_FACTS_STAGECOSTS_H
+
+#include "PipeSched/Schedule/Cell.h"
+#include <array>
+#include <vector>
+
+namespace pipesched {
+
+/// A message: holds its queues for occupancyPs (V/BW), arrives latencyPs later.
+struct MessageCost {
+  int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
+};
+
+/// What one global stage (path, stage) costs.
+struct StageCost {
+  std::array<int64_t, kNumPhases> phasePs = {}; ///< by Phase
+  std::optional<int64_t> overlappedPs; ///< a pair whose first cell is of this
+                                       ///< stage; nothing: the sum
+  MessageCost activation;              ///< F's message to the next stage
+  MessageCost gradient;                ///< the message to the stage before
+};
+
+/// What a whole placement costs, by global stage (Placement::globalStage).
+struct StageCosts {
+  std::vector<StageCost> stages;
+  /// By number of the all-reduce (TaskGraph::reductions), `bytes` being those
+  /// that each of its workers sends. Empty: each takes the G of its cell.
+  std::vector<MessageCost> reductions;
+};
+
+/// Memory of one global stage, bytes. Activations are of one microbatch.
+struct StageMemory {
+  int64_t activationBytes = 0; ///< from F to the last phase that needs it
+  /// What a split I frees of it; negative where the gradients that it leaves
+  /// for W are larger.
+  int64_t inputGradFreedBytes = 0;
+  int64_t boundaryBytes = 0; ///< kept between F and R where R recomputes
+  /// On top while B or I runs: the block that the backward recomputes by
+  /// itself.
+  int64_t workingBytes = 0;
+  int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
+};
+
+struct MemoryFacts {
+  std::vector<StageMemory> stages; ///< by global stage
+  int64_t capacityBytes = 0;       ///< of one worker; 0: not known
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_FACTS_STAGECOSTS_H

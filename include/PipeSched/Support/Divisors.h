@@ -1,0 +1,29 @@
+//===- Divisors.h - The nearest numbers that divide -------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For diagnostics: what could stand in the place of a number that does not
+// divide.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SUPPORT_DIVISORS_H
+#define PIPESCHED_SUPPORT_DIVISORS_H
+
+#include <cstdint>
+#include <string>
+
+namespace pipesched {
+
+/// The divisors of `total` nearest to `parts`, "6 and 10": the largest up to it
+/// and the smallest above it. Both are positive. A divisor further away than
+/// 2^20 is not looked for, except 1.
+std::string nearestDivisors(int64_t total, int64_t parts);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SUPPORT_DIVISORS_H

@@ -1,0 +1,31 @@
+//===- FormatError.h - Errors from a format ---------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Errors whose text is put together as llvm::formatv does it. Texts are lower
+// case and end without a period.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SUPPORT_FORMATERROR_H
+#define PIPESCHED_SUPPORT_FORMATERROR_H
+
+#include "llvm/Support/Error.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace pipesched {
+
+/// `format` with `{0}`, `{1}` and so on for the values.
+template <typename... Values>
+llvm::Error formatError(const char *format, Values &&...values) {
+  return llvm::createStringError(
+      llvm::formatv(format, std::forward<Values>(values)...).str());
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SUPPORT_FORMATERROR_H

@@ -1,0 +1,28 @@
+//===- NearestMultiples.h - The nearest numbers that fit --------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For diagnostics: what could stand in the place of a number that cannot be
+// divided.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SUPPORT_NEARESTMULTIPLES_H
+#define PIPESCHED_SUPPORT_NEARESTMULTIPLES_H
+
+#include <cstdint>
+#include <string>
+
+namespace pipesched {
+
+/// The positive multiples of `factor` next below and above `value`, "6 and 12".
+/// Both are positive; a multiple above 2^63 - 1 is left out.
+std::string nearestMultiples(int64_t value, int64_t factor);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SUPPORT_NEARESTMULTIPLES_H

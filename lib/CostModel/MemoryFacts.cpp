@@ -1,0 +1,110 @@
+//===- MemoryFacts.cpp - Bytes of each stage ------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sums blocks to stages: activations of one microbatch, parameters and their
+// state.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Support/CheckedInt.h"
+#include "StageLayers.h"
+
+using namespace pipesched;
+
+namespace {
+struct StageSums {
+  CheckedInt parameters, activations, weightGrad, boundary;
+  CheckedInt working; ///< the largest block less what is kept of it
+
+  /// A worker has `copies` more of what each of its accelerators holds whole.
+  void add(const BlockFacts &block, CheckedInt count, Recompute recompute,
+           CheckedInt copies) {
+    CheckedInt all = block.activationBytes + copies * block.whole.activation;
+    CheckedInt kept =
+        recompute == Recompute::Selective
+            ? all - block.coreBytes
+            : block.recomputedBytes + copies * block.whole.recomputed;
+    parameters += count * block.parameters;
+    activations += count * all;
+    weightGrad +=
+        count * (block.weightGradBytes + copies * block.whole.weightGrad);
+    boundary += count * kept;
+    CheckedInt dropped = all - kept;
+    if (dropped.get() > working.get())
+      working = dropped;
+  }
+};
+} // namespace
+
+static bool assign(int64_t &bytes, CheckedInt value) {
+  bytes = value.get();
+  return value.isValid();
+}
+
+/// Without R of its own a backward recomputes block by block: what is kept from
+/// F is the boundary, and one block at a time is whole again. After a split I
+/// what W needs of all blocks is there. Returns false where a number overflows.
+/// The optimizer's state is divided among `sharers`.
+static bool fill(StageMemory &memory, const StageSums &sums,
+                 const ModelFacts &model, bool recomputesInBackward,
+                 int64_t sharers) {
+  CheckedInt kept = recomputesInBackward ? sums.boundary : sums.activations;
+  CheckedInt working = recomputesInBackward ? sums.working : 0;
+  CheckedInt parameters = sums.parameters;
+  int64_t state = 0;
+  bool isValid =
+      sums.activations.isValid() && assign(memory.activationBytes, kept) &&
+      assign(memory.inputGradFreedBytes, kept - sums.weightGrad) &&
+      assign(memory.boundaryBytes, sums.boundary) &&
+      assign(memory.workingBytes, working) &&
+      assign(memory.weightBytes, parameters * model.weightBytesPerParameter) &&
+      assign(memory.gradientBytes,
+             parameters * model.gradientBytesPerParameter) &&
+      assign(state, parameters * model.optimizerBytesPerParameter);
+  memory.optimizerBytes = llvm::divideCeil(uint64_t(state), uint64_t(sharers));
+  return isValid;
+}
+
+llvm::Expected<MemoryFacts>
+pipesched::computeMemoryFacts(const Placement &placement,
+                              const ModelFacts &model,
+                              const SystemFacts *system, unsigned phases) {
+  llvm::Expected<std::vector<StageBlocks>> stages =
+      blocksOfStages(placement, model);
+  if (!stages)
+    return stages.takeError();
+
+  constexpr unsigned recomputeBit = 1u
+                                    << static_cast<unsigned>(Phase::Recompute);
+  bool recomputesInBackward =
+      model.recompute != Recompute::None && !(phases & recomputeBit);
+  int64_t copies = system ? system->accelerators - 1 : 0;
+  bool isSharded = system && system->sharding != Sharding::None;
+  int64_t sharers = isSharded ? system->dataParallel : 1;
+  MemoryFacts facts;
+  facts.stages.resize(stages->size());
+  for (auto [stage, memory] : llvm::enumerate(facts.stages)) {
+    StageSums sums;
+    for (auto [block, count] : (*stages)[stage])
+      sums.add(model.blocks[block], count, model.recompute, copies);
+    if (!fill(memory, sums, model, recomputesInBackward, sharers))
+      return llvm::createStringError(
+          llvm::inconvertibleErrorCode(),
+          "the memory of a stage is over 2^63 - 1 bytes");
+  }
+
+  if (!system)
+    return facts;
+  CheckedInt capacity = CheckedInt(system->memoryBytes) * system->accelerators;
+  if (!capacity.isValid())
+    return llvm::createStringError(
+        llvm::inconvertibleErrorCode(),
+        "the memory of a worker is over 2^63 - 1 bytes");
+  facts.capacityBytes = capacity.get();
+  return facts;
+}

@@ -1,0 +1,238 @@
+//===- ProfileCosts.cpp - StageCosts from measured times
+//---------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Profiled times and unit slots as prices of stages.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/CostModel/CostModel.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace pipesched;
+using llvm::Twine;
+
+static constexpr int64_t kSlotPs = 1000000;
+
+static llvm::Error makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+static unsigned bit(Phase phase) { return 1u << static_cast<unsigned>(phase); }
+
+static constexpr unsigned index(Phase phase) {
+  return static_cast<unsigned>(phase);
+}
+
+llvm::Expected<StageCosts> pipesched::costUnit(const Placement &placement) {
+  llvm::Expected<std::vector<int64_t>> lengths = stageLengths(placement);
+  if (!lengths)
+    return lengths.takeError();
+  StageCosts stageCosts;
+  stageCosts.stages.resize(lengths->size());
+  for (auto [length, cost] : llvm::zip_equal(*lengths, stageCosts.stages))
+    for (unsigned phase = 0; phase < kNumPhases; ++phase) {
+      int64_t slots = unitSlots(Cell(0, static_cast<Phase>(phase), 0));
+      if (llvm::MulOverflow(slots * kSlotPs, length, cost.phasePs[phase]))
+        return makeError("a stage of " + Twine(length) +
+                         " slots of 1 us takes more than 2^63 - 1 ps");
+    }
+  return stageCosts;
+}
+
+/// A list has one time, or one for each stage of every path.
+static llvm::Error checkLength(const Placement &placement,
+                               const std::vector<int64_t> &times,
+                               llvm::StringRef name) {
+  if (times.size() <= 1)
+    return llvm::Error::success();
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    int64_t stages = placement.getPath(path).getNumStages();
+    if (int64_t(times.size()) != stages)
+      return makeError("the profile's " + name + " has " + Twine(times.size()) +
+                       " times, expected one or one for each of the " +
+                       Twine(stages) + " stages of path " + Twine(path));
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error checkLengths(const Placement &placement,
+                                const Profile &profile) {
+  for (unsigned phase = 0; phase < kNumPhases; ++phase) {
+    char letter = phaseLetter(static_cast<Phase>(phase));
+    if (auto error = checkLength(placement, profile.phasePs[phase],
+                                 llvm::StringRef(&letter, 1)))
+      return error;
+  }
+  if (auto error = checkLength(placement, profile.overlappedPs, "FB"))
+    return error;
+  if (auto error = checkLength(placement, profile.commPs, "comm"))
+    return error;
+  return checkLength(placement, profile.sendPs, "send");
+}
+
+/// The time at a stage of a list that checkLength has passed, or nothing.
+static std::optional<int64_t> timeAt(const std::vector<int64_t> &times,
+                                     int64_t stage) {
+  if (times.empty())
+    return std::nullopt;
+  return times.size() == 1 ? times.front() : times[stage];
+}
+
+namespace {
+/// The profile at one stage, written over the price that the stage has.
+class StageProfile {
+public:
+  StageProfile(const Profile &profile, int64_t stage, Recompute recompute,
+               bool hasOtherCosts)
+      : profile(profile), stage(stage), recompute(recompute),
+        hasOtherCosts(hasOtherCosts) {}
+
+  llvm::Error apply(StageCost &cost, unsigned phases) const {
+    applyForward(cost);
+    if (auto error = applyBackward(cost, phases))
+      return error;
+    for (Phase phase :
+         {Phase::Offload, Phase::Reload, Phase::Optimizer, Phase::AllReduce})
+      cost.phasePs[index(phase)] =
+          given(phase).value_or(cost.phasePs[index(phase)]);
+    if (std::optional<int64_t> pair = timeAt(profile.overlappedPs, stage))
+      cost.overlappedPs = pair;
+    applyMessages(cost);
+    if ((phases & bit(Phase::Forward)) && !hasOtherCosts &&
+        !given(Phase::Forward))
+      return makeError("the schedule has F, the profile gives no F");
+    if ((phases & bit(Phase::Recompute)) && !hasOtherCosts && isSelective() &&
+        !given(Phase::Recompute))
+      return makeError("the schedule recomputes selectively, the profile gives "
+                       "no R");
+    return llvm::Error::success();
+  }
+
+private:
+  std::optional<int64_t> given(Phase phase) const {
+    return timeAt(profile.phasePs[index(phase)], stage);
+  }
+
+  void applyForward(StageCost &cost) const {
+    std::optional<int64_t> forward = given(Phase::Forward);
+    std::optional<int64_t> again = given(Phase::Recompute);
+    if (forward)
+      cost.phasePs[index(Phase::Forward)] = *forward;
+    if (!again && !isSelective())
+      again = forward;
+    if (again)
+      cost.phasePs[index(Phase::Recompute)] = *again;
+  }
+
+  /// R runs but a part of F.
+  bool isSelective() const { return recompute == Recompute::Selective; }
+
+  llvm::Error applyBackward(StageCost &cost, unsigned phases) const;
+
+  void applyMessages(StageCost &cost) const {
+    if (profile.commPs.empty() && profile.sendPs.empty())
+      return;
+    for (MessageCost *message : {&cost.activation, &cost.gradient}) {
+      message->latencyPs = timeAt(profile.commPs, stage).value_or(0);
+      message->occupancyPs = timeAt(profile.sendPs, stage).value_or(0);
+    }
+  }
+
+  const Profile &profile;
+  int64_t stage;
+  Recompute recompute;
+  bool hasOtherCosts;
+};
+} // namespace
+
+/// "the schedule has I and W, the profile gives only B: give I and W".
+static llvm::Error missingBackward(unsigned missing, bool hasWhole) {
+  constexpr unsigned split =
+      1u << index(Phase::InputGrad) | 1u << index(Phase::WeightGrad);
+  std::string names;
+  for (Phase phase : {Phase::Backward, Phase::InputGrad, Phase::WeightGrad})
+    if (missing & bit(phase))
+      names +=
+          (names.empty() ? "" : " and ") + std::string(1, phaseLetter(phase));
+  if (hasWhole && (missing & split) == split)
+    return makeError("the schedule has split backward cells, the profile gives "
+                     "only B; give I and W");
+  return makeError("the schedule has " + Twine(names) +
+                   ", the profile does not give " + names);
+}
+
+llvm::Error StageProfile::applyBackward(StageCost &cost,
+                                        unsigned phases) const {
+  std::optional<int64_t> whole = given(Phase::Backward);
+  std::optional<int64_t> inputGrad = given(Phase::InputGrad);
+  std::optional<int64_t> weightGrad = given(Phase::WeightGrad);
+  if (!whole && !inputGrad && !weightGrad && hasOtherCosts)
+    return llvm::Error::success();
+
+  if (!whole && inputGrad && weightGrad) {
+    int64_t sum;
+    if (llvm::AddOverflow(*inputGrad, *weightGrad, sum))
+      return makeError("the profile's I + W is over 2^63 - 1 ps");
+    whole = sum;
+  }
+  unsigned missing = 0;
+  auto apply = [&](Phase phase, std::optional<int64_t> ps) {
+    cost.phasePs[index(phase)] = ps.value_or(0);
+    if (!ps)
+      missing |= phases & bit(phase);
+  };
+  apply(Phase::Backward, whole);
+  apply(Phase::InputGrad, inputGrad);
+  apply(Phase::WeightGrad, weightGrad);
+  if (!missing)
+    return llvm::Error::success();
+  // B comes of I and W, so whichever of them is not there is what is missing.
+  if (missing & bit(Phase::Backward) && (inputGrad || weightGrad))
+    missing = bit(inputGrad ? Phase::WeightGrad : Phase::InputGrad) | missing;
+  return missingBackward(missing, whole.has_value());
+}
+
+static llvm::Expected<StageCosts>
+applyProfile(const Placement &placement, StageCosts stageCosts,
+             const Profile &profile, unsigned phases, Recompute recompute,
+             bool hasOtherCosts) {
+  if (auto error = checkLengths(placement, profile))
+    return std::move(error);
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (int64_t stage = 0; stage < placement.getPath(path).getNumStages();
+         ++stage) {
+      StageCost &cost = stageCosts.stages[placement.stageOffset(path) + stage];
+      StageProfile stageProfile(profile, stage, recompute, hasOtherCosts);
+      if (auto error = stageProfile.apply(cost, phases))
+        return std::move(error);
+    }
+  return stageCosts;
+}
+
+llvm::Expected<StageCosts> pipesched::costProfile(const Placement &placement,
+                                                  const Profile &profile,
+                                                  unsigned phases,
+                                                  Recompute recompute) {
+  StageCosts stageCosts;
+  stageCosts.stages.resize(placement.getNumGlobalStages());
+  return applyProfile(placement, std::move(stageCosts), profile, phases,
+                      recompute,
+                      /*hasOtherCosts=*/false);
+}
+
+llvm::Expected<StageCosts> pipesched::overlayProfile(const Placement &placement,
+                                                     StageCosts stageCosts,
+                                                     const Profile &profile,
+                                                     unsigned phases,
+                                                     Recompute recompute) {
+  return applyProfile(placement, std::move(stageCosts), profile, phases,
+                      recompute,
+                      /*hasOtherCosts=*/true);
+}

@@ -1,0 +1,193 @@
+//===- Reductions.cpp - StageCosts of gradient all-reduces
+//--------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// From blocks to the bytes of their gradients, and from those to times.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Reductions.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::Expected;
+
+namespace {
+/// Bytes of the gradients of blocks.
+class GradientBytes {
+public:
+  GradientBytes(const Replicas &replicas, const ModelFacts &model)
+      : replicas(replicas), model(model),
+        layersPerBlock(double(model.getNumLayers()) /
+                       double(replicas.getNumBlocks())) {}
+
+  /// What is summed are gradients. Where each has but its part of the
+  /// parameters to step, it is weights that all get back.
+  GradientExchange exchangeOf(BlockSpan range, Sharding sharding) const {
+    double parameters = parametersOf(range);
+    double reduced = parameters * double(model.gradientBytesPerParameter);
+    double gathered = parameters * double(model.weightBytesPerParameter);
+    return {reduced, sharding == Sharding::None ? reduced : gathered};
+  }
+
+  double of(BlockSpan range) const {
+    return parametersOf(range) * double(model.gradientBytesPerParameter);
+  }
+
+private:
+  double parametersOf(BlockSpan range) const {
+    double begin = double(range.begin) * layersPerBlock;
+    double end = double(range.end) * layersPerBlock;
+    double parameters = 0, layer = 0;
+    for (const BlockFacts &block : model.blocks) {
+      double count = double(block.count);
+      if (block.position == BlockPosition::First)
+        count *= isFirst(range);
+      if (block.position == BlockPosition::Last)
+        count *= isLast(range);
+      if (block.position == BlockPosition::Layer) {
+        double next = layer + count;
+        count = std::max(std::min(end, next) - std::max(begin, layer), 0.0);
+        layer = next;
+      }
+      parameters += count * double(block.parameters);
+    }
+    return parameters;
+  }
+
+  /// What is pinned to an end of the model is of the piece there, which may be
+  /// one without blocks.
+  bool isFirst(BlockSpan range) const {
+    BlockSpan first = replicas.blocksOf(0);
+    return range.begin == first.begin &&
+           (first.size() > 0 || range.size() == 0);
+  }
+  bool isLast(BlockSpan range) const {
+    BlockSpan last = replicas.blocksOf(replicas.getNumPieces() - 1);
+    return range.end == last.end && (last.size() > 0 || range.size() == 0);
+  }
+
+  const Replicas &replicas;
+  const ModelFacts &model;
+  double layersPerBlock;
+};
+} // namespace
+
+Expected<std::vector<MessageCost>>
+pipesched::costReductions(const Placement &placement,
+                          ArrayRef<Reduction> reductions,
+                          const ModelFacts &model, const SystemFacts &system) {
+  Expected<Replicas> replicas = Replicas::create(placement);
+  if (!replicas)
+    return replicas.takeError();
+  GradientBytes bytes(*replicas, model);
+  RankLayout layout(system, placement.getNumWorkers());
+  std::vector<MessageCost> stageCosts;
+  stageCosts.reserve(reductions.size());
+  for (const Reduction &reduction : reductions) {
+    RingGroup group = layout.groupOf(
+        reduction.firstWorker, reduction.lastWorker, reduction.numWorkers);
+    Expected<MessageCost> cost = ringExchange(
+        bytes.exchangeOf(reduction.blocks, system.sharding), group, system);
+    if (!cost)
+      return cost.takeError();
+    stageCosts.push_back(*cost);
+  }
+  return stageCosts;
+}
+
+/// `ps` times `part` over `whole`, to the nearest.
+static int64_t shareOf(int64_t ps, int64_t part, int64_t whole) {
+  if (part >= whole)
+    return ps;
+  __int128 product = static_cast<__int128>(ps) * part;
+  return static_cast<int64_t>((product + whole / 2) / whole);
+}
+
+Expected<std::vector<MessageCost>> pipesched::shareReductions(
+    const Placement &placement, ArrayRef<Reduction> reductions,
+    const StageCosts &stageCosts, const ModelFacts *model) {
+  Expected<Replicas> replicas = Replicas::create(placement);
+  if (!replicas)
+    return replicas.takeError();
+  std::vector<MessageCost> shares;
+  shares.reserve(reductions.size());
+  for (const Reduction &reduction : reductions) {
+    int64_t stage = placement.globalStage(reduction.cell);
+    MessageCost &share = shares.emplace_back();
+    share.occupancyPs =
+        shareOf(stageCosts.stages[stage]
+                    .phasePs[static_cast<unsigned>(Phase::AllReduce)],
+                reduction.blocks.size(), replicas->blocksOfStage(stage).size());
+    if (!model)
+      continue;
+    double bytes = GradientBytes(*replicas, *model).of(reduction.blocks);
+    Expected<int64_t> sent = ringBytes(bytes, reduction.numWorkers);
+    if (!sent)
+      return sent.takeError();
+    share.bytes = *sent;
+  }
+  return shares;
+}
+
+Expected<int64_t> pipesched::ringBytes(double bytes, int64_t numWorkers) {
+  double sent =
+      std::nearbyint(2.0 * double(numWorkers - 1) * bytes / double(numWorkers));
+  if (!(sent < 0x1p63))
+    return llvm::createStringError(
+        "a worker sends more than 2^63 - 1 bytes in an all-reduce");
+  return static_cast<int64_t>(sent);
+}
+
+//===----------------------------------------------------------------------===//
+// By stage
+//===----------------------------------------------------------------------===//
+
+/// Of each piece, the workers that hold it.
+static std::vector<Reduction> reductionsOf(const Placement &placement,
+                                           const Replicas &replicas) {
+  std::vector<Reduction> reductions;
+  std::vector<int64_t> workers;
+  for (int64_t piece = 0; piece < replicas.getNumPieces(); ++piece) {
+    workers.clear();
+    for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+      workers.push_back(placement.workerOf(replicas.holderOf(piece, path)));
+    llvm::sort(workers);
+    int64_t numWorkers =
+        std::unique(workers.begin(), workers.end()) - workers.begin();
+    reductions.push_back({Cell(), replicas.blocksOf(piece), numWorkers,
+                          workers.front(), workers[numWorkers - 1]});
+  }
+  return reductions;
+}
+
+Error pipesched::costStageReductions(const Placement &placement,
+                                     const ModelFacts &model,
+                                     const SystemFacts &system,
+                                     StageCosts &stageCosts) {
+  Expected<Replicas> replicas = Replicas::create(placement);
+  if (!replicas)
+    return replicas.takeError();
+  Expected<std::vector<MessageCost>> pieces = costReductions(
+      placement, reductionsOf(placement, *replicas), model, system);
+  if (!pieces)
+    return pieces.takeError();
+  for (auto [stage, cost] : llvm::enumerate(stageCosts.stages)) {
+    int64_t &sum = cost.phasePs[static_cast<unsigned>(Phase::AllReduce)];
+    for (int64_t piece : replicas->piecesOf(stage))
+      for (int64_t ps :
+           {(*pieces)[piece].occupancyPs, (*pieces)[piece].latencyPs})
+        if (llvm::AddOverflow(sum, ps, sum))
+          return llvm::createStringError("the time of G is over 2^63 - 1 ps");
+  }
+  return Error::success();
+}

@@ -1,0 +1,33 @@
+//===- Reductions.h - Gradient all-reduces of stages ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What priced all-reduces share with prices of stages: traffic, and the price
+// of G by stage, the sum over the pieces that the stage holds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_COSTMODEL_REDUCTIONS_H
+#define PIPESCHED_LIB_COSTMODEL_REDUCTIONS_H
+
+#include "PipeSched/CostModel/CostModel.h"
+
+namespace pipesched {
+
+/// What each of n workers sends in a ring all-reduce: 2 (n - 1) parts of
+/// bytes / n. Errors: over int64.
+llvm::Expected<int64_t> ringBytes(double bytes, int64_t numWorkers);
+
+/// Writes the times of G. Errors: those of costReductions.
+llvm::Error costStageReductions(const Placement &placement,
+                                const ModelFacts &model,
+                                const SystemFacts &system,
+                                StageCosts &stageCosts);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_COSTMODEL_REDUCTIONS_H

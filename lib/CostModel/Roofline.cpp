@@ -1,0 +1,403 @@
+//===- Roofline.cpp - StageCosts from facts
+//-----------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Roofline compute and Hockney messages in picoseconds (docs/CostModel.md).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Reductions.h"
+#include "StageLayers.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+using namespace pipesched;
+using llvm::Twine;
+
+static constexpr double kPsPerSecond = 1e12;
+/// 2^63, the first time that does not fit.
+static constexpr double kPsLimit = 9223372036854775808.0;
+
+static llvm::Error makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+static unsigned bit(Phase phase) { return 1u << static_cast<unsigned>(phase); }
+
+/// Rounded to the nearest picosecond.
+static llvm::Error store(double ps, const char *what, int64_t &result) {
+  double rounded = std::nearbyint(ps);
+  if (!(rounded < kPsLimit))
+    return makeError("the time of " + Twine(what) + " is over 2^63 - 1 ps");
+  result = static_cast<int64_t>(rounded);
+  return llvm::Error::success();
+}
+
+/// Time of a transfer without its latency, ps.
+static double transferPs(double bytes, const LinkFacts &link) {
+  return bytes / (double(link.bytesPerSecond) * link.efficiency.at(bytes)) *
+         kPsPerSecond;
+}
+
+/// A ring all-reduce of `bytes` among `ranks`: each sends 2 (n - 1) / n of
+/// them.
+static double allReducePs(double bytes, int64_t ranks, const LinkFacts &link) {
+  if (ranks == 1 || bytes == 0)
+    return 0;
+  double share = 2.0 * double(ranks - 1) / double(ranks);
+  return share * transferPs(bytes, link) + double(link.latencyPs);
+}
+
+/// The network as one accelerator of a worker has it.
+static LinkFacts networkOfAccelerator(const SystemFacts &system) {
+  LinkFacts network = system.network;
+  network.bytesPerSecond /= system.accelerators;
+  return network;
+}
+
+/// An all-reduce among the accelerators of a worker: in its node, then of the
+/// parts across nodes.
+static double tensorReducePs(double bytes, const SystemFacts &system) {
+  RingGroup group = tensorGroup(system);
+  double inside = allReducePs(bytes, group.perNode, system.link);
+  if (group.numNodes == 1)
+    return inside;
+  return inside + allReducePs(bytes / double(group.perNode), group.numNodes,
+                              networkOfAccelerator(system));
+}
+
+/// FLOP/s of one accelerator at its peak.
+static double peakOf(Engine engine, const SystemFacts &system) {
+  if (engine == Engine::MatrixFp8)
+    return double(system.matrix.fp8FlopsPerSecond);
+  return double(engine == Engine::Matrix ? system.matrix.flopsPerSecond
+                                         : system.vector.flopsPerSecond);
+}
+
+/// max(F/(n peak e(F/n)) + L_c, V/(n BW e(V/n)) + L_m), or their sum where the
+/// system overlaps nothing; no work takes no time. Work that every accelerator
+/// does whole has n = 1.
+static double kernelPs(const Work &work, const Kernel &kernel,
+                       const SystemFacts &system) {
+  if (kernel.engine == Engine::Link)
+    return tensorReducePs(double(work.bytes), system);
+  const EngineFacts &unit =
+      kernel.engine == Engine::Vector ? system.vector : system.matrix;
+  double sharers = kernel.whole ? 1 : double(system.accelerators);
+  double flops = double(work.flops) / sharers;
+  double bytes = double(work.bytes) / sharers;
+  double compute = 0, memory = 0;
+  if (flops > 0)
+    compute = flops /
+                  (peakOf(kernel.engine, system) * unit.efficiency.at(flops)) *
+                  kPsPerSecond +
+              double(unit.latencyPs);
+  if (bytes > 0)
+    memory = transferPs(bytes, system.memory) + double(system.memory.latencyPs);
+  return system.overlapsMemory ? std::max(compute, memory) : compute + memory;
+}
+
+double pipesched::rooflinePs(const BlockFacts &block, Phase phase,
+                             const SystemFacts &system, Recompute recompute) {
+  auto runsAgain = [&](const Kernel &kernel) {
+    return recompute == Recompute::Selective ? kernel.core : kernel.recomputed;
+  };
+  double sum = 0;
+  for (const Kernel &kernel : block.kernels) {
+    bool isBackward = phase == Phase::Backward;
+    if (phase == Phase::Forward ||
+        (phase == Phase::Recompute && runsAgain(kernel)))
+      sum += kernelPs(kernel.forward, kernel, system);
+    if (isBackward || phase == Phase::InputGrad)
+      sum += kernelPs(kernel.inputGrad, kernel, system);
+    if (isBackward || phase == Phase::WeightGrad)
+      sum += kernelPs(kernel.weightGrad, kernel, system);
+  }
+  return sum;
+}
+
+llvm::Expected<MessageCost> pipesched::hockney(int64_t bytes,
+                                               const LinkFacts &link) {
+  if (link.bytesPerSecond <= 0)
+    return makeError("the system has no network between workers");
+  MessageCost cost;
+  cost.bytes = bytes;
+  cost.latencyPs = link.latencyPs;
+  if (llvm::Error error =
+          store(transferPs(double(bytes), link), "a message", cost.occupancyPs))
+    return std::move(error);
+  return cost;
+}
+
+namespace {
+/// One ring after the other: times and bytes as they are before rounding.
+struct RingSums {
+  double occupancyPs = 0, latencyPs = 0, bytes = 0;
+
+  /// `size` members, each with n - 1 messages in either half of the exchange.
+  void add(GradientExchange exchange, int64_t size, const LinkFacts &link) {
+    double parts = double(size), steps = parts - 1;
+    for (double total : {exchange.reducedBytes, exchange.gatheredBytes}) {
+      if (size == 1 || total == 0)
+        continue;
+      occupancyPs += steps * transferPs(total / parts, link);
+      latencyPs += steps * double(link.latencyPs);
+      bytes += steps * total / parts;
+    }
+  }
+};
+} // namespace
+
+llvm::Expected<MessageCost> pipesched::ringExchange(GradientExchange exchange,
+                                                    RingGroup group,
+                                                    const SystemFacts &system) {
+  MessageCost cost;
+  if (group.size() == 1 || exchange.reducedBytes + exchange.gatheredBytes == 0)
+    return cost;
+  if (group.numNodes > 1 && system.network.bytesPerSecond <= 0)
+    return makeError("the system has no network between workers");
+  RingSums sums;
+  sums.add(exchange, group.perNode, nodeLinkOfWorker(system));
+  auto perNode = double(group.perNode);
+  sums.add({exchange.reducedBytes / perNode, exchange.gatheredBytes / perNode},
+           group.numNodes, system.network);
+  if (auto error = store(sums.occupancyPs, "an all-reduce", cost.occupancyPs))
+    return std::move(error);
+  if (auto error = store(sums.latencyPs, "an all-reduce", cost.latencyPs))
+    return std::move(error);
+  if (!(std::nearbyint(sums.bytes) < kPsLimit))
+    return makeError(
+        "a worker sends more than 2^63 - 1 bytes in an all-reduce");
+  cost.bytes = static_cast<int64_t>(std::nearbyint(sums.bytes));
+  return cost;
+}
+
+namespace {
+/// Times of one block; the same for every stage that holds it.
+struct BlockTimes {
+  double forward, inputGrad, weightGrad, recompute;
+};
+
+/// StageCosts the stages of a placement; what does not depend on the stage is
+/// computed once.
+class StageCostBuilder {
+public:
+  StageCostBuilder(const ModelFacts &model, const SystemFacts &system,
+                   unsigned phases)
+      : model(model), system(system), phases(phases),
+        recomputesInBackward(model.recompute != Recompute::None &&
+                             !(phases & bit(Phase::Recompute))) {
+    for (const BlockFacts &block : model.blocks)
+      blockTimes.push_back(
+          {rooflinePs(block, Phase::Forward, system),
+           rooflinePs(block, Phase::InputGrad, system),
+           rooflinePs(block, Phase::WeightGrad, system),
+           rooflinePs(block, Phase::Recompute, system, model.recompute)});
+  }
+
+  llvm::Error cost(const StageBlocks &blocks, const StageMemory &memory,
+                   StageCost &cost) const;
+
+private:
+  llvm::Error costCompute(const StageBlocks &blocks, StageCost &cost) const;
+  llvm::Error costCopies(const StageMemory &memory, StageCost &cost) const;
+  llvm::Error costStep(const StageMemory &memory, StageCost &cost) const;
+
+  const ModelFacts &model;
+  const SystemFacts &system;
+  unsigned phases;
+  bool recomputesInBackward;
+  std::vector<BlockTimes> blockTimes;
+};
+} // namespace
+
+static int64_t &timeOf(StageCost &cost, Phase phase) {
+  return cost.phasePs[static_cast<unsigned>(phase)];
+}
+
+llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
+                                          StageCost &cost) const {
+  BlockTimes sum = {0, 0, 0, 0};
+  for (auto [block, count] : blocks) {
+    const BlockTimes &times = blockTimes[block];
+    sum.forward += double(count) * times.forward;
+    sum.inputGrad += double(count) * times.inputGrad;
+    sum.weightGrad += double(count) * times.weightGrad;
+    sum.recompute += double(count) * times.recompute;
+  }
+
+  // B is the sum of the rounded I and W, and an I that begins with R of rounded
+  // R and I, so that splitting and R cells move no picosecond.
+  if (auto error = store(sum.forward, "F", timeOf(cost, Phase::Forward)))
+    return error;
+  int64_t &recompute = timeOf(cost, Phase::Recompute);
+  if (auto error = store(sum.recompute, "R", recompute))
+    return error;
+  int64_t &inputGrad = timeOf(cost, Phase::InputGrad);
+  int64_t &weightGrad = timeOf(cost, Phase::WeightGrad);
+  if (auto error = store(sum.inputGrad, "I", inputGrad))
+    return error;
+  if (auto error = store(sum.weightGrad, "W", weightGrad))
+    return error;
+  if (recomputesInBackward &&
+      llvm::AddOverflow(inputGrad, recompute, inputGrad))
+    return makeError("the time of I is over 2^63 - 1 ps");
+  if (llvm::AddOverflow(inputGrad, weightGrad, timeOf(cost, Phase::Backward)))
+    return makeError("the time of B is over 2^63 - 1 ps");
+  return llvm::Error::success();
+}
+
+/// D and U move the activations of a microbatch, each accelerator its share.
+llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
+                                         StageCost &cost) const {
+  if (!(phases & (bit(Phase::Offload) | bit(Phase::Reload))))
+    return llvm::Error::success();
+  if (system.host.bytesPerSecond == 0)
+    return makeError("D and U need the 'host' link of the system, '" +
+                     Twine(system.name) + "' has none");
+  double bytes = double(memory.activationBytes) / double(system.accelerators);
+  double ps = transferPs(bytes, system.host) + double(system.host.latencyPs);
+  if (auto error = store(ps, "D", timeOf(cost, Phase::Offload)))
+    return error;
+  timeOf(cost, Phase::Reload) = timeOf(cost, Phase::Offload);
+  return llvm::Error::success();
+}
+
+/// O reads the gradients, reads and writes the optimizer's state and writes the
+/// weights: of the parameters whose state is here.
+llvm::Error StageCostBuilder::costStep(const StageMemory &memory,
+                                       StageCost &cost) const {
+  double sharers =
+      system.sharding == Sharding::None ? 1 : double(system.dataParallel);
+  double bytes =
+      (double(memory.gradientBytes) + double(memory.weightBytes)) / sharers +
+      2 * double(memory.optimizerBytes);
+  double share = bytes / double(system.accelerators);
+  double step = share > 0 ? transferPs(share, system.memory) +
+                                double(system.memory.latencyPs)
+                          : 0;
+  return store(step, "O", timeOf(cost, Phase::Optimizer));
+}
+
+llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
+                                   const StageMemory &memory,
+                                   StageCost &cost) const {
+  if (auto error = costCompute(blocks, cost))
+    return error;
+  if (auto error = costCopies(memory, cost))
+    return error;
+  return costStep(memory, cost);
+}
+
+/// Messages take the link of a node where both workers stand on it, else the
+/// network.
+static llvm::Error costMessages(const Placement &placement, int64_t bytes,
+                                const SystemFacts &system,
+                                StageCosts &stageCosts) {
+  llvm::Expected<MessageCost> away = hockney(bytes, system.network);
+  if (!away)
+    return away.takeError();
+  MessageCost near = *away;
+  RankLayout layout(system, placement.getNumWorkers());
+  if (system.link.bytesPerSecond) {
+    llvm::Expected<MessageCost> inside =
+        hockney(bytes, nodeLinkOfWorker(system));
+    if (!inside)
+      return inside.takeError();
+    near = *inside;
+  }
+  for (StageCost &cost : stageCosts.stages)
+    cost.activation = cost.gradient = *away;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    int64_t first = placement.stageOffset(path);
+    int64_t last = first + placement.getNumStages(path) - 1;
+    for (int64_t stage = first; stage < last; ++stage)
+      if (layout.sharesNode(placement.workerOf(stage),
+                            placement.workerOf(stage + 1)))
+        stageCosts.stages[stage].activation =
+            stageCosts.stages[stage + 1].gradient = near;
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error checkLink(const SystemFacts &system) {
+  if (system.accelerators == 1 || system.link.bytesPerSecond != 0)
+    return llvm::Error::success();
+  return makeError("a worker of '" + Twine(system.name) + "' has " +
+                   Twine(system.accelerators) +
+                   " accelerators and no 'link' among them");
+}
+
+/// A system needs the rates that the kernels of a model ask for.
+static llvm::Error checkRates(const ModelFacts &model,
+                              const SystemFacts &system) {
+  if (system.matrix.fp8FlopsPerSecond != 0)
+    return llvm::Error::success();
+  for (const BlockFacts &block : model.blocks)
+    for (const Kernel &kernel : block.kernels)
+      if (kernel.engine == Engine::MatrixFp8)
+        return makeError("kernel '" + Twine(kernel.name) + "' of block '" +
+                         block.name + "' is in FP8, for which the system '" +
+                         system.name + "' has no rate");
+  return llvm::Error::success();
+}
+
+static llvm::Error checkSystem(const ModelFacts &model,
+                               const SystemFacts &system) {
+  if (llvm::Error error = checkLink(system))
+    return error;
+  return checkRates(model, system);
+}
+
+llvm::Expected<std::vector<int64_t>>
+pipesched::costBlocks(const ModelFacts &model, const SystemFacts &system) {
+  if (llvm::Error error = checkSystem(model, system))
+    return std::move(error);
+  std::vector<int64_t> times;
+  for (const BlockFacts &block : model.blocks) {
+    double ps = rooflinePs(block, Phase::Forward, system) +
+                rooflinePs(block, Phase::Backward, system);
+    if (model.recompute != Recompute::None)
+      ps += rooflinePs(block, Phase::Recompute, system, model.recompute);
+    if (auto error = store(ps, "a block", times.emplace_back()))
+      return std::move(error);
+  }
+  return times;
+}
+
+llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
+                                                   const ModelFacts &model,
+                                                   const SystemFacts &system,
+                                                   unsigned phases) {
+  if (llvm::Error error = checkSystem(model, system))
+    return std::move(error);
+  llvm::Expected<std::vector<StageBlocks>> blocks =
+      blocksOfStages(placement, model);
+  if (!blocks)
+    return blocks.takeError();
+  llvm::Expected<MemoryFacts> memory =
+      computeMemoryFacts(placement, model, &system, phases);
+  if (!memory)
+    return memory.takeError();
+
+  StageCostBuilder taskCosts(model, system, phases);
+  StageCosts stageCosts;
+  stageCosts.stages.resize(blocks->size());
+  for (auto [stage, cost] : llvm::enumerate(stageCosts.stages))
+    if (auto error =
+            taskCosts.cost((*blocks)[stage], memory->stages[stage], cost))
+      return std::move(error);
+  if (auto error =
+          costMessages(placement, model.boundaryBytes, system, stageCosts))
+    return std::move(error);
+  if (phases & bit(Phase::AllReduce))
+    if (auto error = costStageReductions(placement, model, system, stageCosts))
+      return std::move(error);
+  return stageCosts;
+}

@@ -1,0 +1,128 @@
+//===- StageLayers.cpp - Which layers a stage holds -----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Divides the layers of a model among the stages of each path.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StageLayers.h"
+#include "PipeSched/Support/Divisors.h"
+#include "PipeSched/Support/NearestMultiples.h"
+#include "llvm/ADT/Twine.h"
+#include <numeric>
+
+using namespace pipesched;
+using llvm::Twine;
+
+static llvm::Error makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+static llvm::Expected<std::vector<int64_t>>
+divideEvenly(int64_t path, int64_t stages, int64_t layers) {
+  if (layers % stages)
+    return makeError(
+        "the " + Twine(stages) + " stages of path " + Twine(path) +
+        " do not divide the model's " + Twine(layers) +
+        " layers; stage counts that do: " + nearestDivisors(layers, stages));
+  return std::vector<int64_t>(stages, layers / stages);
+}
+
+/// 1 : 2 as good as 2 : 4.
+static llvm::Expected<std::vector<int64_t>>
+divideByWeights(int64_t path, llvm::ArrayRef<int64_t> weights, int64_t layers) {
+  int64_t divisor = 0, parts = 0;
+  for (int64_t weight : weights) {
+    divisor = std::gcd(divisor, weight);
+    parts += weight;
+  }
+  parts /= divisor;
+  if (layers % parts)
+    return makeError("the weights of path " + Twine(path) + " make " +
+                     Twine(parts) + " parts, which do not divide the model's " +
+                     Twine(layers) + " layers; layer counts that they do: " +
+                     nearestMultiples(layers, parts));
+  std::vector<int64_t> result;
+  result.reserve(weights.size());
+  for (int64_t weight : weights)
+    result.push_back(weight / divisor * (layers / parts));
+  return result;
+}
+
+static llvm::Expected<std::vector<int64_t>>
+checkGiven(int64_t path, const std::vector<int64_t> &blocks, int64_t layers) {
+  int64_t left = layers;
+  for (int64_t count : blocks) {
+    if (count > left)
+      return makeError("the blocks of path " + Twine(path) +
+                       " are more than the model's " + Twine(layers) +
+                       " layers");
+    left -= count;
+  }
+  if (left)
+    return makeError("the blocks of path " + Twine(path) + " add up to " +
+                     Twine(layers - left) + ", the model has " + Twine(layers) +
+                     " layers");
+  return blocks;
+}
+
+llvm::Expected<std::vector<int64_t>>
+pipesched::splitLayers(int64_t number, const Path &path, int64_t layers) {
+  if (!path.blocks.empty())
+    return checkGiven(number, path.blocks, layers);
+  if (!path.weights.empty())
+    return divideByWeights(number, path.weights, layers);
+  return divideEvenly(number, path.getNumStages(), layers);
+}
+
+llvm::Expected<std::vector<int64_t>>
+pipesched::splitLayers(const Placement &placement, const ModelFacts &model) {
+  int64_t layers = model.getNumLayers();
+  std::vector<int64_t> result;
+  result.reserve(placement.getNumGlobalStages());
+  for (int64_t index = 0; index < placement.getNumPaths(); ++index) {
+    llvm::Expected<std::vector<int64_t>> split =
+        splitLayers(index, placement.getPath(index), layers);
+    if (!split)
+      return split.takeError();
+    llvm::append_range(result, *split);
+  }
+  return result;
+}
+
+llvm::Expected<std::vector<StageBlocks>>
+pipesched::blocksOfStages(const Placement &placement, const ModelFacts &model) {
+  llvm::Expected<std::vector<int64_t>> layers = splitLayers(placement, model);
+  if (!layers)
+    return layers.takeError();
+
+  // Layers are dealt in order: block b of `count` layers, then block b + 1.
+  std::vector<StageBlocks> result(layers->size());
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    int64_t first = placement.stageOffset(path);
+    int64_t stages = placement.getPath(path).getNumStages();
+    int64_t stage = 0, room = (*layers)[first];
+    for (auto [index, block] : llvm::enumerate(model.blocks)) {
+      if (block.position == BlockPosition::First)
+        result[first].push_back({uint32_t(index), block.count});
+      if (block.position == BlockPosition::Last)
+        result[first + stages - 1].push_back({uint32_t(index), block.count});
+      if (block.position != BlockPosition::Layer)
+        continue;
+      for (int64_t left = block.count; left > 0;) {
+        while (room == 0)
+          room = (*layers)[first + ++stage];
+        int64_t count = std::min(left, room);
+        result[first + stage].push_back({uint32_t(index), count});
+        left -= count;
+        room -= count;
+      }
+    }
+  }
+  return result;
+}

@@ -1,0 +1,35 @@
+//===- StageLayers.h - Which blocks a stage holds ---------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The blocks of each global stage, as counts; what prices and memory sum over.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_COSTMODEL_STAGELAYERS_H
+#define PIPESCHED_LIB_COSTMODEL_STAGELAYERS_H
+
+#include "PipeSched/CostModel/CostModel.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace pipesched {
+
+/// `count` times the block with this index in ModelFacts::blocks.
+struct BlockCount {
+  uint32_t block;
+  int64_t count;
+};
+using StageBlocks = llvm::SmallVector<BlockCount, 2>;
+
+/// Blocks of each global stage: layers by splitLayers, First blocks on the
+/// first stage of each path, Last blocks on its last. Errors: splitLayers'.
+llvm::Expected<std::vector<StageBlocks>>
+blocksOfStages(const Placement &placement, const ModelFacts &model);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_COSTMODEL_STAGELAYERS_H

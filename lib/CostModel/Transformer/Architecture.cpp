@@ -1,0 +1,188 @@
+//===- Architecture.cpp - The form of a transformer -----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Kinds of layers in their order; checks of sizes and of what goes together.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/CostModel/Transformer/Architecture.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+using llvm::Twine;
+
+static llvm::Error makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+//===----------------------------------------------------------------------===//
+// Kinds of layers
+//===----------------------------------------------------------------------===//
+
+/// Whether a window keeps any token from being seen.
+static bool windowMatters(const Architecture &arch) {
+  return arch.window.size > 0 && arch.window.size < arch.sequence &&
+         arch.attention == Attention::Fused;
+}
+
+static bool isAllOrNone(const LayerSet &set) {
+  return !set.listed && (set.every == 0 || (set.every == 1 && set.first == 0));
+}
+
+bool pipesched::hasMixedLayers(const Architecture &arch) {
+  return (arch.experts && !isAllOrNone(arch.experts->layers)) ||
+         (windowMatters(arch) && !isAllOrNone(arch.window.fullLayers));
+}
+
+std::vector<LayerRun> pipesched::layerRuns(const Architecture &arch) {
+  bool hasWindows = windowMatters(arch);
+  auto kindOf = [&](int64_t layer) -> LayerRun {
+    return {1, arch.experts && arch.experts->layers.contains(layer),
+            hasWindows && !arch.window.fullLayers.contains(layer)};
+  };
+  std::vector<LayerRun> runs = {kindOf(0)};
+  if (!hasMixedLayers(arch)) {
+    runs.front().count = arch.layers;
+    return runs;
+  }
+  for (int64_t layer = 1; layer < arch.layers; ++layer) {
+    LayerRun kind = kindOf(layer);
+    LayerRun &last = runs.back();
+    if (kind.hasExperts == last.hasExperts && kind.hasWindow == last.hasWindow)
+      ++last.count;
+    else
+      runs.push_back(kind);
+  }
+  return runs;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Field {
+  StringRef name;
+  int64_t value, least;
+};
+} // namespace
+
+static llvm::Error checkFields(llvm::ArrayRef<Field> fields) {
+  for (const Field &field : fields)
+    if (field.value < field.least)
+      return makeError(field.name + ": expected at least " +
+                       Twine(field.least) + ", found " + Twine(field.value));
+  return llvm::Error::success();
+}
+
+static llvm::Error checkSizes(const Architecture &arch) {
+  bool isPlain = !arch.latent;
+  return checkFields({
+      {"hidden", arch.hidden, 1},
+      {"feedforward", arch.feedforward, 0},
+      {"sequence", arch.sequence, 1},
+      {"layers", arch.layers, 1},
+      {"attention_heads", arch.attentionHeads, 1},
+      {"key_value_heads", arch.keyValueHeads, isPlain ? 1 : 0},
+      {"attention_width", arch.attentionWidth, isPlain ? 1 : 0},
+      {"window.size", arch.window.size, 0},
+      {"vocabulary", arch.vocabulary, 0},
+      {"embedding_width", arch.embeddingWidth, 0},
+      {"learned_positions", arch.learnedPositions, 0},
+      {"bytes_per_element", arch.bytesPerElement, 1},
+      {"weight_bytes_per_parameter", arch.weightBytesPerParameter, 0},
+      {"gradient_bytes_per_parameter", arch.gradientBytesPerParameter, 0},
+      {"optimizer_bytes_per_parameter", arch.optimizerBytesPerParameter, 0},
+      {"global_batch", arch.globalBatch, 0},
+  });
+}
+
+/// Groups of query heads share a key-value head; all groups are equal.
+static llvm::Error checkHeads(const Architecture &arch) {
+  if (const std::optional<LatentAttention> &latent = arch.latent)
+    return checkFields({
+        {"latent_attention.query_rank", latent->queryRank, 0},
+        {"latent_attention.key_value_rank", latent->keyValueRank, 1},
+        {"latent_attention.head_size", latent->headSize, 1},
+        {"latent_attention.rope_head_size", latent->ropeHeadSize, 0},
+        {"latent_attention.value_head_size", latent->valueHeadSize, 1},
+    });
+  if (arch.attentionHeads % arch.keyValueHeads)
+    return makeError("key_value_heads: expected a divisor of the " +
+                     Twine(arch.attentionHeads) + " attention_heads, found " +
+                     Twine(arch.keyValueHeads));
+  int64_t group = arch.attentionHeads / arch.keyValueHeads;
+  if (arch.attentionWidth % group)
+    return makeError("attention_width: expected a multiple of the " +
+                     Twine(group) + " query heads per key-value head, found " +
+                     Twine(arch.attentionWidth));
+  return llvm::Error::success();
+}
+
+static llvm::Error checkExperts(const Experts &experts) {
+  if (llvm::Error error = checkFields({
+          {"experts.count", experts.count, 1},
+          {"experts.per_token", experts.perToken, 1},
+          {"experts.feedforward", experts.feedforward, 1},
+          {"experts.shared_feedforward", experts.sharedFeedforward, 0},
+          {"experts.layers.first", experts.layers.first, 0},
+      }))
+    return error;
+  if (experts.perToken > experts.count)
+    return makeError("experts.per_token: expected at most the " +
+                     Twine(experts.count) + " experts, found " +
+                     Twine(experts.perToken));
+  if (experts.sharedGate && experts.sharedFeedforward == 0)
+    return makeError("experts.shared_gate: there is no shared expert, "
+                     "experts.shared_feedforward is 0");
+  return llvm::Error::success();
+}
+
+/// What is there only together with something else.
+static llvm::Error checkForm(const Architecture &arch) {
+  if (arch.branches != Branches::Sequential &&
+      arch.norms != NormPlacement::Before)
+    return makeError("norms: parallel branches have theirs before");
+  if (arch.queryKeyNorm != QueryKeyNorm::None && arch.latent)
+    return makeError("query_key_norm: latent attention has norms of its own");
+  if (arch.queryKeyNorm == QueryKeyNorm::Head &&
+      arch.attentionWidth % arch.attentionHeads)
+    return makeError("query_key_norm: the " + Twine(arch.attentionHeads) +
+                     " attention_heads have no common size in a width of " +
+                     Twine(arch.attentionWidth));
+  if (!arch.vocabulary && (arch.learnedPositions || arch.tiedEmbeddings ||
+                           arch.embeddingNorm || arch.embeddingWidth))
+    return makeError("vocabulary: learned_positions, tied_embeddings, "
+                     "embedding_norm and embedding_width need it");
+  if (arch.learnedPositions && arch.sequence > arch.learnedPositions)
+    return makeError("sequence: expected at most the " +
+                     Twine(arch.learnedPositions) +
+                     " learned_positions, found " + Twine(arch.sequence));
+  if (hasMixedLayers(arch) && arch.layers > kMaxMixedLayers)
+    return makeError("layers: expected at most " + Twine(kMaxMixedLayers) +
+                     " of several kinds, found " + Twine(arch.layers));
+  return llvm::Error::success();
+}
+
+llvm::Error pipesched::checkArchitecture(const Architecture &arch) {
+  if (llvm::Error error = checkSizes(arch))
+    return error;
+  if (llvm::Error error = checkHeads(arch))
+    return error;
+  if (arch.experts)
+    if (llvm::Error error = checkExperts(*arch.experts))
+      return error;
+  if (llvm::Error error = checkForm(arch))
+    return error;
+  bool hasMlp = llvm::any_of(
+      layerRuns(arch), [](const LayerRun &run) { return !run.hasExperts; });
+  if (hasMlp && arch.feedforward == 0)
+    return makeError("feedforward: expected at least 1, found 0");
+  return llvm::Error::success();
+}

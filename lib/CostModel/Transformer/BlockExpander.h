@@ -1,0 +1,152 @@
+//===- BlockExpander.h - Kernels of transformer blocks ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Writes a block kernel by kernel and tensor by tensor. docs/CostModel.md has
+// the tables that the code follows.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_COSTMODEL_TRANSFORMER_BLOCKEXPANDER_H
+#define PIPESCHED_LIB_COSTMODEL_TRANSFORMER_BLOCKEXPANDER_H
+
+#include "BlockBuilder.h"
+#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+
+namespace pipesched {
+
+/// Sizes of a microbatch in elements, for layers of one kind.
+struct Sizes {
+  Sizes(const Architecture &arch, int64_t microbatchSize, bool hasWindow);
+
+  CheckedInt e;          ///< bytes of an element
+  CheckedInt h, f;       ///< hidden, feedforward
+  CheckedInt s;          ///< sequence
+  CheckedInt seen;       ///< tokens that one token sees: s or the window
+  CheckedInt heads;      ///< query heads
+  CheckedInt q, k, v, o; ///< width of all queries, keys, values, outputs
+  CheckedInt vocabulary;
+  // NOLINTNEXTLINE(readability-identifier-naming): T = b s in every source
+  CheckedInt T;    ///< tokens
+  CheckedInt x, y; ///< elements of the residual stream, of the MLP
+  CheckedInt n;    ///< attention scores, all of them
+};
+
+/// FLOPs per element of a vector kernel.
+struct PerElement {
+  int64_t forward, inputGrad, weightGrad;
+};
+
+/// Writes the kernels of one block, in the order in which forward runs them,
+/// with the tensors that they keep and their parameters.
+class BlockExpander {
+public:
+  BlockExpander(const Architecture &arch, const Sizes &z,
+                const ExpansionOptions &options, BlockBuilder &block)
+      : arch(arch), z(z), block(block),
+        isFused(arch.attention == Attention::Fused),
+        linears(options.precision == Precision::FP8 ? Engine::MatrixFp8
+                                                    : Engine::Matrix),
+        stream(options.sequenceParallel ? Share::Divided : Share::Whole) {}
+
+  void embedding();
+  void layer(bool hasExperts);
+  void head();
+
+private:
+  /// Where the FLOPs of a linear layer run and which of its sides is divided.
+  struct LinearKind {
+    Engine engine = Engine::Matrix;
+    Share work = Share::Divided;   ///< of the whole kernel
+    Share output = Share::Divided; ///< of the gradient of what it makes
+  };
+  /// Rows times a matrix of weights, with the weights of `copies` such matrices
+  /// read: the rows of a mixture of experts go to different ones.
+  void linear(llvm::StringRef name, CheckedInt rows, CheckedInt in,
+              CheckedInt out, LinearKind kind, CheckedInt copies = 1);
+  /// The two that tensor parallelism is about: split by columns, their outputs
+  /// are divided; split by rows, outputs are those of the residual stream.
+  LinearKind byColumns() const { return {linears}; }
+  LinearKind byRows() const { return {linears, Share::Divided, stream}; }
+  /// Outside of it: done as the residual stream is.
+  LinearKind onStream(Engine engine) const { return {engine, stream, stream}; }
+  /// A GEMM of the attention core between `width` of each token and the `kept`
+  /// keys or values; it has no weights.
+  void scores(llvm::StringRef name, CheckedInt width, CheckedInt kept,
+              bool isForward);
+  void vector(llvm::StringRef name, CheckedWork forward, CheckedWork inputGrad,
+              Part part = Part::Rest, Share share = Share::Divided);
+  /// One pass over the scores that reads and writes `passes` values of each.
+  CheckedWork scorePass(int64_t passes);
+  void norm(llvm::StringRef name, Norm form, CheckedInt elements,
+            Share share = Share::Divided);
+  /// A norm of the residual stream, its parameters included.
+  void streamNorm(llvm::StringRef name);
+  /// Where a value has several users, their gradients are summed.
+  void fork(llvm::StringRef name, CheckedInt elements, int64_t users,
+            Share share = Share::Divided);
+  void dropout(llvm::StringRef name, CheckedInt elements,
+               Part part = Part::Rest, Share share = Share::Divided);
+  /// A tensor of the residual stream, which W reads or I alone.
+  void savesStream(llvm::StringRef name, CheckedInt bytes, LastUse lastUse) {
+    block.saves(name, bytes, lastUse, Part::Rest, stream);
+  }
+  /// An all-reduce of the residual stream among the accelerators of a worker.
+  void reduce(llvm::StringRef name, bool forward, bool inputGrad);
+  /// Dropout and addition to the residual stream.
+  void residual(llvm::StringRef dropoutName, llvm::StringRef name);
+  /// Parameters of a linear layer, `count` times, of which a token uses
+  /// `active`.
+  void weights(llvm::StringRef name, CheckedInt in, CheckedInt out,
+               bool hasBias, CheckedInt count = 1, CheckedInt active = 1);
+
+  // AttentionKernels.cpp
+  void attention();
+  void projections();
+  void latentProjections(const LatentAttention &latent);
+  void queryKeyNorms();
+  void unfusedCore();
+  void fusedCore();
+  void coreTensors();
+
+  // FeedforwardKernels.cpp
+  /// An MLP over `rows` of which each goes through one of `copies` equal ones.
+  struct Mlp {
+    std::string prefix;
+    CheckedInt rows, width, copies;
+    bool isWeighted; ///< results are scaled, in the kernel of the activation
+  };
+  void denseMlp();
+  void experts(const Experts &experts);
+  void routing(const Experts &experts, CheckedInt rows);
+  void combine(const Experts &experts, CheckedInt rows);
+  void sharedExperts(const Experts &experts);
+  void mlp(const Mlp &mlp);
+  void unfusedActivation(const Mlp &mlp);
+  void fusedActivation(const Mlp &mlp);
+  void mlpTensors(const Mlp &mlp);
+  void mlpWeights(llvm::StringRef name, CheckedInt width, bool hasBias,
+                  CheckedInt count = 1, CheckedInt active = 1);
+
+  // TransformerBlock.cpp
+  void sequentialLayer(bool hasExperts);
+  void parallelLayer(bool hasExperts);
+  void feedforward(bool hasExperts);
+
+  const Architecture &arch;
+  const Sizes &z;
+  BlockBuilder &block;
+  bool isFused;
+  Engine linears; ///< of linear layers but those that stay in full precision
+  /// Of the residual stream, its norms and its dropouts: divided by the
+  /// sequence, or whole on every accelerator.
+  Share stream;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_COSTMODEL_TRANSFORMER_BLOCKEXPANDER_H

@@ -1,0 +1,146 @@
+//===- ModelSummary.cpp - A model in a few numbers ------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sums over blocks in checked arithmetic.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/CostModel/Transformer/ModelSummary.h"
+#include "PipeSched/Support/CheckedInt.h"
+
+using namespace pipesched;
+
+/// Forward, input gradient and weight gradient of a GEMM cost alike.
+static constexpr int64_t kPassesOfTraining = 3;
+
+namespace {
+/// FLOPs of the forward's GEMMs in one block.
+struct GemmFlops {
+  explicit GemmFlops(const BlockFacts &block) {
+    for (const Kernel &kernel : block.kernels) {
+      if (kernel.engine != Engine::Matrix && kernel.engine != Engine::MatrixFp8)
+        continue;
+      all += kernel.forward.flops;
+      if (kernel.weightGrad.isZero())
+        attention += kernel.forward.flops;
+    }
+  }
+
+  CheckedInt all, attention;
+};
+
+/// Sums over all blocks; one microbatch.
+struct ModelSums {
+  void add(const BlockFacts &block, const GemmFlops &flops) {
+    CheckedInt count = block.count;
+    CheckedInt used = block.activeParameters.value_or(block.parameters);
+    stored += count * block.parameters;
+    parameters += count * (block.parameters - block.tiedParameters);
+    active += count * (used - block.tiedParameters);
+    activations += count * block.activationBytes;
+    forward += count * flops.all;
+    attention += count * flops.attention;
+  }
+
+  CheckedInt stored, parameters, active, activations, forward, attention;
+};
+
+/// Stores what fits, and remembers whether all of it did.
+class Store {
+public:
+  void operator()(int64_t &to, CheckedInt value) {
+    to = value.get();
+    isValid &= value.isValid();
+  }
+  bool isValid = true;
+};
+} // namespace
+
+static CheckedInt trainingFlops(CheckedInt forward) {
+  return kPassesOfTraining * forward;
+}
+
+static BlockSummary summarizeBlock(const BlockFacts &block,
+                                   const GemmFlops &flops, int64_t tokens) {
+  BlockSummary summary;
+  summary.name = block.name;
+  summary.position = block.position;
+  summary.count = block.count;
+  summary.parameters = block.parameters;
+  summary.activeParameters = block.activeParameters.value_or(block.parameters);
+  summary.tiedParameters = block.tiedParameters;
+  if (tokens)
+    summary.flopsPerToken = trainingFlops(flops.all).get() / tokens;
+  summary.activationBytes = block.activationBytes;
+  summary.weightGradBytes = block.weightGradBytes;
+  summary.recomputedBytes = block.recomputedBytes;
+  return summary;
+}
+
+/// Alike but for their number, which interleaved kinds repeat.
+static bool isSameBlock(const BlockFacts &a, const BlockFacts &b) {
+  BlockFacts other = b;
+  other.count = a.count;
+  return a == other;
+}
+
+/// Block by block; what occurred before is counted there.
+static ModelSums summarizeBlocks(const ModelFacts &model, int64_t tokens,
+                                 ModelSummary &summary) {
+  ModelSums sums;
+  llvm::SmallVector<const BlockFacts *> seen; // beside summary.blocks
+  for (const BlockFacts &block : model.blocks) {
+    GemmFlops flops(block);
+    sums.add(block, flops);
+    if (block.position == BlockPosition::Layer)
+      summary.activationBytesPerBlock =
+          std::max(summary.activationBytesPerBlock, block.activationBytes);
+    auto known = llvm::find_if(seen, [&](const BlockFacts *other) {
+      return isSameBlock(*other, block);
+    });
+    if (known != seen.end()) {
+      summary.blocks[known - seen.begin()].count += block.count;
+      continue;
+    }
+    seen.push_back(&block);
+    summary.blocks.push_back(summarizeBlock(block, flops, tokens));
+  }
+  return sums;
+}
+
+llvm::Expected<ModelSummary> pipesched::summarize(const ModelFacts &model) {
+  ModelSummary summary;
+  summary.name = model.name;
+  summary.source = model.source;
+  summary.microbatchSize = model.microbatchSize;
+  summary.sequence = model.sequence;
+  summary.layers = model.getNumLayers();
+  summary.boundaryBytes = model.boundaryBytes;
+
+  Store store;
+  int64_t tokens = 0, flops = 0, attentionFlops = 0;
+  store(tokens, CheckedInt(model.microbatchSize) * model.sequence);
+  ModelSums sums = summarizeBlocks(model, tokens, summary);
+  store(flops, trainingFlops(sums.forward));
+  store(attentionFlops, trainingFlops(sums.attention));
+  store(summary.parameters, sums.parameters);
+  store(summary.activeParameters, sums.active);
+  store(summary.activationBytes, sums.activations);
+  store(summary.weightBytes, sums.stored * model.weightBytesPerParameter);
+  store(summary.gradientBytes, sums.stored * model.gradientBytesPerParameter);
+  store(summary.optimizerBytes, sums.stored * model.optimizerBytesPerParameter);
+  if (!store.isValid)
+    return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                   "the sums of model '" + model.name +
+                                       "' are over 2^63 - 1");
+  if (tokens) {
+    summary.flopsPerToken = flops / tokens;
+    summary.attentionFlopsPerToken = attentionFlops / tokens;
+  }
+  return summary;
+}

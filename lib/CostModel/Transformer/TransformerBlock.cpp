@@ -1,0 +1,389 @@
+//===- TransformerBlock.cpp - Op-level facts of transformer models --------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Layers, embedding and head: the Megatron block of arXiv 2605.24006 and its
+// variants. docs/CostModel.md has the tables that the code follows.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "BlockExpander.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+using llvm::Twine;
+
+/// Bytes of a token id, and of an element of the loss.
+static constexpr int64_t kIdBytes = 8, kFloatBytes = 4;
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+Sizes::Sizes(const Architecture &arch, int64_t microbatchSize, bool hasWindow)
+    : e(arch.bytesPerElement), h(arch.hidden), f(arch.feedforward),
+      s(arch.sequence), seen(hasWindow ? arch.window.size : arch.sequence),
+      heads(arch.attentionHeads), vocabulary(arch.vocabulary),
+      T(CheckedInt(microbatchSize) * arch.sequence), x(T * h), y(T * f),
+      n(heads * T * s) {
+  if (const std::optional<LatentAttention> &latent = arch.latent) {
+    q = k = heads * (CheckedInt(latent->headSize) + latent->ropeHeadSize);
+    v = o = heads * latent->valueHeadSize;
+    return;
+  }
+  q = o = arch.attentionWidth;
+  k = v = arch.attentionWidth / (arch.attentionHeads / arch.keyValueHeads);
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+void BlockExpander::linear(StringRef name, CheckedInt rows, CheckedInt in,
+                           CheckedInt out, LinearKind kind, CheckedInt copies) {
+  CheckedWork work{2 * rows * in * out,
+                   z.e * (rows * in + rows * out + copies * in * out)};
+  block.kernel(name, kind.engine, work, work, work, Part::Rest, kind.work);
+  block.leavesGradient(name, z.e * rows * out, kind.output);
+}
+
+void BlockExpander::scores(StringRef name, CheckedInt width, CheckedInt kept,
+                           bool isForward) {
+  CheckedWork work{2 * z.T * z.s * width, z.e * (z.T * (width + kept) + z.n)};
+  isForward ? block.kernel(name, Engine::Matrix, work, {}, {}, Part::Core)
+            : block.kernel(name, Engine::Matrix, {}, work);
+}
+
+void BlockExpander::vector(StringRef name, CheckedWork forward,
+                           CheckedWork inputGrad, Part part, Share share) {
+  block.kernel(name, Engine::Vector, forward, inputGrad, {}, part, share);
+}
+
+CheckedWork BlockExpander::scorePass(int64_t passes) {
+  return {z.n, passes * z.e * z.n};
+}
+
+void BlockExpander::norm(StringRef name, Norm form, CheckedInt elements,
+                         Share share) {
+  PerElement flops =
+      form == Norm::RMSNorm ? PerElement{4, 7, 3} : PerElement{9, 14, 7};
+  CheckedInt bytes = 2 * z.e * elements;
+  CheckedWork weightGrad = {flops.weightGrad * elements, bytes};
+  if (form == Norm::PlainNorm)
+    weightGrad = {};
+  else
+    block.leavesGradient(name, z.e * elements, share);
+  block.kernel(name, Engine::Vector, {flops.forward * elements, bytes},
+               {flops.inputGrad * elements, bytes}, weightGrad, Part::Rest,
+               share);
+}
+
+void BlockExpander::streamNorm(StringRef name) {
+  norm(name, arch.norm, z.x, stream);
+  CheckedInt count = parametersPerElement(arch.norm) * z.h;
+  block.parameters(name, count, count);
+}
+
+void BlockExpander::fork(StringRef name, CheckedInt elements, int64_t users,
+                         Share share) {
+  vector(name, {}, {users * elements, (users + 1) * z.e * elements}, Part::Rest,
+         share);
+}
+
+void BlockExpander::dropout(StringRef name, CheckedInt elements, Part part,
+                            Share share) {
+  CheckedWork work{elements, 2 * z.e * elements + elements};
+  vector(name, work, work, part, share);
+}
+
+void BlockExpander::reduce(StringRef name, bool forward, bool inputGrad) {
+  CheckedWork payload{0, z.e * z.x};
+  block.kernel(name, Engine::Link, forward ? payload : CheckedWork(),
+               inputGrad ? payload : CheckedWork());
+}
+
+/// Fused: one pass, and the gradient of the addition is its input.
+void BlockExpander::residual(StringRef dropoutName, StringRef name) {
+  CheckedInt bytes = 3 * z.e * z.x;
+  auto onStream = [&](StringRef name, CheckedWork forward,
+                      CheckedWork inputGrad) {
+    vector(name, forward, inputGrad, Part::Rest, stream);
+  };
+  if (arch.dropout)
+    savesStream("dropout mask", z.x, LastUse::InputGrad);
+  if (!isFused) {
+    if (arch.dropout)
+      dropout(dropoutName, z.x, Part::Rest, stream);
+    onStream(name, {z.x, bytes}, {2 * z.x, bytes});
+    return;
+  }
+  if (arch.dropout)
+    onStream(dropoutName, {2 * z.x, bytes + z.x}, {z.x, 2 * z.e * z.x + z.x});
+  else
+    onStream(dropoutName, {z.x, bytes}, {});
+}
+
+void BlockExpander::weights(StringRef name, CheckedInt in, CheckedInt out,
+                            bool hasBias, CheckedInt count, CheckedInt active) {
+  CheckedInt one = in * out + (hasBias ? out : CheckedInt(0));
+  block.parameters(name, count * one, active * one);
+}
+
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+void BlockExpander::layer(bool hasExperts) {
+  // A norm reads it again in its backward, a projection without one before it
+  // reads it in W.
+  block.savesInput("layer input", z.e * z.x, stream);
+  arch.branches == Branches::Sequential ? sequentialLayer(hasExperts)
+                                        : parallelLayer(hasExperts);
+}
+
+void BlockExpander::feedforward(bool hasExperts) {
+  hasExperts ? experts(*arch.experts) : denseMlp();
+}
+
+void BlockExpander::sequentialLayer(bool hasExperts) {
+  bool hasBefore = arch.norms != NormPlacement::After;
+  bool hasAfter = arch.norms != NormPlacement::Before;
+  CheckedInt bytes = z.e * z.x;
+  auto normBefore = [&](StringRef name) {
+    streamNorm(name);
+    savesStream("normed input", bytes, LastUse::WeightGrad);
+  };
+  auto normAfter = [&](StringRef name) {
+    streamNorm(name);
+    savesStream("branch output", bytes, LastUse::WeightGrad);
+  };
+
+  fork("attn_fork", z.x, 2, stream);
+  if (hasBefore)
+    normBefore("ln1");
+  attention();
+  reduce("attention_reduce", /*forward=*/true, /*inputGrad=*/true);
+  if (hasAfter)
+    normAfter("ln1_after");
+  residual("drop1", "res1");
+
+  savesStream("mlp branch input", bytes, LastUse::WeightGrad);
+  fork("mlp_fork", z.x, 2, stream);
+  if (hasBefore)
+    normBefore("ln2");
+  feedforward(hasExperts);
+  reduce("mlp_reduce", /*forward=*/true, /*inputGrad=*/true);
+  if (hasAfter)
+    normAfter("ln2_after");
+  residual("drop2", "res2");
+}
+
+/// GPT-J's form: x + attention(norm(x)) + mlp(norm(x)), whose two branches are
+/// summed before they are reduced.
+void BlockExpander::parallelLayer(bool hasExperts) {
+  bool sharesNorm = arch.branches == Branches::ParallelSharedNorm;
+  CheckedInt bytes = z.e * z.x;
+  fork("layer_fork", z.x, sharesNorm ? 2 : 3, stream);
+  streamNorm("ln1");
+  savesStream("normed input", bytes, LastUse::WeightGrad);
+  if (sharesNorm) {
+    fork("norm_fork", z.x, 2);
+  } else {
+    streamNorm("ln2");
+    savesStream("normed input", bytes, LastUse::WeightGrad);
+  }
+  attention();
+  feedforward(hasExperts);
+  vector("branch_add", {z.x, 3 * bytes}, {});
+  reduce("layer_reduce", /*forward=*/true, /*inputGrad=*/true);
+  residual("drop", "res");
+}
+
+//===----------------------------------------------------------------------===//
+// Embedding and head
+//===----------------------------------------------------------------------===//
+
+/// Rows of the table by token ids; W adds the gradient to them.
+void BlockExpander::embedding() {
+  CheckedInt width = arch.embeddingWidth ? arch.embeddingWidth : arch.hidden;
+  CheckedInt ids = kIdBytes * z.T, rows = z.T * width;
+  block.kernel("embedding", Engine::Vector, {0, 2 * z.e * rows + ids}, {},
+               {rows, 3 * z.e * rows + ids});
+  block.saves("token ids", ids, LastUse::WeightGrad);
+  block.leavesGradient("embedding", z.e * rows);
+  weights("embedding", z.vocabulary, width, /*hasBias=*/false);
+  if (arch.embeddingWidth) {
+    linear("embedding_up", z.T, width, z.h, {});
+    block.saves("embedding_up input", z.e * rows, LastUse::WeightGrad);
+    weights("embedding_up", width, z.h, /*hasBias=*/false);
+  }
+  reduce("embedding_reduce", /*forward=*/true, /*inputGrad=*/false);
+  if (arch.learnedPositions) {
+    CheckedInt table = z.e * z.s * z.h;
+    block.kernel("positions", Engine::Vector, {z.x, 2 * z.e * z.x + table}, {},
+                 {z.x, z.e * z.x + table}, Part::Rest, stream);
+    weights("positions", arch.learnedPositions, z.h, /*hasBias=*/false);
+  }
+  if (arch.embeddingNorm) {
+    streamNorm("embedding_norm");
+    savesStream("embedding_norm input", z.e * z.x, LastUse::WeightGrad);
+  }
+  if (arch.dropout) {
+    dropout("embedding_drop", z.x, Part::Rest, stream);
+    savesStream("embedding dropout mask", z.x, LastUse::InputGrad);
+  }
+  block.keepAll();
+}
+
+/// Norm, logits and cross entropy. The loss reads the logits and keeps them in
+/// 4-byte floats for its gradient (2205.05198, section 4.3).
+void BlockExpander::head() {
+  CheckedInt logits = z.T * z.vocabulary;
+  CheckedInt width = arch.embeddingWidth ? arch.embeddingWidth : arch.hidden;
+  if (arch.finalNorm) {
+    streamNorm("final_norm");
+    savesStream("final_norm input", z.e * z.x, LastUse::WeightGrad);
+  }
+  if (arch.embeddingWidth) {
+    linear("head_down", z.T, z.h, width, {});
+    savesStream("head_down input", z.e * z.x, LastUse::WeightGrad);
+    weights("head_down", z.h, width, /*hasBias=*/false);
+  }
+  linear("head", z.T, width, z.vocabulary, {});
+  reduce("head_reduce", /*forward=*/false, /*inputGrad=*/true);
+  CheckedInt bytes = (z.e + kFloatBytes) * logits;
+  vector("loss", {4 * logits, bytes}, {logits, bytes});
+  savesStream("head input", z.e * z.T * width, LastUse::WeightGrad);
+  block.saves("logits", kFloatBytes * logits, LastUse::InputGrad);
+  if (arch.tiedEmbeddings)
+    block.tiedParameters("head", z.vocabulary * width);
+  else
+    weights("head", width, z.vocabulary, /*hasBias=*/false);
+  if (arch.biases.head)
+    block.parameters("head bias", z.vocabulary, z.vocabulary);
+  block.keepAll();
+}
+
+//===----------------------------------------------------------------------===//
+// The whole model
+//===----------------------------------------------------------------------===//
+
+static llvm::Error makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+static llvm::Error checkOptions(const ExpansionOptions &options) {
+  if (options.microbatchSize < 1)
+    return makeError("microbatch size: expected at least 1, found " +
+                     Twine(options.microbatchSize));
+  if (options.boundaryBytes.value_or(0) < 0)
+    return makeError("boundary bytes: expected at least 0, found " +
+                     Twine(*options.boundaryBytes));
+  return llvm::Error::success();
+}
+
+namespace {
+/// Which of the two kinds of each half occur in a model.
+struct LayerKinds {
+  explicit LayerKinds(llvm::ArrayRef<LayerRun> runs) {
+    for (const LayerRun &run : runs) {
+      (run.hasExperts ? hasExperts : hasDense) = true;
+      (run.hasWindow ? hasWindow : hasFull) = true;
+    }
+  }
+
+  /// "layer", after what tells this kind from others of the model.
+  std::string nameOf(const LayerRun &run) const {
+    std::string name;
+    if (hasWindow && hasFull)
+      name += run.hasWindow ? "window_" : "full_";
+    if (hasExperts && hasDense)
+      name += run.hasExperts ? "expert_" : "dense_";
+    return name + "layer";
+  }
+
+  bool hasDense = false, hasExperts = false, hasFull = false, hasWindow = false;
+};
+
+/// Expands the blocks of one model.
+class ModelExpander {
+public:
+  ModelExpander(const Architecture &arch, const ExpansionOptions &options,
+                ModelFacts &model)
+      : arch(arch), options(options), model(model) {}
+
+  llvm::Error expand() {
+    LayerRun anywhere;
+    if (arch.vocabulary)
+      if (llvm::Error error =
+              add("embedding", BlockPosition::First, 1, anywhere,
+                  [](BlockExpander &expander) { expander.embedding(); }))
+        return error;
+    std::vector<LayerRun> runs = layerRuns(arch);
+    LayerKinds kinds(runs);
+    for (const LayerRun &run : runs)
+      if (llvm::Error error = add(
+              kinds.nameOf(run), BlockPosition::Layer, run.count, run,
+              [&](BlockExpander &expander) { expander.layer(run.hasExperts); }))
+        return error;
+    if (!arch.vocabulary)
+      return llvm::Error::success();
+    return add("head", BlockPosition::Last, 1, anywhere,
+               [](BlockExpander &expander) { expander.head(); });
+  }
+
+private:
+  llvm::Error add(StringRef name, BlockPosition position, int64_t count,
+                  const LayerRun &kind,
+                  llvm::function_ref<void(BlockExpander &)> expand) {
+    Sizes sizes(arch, options.microbatchSize, kind.hasWindow);
+    BlockBuilder builder(name, position, count);
+    BlockExpander expander(arch, sizes, options, builder);
+    expand(expander);
+    llvm::Expected<BlockFacts> block = builder.finish();
+    if (!block)
+      return block.takeError();
+    model.blocks.push_back(std::move(*block));
+    return llvm::Error::success();
+  }
+
+  const Architecture &arch;
+  const ExpansionOptions &options;
+  ModelFacts &model;
+};
+} // namespace
+
+llvm::Expected<ModelFacts>
+pipesched::expandArchitecture(const Architecture &architecture,
+                              const ExpansionOptions &options) {
+  if (llvm::Error error = checkOptions(options))
+    return std::move(error);
+  if (llvm::Error error = checkArchitecture(architecture))
+    return std::move(error);
+
+  ModelFacts model;
+  model.name = architecture.name;
+  model.source = architecture.source;
+  model.microbatchSize = options.microbatchSize;
+  model.sequence = architecture.sequence;
+  model.weightBytesPerParameter = architecture.weightBytesPerParameter;
+  model.gradientBytesPerParameter = architecture.gradientBytesPerParameter;
+  model.optimizerBytesPerParameter = architecture.optimizerBytesPerParameter;
+  model.recompute = options.recompute;
+
+  CheckedInt boundary = CheckedInt(architecture.bytesPerElement) *
+                        options.microbatchSize * architecture.sequence *
+                        architecture.hidden;
+  if (!boundary.isValid())
+    return makeError("the activation between stages is over 2^63 - 1 bytes");
+  model.boundaryBytes = options.boundaryBytes.value_or(boundary.get());
+  if (llvm::Error error = ModelExpander(architecture, options, model).expand())
+    return std::move(error);
+  return model;
+}

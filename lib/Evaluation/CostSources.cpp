@@ -1,0 +1,79 @@
+//===- CostSources.cpp - What prices schedules of any size ----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Expands the architecture for the size that microbatches come out with.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Evaluation/CostSources.h"
+#include "PipeSched/Support/Divisors.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace pipesched;
+
+llvm::Expected<int64_t>
+pipesched::microbatchSizeOf(const Architecture &architecture,
+                            int64_t globalBatch, int64_t numMicrobatches,
+                            int64_t dataParallel) {
+  int64_t batch = globalBatch != 0 ? globalBatch : architecture.globalBatch;
+  if (batch == 0)
+    return llvm::createStringError(
+        llvm::formatv("a model without a global batch, '{0}'; give "
+                      "microbatch-size or global-batch",
+                      architecture.name)
+            .str());
+  int64_t inAll = numMicrobatches * dataParallel;
+  if (batch % inAll == 0)
+    return batch / inAll;
+  std::string pipelines =
+      dataParallel == 1 ? ""
+                        : llvm::formatv(" in each of {0} pipelines, {1} in all",
+                                        dataParallel, inAll)
+                              .str();
+  return llvm::createStringError(
+      llvm::formatv("{0} microbatches{1}, which do not divide the global batch "
+                    "of {2}; numbers that do: {3}",
+                    numMicrobatches, pipelines, batch,
+                    nearestDivisors(batch, inAll))
+          .str());
+}
+
+static llvm::Expected<ModelFacts> expand(const CostSources &sources,
+                                         int64_t numMicrobatches) {
+  const Architecture &architecture = *sources.architecture;
+  ExpansionOptions options = sources.expansion;
+  int64_t dataParallel = sources.system ? sources.system->dataParallel : 1;
+  llvm::Expected<int64_t> size =
+      sources.microbatchSize
+          ? *sources.microbatchSize
+          : microbatchSizeOf(architecture, sources.globalBatch, numMicrobatches,
+                             dataParallel);
+  if (!size)
+    return llvm::createStringError("the schedule has " +
+                                   llvm::toString(size.takeError()));
+  options.microbatchSize = *size;
+  llvm::Expected<ModelFacts> facts = expandArchitecture(architecture, options);
+  if (!facts)
+    return llvm::createStringError("model '" + architecture.name +
+                                   "': " + llvm::toString(facts.takeError()));
+  return facts;
+}
+
+llvm::Expected<CostInputs> pipesched::resolveCosts(const CostSources &sources,
+                                                   int64_t numMicrobatches) {
+  CostInputs costs;
+  costs.system = sources.system;
+  costs.profile = sources.profile;
+  if (!sources.architecture)
+    return costs;
+  llvm::Expected<ModelFacts> model = expand(sources, numMicrobatches);
+  if (!model)
+    return model.takeError();
+  costs.model = std::move(*model);
+  return costs;
+}

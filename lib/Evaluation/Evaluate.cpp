@@ -1,0 +1,418 @@
+//===- Evaluate.cpp - Everything there is to know about one schedule ------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Calls the analyses one after the other and lets go of what the next does not
+// need.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Evaluation/Evaluate.h"
+#include "PipeSched/Support/CheckedInt.h"
+
+using namespace pipesched;
+
+//===----------------------------------------------------------------------===//
+// StageCosts
+//===----------------------------------------------------------------------===//
+
+ModelFacts CostInputs::modelFor(unsigned phases) const {
+  ModelFacts facts = *model;
+  if (phases & 1u << static_cast<unsigned>(Phase::Recompute))
+    facts.recompute = recompute;
+  return facts;
+}
+
+bool CostInputs::reducesEveryStage() const {
+  constexpr auto index = static_cast<unsigned>(Phase::AllReduce);
+  return (system && system->dataParallel > 1) ||
+         (profile && !profile->phasePs[index].empty());
+}
+
+llvm::Expected<StageCosts>
+pipesched::computeStageCosts(const Placement &placement,
+                             const CostInputs &costs, unsigned phases) {
+  if (costs.model && costs.system) {
+    llvm::Expected<StageCosts> stageCosts =
+        costRoofline(placement, costs.modelFor(phases), *costs.system, phases);
+    if (!stageCosts || !costs.profile)
+      return stageCosts;
+    return overlayProfile(placement, std::move(*stageCosts), *costs.profile,
+                          phases, costs.recompute);
+  }
+  if (costs.profile) {
+    llvm::Expected<StageCosts> stageCosts =
+        costProfile(placement, *costs.profile, phases, costs.recompute);
+    if (stageCosts && costs.model)
+      for (StageCost &stage : stageCosts->stages)
+        stage.activation.bytes = stage.gradient.bytes =
+            costs.model->boundaryBytes;
+    return stageCosts;
+  }
+  if (costs.model)
+    return llvm::createStringError("model '" + costs.model->name +
+                                   "' has no times: attach a system or a "
+                                   "profile");
+  if (costs.system)
+    return llvm::createStringError("system '" + costs.system->name +
+                                   "' has nothing to run: attach a model or a "
+                                   "profile");
+  return costUnit(placement);
+}
+
+static unsigned phaseBit(Cell cell) {
+  unsigned phase = static_cast<unsigned>(cell.getPhase());
+  return phase < kNumPhases ? 1u << phase : 0;
+}
+
+static constexpr unsigned bitsOf(std::initializer_list<Phase> phases) {
+  unsigned bits = 0;
+  for (Phase phase : phases)
+    bits |= 1u << static_cast<unsigned>(phase);
+  return bits;
+}
+
+unsigned pipesched::phasesInUse(const TableView &table) {
+  unsigned phases = 0;
+  for (llvm::ArrayRef<Cell> row : table.rows)
+    for (Cell cell : row)
+      phases |= phaseBit(cell);
+  return phases;
+}
+
+unsigned pipesched::phasesInUse(const Program &program) {
+  unsigned phases = 0;
+  for (const Instruction &instruction : program.instructions)
+    if (instruction.kind != InstructionKind::Send &&
+        instruction.kind != InstructionKind::Recv)
+      phases |= phaseBit(instruction.cell);
+  return phases;
+}
+
+//===----------------------------------------------------------------------===//
+// Level 1
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A value that all of a series share, as long as they do.
+class SharedValue {
+public:
+  void add(int64_t next) {
+    isShared &= !value || *value == next;
+    value = next;
+  }
+  bool holds() const { return isShared; }
+  int64_t get() const { return value.value_or(0); }
+
+private:
+  std::optional<int64_t> value;
+  bool isShared = true;
+};
+
+} // namespace
+
+static int64_t phasePs(const StageCost &stage, Phase phase) {
+  return stage.phasePs[static_cast<unsigned>(phase)];
+}
+
+/// The delay of a message, where all hops between workers have the same.
+static SharedValue sharedDelay(const Placement &placement,
+                               const StageCosts &stageCosts) {
+  SharedValue delay;
+  auto add = [&](const MessageCost &message) {
+    delay.add(message.occupancyPs + message.latencyPs);
+  };
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    int64_t first = placement.stageOffset(path);
+    int64_t last = first + placement.getPath(path).getNumStages() - 1;
+    for (int64_t stage = first; stage < last; ++stage)
+      if (placement.workerOf(stage) != placement.workerOf(stage + 1)) {
+        add(stageCosts.stages[stage].activation);
+        add(stageCosts.stages[stage + 1].gradient);
+      }
+  }
+  return delay;
+}
+
+/// One stage's times where all stages have the same; phases beyond F, B, I and
+/// W are in no formula.
+static std::optional<FormulaInputs::Times>
+uniformTimes(const Placement &placement, const StageCosts &stageCosts,
+             unsigned phases) {
+  constexpr unsigned split = bitsOf({Phase::InputGrad, Phase::WeightGrad});
+  constexpr unsigned known = bitsOf({Phase::Forward, Phase::Backward}) | split;
+  if (phases & ~known)
+    return std::nullopt;
+  SharedValue forward, inputGrad, weightGrad, overlapped;
+  for (const StageCost &stage : stageCosts.stages) {
+    int64_t backward = phasePs(stage, Phase::Backward);
+    int64_t halves =
+        phasePs(stage, Phase::InputGrad) + phasePs(stage, Phase::WeightGrad);
+    bool usesWhole = phases & bitsOf({Phase::Backward});
+    if (usesWhole && (phases & split) && backward != halves)
+      return std::nullopt;
+    overlapped.add(stage.overlappedPs.value_or(
+        phasePs(stage, Phase::Forward) + (usesWhole ? backward : halves)));
+    forward.add(phasePs(stage, Phase::Forward));
+    inputGrad.add(
+        phasePs(stage, phases & split ? Phase::InputGrad : Phase::Backward));
+    weightGrad.add(phases & split ? phasePs(stage, Phase::WeightGrad) : 0);
+  }
+  SharedValue delay = sharedDelay(placement, stageCosts);
+  for (const SharedValue &value :
+       {forward, inputGrad, weightGrad, overlapped, delay})
+    if (!value.holds())
+      return std::nullopt;
+  return FormulaInputs::Times{forward.get(), inputGrad.get(), weightGrad.get(),
+                              delay.get(), overlapped.get()};
+}
+
+/// Whether the slots that the rows were made for are a fixed part of the times.
+static bool isMadeFor(llvm::ArrayRef<StageSlots> slots, bool isSplit,
+                      const FormulaInputs::Times &times) {
+  auto isPart = [&](const StageSlots &stage) {
+    auto of = [&](Phase phase) -> double { return stage.of(phase); };
+    double forward = of(Phase::Forward), backward = of(Phase::Backward);
+    double backwardPs = double(times.inputGradPs) + times.weightGradPs;
+    return forward > 0 && forward * backwardPs == backward * times.forwardPs &&
+           (!isSplit ||
+            of(Phase::InputGrad) * backwardPs == backward * times.inputGradPs);
+  };
+  return !slots.empty() && llvm::all_of(slots, isPart);
+}
+
+static void addFormula(llvm::StringRef family, const FamilyOptions &options,
+                       const TableView &table, unsigned phases,
+                       Evaluation &evaluation) {
+  if (family.empty()) {
+    evaluation.formulaReason = "the rows are of no known family";
+    return;
+  }
+  const Placement &placement = *table.placement;
+  FormulaInputs inputs = formulaInputsOf(placement, options);
+  bool isSplit = phases & bitsOf({Phase::InputGrad, Phase::WeightGrad});
+  inputs.sendsAfterInput =
+      isSplit && table.gradientAfter == GradientAfter::InputGrad;
+  inputs.times =
+      uniformTimes(placement, evaluation.execution.stageCosts, phases);
+  inputs.isMadeForTimes =
+      inputs.times && isMadeFor(table.slots, isSplit, *inputs.times);
+  llvm::Expected<FormulaResult> formula =
+      evaluateFormulaOfRows(family, placement, inputs);
+  if (formula)
+    evaluation.formula = std::move(*formula);
+  else
+    evaluation.formulaReason = llvm::toString(formula.takeError());
+}
+
+//===----------------------------------------------------------------------===//
+// Levels 2 and 3
+//===----------------------------------------------------------------------===//
+
+static llvm::Error addMemory(const Placement &placement,
+                             const CostInputs &costs, unsigned phases,
+                             Execution &execution) {
+  if (!costs.model)
+    return llvm::Error::success();
+  llvm::Expected<MemoryFacts> facts =
+      computeMemoryFacts(placement, costs.modelFor(phases),
+                         costs.system ? &*costs.system : nullptr, phases);
+  if (!facts)
+    return facts.takeError();
+  execution.memoryFacts = std::move(*facts);
+  llvm::Expected<MemoryUsage> memory =
+      computeMemory(execution.graph, execution.times, execution.timeline,
+                    placement, *execution.memoryFacts);
+  if (!memory)
+    return memory.takeError();
+  execution.memory = std::move(*memory);
+  return llvm::Error::success();
+}
+
+/// Activations as instructions state them, beside the parameters of a model.
+static llvm::Error replaceMemory(llvm::ArrayRef<StatedWork> work,
+                                 const CostInputs &costs,
+                                 Execution &execution) {
+  if (!anyHasMemory(work))
+    return llvm::Error::success();
+  execution.memoryFacts.reset();
+  if (!execution.memory) {
+    execution.memory.emplace();
+    if (costs.system) {
+      CheckedInt capacity =
+          CheckedInt(costs.system->memoryBytes) * costs.system->accelerators;
+      if (!capacity.isValid())
+        return llvm::createStringError(
+            "the memory of a worker is over 2^63 - 1 bytes");
+      execution.memory->capacityBytes = capacity.get();
+    }
+  }
+  return addStatedMemory(work, execution.graph, execution.times,
+                         execution.timeline, *execution.memory);
+}
+
+/// Nothing but stated work has a price.
+static bool isCostedByWork(llvm::ArrayRef<StatedWork> work,
+                           const CostInputs &costs) {
+  return anyHasTime(work) && !costs.model && !costs.profile;
+}
+
+/// By roofline, unless a profile gives G or there is none.
+static llvm::Expected<std::vector<MessageCost>>
+costReductionsOf(const TaskGraph &graph, const Placement &placement,
+                 const CostInputs &costs, const StageCosts &stageCosts) {
+  std::vector<Reduction> reductions;
+  reductions.reserve(graph.reductions.size());
+  for (auto [number, task] : llvm::enumerate(graph.reductions)) {
+    llvm::ArrayRef<int32_t> workers = graph.workersOf(number);
+    auto [first, last] = std::minmax_element(workers.begin(), workers.end());
+    reductions.push_back({graph.cell[task], graph.reducedBlocks[number],
+                          int64_t(workers.size()), *first, *last});
+  }
+  constexpr auto index = static_cast<unsigned>(Phase::AllReduce);
+  bool isMeasured = costs.profile && !costs.profile->phasePs[index].empty();
+  if (costs.model && costs.system && !isMeasured)
+    return costReductions(placement, reductions, *costs.model, *costs.system);
+  return shareReductions(placement, reductions, stageCosts,
+                         costs.model ? &*costs.model : nullptr);
+}
+
+/// Times and traffic of `execution.graph`, in which stated work wins.
+static llvm::Error costGraph(const Placement &placement,
+                             const CostInputs &costs, unsigned phases,
+                             Transport transport,
+                             llvm::ArrayRef<StatedWork> work,
+                             Execution &execution) {
+  bool byWork = isCostedByWork(work, costs);
+  if (byWork) {
+    execution.stageCosts.stages.resize(placement.getNumGlobalStages());
+  } else {
+    llvm::Expected<StageCosts> stageCosts =
+        computeStageCosts(placement, costs, phases);
+    if (!stageCosts)
+      return stageCosts.takeError();
+    execution.stageCosts = std::move(*stageCosts);
+  }
+  if (!execution.graph.reductions.empty()) {
+    llvm::Expected<std::vector<MessageCost>> reductions = costReductionsOf(
+        execution.graph, placement, costs, execution.stageCosts);
+    if (!reductions)
+      return reductions.takeError();
+    execution.stageCosts.reductions = std::move(*reductions);
+  }
+  llvm::Expected<TaskTimes> times = computeTaskTimes(
+      execution.graph, placement, execution.stageCosts, transport);
+  if (!times)
+    return times.takeError();
+  execution.times = std::move(*times);
+  llvm::Expected<Traffic> traffic =
+      computeTraffic(execution.graph, placement, execution.stageCosts);
+  if (!traffic)
+    return traffic.takeError();
+  execution.traffic = std::move(*traffic);
+  if (!anyHasTime(work))
+    return llvm::Error::success();
+  if (llvm::Error error = costStatedWork(
+          work, execution.graph, costs.system ? &*costs.system : nullptr,
+          transport, byWork, execution.times))
+    return error;
+  return addStatedTraffic(work, execution.graph, placement,
+                          execution.stageCosts, *costs.system,
+                          execution.traffic);
+}
+
+static llvm::Expected<Execution>
+executeGraph(TaskGraph graph, const Placement &placement,
+             const CostInputs &costs, unsigned phases, Transport transport,
+             llvm::ArrayRef<StatedWork> work = {}) {
+  Execution execution;
+  execution.graph = std::move(graph);
+  if (llvm::Error error =
+          costGraph(placement, costs, phases, transport, work, execution))
+    return std::move(error);
+  execution.timeline = computeTimeline(execution.graph, execution.times);
+  execution.criticalPath =
+      criticalPath(execution.graph, execution.times, execution.timeline);
+  execution.idle =
+      computeIdle(execution.graph, execution.times, execution.timeline);
+  if (llvm::Error error = addMemory(placement, costs, phases, execution))
+    return std::move(error);
+  if (llvm::Error error = replaceMemory(work, costs, execution))
+    return std::move(error);
+  return execution;
+}
+
+llvm::Expected<Execution>
+pipesched::executeProgram(const Program &program, const Placement &placement,
+                          const CostInputs &costs, Transport transport,
+                          llvm::ArrayRef<StatedWork> work) {
+  llvm::Expected<TaskGraph> graph = buildTaskGraph(program, transport);
+  if (!graph)
+    return graph.takeError();
+  return executeGraph(std::move(*graph), placement, costs, phasesInUse(program),
+                      transport, work);
+}
+
+/// By the slots that the table says; `unitSlots` are its earliest unit slots.
+static llvm::Expected<TableMetrics>
+measureTable(const TableView &table, const CellIndex &index,
+             const SlotAssignment &unitSlots) {
+  if (!table.aligned && table.slots.empty())
+    return computeMetrics(table, index, unitSlots);
+  llvm::Expected<SlotAssignment> slots = assignSlots(table, index);
+  if (!slots)
+    return slots.takeError();
+  return computeMetrics(table, index, *slots);
+}
+
+/// Measures the table and builds its graph; index, slots and program are gone
+/// when it returns.
+static llvm::Expected<TaskGraph> instantiateTable(const TableView &table,
+                                                  const TimingOptions &options,
+                                                  TableMetrics &metrics) {
+  std::optional<Program> program;
+  {
+    llvm::Expected<CellIndex> index = CellIndex::create(table);
+    if (!index)
+      return index.takeError();
+    llvm::Expected<SlotAssignment> slots = alignUnitSlots(table, *index);
+    if (!slots)
+      return slots.takeError();
+    llvm::Expected<TableMetrics> measured = measureTable(table, *index, *slots);
+    if (!measured)
+      return measured.takeError();
+    metrics = std::move(*measured);
+    llvm::Expected<Program> lowered =
+        lowerTable(table, *index, *slots, options.receivePlacement);
+    if (!lowered)
+      return lowered.takeError();
+    program = std::move(*lowered);
+    if (options.forwardSends == ForwardSends::Sync)
+      synchronizeForwards(*program);
+  }
+  return buildTaskGraph(*program, options.transport);
+}
+
+llvm::Expected<Evaluation>
+pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
+                         const CostInputs &costs, const TimingOptions &options,
+                         const FamilyOptions &familyOptions) {
+  Evaluation evaluation;
+  llvm::Expected<TaskGraph> graph =
+      instantiateTable(table, options, evaluation.table.emplace());
+  if (!graph)
+    return graph.takeError();
+  unsigned phases = phasesInUse(table);
+  llvm::Expected<Execution> execution = executeGraph(
+      std::move(*graph), *table.placement, costs, phases, options.transport);
+  if (!execution)
+    return execution.takeError();
+  evaluation.execution = std::move(*execution);
+  addFormula(family, familyOptions, table, phases, evaluation);
+  return evaluation;
+}

@@ -1,0 +1,341 @@
+//===- MemoryBudget.cpp - What a worker may hold --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Activations are counted by the walk that adds up bytes, each being one byte
+// then.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Evaluation/MemoryBudget.h"
+#include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Support/CheckedInt.h"
+#include "PipeSched/Support/FormatError.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::Expected;
+using llvm::formatv;
+using llvm::StringRef;
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct ByteUnit {
+  StringRef name;
+  int64_t bytes;
+};
+constexpr ByteUnit kByteUnits[] = {
+    {"B", 1},
+    {"kB", 1000},
+    {"MB", 1000000},
+    {"GB", 1000000000},
+    {"TB", 1000000000000},
+    {"PB", 1000000000000000},
+    {"KiB", int64_t(1) << 10},
+    {"MiB", int64_t(1) << 20},
+    {"GiB", int64_t(1) << 30},
+    {"TiB", int64_t(1) << 40},
+    {"PiB", int64_t(1) << 50},
+};
+} // namespace
+
+/// Digits, or nothing for any other text or a number over int64.
+static std::optional<int64_t> parseDigits(StringRef text) {
+  int64_t value = 0;
+  bool isNumber = llvm::all_of(text, llvm::isDigit) && !text.empty() &&
+                  !text.getAsInteger(10, value);
+  return isNumber ? std::optional(value) : std::nullopt;
+}
+
+/// `number` of such units, up to three digits after its point.
+static std::optional<int64_t> parseBytes(StringRef number, int64_t unit) {
+  auto [digits, fraction] = number.split('.');
+  std::optional<int64_t> whole = parseDigits(digits);
+  if (!whole)
+    return std::nullopt;
+  CheckedInt bytes = CheckedInt(*whole) * unit;
+  if (digits.size() != number.size()) {
+    std::optional<int64_t> rest = parseDigits(fraction);
+    if (!rest || fraction.size() > 3)
+      return std::nullopt;
+    int64_t scale = fraction.size() == 1   ? 10
+                    : fraction.size() == 2 ? 100
+                                           : 1000;
+    bytes += *rest * unit / scale;
+  }
+  return bytes.isValid() ? std::optional(bytes.get()) : std::nullopt;
+}
+
+Expected<MemoryBudget> pipesched::parseMemoryBudget(StringRef text) {
+  if (text == "system")
+    return MemoryBudget{MemoryBudget::Unit::System, 0};
+  StringRef number =
+      text.take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
+  StringRef name = text.drop_front(number.size());
+  std::optional<int64_t> amount;
+  if (name.empty())
+    amount = parseDigits(number);
+  for (const ByteUnit &unit : kByteUnits)
+    if (name == unit.name)
+      amount = parseBytes(number, unit.bytes);
+  if (!amount || *amount == 0)
+    return formatError(
+        "expected a number of activations (4), bytes with a unit "
+        "(80GiB, 64.5GB) or system, found '{0}'",
+        text);
+  return MemoryBudget{name.empty() ? MemoryBudget::Unit::Activations
+                                   : MemoryBudget::Unit::Bytes,
+                      *amount};
+}
+
+//===----------------------------------------------------------------------===//
+// What is held
+//===----------------------------------------------------------------------===//
+
+/// Time matters: there are copies, which run beside the rows.
+static bool hasCopies(unsigned phases) {
+  return phases >> static_cast<unsigned>(Phase::Offload) & 1 ||
+         phases >> static_cast<unsigned>(Phase::Reload) & 1;
+}
+
+/// Any times will do where it does not.
+static Expected<StageCosts> costForMemory(const Placement &placement,
+                                          const CostInputs &costs,
+                                          unsigned phases) {
+  if (hasCopies(phases))
+    return computeStageCosts(placement, costs, phases);
+  StageCost cost;
+  cost.phasePs.fill(1);
+  StageCosts stageCosts;
+  stageCosts.stages.assign(placement.getNumGlobalStages(), cost);
+  return stageCosts;
+}
+
+static Expected<MemoryFacts> factsFor(const Placement &placement,
+                                      const CostInputs &costs, unsigned phases,
+                                      MemoryBudget::Unit unit) {
+  if (unit == MemoryBudget::Unit::Activations) {
+    StageMemory one;
+    one.activationBytes = 1;
+    MemoryFacts facts;
+    facts.stages.assign(placement.getNumGlobalStages(), one);
+    return facts;
+  }
+  if (!costs.model)
+    return formatError("has no model, which a memory budget in bytes needs; a "
+                       "number without a unit counts activations");
+  return computeMemoryFacts(placement, costs.modelFor(phases),
+                            costs.system ? &*costs.system : nullptr, phases);
+}
+
+static Expected<MemoryUsage> measureMemory(const TableView &table,
+                                           const CostInputs &costs,
+                                           MemoryBudget::Unit unit,
+                                           const TimingOptions &options) {
+  const Placement &placement = *table.placement;
+  unsigned phases = phasesInUse(table);
+  Expected<MemoryFacts> facts = factsFor(placement, costs, phases, unit);
+  if (!facts)
+    return facts.takeError();
+  Expected<StageCosts> stageCosts = costForMemory(placement, costs, phases);
+  if (!stageCosts)
+    return stageCosts.takeError();
+  Expected<Program> program = lowerTable(table, options.receivePlacement);
+  if (!program)
+    return program.takeError();
+  Transport transport =
+      hasCopies(phases) ? options.transport : Transport::Delay;
+  Expected<TaskGraph> graph = buildTaskGraph(*program, transport);
+  if (!graph)
+    return graph.takeError();
+  Expected<TaskTimes> times =
+      computeTaskTimes(*graph, placement, *stageCosts, transport);
+  if (!times)
+    return times.takeError();
+  return computeMemory(*graph, *times, computeTimeline(*graph, *times),
+                       placement, *facts);
+}
+
+//===----------------------------------------------------------------------===//
+// Findings
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Words for amounts of either unit.
+class Wording {
+public:
+  explicit Wording(MemoryBudget::Unit unit)
+      : isCount(unit == MemoryBudget::Unit::Activations) {}
+
+  /// "3 activations", "1536 bytes (1.5 KiB)".
+  std::string amount(int64_t value) const {
+    if (isCount)
+      return formatv("{0} activation{1}", value, value == 1 ? "" : "s");
+    std::string text = formatv("{0} byte{1}", value, value == 1 ? "" : "s");
+    unsigned unit = 0;
+    double scaled = static_cast<double>(value);
+    for (; scaled >= 1024 && unit < 5; ++unit)
+      scaled /= 1024;
+    if (unit > 0)
+      text += formatv(" ({0:f1} {1}iB)", scaled, "KMGTP"[unit - 1]).str();
+    return text;
+  }
+
+private:
+  bool isCount;
+};
+} // namespace
+
+/// Two entries where the cell is half of an overlapped pair.
+static std::pair<int64_t, int64_t> entryOf(ArrayRef<Cell> row, int64_t index) {
+  int64_t begin = index - (index > 0 && row[index - 1].overlapsNext());
+  return {begin, index + 1 + row[index].overlapsNext()};
+}
+
+/// The forwards whose activations a row holds whole when the entry of `peak`
+/// starts. Nothing is copied.
+static std::vector<Cell> heldAt(ArrayRef<Cell> row, int64_t peak) {
+  auto keyOf = [](Cell cell) {
+    return Cell(cell.getStage(), Phase::Forward, cell.getMicrobatch()).getRaw();
+  };
+  llvm::DenseSet<uint64_t> recomputed, held;
+  for (Cell cell : row)
+    if (cell.is(Phase::Recompute))
+      recomputed.insert(keyOf(cell));
+  auto [begin, end] = entryOf(row, peak);
+  for (int64_t i = 0; i != end; ++i) {
+    bool isKept =
+        row[i].is(Phase::Forward) && !recomputed.contains(keyOf(row[i]));
+    if (isKept || row[i].is(Phase::Recompute))
+      held.insert(keyOf(row[i]));
+    bool isLast = row[i].is(Phase::Backward) || row[i].is(Phase::WeightGrad);
+    if (isLast && i < begin)
+      held.erase(keyOf(row[i]));
+  }
+  std::vector<Cell> forwards;
+  for (Cell cell : row)
+    if (cell.is(Phase::Forward) && held.contains(keyOf(cell)))
+      forwards.push_back(cell.withOverlap(false));
+  return forwards;
+}
+
+/// "a, b, c and 3 more".
+template <typename Value>
+static std::string listOf(ArrayRef<Value> values) {
+  constexpr size_t kMost = 8;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleaveComma(values.take_front(kMost), os);
+  if (values.size() > kMost)
+    os << " and " << values.size() - kMost << " more";
+  return text;
+}
+
+namespace {
+/// Says which workers hold how much of what.
+class BudgetReport {
+public:
+  BudgetReport(const TableView &table, const MemoryUsage &usage,
+               MemoryBudget::Unit unit, int64_t amount)
+      : table(table), usage(usage), unit(unit), wording(unit), amount(amount) {}
+
+  std::optional<Violation> find() const {
+    std::vector<int64_t> over;
+    for (auto [number, worker] : llvm::enumerate(usage.workers))
+      if (worker.peakBytes() > amount)
+        over.push_back(number);
+    if (over.empty())
+      return std::nullopt;
+    Violation violation = describe(usage.bottleneckWorker);
+    llvm::erase(over, usage.bottleneckWorker);
+    if (!over.empty())
+      violation.notes.push_back(
+          {std::nullopt,
+           formatv("{0} more worker{1} over the budget: {2}", over.size(),
+                   over.size() == 1 ? " is" : "s are",
+                   listOf(ArrayRef<int64_t>(over)))});
+    return violation;
+  }
+
+private:
+  Violation describe(int64_t number) const {
+    const WorkerMemory &worker = usage.workers[number];
+    ArrayRef<Cell> row = table.rows[number];
+    auto peak = llvm::find_if(row, [&](Cell cell) {
+      return worker.peakCell &&
+             cell.withOverlap(false) == worker.peakCell->withOverlap(false);
+    });
+    bool hasPeak = peak != row.end();
+    CellRef at = {number, hasPeak ? peak - row.begin() : 0};
+    std::string where =
+        hasPeak ? formatv(" at cell {0} ({1})", at.index, *peak).str() : "";
+    Violation violation = {
+        at,
+        formatv("worker {0} holds {1}{2}, {3} more than the budget of {4}",
+                number, wording.amount(worker.peakBytes()), where,
+                wording.amount(worker.peakBytes() - amount),
+                wording.amount(amount)),
+        {}};
+    if (std::string parts = describeParts(worker, at, hasPeak); !parts.empty())
+      violation.notes.push_back({at, std::move(parts)});
+    return violation;
+  }
+
+  /// Empty where that takes the times of copies.
+  std::string describeParts(const WorkerMemory &worker, CellRef at,
+                            bool hasPeak) const {
+    if (unit != MemoryBudget::Unit::Activations)
+      return formatv(
+          "{0} of weights, {1} of gradients, {2} of optimizer state and {3} of "
+          "activations, of {4} microbatch{5}",
+          wording.amount(worker.weightBytes),
+          wording.amount(worker.gradientBytes),
+          wording.amount(worker.optimizerBytes),
+          wording.amount(worker.peakActivationBytes), worker.peakMicrobatches,
+          worker.peakMicrobatches == 1 ? "" : "es");
+    ArrayRef<Cell> row = table.rows[at.row];
+    if (!hasPeak || llvm::any_of(row, [](Cell cell) { return cell.isCopy(); }))
+      return "";
+    return "they are those of " + listOf(ArrayRef<Cell>(heldAt(row, at.index)));
+  }
+
+  const TableView &table;
+  const MemoryUsage &usage;
+  MemoryBudget::Unit unit;
+  Wording wording;
+  int64_t amount;
+};
+} // namespace
+
+Error pipesched::verifyMemory(const TableView &table, const CostInputs &costs,
+                              const MemoryBudget &budget,
+                              const TimingOptions &options) {
+  int64_t amount = budget.amount;
+  if (budget.unit == MemoryBudget::Unit::System && !costs.system)
+    return formatError("has no system, whose memory is to be the budget");
+  Expected<MemoryUsage> usage =
+      measureMemory(table, costs, budget.unit, options);
+  if (!usage)
+    return usage.takeError();
+  if (budget.unit == MemoryBudget::Unit::System)
+    amount = usage->capacityBytes;
+  if (budget.unit == MemoryBudget::Unit::System && amount == 0)
+    return formatError("has a system, '{0}', that does not say how much memory "
+                       "it has",
+                       costs.system->name);
+  if (std::optional<Violation> violation =
+          BudgetReport(table, *usage, budget.unit, amount).find())
+    return llvm::make_error<ViolationError>(std::move(*violation));
+  return Error::success();
+}

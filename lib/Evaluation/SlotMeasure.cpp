@@ -1,0 +1,132 @@
+//===- SlotMeasure.cpp - Slots as long as what they stand for -------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Blocks weigh stages; times are divided by the length of a slot.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Evaluation/SlotMeasure.h"
+#include "PipeSched/Evaluation/Evaluate.h"
+#include "llvm/ADT/Twine.h"
+#include <numeric>
+
+using namespace pipesched;
+using llvm::Twine;
+
+llvm::Expected<std::vector<StageSlots>>
+pipesched::slotsByBlocks(const Placement &placement, const ModelFacts *model) {
+  llvm::Expected<std::vector<int64_t>> lengths =
+      model ? splitLayers(placement, *model) : stageLengths(placement);
+  if (!lengths)
+    return lengths.takeError();
+  constexpr int64_t most = kMaxSlots / 2;
+  std::vector<StageSlots> stages;
+  stages.reserve(lengths->size());
+  for (int64_t length : *lengths) {
+    if (length > most)
+      return llvm::createStringError("a stage of " + Twine(length) +
+                                     " slots is longer than " + Twine(most));
+    stages.push_back(StageSlots::weighted(length));
+  }
+  return stages;
+}
+
+CellsInUse pipesched::cellsInUse(const TableView &table) {
+  CellsInUse cells{phasesInUse(table)};
+  for (llvm::ArrayRef<Cell> row : table.rows)
+    cells.isOverlapped |=
+        llvm::any_of(row, [](Cell cell) { return cell.overlapsNext(); });
+  return cells;
+}
+
+static constexpr Phase kTimedPhases[] = {
+    Phase::Forward,   Phase::Backward,  Phase::InputGrad, Phase::WeightGrad,
+    Phase::Recompute, Phase::Optimizer, Phase::AllReduce};
+
+static int64_t phasePs(const StageCost &cost, Phase phase) {
+  return cost.phasePs[static_cast<unsigned>(phase)];
+}
+
+/// 0 where nothing takes time.
+static int64_t largestCommonSlot(const StageCosts &stageCosts,
+                                 CellsInUse cells) {
+  int64_t divisor = 0;
+  for (const StageCost &cost : stageCosts.stages) {
+    for (Phase phase : kTimedPhases)
+      if (cells.has(phase))
+        divisor = std::gcd(divisor, phasePs(cost, phase));
+    if (cells.isOverlapped)
+      divisor = std::gcd(divisor, cost.overlappedPs.value_or(0));
+  }
+  return divisor;
+}
+
+namespace {
+/// Counts the slots of times, and how far off the counts are.
+class SlotCounter {
+public:
+  explicit SlotCounter(int64_t slotPs) : slotPs(slotPs) {}
+
+  int64_t count(int64_t ps) {
+    int64_t slots = ps / slotPs, rest = ps % slotPs;
+    bool roundsUp = rest >= slotPs - rest || (slots == 0 && rest > 0);
+    errorPs = std::max(errorPs, roundsUp && rest > 0 ? slotPs - rest : rest);
+    return slots + (roundsUp ? 1 : 0);
+  }
+  int64_t getLargestErrorPs() const { return errorPs; }
+
+private:
+  int64_t slotPs, errorPs = 0;
+};
+} // namespace
+
+/// What is not in use follows from what is, as in StageSlots; I and W do not
+/// follow from B.
+static StageSlots countStage(SlotCounter &counter, const StageCost &cost,
+                             CellsInUse cells) {
+  auto count = [&](Phase phase, int64_t otherwise) {
+    return cells.has(phase) ? counter.count(phasePs(cost, phase)) : otherwise;
+  };
+  int64_t half = cells.has(Phase::Backward) ? StageSlots::kUnknown : 1;
+  StageSlots slots(count(Phase::Forward, 1), count(Phase::InputGrad, half),
+                   count(Phase::WeightGrad, half));
+  for (Phase phase : kTimedPhases)
+    slots.set(phase, count(phase, slots.of(phase)));
+  if (cells.isOverlapped && cost.overlappedPs)
+    slots.overlapped = counter.count(*cost.overlappedPs);
+  return slots;
+}
+
+/// In all cells that occur.
+static bool areUnitSlots(llvm::ArrayRef<StageSlots> stages, CellsInUse cells) {
+  StageSlots unit;
+  return llvm::all_of(stages, [&](const StageSlots &slots) {
+    return !slots.overlapped && llvm::all_of(kTimedPhases, [&](Phase phase) {
+      return !cells.has(phase) || slots.of(phase) == unit.of(phase);
+    });
+  });
+}
+
+llvm::Expected<SlotsByDurations>
+pipesched::slotsByDurations(const Placement &placement,
+                            const StageCosts &stageCosts, CellsInUse cells,
+                            std::optional<int64_t> slotPs) {
+  SlotsByDurations result;
+  result.slotPs = slotPs.value_or(largestCommonSlot(stageCosts, cells));
+  if (result.slotPs == 0)
+    return llvm::createStringError("no cell takes time, so that a slot has no "
+                                   "length; give it one");
+  SlotCounter counter(result.slotPs);
+  result.stages.reserve(placement.getNumGlobalStages());
+  for (const StageCost &cost : stageCosts.stages)
+    result.stages.push_back(countStage(counter, cost, cells));
+  if (areUnitSlots(result.stages, cells))
+    result.stages.assign(result.stages.size(), StageSlots());
+  result.largestErrorPs = counter.getLargestErrorPs();
+  return result;
+}

@@ -1,0 +1,328 @@
+//===- StatedWork.cpp - Work that instructions state themselves -----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Goes through the statements one by one; everything they do not touch keeps
+// what cells imply.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Evaluation/StatedWork.h"
+#include "PipeSched/Analysis/TaskCost.h"
+#include "PipeSched/Analysis/TaskEnds.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+using namespace pipesched;
+using llvm::ArrayRef;
+using llvm::Error;
+using llvm::Expected;
+
+bool pipesched::anyHasTime(ArrayRef<StatedWork> work) {
+  return llvm::any_of(work, [](const StatedWork &w) { return w.hasTime(); });
+}
+
+bool pipesched::anyHasMemory(ArrayRef<StatedWork> work) {
+  return llvm::any_of(
+      work, [](const StatedWork &w) { return w.memoryDelta.has_value(); });
+}
+
+//===----------------------------------------------------------------------===//
+// Time
+//===----------------------------------------------------------------------===//
+
+/// One kernel on the matrix engines.
+static Expected<TaskCost> costKernel(const StatedWork &work,
+                                     const SystemFacts &system) {
+  BlockFacts block;
+  Kernel &kernel = block.kernels.emplace_back();
+  kernel.forward = {work.flops.value_or(0), work.bytesMoved.value_or(0)};
+  double ps = std::nearbyint(rooflinePs(block, Phase::Forward, system));
+  if (!(ps < 0x1p63))
+    return llvm::createStringError("the time of a compute with %lld flops and "
+                                   "%lld bytes is over 2^63 - 1 ps",
+                                   (long long)kernel.forward.flops,
+                                   (long long)kernel.forward.bytes);
+  return TaskCost{static_cast<uint64_t>(ps), 0};
+}
+
+/// Each accelerator copies its share; the copy's end is when the data is there.
+static Expected<TaskCost> costCopy(int64_t bytes, const SystemFacts &system) {
+  if (system.host.bytesPerSecond <= 0)
+    return llvm::createStringError(
+        "copies with 'bytes' need the 'host' link of "
+        "the system, '" +
+        system.name + "' has none");
+  Expected<MessageCost> cost = hockney(
+      llvm::divideCeil(static_cast<uint64_t>(bytes), system.accelerators),
+      system.host);
+  if (!cost)
+    return cost.takeError();
+  return chargeMessage(*cost, Transport::Blocking);
+}
+
+namespace {
+/// Messages and all-reduces between the workers of a graph.
+class Wires {
+public:
+  Wires(const TaskGraph &graph, const SystemFacts &system)
+      : graph(graph), system(system), layout(system, graph.getNumWorkers()),
+        nodeLink(nodeLinkOfWorker(system)) {}
+
+  Expected<MessageCost> cost(uint32_t task, int64_t bytes) const {
+    return graph.kind[task] == TaskKind::AllReduce
+               ? costReduction(graph.peer[task], bytes)
+               : costMessage(task, bytes);
+  }
+  Expected<MessageCost> costReduction(int32_t reduction,
+                                      int64_t gradientBytes) const {
+    ArrayRef<int32_t> workers = graph.workersOf(reduction);
+    auto [first, last] = std::minmax_element(workers.begin(), workers.end());
+    auto bytes = static_cast<double>(gradientBytes);
+    return ringExchange({bytes, bytes},
+                        layout.groupOf(*first, *last, workers.size()), system);
+  }
+
+private:
+  Expected<MessageCost> costMessage(uint32_t task, int64_t bytes) const {
+    bool isNear = layout.sharesNode(graph.worker[task], graph.peer[task]);
+    return hockney(bytes, isNear ? nodeLink : system.network);
+  }
+
+  const TaskGraph &graph;
+  const SystemFacts &system;
+  RankLayout layout;
+  LinkFacts nodeLink;
+};
+} // namespace
+
+static Expected<TaskCost> costWork(const StatedWork &work, TaskKind kind,
+                                   uint32_t task, const SystemFacts &system,
+                                   const Wires &wires, Transport transport) {
+  if (kind == TaskKind::Compute)
+    return costKernel(work, system);
+  if (kind == TaskKind::Offload || kind == TaskKind::Reload)
+    return costCopy(*work.bytesMoved, system);
+  Expected<MessageCost> cost = wires.cost(task, *work.messageBytes);
+  if (!cost)
+    return cost.takeError();
+  return chargeMessage(*cost, transport);
+}
+
+/// Every task but a Recv, which its Send pays for, has a time of its own.
+static Error requireStated(const TaskGraph &graph,
+                           const std::vector<bool> &isStated) {
+  for (uint32_t task = 0; task < graph.size(); ++task) {
+    if (isStated[task] || graph.kind[task] == TaskKind::Recv)
+      continue;
+    bool isMessage = graph.kind[task] == TaskKind::Message ||
+                     graph.kind[task] == TaskKind::Send;
+    return llvm::createStringError(
+        "%s %s on worker %d states no work, and there is neither a model nor a "
+        "profile that prices it",
+        isMessage ? "send" : "cell", graph.cell[task].str().c_str(),
+        graph.worker[task]);
+  }
+  return Error::success();
+}
+
+static Error checkSum(const TaskTimes &times) {
+  uint64_t total = 0;
+  for (auto [occupancyPs, latencyPs] :
+       llvm::zip_equal(times.occupancyPs, times.latencyPs)) {
+    total = llvm::SaturatingAdd(total, static_cast<uint64_t>(occupancyPs));
+    total = llvm::SaturatingAdd(total, static_cast<uint64_t>(latencyPs));
+  }
+  if (total > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+    return llvm::createStringError(
+        "the times of stated work add up to more than 2^63 - 1 ps");
+  return Error::success();
+}
+
+Error pipesched::costStatedWork(ArrayRef<StatedWork> work,
+                                const TaskGraph &graph,
+                                const SystemFacts *system, Transport transport,
+                                bool isComplete, TaskTimes &times) {
+  if (!system)
+    return llvm::createStringError(
+        "'flops' and 'bytes' have no times: attach a system");
+  Wires wires(graph, *system);
+  std::vector<bool> isStated(graph.size());
+  for (const StatedWork &stated : work) {
+    if (!stated.hasTime())
+      continue;
+    uint32_t task = graph.taskOfInstruction[stated.instruction];
+    Expected<TaskCost> cost =
+        costWork(stated, graph.kind[task], task, *system, wires, transport);
+    if (!cost)
+      return cost.takeError();
+    isStated[task] = true;
+    times.occupancyPs[task] = cost->occupancyPs;
+    times.latencyPs[task] = cost->latencyPs;
+  }
+  if (isComplete)
+    if (Error error = requireStated(graph, isStated))
+      return error;
+  return checkSum(times);
+}
+
+//===----------------------------------------------------------------------===//
+// Traffic
+//===----------------------------------------------------------------------===//
+
+/// Adds to what a worker sends the difference to what its cells imply.
+static Error replaceBytes(int32_t worker, int64_t implied, int64_t stated,
+                          Traffic &traffic) {
+  int64_t &bytes = traffic.bytesSent[worker];
+  if (llvm::AddOverflow(bytes - implied, stated, bytes))
+    return llvm::createStringError(
+        "worker %d sends more than 2^63 - 1 bytes in all", worker);
+  return Error::success();
+}
+
+/// All workers of an all-reduce state the same.
+static Error replaceReduction(int64_t statedBytes, int32_t reduction,
+                              const TaskGraph &graph,
+                              const StageCosts &stageCosts, const Wires &wires,
+                              Traffic &traffic) {
+  int64_t implied = stageCosts.reductions.empty()
+                        ? 0
+                        : stageCosts.reductions[reduction].bytes;
+  Expected<MessageCost> cost = wires.costReduction(reduction, statedBytes);
+  if (!cost)
+    return cost.takeError();
+  for (int32_t worker : graph.workersOf(reduction))
+    if (Error error = replaceBytes(worker, implied, cost->bytes, traffic))
+      return error;
+  return Error::success();
+}
+
+Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
+                                  const TaskGraph &graph,
+                                  const Placement &placement,
+                                  const StageCosts &stageCosts,
+                                  const SystemFacts &system, Traffic &traffic) {
+  Wires wires(graph, system);
+  std::vector<bool> isReplaced(graph.reductions.size());
+  for (const StatedWork &stated : work) {
+    if (!stated.messageBytes)
+      continue;
+    uint32_t task = graph.taskOfInstruction[stated.instruction];
+    if (graph.kind[task] == TaskKind::AllReduce) {
+      int32_t reduction = graph.peer[task];
+      if (isReplaced[reduction])
+        continue;
+      isReplaced[reduction] = true;
+      if (Error error = replaceReduction(*stated.messageBytes, reduction, graph,
+                                         stageCosts, wires, traffic))
+        return error;
+      continue;
+    }
+    Cell cell = graph.cell[task];
+    const StageCost &stage = stageCosts.stages[placement.globalStage(cell)];
+    int64_t implied =
+        (cell.is(Phase::Forward) ? stage.activation : stage.gradient).bytes;
+    if (Error error = replaceBytes(graph.worker[task], implied,
+                                   *stated.messageBytes, traffic))
+      return error;
+  }
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Bytes that a worker starts or ceases to hold.
+struct MemoryEvent {
+  int32_t worker;
+  int64_t atPs;
+  int64_t delta;
+  uint32_t task;
+
+  /// At one moment what is freed goes first.
+  friend bool operator<(const MemoryEvent &a, const MemoryEvent &b) {
+    return std::tie(a.worker, a.atPs, a.delta, a.task) <
+           std::tie(b.worker, b.atPs, b.delta, b.task);
+  }
+};
+} // namespace
+
+static std::vector<MemoryEvent> memoryEvents(ArrayRef<StatedWork> work,
+                                             const TaskGraph &graph,
+                                             const TaskEnds &ends) {
+  std::vector<MemoryEvent> events;
+  for (const StatedWork &stated : work) {
+    if (!stated.memoryDelta)
+      continue;
+    uint32_t task = graph.taskOfInstruction[stated.instruction];
+    int64_t delta = *stated.memoryDelta;
+    int64_t atPs = delta > 0 ? ends.startPs(task) : ends.arrivalPs(task);
+    events.push_back({graph.worker[task], atPs, delta, task});
+  }
+  llvm::sort(events);
+  return events;
+}
+
+/// Bytes that stated copies move, in all.
+static Error addStatedCopies(ArrayRef<StatedWork> work, const TaskGraph &graph,
+                             MemoryUsage &usage) {
+  for (const StatedWork &stated : work) {
+    uint32_t task = graph.taskOfInstruction[stated.instruction];
+    bool isCopy = stated.bytesMoved && (graph.kind[task] == TaskKind::Offload ||
+                                        graph.kind[task] == TaskKind::Reload);
+    if (!isCopy)
+      continue;
+    WorkerMemory &worker = usage.workers[graph.worker[task]];
+    int64_t &bytes = graph.kind[task] == TaskKind::Offload
+                         ? worker.offloadedBytes
+                         : worker.reloadedBytes;
+    if (llvm::AddOverflow(bytes, *stated.bytesMoved, bytes))
+      return llvm::createStringError(
+          "copies of worker %d exceed 2^63-1 bytes at cell %s",
+          graph.worker[task], graph.cell[task].str().c_str());
+  }
+  return Error::success();
+}
+
+Error pipesched::addStatedMemory(ArrayRef<StatedWork> work,
+                                 const TaskGraph &graph, const TaskTimes &times,
+                                 const Timeline &timeline, MemoryUsage &usage) {
+  usage.workers.resize(graph.getNumWorkers());
+  for (WorkerMemory &worker : usage.workers) {
+    worker.peakActivationBytes = worker.peakPs = worker.peakMicrobatches = 0;
+    worker.offloadedBytes = worker.reloadedBytes = 0;
+    worker.peakCell.reset();
+  }
+  if (Error error = addStatedCopies(work, graph, usage))
+    return error;
+  int64_t held = 0;
+  int32_t current = -1;
+  TaskEnds ends(graph, times, timeline);
+  for (const MemoryEvent &event : memoryEvents(work, graph, ends)) {
+    if (event.worker != current)
+      held = 0;
+    current = event.worker;
+    WorkerMemory &worker = usage.workers[current];
+    int64_t total;
+    if (llvm::AddOverflow(held, event.delta, held) ||
+        llvm::AddOverflow(held, worker.persistentBytes(), total))
+      return llvm::createStringError(
+          "memory of worker %d exceeds 2^63 - 1 bytes", current);
+    if (worker.peakCell && held <= worker.peakActivationBytes)
+      continue;
+    worker.peakActivationBytes = std::max<int64_t>(held, 0);
+    worker.peakPs = event.atPs;
+    worker.peakCell = graph.cell[event.task].withOverlap(false);
+  }
+  usage.bottleneckWorker = 0;
+  for (auto [number, worker] : llvm::enumerate(usage.workers))
+    if (worker.peakBytes() > usage.workers[usage.bottleneckWorker].peakBytes())
+      usage.bottleneckWorker = number;
+  return Error::success();
+}

@@ -1,0 +1,77 @@
+//===- Facts.cpp - What is known of model and system ----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Look-ups in facts: layers of a model, efficiency of a size.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Facts/Facts.h"
+#include "llvm/ADT/Twine.h"
+#include <cmath>
+
+using namespace pipesched;
+
+int64_t ModelFacts::getNumLayers() const {
+  int64_t layers = 0;
+  for (const BlockFacts &block : blocks)
+    if (block.position == BlockPosition::Layer)
+      layers += block.count;
+  return layers;
+}
+
+static llvm::Error makeError(const SystemFacts &system,
+                             const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 "system '" + system.name + "': " + message);
+}
+
+llvm::Error pipesched::setAccelerators(SystemFacts &system,
+                                       int64_t accelerators) {
+  if (accelerators < 1)
+    return makeError(system,
+                     "expected at least 1 accelerator in a worker, found " +
+                         llvm::Twine(accelerators));
+  if (accelerators > 1 && system.link.bytesPerSecond == 0)
+    return makeError(system,
+                     "several accelerators in a worker need a link among them");
+  double bandwidth = double(system.network.bytesPerSecond) /
+                     double(system.accelerators) * double(accelerators);
+  if (!(bandwidth < 9223372036854775808.0))
+    return makeError(system,
+                     "the network of " + llvm::Twine(accelerators) +
+                         " accelerators is over 2^63 - 1 bytes per second");
+  system.network.bytesPerSecond = std::llround(bandwidth);
+  system.accelerators = accelerators;
+  return llvm::Error::success();
+}
+
+llvm::Error pipesched::setDataParallel(SystemFacts &system,
+                                       int64_t dataParallel) {
+  if (dataParallel < 1 || dataParallel > kMaxDataParallel)
+    return makeError(system, "expected 1 to " + llvm::Twine(kMaxDataParallel) +
+                                 " data-parallel pipelines, found " +
+                                 llvm::Twine(dataParallel));
+  system.dataParallel = dataParallel;
+  return llvm::Error::success();
+}
+
+double EfficiencyCurve::at(double size) const {
+  if (points.empty())
+    return 1;
+  const Point *right = llvm::partition_point(points, [size](Point point) {
+                         return double(point.size) < size;
+                       }).base();
+  if (right == points.data())
+    return double(points.front().partsPerMillion) * 1e-6;
+  if (right == points.data() + points.size())
+    return double(points.back().partsPerMillion) * 1e-6;
+  const Point *left = right - 1;
+  double share = (size - double(left->size)) / double(right->size - left->size);
+  double rise = double(right->partsPerMillion - left->partsPerMillion);
+  return (double(left->partsPerMillion) + share * rise) * 1e-6;
+}

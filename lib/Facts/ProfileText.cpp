@@ -1,0 +1,231 @@
+//===- ProfileText.cpp - Profiles in writing ------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Decimals are read digit by digit into picoseconds, so that nothing is
+// rounded.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Facts/ProfileText.h"
+#include "PipeSched/Support/ClosestName.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace pipesched;
+using llvm::StringRef;
+using llvm::Twine;
+
+static llvm::Error makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+//===----------------------------------------------------------------------===//
+// Times
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A unit is 10^exponent picoseconds.
+struct TimeUnit {
+  StringRef name;
+  unsigned exponent;
+};
+constexpr TimeUnit kUnits[] = {
+    {"s", 12}, {"ms", 9}, {"us", 6}, {"ns", 3}, {"ps", 0}};
+} // namespace
+
+/// value * 10 + digit, or false.
+static bool appendDigit(int64_t &value, char digit) {
+  return !llvm::MulOverflow(value, int64_t(10), value) &&
+         !llvm::AddOverflow(value, int64_t(digit - '0'), value);
+}
+
+/// Digits with at most one point, in units of 10^exponent.
+static llvm::Expected<int64_t> parseDecimal(StringRef text, StringRef digits,
+                                            unsigned exponent) {
+  auto [whole, fraction] = digits.split('.');
+  StringRef tail = fraction.rtrim('0');
+  if (tail.size() > exponent)
+    return makeError("'" + text + "' is finer than a picosecond");
+  std::string scaled = (whole + tail).str();
+  scaled.append(exponent - tail.size(), '0');
+  int64_t value = 0;
+  for (char digit : scaled)
+    if (!appendDigit(value, digit))
+      return makeError("'" + text + "' is over 2^63 - 1 ps");
+  return value;
+}
+
+llvm::Expected<int64_t> pipesched::parseTime(StringRef text) {
+  StringRef digits =
+      text.take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
+  StringRef rest = text.drop_front(digits.size());
+  if (text.starts_with("-"))
+    return makeError("expected a time of at least 0, found '" + text + "'");
+  bool isNumber = !digits.empty() && llvm::isDigit(digits.front()) &&
+                  llvm::isDigit(digits.back()) && digits.count('.') <= 1;
+  if (!isNumber)
+    return makeError("expected a time such as 1.5ms, found '" + text + "'");
+  for (TimeUnit unit : kUnits)
+    if (rest.ltrim() == unit.name)
+      return parseDecimal(text, digits, unit.exponent);
+  return makeError("expected a unit (ps, ns, us, ms or s) after '" + digits +
+                   "', found '" + rest.trim() + "'");
+}
+
+std::string pipesched::printTime(int64_t ps) {
+  for (TimeUnit unit : kUnits) {
+    int64_t size = 1;
+    for (unsigned power = 0; power < unit.exponent; ++power)
+      size *= 10;
+    if (ps < size)
+      continue;
+    std::string fraction = std::to_string(ps % size);
+    fraction.insert(
+        0, unit.exponent - std::min<size_t>(unit.exponent, fraction.size()),
+        '0');
+    StringRef tail = StringRef(fraction).rtrim('0');
+    return (Twine(ps / size) + (tail.empty() ? "" : ".") + tail + unit.name)
+        .str();
+  }
+  return "0ps";
+}
+
+//===----------------------------------------------------------------------===//
+// Profiles
+//===----------------------------------------------------------------------===//
+
+llvm::ArrayRef<StringRef> pipesched::profileNames() {
+  static constexpr StringRef names[] = {"F", "B", "I", "W",  "R",    "D",
+                                        "U", "O", "G", "FB", "comm", "send"};
+  return names;
+}
+
+std::vector<int64_t> *pipesched::findTimes(Profile &profile, StringRef name) {
+  const StringRef *found = llvm::find(profileNames(), name);
+  size_t index = found - profileNames().begin();
+  if (index < kNumPhases)
+    return &profile.phasePs[index];
+  if (name == "FB")
+    return &profile.overlappedPs;
+  if (name == "comm")
+    return &profile.commPs;
+  return name == "send" ? &profile.sendPs : nullptr;
+}
+
+namespace {
+/// Reads entries `name = value` up to the end of the text.
+class ProfileParser {
+public:
+  explicit ProfileParser(StringRef text) : rest(text.trim()) {}
+
+  llvm::Expected<Profile> run() {
+    if (rest.empty())
+      return makeError("expected times such as F=1ms, found nothing");
+    Profile profile;
+    while (true) {
+      if (auto error = parseEntry(profile))
+        return std::move(error);
+      if (rest.empty())
+        return profile;
+      if (!consume(','))
+        return expected("',' between times");
+    }
+  }
+
+private:
+  llvm::Error parseEntry(Profile &profile);
+  llvm::Error parseList(std::vector<int64_t> &times);
+  llvm::Error parseValue(std::vector<int64_t> &times);
+
+  bool consume(char c) {
+    rest = rest.ltrim();
+    if (!rest.consume_front(StringRef(&c, 1)))
+      return false;
+    rest = rest.ltrim();
+    return true;
+  }
+  llvm::Error expected(StringRef what) {
+    StringRef found = rest.take_front(20);
+    return makeError(
+        "expected " + what +
+        (found.empty() ? Twine(", found the end") : ", found '" + found + "'"));
+  }
+
+  StringRef rest;
+};
+} // namespace
+
+llvm::Error ProfileParser::parseEntry(Profile &profile) {
+  StringRef name = rest.take_while(llvm::isAlnum);
+  std::vector<int64_t> *times = findTimes(profile, name);
+  if (name.empty())
+    return expected("a name such as F");
+  if (!times)
+    return makeError("unknown name '" + name + "', the closest is '" +
+                     closestName(name, profileNames()) + "' (of " +
+                     llvm::join(profileNames(), ", ") + ")");
+  if (!times->empty())
+    return makeError("'" + name + "' is given twice");
+  rest = rest.drop_front(name.size());
+  if (!consume('='))
+    return expected(("'=' after '" + name + "'").str());
+
+  llvm::Error error = consume('[') ? parseList(*times) : parseValue(*times);
+  if (error)
+    return makeError(name + ": " + llvm::toString(std::move(error)));
+  rest = rest.ltrim();
+  return llvm::Error::success();
+}
+
+llvm::Error ProfileParser::parseList(std::vector<int64_t> &times) {
+  do {
+    if (auto error = parseValue(times))
+      return error;
+  } while (consume(','));
+  return consume(']') ? llvm::Error::success() : expected("']'");
+}
+
+llvm::Error ProfileParser::parseValue(std::vector<int64_t> &times) {
+  StringRef text =
+      rest.take_until([](char c) { return c == ',' || c == ']' || c == '['; });
+  llvm::Expected<int64_t> ps = parseTime(text.trim());
+  if (!ps)
+    return ps.takeError();
+  times.push_back(*ps);
+  rest = rest.drop_front(text.size());
+  return llvm::Error::success();
+}
+
+llvm::Expected<Profile> pipesched::parseProfile(StringRef text) {
+  return ProfileParser(text).run();
+}
+
+static void printTimes(llvm::ArrayRef<int64_t> times, llvm::raw_ostream &os) {
+  if (times.size() == 1) {
+    os << printTime(times.front());
+    return;
+  }
+  os << '[';
+  llvm::interleave(times, os, [&](int64_t ps) { os << printTime(ps); }, ",");
+  os << ']';
+}
+
+std::string pipesched::printProfile(const Profile &profile) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (StringRef name : profileNames()) {
+    const auto *times = findTimes(const_cast<Profile &>(profile), name);
+    if (times->empty())
+      continue;
+    os << (text.empty() ? "" : ",") << name << '=';
+    printTimes(*times, os);
+  }
+  return text;
+}

@@ -1,0 +1,132 @@
+//===- BoundsGraph.h - What any schedule has to keep to ---------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// F, I and W of a problem with their precedences, which hold in some best
+// schedule whatever is offloaded or recomputed: what bounds are computed on.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_OPTIMIZE_BOUNDS_BOUNDSGRAPH_H
+#define PIPESCHED_LIB_OPTIMIZE_BOUNDS_BOUNDSGRAPH_H
+
+#include "PipeSched/Optimize/Problem.h"
+
+namespace pipesched::optimize {
+
+/// Adds two times, at most the largest there is.
+inline int64_t addTimes(int64_t a, int64_t b) {
+  int64_t sum;
+  return __builtin_add_overflow(a, b, &sum)
+             ? std::numeric_limits<int64_t>::max()
+             : sum;
+}
+
+/// The precedence graph. Microbatches of a path are alike, so that those of one
+/// stage and phase may be taken in order (docs/Optimize.md, "First in, first
+/// out"). Cells are numbered so that each comes after all that it waits for:
+///
+///   path | microbatch of the path | F of stage 0, 1, ..., S-1
+///                                 | I W of stage S-1, ..., 1, 0
+///
+/// Without split backwards I is the whole B and there is no W.
+class BoundsGraph {
+public:
+  /// An arc: `to` starts `lag` or more after the end of `from`.
+  struct Arc {
+    int32_t from, to;
+    int64_t lag;
+  };
+
+  /// A cell by its stage and the microbatches of its path before it.
+  struct CellName {
+    int32_t globalStage;
+    Phase phase;
+    int64_t rank;
+  };
+
+  explicit BoundsGraph(const Problem &problem);
+
+  const Problem &getProblem() const { return problem; }
+  int32_t getNumCells() const { return durations.size(); }
+  int64_t getNumWorkers() const { return problem.placement.getNumWorkers(); }
+
+  int32_t cellOf(int64_t globalStage, Phase phase, int64_t rank) const {
+    const Line &line = lines[globalStage];
+    return line.first[columnOf(phase)] + rank * line.stride;
+  }
+  CellName nameOf(int32_t cell) const { return names[cell]; }
+  /// Microbatches that pass a stage.
+  int64_t countOf(int64_t globalStage) const {
+    return lines[globalStage].count;
+  }
+  int64_t pathOf(int64_t globalStage) const { return lines[globalStage].path; }
+  int64_t durationOf(int32_t cell) const { return durations[cell]; }
+  int32_t workerOf(int32_t cell) const { return workers[cell]; }
+  llvm::ArrayRef<int32_t> cellsOf(int64_t worker) const {
+    return workerCells[worker];
+  }
+  /// The global stages of a worker, in ascending order.
+  llvm::ArrayRef<int32_t> stagesOf(int64_t worker) const {
+    return workerStages[worker];
+  }
+  /// Compute work of a worker; recomputation not counted.
+  int64_t workOf(int64_t worker) const { return work[worker]; }
+
+  /// In ascending order of `to`.
+  llvm::ArrayRef<Arc> getArcs() const { return arcs; }
+
+  /// Every F, I or W frees its memory by its own end or that of a later cell of
+  /// its row: neither copies nor recomputation.
+  bool isMemoryFixed() const {
+    return !problem.freedoms.offload && !problem.freedoms.recompute;
+  }
+  /// Freed at the end of I; all of it where there is no W.
+  int64_t freedByInputGrad(int64_t globalStage) const {
+    const StageFacts &facts = problem.stages[globalStage];
+    return problem.freedoms.splitBackward ? facts.freedByInputGrad
+                                          : facts.activation;
+  }
+
+  /// Raises starts to what the arcs ask for. `starts` by cell.
+  void raiseStarts(llvm::MutableArrayRef<int64_t> starts) const;
+  /// Raises tails, from the end of a cell to the end of the step, likewise.
+  void raiseTails(llvm::MutableArrayRef<int64_t> tails) const;
+
+  /// Largest number that divides every time of the problem.
+  int64_t getTick() const { return tick; }
+
+private:
+  /// The cells of a stage: cell of microbatch k is first[phase] + k * stride.
+  struct Line {
+    int32_t first[3];
+    int32_t stride = 0, path = 0;
+    int64_t count = 0;
+  };
+  static unsigned columnOf(Phase phase) {
+    return phase == Phase::Forward ? 0 : phase == Phase::WeightGrad ? 2 : 1;
+  }
+  void numberCells();
+  void addCell(int64_t globalStage, Phase phase, int64_t rank);
+  void addDataArcs(int64_t path, int64_t rank);
+  void addMemoryArcs();
+  void computeTick();
+
+  const Problem &problem;
+  std::vector<Line> lines; ///< by global stage
+  std::vector<CellName> names;
+  std::vector<int64_t> durations;
+  std::vector<int32_t> workers;
+  std::vector<std::vector<int32_t>> workerCells, workerStages;
+  std::vector<int64_t> work;
+  std::vector<Arc> arcs;
+  int64_t tick = 1;
+};
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_LIB_OPTIMIZE_BOUNDS_BOUNDSGRAPH_H

@@ -1,0 +1,45 @@
+//===- QuickBounds.h - Bounds that take no search ---------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Bounds on how long a worker is busy or waits, from heads and tails of its
+// cells. Each is described, with its proof, in docs/Optimize.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_OPTIMIZE_BOUNDS_QUICKBOUNDS_H
+#define PIPESCHED_LIB_OPTIMIZE_BOUNDS_QUICKBOUNDS_H
+
+#include "BoundsGraph.h"
+#include "PipeSched/Optimize/Bounds.h"
+
+namespace pipesched::optimize {
+
+/// Where a worker's cells may run: `heads` before each of them, `tails` after
+/// it, by cell. What is bounded is the time from 0 to the end of all tails.
+struct Heads {
+  llvm::ArrayRef<int64_t> heads, tails;
+};
+
+/// Jackson's preemptive schedule of the worker's cells.
+int64_t preemptiveBound(const BoundsGraph &graph, int64_t worker, Heads times);
+
+/// Before its first I a worker runs only the F that memory holds.
+int64_t warmUpBound(const BoundsGraph &graph, int64_t worker, Heads times);
+
+/// After its last F a worker runs only the I and W that memory held.
+int64_t coolDownBound(const BoundsGraph &graph, int64_t worker, Heads times);
+
+/// Capacity times time is no less than activations times their residence.
+int64_t memoryBound(const BoundsGraph &graph, int64_t worker, Heads times);
+
+/// The best of all workers and kinds, for the problem's objective.
+Bound quickBound(const BoundsGraph &graph);
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_LIB_OPTIMIZE_BOUNDS_QUICKBOUNDS_H

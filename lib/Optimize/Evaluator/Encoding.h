@@ -1,0 +1,153 @@
+//===- Encoding.h - Schedules as the search has them ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A problem as flat arrays by kind of cell, and rows of it that are cheap to
+// change and to change back.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_OPTIMIZE_EVALUATOR_ENCODING_H
+#define PIPESCHED_LIB_OPTIMIZE_EVALUATOR_ENCODING_H
+
+#include "PipeSched/Optimize/Solution.h"
+
+namespace pipesched::optimize {
+
+inline constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+
+/// The kinds of cell that a stage has, in this order. Whole backwards are
+/// InputGrad, and then there is no WeightGrad.
+enum class Step : uint8_t {
+  Forward,
+  InputGrad,
+  WeightGrad,
+  Recompute,
+  Offload,
+  Reload
+};
+inline constexpr uint32_t kNumSteps = 6;
+
+/// A cell in a row: its number, and that of its kind (stage x kNumSteps +
+/// step). Cells are numbered by kind and rank, so that cells of other kinds
+/// that belong to it are a fixed distance away.
+struct Token {
+  uint32_t cell = kNone, kind = kNone;
+
+  friend bool operator==(Token a, Token b) { return a.cell == b.cell; }
+  friend bool operator!=(Token a, Token b) { return a.cell != b.cell; }
+};
+
+/// What is alike for all microbatches of a stage.
+struct KindFacts {
+  int64_t duration = 0;
+  int64_t delay = 0;        ///< of the message that it waits for
+  int64_t allocates = 0;    ///< at its start
+  int64_t frees = 0;        ///< at its end
+  uint32_t waitsFor = 0;    ///< distance to the cell of the message
+  uint32_t waitsOn = kNone; ///< worker of that cell; kNone: no message
+  uint32_t firstCell = 0;   ///< cell of rank 0
+  uint32_t count = 0;       ///< microbatches on the path
+  uint32_t stage = 0, worker = 0;
+  Step step = Step::Forward;
+
+  bool isCopy() const { return step >= Step::Offload; }
+};
+
+/// The problem, by kind. Rows of all workers lie in one array; each has room
+/// for all cells that it could need and one entry behind them.
+struct Encoding {
+  explicit Encoding(const Problem &problem);
+
+  const Problem &problem;
+  uint32_t numWorkers = 0, numStages = 0, numCells = 0;
+  bool splitBackward = true, offload = false, recompute = false;
+  bool sharedQueue = false, reloadsWait = false;
+  std::vector<KindFacts> kinds;
+  std::vector<uint32_t> rowBegins;                ///< by worker, D + 1
+  std::vector<int64_t> capacity;                  ///< by worker
+  std::vector<std::vector<uint32_t>> stagesOf;    ///< by worker, ascending
+  std::vector<uint32_t> nextStage, stageBefore;   ///< on the path, or kNone
+  std::vector<std::vector<int32_t>> microbatches; ///< by path and rank
+
+  uint32_t kindOf(uint32_t stage, Step step) const {
+    return stage * kNumSteps + static_cast<uint32_t>(step);
+  }
+  const KindFacts &facts(uint32_t stage, Step step) const {
+    return kinds[kindOf(stage, step)];
+  }
+  Token token(uint32_t stage, Step step, uint32_t rank) const {
+    uint32_t kind = kindOf(stage, step);
+    return {kinds[kind].firstCell + rank, kind};
+  }
+  /// The cell of another step, same stage and microbatch.
+  Token sibling(Token token, Step step) const {
+    const KindFacts &from = kinds[token.kind];
+    return this->token(from.stage, step, token.cell - from.firstCell);
+  }
+  uint32_t rankOf(Token token) const {
+    return token.cell - kinds[token.kind].firstCell;
+  }
+  uint32_t capacityOfRow(uint32_t worker) const {
+    return rowBegins[worker + 1] - rowBegins[worker] - 1;
+  }
+  const StageFacts &stageFacts(uint32_t stage) const {
+    return problem.stages[stage];
+  }
+  /// Frees by F beyond its kind's where its microbatch is recomputed.
+  int64_t freedByDropping(uint32_t stage) const {
+    return stageFacts(stage).activation - stageFacts(stage).checkpoint;
+  }
+  /// The cell as rows of a schedule have it.
+  Cell cellOf(Token token) const;
+};
+
+/// Rows of tokens. `positions`, `remaining` and `levels` follow from them;
+/// refresh() brings them up to date.
+struct Plan {
+  std::vector<Token> tokens;
+  std::vector<uint32_t> sizes;     ///< by worker
+  std::vector<uint32_t> positions; ///< by cell, in `tokens`; kNone: absent
+  /// By position: compute time from there to the end of the row.
+  std::vector<int64_t> remaining;
+  /// By position: memory before that cell, copies left out of account.
+  std::vector<int64_t> levels;
+
+  Plan() = default;
+  explicit Plan(const Encoding &encoding);
+
+  void append(const Encoding &encoding, uint32_t worker, Token token) {
+    tokens[encoding.rowBegins[worker] + sizes[worker]++] = token;
+  }
+  /// After tokens of [begin, end) of a row have changed places. Without copies:
+  /// whether memory suffices there.
+  bool refresh(const Encoding &encoding, uint32_t worker, uint32_t begin,
+               uint32_t end);
+  /// The same for whole rows, which may have lost or gained cells.
+  bool refreshRow(const Encoding &encoding, uint32_t worker);
+  bool refreshAll(const Encoding &encoding);
+  /// Whether every row, walked by itself, stays within its worker's memory:
+  /// without copies, whether the plan does.
+  bool fitsMemory(const Encoding &encoding) const;
+  bool has(Token token) const { return positions[token.cell] != kNone; }
+  /// Whether the cells of the stage and microbatch of `token` are in order: F,
+  /// D U or R, I, W.
+  bool isOrdered(const Encoding &encoding, Token token) const;
+  /// Whether all cells that have to be there are, those of every microbatch in
+  /// order.
+  bool isComplete(const Encoding &encoding) const;
+};
+
+/// The rows of a seed: whole backwards split where they may be, joins, idle
+/// slots, O and G left out, microbatches in order on every stage without copies
+/// and recompute. Nothing where cells are missing, twice, on another worker or
+/// not allowed.
+std::optional<Plan> planOf(const Encoding &encoding, llvm::ArrayRef<Row> rows);
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_LIB_OPTIMIZE_EVALUATOR_ENCODING_H

@@ -1,0 +1,301 @@
+//===- EvaluatorCopies.h - Copies and memory of a row -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How a row waits for memory and for reloads, and when copies run: members of
+// Evaluator, for its walks to be inlined into.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_OPTIMIZE_EVALUATOR_EVALUATORCOPIES_H
+#define PIPESCHED_LIB_OPTIMIZE_EVALUATOR_EVALUATORCOPIES_H
+
+#include "Evaluator.h"
+
+namespace pipesched::optimize {
+
+/// The cell of another step, same stage and microbatch.
+template <typename Clock, bool Copies>
+uint32_t Evaluator<Clock, Copies>::cellOf(Token token, Step step) const {
+  const KindFacts &kind = encoding.kinds[token.kind];
+  uint32_t kinds =
+      static_cast<uint32_t>(step) - static_cast<uint32_t>(kind.step);
+  return token.cell + kinds * kind.count;
+}
+
+template <typename Clock, bool Copies>
+bool Evaluator<Clock, Copies>::CopyState::operator==(
+    const CopyState &other) const {
+  return timeOf(clock) == timeOf(other.clock) && level == other.level &&
+         timeOf(offloadsUntil) == timeOf(other.offloadsUntil) &&
+         timeOf(reloadsUntil) == timeOf(other.reloadsUntil) &&
+         firstOffload == other.firstOffload &&
+         endOffloads == other.endOffloads && nextStart == other.nextStart &&
+         firstReload == other.firstReload && endReloads == other.endReloads;
+}
+
+template <typename Clock, bool Copies>
+int64_t Evaluator<Clock, Copies>::freedBy(const Plan &plan, Token token) const {
+  const KindFacts &kind = encoding.kinds[token.kind];
+  if (encoding.recompute && kind.step == Step::Forward &&
+      plan.positions[cellOf(token, Step::Recompute)] != kNone)
+    return kind.frees + encoding.freedByDropping(kind.stage);
+  return kind.frees;
+}
+
+/// Counts what offloads have freed by `time`.
+template <typename Clock, bool Copies>
+void Evaluator<Clock, Copies>::takeOffloads(uint32_t worker, int64_t time) {
+  CopyState &state = rowStates[worker];
+  const Token *offloads = &current.offloads[encoding.rowBegins[worker]];
+  for (; state.firstOffload < state.endOffloads; ++state.firstOffload) {
+    Token offload = offloads[state.firstOffload];
+    if (timeOf(current.ends[offload.cell]) > time)
+      return;
+    state.level -= encoding.kinds[offload.kind].frees;
+  }
+}
+
+/// The same. The cell joins those whose memory it takes or that it waits for.
+template <typename Clock, bool Copies>
+void Evaluator<Clock, Copies>::joinOffloads(uint32_t worker, uint32_t pos,
+                                            int64_t room, int64_t time) {
+  CopyState &state = rowStates[worker];
+  const Token *offloads = &current.offloads[encoding.rowBegins[worker]];
+  int64_t level = state.level - notStarted(worker);
+  for (; state.firstOffload < state.endOffloads; ++state.firstOffload) {
+    Token offload = offloads[state.firstOffload];
+    int64_t end = timeOf(current.ends[offload.cell]);
+    if (end > time)
+      return;
+    if (level > room || end == time)
+      joins[pos] = offload;
+    level -= encoding.kinds[offload.kind].frees;
+    state.level -= encoding.kinds[offload.kind].frees;
+  }
+}
+
+/// Leaves only those that start later than `time`.
+template <typename Clock, bool Copies>
+void Evaluator<Clock, Copies>::startReloads(uint32_t worker, int64_t time) {
+  CopyState &state = rowStates[worker];
+  const Token *reloads = &current.reloads[encoding.rowBegins[worker]];
+  for (; state.nextStart < state.firstReload; ++state.nextStart) {
+    Token reload = reloads[state.nextStart];
+    if (timeOf(current.ends[reload.cell]) -
+            encoding.kinds[reload.kind].duration >
+        time)
+      return;
+  }
+}
+
+/// Memory of reloads that are issued and start later.
+template <typename Clock, bool Copies>
+int64_t Evaluator<Clock, Copies>::notStarted(uint32_t worker) const {
+  const CopyState &state = rowStates[worker];
+  const Token *reloads = &current.reloads[encoding.rowBegins[worker]];
+  int64_t bytes = 0;
+  for (uint32_t i = state.nextStart; i < state.firstReload; ++i)
+    bytes += encoding.kinds[reloads[i].kind].allocates;
+  return bytes;
+}
+
+/// Lets the compute cell wait until there is memory for it and for the reloads
+/// that are issued and start later. False: no offload frees enough.
+template <typename Clock, bool Copies>
+bool Evaluator<Clock, Copies>::waitForMemory(uint32_t worker, uint32_t pos,
+                                             int64_t room, Clock &start) {
+  CopyState &state = rowStates[worker];
+  const Token *offloads = &current.offloads[encoding.rowBegins[worker]];
+  const Token *reloads = &current.reloads[encoding.rowBegins[worker]];
+  while (true) {
+    startReloads(worker, timeOf(start));
+    // What is free, and what offloads free, until each of the others starts.
+    int64_t level = state.level - notStarted(worker);
+    uint32_t offload = state.firstOffload;
+    auto freeUntil = [&](int64_t time) {
+      for (; offload < state.endOffloads &&
+             timeOf(current.ends[offloads[offload].cell]) <= time;
+           ++offload)
+        level -= encoding.kinds[offloads[offload].kind].frees;
+    };
+    freeUntil(timeOf(start));
+    uint32_t next = state.nextStart;
+    for (; level <= room && next < state.firstReload; ++next) {
+      const KindFacts &kind = encoding.kinds[reloads[next].kind];
+      freeUntil(timeOf(current.ends[reloads[next].cell]) - kind.duration);
+      level += kind.allocates;
+    }
+    if (level <= room) {
+      if (recording)
+        joinOffloads(worker, pos, room, timeOf(start));
+      else
+        takeOffloads(worker, timeOf(start));
+      return true;
+    }
+    if (offload == state.endOffloads)
+      return false;
+    start = later(start, current.ends[offloads[offload].cell]);
+  }
+}
+
+/// Reloads are issued in the order of the row.
+template <typename Clock, bool Copies>
+bool Evaluator<Clock, Copies>::isIssued(const Plan &plan, uint32_t worker,
+                                        uint32_t reloadPos) const {
+  const CopyState &state = rowStates[worker];
+  if (state.firstReload == state.endReloads)
+    return true;
+  const Token *reloads = &current.reloads[encoding.rowBegins[worker]];
+  return plan.positions[reloads[state.firstReload].cell] > reloadPos;
+}
+
+/// Lets an I wait for its reload. `now`: the end of the compute so far. False:
+/// it does not come.
+template <typename Clock, bool Copies>
+template <bool Again>
+bool Evaluator<Clock, Copies>::waitForReload(const Plan &plan, uint32_t worker,
+                                             uint32_t pos, Clock now,
+                                             Clock &start) {
+  uint32_t reload = cellOf(plan.tokens[pos], Step::Reload);
+  if (plan.positions[reload] > pos)
+    return false;
+  while (!isIssued(plan, worker, plan.positions[reload]))
+    if (!encoding.reloadsWait ||
+        !issueReload<Again>(plan, worker, pos, now, 0, kInfeasible, false))
+      return false;
+  start = later(start, current.ends[reload]);
+  return true;
+}
+
+/// Lets a compute cell wait for its reload and for memory. False: one of them
+/// does not come. What a cell is does not decide a branch by itself, since that
+/// is hard to predict.
+template <typename Clock, bool Copies>
+template <bool Again>
+bool Evaluator<Clock, Copies>::admit(const Plan &plan, uint32_t worker,
+                                     uint32_t pos, Clock now, Clock &start) {
+  CopyState &state = rowStates[worker];
+  Token token = plan.tokens[pos];
+  const KindFacts &kind = encoding.kinds[token.kind];
+  bool isOut = plan.positions[cellOf(token, Step::Reload)] != kNone;
+  if (isOut & (kind.step == Step::InputGrad) &&
+      !waitForReload<Again>(plan, worker, pos, now, start))
+    return false;
+  int64_t room = encoding.capacity[worker] - kind.allocates;
+  if ((kind.allocates > 0) & (state.level > room) &&
+      !waitForMemory(worker, pos, room, start))
+    return false;
+  state.level += kind.allocates - freedBy(plan, token);
+  return true;
+}
+
+/// Issues the next reload where memory is there for it when it starts, at
+/// `from` or later, counting offloads that have ended by then and `held` more
+/// than the level. It may, or has to, wait for offloads that end before
+/// `until`.
+template <typename Clock, bool Copies>
+template <bool Again>
+bool Evaluator<Clock, Copies>::issueReload(const Plan &plan, uint32_t worker,
+                                           uint32_t pos, Clock from,
+                                           int64_t held, int64_t until,
+                                           bool mustWait) {
+  CopyState &state = rowStates[worker];
+  const Token *offloads = &current.offloads[encoding.rowBegins[worker]];
+  Token reload =
+      current.reloads[encoding.rowBegins[worker] + state.firstReload];
+  const int64_t capacity = encoding.capacity[worker];
+  Clock start = later(from, state.reloadsUntil);
+  start = later(start, current.ends[cellOf(reload, Step::Offload)]);
+  if (state.level + held > capacity && !recording)
+    takeOffloads(worker, timeOf(from));
+  int64_t level = state.level + held;
+  if (level <= capacity && mustWait)
+    return false;
+  Token waitsFor;
+  for (uint32_t i = state.firstOffload;
+       level > capacity && i < state.endOffloads; ++i) {
+    Clock end = current.ends[offloads[i].cell];
+    if (timeOf(end) > timeOf(start)) {
+      if (timeOf(end) >= until)
+        break;
+      start = end;
+      waitsFor = offloads[i];
+    }
+    level -= encoding.kinds[offloads[i].kind].frees;
+  }
+  if (level > capacity || (mustWait && waitsFor.cell == kNone))
+    return false;
+  state.reloadsUntil = after(start, encoding.kinds[reload.kind].duration);
+  ++state.firstReload;
+  if (setEnd<Again>(reload.cell, state.reloadsUntil) && Again) {
+    uint32_t user = plan.positions[cellOf(reload, Step::InputGrad)];
+    dirt[worker].end = std::max(dirt[worker].end, user + 1);
+  }
+  if (recording) {
+    issues[plan.positions[reload.cell]] = pos;
+    joins[plan.positions[reload.cell]] = waitsFor;
+  }
+  return true;
+}
+
+/// Issues reloads, in order, as long as there is memory without waiting.
+template <typename Clock, bool Copies>
+template <bool Again>
+void Evaluator<Clock, Copies>::issueReloads(const Plan &plan, uint32_t worker,
+                                            uint32_t pos, Clock now) {
+  const CopyState &state = rowStates[worker];
+  while (state.firstReload < state.endReloads &&
+         issueReload<Again>(plan, worker, pos, now, 0, timeOf(now), false))
+    ;
+}
+
+/// Issues reloads behind a compute cell that ran from `begin` to `now`; first
+/// those for which offloads make room while it does. They are issued ahead of
+/// it, so that only a join keeps them from starting earlier.
+template <typename Clock, bool Copies>
+template <bool Again>
+void Evaluator<Clock, Copies>::issueBehind(const Plan &plan, uint32_t worker,
+                                           uint32_t pos, Clock begin,
+                                           Clock now) {
+  const CopyState &state = rowStates[worker];
+  int64_t held = freedBy(plan, plan.tokens[pos]);
+  while (encoding.reloadsWait && state.firstReload < state.endReloads &&
+         issueReload<Again>(plan, worker, pos, begin, held, timeOf(now), true))
+    ;
+  issueReloads<Again>(plan, worker, pos + 1, now);
+}
+
+/// Queues an offload, or a reload, which is issued if it can be.
+template <typename Clock, bool Copies>
+template <bool Again>
+void Evaluator<Clock, Copies>::runCopy(const Plan &plan, uint32_t worker,
+                                       uint32_t pos, Clock now) {
+  CopyState &state = rowStates[worker];
+  const uint32_t begin = encoding.rowBegins[worker];
+  Token token = plan.tokens[pos];
+  const KindFacts &kind = encoding.kinds[token.kind];
+  if (kind.step == Step::Offload) {
+    Clock &queue =
+        encoding.sharedQueue ? state.reloadsUntil : state.offloadsUntil;
+    queue = after(later(now, queue), kind.duration);
+    bool isOther = list<Again>(current.offloads, changedOffloads,
+                               begin + state.endOffloads++, token);
+    if (setEnd<Again>(token.cell, queue) || isOther)
+      dirt[worker].offloads = state.endOffloads;
+    return;
+  }
+  state.level += kind.allocates;
+  if (list<Again>(current.reloads, changedReloads, begin + state.endReloads++,
+                  token))
+    dirt[worker].reloads = state.endReloads;
+  issueReloads<Again>(plan, worker, pos, now);
+}
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_LIB_OPTIMIZE_EVALUATOR_EVALUATORCOPIES_H

@@ -1,0 +1,68 @@
+//===- Period.h - Steps without a barrier -----------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The period of a plan: the maximum cycle ratio of its rows, each of which
+// begins again when it has ended.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_OPTIMIZE_EVALUATOR_PERIOD_H
+#define PIPESCHED_LIB_OPTIMIZE_EVALUATOR_PERIOD_H
+
+#include "Evaluator.h"
+
+namespace pipesched::optimize {
+
+/// Every worker runs its row again and again; the first cell of a step follows
+/// the last one of the step before, other workers' rows are waited for by
+/// messages alone. A worker has freed all activations by the end of its row, so
+/// that memory is that of one step. With x the starts of the rows and e(x) the
+/// ends that follow, the period is the least P for which an x with x >= e(x) -
+/// P exists. x grows from 0 by that rule; a cycle among the rows that determine
+/// each other's starts has a ratio (length of its paths over rows), which
+/// bounds P from below and becomes the next P (Howard's policy iteration,
+/// Cochet- Terrasson et al. 1998). Ratios are rounded up to a tick. Each round
+/// evaluates the plan once.
+template <bool Copies>
+class PeriodEvaluator {
+public:
+  explicit PeriodEvaluator(const Encoding &encoding);
+
+  int64_t evaluate(const Plan &plan, int64_t limit);
+  int64_t evaluateFrom(const Plan &plan, uint32_t, uint32_t, uint32_t,
+                       int64_t limit) {
+    return evaluate(plan, limit);
+  }
+  void keep() { keptOffsets = offsets; }
+  void discard() { offsets = keptOffsets; }
+
+  TracedTime endAt(uint32_t position) const {
+    return evaluator.endAt(position);
+  }
+  /// The row with the longest span.
+  uint32_t lastRow() const;
+  std::vector<Row> rowsOf(const Plan &plan);
+
+private:
+  bool hasCycle(int64_t &period);
+  bool delayRows(int64_t period);
+
+  const Encoding &encoding;
+  Evaluator<TracedTime, Copies> evaluator;
+  std::vector<int64_t> offsets, keptOffsets; ///< by worker: starts of rows
+  std::vector<uint32_t> origins; ///< by worker: the row that delayed it
+  std::vector<int64_t> lengths;  ///< by worker: of the path from there
+  std::vector<uint32_t> visits;  ///< by worker, of hasCycle()
+};
+
+extern template class PeriodEvaluator<false>;
+extern template class PeriodEvaluator<true>;
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_LIB_OPTIMIZE_EVALUATOR_PERIOD_H

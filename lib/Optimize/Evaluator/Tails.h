@@ -1,0 +1,64 @@
+//===- Tails.h - What is yet to come behind a cell --------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The longest way from the end of each cell of a plan to the end of the step,
+// brought up to date where a row has changed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_OPTIMIZE_EVALUATOR_TAILS_H
+#define PIPESCHED_LIB_OPTIMIZE_EVALUATOR_TAILS_H
+
+#include "Encoding.h"
+
+namespace pipesched::optimize {
+
+/// The message that cells of a kind send.
+struct Sent {
+  uint32_t distance = 0;   ///< to the cell that waits for it
+  uint32_t worker = kNone; ///< of that cell; kNone: none waits
+  int64_t delay = 0;
+  int64_t duration = 0; ///< of that cell
+};
+
+/// By kind.
+std::vector<Sent> sentMessages(const Encoding &encoding);
+
+/// By cell: how much later the last cell ends at least, by the rows' orders and
+/// messages; copies and memory are left out. Plans are feasible.
+class Tails {
+public:
+  explicit Tails(const Encoding &encoding);
+
+  void compute(const Plan &plan);
+  /// After cells of [begin, end) of a row have changed places, come or gone.
+  void update(const Plan &plan, uint32_t worker, uint32_t begin, uint32_t end);
+  int64_t operator[](uint32_t cell) const { return tails[cell]; }
+
+private:
+  /// A row that has to be walked back, from behind one position to another at
+  /// least.
+  struct Dirt {
+    uint32_t begin = kNone, end = 0;
+  };
+
+  int64_t tailOf(Token token, int64_t behind) const;
+  bool goBack(const Plan &plan, uint32_t worker);
+  int64_t behind(const Plan &plan, uint32_t worker, uint32_t pos) const;
+  void walkBack(const Plan &plan, uint32_t worker);
+
+  const Encoding &encoding;
+  std::vector<Sent> sent;     ///< by kind
+  std::vector<int64_t> tails; ///< by cell
+  std::vector<Dirt> dirt;     ///< by worker
+  uint32_t numDirty = 0;
+};
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_LIB_OPTIMIZE_EVALUATOR_TAILS_H

@@ -1,0 +1,202 @@
+//===- OptimizeProblem.cpp - What to optimize, from costs -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Times first, then what a worker has room for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Optimize/OptimizeProblem.h"
+#include "PipeSched/Support/CheckedInt.h"
+#include "PipeSched/Support/FormatError.h"
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+using optimize::Problem;
+using optimize::StageFacts;
+
+static constexpr unsigned bit(Phase phase) {
+  return 1U << static_cast<unsigned>(phase);
+}
+
+/// Of any schedule that uses all its freedoms.
+static unsigned phasesOf(const optimize::Freedoms &freedoms) {
+  unsigned phases = bit(Phase::Forward);
+  phases |= freedoms.splitBackward
+                ? bit(Phase::InputGrad) | bit(Phase::WeightGrad)
+                : bit(Phase::Backward);
+  if (freedoms.offload)
+    phases |= bit(Phase::Offload) | bit(Phase::Reload);
+  if (freedoms.recompute)
+    phases |= bit(Phase::Recompute);
+  return phases;
+}
+
+//===----------------------------------------------------------------------===//
+// Times
+//===----------------------------------------------------------------------===//
+
+static bool givesCopies(const CostInputs &costs) {
+  if (costs.model && costs.system)
+    return true; // or has an error of its own
+  auto isGiven = [&](Phase phase) {
+    return costs.profile &&
+           !costs.profile->phasePs[static_cast<unsigned>(phase)].empty();
+  };
+  return isGiven(Phase::Offload) && isGiven(Phase::Reload);
+}
+
+static Error checkCosts(const CostInputs &costs,
+                        const optimize::Freedoms &freedoms) {
+  if (freedoms.offload && !givesCopies(costs))
+    return formatError("has no times for offload: a profile gives D and U, or "
+                       "model and system do");
+  if (freedoms.recompute && costs.model &&
+      costs.model->recompute != Recompute::None)
+    return formatError("has model '{0}', whose backwards recompute by "
+                       "themselves; with recompute=none the optimizer decides "
+                       "which do",
+                       costs.model->name);
+  return Error::success();
+}
+
+static Error addTimes(const Placement &placement, const CostInputs &costs,
+                      Problem &problem) {
+  bool isSplit = problem.freedoms.splitBackward;
+  Expected<StageCosts> stageCosts =
+      computeStageCosts(placement, costs, phasesOf(problem.freedoms));
+  if (!stageCosts)
+    return stageCosts.takeError();
+  for (const StageCost &cost : stageCosts->stages) {
+    auto of = [&](Phase phase) {
+      return cost.phasePs[static_cast<unsigned>(phase)];
+    };
+    StageFacts &stage = problem.stages.emplace_back();
+    stage.forward = of(Phase::Forward);
+    stage.inputGrad = of(isSplit ? Phase::InputGrad : Phase::Backward);
+    stage.weightGrad = isSplit ? of(Phase::WeightGrad) : 0;
+    stage.recompute = problem.freedoms.recompute ? of(Phase::Recompute) : 0;
+    stage.offload = problem.freedoms.offload ? of(Phase::Offload) : 0;
+    stage.reload = problem.freedoms.offload ? of(Phase::Reload) : 0;
+    if (llvm::AddOverflow(cost.activation.occupancyPs,
+                          cost.activation.latencyPs, stage.activationDelay) ||
+        llvm::AddOverflow(cost.gradient.occupancyPs, cost.gradient.latencyPs,
+                          stage.gradientDelay))
+      return formatError("has a message of more than 2^63 - 1 ps");
+  }
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+std::optional<MemoryBudget>
+pipesched::budgetFor(const CostInputs &costs, const ProblemOptions &options) {
+  if (options.memory)
+    return options.memory;
+  if (costs.model && costs.system && costs.system->memoryBytes > 0)
+    return MemoryBudget{MemoryBudget::Unit::System, 0};
+  return std::nullopt;
+}
+
+/// Each activation is one; room for `most`, or for all.
+static void countActivations(std::optional<int64_t> most, Problem &problem) {
+  for (StageFacts &stage : problem.stages)
+    stage.activation = 1;
+  const Placement &placement = problem.placement;
+  for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker)
+    problem.capacity.push_back(
+        most.value_or(placement.getNumLocalPairs(worker)));
+}
+
+static Expected<int64_t> bytesOf(const MemoryBudget &budget,
+                                 const CostInputs &costs,
+                                 const MemoryFacts &facts) {
+  if (budget.unit == MemoryBudget::Unit::Bytes)
+    return budget.amount;
+  if (!costs.system)
+    return formatError("has no system, whose memory is to be the budget");
+  if (facts.capacityBytes == 0)
+    return formatError("has a system, '{0}', that does not say how much memory "
+                       "it has",
+                       costs.system->name);
+  return facts.capacityBytes;
+}
+
+/// What the budget leaves for activations.
+static Error addCapacity(const MemoryFacts &facts, int64_t budget,
+                         Problem &problem) {
+  int64_t numWorkers = problem.placement.getNumWorkers();
+  std::vector<CheckedInt> persistent(numWorkers, 0);
+  std::vector<int64_t> working(numWorkers, 0);
+  for (auto [index, stage] : llvm::enumerate(facts.stages)) {
+    int64_t worker = problem.placement.workerOf(index);
+    persistent[worker] += CheckedInt(stage.weightBytes) + stage.gradientBytes +
+                          stage.optimizerBytes;
+    working[worker] = std::max(working[worker], stage.workingBytes);
+  }
+  for (int64_t worker = 0; worker < numWorkers; ++worker) {
+    CheckedInt fixed = persistent[worker] + working[worker];
+    if (!fixed.isValid() || fixed.get() > budget)
+      return formatError(
+          "worker {0} needs {1} bytes for weights, gradients and "
+          "optimizer state, and {2} in its backwards, of a budget "
+          "of {3}: nothing is left for activations",
+          worker, persistent[worker].get(), working[worker], budget);
+    problem.capacity.push_back(budget - fixed.get());
+  }
+  return Error::success();
+}
+
+static Error addMemory(const CostInputs &costs,
+                       const std::optional<MemoryBudget> &budget,
+                       Problem &problem) {
+  if (!budget || budget->unit == MemoryBudget::Unit::Activations) {
+    countActivations(budget ? std::optional(budget->amount) : std::nullopt,
+                     problem);
+    return Error::success();
+  }
+  if (!costs.model)
+    return formatError("has no model, which a memory budget in bytes needs; a "
+                       "number without a unit counts activations");
+  unsigned phases = phasesOf(problem.freedoms);
+  Expected<MemoryFacts> facts =
+      computeMemoryFacts(problem.placement, costs.modelFor(phases),
+                         costs.system ? &*costs.system : nullptr, phases);
+  if (!facts)
+    return facts.takeError();
+  for (auto [stage, memory] : llvm::zip_equal(problem.stages, facts->stages)) {
+    stage.activation = memory.activationBytes;
+    if (problem.freedoms.splitBackward)
+      stage.freedByInputGrad = memory.inputGradFreedBytes;
+    if (problem.freedoms.recompute)
+      stage.checkpoint = memory.boundaryBytes;
+  }
+  Expected<int64_t> bytes = bytesOf(*budget, costs, *facts);
+  if (!bytes)
+    return bytes.takeError();
+  return addCapacity(*facts, *bytes, problem);
+}
+
+Expected<Problem> pipesched::makeProblem(const Placement &placement,
+                                         const CostInputs &costs,
+                                         const ProblemOptions &options) {
+  Problem problem;
+  problem.placement = placement;
+  problem.gradientAfter = options.gradientAfter;
+  problem.freedoms = options.freedoms;
+  problem.objective = options.objective;
+  if (Error error = checkCosts(costs, options.freedoms))
+    return std::move(error);
+  if (Error error = addTimes(placement, costs, problem))
+    return std::move(error);
+  if (Error error = addMemory(costs, budgetFor(costs, options), problem))
+    return std::move(error);
+  return problem;
+}

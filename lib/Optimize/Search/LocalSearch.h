@@ -1,0 +1,157 @@
+//===- LocalSearch.h - Better plans from a plan -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Moves on rows, simulated annealing over them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_OPTIMIZE_SEARCH_LOCALSEARCH_H
+#define PIPESCHED_LIB_OPTIMIZE_SEARCH_LOCALSEARCH_H
+
+#include "../Evaluator/Period.h"
+#include "Random.h"
+
+namespace pipesched::optimize {
+
+/// The makespan of plans, as PeriodEvaluator has their period.
+template <bool Copies>
+class MakespanEvaluator : public Evaluator<int64_t, Copies> {
+public:
+  explicit MakespanEvaluator(const Encoding &encoding)
+      : Evaluator<int64_t, Copies>(encoding), encoding(encoding) {}
+
+  /// The row that ends last.
+  uint32_t lastRow() const {
+    uint32_t last = 0;
+    for (uint32_t worker = 1; worker < encoding.numWorkers; ++worker)
+      if (this->endOfRow(worker) > this->endOfRow(last))
+        last = worker;
+    return last;
+  }
+
+private:
+  const Encoding &encoding;
+};
+
+/// A change that can be taken back. Of one row: neighbouring blocks change
+/// places, two cells do, or a microbatch's copies or recompute come or go. Of
+/// all rows of a path: two microbatches change places on the way back, which is
+/// worth something only where they are not alike, one being put out for longer.
+/// Else cells of one stage and phase keep their order.
+class Mover {
+public:
+  explicit Mover(const Encoding &encoding)
+      : encoding(encoding), sent(sentMessages(encoding)) {}
+
+  /// Draws a change near `position` of the worker's row and makes it. False:
+  /// it breaks an order, or memory does not hold it even if all offloads ahead
+  /// of a cell are waited for, and is not made.
+  bool draw(Plan &plan, uint32_t worker, uint32_t position, Random &random);
+  void undo(Plan &plan) const;
+
+  uint32_t getWorker() const { return worker; }
+  /// The first position at which the row differs, and the one behind the last.
+  uint32_t getBegin() const { return begin; }
+  uint32_t getEnd() const { return end; }
+  /// Rows have changed all over.
+  bool isGlobal() const { return !patches.empty(); }
+
+private:
+  bool areFree(const Plan &plan, Token earlier, Token later) const;
+  uint32_t reach(const Plan &plan, uint32_t position, uint32_t most,
+                 bool isForward) const;
+  bool rotate(Plan &plan, uint32_t first, uint32_t middle, uint32_t last);
+  bool drawInsertion(Plan &plan, uint32_t position, Random &random);
+  bool drawBlock(Plan &plan, uint32_t position, Random &random);
+  bool drawExchange(Plan &plan, uint32_t position, Random &random);
+  bool drawToggle(Plan &plan, uint32_t position, Random &random);
+  bool remove(Plan &plan, uint32_t position, Token first, Token second);
+  bool insertCopies(Plan &plan, Token forward, Random &random);
+  bool insertRecompute(Plan &plan, Token forward);
+  bool drawRelabel(Plan &plan, uint32_t position, Random &random);
+  bool relabel(Plan &plan, Token first, Token second);
+  void replace(Plan &plan, Token from, Token to);
+  bool areOrdered(const Plan &plan) const;
+  void save(const Plan &plan, uint32_t from, uint32_t to);
+  bool fits(const Plan &plan) const;
+  bool apply(Plan &plan, uint32_t last);
+  bool applyRow(Plan &plan);
+
+  const Encoding &encoding;
+  std::vector<Sent> sent; ///< by kind
+  uint32_t worker = 0, begin = 0, end = 0, size = 0;
+  bool isWholeRow = false;
+  std::vector<Token> saved;
+  struct Patch {
+    uint32_t position;
+    Token before;
+  };
+  std::vector<Patch> patches; ///< of all rows
+};
+
+/// How long and how hot annealing is.
+struct Cooling {
+  double from = 0, to = 0; ///< temperatures, in ticks
+  uint64_t evaluations = 0;
+};
+
+/// When a search has to stop, asked every few hundred evaluations.
+class Stopper {
+public:
+  virtual ~Stopper() = default;
+  /// `evaluations`: since the last time. `best`: what this search has.
+  virtual bool shouldStop(uint64_t evaluations, int64_t best) = 0;
+  /// How much of what there is has been used, from 0 to 1.
+  virtual double getProgress() const = 0;
+};
+
+/// Annealing from a plan; the best plan of all runs is kept.
+template <typename Objective>
+class Annealing {
+public:
+  Annealing(const Encoding &encoding, uint64_t seed)
+      : encoding(encoding), objective(encoding), mover(encoding), random(seed) {
+  }
+
+  /// Objective of a plan, which becomes the best if it is.
+  int64_t offer(const Plan &plan);
+  /// From a plan that is feasible. False: stopped.
+  bool run(const Plan &from, const Cooling &cooling, Stopper &stopper);
+
+  const Plan &getBest() const { return best; }
+  int64_t getBestObjective() const { return bestObjective; }
+  /// The plan that the last run ended with.
+  const Plan &getLast() const { return plan; }
+  int64_t getLastObjective() const { return value; }
+  Random &getRandom() { return random; }
+  Objective &getObjective() { return objective; }
+
+private:
+  void trace();
+  uint32_t endingAt(uint32_t worker, uint32_t pos, int64_t time) const;
+  uint32_t waitOf(uint32_t worker, uint32_t pos) const;
+  std::pair<uint32_t, uint32_t> drawPlace();
+
+  const Encoding &encoding;
+  Objective objective;
+  Mover mover;
+  Random random;
+  Plan plan, best;
+  int64_t value = kInfeasible; ///< objective of `plan`
+  int64_t bestObjective = kInfeasible;
+  std::vector<std::pair<uint32_t, uint32_t>> critical; ///< worker, position
+};
+
+extern template class Annealing<MakespanEvaluator<false>>;
+extern template class Annealing<MakespanEvaluator<true>>;
+extern template class Annealing<PeriodEvaluator<false>>;
+extern template class Annealing<PeriodEvaluator<true>>;
+
+} // namespace pipesched::optimize
+
+#endif // PIPESCHED_LIB_OPTIMIZE_SEARCH_LOCALSEARCH_H

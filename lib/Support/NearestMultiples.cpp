@@ -1,0 +1,22 @@
+//===- NearestMultiples.cpp - The nearest numbers that fit ----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Down by the remainder, and up by one factor from there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Support/NearestMultiples.h"
+#include "llvm/Support/CheckedArithmetic.h"
+
+std::string pipesched::nearestMultiples(int64_t value, int64_t factor) {
+  int64_t below = value - value % factor;
+  std::string text = below > 0 ? std::to_string(below) : "";
+  if (std::optional<int64_t> above = llvm::checkedAdd(below, factor))
+    text += (text.empty() ? "" : " and ") + std::to_string(*above);
+  return text;
+}

@@ -1,0 +1,46 @@
+//===- CostOwners.h - What passes that attach costs share -------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Schedules and programs are what models and profiles are attached to.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_TRANSFORMS_ATTACH_COSTOWNERS_H
+#define PIPESCHED_LIB_TRANSFORMS_ATTACH_COSTOWNERS_H
+
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace pipesched::pipe {
+
+/// The schedules and programs of a module, or the one called `name`. Errors:
+/// there is none; an unknown name, with the closest.
+mlir::FailureOr<llvm::SmallVector<PlacementOwnerOpInterface>>
+selectCostOwners(mlir::ModuleOp module, llvm::StringRef name);
+
+/// The model of these facts, names aside: one that is there, or a new one in
+/// front of `owner`, under a name that needs no quotes.
+ModelOp getOrCreateModel(mlir::ModuleOp module, mlir::SymbolTable &symbols,
+                         mlir::Operation *owner, ModelFacts facts);
+
+void setModel(PlacementOwnerOpInterface owner, llvm::StringRef symbol);
+void setProfile(PlacementOwnerOpInterface owner, ProfileAttr profile);
+
+/// Which of two options that exclude each other is given.
+enum class OneOf { First, Second };
+
+/// Errors: neither or both are given.
+mlir::FailureOr<OneOf> expectOne(mlir::ModuleOp module, llvm::StringRef pass,
+                                 llvm::StringRef firstName,
+                                 llvm::StringRef first,
+                                 llvm::StringRef secondName,
+                                 llvm::StringRef second);
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_LIB_TRANSFORMS_ATTACH_COSTOWNERS_H

@@ -1,0 +1,57 @@
+//===- LayersToDivide.cpp - How many layers stages share ------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Looks up the model; what it says goes for the option as well.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LayersToDivide.h"
+#include "PipeSched/CostModel/CostModel.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+static ModelOp findModel(ScheduleOp schedule) {
+  FlatSymbolRefAttr name = schedule.getModelAttr();
+  return name ? SymbolTable::lookupNearestSymbolFrom<ModelOp>(schedule, name)
+              : nullptr;
+}
+
+llvm::Expected<std::optional<int64_t>> pipe::layersToDivide(ScheduleOp schedule,
+                                                            int64_t blocks) {
+  if (blocks < 0)
+    return llvm::createStringError(
+        llvm::formatv("{0} blocks: there must be 1 or more", blocks));
+  ModelOp model = findModel(schedule);
+  if (!model)
+    return blocks == 0 ? std::nullopt : std::optional(blocks);
+  int64_t layers = model.toFacts().getNumLayers();
+  if (blocks != 0 && blocks != layers)
+    return llvm::createStringError(
+        llvm::formatv("{0} blocks are asked for, its model @{1} has {2} layers",
+                      blocks, model.getSymName(), layers));
+  return layers;
+}
+
+llvm::Error pipe::checkPaths(ScheduleOp schedule, ArrayRef<Path> paths) {
+  llvm::Expected<Placement> placement = Placement::create(
+      schedule.getWorkers(), schedule.getMicrobatches(), paths);
+  if (!placement)
+    return placement.takeError();
+  ModelOp model = findModel(schedule);
+  if (!model)
+    return llvm::Error::success();
+  int64_t layers = model.toFacts().getNumLayers();
+  for (auto [number, path] : llvm::enumerate(paths))
+    if (!path.blocks.empty())
+      if (llvm::Error error = splitLayers(number, path, layers).takeError())
+        return error;
+  return llvm::Error::success();
+}

@@ -1,0 +1,46 @@
+//===- PipePlaceList.cpp - pipe-place-list --------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Places the paths that an option spells out.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Schedules.h"
+#include "LayersToDivide.h"
+#include "PipeSched/Schedule/PathText.h"
+#include "PipeSched/Transforms/Passes.h"
+
+namespace pipesched::pipe {
+#define GEN_PASS_DEF_PIPEPLACELISTPASS
+#include "PipeSched/Transforms/Passes.h.inc"
+} // namespace pipesched::pipe
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+namespace {
+struct PipePlaceListPass final
+    : pipe::impl::PipePlaceListPassBase<PipePlaceListPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto place = [&](ScheduleOp op) -> llvm::Expected<std::vector<Path>> {
+      llvm::Expected<std::vector<Path>> list = parsePaths(paths);
+      if (!list)
+        return llvm::createStringError("paths, " +
+                                       llvm::toString(list.takeError()));
+      if (llvm::Error error = checkPaths(op, *list))
+        return std::move(error);
+      return list;
+    };
+    if (failed(placeSchedules(getOperation(), schedule, place)))
+      signalPassFailure();
+  }
+};
+} // namespace

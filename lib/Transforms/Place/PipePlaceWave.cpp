@@ -1,0 +1,38 @@
+//===- PipePlaceWave.cpp - pipe-place-wave --------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Places stages in waves, down and up several times.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Schedules.h"
+#include "PipeSched/Transforms/Passes.h"
+
+namespace pipesched::pipe {
+#define GEN_PASS_DEF_PIPEPLACEWAVEPASS
+#include "PipeSched/Transforms/Passes.h.inc"
+} // namespace pipesched::pipe
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+namespace {
+struct PipePlaceWavePass final
+    : pipe::impl::PipePlaceWavePassBase<PipePlaceWavePass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto place = [&](int64_t numWorkers) {
+      return placeWave(numWorkers, waves);
+    };
+    if (failed(placeOnOnePath(getOperation(), schedule, place)))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,109 @@
+//===- MeasureSlots.cpp - Slot lengths of a schedule ----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Loads the costs that a measure needs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MeasureSlots.h"
+#include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Facts/ProfileText.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+StringRef pipe::nameOf(SlotMeasure measure) {
+  switch (measure) {
+  case SlotMeasure::Unit:
+    return "unit";
+  case SlotMeasure::Blocks:
+    return "blocks";
+  case SlotMeasure::Durations:
+    return "durations";
+  }
+  llvm_unreachable("unknown measure");
+}
+
+FailureOr<SlotOptions> pipe::readSlotOptions(ModuleOp module, StringRef pass,
+                                             SlotMeasure measure,
+                                             StringRef slot) {
+  SlotOptions options{measure, std::nullopt};
+  if (slot.empty())
+    return options;
+  if (measure != SlotMeasure::Durations)
+    return emitError(module.getLoc())
+           << pass << ": the length of a slot is for slots=durations, found "
+           << "slots=" << nameOf(measure);
+  llvm::Expected<int64_t> ps = parseTime(slot);
+  if (!ps)
+    return emitError(module.getLoc())
+           << pass << ": slot: " << llvm::toString(ps.takeError());
+  if (*ps == 0)
+    return emitError(module.getLoc())
+           << pass << ": slot: expected a time above 0, found '" << slot << "'";
+  options.slotPs = *ps;
+  return options;
+}
+
+/// Says how far off rounded durations are, and where exact ones take more slots
+/// than an idle entry counts.
+static void emitSlotRemarks(ScheduleOp schedule, const SlotsByDurations &slots,
+                            const SlotOptions &options) {
+  if (slots.largestErrorPs > 0)
+    emitRemark(schedule.getLoc())
+        << "durations are rounded to slots of " << printTime(slots.slotPs)
+        << ", by " << printTime(slots.largestErrorPs) << " at most";
+  auto isLong = [](const StageSlots &stage) {
+    return stage.of(Phase::Forward) > Cell::kMaxMicrobatches;
+  };
+  if (!options.slotPs && llvm::any_of(slots.stages, isLong))
+    emitRemark(schedule.getLoc())
+        << "no slot longer than " << printTime(slots.slotPs)
+        << " divides all durations; one that rounds them, as slot=1us, makes "
+           "rows shorter";
+}
+
+static FailureOr<std::vector<StageSlots>>
+measureDurations(ScheduleOp schedule, const Placement &placement,
+                 const CostInputs &costs, const SlotOptions &options,
+                 CellsInUse cells) {
+  llvm::Expected<StageCosts> stageCosts =
+      computeStageCosts(placement, costs, cells.phases);
+  if (!stageCosts)
+    return emitTableError(schedule) << llvm::toString(stageCosts.takeError());
+  llvm::Expected<SlotsByDurations> slots =
+      slotsByDurations(placement, *stageCosts, cells, options.slotPs);
+  if (!slots)
+    return emitTableError(schedule) << llvm::toString(slots.takeError());
+  emitSlotRemarks(schedule, *slots, options);
+  return std::move(slots->stages);
+}
+
+FailureOr<std::vector<StageSlots>>
+pipe::measureSlots(ScheduleOp schedule, const Placement &placement,
+                   const SlotOptions &options, CellsInUse cells) {
+  if (options.measure == SlotMeasure::Unit)
+    return std::vector<StageSlots>();
+  FailureOr<CostInputs> costs = loadCosts(schedule);
+  if (failed(costs))
+    return failure();
+  if (options.measure == SlotMeasure::Durations)
+    return measureDurations(schedule, placement, *costs, options, cells);
+  llvm::Expected<std::vector<StageSlots>> stages =
+      slotsByBlocks(placement, costs->model ? &*costs->model : nullptr);
+  if (!stages)
+    return emitTableError(schedule) << llvm::toString(stages.takeError());
+  return std::move(*stages);
+}
+
+StringRef pipe::adviseOnSlots(const SlotOptions &options) {
+  if (options.measure != SlotMeasure::Durations)
+    return "";
+  return "; a longer slot, as in slot=1us, makes fewer";
+}

@@ -1,0 +1,92 @@
+//===- PipeAddOffload.cpp - pipe-add-offload ------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sends activations to host memory and brings them back.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Schedules.h"
+#include "PipeSched/Schedule/Offload.h"
+#include "PipeSched/Transforms/Passes.h"
+#include "ReadRanges.h"
+
+namespace pipesched::pipe {
+#define GEN_PASS_DEF_PIPEADDOFFLOADPASS
+#include "PipeSched/Transforms/Passes.h.inc"
+} // namespace pipesched::pipe
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+/// Of the activations asked for, those that got no D, and why.
+static void emitRemarks(ScheduleOp schedule, const OffloadChange &change,
+                        int64_t ahead) {
+  auto remark = [&](int64_t count) {
+    return emitRemark(schedule.getLoc())
+           << "@" << schedule.getSymName() << ": " << count << " activation"
+           << (count == 1 ? " " : "s ");
+  };
+  if (change.numPresent > 0)
+    remark(change.numPresent)
+        << (change.numPresent == 1 ? "is" : "are") << " offloaded already";
+  if (change.numRecomputed > 0)
+    remark(change.numRecomputed) << (change.numRecomputed == 1 ? "is" : "are")
+                                 << " recomputed, not offloaded";
+  if (change.numBrief > 0)
+    remark(change.numBrief)
+        << (change.numBrief == 1 ? "stays" : "stay")
+        << " on the device: fewer than " << ahead + 1 << " compute cell"
+        << (ahead == 0 ? " stands" : "s stand")
+        << " between forward and backward";
+}
+
+static LogicalResult addOffload(ScheduleOp schedule,
+                                const OffloadOptions &options) {
+  llvm::Expected<OffloadChange> change =
+      pipesched::addOffload(ScheduleTable(schedule).view(), options);
+  if (!change)
+    return emitTableError(schedule, change.takeError());
+  emitRemarks(schedule, *change, options.ahead);
+  if (change->numAdded == 0 && change->numJoins == 0)
+    return success();
+  storeRows(schedule, std::move(change->rows));
+  schedule.dropFamily();
+  return success();
+}
+
+namespace {
+struct PipeAddOffloadPass final
+    : pipe::impl::PipeAddOffloadPassBase<PipeAddOffloadPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<SmallVector<ScheduleOp>> schedules =
+        selectSolutions(getOperation(), schedule);
+    FailureOr<OffloadOptions> options = readOptions();
+    if (failed(schedules) || failed(options))
+      return signalPassFailure();
+    for (ScheduleOp op : *schedules)
+      if (failed(::addOffload(op, *options)))
+        return signalPassFailure();
+  }
+
+private:
+  FailureOr<OffloadOptions> readOptions() {
+    OffloadOptions options;
+    options.amount = amount;
+    options.keep = keep;
+    options.ahead = ahead;
+    options.memory = memory;
+    SelectionTexts texts = {*stages, *workers, *microbatches};
+    if (failed(readSelection(getOperation(), getArgument(), texts, options)))
+      return failure();
+    return options;
+  }
+};
+} // namespace

@@ -1,0 +1,57 @@
+//===- PipeAddOptimizer.cpp - pipe-add-optimizer --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ends each row with the optimizer steps of its stages.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Schedules.h"
+#include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Transforms/Passes.h"
+
+namespace pipesched::pipe {
+#define GEN_PASS_DEF_PIPEADDOPTIMIZERPASS
+#include "PipeSched/Transforms/Passes.h.inc"
+} // namespace pipesched::pipe
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+static LogicalResult addOptimizer(ScheduleOp schedule, ReductionPlace place) {
+  FailureOr<CostInputs> costs = loadCosts(schedule);
+  if (failed(costs))
+    return failure();
+  ReducedStages reduced = costs->reducesEveryStage()
+                              ? ReducedStages::All
+                              : ReducedStages::Replicated;
+  llvm::Expected<OptimizerChange> change =
+      addOptimizerStep(ScheduleTable(schedule).view(), place, reduced);
+  if (!change)
+    return emitTableError(schedule, change.takeError());
+  storeRows(schedule, std::move(change->rows));
+  schedule.dropFamily();
+  return success();
+}
+
+namespace {
+struct PipeAddOptimizerPass final
+    : pipe::impl::PipeAddOptimizerPassBase<PipeAddOptimizerPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<SmallVector<ScheduleOp>> schedules =
+        selectSolutions(getOperation(), schedule);
+    if (failed(schedules))
+      return signalPassFailure();
+    for (ScheduleOp op : *schedules)
+      if (failed(addOptimizer(op, allReduce)))
+        return signalPassFailure();
+  }
+};
+} // namespace

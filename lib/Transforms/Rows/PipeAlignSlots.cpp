@@ -1,0 +1,76 @@
+//===- PipeAlignSlots.cpp - pipe-align-slots ------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Puts each cell at its slot.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Schedules.h"
+#include "MeasureSlots.h"
+#include "PipeSched/Schedule/Slots.h"
+#include "PipeSched/Transforms/Passes.h"
+
+namespace pipesched::pipe {
+#define GEN_PASS_DEF_PIPEALIGNSLOTSPASS
+#include "PipeSched/Transforms/Passes.h.inc"
+} // namespace pipesched::pipe
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+/// As the whole table sees it where it can, as its slots did where not.
+static LogicalResult emitAlignError(ScheduleOp schedule, const TableView &table,
+                                    llvm::Error error,
+                                    const SlotOptions &options) {
+  std::string message = llvm::toString(std::move(error));
+  if (std::optional<Violation> violation = verifyTable(table))
+    return emitViolation(schedule, *violation);
+  return emitTableError(schedule) << message << adviseOnSlots(options);
+}
+
+static LogicalResult align(ScheduleOp schedule, const SlotOptions &options) {
+  ScheduleTable table(schedule);
+  TableView view = table.view();
+  view.aligned = false; // the slots as written do not count
+  FailureOr<std::vector<StageSlots>> slots =
+      measureSlots(schedule, table.getPlacement(), options, cellsInUse(view));
+  if (failed(slots))
+    return failure();
+  view.slots = std::move(*slots);
+  if (std::optional<Violation> violation = verifySlotLengths(view)) {
+    violation->message += adviseOnSlots(options);
+    return emitViolation(schedule, *violation);
+  }
+  llvm::Expected<std::vector<Row>> rows = alignRows(view);
+  if (!rows)
+    return emitAlignError(schedule, view, rows.takeError(), options);
+  storeRows(schedule, std::move(*rows));
+  storeSlots(schedule, table.getPlacement(), view.slots);
+  schedule.setAligned(true);
+  return success();
+}
+
+namespace {
+struct PipeAlignSlotsPass final
+    : pipe::impl::PipeAlignSlotsPassBase<PipeAlignSlotsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<SmallVector<ScheduleOp>> schedules =
+        selectSolutions(getOperation(), schedule);
+    FailureOr<SlotOptions> options =
+        readSlotOptions(getOperation(), getArgument(), slots, slot);
+    if (failed(schedules) || failed(options))
+      return signalPassFailure();
+    for (ScheduleOp op : *schedules)
+      if (failed(align(op, *options)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,27 @@
+//===- StoreBackward.h - Other backwards in a schedule ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What passes that split and merge backwards write.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_TRANSFORMS_ROWS_STOREBACKWARD_H
+#define PIPESCHED_LIB_TRANSFORMS_ROWS_STOREBACKWARD_H
+
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "PipeSched/Schedule/Backward.h"
+
+namespace pipesched::pipe {
+
+/// Stores the rows and the gradient rule. A family that has `split_backward`
+/// for an option says so, unless some backwards could not be changed.
+void storeBackward(ScheduleOp schedule, BackwardChange change, bool isSplit);
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_LIB_TRANSFORMS_ROWS_STOREBACKWARD_H

@@ -1,0 +1,124 @@
+//===- PipeVerify.cpp - pipe-verify ---------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Proves schedules complete, free of deadlock and within a memory budget.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Schedules.h"
+#include "PipeSched/Adapter/EmitDeadlock.h"
+#include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Evaluation/MemoryBudget.h"
+#include "PipeSched/Transforms/Passes.h"
+
+namespace pipesched::pipe {
+#define GEN_PASS_DEF_PIPEVERIFYPASS
+#include "PipeSched/Transforms/Passes.h.inc"
+} // namespace pipesched::pipe
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+/// Notes stand at the rows that wait.
+static LogicalResult emitMessageError(ScheduleOp schedule,
+                                      const Program &program, llvm::Error error,
+                                      MessageSemantics semantics) {
+  SmallVector<Location> rows(program.getNumWorkers(), schedule.getLoc());
+  for (WorkerOp row : schedule.getRows())
+    rows[row.getWorker()] = row.getLoc();
+  auto placeOf = [&](uint32_t instruction) {
+    return rows[llvm::upper_bound(program.rowBegins, instruction) -
+                program.rowBegins.begin() - 1];
+  };
+  std::string condition = ("messages=" + messageSemanticsName(semantics)).str();
+  llvm::handleAllErrors(
+      std::move(error),
+      [&](const DeadlockError &found) {
+        (void)emitDeadlock(schedule, program, found.getDeadlock(), condition,
+                           placeOf);
+      },
+      [&](const llvm::ErrorInfoBase &other) {
+        emitTableError(schedule) << other.message();
+      });
+  return failure();
+}
+
+static LogicalResult proveFinish(ScheduleOp schedule, const TableView &table,
+                                 MessageSemantics semantics,
+                                 ReceivePlacement placement) {
+  llvm::Expected<Program> program = lowerTable(table, placement);
+  if (!program)
+    return emitTableError(schedule) << llvm::toString(program.takeError());
+  if (llvm::Error error = verifyMessages(*program, semantics))
+    return emitMessageError(schedule, *program, std::move(error), semantics);
+  return success();
+}
+
+static LogicalResult proveFits(ScheduleOp schedule, const TableView &table,
+                               const MemoryBudget &budget,
+                               const TimingOptions &timing) {
+  FailureOr<CostInputs> costs = loadCosts(schedule);
+  if (failed(costs))
+    return failure();
+  if (llvm::Error error = verifyMemory(table, *costs, budget, timing))
+    return emitTableError(schedule, std::move(error));
+  return success();
+}
+
+static LogicalResult verifySchedule(ScheduleOp schedule,
+                                    MessageSemantics semantics,
+                                    const std::optional<MemoryBudget> &budget,
+                                    const TimingOptions &timing) {
+  if (schedule.isProblem())
+    return emitTableError(schedule) << "has no rows to verify";
+  ScheduleTable loaded(schedule);
+  TableView table = loaded.view();
+  if (std::optional<Violation> violation = verifyTable(table))
+    return emitViolation(schedule, *violation);
+  // Rows without a cycle finish where sends never wait, wherever receives stand
+  // (MessagesTest): nothing is left to prove.
+  if (semantics != MessageSemantics::Unbounded &&
+      failed(proveFinish(schedule, table, semantics, timing.receivePlacement)))
+    return failure();
+  if (!budget)
+    return success();
+  return proveFits(schedule, table, *budget, timing);
+}
+
+namespace {
+struct PipeVerifyPass final : pipe::impl::PipeVerifyPassBase<PipeVerifyPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<SmallVector<ScheduleOp>> schedules =
+        selectSchedules(getOperation(), schedule);
+    std::optional<MemoryBudget> budget;
+    if (failed(schedules) || failed(readBudget(budget)))
+      return signalPassFailure();
+    TimingOptions timing = {transport, receivePlacement};
+    for (ScheduleOp op : *schedules)
+      if (failed(verifySchedule(op, messages, budget, timing)))
+        signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+
+private:
+  LogicalResult readBudget(std::optional<MemoryBudget> &budget) {
+    if (memory.empty())
+      return success();
+    llvm::Expected<MemoryBudget> given = parseMemoryBudget(memory);
+    if (!given)
+      return emitError(getOperation().getLoc())
+             << getArgument()
+             << ": memory: " << llvm::toString(given.takeError());
+    budget = *given;
+    return success();
+  }
+};
+} // namespace

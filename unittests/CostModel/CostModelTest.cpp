@@ -1,0 +1,603 @@
+//===- CostModelTest.cpp - StageCosts by head and as published
+//----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A toy system whose sums can be checked by head; the durations recovered from
+// the paper's runtimes (arXiv 2605.24006, table I).
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/CostModel/CostModel.h"
+#include "../Support/ErrorText.h"
+#include "../Support/ToyCosts.h"
+#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/Facts/ProfileText.h"
+#include "PipeSched/Support/Divisors.h"
+#include "gtest/gtest.h"
+#include <cmath>
+
+using namespace pipesched;
+
+static constexpr unsigned bit(Phase phase) {
+  return 1u << static_cast<unsigned>(phase);
+}
+static constexpr unsigned kWhole = bit(Phase::Forward) | bit(Phase::Backward);
+static constexpr unsigned kSplit =
+    bit(Phase::Forward) | bit(Phase::InputGrad) | bit(Phase::WeightGrad);
+
+static Placement linear(int64_t stages) {
+  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
+}
+
+static Placement mirrored(int64_t stages) {
+  Path down = placeLinear(stages), up = down;
+  std::reverse(up.workers.begin(), up.workers.end());
+  down.takes = {{0, 4, 2}};
+  up.takes = {{1, 4, 2}};
+  return llvm::cantFail(Placement::create(stages, 4, {down, up}));
+}
+
+/// Six layers of F 100 + 30, I 200 + 40 and W 100; 10 parameters each.
+static ModelFacts toyModel() {
+  BlockFacts block;
+  block.name = "layer";
+  block.count = 6;
+  block.parameters = 10;
+  block.activationBytes = 50;
+  block.weightGradBytes = 20;
+  block.recomputedBytes = 8;
+  block.kernels = {
+      {"linear", Engine::Matrix, {100, 60}, {200, 60}, {100, 60}, true},
+      {"pointwise", Engine::Vector, {3, 20}, {3, 40}, {}, false}};
+  ModelFacts model;
+  model.name = "toy";
+  model.boundaryBytes = 5;
+  model.blocks = {block};
+  return model;
+}
+
+static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,
+                           unsigned phases = kSplit) {
+  return llvm::cantFail(costRoofline(linear(2), model, system, phases))
+      .stages.front();
+}
+
+TEST(Roofline, TakesTheSlowerOfComputeAndMemory) {
+  // Two stages of three layers; 3 vector FLOPs are 30 ps, 40 bytes are 40 ps.
+  StageCost cost = firstCost(toyModel(), toySystem());
+  EXPECT_EQ(ps(cost, Phase::Forward), 3 * (100 + 30));
+  EXPECT_EQ(ps(cost, Phase::InputGrad), 3 * (200 + 40));
+  EXPECT_EQ(ps(cost, Phase::WeightGrad), 3 * 100);
+  EXPECT_EQ(ps(cost, Phase::Backward), 3 * (200 + 40 + 100));
+}
+
+TEST(Roofline, LatenciesStandBesideTheirOwnTerm) {
+  SystemFacts system = toySystem();
+  system.matrix.latencyPs = 11;
+  system.memory.latencyPs = 100;
+  // max(100 + 11, 60 + 100) + max(30, 20 + 100)
+  EXPECT_EQ(ps(firstCost(toyModel(), system), Phase::Forward), 3 * (160 + 120));
+}
+
+TEST(Roofline, EfficienciesAreCurves) {
+  SystemFacts system = toySystem();
+  // 100 FLOPs are a quarter of the way from 50 to 250, 200 three quarters.
+  system.matrix.efficiency.points = {{50, 200000}, {250, 600000}};
+  StageCost cost = firstCost(toyModel(), system);
+  EXPECT_EQ(ps(cost, Phase::WeightGrad), 3 * 333 + 1);   // 3 * 100 / 0.3
+  EXPECT_EQ(ps(cost, Phase::InputGrad), 3 * (400 + 40)); // 200 / 0.5
+}
+
+TEST(Roofline, AcceleratorsShareTheWork) {
+  SystemFacts system = toySystem();
+  ModelFacts model = toyModel();
+  system.accelerators = 2;
+  system.link = {1000000000000, 9, {}};
+  EXPECT_EQ(ps(firstCost(model, system), Phase::Forward), 3 * (50 + 15));
+  // Ring all-reduce: 2 (n - 1) / n of the payload, and the latency.
+  model.blocks[0].kernels.push_back(
+      {"reduce", Engine::Link, {0, 40}, {0, 40}, {}, true});
+  EXPECT_EQ(ps(firstCost(model, system), Phase::Forward),
+            3 * (50 + 15 + 40 + 9));
+  system.accelerators = 4;
+  EXPECT_EQ(ps(firstCost(model, system), Phase::InputGrad),
+            3 * (50 + 10 + 60 + 9));
+}
+
+TEST(Roofline, OneAcceleratorReducesForFree) {
+  ModelFacts model = toyModel();
+  model.blocks[0].kernels.push_back(
+      {"reduce", Engine::Link, {0, 40}, {0, 40}, {}, true});
+  EXPECT_EQ(ps(firstCost(model, toySystem()), Phase::Forward), 3 * 130);
+}
+
+TEST(Roofline, BackwardBeginsWithItsRecompute) {
+  ModelFacts model = toyModel();
+  model.recompute = Recompute::Full;
+  // Only "linear" is recomputed: 100 per layer.
+  StageCost implied = firstCost(model, toySystem());
+  EXPECT_EQ(ps(implied, Phase::InputGrad), 3 * (200 + 40 + 100));
+  EXPECT_EQ(ps(implied, Phase::Backward), 3 * (200 + 40 + 100 + 100));
+  EXPECT_EQ(ps(implied, Phase::WeightGrad), 3 * 100);
+  // A table that has R cells prices them, and B and I as they are.
+  StageCost placed =
+      firstCost(model, toySystem(), kSplit | bit(Phase::Recompute));
+  EXPECT_EQ(ps(placed, Phase::Recompute), 3 * 100);
+  EXPECT_EQ(ps(placed, Phase::InputGrad), 3 * (200 + 40));
+}
+
+TEST(Roofline, SelectiveRecomputeRunsTheCoreAgain) {
+  ModelFacts model = toyModel();
+  model.recompute = Recompute::Selective;
+  EXPECT_EQ(ps(firstCost(model, toySystem()), Phase::InputGrad),
+            3 * (200 + 40));
+  model.blocks[0].kernels[1].core = true; // 30 per layer
+  EXPECT_EQ(ps(firstCost(model, toySystem()), Phase::InputGrad),
+            3 * (200 + 40 + 30));
+}
+
+TEST(Roofline, FirstAndLastBlocksStandAtTheEnds) {
+  ModelFacts model = toyModel();
+  BlockFacts first, last;
+  first.position = BlockPosition::First;
+  first.kernels = {{"embedding", Engine::Vector, {0, 1000}, {}, {}, true}};
+  last.position = BlockPosition::Last;
+  last.kernels = {{"head", Engine::Matrix, {5000, 0}, {}, {}, true}};
+  model.blocks.insert(model.blocks.begin(), first);
+  model.blocks.push_back(last);
+  StageCosts stageCosts =
+      llvm::cantFail(costRoofline(mirrored(3), model, toySystem(), kSplit));
+  for (int64_t path : {0, 3}) {
+    EXPECT_EQ(ps(stageCosts.stages[path], Phase::Forward), 2 * 130 + 1000);
+    EXPECT_EQ(ps(stageCosts.stages[path + 1], Phase::Forward), 2 * 130);
+    EXPECT_EQ(ps(stageCosts.stages[path + 2], Phase::Forward), 2 * 130 + 5000);
+  }
+}
+
+TEST(Roofline, MessagesAreHockney) {
+  StageCost cost = firstCost(toyModel(), toySystem());
+  EXPECT_EQ(cost.activation.occupancyPs, 50);
+  EXPECT_EQ(cost.activation.latencyPs, 7);
+  EXPECT_EQ(cost.activation.bytes, 5);
+  EXPECT_EQ(cost.gradient.occupancyPs, 50);
+}
+
+TEST(Roofline, CopiesOptimizerAndReplicas) {
+  SystemFacts system = toySystem();
+  unsigned phases = kSplit | bit(Phase::Offload) | bit(Phase::Reload);
+  EXPECT_EQ(errorOf(costRoofline(linear(2), toyModel(), system, phases)),
+            "D and U need the 'host' link of the system, 'toy' has none");
+  system.host = {500000000000, 3, {}};
+  StageCost cost = firstCost(toyModel(), system, phases);
+  // 3 * 50 bytes at 2 ps.
+  EXPECT_EQ(ps(cost, Phase::Offload), 303);
+  EXPECT_EQ(ps(cost, Phase::Reload), 303);
+  // 30 parameters: 2 read, 2 * 12 read and written, 2 written, 1 ps a byte.
+  EXPECT_EQ(ps(cost, Phase::Optimizer), 30 * (2 + 24 + 2));
+  EXPECT_EQ(ps(cost, Phase::AllReduce), 0);
+  // Two replicas: twice half of the gradients, at 10 ps a byte, 7 ps away.
+  phases |= bit(Phase::AllReduce);
+  StageCosts replicated =
+      llvm::cantFail(costRoofline(mirrored(2), toyModel(), system, phases));
+  EXPECT_EQ(ps(replicated.stages[0], Phase::AllReduce),
+            2 * (30 * 2 / 2 * 10 + 7));
+}
+
+TEST(Roofline, AllReducesAreRings) {
+  SystemFacts system;
+  system.network = {100000000000, 7, {}};
+  auto among = [&](double bytes, int64_t size) {
+    return ringExchange({bytes, bytes}, {1, size}, system);
+  };
+  MessageCost cost = llvm::cantFail(among(600, 4));
+  EXPECT_EQ(cost.occupancyPs, 6 * 150 * 10);
+  EXPECT_EQ(cost.latencyPs, 6 * 7);
+  EXPECT_EQ(cost.bytes, 6 * 150);
+  for (MessageCost nothing :
+       {llvm::cantFail(among(600, 1)), llvm::cantFail(among(0, 4))}) {
+    EXPECT_EQ(nothing.occupancyPs, 0);
+    EXPECT_EQ(nothing.latencyPs, 0);
+    EXPECT_EQ(nothing.bytes, 0);
+  }
+  // Efficiency is that of a part.
+  system.network.efficiency.points = {{100, 500000}, {200, 1000000}};
+  EXPECT_EQ(llvm::cantFail(among(400, 4)).occupancyPs, 6 * 100 * 20);
+  system.network.bytesPerSecond = 0;
+  EXPECT_EQ(errorOf(among(600, 4)),
+            "the system has no network between workers");
+}
+
+/// Two nodes of two: the halves are summed over the link at 1 ps a byte, the
+/// quarters over the network at 10, then gathered the same way back.
+TEST(Roofline, RingsGoInsideOfNodesFirst) {
+  SystemFacts system;
+  system.network = {100000000000, 7, {}};
+  system.link = {1000000000000, 3, {}};
+  MessageCost cost = llvm::cantFail(ringExchange({400, 800}, {2, 2}, system));
+  EXPECT_EQ(cost.occupancyPs, (200 + 400) * 1 + (100 + 200) * 10);
+  EXPECT_EQ(cost.latencyPs, 2 * 3 + 2 * 7);
+  EXPECT_EQ(cost.bytes, 200 + 400 + 100 + 200);
+  // On one node there need not be a network.
+  system.network.bytesPerSecond = 0;
+  cost = llvm::cantFail(ringExchange({400, 400}, {4, 1}, system));
+  EXPECT_EQ(cost.occupancyPs, 6 * 100 * 1);
+  EXPECT_EQ(cost.latencyPs, 6 * 3);
+}
+
+/// Embedding and head belong to the pieces at the ends, layers to the pieces
+/// that have them.
+TEST(Roofline, PiecesAreReducedByTheirParameters) {
+  ModelFacts model = toyModel();
+  model.blocks.resize(3, model.blocks[0]);
+  model.blocks[0] = {"embedding", BlockPosition::First, 1, 1000};
+  model.blocks[1] = {"layer", BlockPosition::Layer, 6, 10};
+  model.blocks[2] = {"head", BlockPosition::Last, 1, 3000};
+  model.gradientBytesPerParameter = 2;
+  Path first, second;
+  first.workers = {0, 1};
+  second.workers = {1, 0};
+  first.takes = {{0, 1, 1}};
+  second.takes = {{1, 2, 1}};
+  first.blocks = {4, 2};
+  second.blocks = {2, 4};
+  Placement placement =
+      llvm::cantFail(Placement::create(2, 2, {first, second}));
+  Cell cell(0, Phase::AllReduce, 0);
+  std::vector<MessageCost> stageCosts = llvm::cantFail(costReductions(
+      placement, {{cell, {0, 2}, 2}, {cell, {2, 4}, 2}, {cell, {4, 6}, 2}},
+      model, toySystem()));
+  EXPECT_EQ(stageCosts[0].bytes, 2 * (1000 + 20));
+  EXPECT_EQ(stageCosts[1].bytes, 2 * 20);
+  EXPECT_EQ(stageCosts[2].bytes, 2 * (20 + 3000));
+  // A first stage without layers has the embedding alone.
+  first.blocks = {0, 6};
+  placement = llvm::cantFail(Placement::create(2, 2, {first, second}));
+  stageCosts = llvm::cantFail(costReductions(
+      placement, {{cell, {0, 0}, 2}, {cell, {0, 2}, 2}}, model, toySystem()));
+  EXPECT_EQ(stageCosts[0].bytes, 2 * 1000);
+  EXPECT_EQ(stageCosts[1].bytes, 2 * 20);
+}
+
+/// G of a stage is divided among its pieces.
+TEST(Profile, PiecesShareTheTimeOfG) {
+  Path first, second;
+  first.workers = {0, 1};
+  second.workers = {1, 0};
+  first.takes = {{0, 1, 1}};
+  second.takes = {{1, 2, 1}};
+  first.blocks = {4, 2};
+  second.blocks = {2, 4};
+  Placement placement =
+      llvm::cantFail(Placement::create(2, 2, {first, second}));
+  StageCosts stageCosts;
+  stageCosts.stages.resize(4);
+  stageCosts.stages[0].phasePs[static_cast<unsigned>(Phase::AllReduce)] = 101;
+  Cell cell(0, Phase::AllReduce, 0);
+  std::vector<MessageCost> shares = llvm::cantFail(shareReductions(
+      placement, {{cell, {0, 1}, 2}, {cell, {1, 4}, 2}, {cell, {0, 4}, 2}},
+      stageCosts, /*model=*/nullptr));
+  EXPECT_EQ(shares[0].occupancyPs, 25);
+  EXPECT_EQ(shares[1].occupancyPs, 76);
+  EXPECT_EQ(shares[2].occupancyPs, 101);
+  EXPECT_EQ(shares[2].latencyPs, 0);
+}
+
+TEST(Roofline, RefusesTimesThatDoNotFit) {
+  ModelFacts model = toyModel();
+  model.blocks[0].kernels[0].forward.flops =
+      std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(errorOf(costRoofline(linear(2), model, toySystem(), kSplit)),
+            "the time of F is over 2^63 - 1 ps");
+  SystemFacts system = toySystem();
+  system.network.bytesPerSecond = 0;
+  EXPECT_EQ(errorOf(costRoofline(linear(2), toyModel(), system, kSplit)),
+            "the system has no network between workers");
+  system.accelerators = 2;
+  EXPECT_EQ(errorOf(costRoofline(linear(2), toyModel(), system, kSplit)),
+            "a worker of 'toy' has 2 accelerators and no 'link' among them");
+}
+
+//===----------------------------------------------------------------------===//
+// Layers and memory
+//===----------------------------------------------------------------------===//
+
+TEST(Layers, AreNeverRounded) {
+  EXPECT_EQ(errorOf(splitLayers(linear(4), toyModel())),
+            "the 4 stages of path 0 do not divide the model's 6 layers; stage "
+            "counts that do: 3 and 6");
+  EXPECT_EQ(errorOf(splitLayers(linear(8), toyModel())),
+            "the 8 stages of path 0 do not divide the model's 6 layers; stage "
+            "counts that do: 6");
+}
+
+TEST(Layers, NearestDivisorsAreFoundInTime) {
+  EXPECT_EQ(nearestDivisors(128, 7), "4 and 8");
+  EXPECT_EQ(nearestDivisors(128, 200), "128");
+  EXPECT_EQ(nearestDivisors(7, 3), "1 and 7");
+  int64_t prime = (int64_t(1) << 61) - 1;
+  EXPECT_EQ(nearestDivisors(prime, 2), "1");
+  EXPECT_EQ(nearestDivisors(prime, int64_t(1) << 40), "1");
+  EXPECT_EQ(nearestDivisors(prime, prime - 5),
+            "1 and " + std::to_string(prime));
+}
+
+TEST(Layers, AreThoseOfThePath) {
+  auto withBlocks = [](std::vector<int64_t> blocks) {
+    Path path = placeLinear(2);
+    path.blocks = std::move(blocks);
+    return llvm::cantFail(Placement::create(2, 4, {path}));
+  };
+  EXPECT_EQ(llvm::cantFail(splitLayers(withBlocks({2, 4}), toyModel())),
+            (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(errorOf(splitLayers(withBlocks({2, 3}), toyModel())),
+            "the blocks of path 0 add up to 5, the model has 6 layers");
+  EXPECT_EQ(errorOf(splitLayers(withBlocks({2, 5}), toyModel())),
+            "the blocks of path 0 are more than the model's 6 layers");
+}
+
+TEST(Layers, FollowWeights) {
+  auto withWeights = [](std::vector<int64_t> weights) {
+    Path path = placeLinear(weights.size());
+    path.weights = std::move(weights);
+    return path;
+  };
+  auto split = [](const Path &path, int64_t layers) {
+    return llvm::cantFail(splitLayers(0, path, layers));
+  };
+  EXPECT_EQ(split(withWeights({1, 1, 2, 2}), 120),
+            (std::vector<int64_t>{20, 20, 40, 40}));
+  EXPECT_EQ(split(withWeights({4, 2}), 3), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(errorOf(splitLayers(1, withWeights({2, 4, 4}), 13)),
+            "the weights of path 1 make 5 parts, which do not divide the "
+            "model's 13 layers; layer counts that they do: 10 and 15");
+  EXPECT_EQ(errorOf(splitLayers(0, withWeights({2, 3}), 4)),
+            "the weights of path 0 make 5 parts, which do not divide the "
+            "model's 4 layers; layer counts that they do: 5");
+  EXPECT_EQ(errorOf(splitLayers(0, withWeights({1, 1}), INT64_MAX)),
+            "the weights of path 0 make 2 parts, which do not divide the "
+            "model's 9223372036854775807 layers; layer counts that they do: "
+            "9223372036854775806");
+}
+
+TEST(Layers, GoBlockByBlock) {
+  // Four layers of one kind, two of another, on stages of three.
+  ModelFacts model = toyModel();
+  model.blocks.push_back(model.blocks[0]);
+  model.blocks[0].count = 4;
+  model.blocks[1].count = 2;
+  model.blocks[1].parameters = 1000;
+  MemoryFacts memory =
+      llvm::cantFail(computeMemoryFacts(linear(2), model, nullptr));
+  EXPECT_EQ(memory.stages[0].weightBytes, 2 * 30);
+  EXPECT_EQ(memory.stages[1].weightBytes, 2 * 2010);
+}
+
+TEST(Memory, SumsBlocks) {
+  SystemFacts system = toySystem();
+  system.accelerators = 3;
+  MemoryFacts memory =
+      llvm::cantFail(computeMemoryFacts(linear(2), toyModel(), &system));
+  EXPECT_EQ(memory.capacityBytes, 15000);
+  const StageMemory &stage = memory.stages[1];
+  EXPECT_EQ(stage.activationBytes, 150);
+  EXPECT_EQ(stage.inputGradFreedBytes, 150 - 60);
+  EXPECT_EQ(stage.boundaryBytes, 24);
+  EXPECT_EQ(stage.workingBytes, 0);
+  EXPECT_EQ(stage.weightBytes, 60);
+  EXPECT_EQ(stage.gradientBytes, 60);
+  EXPECT_EQ(stage.optimizerBytes, 360);
+}
+
+TEST(Memory, RecomputeInBackwardKeepsBoundaries) {
+  ModelFacts model = toyModel();
+  model.recompute = Recompute::Full;
+  MemoryFacts implied =
+      llvm::cantFail(computeMemoryFacts(linear(2), model, nullptr, kSplit));
+  EXPECT_EQ(implied.stages[0].activationBytes, 24);
+  EXPECT_EQ(implied.stages[0].inputGradFreedBytes, 24 - 60);
+  EXPECT_EQ(implied.stages[0].workingBytes, 50 - 8);
+  MemoryFacts placed = llvm::cantFail(computeMemoryFacts(
+      linear(2), model, nullptr, kSplit | bit(Phase::Recompute)));
+  EXPECT_EQ(placed.stages[0].activationBytes, 150);
+  EXPECT_EQ(placed.stages[0].boundaryBytes, 24);
+  EXPECT_EQ(placed.stages[0].workingBytes, 0);
+}
+
+TEST(Memory, SelectiveRecomputeFreesTheCore) {
+  ModelFacts model = toyModel();
+  model.blocks[0].coreBytes = 15;
+  model.recompute = Recompute::Selective;
+  StageMemory stage =
+      llvm::cantFail(computeMemoryFacts(linear(2), model, nullptr, kSplit))
+          .stages[0];
+  EXPECT_EQ(stage.activationBytes, 3 * 35);
+  EXPECT_EQ(stage.boundaryBytes, 3 * 35);
+  EXPECT_EQ(stage.workingBytes, 15);
+}
+
+TEST(Memory, RefusesSumsThatDoNotFit) {
+  ModelFacts model = toyModel();
+  model.blocks[0].parameters = int64_t(1) << 60;
+  EXPECT_EQ(errorOf(computeMemoryFacts(linear(2), model, nullptr)),
+            "the memory of a stage is over 2^63 - 1 bytes");
+}
+
+TEST(Efficiency, IsPiecewiseLinear) {
+  EfficiencyCurve curve;
+  EXPECT_EQ(curve.at(5), 1);
+  curve.points = {{10, 100000}, {20, 300000}, {60, 500000}};
+  EXPECT_DOUBLE_EQ(curve.at(0), 0.1);
+  EXPECT_DOUBLE_EQ(curve.at(10), 0.1);
+  EXPECT_DOUBLE_EQ(curve.at(15), 0.2);
+  EXPECT_DOUBLE_EQ(curve.at(20), 0.3);
+  EXPECT_DOUBLE_EQ(curve.at(40), 0.4);
+  EXPECT_DOUBLE_EQ(curve.at(61), 0.5);
+}
+
+//===----------------------------------------------------------------------===//
+// Profiles
+//===----------------------------------------------------------------------===//
+
+static Profile profile(llvm::StringRef text) {
+  return llvm::cantFail(parseProfile(text));
+}
+
+TEST(Profiles, DefaultsFollowFromWhatIsGiven) {
+  StageCosts stageCosts = llvm::cantFail(
+      costProfile(linear(2), profile("F=3ns,I=2ns,W=1ns,comm=5ns"), kWhole));
+  const StageCost &cost = stageCosts.stages[1];
+  EXPECT_EQ(ps(cost, Phase::Forward), 3000);
+  EXPECT_EQ(ps(cost, Phase::Backward), 3000);
+  EXPECT_EQ(ps(cost, Phase::Recompute), 3000);
+  EXPECT_EQ(ps(cost, Phase::Offload), 0);
+  EXPECT_FALSE(cost.overlappedPs);
+  EXPECT_EQ(cost.activation.latencyPs, 5000);
+  EXPECT_EQ(cost.gradient.occupancyPs, 0);
+}
+
+TEST(Profiles, ListsGoByStageOfThePath) {
+  StageCosts stageCosts = llvm::cantFail(costProfile(
+      mirrored(2), profile("F=[1ns,2ns],B=4ns,FB=5ns,R=7ns,send=[8ns,9ns]"),
+      kWhole));
+  for (int64_t path : {0, 2}) {
+    EXPECT_EQ(ps(stageCosts.stages[path], Phase::Forward), 1000);
+    EXPECT_EQ(ps(stageCosts.stages[path + 1], Phase::Forward), 2000);
+    EXPECT_EQ(stageCosts.stages[path].activation.occupancyPs, 8000);
+    EXPECT_EQ(stageCosts.stages[path + 1].gradient.occupancyPs, 9000);
+    EXPECT_EQ(ps(stageCosts.stages[path], Phase::Recompute), 7000);
+    EXPECT_EQ(stageCosts.stages[path].overlappedPs, 5000);
+  }
+  EXPECT_EQ(
+      errorOf(costProfile(linear(3), profile("F=[1ns,2ns],B=4ns"), kWhole)),
+      "the profile's F has 2 times, expected one or one for each of the 3 "
+      "stages "
+      "of path 0");
+}
+
+TEST(Profiles, RefusePhasesWithoutTimes) {
+  auto error = [](llvm::StringRef text, unsigned phases) {
+    return errorOrNothing(costProfile(linear(2), profile(text), phases));
+  };
+  EXPECT_EQ(error("F=1ns,B=2ns", kSplit),
+            "the schedule has split backward cells, the profile gives only B; "
+            "give I and W");
+  EXPECT_EQ(error("F=1ns,I=2ns", kWhole),
+            "the schedule has B and W, the profile does not give B and W");
+  EXPECT_EQ(error("F=1ns,I=2ns", kSplit),
+            "the schedule has W, the profile does not give W");
+  EXPECT_EQ(error("F=1ns", kWhole),
+            "the schedule has B, the profile does not give B");
+  EXPECT_EQ(error("B=1ns", kWhole),
+            "the schedule has F, the profile gives no F");
+  EXPECT_EQ(error("B=1ns", bit(Phase::Backward)), "");
+}
+
+TEST(Profiles, OverlayWinsOverRoofline) {
+  StageCosts base =
+      llvm::cantFail(costRoofline(linear(2), toyModel(), toySystem(), kSplit));
+  StageCosts stageCosts =
+      llvm::cantFail(overlayProfile(linear(2), base, profile("F=9ps"), kSplit));
+  EXPECT_EQ(ps(stageCosts.stages[0], Phase::Forward), 9);
+  EXPECT_EQ(ps(stageCosts.stages[0], Phase::InputGrad), 720);
+  EXPECT_EQ(stageCosts.stages[0].activation.occupancyPs, 50);
+  stageCosts = llvm::cantFail(
+      overlayProfile(linear(2), base, profile("comm=4ps,I=1ps,W=2ps"), kSplit));
+  EXPECT_EQ(ps(stageCosts.stages[0], Phase::Forward), 390);
+  EXPECT_EQ(ps(stageCosts.stages[0], Phase::Backward), 3);
+  EXPECT_EQ(stageCosts.stages[0].activation.occupancyPs, 0);
+  EXPECT_EQ(stageCosts.stages[0].activation.latencyPs, 4);
+  EXPECT_EQ(stageCosts.stages[0].activation.bytes, 5);
+}
+
+TEST(UnitSlots, AreMicroseconds) {
+  StageCost cost = llvm::cantFail(costUnit(linear(1))).stages[0];
+  EXPECT_EQ(ps(cost, Phase::Forward), 1000000);
+  EXPECT_EQ(ps(cost, Phase::Backward), 2000000);
+  EXPECT_EQ(ps(cost, Phase::InputGrad), 1000000);
+  EXPECT_EQ(ps(cost, Phase::Offload), 0);
+  EXPECT_EQ(cost.activation.latencyPs, 0);
+}
+
+TEST(UnitSlots, AreThoseOfTheStage) {
+  Path path = placeLinear(2);
+  path.blocks = {0, 3};
+  auto placementOf = [](const Path &path) {
+    return llvm::cantFail(Placement::create(2, 4, {path}));
+  };
+  StageCosts stageCosts = llvm::cantFail(costUnit(placementOf(path)));
+  EXPECT_EQ(ps(stageCosts.stages[0], Phase::Forward), 0);
+  EXPECT_EQ(ps(stageCosts.stages[1], Phase::Forward), 3000000);
+  EXPECT_EQ(ps(stageCosts.stages[1], Phase::Backward), 6000000);
+  EXPECT_EQ(ps(stageCosts.stages[1], Phase::Reload), 0);
+  path.blocks[1] = int64_t(1) << 43; // its B is over
+  EXPECT_EQ(errorOf(costUnit(placementOf(path))),
+            "a stage of 8796093022208 slots of 1 us takes more than 2^63 - 1 "
+            "ps");
+}
+
+//===----------------------------------------------------------------------===//
+// Published
+//===----------------------------------------------------------------------===//
+
+/// StageCosts of the paper's 16-block stages, microbatch 16, at scaled compute
+/// and network, with the fitted efficiencies.
+static StageCost paperStage(double computeScale, double networkScale) {
+  Architecture arch;
+  arch.hidden = arch.attentionWidth = arch.sequence = 4096;
+  arch.feedforward = 16384;
+  arch.layers = 128;
+  arch.attentionHeads = arch.keyValueHeads = 80;
+  arch.attention = Attention::Unfused;
+  arch.dropout = true;
+  ExpansionOptions options;
+  options.microbatchSize = 16;
+  ModelFacts model = llvm::cantFail(expandArchitecture(arch, options));
+
+  SystemFacts system;
+  system.matrix.flopsPerSecond = std::llround(computeScale * 1e15);
+  system.matrix.efficiency.points = {{0, 425400}};
+  system.vector = system.matrix;
+  system.memory = {34000000000000, 50000, {{{0, 420700}}}};
+  system.network = {std::llround(networkScale * 50e9), 500000, {}};
+  return llvm::cantFail(costRoofline(linear(8), model, system, kSplit))
+      .stages[0];
+}
+
+static void expectWithin(double share, int64_t foundPs, double seconds) {
+  EXPECT_NEAR(double(foundPs) * 1e-12 / seconds, 1, share) << seconds << " s";
+}
+
+/// Durations inverted from the printed runtimes.
+TEST(Paper, StageDurations) {
+  StageCost baseline = paperStage(1, 1);
+  expectWithin(0.015, ps(baseline, Phase::Forward), 1.8823);
+  expectWithin(0.015, ps(baseline, Phase::InputGrad), 1.9665);
+  expectWithin(0.015, ps(baseline, Phase::WeightGrad), 1.0070);
+  StageCost slow = paperStage(0.1, 1);
+  expectWithin(0.015, ps(slow, Phase::Forward), 12.266);
+  expectWithin(0.015, ps(slow, Phase::InputGrad), 13.832);
+  expectWithin(0.015, ps(slow, Phase::WeightGrad), 10.060);
+}
+
+/// Runtimes that table I prints, by the closed forms behind its two tables:
+/// Chimera 14 F + 11 I + 11 W + 24 c, Hanayo (47 F + 39 I + 38 W) / 4 + 87 c.
+TEST(Paper, RuntimesOfTableOne) {
+  struct Row {
+    double network, compute, chimera, hanayo;
+  };
+  for (Row row : {Row{10, 10, 24.56, 21.20}, Row{10, 1, 59.08, 50.95},
+                  Row{10, 0.1, 434.54, 374.63}, Row{1, 10, 24.79, 22.04},
+                  Row{1, 1, 59.32, 51.79}, Row{1, 0.1, 434.77, 375.47}}) {
+    StageCost cost = paperStage(row.compute, row.network);
+    int64_t f = ps(cost, Phase::Forward), i = ps(cost, Phase::InputGrad),
+            w = ps(cost, Phase::WeightGrad),
+            c = cost.activation.occupancyPs + cost.activation.latencyPs;
+    expectWithin(0.015, 14 * f + 11 * i + 11 * w + 24 * c, row.chimera);
+    expectWithin(0.015, (47 * f + 39 * i + 38 * w) / 4 + 87 * c, row.hanayo);
+  }
+}

@@ -1,0 +1,480 @@
+//===- LayerKindsTest.cpp - Experts, latent attention and other forms -----===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sums by head: hidden 8, 4 heads of 2, MLP 12, sequence 3, microbatch 5, that
+// is T = 15 tokens of 2 bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/CostModel/Transformer/ModelSummary.h"
+#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "PipeSched/Schedule/Placement.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+using namespace pipesched;
+using testing::ElementsAre;
+
+static constexpr int64_t kTokens = 15;
+
+static Architecture tiny(Attention attention = Attention::Fused) {
+  Architecture arch;
+  arch.name = "tiny";
+  arch.hidden = arch.attentionWidth = 8;
+  arch.feedforward = 12;
+  arch.sequence = 3;
+  arch.layers = 1;
+  arch.attentionHeads = arch.keyValueHeads = 4;
+  arch.activation = Activation::SwiGLU;
+  arch.norm = Norm::RMSNorm;
+  arch.attention = attention;
+  return arch;
+}
+
+static ModelFacts expand(const Architecture &arch) {
+  ExpansionOptions options;
+  options.microbatchSize = 5;
+  return llvm::cantFail(expandArchitecture(arch, options));
+}
+
+static const Kernel *findKernel(const BlockFacts &block, llvm::StringRef name) {
+  for (const Kernel &kernel : block.kernels)
+    if (kernel.name == name)
+      return &kernel;
+  return nullptr;
+}
+
+static const Kernel &kernelOf(const BlockFacts &block, llvm::StringRef name) {
+  const Kernel *kernel = findKernel(block, name);
+  if (!kernel)
+    llvm::report_fatal_error("no kernel " + name);
+  return *kernel;
+}
+
+static std::vector<std::string> namesOf(const BlockFacts &block) {
+  std::vector<std::string> names;
+  names.reserve(block.kernels.size());
+  for (const Kernel &kernel : block.kernels)
+    names.push_back(kernel.name);
+  return names;
+}
+
+/// A linear layer over `rows` rows, of which `copies` matrices are read.
+static Work gemm(int64_t rows, int64_t in, int64_t out, int64_t copies = 1) {
+  return {2 * rows * in * out,
+          2 * (rows * in + rows * out + copies * in * out)};
+}
+
+//===----------------------------------------------------------------------===//
+// Experts: 6 of width 4, two for each token, so that there are 30 rows
+//===----------------------------------------------------------------------===//
+
+static Architecture withExperts(Attention attention = Attention::Fused) {
+  Architecture arch = tiny(attention);
+  arch.experts.emplace();
+  arch.experts->count = 6;
+  arch.experts->perToken = 2;
+  arch.experts->feedforward = 4;
+  return arch;
+}
+
+TEST(ExpertLayers, KernelsInOrder) {
+  EXPECT_THAT(namesOf(expand(withExperts()).blocks[0]),
+              ElementsAre("attn_fork", "ln1", "qkv", "attention", "proj",
+                          "attention_reduce", "drop1", "mlp_fork", "ln2",
+                          "expert_fork", "router", "route", "dispatch",
+                          "expert_mlp1", "expert_swiglu", "expert_mlp2",
+                          "combine", "mlp_reduce", "drop2"));
+}
+
+TEST(ExpertLayers, GemmsReadTheExpertsInUse) {
+  ModelFacts model = expand(withExperts());
+  const BlockFacts &block = model.blocks[0];
+  EXPECT_EQ(kernelOf(block, "router").forward, gemm(kTokens, 8, 6));
+  EXPECT_EQ(kernelOf(block, "expert_mlp1").forward, gemm(30, 8, 2 * 4, 6));
+  EXPECT_EQ(kernelOf(block, "expert_mlp2").weightGrad, gemm(30, 4, 8, 6));
+  // More experts than rows: each row reads one.
+  Architecture arch = withExperts();
+  arch.experts->count = 1000;
+  ModelFacts wide = expand(arch);
+  EXPECT_EQ(kernelOf(wide.blocks[0], "expert_mlp2").forward,
+            gemm(30, 4, 8, 30));
+}
+
+TEST(ExpertLayers, RoutingMovesRows) {
+  ModelFacts model = expand(withExperts());
+  const BlockFacts &block = model.blocks[0];
+  EXPECT_EQ(kernelOf(block, "dispatch").forward, (Work{0, 2 * 2 * 30 * 8}));
+  EXPECT_EQ(kernelOf(block, "dispatch").inputGrad,
+            (Work{30 * 8, 2 * (30 * 8 + 15 * 8)}));
+  EXPECT_EQ(kernelOf(block, "combine").forward,
+            (Work{30 * 8, 2 * (30 * 8 + 15 * 8)}));
+  // Weights of rows ride in the activation: 6 + 1 FLOPs, 2 bytes per row more.
+  EXPECT_EQ(kernelOf(block, "expert_swiglu").forward,
+            (Work{7 * 30 * 4, 3 * 2 * 30 * 4 + 2 * 30}));
+}
+
+TEST(ExpertLayers, ParametersAllAndActive) {
+  ModelFacts model = expand(withExperts());
+  const BlockFacts &block = model.blocks[0];
+  int64_t rest = 4 * 64 + 2 * 8 + 8 * 6; // attention, norms, router
+  EXPECT_EQ(block.parameters, rest + 6 * 3 * 8 * 4);
+  EXPECT_EQ(block.activeParameters, rest + 2 * 3 * 8 * 4);
+}
+
+TEST(ExpertLayers, Tensors) {
+  ModelFacts dense = expand(tiny());
+  ModelFacts model = expand(withExperts());
+  // Instead of three tensors of 12 per token: three of 4 and the input per row,
+  // probabilities of 6 experts, a weight and a 4-byte number per row.
+  int64_t mlp = 2 * kTokens * 3 * 12;
+  int64_t experts = 2 * 30 * (3 * 4 + 8) + 2 * kTokens * 6 + (2 + 4) * 30;
+  EXPECT_EQ(model.blocks[0].activationBytes,
+            dense.blocks[0].activationBytes - mlp + experts);
+  // Unfused also keeps the results, and the function's value.
+  ModelFacts unfused = expand(withExperts(Attention::Unfused));
+  ModelFacts plain = expand(tiny(Attention::Unfused));
+  EXPECT_EQ(unfused.blocks[0].activationBytes,
+            plain.blocks[0].activationBytes - mlp - 2 * kTokens * 12 + experts +
+                2 * 30 * 4 + 2 * 30 * 8);
+}
+
+TEST(ExpertLayers, SharedExpertsSeeAllTokens) {
+  Architecture arch = withExperts();
+  arch.experts->sharedFeedforward = 10;
+  arch.experts->sharedGate = true;
+  ModelFacts model = expand(arch);
+  const BlockFacts &block = model.blocks[0];
+  EXPECT_EQ(kernelOf(block, "shared_mlp1").forward, gemm(kTokens, 8, 20));
+  EXPECT_EQ(kernelOf(block, "shared_gate").forward, gemm(kTokens, 8, 1));
+  EXPECT_EQ(kernelOf(block, "expert_fork").inputGrad,
+            (Work{4 * 120, 5 * 2 * 120}));
+  EXPECT_EQ(block.parameters - expand(withExperts()).blocks[0].parameters,
+            3 * 8 * 10 + 8);
+}
+
+TEST(ExpertLayers, BiasesOfExpertsAndRouter) {
+  Architecture arch = withExperts();
+  arch.experts->biases = arch.experts->routerBias = true;
+  EXPECT_EQ(expand(arch).blocks[0].parameters -
+                expand(withExperts()).blocks[0].parameters,
+            6 + 6 * (2 * 4 + 8));
+}
+
+//===----------------------------------------------------------------------===//
+// Latent attention: ranks 5 and 3, heads of 2 + 1 and values of 4
+//===----------------------------------------------------------------------===//
+
+static Architecture withLatent(int64_t queryRank,
+                               Attention attention = Attention::Fused) {
+  Architecture arch = tiny(attention);
+  arch.latent = LatentAttention{queryRank, 3, 2, 1, 4};
+  return arch;
+}
+
+TEST(LatentAttention, KernelsInOrder) {
+  std::vector<std::string> names = namesOf(expand(withLatent(5)).blocks[0]);
+  names.resize(11);
+  EXPECT_THAT(names, ElementsAre("attn_fork", "ln1", "qkv_fork", "q_down",
+                                 "q_norm", "q_up", "kv_down", "kv_norm",
+                                 "kv_up", "attention", "proj"));
+  EXPECT_TRUE(findKernel(expand(withLatent(0)).blocks[0], "q"));
+}
+
+TEST(LatentAttention, Gemms) {
+  ModelFacts model = expand(withLatent(5));
+  const BlockFacts &block = model.blocks[0];
+  EXPECT_EQ(kernelOf(block, "q_down").forward, gemm(kTokens, 8, 5));
+  EXPECT_EQ(kernelOf(block, "q_up").forward, gemm(kTokens, 5, 4 * 3));
+  EXPECT_EQ(kernelOf(block, "kv_down").forward, gemm(kTokens, 8, 3 + 1));
+  EXPECT_EQ(kernelOf(block, "kv_up").forward, gemm(kTokens, 3, 4 * (2 + 4)));
+  EXPECT_EQ(kernelOf(block, "proj").forward, gemm(kTokens, 16, 8));
+  // Queries and keys of 12, values and outputs of 16; a backward makes the
+  // scores again.
+  const Kernel &attention = kernelOf(block, "attention");
+  int64_t moved = 2 * kTokens * (12 + 12 + 16 + 16);
+  EXPECT_EQ(attention.forward,
+            (Work{2 * kTokens * 3 * (12 + 16), moved + 4 * 4 * kTokens}));
+  EXPECT_EQ(attention.inputGrad, (Work{2 * kTokens * 3 * (3 * 12 + 2 * 16),
+                                       2 * moved + 4 * 4 * kTokens}));
+}
+
+TEST(LatentAttention, UnfusedScores) {
+  ModelFacts model = expand(withLatent(5, Attention::Unfused));
+  const BlockFacts &block = model.blocks[0];
+  int64_t scores = 4 * kTokens * 3;
+  EXPECT_EQ(kernelOf(block, "qk").forward,
+            (Work{2 * kTokens * 3 * 12, 2 * (kTokens * (12 + 12) + scores)}));
+  EXPECT_EQ(kernelOf(block, "av_dv").inputGrad,
+            (Work{2 * kTokens * 3 * 16, 2 * (kTokens * (16 + 16) + scores)}));
+}
+
+TEST(LatentAttention, ParametersAndTensors) {
+  int64_t mlp = 3 * 8 * 12, norms = 2 * 8;
+  ModelFacts model = expand(withLatent(5));
+  EXPECT_EQ(model.blocks[0].parameters,
+            8 * 5 + 5 + 5 * 12 + 8 * 4 + 3 + 3 * 24 + 16 * 8 + mlp + norms);
+  ModelFacts direct = expand(withLatent(0));
+  EXPECT_EQ(direct.blocks[0].parameters,
+            8 * 12 + 8 * 4 + 3 + 3 * 24 + 16 * 8 + mlp + norms);
+  // Layer input, qkv input; both narrow vectors before and after their norm; q
+  // and k of 12, v and the output of 16; statistics; the second half.
+  EXPECT_EQ(model.blocks[0].activationBytes,
+            2 * kTokens *
+                    (2 * 8 + 2 * 5 + 2 * 3 + 2 * 12 + 2 * 16 + 2 * 8 + 3 * 12) +
+                4 * 4 * kTokens);
+}
+
+//===----------------------------------------------------------------------===//
+// Windows, norms, parallel branches
+//===----------------------------------------------------------------------===//
+
+TEST(Windows, LimitTheScores) {
+  Architecture arch = tiny();
+  arch.window.size = 2;
+  ModelFacts model = expand(arch), full = expand(tiny());
+  const Kernel &windowed = kernelOf(model.blocks[0], "attention");
+  const Kernel &all = kernelOf(full.blocks[0], "attention");
+  EXPECT_EQ(model.blocks[0].name, "layer");
+  EXPECT_EQ(windowed.forward.flops * 3, all.forward.flops * 2);
+  EXPECT_EQ(windowed.inputGrad.flops * 3, all.inputGrad.flops * 2);
+  EXPECT_EQ(windowed.forward.bytes, all.forward.bytes);
+}
+
+TEST(Norms, OfQueriesAndKeys) {
+  Architecture arch = tiny();
+  arch.keyValueHeads = 2;
+  int64_t without = expand(arch).blocks[0].parameters;
+  int64_t bytes = expand(arch).blocks[0].activationBytes;
+  arch.queryKeyNorm = QueryKeyNorm::Head;
+  ModelFacts model = expand(arch);
+  EXPECT_EQ(model.blocks[0].parameters - without, 2 + 2);
+  EXPECT_EQ(model.blocks[0].activationBytes - bytes, 2 * kTokens * (8 + 4));
+  EXPECT_EQ(kernelOf(model.blocks[0], "key_norm").forward,
+            (Work{4 * kTokens * 4, 2 * 2 * kTokens * 4}));
+  arch.queryKeyNorm = QueryKeyNorm::Width;
+  EXPECT_EQ(expand(arch).blocks[0].parameters - without, 8 + 4);
+  arch.queryKeyNormForm = Norm::PlainNorm;
+  EXPECT_EQ(expand(arch).blocks[0].parameters, without);
+  EXPECT_TRUE(
+      kernelOf(expand(arch).blocks[0], "query_norm").weightGrad.isZero());
+}
+
+TEST(Norms, BeforeAfterAndAround) {
+  auto normsOf = [](NormPlacement placement) {
+    Architecture arch = tiny();
+    arch.norms = placement;
+    ModelFacts model = expand(arch);
+    std::vector<std::string> names;
+    for (const std::string &name : namesOf(model.blocks[0]))
+      if (llvm::StringRef(name).starts_with("ln"))
+        names.push_back(name);
+    return std::pair(names, model.blocks[0].activationBytes);
+  };
+  int64_t x = 2 * kTokens * 8;
+  auto [before, beforeBytes] = normsOf(NormPlacement::Before);
+  auto [after, afterBytes] = normsOf(NormPlacement::After);
+  auto [around, aroundBytes] = normsOf(NormPlacement::Around);
+  EXPECT_THAT(before, ElementsAre("ln1", "ln2"));
+  EXPECT_THAT(after, ElementsAre("ln1_after", "ln2_after"));
+  EXPECT_THAT(around, ElementsAre("ln1", "ln1_after", "ln2", "ln2_after"));
+  EXPECT_EQ(afterBytes, beforeBytes); // inputs of norms, in either place
+  EXPECT_EQ(aroundBytes, beforeBytes + 2 * x);
+}
+
+TEST(Branches, ParallelReducesOnce) {
+  Architecture arch = tiny();
+  arch.branches = Branches::ParallelSharedNorm;
+  ModelFacts shared = expand(arch);
+  EXPECT_THAT(namesOf(shared.blocks[0]),
+              ElementsAre("layer_fork", "ln1", "norm_fork", "qkv", "attention",
+                          "proj", "mlp1", "swiglu", "mlp2", "branch_add",
+                          "layer_reduce", "drop"));
+  arch.branches = Branches::Parallel;
+  ModelFacts two = expand(arch);
+  EXPECT_EQ(two.blocks[0].parameters, shared.blocks[0].parameters + 8);
+  EXPECT_EQ(two.blocks[0].activationBytes,
+            shared.blocks[0].activationBytes + 2 * kTokens * 8);
+  // One stream fewer than where the MLP reads what the attention added to.
+  EXPECT_EQ(expand(tiny()).blocks[0].activationBytes,
+            two.blocks[0].activationBytes + 2 * kTokens * 8);
+}
+
+TEST(Embeddings, TiedTablesAreOneTable) {
+  Architecture arch = tiny();
+  arch.vocabulary = 50;
+  ModelSummary apart = llvm::cantFail(summarize(expand(arch)));
+  arch.tiedEmbeddings = true;
+  ModelFacts model = expand(arch);
+  ModelSummary tied = llvm::cantFail(summarize(model));
+  EXPECT_EQ(model.blocks.back().tiedParameters, 50 * 8);
+  EXPECT_EQ(apart.parameters - tied.parameters, 50 * 8);
+  EXPECT_EQ(apart.activeParameters - tied.activeParameters, 50 * 8);
+  EXPECT_EQ(apart.weightBytes, tied.weightBytes); // both stages hold it
+  EXPECT_EQ(apart.flopsPerToken, tied.flopsPerToken);
+}
+
+TEST(Embeddings, NarrowTablesHaveProjections) {
+  Architecture arch = tiny();
+  arch.vocabulary = 50;
+  arch.embeddingWidth = 3;
+  ModelFacts model = expand(arch);
+  EXPECT_EQ(model.blocks.front().parameters, 50 * 3 + 3 * 8);
+  EXPECT_EQ(model.blocks.back().parameters, 50 * 3 + 3 * 8 + 8);
+  EXPECT_EQ(kernelOf(model.blocks.back(), "head").forward,
+            gemm(kTokens, 3, 50));
+  EXPECT_EQ(kernelOf(model.blocks.front(), "embedding_up").forward,
+            gemm(kTokens, 3, 8));
+}
+
+//===----------------------------------------------------------------------===//
+// Layers of several kinds in one model
+//===----------------------------------------------------------------------===//
+
+static Architecture mixed() {
+  Architecture arch = withExperts();
+  arch.layers = 6;
+  arch.window = {2, {2, 3, std::nullopt}}; // w w f w w f
+  arch.experts->layers = {2, 1, std::nullopt};
+  return arch;
+}
+
+TEST(MixedLayers, BlocksAreInOrder) {
+  ModelFacts model = expand(mixed());
+  std::vector<std::pair<std::string, int64_t>> blocks;
+  blocks.reserve(model.blocks.size());
+  for (const BlockFacts &block : model.blocks)
+    blocks.emplace_back(block.name, block.count);
+  EXPECT_THAT(blocks, ElementsAre(std::pair("window_dense_layer", 2),
+                                  std::pair("full_expert_layer", 1),
+                                  std::pair("window_expert_layer", 2),
+                                  std::pair("full_expert_layer", 1)));
+  EXPECT_EQ(model.getNumLayers(), 6);
+}
+
+/// Stages of two layers: each is priced by the layers that it holds, in the
+/// order of the model.
+TEST(MixedLayers, StagesHoldTheirOwn) {
+  ModelFacts model = expand(mixed());
+  SystemFacts system;
+  system.matrix.flopsPerSecond = system.vector.flopsPerSecond = 1000000000;
+  system.memory.bytesPerSecond = 1000000000;
+  system.memoryBytes = 1000000000;
+  system.network.bytesPerSecond = 1000000000;
+  Placement placement =
+      llvm::cantFail(Placement::create(3, 1, {placeLinear(3)}));
+  StageCosts stageCosts =
+      llvm::cantFail(costRoofline(placement, model, system, /*phases=*/0));
+  MemoryFacts memory =
+      llvm::cantFail(computeMemoryFacts(placement, model, &system));
+  const std::vector<BlockFacts> &blocks = model.blocks;
+  auto expectStage = [&](int64_t stage, const BlockFacts &a,
+                         const BlockFacts &b) {
+    EXPECT_NEAR(
+        double(stageCosts.stages[stage].phasePs[size_t(Phase::Forward)]),
+        rooflinePs(a, Phase::Forward, system) +
+            rooflinePs(b, Phase::Forward, system),
+        1);
+    EXPECT_EQ(memory.stages[stage].activationBytes,
+              a.activationBytes + b.activationBytes);
+    EXPECT_EQ(memory.stages[stage].weightBytes,
+              2 * (a.parameters + b.parameters));
+  };
+  expectStage(0, blocks[0], blocks[0]);
+  expectStage(1, blocks[1], blocks[2]);
+  expectStage(2, blocks[2], blocks[3]);
+}
+
+//===----------------------------------------------------------------------===//
+// Summaries
+//===----------------------------------------------------------------------===//
+
+TEST(ModelSummary, CountsEqualBlocksOnce) {
+  ModelSummary summary = llvm::cantFail(summarize(expand(mixed())));
+  ASSERT_EQ(summary.blocks.size(), 3u);
+  EXPECT_EQ(summary.blocks[1].name, "full_expert_layer");
+  EXPECT_EQ(summary.blocks[1].count, 2);
+  EXPECT_EQ(summary.layers, 6);
+  int64_t parameters = 0, active = 0, flops = 0, largest = 0, all = 0;
+  for (const BlockSummary &block : summary.blocks) {
+    parameters += block.count * block.parameters;
+    active += block.count * block.activeParameters;
+    flops += block.count * *block.flopsPerToken;
+    all += block.count * block.activationBytes;
+    largest = std::max(largest, block.activationBytes);
+  }
+  EXPECT_EQ(summary.parameters, parameters);
+  EXPECT_EQ(summary.activeParameters, active);
+  EXPECT_EQ(summary.flopsPerToken, flops);
+  EXPECT_EQ(summary.activationBytes, all);
+  EXPECT_EQ(summary.activationBytesPerBlock, largest);
+}
+
+/// 6 FLOPs for each parameter of a matrix and 12 l s q for scores (Megatron's
+/// and PaLM's count), whichever kernels the attention has.
+TEST(ModelSummary, FlopsAreThoseOfTheModel) {
+  for (Attention attention : {Attention::Fused, Attention::Unfused}) {
+    Architecture arch = tiny(attention);
+    arch.layers = 7;
+    arch.vocabulary = 50;
+    ModelSummary summary = llvm::cantFail(summarize(expand(arch)));
+    int64_t matrices = 7 * (4 * 64 + 3 * 8 * 12) + 50 * 8;
+    EXPECT_EQ(summary.attentionFlopsPerToken, 12 * 7 * 3 * 8);
+    EXPECT_EQ(summary.flopsPerToken, 6 * matrices + 12 * 7 * 3 * 8);
+  }
+}
+
+TEST(ModelSummary, FlopsNeedTheSequence) {
+  ModelFacts model = expand(tiny());
+  model.sequence = 0;
+  ModelSummary summary = llvm::cantFail(summarize(model));
+  EXPECT_EQ(summary.flopsPerToken, std::nullopt);
+  EXPECT_EQ(summary.blocks[0].flopsPerToken, std::nullopt);
+}
+
+TEST(ModelSummary, OverflowIsAnError) {
+  ModelFacts model = expand(tiny());
+  model.blocks[0].count = int64_t(1) << 60;
+  EXPECT_EQ(llvm::toString(summarize(model).takeError()),
+            "the sums of model 'tiny' are over 2^63 - 1");
+}
+
+//===----------------------------------------------------------------------===//
+// Systems
+//===----------------------------------------------------------------------===//
+
+TEST(Accelerators, ShareTheNetwork) {
+  SystemFacts system;
+  system.name = "s";
+  system.network.bytesPerSecond = 50;
+  EXPECT_EQ(llvm::toString(setAccelerators(system, 8)),
+            "system 's': several accelerators in a worker need a link among "
+            "them");
+  EXPECT_EQ(llvm::toString(setAccelerators(system, 0)),
+            "system 's': expected at least 1 accelerator in a worker, found 0");
+  system.link.bytesPerSecond = 900;
+  EXPECT_EQ(llvm::toString(setAccelerators(system, 8)), "");
+  EXPECT_EQ(system.accelerators, 8);
+  EXPECT_EQ(system.network.bytesPerSecond, 400);
+  EXPECT_EQ(llvm::toString(setAccelerators(system, 2)), "");
+  EXPECT_EQ(system.network.bytesPerSecond, 100);
+  EXPECT_NE(llvm::toString(setAccelerators(system, int64_t(1) << 62)), "");
+}
+
+TEST(Overlap, WithoutItTimesAdd) {
+  SystemFacts system;
+  system.matrix.flopsPerSecond = 1000;
+  system.memory.bytesPerSecond = 500;
+  BlockFacts block;
+  block.kernels.emplace_back();
+  block.kernels[0].forward = {2000, 1500};
+  EXPECT_EQ(rooflinePs(block, Phase::Forward, system), 3e12);
+  system.overlapsMemory = false;
+  EXPECT_EQ(rooflinePs(block, Phase::Forward, system), 5e12);
+}

@@ -1,0 +1,269 @@
+//===- RecomputeTest.cpp - Time and memory of recomputation ---------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// R cells against backwards that recompute by themselves, over all families:
+// the same work, the same memory where a stage is one block, and no more time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Recompute.h"
+#include "../Support/AllFamilies.h"
+#include "PipeSched/Evaluation/Evaluate.h"
+
+using namespace pipesched;
+
+/// One layer per stage, with times that are no whole picoseconds.
+static ModelFacts modelOf(const Placement &placement) {
+  BlockFacts block;
+  block.name = "layer";
+  block.count = placement.getMaxStages();
+  block.parameters = 3;
+  block.activationBytes = 1000;
+  block.weightGradBytes = 600;
+  block.recomputedBytes = 70;
+  block.coreBytes = 400;
+  block.kernels = {
+      {"linear", Engine::Matrix, {1000, 1}, {1100, 1}, {900, 1}, true, false},
+      {"core", Engine::Matrix, {500, 1}, {1200, 1}, {}, true, true}};
+  ModelFacts model;
+  model.name = "toy";
+  model.boundaryBytes = 50;
+  model.blocks = {block};
+  return model;
+}
+
+/// 7 FLOPs take 1 ns; a message occupies 50 ps per byte or nothing.
+static SystemFacts systemOf(bool hasSlowNetwork) {
+  SystemFacts system;
+  system.name = "toy";
+  system.matrix.flopsPerSecond = 7000000000;
+  system.memory.bytesPerSecond = 1000000000000000;
+  system.network.bytesPerSecond =
+      hasSlowNetwork ? 1000000000 : 1000000000000000;
+  system.network.latencyPs = hasSlowNetwork ? 5000 : 0;
+  system.memoryBytes = 1 << 20;
+  return system;
+}
+
+static CostInputs costsOf(const Placement &placement, Recompute recompute,
+                          bool hasSlowNetwork = false) {
+  CostInputs costs;
+  costs.model = modelOf(placement);
+  costs.model->recompute = recompute;
+  costs.recompute = recompute;
+  costs.system = systemOf(hasSlowNetwork);
+  return costs;
+}
+
+static Table recompute(Table table, const RecomputeOptions &options = {}) {
+  table.rows = llvm::cantFail(addRecompute(table.view(), options)).rows;
+  return table;
+}
+
+static Execution execute(const Table &table, const CostInputs &costs,
+                         const TimingOptions &options = {}) {
+  return std::move(
+      llvm::cantFail(evaluateTable(table.view(), "", costs, options))
+          .execution);
+}
+
+static int64_t phasePs(const Execution &execution, Phase phase) {
+  return execution.stageCosts.stages[0].phasePs[static_cast<unsigned>(phase)];
+}
+
+/// Calls `check(with R cells, with recomputation in the backward)`.
+template <typename Check>
+static void compareAll(bool hasSlowNetwork, const TimingOptions &options,
+                       Check &&check) {
+  for (Recompute kind : {Recompute::Full, Recompute::Selective})
+    forAllFamilies(5, 10, {}, [&](const Family &, const Table &table) {
+      CostInputs costs = costsOf(table.placement, kind, hasSlowNetwork);
+      check(execute(recompute(table), costs, options),
+            execute(table, costs, options));
+    });
+}
+
+TEST(RecomputeCosts, CellsAreTheSameWork) {
+  compareAll(true, {}, [](const Execution &cells, const Execution &implied) {
+    EXPECT_EQ(cells.idle.busyPs, implied.idle.busyPs);
+    EXPECT_EQ(cells.traffic.bytesSent, implied.traffic.bytesSent);
+  });
+}
+
+/// A stage of one block is whole again during its backward either way.
+TEST(RecomputeCosts, CellsTakeTheSameMemoryForOneBlock) {
+  compareAll(false, {}, [](const Execution &cells, const Execution &implied) {
+    for (auto [a, b] :
+         llvm::zip_equal(cells.memory->workers, implied.memory->workers)) {
+      EXPECT_EQ(a.peakActivationBytes, b.peakActivationBytes);
+      EXPECT_EQ(a.persistentBytes(), b.persistentBytes());
+    }
+  });
+}
+
+/// R does not wait for the gradient, so that nothing starts later. Receives
+/// stand at their consumers, in the same order with and without R.
+TEST(RecomputeCosts, CellsTakeNoMoreTime) {
+  TimingOptions options = {Transport::Delay, ReceivePlacement::Consumer};
+  auto check = [](const Execution &cells, const Execution &implied) {
+    EXPECT_LE(cells.timeline.makespanPs, implied.timeline.makespanPs);
+  };
+  for (bool hasSlowNetwork : {false, true})
+    compareAll(hasSlowNetwork, options, check);
+  // With queues, where receives in this order do not deadlock.
+  options.transport = Transport::Overlap;
+  for (llvm::StringRef family : {"gpipe", "1f1b", "eager-1f1b", "zb-h1"})
+    for (int64_t n = 1; n <= 12; ++n) {
+      Table table = llvm::cantFail(generate(*findFamily(family), 4, n, {}));
+      CostInputs costs = costsOf(table.placement, Recompute::Full, true);
+      check(execute(recompute(table), costs, options),
+            execute(table, costs, options));
+    }
+}
+
+/// A worker by itself waits for nothing, whatever the transport.
+TEST(RecomputeCosts, OneWorkerTakesTheSameTime) {
+  for (Transport transport :
+       {Transport::Overlap, Transport::Delay, Transport::Blocking})
+    for (Recompute kind : {Recompute::Full, Recompute::Selective})
+      for (bool split : {false, true}) {
+        FamilyOptions options;
+        options.splitBackward = split;
+        Table table =
+            llvm::cantFail(generate(*findFamily("1f1b"), 1, 7, options));
+        CostInputs costs = costsOf(table.placement, kind, true);
+        Execution cells = execute(recompute(table), costs, {transport});
+        Execution implied = execute(table, costs, {transport});
+        EXPECT_EQ(cells.timeline.makespanPs, implied.timeline.makespanPs);
+        EXPECT_EQ(phasePs(cells, Phase::InputGrad) +
+                      phasePs(cells, Phase::Recompute),
+                  phasePs(implied, Phase::InputGrad));
+      }
+}
+
+/// The drain of a pipeline hides R in all workers but the last: N (F + R + B)
+/// and a ramp of F and B, where a backward that recomputes by itself brings its
+/// R to the ramp too.
+TEST(RecomputeCosts, TheDrainHidesARecompute) {
+  for (llvm::StringRef family : {"gpipe", "1f1b"})
+    for (int64_t workers = 1; workers <= 6; ++workers)
+      for (int64_t n = 1; n <= 12; ++n) {
+        Table table =
+            llvm::cantFail(generate(*findFamily(family), workers, n, {}));
+        CostInputs costs = costsOf(table.placement, Recompute::Full);
+        costs.system->network.latencyPs = 0;
+        costs.model->boundaryBytes = 0;
+        Execution cells = execute(recompute(table), costs);
+        int64_t forward = phasePs(cells, Phase::Forward);
+        int64_t backward = phasePs(cells, Phase::Backward);
+        int64_t again = phasePs(cells, Phase::Recompute);
+        EXPECT_EQ(again, forward);
+        int64_t ramp = forward + backward;
+        EXPECT_EQ(cells.timeline.makespanPs,
+                  n * (ramp + again) + (workers - 1) * ramp);
+        EXPECT_EQ(execute(table, costs).timeline.makespanPs,
+                  (n + workers - 1) * (ramp + again));
+      }
+}
+
+/// Boundaries of all that are in flight, and one stage's activations whole.
+TEST(RecomputeCosts, PeakIsBoundariesAndOneWorkingSet) {
+  struct Case {
+    Recompute kind;
+    int64_t kept;
+  };
+  for (Case given :
+       {Case{Recompute::Full, 70}, Case{Recompute::Selective, 600}})
+    for (int64_t workers = 1; workers <= 6; ++workers)
+      for (int64_t n = 1; n <= 12; ++n)
+        for (llvm::StringRef name : {"gpipe", "1f1b"}) {
+          Table table =
+              llvm::cantFail(generate(*findFamily(name), workers, n, {}));
+          std::vector<int64_t> inFlight = measure(table).peakActivations;
+          Execution execution =
+              execute(recompute(table), costsOf(table.placement, given.kind));
+          for (int64_t r = 0; r < workers; ++r)
+            EXPECT_EQ(execution.memory->workers[r].peakActivationBytes,
+                      inFlight[r] * given.kept + 1000 - given.kept);
+        }
+}
+
+/// Kept ones are whole from F to B, those that run ahead from their R.
+/// Backwards run in reverse, so that all that are kept are there while they do.
+TEST(RecomputeCosts, KeepAndAheadCostWhatTheySay) {
+  FamilyOptions oneChunk;
+  oneChunk.chunks = 1;
+  for (int64_t keep : {0, 1, 2})
+    for (int64_t ahead : {0, 1, 2}) {
+      Table table =
+          llvm::cantFail(generate(*findFamily("looped-bfs"), 4, 8, oneChunk));
+      RecomputeOptions options;
+      options.keep = keep;
+      options.ahead = ahead;
+      Execution execution = execute(recompute(table, options),
+                                    costsOf(table.placement, Recompute::Full));
+      // Worker 0 waits long enough for all that may go ahead.
+      EXPECT_EQ(execution.memory->workers[0].peakActivationBytes,
+                keep * 1000 + (8 - keep) * 70 + (1 + ahead) * 930);
+    }
+}
+
+TEST(RecomputeCosts, SelectiveRunsTheCoreAgain) {
+  Table table =
+      recompute(llvm::cantFail(generate(*findFamily("1f1b"), 2, 2, {})));
+  Execution full = execute(table, costsOf(table.placement, Recompute::Full));
+  Execution selective =
+      execute(table, costsOf(table.placement, Recompute::Selective));
+  // 1500 and 500 FLOPs at 7 per ns.
+  EXPECT_EQ(phasePs(full, Phase::Recompute), 214286);
+  EXPECT_EQ(phasePs(selective, Phase::Recompute), 71429);
+  EXPECT_EQ(full.memoryFacts->stages[0].boundaryBytes, 70);
+  EXPECT_EQ(selective.memoryFacts->stages[0].boundaryBytes, 600);
+}
+
+/// R cells say for themselves what they run; what the model says is about
+/// backwards without.
+TEST(RecomputeCosts, CellsGoBeforeTheModel) {
+  Table table =
+      recompute(llvm::cantFail(generate(*findFamily("1f1b"), 2, 2, {})));
+  CostInputs costs = costsOf(table.placement, Recompute::Full);
+  Execution expected = execute(table, costs);
+  for (Recompute model :
+       {Recompute::None, Recompute::Selective, Recompute::Full}) {
+    costs.model->recompute = model;
+    Execution execution = execute(table, costs);
+    EXPECT_EQ(execution.timeline.startPs, expected.timeline.startPs);
+    EXPECT_EQ(execution.memory->workers[0].peakActivationBytes,
+              expected.memory->workers[0].peakActivationBytes);
+  }
+}
+
+TEST(RecomputeCosts, ProfilesGiveRForSelectiveCells) {
+  Table table =
+      recompute(llvm::cantFail(generate(*findFamily("1f1b"), 1, 1, {})));
+  CostInputs costs;
+  costs.profile.emplace();
+  auto set = [&](Phase phase, int64_t ps) {
+    costs.profile->phasePs[static_cast<unsigned>(phase)] = {ps};
+  };
+  set(Phase::Forward, 10);
+  set(Phase::Backward, 20);
+  EXPECT_EQ(execute(table, costs).timeline.makespanPs, 10 + 10 + 20);
+  costs.recompute = Recompute::Selective;
+  EXPECT_EQ(errorOf(evaluateTable(table.view(), "", costs, {})),
+            "the schedule recomputes selectively, the profile gives no R");
+  set(Phase::Recompute, 3);
+  EXPECT_EQ(execute(table, costs).timeline.makespanPs, 10 + 3 + 20);
+  // Over roofline prices F alone does not change what R takes.
+  CostInputs both = costsOf(table.placement, Recompute::Selective);
+  both.profile.emplace();
+  both.profile->phasePs[0] = {10};
+  EXPECT_EQ(phasePs(execute(table, both), Phase::Recompute), 71429);
+  both.recompute = Recompute::Full;
+  EXPECT_EQ(phasePs(execute(table, both), Phase::Recompute), 10);
+}

@@ -1,0 +1,377 @@
+//===- TrainingStepTest.cpp - What a whole step is made of ----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Data-parallel pipelines, nodes, sharding, sequence parallelism, 8-bit floats
+// and optimizer steps, in numbers that can be checked by head.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Support/ErrorText.h"
+#include "../Support/ToyCosts.h"
+#include "PipeSched/Evaluation/Sweep.h"
+#include "gtest/gtest.h"
+
+using namespace pipesched;
+
+static constexpr unsigned bit(Phase phase) {
+  return 1u << static_cast<unsigned>(phase);
+}
+static constexpr unsigned kStep = bit(Phase::Forward) | bit(Phase::Backward) |
+                                  bit(Phase::AllReduce) | bit(Phase::Optimizer);
+
+static Placement linear(int64_t stages) {
+  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
+}
+
+/// The toy with a link between accelerators: a byte takes 1 ps, and 3 ps more.
+static SystemFacts linkedSystem() {
+  SystemFacts system = toySystem();
+  system.link = {1000000000000, 3, {}};
+  return system;
+}
+
+/// Four layers of 10 parameters, which take 2, 2 and 12 bytes each.
+static ModelFacts toyModel() {
+  BlockFacts block;
+  block.name = "layer";
+  block.count = 4;
+  block.parameters = 10;
+  block.activationBytes = 50;
+  block.weightGradBytes = 20;
+  block.recomputedBytes = 8;
+  block.kernels = {{"linear", Engine::Matrix, {100, 60}, {200, 60}, {100, 60}},
+                   {"norm", Engine::Vector, {3, 20}, {3, 40}, {}}};
+  ModelFacts model;
+  model.name = "toy";
+  model.boundaryBytes = 40;
+  model.blocks = {block};
+  return model;
+}
+
+static StageCosts cost(int64_t stages, const ModelFacts &model,
+                       const SystemFacts &system) {
+  return llvm::cantFail(costRoofline(linear(stages), model, system, kStep));
+}
+
+//===----------------------------------------------------------------------===//
+// Data parallelism
+//===----------------------------------------------------------------------===//
+
+/// Two layers on each of two workers: 20 parameters, 40 bytes of gradients.
+TEST(DataParallel, PeersReduceAsRings) {
+  SystemFacts system = linkedSystem();
+  EXPECT_EQ(ps(cost(2, toyModel(), system).stages[0], Phase::AllReduce), 0);
+  system.dataParallel = 4;
+  EXPECT_EQ(ps(cost(2, toyModel(), system).stages[0], Phase::AllReduce),
+            6 * (40 / 4 * 10 + 7));
+  // All on one node.
+  system.acceleratorsPerNode = 8;
+  EXPECT_EQ(ps(cost(2, toyModel(), system).stages[0], Phase::AllReduce),
+            6 * (40 / 4 * 1 + 3));
+  // Two on each of two nodes.
+  system.acceleratorsPerNode = 2;
+  EXPECT_EQ(ps(cost(2, toyModel(), system).stages[0], Phase::AllReduce),
+            2 * (40 / 2 * 1 + 3) + 2 * (40 / 4 * 10 + 7));
+}
+
+/// Accelerators of a worker reduce their parts side by side.
+TEST(DataParallel, AcceleratorsReduceTheirParts) {
+  SystemFacts system = linkedSystem();
+  system.dataParallel = 4;
+  llvm::cantFail(setAccelerators(system, 2));
+  EXPECT_EQ(ps(cost(2, toyModel(), system).stages[0], Phase::AllReduce),
+            6 * (40 / 2 / 4 * 10 + 7));
+}
+
+/// The state is divided, and who has a part of it steps that part. Where
+/// weights are wider than gradients, so is what is gathered.
+TEST(DataParallel, ShardingDividesTheOptimizer) {
+  SystemFacts system = linkedSystem();
+  system.dataParallel = 4;
+  EXPECT_EQ(ps(cost(2, toyModel(), system).stages[0], Phase::Optimizer),
+            20 * (2 + 2 + 2 * 12));
+  ModelFacts model = toyModel();
+  for (Sharding sharding : {Sharding::Optimizer, Sharding::Full}) {
+    system.sharding = sharding;
+    model.weightBytesPerParameter = 2;
+    StageCosts stageCosts = cost(2, model, system);
+    EXPECT_EQ(ps(stageCosts.stages[0], Phase::Optimizer),
+              20 / 4 * (2 + 2 + 2 * 12));
+    EXPECT_EQ(ps(stageCosts.stages[0], Phase::AllReduce),
+              6 * (40 / 4 * 10 + 7));
+    model.weightBytesPerParameter = 4;
+    EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::AllReduce),
+              3 * (40 / 4 * 10 + 7) + 3 * (80 / 4 * 10 + 7));
+    MemoryFacts memory =
+        llvm::cantFail(computeMemoryFacts(linear(2), model, &system));
+    EXPECT_EQ(memory.stages[0].weightBytes, 20 * 4);
+    EXPECT_EQ(memory.stages[0].gradientBytes, 20 * 2);
+    EXPECT_EQ(memory.stages[0].optimizerBytes, 20 * 12 / 4);
+  }
+  system.dataParallel = 7; // 240 / 7
+  EXPECT_EQ(llvm::cantFail(computeMemoryFacts(linear(2), model, &system))
+                .stages[0]
+                .optimizerBytes,
+            35);
+}
+
+TEST(DataParallel, ThereIsAtLeastOne) {
+  SystemFacts system = linkedSystem();
+  EXPECT_EQ(llvm::toString(setDataParallel(system, 0)),
+            "system 'toy': expected 1 to 2147483647 data-parallel pipelines, "
+            "found 0");
+  EXPECT_EQ(llvm::toString(setDataParallel(system, kMaxDataParallel + 1)),
+            "system 'toy': expected 1 to 2147483647 data-parallel pipelines, "
+            "found 2147483648");
+}
+
+/// The global batch is that of all pipelines.
+TEST(DataParallel, PipelinesShareTheBatch) {
+  Architecture architecture;
+  architecture.name = "some";
+  architecture.globalBatch = 64;
+  EXPECT_EQ(llvm::cantFail(microbatchSizeOf(architecture, 0, 8, 4)), 2);
+  EXPECT_EQ(llvm::cantFail(microbatchSizeOf(architecture, 96, 8, 4)), 3);
+  EXPECT_EQ(errorOf(microbatchSizeOf(architecture, 48, 8, 4)),
+            "8 microbatches in each of 4 pipelines, 32 in all, which do not "
+            "divide the global batch of 48; numbers that do: 24 and 48");
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+/// Four workers on two nodes: 40 bytes take 40 ps inside and 400 ps between.
+TEST(Nodes, MessagesTakeTheLinkInside) {
+  SystemFacts system = linkedSystem();
+  system.acceleratorsPerNode = 2;
+  StageCosts stageCosts = cost(4, toyModel(), system);
+  EXPECT_EQ(stageCosts.stages[0].activation.occupancyPs, 40);
+  EXPECT_EQ(stageCosts.stages[0].activation.latencyPs, 3);
+  EXPECT_EQ(stageCosts.stages[1].gradient.occupancyPs, 40);
+  EXPECT_EQ(stageCosts.stages[1].activation.occupancyPs, 400);
+  EXPECT_EQ(stageCosts.stages[1].activation.latencyPs, 7);
+  EXPECT_EQ(stageCosts.stages[2].gradient.occupancyPs, 400);
+  EXPECT_EQ(stageCosts.stages[2].activation.occupancyPs, 40);
+  // Peers stand between them.
+  system.dataParallel = 2;
+  EXPECT_EQ(cost(4, toyModel(), system).stages[0].activation.occupancyPs, 400);
+  system.rankOrder = RankOrder::Pipeline;
+  EXPECT_EQ(cost(4, toyModel(), system).stages[0].activation.occupancyPs, 40);
+}
+
+/// All links of a worker carry its messages, as all of its network does.
+TEST(Nodes, AcceleratorsShareMessages) {
+  SystemFacts system = linkedSystem();
+  llvm::cantFail(setAccelerators(system, 2));
+  system.acceleratorsPerNode = 4;
+  StageCosts stageCosts = cost(4, toyModel(), system);
+  EXPECT_EQ(stageCosts.stages[0].activation.occupancyPs, 20);
+  EXPECT_EQ(stageCosts.stages[1].activation.occupancyPs, 200);
+}
+
+/// 40 bytes among four accelerators: 2 * 3/4 of them over the link; on nodes of
+/// two 2 * 1/2, and as much of the halves over the network.
+TEST(Nodes, WorkersMayReduceAcrossThem) {
+  SystemFacts system = linkedSystem();
+  llvm::cantFail(setAccelerators(system, 4));
+  BlockFacts block;
+  block.kernels = {{"reduce", Engine::Link, {0, 40}, {}, {}}};
+  EXPECT_EQ(rooflinePs(block, Phase::Forward, system), 60 + 3);
+  system.acceleratorsPerNode = 2;
+  EXPECT_EQ(rooflinePs(block, Phase::Forward, system), 40 + 3 + 20 * 10 + 7);
+}
+
+//===----------------------------------------------------------------------===//
+// Sequence parallelism
+//===----------------------------------------------------------------------===//
+
+TEST(SequenceParallel, WholeWorkIsNotDivided) {
+  SystemFacts system = linkedSystem();
+  llvm::cantFail(setAccelerators(system, 2));
+  ModelFacts model = toyModel();
+  EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
+            2 * (50 + 15));
+  model.blocks[0].kernels[1].whole = true;
+  EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
+            2 * (50 + 30));
+}
+
+TEST(SequenceParallel, WholeBytesAreThereAsOftenAsAccelerators) {
+  SystemFacts system = linkedSystem();
+  llvm::cantFail(setAccelerators(system, 4));
+  ModelFacts model = toyModel();
+  model.blocks[0].coreBytes = 5;
+  model.blocks[0].whole = {10, 6, 8};
+  auto memoryOf = [&](Recompute recompute) {
+    model.recompute = recompute;
+    return llvm::cantFail(computeMemoryFacts(linear(2), model, &system))
+        .stages[0];
+  };
+  StageMemory none = memoryOf(Recompute::None);
+  EXPECT_EQ(none.activationBytes, 2 * (50 + 3 * 10));
+  EXPECT_EQ(none.inputGradFreedBytes, 2 * (50 + 30 - (20 + 3 * 6)));
+  EXPECT_EQ(none.boundaryBytes, 2 * (8 + 3 * 8));
+  StageMemory selective = memoryOf(Recompute::Selective);
+  EXPECT_EQ(selective.activationBytes, 2 * (45 + 3 * 10));
+  EXPECT_EQ(selective.workingBytes, 5);
+  StageMemory full = memoryOf(Recompute::Full);
+  EXPECT_EQ(full.activationBytes, 2 * (8 + 3 * 8));
+  EXPECT_EQ(full.workingBytes, 50 - 8 + 3 * (10 - 8));
+}
+
+static Architecture gpt() {
+  Architecture arch;
+  arch.name = "gpt";
+  arch.hidden = 8;
+  arch.feedforward = 32;
+  arch.sequence = 16;
+  arch.layers = 2;
+  arch.attentionHeads = arch.keyValueHeads = 2;
+  arch.attentionWidth = 8;
+  arch.dropout = true;
+  arch.vocabulary = 64;
+  return arch;
+}
+
+/// Without it 10 s b h of a layer are not divided, with it all are (arXiv
+/// 2205.05198, equations 2 and 4).
+TEST(SequenceParallel, TenStreamsAreWholeWithout) {
+  Architecture arch = gpt();
+  ExpansionOptions options;
+  options.microbatchSize = 3;
+  int64_t sbh = 16 * 3 * 8;
+  for (Attention attention : {Attention::Unfused, Attention::Fused}) {
+    arch.attention = attention;
+    options.sequenceParallel = true;
+    ModelFacts with = llvm::cantFail(expandArchitecture(arch, options));
+    options.sequenceParallel = false;
+    ModelFacts without = llvm::cantFail(expandArchitecture(arch, options));
+    EXPECT_EQ(with.blocks[1].whole, WholeBytes());
+    EXPECT_EQ(without.blocks[1].whole.activation, 10 * sbh);
+    EXPECT_EQ(without.blocks[1].whole.recomputed, 2 * sbh);
+    // Inputs of norms and of what follows them, and four gradients: of both
+    // norms, and of both branches' outputs.
+    EXPECT_EQ(without.blocks[1].whole.weightGrad, 8 * sbh + 8 * sbh);
+    for (const Kernel &kernel : without.blocks[1].kernels)
+      EXPECT_EQ(kernel.whole,
+                llvm::is_contained({"attn_fork", "ln1", "ln2", "mlp_fork",
+                                    "drop1", "drop2", "res1", "res2"},
+                                   llvm::StringRef(kernel.name)))
+          << kernel.name;
+    // All else is the same.
+    for (BlockFacts &block : without.blocks) {
+      block.whole = {};
+      for (Kernel &kernel : block.kernels)
+        kernel.whole = false;
+    }
+    EXPECT_EQ(without, with);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// 8-bit floats
+//===----------------------------------------------------------------------===//
+
+TEST(Precision, LinearLayersRunAtTheirRate) {
+  SystemFacts system = linkedSystem();
+  ModelFacts model = toyModel();
+  model.blocks[0].kernels[0].engine = Engine::MatrixFp8;
+  EXPECT_EQ(errorOf(costRoofline(linear(2), model, system, kStep)),
+            "kernel 'linear' of block 'layer' is in FP8, for which the system "
+            "'toy' has no rate");
+  EXPECT_EQ(errorOf(costBlocks(model, system)),
+            "kernel 'linear' of block 'layer' is in FP8, for which the system "
+            "'toy' has no rate");
+  system.matrix.fp8FlopsPerSecond = 4 * system.matrix.flopsPerSecond;
+  // 25 ps of FLOPs are behind 60 ps of bytes; the norm stays as it is.
+  EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
+            2 * (60 + 30));
+  model.blocks[0].kernels[0].forward.bytes = 0;
+  EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
+            2 * (25 + 30));
+}
+
+TEST(Precision, AttentionAndHeadStay) {
+  ExpansionOptions options;
+  options.precision = Precision::FP8;
+  ModelFacts model = llvm::cantFail(expandArchitecture(gpt(), options));
+  std::vector<std::string> narrow;
+  for (const BlockFacts &block : model.blocks)
+    for (const Kernel &kernel : block.kernels)
+      if (kernel.engine == Engine::MatrixFp8)
+        narrow.push_back(kernel.name);
+  EXPECT_EQ(narrow, std::vector<std::string>({"qkv", "proj", "mlp1", "mlp2"}));
+}
+
+//===----------------------------------------------------------------------===//
+// The end of a step
+//===----------------------------------------------------------------------===//
+
+/// F of 1, B of 2, G of 3 and O of 1 on one worker with two stages:
+///
+///   none        0F0 1F0 1B0 1B0 0B0 0B0                              6
+///   overlapped                  1G0 1G0 1G0 0G0 0G0 0G0
+///               0F0 1F0 1B0 1B0 0B0 0B0  .  1O0  .   .  0O0         11
+///   exposed                             0G0 0G0 0G0 1G0 1G0 1G0
+///               0F0 1F0 1B0 1B0 0B0 0B0  .   .   .  0O0  .   .  1O0 13
+TEST(OptimizerStep, ReductionsHideBehindComputeOrNot) {
+  CostSources costs;
+  costs.profile.emplace();
+  auto set = [&](Phase phase, int64_t time) {
+    costs.profile->phasePs[static_cast<unsigned>(phase)] = {time};
+  };
+  set(Phase::Forward, 1);
+  set(Phase::Backward, 2);
+  set(Phase::AllReduce, 3);
+  set(Phase::Optimizer, 1);
+  Configuration configuration;
+  configuration.problem.family = findFamily("interleaved-1f1b");
+  configuration.problem.workers = 1;
+  configuration.problem.microbatches = 1;
+  configuration.problem.options.chunks = 2;
+  configuration.costs = &costs;
+  auto evaluated = [&](std::optional<ReductionPlace> place) {
+    configuration.optimizerStep = place;
+    return llvm::cantFail(evaluateConfiguration(configuration));
+  };
+  auto makespanOf = [](const EvaluatedTable &table) {
+    return table.result.evaluation.execution.timeline.makespanPs;
+  };
+  EvaluatedTable none = evaluated(std::nullopt);
+  EXPECT_EQ(makespanOf(none), 6);
+  EXPECT_EQ(none.result.family, "interleaved-1f1b");
+  EvaluatedTable overlapped = evaluated(ReductionPlace::Eager);
+  EXPECT_EQ(makespanOf(overlapped), 11);
+  EXPECT_EQ(overlapped.result.name, "interleaved-1f1b");
+  EXPECT_EQ(overlapped.result.family, "");
+  EXPECT_FALSE(overlapped.result.evaluation.formula);
+  EXPECT_EQ(makespanOf(evaluated(ReductionPlace::End)), 13);
+}
+
+/// Two workers, alike in two pipelines. G and O are priced by roofline.
+TEST(OptimizerStep, PeersAreReducedWhereTheSystemHasThem) {
+  CostSources costs;
+  costs.architecture = gpt();
+  costs.microbatchSize = 1;
+  costs.system = linkedSystem();
+  Configuration configuration;
+  configuration.problem.family = findFamily("1f1b");
+  configuration.problem.workers = 2;
+  configuration.problem.microbatches = 2;
+  configuration.costs = &costs;
+  configuration.optimizerStep = ReductionPlace::End;
+  auto numReductions = [&] {
+    EvaluatedTable evaluated =
+        llvm::cantFail(evaluateConfiguration(configuration));
+    return evaluated.result.evaluation.execution.graph.reductions.size();
+  };
+  EXPECT_EQ(numReductions(), 0u);
+  costs.system->dataParallel = 2;
+  EXPECT_EQ(numReductions(), 2u);
+}

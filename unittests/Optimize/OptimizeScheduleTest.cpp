@@ -1,0 +1,371 @@
+//===- OptimizeScheduleTest.cpp - The best schedule under costs -----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Problems from costs by hand; times and memory of what is found against those
+// of the timeline.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Optimize/OptimizeSchedule.h"
+#include "../Support/TestTables.h"
+#include <chrono>
+
+using namespace pipesched;
+
+/// F 7, I 5 and W 9 us, D 8, U 3, R 6; messages of 2 held and 3 on their way.
+static CostInputs someCosts() {
+  Profile profile;
+  auto set = [&](Phase phase, int64_t us) {
+    profile.phasePs[static_cast<unsigned>(phase)] = {us * 1000000};
+  };
+  set(Phase::Forward, 7);
+  set(Phase::InputGrad, 5);
+  set(Phase::WeightGrad, 9);
+  set(Phase::Offload, 8);
+  set(Phase::Reload, 3);
+  set(Phase::Recompute, 6);
+  profile.sendPs = {2000000};
+  profile.commPs = {3000000};
+  CostInputs costs;
+  costs.profile = profile;
+  return costs;
+}
+
+/// 100 bytes of activations a layer, 30 of them for W alone, 10 for R;
+/// parameters of 1 + 2 + 4 bytes.
+static void addModel(CostInputs &costs, int64_t layers) {
+  BlockFacts block;
+  block.name = "layer";
+  block.count = layers;
+  block.parameters = 1;
+  block.activationBytes = 100;
+  block.weightGradBytes = 30;
+  block.recomputedBytes = 10;
+  costs.model.emplace();
+  costs.model->name = "layers";
+  costs.model->weightBytesPerParameter = 1;
+  costs.model->gradientBytesPerParameter = 2;
+  costs.model->optimizerBytesPerParameter = 4;
+  costs.model->blocks = {block};
+}
+
+static ProblemOptions within(MemoryBudget::Unit unit, int64_t amount) {
+  ProblemOptions options;
+  options.memory = MemoryBudget{unit, amount};
+  return options;
+}
+
+static OptimizeOptions quick(ProblemOptions problem) {
+  OptimizeOptions options;
+  options.problem = problem;
+  options.solver.threads = 1;
+  options.solver.maxEvaluations = 400;
+  return options;
+}
+
+/// The best schedule on one placement.
+static llvm::Expected<OptimizedSchedule>
+optimizeOn(const Placement &placement, const OptimizeOptions &options,
+           std::vector<optimize::Seed> seeds = {}) {
+  ScheduleCandidate candidate{"", placement, someCosts(), std::move(seeds)};
+  return optimizeSchedule(candidate, options);
+}
+
+//===----------------------------------------------------------------------===//
+// Problems
+//===----------------------------------------------------------------------===//
+
+TEST(OptimizeProblem, HasTheTimesOfTheProfile) {
+  ProblemOptions options;
+  options.freedoms = {true, true, true};
+  optimize::Problem problem =
+      llvm::cantFail(makeProblem(makeLinear(2, 3), someCosts(), options));
+  ASSERT_EQ(problem.stages.size(), 2u);
+  const optimize::StageFacts &stage = problem.stages[1];
+  EXPECT_EQ(stage.forward, 7000000);
+  EXPECT_EQ(stage.inputGrad, 5000000);
+  EXPECT_EQ(stage.weightGrad, 9000000);
+  EXPECT_EQ(stage.offload, 8000000);
+  EXPECT_EQ(stage.reload, 3000000);
+  EXPECT_EQ(stage.recompute, 6000000);
+  EXPECT_EQ(stage.activationDelay, 5000000);
+  EXPECT_EQ(stage.gradientDelay, 5000000);
+  // No limit: every activation has room.
+  EXPECT_EQ(stage.activation, 1);
+  EXPECT_EQ(problem.capacity, (std::vector<int64_t>{3, 3}));
+  options.freedoms = {false, false, false};
+  problem = llvm::cantFail(makeProblem(makeLinear(2, 3), someCosts(), options));
+  EXPECT_EQ(problem.stages[0].inputGrad, 14000000);
+  EXPECT_EQ(problem.stages[0].weightGrad, 0);
+  EXPECT_EQ(problem.stages[0].offload, 0);
+  EXPECT_EQ(problem.stages[0].recompute, 0);
+}
+
+TEST(OptimizeProblem, LeavesRoomForParameters) {
+  CostInputs costs = someCosts();
+  addModel(costs, 2);
+  ProblemOptions options = within(MemoryBudget::Unit::Bytes, 1007);
+  options.freedoms.recompute = true;
+  optimize::Problem problem =
+      llvm::cantFail(makeProblem(makeLinear(2, 3), costs, options));
+  EXPECT_EQ(problem.stages[0].activation, 100);
+  EXPECT_EQ(problem.stages[0].freedByInputGrad, 70);
+  EXPECT_EQ(problem.stages[0].checkpoint, 10);
+  EXPECT_EQ(problem.capacity, (std::vector<int64_t>{1000, 1000}));
+  options = within(MemoryBudget::Unit::Activations, 2);
+  problem = llvm::cantFail(makeProblem(makeLinear(2, 3), costs, options));
+  EXPECT_EQ(problem.stages[0].activation, 1);
+  EXPECT_EQ(problem.capacity, (std::vector<int64_t>{2, 2}));
+}
+
+/// 10 bytes are kept of the two layers of a stage each, and one of them is
+/// whole in a backward.
+TEST(OptimizeProblem, LeavesRoomForBackwardsThatRecompute) {
+  CostInputs costs = someCosts();
+  addModel(costs, 4);
+  costs.model->recompute = Recompute::Full;
+  ProblemOptions options = within(MemoryBudget::Unit::Bytes, 1014);
+  optimize::Problem problem =
+      llvm::cantFail(makeProblem(makeLinear(2, 3), costs, options));
+  EXPECT_EQ(problem.stages[0].activation, 20);
+  EXPECT_EQ(problem.capacity, (std::vector<int64_t>{910, 910}));
+  options.freedoms.recompute = true;
+  EXPECT_EQ(errorOf(makeProblem(makeLinear(2, 3), costs, options)),
+            "has model 'layers', whose backwards recompute by themselves; with "
+            "recompute=none the optimizer decides which do");
+}
+
+TEST(OptimizeProblem, RefusesWhatCannotBe) {
+  CostInputs costs = someCosts();
+  auto refusal = [&](const ProblemOptions &options) {
+    return errorOf(makeProblem(makeLinear(2, 3), costs, options));
+  };
+  EXPECT_EQ(refusal(within(MemoryBudget::Unit::Bytes, 100)),
+            "has no model, which a memory budget in bytes needs; a number "
+            "without a unit counts activations");
+  addModel(costs, 2);
+  EXPECT_EQ(refusal(within(MemoryBudget::Unit::System, 0)),
+            "has no system, whose memory is to be the budget");
+  EXPECT_EQ(refusal(within(MemoryBudget::Unit::Bytes, 6)),
+            "worker 0 needs 7 bytes for weights, gradients and optimizer "
+            "state, and 0 in its backwards, of a budget of 6: nothing is left "
+            "for activations");
+  costs.profile->phasePs[static_cast<unsigned>(Phase::Reload)].clear();
+  ProblemOptions options;
+  options.freedoms.offload = true;
+  EXPECT_EQ(refusal(options),
+            "has no times for offload: a profile gives D and U, or model and "
+            "system do");
+}
+
+//===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
+
+/// Start of each instruction's task, by cell, from the timeline.
+static int64_t startOf(const Execution &execution, Cell cell) {
+  for (uint32_t task = 0; task < execution.graph.size(); ++task) {
+    TaskKind kind = execution.graph.kind[task];
+    bool isCell = kind == TaskKind::Compute || kind == TaskKind::Offload ||
+                  kind == TaskKind::Reload;
+    if (isCell && execution.graph.cell[task] == cell)
+      return execution.timeline.startPs[task];
+  }
+  ADD_FAILURE() << cell.str() << " is not in the timeline";
+  return -1;
+}
+
+/// The times of the optimizer are those of the timeline, cell by cell.
+static void expectTimesOfTheTimeline(const OptimizedSchedule &optimized,
+                                     const CostInputs &costs) {
+  const optimize::Solution &solution = optimized.result.solution;
+  Table table;
+  table.placement = optimized.problem.placement;
+  table.gradientAfter = optimized.problem.gradientAfter;
+  table.rows = solution.rows;
+  TimingOptions timing;
+  timing.transport = Transport::Delay;
+  Execution execution =
+      llvm::cantFail(evaluateTable(table.view(), "", costs, timing)).execution;
+  EXPECT_EQ(execution.timeline.makespanPs, solution.makespan);
+  for (auto [row, starts] : llvm::zip_equal(solution.rows, solution.starts))
+    for (auto [cell, start] : llvm::zip_equal(row, starts))
+      if (!cell.isJoin())
+        EXPECT_EQ(startOf(execution, cell), start) << cell.str();
+}
+
+static std::vector<Placement> placements(int64_t workers,
+                                         int64_t microbatches) {
+  std::vector<Placement> all;
+  for (PlacementKind kind : {PlacementKind::Linear, PlacementKind::Interleaved,
+                             PlacementKind::V, PlacementKind::Wave})
+    all.push_back(llvm::cantFail(placeBy(kind, workers, microbatches, 2, 2)));
+  return all;
+}
+
+TEST(OptimizeSchedule, TimesAreThoseOfTheTimeline) {
+  for (optimize::Freedoms freedoms : {optimize::Freedoms{true, false, false},
+                                      {true, true, false},
+                                      {true, false, true},
+                                      {true, true, true},
+                                      {false, true, false},
+                                      {false, false, false}})
+    for (int64_t memory : {1, 2, 3})
+      for (const Placement &placement : placements(2, 5)) {
+        SCOPED_TRACE(testing::Message()
+                     << freedoms.splitBackward << freedoms.offload
+                     << freedoms.recompute << " memory " << memory << " stages "
+                     << placement.getMaxStages());
+        int64_t chunks = placement.getMaxStages() / 2;
+        ProblemOptions problem =
+            within(MemoryBudget::Unit::Activations, memory * chunks);
+        problem.freedoms = freedoms;
+        OptimizeOptions options = quick(problem);
+        options.explain = false;
+        OptimizedSchedule optimized =
+            llvm::cantFail(optimizeOn(placement, options));
+        expectTimesOfTheTimeline(optimized, someCosts());
+        EXPECT_GE(optimized.objective(), optimized.result.lowerBound);
+      }
+}
+
+/// Placements and times of any number of candidates.
+static std::vector<ScheduleCandidate>
+candidatesOn(llvm::ArrayRef<Placement> placements) {
+  std::vector<ScheduleCandidate> candidates;
+  for (auto [number, placement] : llvm::enumerate(placements))
+    candidates.push_back(
+        {"number " + std::to_string(number), placement, someCosts(), {}});
+  return candidates;
+}
+
+TEST(OptimizeSchedule, TakesTheBestCandidate) {
+  std::vector<Placement> all = placements(3, 6);
+  OptimizeOptions options = quick({});
+  options.solver.maxEvaluations = 4000;
+  OptimizedSchedule best =
+      llvm::cantFail(optimizeSchedule(candidatesOn(all), options));
+  EXPECT_EQ(best.candidate, 0u);
+  EXPECT_EQ(best.without.size(), 1u); // of the backward
+  EXPECT_EQ(best.without[0].name, "split-backward");
+  ASSERT_EQ(best.others.size(), 3u);
+  for (auto [number, other] : llvm::enumerate(best.others)) {
+    EXPECT_EQ(other.name, "number " + std::to_string(number + 1));
+    ASSERT_TRUE(other.objective);
+    EXPECT_GE(*other.objective, best.objective());
+  }
+  options.solver.maxEvaluations = 1000;
+  for (const Placement &placement : all) {
+    OptimizedSchedule one = llvm::cantFail(optimizeOn(placement, options));
+    EXPECT_LE(best.objective(), one.objective());
+  }
+}
+
+/// Profiles of microbatches that are half as many and take three times as long,
+/// and of such that take as long: the bounds of both are above what the former
+/// take.
+TEST(OptimizeSchedule, LeavesOutWhatABoundRulesOut) {
+  std::vector<ScheduleCandidate> candidates =
+      candidatesOn({makeLinear(2, 3), makeLinear(2, 6), makeLinear(2, 12)});
+  for (std::vector<int64_t> &times : candidates[0].costs.profile->phasePs)
+    for (int64_t &ps : times)
+      ps *= 3;
+  OptimizedSchedule best =
+      llvm::cantFail(optimizeSchedule(candidates, quick({})));
+  EXPECT_EQ(best.candidate, 1u);
+  ASSERT_EQ(best.others.size(), 2u);
+  for (const Alternative &other : best.others) {
+    EXPECT_TRUE(other.isBound) << other.name;
+    EXPECT_GE(other.objective.value_or(0), best.objective());
+  }
+}
+
+/// V holds two activations of each microbatch on a worker.
+TEST(OptimizeSchedule, LeavesOutWhatDoesNotFit) {
+  std::vector<ScheduleCandidate> candidates =
+      candidatesOn({placements(2, 4)[2], makeLinear(2, 4)});
+  OptimizeOptions options = quick(within(MemoryBudget::Unit::Activations, 1));
+  OptimizedSchedule best =
+      llvm::cantFail(optimizeSchedule(candidates, options));
+  EXPECT_EQ(best.candidate, 1u);
+  ASSERT_EQ(best.others.size(), 1u);
+  EXPECT_FALSE(best.others[0].objective);
+  EXPECT_EQ(best.others[0].reason,
+            "worker 0 has a capacity of 1, which holds no schedule: 1 more is "
+            "needed, 2 at least");
+}
+
+TEST(OptimizeSchedule, SaysWhyNoCandidateHasASchedule) {
+  std::vector<ScheduleCandidate> candidates =
+      candidatesOn({makeLinear(2, 4), placements(2, 4)[2]});
+  OptimizeOptions options = quick(within(MemoryBudget::Unit::Bytes, 100));
+  EXPECT_EQ(errorOf(optimizeSchedule(candidates, options)),
+            "has no model, which a memory budget in bytes needs; a number "
+            "without a unit counts activations");
+  options = quick(within(MemoryBudget::Unit::Activations, 0));
+  EXPECT_EQ(errorOf(optimizeSchedule(candidates, options)),
+            "has no schedule: with number 0, worker 0 has a capacity of 0, "
+            "which holds no schedule: 1 more is needed, 1 at least; with "
+            "number 1, worker 0 has a capacity of 0, which holds no schedule: "
+            "2 more is needed, 2 at least");
+}
+
+/// The limits are those of everything together, and the same input gives the
+/// same rows.
+TEST(OptimizeSchedule, CandidatesShareTheLimits) {
+  std::vector<Placement> all = placements(4, 13);
+  std::vector<ScheduleCandidate> candidates =
+      candidatesOn({all[1], all[2], all[3]});
+  ProblemOptions problem = within(MemoryBudget::Unit::Activations, 3);
+  problem.freedoms.offload = true;
+  OptimizeOptions options = quick(problem);
+  auto solve = [&] {
+    return llvm::cantFail(optimizeSchedule(candidates, options));
+  };
+  options.solver.maxEvaluations = 2000;
+  OptimizedSchedule best = solve();
+  EXPECT_EQ(best.result.status, optimize::Status::TimeLimit);
+  EXPECT_EQ(best.result.solution.rows, solve().result.solution.rows);
+  options.solver.maxEvaluations = 0;
+  options.solver.timeLimitSeconds = 1;
+  auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(solve().result.status, optimize::Status::TimeLimit);
+  std::chrono::duration<double> taken =
+      std::chrono::steady_clock::now() - start;
+  EXPECT_GT(taken.count(), 0.9);
+  EXPECT_LT(taken.count(), 5);
+}
+
+/// Without offload there is no room: the reason is given, not a time.
+TEST(OptimizeSchedule, SaysWhatAFreedomIsWorth) {
+  ProblemOptions problem = within(MemoryBudget::Unit::Activations, 1);
+  problem.freedoms = {true, true, false};
+  Placement v = placements(2, 4)[2]; // two activations of each microbatch
+  OptimizedSchedule optimized = llvm::cantFail(optimizeOn(v, quick(problem)));
+  ASSERT_EQ(optimized.without.size(), 2u);
+  EXPECT_EQ(optimized.without[0].name, "split-backward");
+  EXPECT_TRUE(optimized.without[0].objective);
+  EXPECT_EQ(optimized.without[1].name, "offload");
+  EXPECT_FALSE(optimized.without[1].objective);
+  EXPECT_NE(optimized.without[1].reason, "");
+}
+
+TEST(OptimizeSchedule, IsNoWorseThanItsSeed) {
+  ProblemOptions problem = within(MemoryBudget::Unit::Activations, 2);
+  Table table = makeTable(makeLinear(2, 4),
+                          {"0F0 0F1 0I0 0W0 0F2 0I1 0W1 0F3 0I2 0W2 0I3 0W3",
+                           "1F0 1I0 1F1 1I1 1W0 1F2 1W1 1I2 1F3 1W2 1I3 1W3"});
+  OptimizeOptions options = quick(problem);
+  options.solver.maxEvaluations = 1;
+  optimize::Seed seed{"mine", table.rows};
+  OptimizedSchedule optimized =
+      llvm::cantFail(optimizeOn(table.placement, options, {seed}));
+  std::vector<llvm::ArrayRef<Cell>> rows(table.rows.begin(), table.rows.end());
+  EXPECT_LE(optimized.objective(),
+            llvm::cantFail(timeRows(optimized.problem, rows)).makespan);
+}

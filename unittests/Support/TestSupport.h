@@ -1,0 +1,196 @@
+//===- TestSupport.h - Small tables and programs for tests ------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rows from text, programs by hand, and everything timed at once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_UNITTESTS_ANALYSIS_TESTSUPPORT_H
+#define PIPESCHED_UNITTESTS_ANALYSIS_TESTSUPPORT_H
+
+#include "PipeSched/Evaluation/Evaluate.h"
+#include "llvm/ADT/StringExtras.h"
+#include "gtest/gtest.h"
+#include <initializer_list>
+
+namespace pipesched::test {
+
+inline Cell parseCell(llvm::StringRef text) {
+  if (text == "_")
+    return Cell::idle(1);
+  int64_t stage = 0, number = 0;
+  bool failed = text.consumeInteger(10, stage) || text.empty();
+  std::optional<Phase> phase =
+      failed ? std::nullopt : phaseFromLetter(text.front());
+  failed = failed || !phase || text.drop_front().getAsInteger(10, number);
+  EXPECT_FALSE(failed) << "no cell: " << text.str();
+  return failed ? Cell() : Cell(stage, *phase, number);
+}
+
+/// "0F0 0F1+0B0 _ 0B1".
+inline Row parseRow(llvm::StringRef text) {
+  Row row;
+  for (llvm::StringRef word : llvm::split(text, ' ')) {
+    auto [first, second] = word.split('+');
+    row.push_back(parseCell(first).withOverlap(!second.empty()));
+    if (!second.empty())
+      row.push_back(parseCell(second));
+  }
+  return row;
+}
+
+/// A table on one path, stage s on paths[s].
+inline Table makeTable(int64_t numMicrobatches, std::vector<int32_t> workers,
+                       std::initializer_list<llvm::StringRef> rows) {
+  Table table;
+  Path path;
+  path.workers = std::move(workers);
+  table.placement =
+      llvm::cantFail(Placement::create(rows.size(), numMicrobatches, {path}));
+  for (llvm::StringRef row : rows)
+    table.rows.push_back(parseRow(row));
+  return table;
+}
+
+inline Program lower(const Table &table,
+                     ReceivePlacement receives = ReceivePlacement::Arrival) {
+  TableView view = table.view();
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  SlotAssignment slots = llvm::cantFail(alignSlots(view, index));
+  return llvm::cantFail(lowerTable(view, index, slots, receives));
+}
+
+/// A program written by hand, row after row. Messages find their partners by
+/// cell and workers.
+class ProgramBuilder {
+public:
+  ProgramBuilder() { program.operandBegins.push_back(0); }
+
+  void beginRow() { program.rowBegins.push_back(program.instructions.size()); }
+  uint32_t add(InstructionKind kind, llvm::StringRef cell,
+               std::initializer_list<uint32_t> operands = {},
+               int32_t peer = -1) {
+    uint32_t number = program.instructions.size();
+    program.instructions.push_back({parseCell(cell), peer, kind});
+    program.operands.insert(program.operands.end(), operands);
+    program.operandBegins.push_back(program.operands.size());
+    return number;
+  }
+  uint32_t compute(llvm::StringRef cell,
+                   std::initializer_list<uint32_t> operands = {}) {
+    return add(InstructionKind::Compute, cell, operands);
+  }
+  uint32_t send(llvm::StringRef cell, int32_t to,
+                std::initializer_list<uint32_t> operands = {}) {
+    return add(InstructionKind::Send, cell, operands, to);
+  }
+  uint32_t recv(llvm::StringRef cell, int32_t from,
+                std::initializer_list<uint32_t> operands = {}) {
+    return add(InstructionKind::Recv, cell, operands, from);
+  }
+  void group(std::initializer_list<uint32_t> members) {
+    groups.emplace_back(members);
+  }
+
+  Program build() {
+    program.rowBegins.push_back(program.instructions.size());
+    program.partner.assign(program.instructions.size(), Program::kNone);
+    for (int64_t w = 0; w < program.getNumWorkers(); ++w)
+      for (uint32_t i = program.rowBegins[w]; i < program.rowBegins[w + 1]; ++i)
+        if (program.instructions[i].kind == InstructionKind::Send)
+          findRecv(w, i);
+    for (const std::vector<uint32_t> &members : groups)
+      for (std::size_t i = 0; i < members.size(); ++i)
+        program.partner[members[i]] = members[(i + 1) % members.size()];
+    return program;
+  }
+
+private:
+  void findRecv(int32_t source, uint32_t send) {
+    const Instruction &sent = program.instructions[send];
+    for (uint32_t i = program.rowBegins[sent.peer];
+         i < program.rowBegins[sent.peer + 1]; ++i) {
+      const Instruction &instruction = program.instructions[i];
+      if (instruction.kind != InstructionKind::Recv ||
+          instruction.peer != source || instruction.cell != sent.cell)
+        continue;
+      program.partner[send] = i;
+      program.partner[i] = send;
+    }
+  }
+
+  Program program;
+  std::vector<std::vector<uint32_t>> groups;
+};
+
+/// Equal stages.
+struct UniformCosts {
+  int64_t forward = 10, backward = 20, inputGrad = 10, weightGrad = 10,
+          recompute = 10, offload = 0, reload = 0, allReduce = 0;
+  int64_t occupancy = 0, latency = 0, bytes = 0;
+  std::optional<int64_t> overlapped;
+
+  StageCosts on(const Placement &placement) const {
+    StageCost stage;
+    auto set = [&](Phase phase, int64_t ps) {
+      stage.phasePs[static_cast<unsigned>(phase)] = ps;
+    };
+    set(Phase::Forward, forward);
+    set(Phase::Backward, backward);
+    set(Phase::InputGrad, inputGrad);
+    set(Phase::WeightGrad, weightGrad);
+    set(Phase::Recompute, recompute);
+    set(Phase::Offload, offload);
+    set(Phase::Reload, reload);
+    set(Phase::AllReduce, allReduce);
+    stage.overlappedPs = overlapped;
+    stage.activation = stage.gradient = {occupancy, latency, bytes};
+    StageCosts stageCosts;
+    stageCosts.stages.assign(placement.getNumGlobalStages(), stage);
+    return stageCosts;
+  }
+};
+
+/// A program with its graph, times and timeline.
+struct Timed {
+  Timed(const Program &program, const Placement &placement,
+        const StageCosts &stageCosts, Transport transport)
+      : program(program),
+        graph(llvm::cantFail(buildTaskGraph(program, transport))),
+        times(llvm::cantFail(
+            computeTaskTimes(graph, placement, stageCosts, transport))),
+        timeline(computeTimeline(graph, times)) {}
+  Timed(const Table &table, const StageCosts &stageCosts, Transport transport)
+      : Timed(lower(table), table.placement, stageCosts, transport) {}
+
+  /// The task of a cell, of the message it produced, and so on.
+  uint32_t task(llvm::StringRef cell, TaskKind kind = TaskKind::Compute) const {
+    for (uint32_t task = 0; task < graph.size(); ++task)
+      if (graph.kind[task] == kind &&
+          graph.cell[task].withOverlap(false) == parseCell(cell))
+        return task;
+    ADD_FAILURE() << "no task " << cell.str();
+    return 0;
+  }
+  int64_t start(llvm::StringRef cell, TaskKind kind = TaskKind::Compute) const {
+    return timeline.startPs[task(cell, kind)];
+  }
+  IdleTimes idle() const { return computeIdle(graph, times, timeline); }
+
+  Program program;
+  TaskGraph graph;
+  TaskTimes times;
+  Timeline timeline;
+};
+
+inline const Transport kTransports[] = {Transport::Overlap, Transport::Delay,
+                                        Transport::Blocking};
+
+} // namespace pipesched::test
+
+#endif // PIPESCHED_UNITTESTS_ANALYSIS_TESTSUPPORT_H

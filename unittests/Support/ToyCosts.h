@@ -1,0 +1,38 @@
+//===- ToyCosts.h - A system to check by head -------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// 1 TFLOP/s, 0.1 TFLOP/s, 1 TB/s: a FLOP of matrices takes 1 ps, one of vectors
+// 10 ps, a byte 1 ps. Network 0.1 TB/s and 7 ps: a byte takes 10 ps.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_UNITTESTS_ANALYSIS_TOYCOSTS_H
+#define PIPESCHED_UNITTESTS_ANALYSIS_TOYCOSTS_H
+
+#include "PipeSched/CostModel/CostModel.h"
+
+namespace pipesched {
+
+inline int64_t ps(const StageCost &cost, Phase phase) {
+  return cost.phasePs[static_cast<unsigned>(phase)];
+}
+
+inline SystemFacts toySystem() {
+  SystemFacts system;
+  system.name = "toy";
+  system.matrix.flopsPerSecond = 1000000000000;
+  system.vector.flopsPerSecond = 100000000000;
+  system.memory.bytesPerSecond = 1000000000000;
+  system.memoryBytes = 5000;
+  system.network = {100000000000, 7, {}};
+  return system;
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_UNITTESTS_ANALYSIS_TOYCOSTS_H
