@@ -197,7 +197,7 @@ typedef struct PipeschedSummary {
   int64_t makespanPs, spanPs, exposedCommunicationPs;
   double idleRatio, spanBubbleRatio;
   /// Idle time by cause, as parts of workers times makespan.
-  double fill, drain, dependency, communication;
+  double fill, drain, dependency, queueOrder, communication;
   int64_t messages;
   int64_t bottleneckWorker;
   int64_t persistentBytes, peakActivationBytes, peakBytes, capacityBytes;

@@ -15,7 +15,6 @@
 #include "PipeSched/Adapter/EmitDeadlock.h"
 #include "PipeSched/Dialect/Exec/IR/Messages.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -29,16 +28,15 @@ public:
   FailureOr<LoadedProgram> run();
 
 private:
-  void loadWorker(WorkerOp worker);
-  void loadOp(Operation &instruction, int64_t worker);
-  void loadCompute(ComputeOp compute);
-  void loadSend(SendOp send, int64_t worker);
-  void loadRecv(RecvOp recv, int64_t worker);
-  void loadWait(WaitOp wait);
-  void loadAllReduce(AllReduceOp allReduce, int64_t worker);
+  LogicalResult loadWorker(WorkerOp worker);
+  void load(InstructionOpInterface op, int64_t worker);
+  void loadMessageEnd(InstructionOpInterface op, int64_t worker);
+  void loadSecondHalf(InstructionOpInterface op, Cell cell);
+  Cell nameOfJoin(InstructionOpInterface wait) const;
   void append(Operation *instruction, InstructionKind kind, Cell cell,
               int64_t peer = -1);
-  void addOperands(Operation *instruction);
+  LogicalResult verifyTokens(InstructionOpInterface op) const;
+  void addOperands(InstructionOpInterface op);
   void addWork(WorkOpInterface instruction, uint32_t number);
   void pairMessages();
   void joinGroups();
@@ -66,8 +64,22 @@ void ProgramLoader::append(Operation *instruction, InstructionKind kind,
   loaded.ops.push_back(instruction);
 }
 
-void ProgramLoader::addOperands(Operation *instruction) {
-  for (Value token : instruction->getOperands())
+/// An op between two instructions that makes a token of its own, such as a
+/// cast, hides from every analysis what the token stands for.
+LogicalResult ProgramLoader::verifyTokens(InstructionOpInterface op) const {
+  for (Value token : op.getWaits())
+    if (!token.getDefiningOp<InstructionOpInterface>()) {
+      InFlightDiagnostic diagnostic =
+          pipe::emitTableError(op)
+          << "waits for a token that no instruction makes";
+      diagnostic.attachNote(token.getLoc()) << "the token is made here";
+      return diagnostic;
+    }
+  return success();
+}
+
+void ProgramLoader::addOperands(InstructionOpInterface op) {
+  for (Value token : op.getWaits())
     loaded.program.operands.push_back(numbers.lookup(token.getDefiningOp()));
   loaded.program.operandBegins.push_back(loaded.program.operands.size());
 }
@@ -85,80 +97,63 @@ void ProgramLoader::addWork(WorkOpInterface instruction, uint32_t number) {
 
 /// The first half of a pair waits for all that the op waits for; the second
 /// starts with it.
-void ProgramLoader::loadCompute(ComputeOp compute) {
-  std::optional<Cell> overlapped = compute.getOverlapped();
-  append(compute, InstructionKind::Compute,
-         compute.getCell().withOverlap(overlapped.has_value()));
-  addOperands(compute);
-  if (!overlapped)
-    return;
-  append(compute, InstructionKind::Compute, *overlapped);
+void ProgramLoader::loadSecondHalf(InstructionOpInterface op, Cell cell) {
+  loaded.program.instructions.back().cell =
+      loaded.program.instructions.back().cell.withOverlap(true);
+  append(op, InstructionKind::Compute, cell);
   loaded.program.operandBegins.push_back(loaded.program.operands.size());
 }
 
-void ProgramLoader::loadSend(SendOp send, int64_t worker) {
-  sends.emplace_back(send.getCell(), worker, send.getDestination(),
-                     loaded.ops.size());
-  append(send, InstructionKind::Send, send.getCell(), send.getDestination());
-  addOperands(send);
-}
-
-void ProgramLoader::loadRecv(RecvOp recv, int64_t worker) {
-  receives.emplace_back(recv.getCell(), recv.getSource(), worker,
-                        loaded.ops.size());
-  append(recv, InstructionKind::Recv, recv.getCell(), recv.getSource());
-  addOperands(recv);
-}
-
-/// Named as a join in a table: by the copy that it waits for first.
-void ProgramLoader::loadWait(WaitOp wait) {
-  Cell cell =
-      loaded.program
-          .instructions[numbers.lookup(wait.getWaits().front().getDefiningOp())]
-          .cell.withOverlap(false);
-  if (cell.is(Phase::Offload))
-    cell = cell.withPhase(Phase::OffloadJoin);
-  else if (cell.is(Phase::Reload))
-    cell = cell.withPhase(Phase::ReloadJoin);
-  append(wait, InstructionKind::Wait, cell);
-  addOperands(wait);
-}
-
-void ProgramLoader::loadAllReduce(AllReduceOp allReduce, int64_t worker) {
-  BlockSpan blocks = {allReduce.getFirstBlock(), allReduce.getEndBlock()};
-  allReduces.push_back(
-      {blocks, worker, static_cast<uint32_t>(loaded.ops.size())});
-  append(allReduce, InstructionKind::AllReduce, allReduce.getCell());
-  addOperands(allReduce);
-}
-
-void ProgramLoader::loadOp(Operation &instruction, int64_t worker) {
+void ProgramLoader::loadMessageEnd(InstructionOpInterface op, int64_t worker) {
+  Cell cell = *op.getInstructionCell();
   uint32_t number = loaded.ops.size();
-  numbers[&instruction] = number;
-  llvm::TypeSwitch<Operation *>(&instruction)
-      .Case<ComputeOp>([&](ComputeOp compute) { loadCompute(compute); })
-      .Case<SendOp>([&](SendOp send) { loadSend(send, worker); })
-      .Case<RecvOp>([&](RecvOp recv) { loadRecv(recv, worker); })
-      .Case<WaitOp>([&](WaitOp wait) { loadWait(wait); })
-      .Case<AllReduceOp>(
-          [&](AllReduceOp allReduce) { loadAllReduce(allReduce, worker); })
-      .Case<OffloadOp>([&](OffloadOp offload) {
-        append(offload, InstructionKind::Offload, offload.getCell());
-        addOperands(offload);
-      })
-      .Case<ReloadOp>([&](ReloadOp reload) {
-        append(reload, InstructionKind::Reload, reload.getCell());
-        addOperands(reload);
-      });
-  if (auto work = dyn_cast<WorkOpInterface>(instruction))
+  if (op.getInstructionKind() == InstructionKind::Send)
+    sends.emplace_back(cell, worker, op.getPeer(), number);
+  else
+    receives.emplace_back(cell, op.getPeer(), worker, number);
+}
+
+/// As a join in a table: by the copy that it waits for first.
+Cell ProgramLoader::nameOfJoin(InstructionOpInterface wait) const {
+  uint32_t first = numbers.lookup(wait.getWaits().front().getDefiningOp());
+  Cell cell = loaded.program.instructions[first].cell.withOverlap(false);
+  if (cell.is(Phase::Offload))
+    return cell.withPhase(Phase::OffloadJoin);
+  if (cell.is(Phase::Reload))
+    return cell.withPhase(Phase::ReloadJoin);
+  return cell;
+}
+
+void ProgramLoader::load(InstructionOpInterface op, int64_t worker) {
+  uint32_t number = loaded.ops.size();
+  numbers[op] = number;
+  InstructionKind kind = op.getInstructionKind();
+  InstructionRole role = traitsOf(kind).role;
+  if (role == InstructionRole::Message)
+    loadMessageEnd(op, worker);
+  if (role == InstructionRole::Collective)
+    allReduces.push_back({op.getGroupBlocks(), worker, number});
+  append(op, kind,
+         role == InstructionRole::Join ? nameOfJoin(op)
+                                       : *op.getInstructionCell(),
+         role == InstructionRole::Message ? op.getPeer() : -1);
+  addOperands(op);
+  if (std::optional<Cell> overlapped = op.getOverlappedCell())
+    loadSecondHalf(op, *overlapped);
+  if (auto work = dyn_cast<WorkOpInterface>(*op))
     addWork(work, number);
 }
 
-void ProgramLoader::loadWorker(WorkerOp worker) {
+/// Ops that are no instructions are left alone.
+LogicalResult ProgramLoader::loadWorker(WorkerOp worker) {
   numbers.clear();
-  for (Operation &instruction : *worker.getBody())
-    loadOp(instruction, worker.getWorker());
+  for (auto op : worker.getBody()->getOps<InstructionOpInterface>()) {
+    if (failed(verifyTokens(op)))
+      return failure();
+    load(op, worker.getWorker());
+  }
   loaded.program.rowBegins.push_back(loaded.ops.size());
+  return success();
 }
 
 /// The verifier has seen that both lists have the same names.
@@ -200,8 +195,7 @@ FailureOr<Path> ProgramLoader::implyPath() {
     for (uint32_t i = program.rowBegins[worker];
          i != program.rowBegins[worker + 1]; ++i) {
       const Instruction &instruction = program.instructions[i];
-      if (instruction.kind == InstructionKind::Send ||
-          instruction.kind == InstructionKind::Recv)
+      if (instruction.is(InstructionRole::Message))
         continue;
       size_t stage = instruction.cell.getStage();
       if (stage >= first.size()) {
@@ -258,7 +252,8 @@ FailureOr<LoadedProgram> ProgramLoader::run() {
   for (WorkerOp worker : op.getWorkerOps())
     workers[worker.getWorker()] = worker;
   for (WorkerOp worker : workers) {
-    loadWorker(worker);
+    if (failed(loadWorker(worker)))
+      return failure();
     if (loaded.ops.size() >= Program::kNone)
       return pipe::emitTableError(op)
              << "has more than " << Program::kNone - 1 << " instructions";

@@ -18,9 +18,10 @@ using namespace pipesched;
 static Wait findWait(const InstructionWaits &waits, uint32_t node,
                      uint32_t awaitedNode) {
   Wait found = {Program::kNone, Program::kNone, WaitReason::Need};
-  waits.forEach(node, [&](uint32_t waiter, uint32_t awaited, bool isQueue) {
+  waits.forEach(node, [&](uint32_t waiter, uint32_t awaited,
+                          WaitReason reason) {
     if (found.waiter == Program::kNone && waits.nodeOf(awaited) == awaitedNode)
-      found = {waiter, awaited, isQueue ? WaitReason::Queue : WaitReason::Need};
+      found = {waiter, awaited, reason};
   });
   assert(found.waiter != Program::kNone && "neighbours of a cycle wait");
   return found;

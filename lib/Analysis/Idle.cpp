@@ -6,14 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Splits each gap of a row at the moment from which its end was only a matter
-// of communication:
+// Splits each gap of a row by what happened to the transfer that ends it:
 //
-//   row      | cell ........ |      gap       | cell
-//   producer      | .......... |
-//   message                    | queue, V/BW, L |
-//                            ^ ^              ^
-//                    dependency | communication
+//   row       | cell ......... |              gap               | cell
+//   producer        | .............. |
+//   message                          | in its queue | V/BW | L |
+//   message in front of it                     | V/BW |
+//                              ^     ^         ^                ^
+//                      dependency | queue order | communication |
+//
+// A message is ready when all that it needs is done. It then waits for the
+// message in front of it in its queue. As long as that is not under way itself,
+// the order of the queue is the cause; from then on the bandwidth is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +26,13 @@
 using namespace pipesched;
 
 namespace {
+
+/// Moments in the life of a transfer that some cell waits for.
+struct TransferTimes {
+  int64_t readyPs = 0;    ///< all that it needs is done
+  int64_t runBeginPs = 0; ///< from here to its start transfers of its queues
+                          ///< follow one another without a gap
+};
 
 class IdleWalk {
 public:
@@ -38,14 +49,16 @@ private:
     uint32_t last = TaskGraph::kNone; ///< the last task that held the row
     bool hasBegun = false;            ///< a cell was visited
     /// Since the last cell: not idle time within the row unless another comes.
-    int64_t dependencyPs = 0, communicationPs = 0;
+    int64_t dependencyPs = 0, queueOrderPs = 0, communicationPs = 0;
   };
 
+  void findRun(uint32_t task);
   void visit(int64_t worker, uint32_t task);
   void visitCell(int64_t worker, uint32_t task);
   void finish(int64_t worker);
   void splitWait(RowState &row, uint32_t task);
-  int64_t onTheWaySincePs(uint32_t task) const;
+  TransferTimes transferTimes(uint32_t task) const;
+  bool isQueueOrder(uint32_t task, Edge edge) const;
 
   const TaskGraph &graph;
   const TaskTimes &times;
@@ -53,35 +66,40 @@ private:
   TaskEnds ends;
   IdleTimes idle;
   std::vector<RowState> rows; ///< by worker
+  /// By task: where the run of transfers that ends with it begins.
+  std::vector<int64_t> runBeginPs;
 };
 
 } // namespace
 
-/// On the queues of the network.
-static bool isOnNetwork(TaskKind kind) {
-  return kind == TaskKind::Message || kind == TaskKind::AllReduce;
+/// Whether an edge leads to the task in front of `task` in a queue of both.
+bool IdleWalk::isQueueOrder(uint32_t task, Edge edge) const {
+  QueueSet queues = queuesOf(graph.kind[task], graph.transport);
+  QueueSet before = queuesOf(graph.kind[edge.task()], graph.transport);
+  return !edge.needsArrival() && queues.intersects(before);
 }
 
-/// From when on a transfer was under way: all it needed was there, and it
-/// waited for its queue or ran. The makespan for what is no transfer, so that
-/// no wait for it is communication.
-int64_t IdleWalk::onTheWaySincePs(uint32_t task) const {
-  TaskKind kind = graph.kind[task];
-  if (kind == TaskKind::Send) // holds its row, not a queue
-    return ends.startPs(task);
-  if (!isOnNetwork(kind) && kind != TaskKind::Offload &&
-      kind != TaskKind::Reload)
-    return timeline.makespanPs;
+/// A transfer that starts when the one in front of it in its queue is released
+/// continues the run of that one.
+void IdleWalk::findRun(uint32_t task) {
+  int64_t &beginPs = runBeginPs[task] = ends.startPs(task);
+  for (Edge edge : graph.edgesOf(task))
+    if (isQueueOrder(task, edge) && ends.endPs(edge) == ends.startPs(task))
+      beginPs = std::min(beginPs, runBeginPs[edge.task()]);
+}
+
+/// What holds a row was ready when it started; a cell is no transfer, so that a
+/// wait for it is a dependency to its end.
+TransferTimes IdleWalk::transferTimes(uint32_t task) const {
+  if (graph.is(task, InstructionRole::Compute))
+    return {timeline.makespanPs, timeline.makespanPs};
+  if (graph.holdsRow(task) && graph.is(task, InstructionRole::Message))
+    return {ends.startPs(task), ends.startPs(task)};
   int64_t readyPs = 0;
-  for (Edge edge : graph.edgesOf(task)) {
-    TaskKind before = graph.kind[edge.task()];
-    bool isSameQueue =
-        before == kind || (isOnNetwork(before) && isOnNetwork(kind));
-    bool isQueueOrder = isSameQueue && !edge.needsArrival();
-    if (!isQueueOrder)
+  for (Edge edge : graph.edgesOf(task))
+    if (!isQueueOrder(task, edge))
       readyPs = std::max(readyPs, ends.endPs(edge));
-  }
-  return readyPs;
+  return {readyPs, std::max(readyPs, runBeginPs[task])};
 }
 
 /// Accounts for the time from the last task of a row until `task` starts.
@@ -89,18 +107,19 @@ void IdleWalk::splitWait(RowState &row, uint32_t task) {
   int64_t fromPs = ends.releasePs(row.last), startPs = ends.startPs(task);
   if (startPs == fromPs)
     return;
-  const Edge *binding = ends.bindingEdge(task);
-  int64_t sincePs = onTheWaySincePs(binding->task());
-  int64_t splitPs = std::clamp(sincePs, fromPs, startPs);
-  row.dependencyPs += splitPs - fromPs;
-  row.communicationPs += startPs - splitPs;
+  TransferTimes transfer = transferTimes(ends.bindingEdge(task)->task());
+  int64_t readyPs = std::clamp(transfer.readyPs, fromPs, startPs);
+  int64_t runBeginPs = std::clamp(transfer.runBeginPs, fromPs, startPs);
+  row.dependencyPs += readyPs - fromPs;
+  row.queueOrderPs += runBeginPs - readyPs;
+  row.communicationPs += startPs - runBeginPs;
 }
 
 /// The next task that holds a row. Under `blocking` sends, receives and
 /// all-reduces stand between the cells.
 void IdleWalk::visit(int64_t worker, uint32_t task) {
   RowState &row = rows[worker];
-  bool isCell = graph.kind[task] == TaskKind::Compute;
+  bool isCell = graph.is(task, InstructionRole::Compute);
   if (!row.hasBegun && !isCell)
     return;
   if (row.hasBegun)
@@ -118,6 +137,7 @@ void IdleWalk::visitCell(int64_t worker, uint32_t task) {
     idle.fillPs[worker] = idle.firstPs[worker] = ends.startPs(task);
   idle.busyPs[worker] += times.occupancyPs[task];
   idle.dependencyPs[worker] += std::exchange(row.dependencyPs, 0);
+  idle.queueOrderPs[worker] += std::exchange(row.queueOrderPs, 0);
   idle.communicationPs[worker] += std::exchange(row.communicationPs, 0);
   idle.lastPs[worker] = ends.releasePs(task);
   row.hasBegun = true;
@@ -137,20 +157,23 @@ IdleTimes IdleWalk::run() {
   int64_t numWorkers = graph.getNumWorkers();
   for (std::vector<int64_t> *column :
        {&idle.busyPs, &idle.fillPs, &idle.drainPs, &idle.dependencyPs,
-        &idle.communicationPs, &idle.firstPs, &idle.lastPs, &idle.offloadPs,
-        &idle.reloadPs})
+        &idle.queueOrderPs, &idle.communicationPs, &idle.firstPs, &idle.lastPs,
+        &idle.offloadPs, &idle.reloadPs})
     column->assign(numWorkers, 0);
   rows.resize(numWorkers);
+  runBeginPs.resize(graph.size());
   for (uint32_t task = 0; task < graph.size(); ++task) {
-    TaskKind kind = graph.kind[task];
-    if (kind == TaskKind::Compute || kind == TaskKind::Send ||
-        kind == TaskKind::Recv)
-      visit(graph.worker[task], task);
-    else if (kind == TaskKind::Offload)
+    InstructionKind kind = graph.kind[task];
+    bool isCollective = graph.is(task, InstructionRole::Collective);
+    if (kind == InstructionKind::Offload)
       idle.offloadPs[graph.worker[task]] += times.occupancyPs[task];
-    else if (kind == TaskKind::Reload)
+    else if (kind == InstructionKind::Reload)
       idle.reloadPs[graph.worker[task]] += times.occupancyPs[task];
-    else if (kind == TaskKind::AllReduce && graph.holdsRows)
+    if (!graph.holdsRow(task))
+      findRun(task);
+    else if (!isCollective)
+      visit(graph.worker[task], task);
+    else
       for (int32_t worker : graph.workersOf(graph.peer[task]))
         visit(worker, task);
   }

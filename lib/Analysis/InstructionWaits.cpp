@@ -17,17 +17,6 @@ using namespace pipesched;
 
 InstructionWaits::InstructionWaits(const Program &program, Transport transport)
     : program(program), transport(transport) {
-  Queue sends = transport == Transport::Overlap    ? Sends
-                : transport == Transport::Blocking ? Row
-                                                   : None;
-  Queue recvs = sends == Sends ? Recvs : sends;
-  setQueue(InstructionKind::Compute, Row);
-  setQueue(InstructionKind::AllReduce, sends);
-  setQueue(InstructionKind::Send, sends);
-  setQueue(InstructionKind::Recv, recvs);
-  setQueue(InstructionKind::Offload, Offloads);
-  setQueue(InstructionKind::Reload, Reloads);
-  setQueue(InstructionKind::Wait, None);
   std::size_t size = program.instructions.size();
   nodes.assign(size, kNone);
   previous.assign(size, kNone);
@@ -38,23 +27,18 @@ InstructionWaits::InstructionWaits(const Program &program, Transport transport)
 }
 
 void InstructionWaits::walkRow(int32_t row) {
-  uint32_t last[kNumQueues + 1];
-  std::fill(std::begin(last), std::end(last), kNone);
+  QueueEnds ends;
+  ends.fill(kNone);
   uint32_t pendingWait = kNone;
   bool mayPair = false;
   for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
        ++i) {
     const Instruction &instruction = program.instructions[i];
-    bool isCompute = instruction.kind == InstructionKind::Compute;
+    bool isCompute = instruction.is(InstructionRole::Compute);
     bool isSecondHalf = mayPair && isCompute;
     mayPair = isCompute && !isSecondHalf && instruction.cell.overlapsNext();
 
-    Queue queue = queueOf(instruction.kind);
-    if (queue != None)
-      previous[i] = last[queue];
-    last[queue] = i;
-    if (instruction.kind == InstructionKind::AllReduce)
-      linkReceives(i, last[Recvs]);
+    joinQueues(i, ends);
     joinNode(row, i, isSecondHalf);
     linkWait(i, pendingWait);
   }
@@ -63,9 +47,9 @@ void InstructionWaits::walkRow(int32_t row) {
 /// Gives an instruction its node unless an earlier one of the node did.
 void InstructionWaits::joinNode(int32_t row, uint32_t instruction,
                                 bool isSecondHalf) {
-  InstructionKind kind = program.instructions[instruction].kind;
-  if (kind == InstructionKind::Wait || nodes[instruction] != kNone ||
-      (kind == InstructionKind::Recv && areMessagesMerged()))
+  const Instruction &self = program.instructions[instruction];
+  if (self.is(InstructionRole::Join) || nodes[instruction] != kNone ||
+      (self.is(InstructionKind::Recv) && isMerged()))
     return;
   if (isSecondHalf) {
     nodes[instruction] = nodes[instruction - 1];
@@ -76,30 +60,35 @@ void InstructionWaits::joinNode(int32_t row, uint32_t instruction,
   workers.push_back(row);
   nodes[instruction] = node;
   uint32_t partner = program.partner[instruction];
-  if (kind == InstructionKind::Send && areMessagesMerged())
+  if (self.is(InstructionKind::Send) && isMerged())
     nodes[partner] = node;
-  if (kind == InstructionKind::AllReduce)
+  if (self.is(InstructionRole::Collective))
     for (; partner != instruction && partner != kNone;
          partner = program.partner[partner])
       nodes[partner] = node;
 }
 
-/// An all-reduce is in the queue of sends, or the row, as others are; under
-/// Overlap it is in that of receives too, whose last is `lastReceive`.
-void InstructionWaits::linkReceives(uint32_t instruction,
-                                    uint32_t &lastReceive) {
-  if (previousReceives.empty())
-    previousReceives.assign(nodes.size(), kNone);
-  if (transport != Transport::Overlap)
-    return;
-  previousReceives[instruction] = lastReceive;
-  lastReceive = instruction;
+void InstructionWaits::joinQueues(uint32_t instruction, QueueEnds &ends) {
+  QueueSet queues = queuesOf(program.instructions[instruction].kind, transport);
+  bool isFirst = true;
+  for (unsigned queue = 0; queue < kNumQueues; ++queue) {
+    if (!queues.contains(static_cast<Queue>(queue)))
+      continue;
+    uint32_t last = std::exchange(ends[queue], instruction);
+    if (std::exchange(isFirst, false)) {
+      previous[instruction] = last;
+      continue;
+    }
+    if (previousInSecond.empty())
+      previousInSecond.assign(nodes.size(), kNone);
+    previousInSecond[instruction] = last;
+  }
 }
 
 void InstructionWaits::linkWait(uint32_t instruction, uint32_t &pending) {
-  InstructionKind kind = program.instructions[instruction].kind;
-  bool takes = kind == InstructionKind::Compute;
-  if (kind != InstructionKind::Wait && (!takes || pending == kNone))
+  const Instruction &self = program.instructions[instruction];
+  bool takes = self.is(InstructionRole::Compute);
+  if (!self.is(InstructionRole::Join) && (!takes || pending == kNone))
     return;
   if (pendingWaits.empty())
     pendingWaits.assign(nodes.size(), kNone);
@@ -111,7 +100,7 @@ uint32_t InstructionWaits::secondHalfOf(uint32_t leader) const {
   uint32_t next = leader + 1;
   if (!program.instructions[leader].cell.overlapsNext() ||
       next == nodes.size() || nodes[next] != nodes[leader] ||
-      program.instructions[leader].kind != InstructionKind::Compute)
+      !program.instructions[leader].is(InstructionRole::Compute))
     return kNone;
   return next;
 }
@@ -137,16 +126,12 @@ void InstructionWaits::prefetchAfter(uint32_t node) const {
 }
 
 std::size_t InstructionWaits::getMaxWaits() const {
-  // One per operand, one for the instruction ahead, one per blocking message,
-  // one for the second queue of an all-reduce.
-  std::size_t numMessages = 0;
-  if (!areMessagesMerged())
+  // One per operand, one for the instruction ahead in each queue, one per
+  // receive that is a node of its own.
+  std::size_t numReceives = 0;
+  if (!isMerged())
     for (const Instruction &instruction : program.instructions)
-      numMessages += instruction.kind == InstructionKind::Recv;
-  std::size_t numReductions = 0;
-  if (!previousReceives.empty())
-    for (const Instruction &instruction : program.instructions)
-      numReductions += instruction.kind == InstructionKind::AllReduce;
-  return program.operands.size() + program.instructions.size() + numMessages +
-         numReductions;
+      numReceives += instruction.is(InstructionKind::Recv);
+  return program.operands.size() + program.instructions.size() +
+         previousInSecond.size() + numReceives;
 }

@@ -26,7 +26,8 @@ namespace pipesched {
 ///   node         0     0     1     1     none  2
 ///   previous     .     F0+   .     .     .     B1        in the same queue
 ///
-/// An AllReduce is in two queues under Overlap, those of sends and of receives.
+/// Which queues there are, and what is in them, is said by the table of
+/// instructions (Schedule/Instructions.h). No kind is in more than two.
 class InstructionWaits {
 public:
   static constexpr uint32_t kNone = Program::kNone;
@@ -46,38 +47,34 @@ public:
   /// No more than this many calls of forEach's callback over all nodes.
   std::size_t getMaxWaits() const;
 
-  /// Calls `callback(waiter, awaited, isQueueOrder)` for each wait of a node;
-  /// both are instructions. Waits that row order implies are left out. The
-  /// order in the row comes first.
+  /// Calls `callback(waiter, awaited, reason)` for each wait of a node; both
+  /// are instructions, the reason is a WaitReason. Waits that row order implies
+  /// are left out. The order in the row comes first.
   template <typename Callback>
   void forEach(uint32_t node, Callback &&callback) const;
 
 private:
-  enum Queue : uint8_t { Row, Sends, Recvs, Offloads, Reloads, None };
-  static constexpr unsigned kNumQueues = None;
+  /// The last instruction of each queue of a row.
+  using QueueEnds = std::array<uint32_t, kNumQueues>;
 
-  Queue queueOf(InstructionKind kind) const {
-    return queues[static_cast<unsigned>(kind)];
-  }
-  void setQueue(InstructionKind kind, Queue queue) {
-    queues[static_cast<unsigned>(kind)] = queue;
-  }
   bool isInRow(uint32_t instruction) const {
-    return queueOf(program.instructions[instruction].kind) == Row;
+    return holdsRow(program.instructions[instruction].kind, transport);
   }
-  bool areMessagesMerged() const { return transport != Transport::Blocking; }
+  bool isMerged() const { return areMessagesMerged(transport); }
   void walkRow(int32_t row);
   void joinNode(int32_t row, uint32_t instruction, bool isSecondHalf);
-  void linkReceives(uint32_t instruction, uint32_t &lastReceive);
+  void joinQueues(uint32_t instruction, QueueEnds &ends);
   void linkWait(uint32_t instruction, uint32_t &pending);
 
   template <typename Callback>
   void forQueue(uint32_t instruction, Callback &&callback) const {
     if (previous[instruction] != kNone)
-      callback(instruction, previous[instruction], /*isQueueOrder=*/true);
+      callback(instruction, previous[instruction], WaitReason::Queue);
+    if (!previousInSecond.empty() && previousInSecond[instruction] != kNone)
+      callback(instruction, previousInSecond[instruction], WaitReason::Queue);
   }
   template <typename Callback>
-  void forReduction(uint32_t instruction, Callback &&callback) const;
+  void forMember(uint32_t instruction, Callback &&callback) const;
   template <typename Callback>
   void forOperands(uint32_t waiter, uint32_t holder, Callback &&callback) const;
   template <typename Callback>
@@ -85,12 +82,11 @@ private:
 
   const Program &program;
   Transport transport;
-  Queue queues[7]; ///< by instruction kind
   std::vector<uint32_t> nodes, leaders, previous;
   std::vector<int32_t> workers; ///< by node
-  /// By instruction, empty without AllReduces: before one, the last of the
-  /// queue of receives.
-  std::vector<uint32_t> previousReceives;
+  /// By instruction, empty where no instruction is in two queues: the one
+  /// before it in the second.
+  std::vector<uint32_t> previousInSecond;
   /// By instruction, empty without Waits: the last Wait that a Compute has to
   /// take, and at a Wait the one before it.
   std::vector<uint32_t> pendingWaits;
@@ -103,7 +99,7 @@ void InstructionWaits::forOperands(uint32_t waiter, uint32_t holder,
   bool isRowOrdered = isInRow(waiter);
   for (uint32_t operand : program.operandsOf(holder))
     if (!isRowOrdered || !isInRow(operand))
-      callback(waiter, operand, /*isQueueOrder=*/false);
+      callback(waiter, operand, WaitReason::Need);
 }
 
 /// Everything that a Compute waits for.
@@ -118,35 +114,33 @@ void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
     forOperands(instruction, wait, callback);
 }
 
-/// What an AllReduce waits for on its worker.
+/// What a collective waits for on one of its workers.
 template <typename Callback>
-void InstructionWaits::forReduction(uint32_t instruction,
-                                    Callback &&callback) const {
+void InstructionWaits::forMember(uint32_t instruction,
+                                 Callback &&callback) const {
   forQueue(instruction, callback);
-  if (uint32_t receive = previousReceives[instruction]; receive != kNone)
-    callback(instruction, receive, /*isQueueOrder=*/true);
   forOperands(instruction, instruction, callback);
 }
 
 template <typename Callback>
 void InstructionWaits::forEach(uint32_t node, Callback &&callback) const {
   uint32_t leader = leaders[node], partner = program.partner[leader];
-  switch (program.instructions[leader].kind) {
-  case InstructionKind::Compute: {
+  switch (traitsOf(program.instructions[leader].kind).role) {
+  case InstructionRole::Compute: {
     forRow(leader, callback);
     uint32_t second = secondHalfOf(leader);
     if (second != kNone)
       forOperands(second, second, callback);
     return;
   }
-  case InstructionKind::AllReduce:
-    forReduction(leader, callback);
+  case InstructionRole::Collective:
+    forMember(leader, callback);
     for (; partner != leader && partner != kNone;
          partner = program.partner[partner])
-      forReduction(partner, callback);
+      forMember(partner, callback);
     return;
-  case InstructionKind::Send:
-    if (areMessagesMerged()) {
+  case InstructionRole::Message:
+    if (isMerged()) {
       forOperands(leader, leader, callback);
       forQueue(leader, callback);
       forQueue(partner, callback);
@@ -154,19 +148,15 @@ void InstructionWaits::forEach(uint32_t node, Callback &&callback) const {
       return;
     }
     forQueue(leader, callback);
+    if (program.instructions[leader].is(InstructionKind::Recv))
+      callback(leader, partner, WaitReason::Need);
     forOperands(leader, leader, callback);
     return;
-  case InstructionKind::Recv: // leads a node under Blocking only
-    forQueue(leader, callback);
-    callback(leader, partner, /*isQueueOrder=*/false);
-    forOperands(leader, leader, callback);
-    return;
-  case InstructionKind::Offload:
-  case InstructionKind::Reload:
+  case InstructionRole::Copy:
     forOperands(leader, leader, callback);
     forQueue(leader, callback);
     return;
-  case InstructionKind::Wait:
+  case InstructionRole::Join:
     break;
   }
   llvm_unreachable("a wait is no node");

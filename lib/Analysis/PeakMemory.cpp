@@ -83,8 +83,8 @@ public:
              const Timeline &timeline, const Placement &placement,
              const MemoryFacts &facts)
       : graph(graph), ends(graph, times, timeline), facts(facts),
-        placement(placement), offloads(collect(TaskKind::Offload)),
-        reloads(collect(TaskKind::Reload)), activations(placement) {}
+        placement(placement), offloads(collect(InstructionKind::Offload)),
+        reloads(collect(InstructionKind::Reload)), activations(placement) {}
 
   /// Calls `visit(worker, holding)` after each event.
   template <typename Visitor>
@@ -103,7 +103,7 @@ private:
     llvm::ArrayRef<uint32_t> offloads, reloads;
   };
 
-  CopyTasks collect(TaskKind kind) const;
+  CopyTasks collect(InstructionKind kind) const;
   llvm::Error prepare();
   std::optional<Event> takeEvent(WorkerState &state, uint32_t nextTask);
   template <typename Visitor>
@@ -148,7 +148,7 @@ ActivationTable::ActivationTable(const Placement &placement)
 }
 
 /// Topological order holds the order of each queue.
-CopyTasks MemoryWalk::collect(TaskKind kind) const {
+CopyTasks MemoryWalk::collect(InstructionKind kind) const {
   CopyTasks copies;
   if (!llvm::is_contained(graph.kind, kind))
     return copies;
@@ -384,7 +384,7 @@ llvm::Error MemoryWalk::run(Visitor &&visit) {
   if (llvm::Error error = prepare())
     return error;
   for (uint32_t task = 0; task < graph.size(); ++task)
-    if (graph.kind[task] == TaskKind::Compute)
+    if (graph.is(task, InstructionRole::Compute))
       if (llvm::Error error = advance(graph.worker[task], task, visit))
         return error;
   for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker)

@@ -48,18 +48,6 @@ private:
 
 } // namespace
 
-/// By instruction kind; a Wait is no task, and a Recv no task of its own unless
-/// messages block.
-static TaskKind taskKind(InstructionKind kind, Transport transport) {
-  static constexpr TaskKind kinds[] = {TaskKind::Compute,  TaskKind::Message,
-                                       TaskKind::Recv,     TaskKind::Offload,
-                                       TaskKind::Reload,   TaskKind::Compute,
-                                       TaskKind::AllReduce};
-  if (kind == InstructionKind::Send && transport == Transport::Blocking)
-    return TaskKind::Send;
-  return kinds[static_cast<unsigned>(kind)];
-}
-
 llvm::Error GraphBuilder::checkSizes() const {
   if (waits.getNumNodes() > std::numeric_limits<int32_t>::max())
     return llvm::createStringError("the program has %u tasks, more than 2^31-1",
@@ -84,10 +72,9 @@ void GraphBuilder::reserve() {
 void GraphBuilder::listEdges(uint32_t node,
                              std::vector<NodeEdge> &edges) const {
   waits.prefetchAfter(node);
-  waits.forEach(node, [&](uint32_t, uint32_t awaited, bool isQueueOrder) {
-    InstructionKind kind = program.instructions[awaited].kind;
-    bool needsArrival = !isQueueOrder && (kind == InstructionKind::Recv ||
-                                          kind == InstructionKind::AllReduce);
+  waits.forEach(node, [&](uint32_t, uint32_t awaited, WaitReason reason) {
+    bool needsArrival = reason == WaitReason::Need &&
+                        traitsOf(program.instructions[awaited].kind).hasArrival;
     edges.push_back({waits.nodeOf(awaited), needsArrival});
   });
 }
@@ -103,9 +90,9 @@ void GraphBuilder::addTask(uint32_t node, llvm::ArrayRef<NodeEdge> edges) {
     graph.overlapped.back() = program.instructions[second].cell;
   }
   graph.cell.push_back(instruction.cell.withOverlap(isPair));
-  graph.kind.push_back(taskKind(instruction.kind, transport));
+  graph.kind.push_back(instruction.kind);
   graph.worker.push_back(waits.workerOf(node));
-  graph.peer.push_back(instruction.kind == InstructionKind::AllReduce
+  graph.peer.push_back(instruction.is(InstructionRole::Collective)
                            ? addReduction(leader)
                            : instruction.peer);
   for (NodeEdge edge : edges)
@@ -140,7 +127,7 @@ void GraphBuilder::fillRows(llvm::ArrayRef<uint32_t> taskOfNode) {
       uint32_t node = waits.nodeOf(i);
       graph.taskOfInstruction.push_back(
           node == Program::kNone ? TaskGraph::kNone : taskOfNode[node]);
-      if (program.instructions[i].kind == InstructionKind::Compute &&
+      if (program.instructions[i].is(InstructionRole::Compute) &&
           waits.leaderOf(node) == i)
         graph.rowTasks.push_back(taskOfNode[node]);
     }
@@ -152,7 +139,7 @@ llvm::Expected<TaskGraph> GraphBuilder::run() {
   if (llvm::Error error = checkSizes())
     return std::move(error);
   reserve();
-  graph.holdsRows = transport == Transport::Blocking;
+  graph.transport = transport;
   graph.edgeBegins.push_back(0);
   TopologicalOrder order = orderTopologically<NodeEdge>(
       waits.getNumNodes(),

@@ -30,7 +30,7 @@ public:
 
 private:
   TaskCost costMessage(Cell producer) const;
-  TaskCost costCompute(uint32_t task) const;
+  TaskCost costPhase(uint32_t task) const;
   TaskCost costReduction(uint32_t task) const;
   uint64_t phasePs(Cell cell) const {
     return stageCosts.stages[placement.globalStage(cell)]
@@ -56,7 +56,7 @@ TaskCost TaskCosts::costMessage(Cell producer) const {
   return chargeMessage(messageCost(producer, placement, stageCosts), transport);
 }
 
-TaskCost TaskCosts::costCompute(uint32_t task) const {
+TaskCost TaskCosts::costPhase(uint32_t task) const {
   Cell cell = graph.cell[task];
   if (!cell.overlapsNext())
     return {phasePs(cell), 0};
@@ -75,19 +75,15 @@ TaskCost TaskCosts::costReduction(uint32_t task) const {
 }
 
 TaskCost TaskCosts::cost(uint32_t task) const {
-  switch (graph.kind[task]) {
-  case TaskKind::Compute:
-    return costCompute(task);
-  case TaskKind::Message:
-  case TaskKind::Send:
-    return costMessage(graph.cell[task]);
-  case TaskKind::Recv:
+  switch (traitsOf(graph.kind[task]).cost) {
+  case CostRule::None:
     return {};
-  case TaskKind::AllReduce:
+  case CostRule::Phase:
+    return costPhase(task);
+  case CostRule::Message:
+    return costMessage(graph.cell[task]);
+  case CostRule::Collective:
     return costReduction(task);
-  case TaskKind::Offload:
-  case TaskKind::Reload:
-    return {phasePs(graph.cell[task]), 0};
   }
   llvm_unreachable("covered switch");
 }
@@ -104,12 +100,11 @@ static llvm::Error reportLargest(const TaskGraph &graph,
       largestPs = ps;
     }
   }
-  bool isMessage = graph.kind[largest] == TaskKind::Message ||
-                   graph.kind[largest] == TaskKind::Send;
   return llvm::createStringError(
       "the times of all cells and messages add up to more than 2^63-1 ps; the "
       "largest is %s %s with %llu ps",
-      isMessage ? "message" : "cell", graph.cell[largest].str().c_str(),
+      graph.isMessage(largest) ? "message" : "cell",
+      graph.cell[largest].str().c_str(),
       static_cast<unsigned long long>(largestPs));
 }
 
@@ -148,9 +143,8 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
     return llvm::Error::success();
   };
   for (uint32_t task = 0; task < graph.size(); ++task) {
-    TaskKind kind = graph.kind[task];
-    traffic.copies += kind == TaskKind::Offload || kind == TaskKind::Reload;
-    if (kind != TaskKind::Message && kind != TaskKind::Send)
+    traffic.copies += graph.is(task, InstructionRole::Copy);
+    if (!graph.isMessage(task))
       continue;
     ++traffic.messages;
     int64_t bytes = messageCost(graph.cell[task], placement, stageCosts).bytes;

@@ -138,10 +138,11 @@ static void addExecution(PipeschedSummary &summary,
   summary.exposedCommunicationPs = numbers.exposedCommunicationPs;
   summary.idleRatio = numbers.idleRatio;
   summary.spanBubbleRatio = numbers.spanBubbleRatio;
-  summary.fill = numbers.fill;
-  summary.drain = numbers.drain;
-  summary.dependency = numbers.dependency;
-  summary.communication = numbers.communication;
+  static_assert(kNumIdleCauses == 5, "a field of PipeschedSummary per cause");
+  double *fields[] = {&summary.fill, &summary.drain, &summary.dependency,
+                      &summary.queueOrder, &summary.communication};
+  for (auto [field, ratio] : llvm::zip_equal(fields, numbers.idleByCause))
+    *field = ratio;
   summary.messages = execution.traffic.messages;
 }
 
@@ -194,14 +195,13 @@ static void forEachTimedCell(const Execution &execution, Handle handle) {
   for (uint32_t task : graph.taskOfInstruction) {
     if (task == TaskGraph::kNone)
       continue;
-    TaskKind kind = graph.kind[task];
-    bool isCopy = kind == TaskKind::Offload || kind == TaskKind::Reload;
-    if (isCopy) {
+    if (graph.is(task, InstructionRole::Copy)) {
       handle(graph.worker[task], graph.cell[task], task);
     } else if (task == last) {
       handle(worker, graph.overlapped[task], task);
       last = TaskGraph::kNone;
-    } else if (kind == TaskKind::Compute || kind == TaskKind::AllReduce) {
+    } else if (graph.is(task, InstructionRole::Compute) ||
+               graph.is(task, InstructionRole::Collective)) {
       while (graph.rowBegins[worker + 1] <= next)
         ++worker;
       ++next;

@@ -188,9 +188,9 @@ static void forEachCell(pipe::ScheduleOp schedule,
 }
 
 static bool isCell(InstructionKind kind) {
-  return kind == InstructionKind::Compute ||
-         kind == InstructionKind::AllReduce ||
-         kind == InstructionKind::Offload || kind == InstructionKind::Reload;
+  InstructionRole role = traitsOf(kind).role;
+  return role == InstructionRole::Compute ||
+         role == InstructionRole::Collective || role == InstructionRole::Copy;
 }
 
 static LogicalResult

@@ -87,8 +87,7 @@ unsigned pipesched::phasesInUse(const TableView &table) {
 unsigned pipesched::phasesInUse(const Program &program) {
   unsigned phases = 0;
   for (const Instruction &instruction : program.instructions)
-    if (instruction.kind != InstructionKind::Send &&
-        instruction.kind != InstructionKind::Recv)
+    if (!instruction.is(InstructionRole::Message))
       phases |= phaseBit(instruction.cell);
   return phases;
 }

@@ -74,7 +74,7 @@ public:
         nodeLink(nodeLinkOfWorker(system)) {}
 
   Expected<MessageCost> cost(uint32_t task, int64_t bytes) const {
-    return graph.kind[task] == TaskKind::AllReduce
+    return graph.is(task, InstructionRole::Collective)
                ? costReduction(graph.peer[task], bytes)
                : costMessage(task, bytes);
   }
@@ -100,12 +100,12 @@ private:
 };
 } // namespace
 
-static Expected<TaskCost> costWork(const StatedWork &work, TaskKind kind,
+static Expected<TaskCost> costWork(const StatedWork &work, InstructionRole role,
                                    uint32_t task, const SystemFacts &system,
                                    const Wires &wires, Transport transport) {
-  if (kind == TaskKind::Compute)
+  if (role == InstructionRole::Compute)
     return costKernel(work, system);
-  if (kind == TaskKind::Offload || kind == TaskKind::Reload)
+  if (role == InstructionRole::Copy)
     return costCopy(*work.bytesMoved, system);
   Expected<MessageCost> cost = wires.cost(task, *work.messageBytes);
   if (!cost)
@@ -117,14 +117,13 @@ static Expected<TaskCost> costWork(const StatedWork &work, TaskKind kind,
 static Error requireStated(const TaskGraph &graph,
                            const std::vector<bool> &isStated) {
   for (uint32_t task = 0; task < graph.size(); ++task) {
-    if (isStated[task] || graph.kind[task] == TaskKind::Recv)
+    const InstructionTraits &traits = traitsOf(graph.kind[task]);
+    if (isStated[task] || traits.cost == CostRule::None)
       continue;
-    bool isMessage = graph.kind[task] == TaskKind::Message ||
-                     graph.kind[task] == TaskKind::Send;
     return llvm::createStringError(
         "%s %s on worker %d states no work, and there is neither a model nor a "
         "profile that prices it",
-        isMessage ? "send" : "cell", graph.cell[task].str().c_str(),
+        graph.isMessage(task) ? "send" : "cell", graph.cell[task].str().c_str(),
         graph.worker[task]);
   }
   return Error::success();
@@ -156,8 +155,8 @@ Error pipesched::costStatedWork(ArrayRef<StatedWork> work,
     if (!stated.hasTime())
       continue;
     uint32_t task = graph.taskOfInstruction[stated.instruction];
-    Expected<TaskCost> cost =
-        costWork(stated, graph.kind[task], task, *system, wires, transport);
+    Expected<TaskCost> cost = costWork(stated, traitsOf(graph.kind[task]).role,
+                                       task, *system, wires, transport);
     if (!cost)
       return cost.takeError();
     isStated[task] = true;
@@ -212,7 +211,7 @@ Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
     if (!stated.messageBytes)
       continue;
     uint32_t task = graph.taskOfInstruction[stated.instruction];
-    if (graph.kind[task] == TaskKind::AllReduce) {
+    if (graph.is(task, InstructionRole::Collective)) {
       int32_t reduction = graph.peer[task];
       if (isReplaced[reduction])
         continue;
@@ -274,12 +273,10 @@ static Error addStatedCopies(ArrayRef<StatedWork> work, const TaskGraph &graph,
                              MemoryUsage &usage) {
   for (const StatedWork &stated : work) {
     uint32_t task = graph.taskOfInstruction[stated.instruction];
-    bool isCopy = stated.bytesMoved && (graph.kind[task] == TaskKind::Offload ||
-                                        graph.kind[task] == TaskKind::Reload);
-    if (!isCopy)
+    if (!stated.bytesMoved || !graph.is(task, InstructionRole::Copy))
       continue;
     WorkerMemory &worker = usage.workers[graph.worker[task]];
-    int64_t &bytes = graph.kind[task] == TaskKind::Offload
+    int64_t &bytes = graph.kind[task] == InstructionKind::Offload
                          ? worker.offloadedBytes
                          : worker.reloadedBytes;
     if (llvm::AddOverflow(bytes, *stated.bytesMoved, bytes))

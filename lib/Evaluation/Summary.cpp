@@ -27,9 +27,10 @@ static double computeIdleRatio(const Execution &execution) {
   return static_cast<double>(idle) / static_cast<double>(total);
 }
 
-static bool isCommunication(TaskKind kind) {
-  return kind == TaskKind::Message || kind == TaskKind::Send ||
-         kind == TaskKind::Recv || kind == TaskKind::AllReduce;
+static bool isCommunication(InstructionKind kind) {
+  InstructionRole role = traitsOf(kind).role;
+  return role == InstructionRole::Message ||
+         role == InstructionRole::Collective;
 }
 
 /// The longest path with all communication at zero. Only communication has
@@ -77,10 +78,8 @@ ExecutionSummary pipesched::summarize(const Execution &execution) {
   summary.idleRatio = computeIdleRatio(execution);
   const IdleTimes &idle = execution.idle;
   int64_t makespanPs = execution.timeline.makespanPs;
-  summary.fill = shareOfStep(idle.fillPs, makespanPs);
-  summary.drain = shareOfStep(idle.drainPs, makespanPs);
-  summary.dependency = shareOfStep(idle.dependencyPs, makespanPs);
-  summary.communication = shareOfStep(idle.communicationPs, makespanPs);
+  for (auto [share, cause] : llvm::zip_equal(summary.idleByCause, kIdleCauses))
+    share = shareOfStep(idle.*cause.ps, makespanPs);
   for (auto [worker, busyPs] : llvm::enumerate(idle.busyPs)) {
     int64_t span = idle.lastPs[worker] - idle.firstPs[worker];
     if (span <= summary.spanPs)

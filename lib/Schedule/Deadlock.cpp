@@ -24,63 +24,25 @@ static int64_t workerOf(const Program &program, uint32_t instruction) {
 /// As exec spells it.
 static void printInstruction(llvm::raw_ostream &os, const Program &program,
                              const Instruction &instruction) {
-  switch (instruction.kind) {
-  case InstructionKind::Compute:
-    os << "compute " << instruction.cell;
-    return;
-  case InstructionKind::Send:
-    os << "send " << instruction.cell << " to " << instruction.peer;
-    return;
-  case InstructionKind::Recv:
-    os << "recv " << instruction.cell << " from " << instruction.peer;
-    return;
-  case InstructionKind::Offload:
-    os << "offload " << instruction.cell;
-    return;
-  case InstructionKind::Reload:
-    os << "reload " << instruction.cell;
-    return;
-  case InstructionKind::Wait:
-    os << "wait " << instruction.cell;
-    return;
-  case InstructionKind::AllReduce:
-    os << "all_reduce " << instruction.cell;
-    if (instruction.peer >= 0)
-      os << " blocks " << program.blocks[instruction.peer].begin << " to "
-         << program.blocks[instruction.peer].end;
-    return;
-  }
+  os << traitsOf(instruction.kind).name << ' ' << instruction.cell;
+  if (instruction.is(InstructionRole::Message))
+    os << (instruction.is(InstructionKind::Send) ? " to " : " from ")
+       << instruction.peer;
+  if (instruction.is(InstructionRole::Collective) && instruction.peer >= 0)
+    os << " blocks " << program.blocks[instruction.peer].begin << " to "
+       << program.blocks[instruction.peer].end;
 }
 
-static bool isMessageEnd(InstructionKind kind) {
-  return kind == InstructionKind::Send || kind == InstructionKind::Recv;
-}
-
-/// The queue that two neighbours share; without one of their kind the row is
-/// it. An all-reduce is in the queues of both ends of messages.
+/// The queue that two neighbours share where messages have queues of their own;
+/// where these hold rows, both stand in the row.
 static llvm::StringRef queueName(InstructionKind waiter,
                                  InstructionKind awaited) {
-  if (waiter == InstructionKind::AllReduce && isMessageEnd(awaited))
-    waiter = awaited;
-  if (awaited == InstructionKind::AllReduce && isMessageEnd(waiter))
-    awaited = waiter;
-  if (waiter != awaited)
-    return "row";
-  switch (waiter) {
-  case InstructionKind::Send:
-  case InstructionKind::AllReduce:
-    return "send queue";
-  case InstructionKind::Recv:
-    return "receive queue";
-  case InstructionKind::Offload:
-    return "offload queue";
-  case InstructionKind::Reload:
-    return "reload queue";
-  case InstructionKind::Compute:
-  case InstructionKind::Wait:
-    return "compute queue";
-  }
-  llvm_unreachable("covered switch");
+  QueueSet ofWaiter = queuesOf(waiter, Transport::Overlap);
+  QueueSet ofAwaited = queuesOf(awaited, Transport::Overlap);
+  for (const EnumName<Queue> &queue : EnumNames<Queue>::values)
+    if (ofWaiter.contains(queue.value) && ofAwaited.contains(queue.value))
+      return queue.name;
+  return "row";
 }
 
 /// Why two instructions wait for each other that are one task, or one
@@ -88,15 +50,14 @@ static llvm::StringRef queueName(InstructionKind waiter,
 static llvm::StringRef bondName(const Program &program, const Wait &wait) {
   if (wait.reason == WaitReason::Channel)
     return " (sent before it)";
-  InstructionKind waiter = program.instructions[wait.waiter].kind;
-  InstructionKind awaited = program.instructions[wait.awaited].kind;
-  if (program.partner[wait.waiter] == wait.awaited &&
-      waiter != InstructionKind::AllReduce)
+  const Instruction &waiter = program.instructions[wait.waiter];
+  const Instruction &awaited = program.instructions[wait.awaited];
+  if (waiter.is(InstructionRole::Collective))
+    return awaited.kind == waiter.kind ? " (its group)" : "";
+  if (program.partner[wait.waiter] == wait.awaited)
     return " (its message)";
-  if (waiter == InstructionKind::AllReduce &&
-      awaited == InstructionKind::AllReduce)
-    return " (its group)";
-  if (waiter == InstructionKind::Compute && awaited == InstructionKind::Compute)
+  if (waiter.is(InstructionRole::Compute) &&
+      awaited.is(InstructionRole::Compute))
     return " (overlapped with it)";
   return "";
 }

@@ -22,18 +22,13 @@ using llvm::json::OStream;
 
 namespace {
 
-/// Threads of a process: the queues of a worker. All-reduces, which take those
-/// of sends and of receives, have one of their own.
-enum class Queue { Compute, Send, Receive, Offload, Reload, AllReduce };
-
-constexpr llvm::StringLiteral kQueueNames[] = {
-    "compute", "send", "receive", "offload", "reload", "all-reduce"};
 constexpr int64_t kPsPerUs = 1000000;
 
-/// A slice of a thread: [startPs, startPs + durationPs).
+/// A slice of a thread: [startPs, startPs + durationPs). The threads of a
+/// process are the lanes of a worker.
 struct Slice {
   int64_t pid;
-  Queue queue;
+  Lane lane;
   int64_t startPs, durationPs;
 };
 
@@ -57,12 +52,12 @@ private:
   void writeMetadata(StringRef name, int64_t pid, int64_t tid, StringRef key,
                      llvm::json::Value value);
   void writeTransfer(uint32_t task);
-  void writeWork(uint32_t task, int64_t worker, Queue queue);
+  void writeWork(uint32_t task, int64_t worker, Lane lane);
   void writeSend(uint32_t task);
   void writeReceive(uint32_t task, uint32_t message);
   void writeReduction(uint32_t task, int64_t worker);
   void writeSlice(uint32_t task, const Slice &slice);
-  void writeArguments(OStream &json, uint32_t task, Queue queue);
+  void writeArguments(OStream &json, uint32_t task, Lane lane);
   void writeReductionArguments(OStream &json, uint32_t task);
   void writeFlow(StringRef phase, uint32_t message, const Slice &slice);
   void writeMemoryCounters();
@@ -77,10 +72,7 @@ private:
   int64_t arrivalPs(uint32_t task) const {
     return releasePs(task) + execution.times.latencyPs[task];
   }
-  bool isReceived(uint32_t task) const {
-    return graph.kind[task] == TaskKind::Message ||
-           graph.kind[task] == TaskKind::Recv;
-  }
+  bool isReceived(uint32_t task) const { return graph.deliversMessage(task); }
 
   llvm::raw_ostream &os;
   const NamedEvaluation &result;
@@ -89,7 +81,7 @@ private:
   int64_t firstPid;
   uint64_t firstFlow;
   bool &isFirstEvent;
-  bool hasQueue[std::size(kQueueNames)] = {true, true, true};
+  bool hasLane[kNumLanes] = {true, true, true};
   /// By task that delivers a message: the compute task that needs it, or kNone.
   std::vector<uint32_t> consumerOf;
   llvm::DenseMap<uint32_t, int64_t> statedBytes; ///< by message
@@ -133,10 +125,10 @@ void TraceWriter::writeProcess(int64_t worker) {
       printableName(result.name) + ": worker " + std::to_string(worker);
   writeMetadata("process_name", pid, 0, "name", name);
   writeMetadata("process_sort_index", pid, 0, "sort_index", pid);
-  for (auto [tid, queueName] : llvm::enumerate(kQueueNames)) {
-    if (!hasQueue[tid])
+  for (auto [tid, lane] : llvm::enumerate(EnumNames<Lane>::values)) {
+    if (!hasLane[tid])
       continue;
-    writeMetadata("thread_name", pid, tid, "name", queueName);
+    writeMetadata("thread_name", pid, tid, "name", lane.name);
     writeMetadata("thread_sort_index", pid, tid, "sort_index", tid);
   }
 }
@@ -158,10 +150,10 @@ void TraceWriter::findConsumers() {
 /// The message that a receiving task delivers: itself, or, where sends and
 /// receives are tasks of their own, its send.
 static uint32_t messageOf(const TaskGraph &graph, uint32_t task) {
-  if (graph.kind[task] != TaskKind::Recv)
+  if (graph.kind[task] != InstructionKind::Recv)
     return task;
   for (Edge edge : graph.edgesOf(task))
-    if (graph.kind[edge.task()] == TaskKind::Send &&
+    if (graph.isMessage(edge.task()) &&
         graph.cell[edge.task()] == graph.cell[task] &&
         graph.worker[edge.task()] == graph.peer[task])
       return edge.task();
@@ -195,7 +187,7 @@ void TraceWriter::writeReductionArguments(OStream &json, uint32_t task) {
   });
 }
 
-void TraceWriter::writeArguments(OStream &json, uint32_t task, Queue queue) {
+void TraceWriter::writeArguments(OStream &json, uint32_t task, Lane lane) {
   Cell cell = graph.cell[task];
   json.attribute("phase", phaseName(cell.getPhase()));
   if (!cell.isPerPath())
@@ -203,16 +195,16 @@ void TraceWriter::writeArguments(OStream &json, uint32_t task, Queue queue) {
   json.attribute("stage", cell.getStage());
   if (result.placement.getNumPaths() > 1)
     json.attribute("path", result.placement.pathOf(cell));
-  if (queue == Queue::AllReduce)
+  if (lane == Lane::AllReduce)
     return writeReductionArguments(json, task);
-  if (queue != Queue::Send && queue != Queue::Receive)
+  if (lane != Lane::Send && lane != Lane::Receive)
     return;
   uint32_t message = messageOf(graph, task);
   auto stated = statedBytes.find(message);
   json.attribute("bytes", stated == statedBytes.end() ? impliedBytes(cell)
                                                       : stated->second);
-  json.attribute(queue == Queue::Send ? "to" : "from",
-                 queue == Queue::Send || graph.kind[task] == TaskKind::Recv
+  json.attribute(lane == Lane::Send ? "to" : "from",
+                 lane == Lane::Send || graph.kind[task] == InstructionKind::Recv
                      ? graph.peer[task]
                      : graph.worker[task]);
 }
@@ -224,13 +216,13 @@ void TraceWriter::writeSlice(uint32_t task, const Slice &slice) {
   writeEvent([&](OStream &json) {
     json.attribute("ph", "X");
     json.attribute("name", name);
-    json.attribute("cat", kQueueNames[static_cast<int>(slice.queue)]);
+    json.attribute("cat", enumName(slice.lane));
     json.attribute("pid", slice.pid);
-    json.attribute("tid", static_cast<int>(slice.queue));
+    json.attribute("tid", static_cast<int>(slice.lane));
     writeUs(json, "ts", slice.startPs);
     writeUs(json, "dur", slice.durationPs);
     json.attributeObject("args",
-                         [&] { writeArguments(json, task, slice.queue); });
+                         [&] { writeArguments(json, task, slice.lane); });
   });
 }
 
@@ -242,7 +234,7 @@ void TraceWriter::writeFlow(StringRef phase, uint32_t message,
     json.attribute("cat", "message");
     json.attribute("id", firstFlow + message);
     json.attribute("pid", slice.pid);
-    json.attribute("tid", static_cast<int>(slice.queue));
+    json.attribute("tid", static_cast<int>(slice.lane));
     writeUs(json, "ts", slice.startPs);
     if (phase == "f")
       json.attribute("bp", "e");
@@ -250,8 +242,8 @@ void TraceWriter::writeFlow(StringRef phase, uint32_t message,
 }
 
 /// A cell on a compute or copy queue, and the messages it needed.
-void TraceWriter::writeWork(uint32_t task, int64_t worker, Queue queue) {
-  Slice slice{firstPid + worker, queue, execution.timeline.startPs[task],
+void TraceWriter::writeWork(uint32_t task, int64_t worker, Lane lane) {
+  Slice slice{firstPid + worker, lane, execution.timeline.startPs[task],
               execution.times.occupancyPs[task]};
   writeSlice(task, slice);
   for (Edge edge : graph.edgesOf(task))
@@ -260,7 +252,7 @@ void TraceWriter::writeWork(uint32_t task, int64_t worker, Queue queue) {
 }
 
 void TraceWriter::writeSend(uint32_t task) {
-  Slice slice{firstPid + graph.worker[task], Queue::Send,
+  Slice slice{firstPid + graph.worker[task], Lane::Send,
               execution.timeline.startPs[task],
               execution.times.occupancyPs[task]};
   writeSlice(task, slice);
@@ -273,7 +265,7 @@ void TraceWriter::writeReceive(uint32_t task, uint32_t message) {
   bool isMessage = task == message;
   int64_t durationPs = execution.times.occupancyPs[task];
   int64_t worker = isMessage ? graph.peer[task] : graph.worker[task];
-  Slice slice{firstPid + worker, Queue::Receive,
+  Slice slice{firstPid + worker, Lane::Receive,
               durationPs == 0 ? arrivalPs(task)
                               : execution.timeline.startPs[task],
               durationPs};
@@ -285,31 +277,30 @@ void TraceWriter::writeReceive(uint32_t task, uint32_t message) {
 /// What holds nothing is shown when it is done, as a receive is.
 void TraceWriter::writeReduction(uint32_t task, int64_t worker) {
   int64_t durationPs = execution.times.occupancyPs[task];
-  writeSlice(task, {firstPid + worker, Queue::AllReduce,
+  writeSlice(task, {firstPid + worker, Lane::AllReduce,
                     durationPs == 0 ? arrivalPs(task)
                                     : execution.timeline.startPs[task],
                     durationPs});
 }
 
 void TraceWriter::writeTransfer(uint32_t task) {
-  switch (graph.kind[task]) {
-  case TaskKind::Compute:
-    return; // written by row
-  case TaskKind::AllReduce:
+  const InstructionTraits &traits = traitsOf(graph.kind[task]);
+  switch (traits.role) {
+  case InstructionRole::Compute: // written by row
+  case InstructionRole::Join:
+    return;
+  case InstructionRole::Collective:
     for (int32_t worker : graph.workersOf(graph.peer[task]))
       writeReduction(task, worker);
     return;
-  case TaskKind::Offload:
-    return writeWork(task, graph.worker[task], Queue::Offload);
-  case TaskKind::Reload:
-    return writeWork(task, graph.worker[task], Queue::Reload);
-  case TaskKind::Message:
-    writeSend(task);
-    return writeReceive(task, task);
-  case TaskKind::Send:
-    return writeSend(task);
-  case TaskKind::Recv:
-    return writeReceive(task, messageOf(graph, task));
+  case InstructionRole::Copy:
+    return writeWork(task, graph.worker[task], traits.lane);
+  case InstructionRole::Message:
+    if (graph.isMessage(task))
+      writeSend(task);
+    if (graph.deliversMessage(task))
+      writeReceive(task, messageOf(graph, task));
+    return;
   }
 }
 
@@ -353,14 +344,13 @@ void TraceWriter::writeMemoryCounters() {
 }
 
 void TraceWriter::write() {
-  auto use = [&](Queue queue) { hasQueue[static_cast<int>(queue)] = true; };
-  for (TaskKind kind : graph.kind) {
-    if (kind == TaskKind::Offload || kind == TaskKind::Reload) {
-      use(Queue::Offload);
-      use(Queue::Reload);
+  auto use = [&](Lane lane) { hasLane[static_cast<int>(lane)] = true; };
+  for (InstructionKind kind : graph.kind) {
+    use(traitsOf(kind).lane);
+    if (traitsOf(kind).role == InstructionRole::Copy) {
+      use(Lane::Offload);
+      use(Lane::Reload);
     }
-    if (kind == TaskKind::AllReduce)
-      use(Queue::AllReduce);
   }
   findConsumers();
   findStatedBytes();
@@ -370,7 +360,7 @@ void TraceWriter::write() {
     writeTransfer(task);
   for (int64_t worker = 0, end = graph.getNumWorkers(); worker < end; ++worker)
     for (uint32_t task : graph.row(worker))
-      writeWork(task, worker, Queue::Compute);
+      writeWork(task, worker, Lane::Compute);
   writeMemoryCounters();
 }
 

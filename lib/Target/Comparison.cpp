@@ -38,10 +38,7 @@ pipesched::summarizeForComparison(const NamedEvaluation &result) {
   entry.microbatchSize = result.microbatchSize;
   entry.stepPs = stepPs;
   entry.idle = summary.idleRatio;
-  entry.fill = summary.fill;
-  entry.drain = summary.drain;
-  entry.dependency = summary.dependency;
-  entry.communication = summary.communication;
+  entry.idleByCause = summary.idleByCause;
   if (stepPs > 0)
     entry.exposed = static_cast<double>(summary.exposedCommunicationPs) /
                     static_cast<double>(stepPs);
@@ -118,17 +115,20 @@ static void printResults(llvm::raw_ostream &os,
 
 static void printIdle(llvm::raw_ostream &os,
                       ArrayRef<ComparisonEntry> entries) {
-  TextTable table({{"idle by cause", Align::Left},
-                   {"fill", Align::Right},
-                   {"drain", Align::Right},
-                   {"dependency", Align::Right},
-                   {"communication", Align::Right},
-                   {"all", Align::Right}});
-  for (const ComparisonEntry &entry : entries)
-    table.addRow({printableName(entry.name), formatPercent(entry.fill),
-                  formatPercent(entry.drain), formatPercent(entry.dependency),
-                  formatPercent(entry.communication),
-                  formatPercent(entry.idle)});
+  std::array<std::string, kNumIdleCauses> names;
+  llvm::transform(kIdleCauses, names.begin(), nameOfCause);
+  std::vector<TextTable::Column> columns = {{"idle by cause", Align::Left}};
+  for (const std::string &name : names)
+    columns.push_back({name, Align::Right});
+  columns.push_back({"all", Align::Right});
+  TextTable table(columns);
+  for (const ComparisonEntry &entry : entries) {
+    std::vector<std::string> cells = {printableName(entry.name)};
+    for (double ratio : entry.idleByCause)
+      cells.push_back(formatPercent(ratio));
+    cells.push_back(formatPercent(entry.idle));
+    table.addRow(std::move(cells));
+  }
   table.print(os);
 }
 

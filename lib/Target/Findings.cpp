@@ -106,10 +106,16 @@ static std::string findFastest(ArrayRef<ComparisonEntry> entries) {
 
 namespace {
 struct Cause {
-  StringRef name;
+  std::string name;
   double ratio;
 };
 } // namespace
+
+std::string pipesched::nameOfCause(const IdleCause &cause) {
+  std::string name = cause.key.str();
+  llvm::replace(name, '_', ' ');
+  return name;
+}
 
 static std::string formatRange(double least, double most) {
   std::string from = formatPercent(least), to = formatPercent(most);
@@ -118,18 +124,19 @@ static std::string formatRange(double least, double most) {
 
 /// Fill and drain belong together: both are the ramps of the pipeline.
 static Cause dominantCause(const ComparisonEntry &entry) {
-  Cause dominant{"nothing", 0};
-  for (Cause cause : {Cause{"fill and drain", entry.fill + entry.drain},
-                      Cause{"waiting for other workers", entry.dependency},
-                      Cause{"communication", entry.communication}})
-    if (cause.ratio > dominant.ratio)
-      dominant = cause;
-  return dominant;
+  Cause ramps{"fill and drain", 0}, dominant{"nothing", 0};
+  for (auto [cause, ratio] : llvm::zip_equal(kIdleCauses, entry.idleByCause)) {
+    if (cause.ps == &IdleTimes::fillPs || cause.ps == &IdleTimes::drainPs)
+      ramps.ratio += ratio;
+    else if (ratio > dominant.ratio)
+      dominant = {nameOfCause(cause), ratio};
+  }
+  return ramps.ratio >= dominant.ratio && ramps.ratio > 0 ? ramps : dominant;
 }
 
 static void findCauses(ArrayRef<ComparisonEntry> entries,
                        std::vector<std::string> &sentences) {
-  std::map<StringRef, Group> byCause;
+  std::map<std::string, Group> byCause;
   for (const ComparisonEntry &entry : entries)
     if (dominantCause(entry).ratio > 0)
       byCause[dominantCause(entry).name].push_back(&entry);
@@ -139,7 +146,7 @@ static void findCauses(ArrayRef<ComparisonEntry> entries,
       least = std::min(least, dominantCause(*entry).ratio);
       most = std::max(most, dominantCause(*entry).ratio);
     }
-    sentences.push_back("workers idle mostly by " + cause.str() + " in " +
+    sentences.push_back("workers idle mostly by " + cause + " in " +
                         listNames(group) + " (" + formatRange(least, most) +
                         " of the step)");
   }

@@ -17,6 +17,9 @@
 
 namespace pipesched {
 
+/// A cause of idle time as a person reads it: `queue order`.
+std::string nameOfCause(const IdleCause &cause);
+
 /// Every entry knows its microbatch size.
 bool knowsSequences(llvm::ArrayRef<ComparisonEntry> entries);
 

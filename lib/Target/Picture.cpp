@@ -81,21 +81,21 @@ static void addBars(Picture &picture, const Execution &execution,
     picture.bars[worker].push_back(
         {begin, release, end, graph.cell[task], lane});
   };
-  switch (graph.kind[task]) {
-  case TaskKind::Message:
-  case TaskKind::Send:
-    add(graph.worker[task], Lane::Send);
-    return add(graph.peer[task], Lane::Receive);
-  case TaskKind::Offload:
-    return add(graph.worker[task], Lane::Offload);
-  case TaskKind::Reload:
-    return add(graph.worker[task], Lane::Reload);
-  case TaskKind::AllReduce:
+  const InstructionTraits &traits = traitsOf(graph.kind[task]);
+  switch (traits.role) {
+  case InstructionRole::Message: // a Recv is drawn with its Send
+    if (!graph.isMessage(task))
+      return;
+    add(graph.worker[task], traits.lane);
+    return add(graph.peer[task], traitsOf(InstructionKind::Recv).lane);
+  case InstructionRole::Copy:
+    return add(graph.worker[task], traits.lane);
+  case InstructionRole::Collective:
     for (int32_t worker : graph.workersOf(graph.peer[task]))
-      add(worker, Lane::AllReduce);
+      add(worker, traits.lane);
     return;
-  case TaskKind::Compute:
-  case TaskKind::Recv: // drawn with its send
+  case InstructionRole::Compute:
+  case InstructionRole::Join:
     return;
   }
 }

@@ -27,10 +27,6 @@ struct Box {
   int64_t numMore = 0; ///< boxes of the run besides this
 };
 
-/// Thin bars below the row of a worker, top to bottom.
-enum class Lane : uint8_t { Send, Receive, AllReduce, Offload, Reload };
-inline constexpr unsigned kNumLanes = 5;
-
 /// A message, all-reduce or copy: holds its queue in [begin, release), is there
 /// at `end`.
 struct Bar {

@@ -163,10 +163,8 @@ static void writeTable(OStream &json, const NamedEvaluation &result) {
 
 static void writeIdle(OStream &json, const IdleTimes &idle) {
   json.attributeObject("idle_by_cause_ps", [&] {
-    writeList(json, "fill", idle.fillPs);
-    writeList(json, "drain", idle.drainPs);
-    writeList(json, "dependency", idle.dependencyPs);
-    writeList(json, "communication", idle.communicationPs);
+    for (const IdleCause &cause : kIdleCauses)
+      writeList(json, cause.key, idle.*cause.ps);
   });
 }
 
@@ -175,8 +173,8 @@ static void writeCriticalPath(OStream &json, const Execution &execution) {
   const TaskGraph &graph = execution.graph;
   std::vector<uint32_t> cells;
   for (uint32_t task : execution.criticalPath)
-    if (graph.kind[task] == TaskKind::Compute ||
-        graph.kind[task] == TaskKind::AllReduce)
+    if (graph.is(task, InstructionRole::Compute) ||
+        graph.is(task, InstructionRole::Collective))
       cells.push_back(task);
   writeList(json, "critical_path", cells,
             [&](llvm::raw_ostream &os, uint32_t task) {
@@ -185,13 +183,11 @@ static void writeCriticalPath(OStream &json, const Execution &execution) {
               os << '"';
             });
   int64_t messages = llvm::count_if(execution.criticalPath, [&](uint32_t task) {
-    return graph.kind[task] == TaskKind::Message ||
-           graph.kind[task] == TaskKind::Send;
+    return graph.isMessage(task);
   });
   json.attribute("critical_path_messages", messages);
   int64_t copies = llvm::count_if(execution.criticalPath, [&](uint32_t task) {
-    return graph.kind[task] == TaskKind::Offload ||
-           graph.kind[task] == TaskKind::Reload;
+    return graph.is(task, InstructionRole::Copy);
   });
   json.attribute("critical_path_copies", copies);
 }

@@ -232,12 +232,10 @@ void Page::writeText(double x, double y, StringRef style,
 //===----------------------------------------------------------------------===//
 
 std::string Page::describeLanes() const {
-  static constexpr llvm::StringLiteral kNames[kNumLanes] = {
-      "send", "receive", "all-reduce", "offload", "reload"};
   std::string names;
-  for (unsigned lane = 0; lane < kNumLanes; ++lane)
-    if (layout.usesLane[lane])
-      names += (names.empty() ? "" : ", ") + kNames[lane].str();
+  for (const EnumName<Lane> &lane : EnumNames<Lane>::values)
+    if (layout.usesLane[static_cast<unsigned>(lane.value)])
+      names += (names.empty() ? "" : ", ") + lane.name.str();
   return names.empty() ? "" : "bars below a row: " + names;
 }
 

@@ -76,12 +76,25 @@ class Table(_Section):
 
 @dataclass(frozen=True, eq=False)
 class IdleByCause(_Section):
-    """Adds up, per worker, to makespan minus busy."""
+    """Adds up, per worker, to makespan minus busy. docs/CostModel.md, "Why workers idle", says
+    what the causes are.
+    """
 
     fill: Integers
     drain: Integers
     dependency: Integers
+    queue_order: Integers
     communication: Integers
+
+    def ratios(self, makespan_ps: int) -> dict[str, float]:
+        """Parts of workers times makespan, as `fill_ratio` and so on; they add up to the idle
+        ratio.
+        """
+        whole = len(self.fill) * makespan_ps or 1
+        return {
+            f"{cause.name}_ratio": int(getattr(self, cause.name).sum()) / whole
+            for cause in fields(self)
+        }
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,6 +59,7 @@ static constexpr Field<double> kRatios[] = {
     {"fill_ratio", &PipeschedSummary::fill},
     {"drain_ratio", &PipeschedSummary::drain},
     {"dependency_ratio", &PipeschedSummary::dependency},
+    {"queue_order_ratio", &PipeschedSummary::queueOrder},
     {"communication_ratio", &PipeschedSummary::communication},
 };
 

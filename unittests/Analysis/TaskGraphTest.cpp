@@ -38,15 +38,15 @@ TEST(TaskGraph, OverlapQueuesMessages) {
   // The own forward is implied by the row.
   EXPECT_EQ(edgesOf(timed, timed.task("0B0")), "0F1> 1B0!");
   // Producer, send queue, receive queue.
-  EXPECT_EQ(edgesOf(timed, timed.task("0F0", TaskKind::Message)), "0F0>");
-  EXPECT_EQ(edgesOf(timed, timed.task("0F1", TaskKind::Message)),
+  EXPECT_EQ(edgesOf(timed, timed.task("0F0", InstructionKind::Send)), "0F0>");
+  EXPECT_EQ(edgesOf(timed, timed.task("0F1", InstructionKind::Send)),
             "0F1> 0F0> 0F0>");
 }
 
 TEST(TaskGraph, DelayHasDataEdgesOnly) {
   Table table = twoByTwo();
   Timed timed(table, UniformCosts().on(table.placement), Transport::Delay);
-  EXPECT_EQ(edgesOf(timed, timed.task("0F1", TaskKind::Message)), "0F1>");
+  EXPECT_EQ(edgesOf(timed, timed.task("0F1", InstructionKind::Send)), "0F1>");
   EXPECT_EQ(edgesOf(timed, timed.task("1F1")), "1F0> 0F1!");
 }
 
@@ -54,10 +54,11 @@ TEST(TaskGraph, BlockingChainsTheRow) {
   Table table = twoByTwo();
   Timed timed(table, UniformCosts().on(table.placement), Transport::Blocking);
   EXPECT_EQ(timed.graph.size(), 16u);
-  EXPECT_EQ(edgesOf(timed, timed.task("0F0", TaskKind::Send)), "0F0>");
+  EXPECT_EQ(edgesOf(timed, timed.task("0F0", InstructionKind::Send)), "0F0>");
   EXPECT_EQ(edgesOf(timed, timed.task("0F1")), "0F0>");
   // The cell before it in the row, and its send.
-  EXPECT_EQ(edgesOf(timed, timed.task("0F1", TaskKind::Recv)), "1F0> 0F1>");
+  EXPECT_EQ(edgesOf(timed, timed.task("0F1", InstructionKind::Recv)),
+            "1F0> 0F1>");
 }
 
 TEST(TaskGraph, IsInTopologicalOrderAndCoversTheProgram) {
@@ -120,7 +121,7 @@ TEST(TaskGraph, WaitsHoldTheNextCompute) {
   stageCosts.offload = 15;
   Timed timed(builder.build(), placement, stageCosts.on(placement),
               Transport::Overlap);
-  EXPECT_EQ(timed.start("0D0", TaskKind::Offload), 10);
+  EXPECT_EQ(timed.start("0D0", InstructionKind::Offload), 10);
   EXPECT_EQ(timed.start("0F1"), 25);
   EXPECT_EQ(timed.start("0F2"), 35);
   EXPECT_EQ(edgesOf(timed, timed.task("0F2")), "0F1>");
@@ -137,11 +138,11 @@ TEST(TaskGraph, CopiesRunBesideCompute) {
   stageCosts.reload = 5;
   Timed timed(table, stageCosts.on(table.placement), Transport::Overlap);
   EXPECT_EQ(timed.start("0F1"), 10);
-  EXPECT_EQ(timed.start("0D0", TaskKind::Offload), 10);
-  EXPECT_EQ(timed.start("0D1", TaskKind::Offload), 25);
-  EXPECT_EQ(timed.start("0U1", TaskKind::Reload), 40);
+  EXPECT_EQ(timed.start("0D0", InstructionKind::Offload), 10);
+  EXPECT_EQ(timed.start("0D1", InstructionKind::Offload), 25);
+  EXPECT_EQ(timed.start("0U1", InstructionKind::Reload), 40);
   EXPECT_EQ(timed.start("0B1"), 45);
-  EXPECT_EQ(timed.start("0U0", TaskKind::Reload), 65);
+  EXPECT_EQ(timed.start("0U0", InstructionKind::Reload), 65);
   EXPECT_EQ(timed.start("0B0"), 70);
 }
 
@@ -173,9 +174,9 @@ TEST(TaskGraph, AllReduceStartsWhenTheGroupIsReady) {
     Timed timed(twoThatMeet(), placement, stageCosts.on(placement), transport);
     ASSERT_EQ(timed.graph.reductions.size(), 1u);
     EXPECT_EQ(timed.graph.reductions[0],
-              timed.task("0G0", TaskKind::AllReduce));
+              timed.task("0G0", InstructionKind::AllReduce));
     EXPECT_EQ(timed.graph.workersOf(0).vec(), std::vector<int32_t>({0, 1}));
-    EXPECT_EQ(timed.start("0G0", TaskKind::AllReduce), 20);
+    EXPECT_EQ(timed.start("0G0", InstructionKind::AllReduce), 20);
     // It runs beside compute unless messages hold rows.
     bool isBlocking = transport == Transport::Blocking;
     EXPECT_EQ(timed.start("0F1"), isBlocking ? 45 : 10);
@@ -233,13 +234,13 @@ TEST(TaskGraph, AllReducesTakeTheQueuesOfMessages) {
   stageCosts.occupancy = 7;
   Timed overlap(program, placement, stageCosts.on(placement),
                 Transport::Overlap);
-  EXPECT_EQ(overlap.start("0G0", TaskKind::AllReduce), 17);
-  EXPECT_EQ(overlap.start("0F1", TaskKind::Message), 42);
+  EXPECT_EQ(overlap.start("0G0", InstructionKind::AllReduce), 17);
+  EXPECT_EQ(overlap.start("0F1", InstructionKind::Send), 42);
   EXPECT_EQ(overlap.start("1F1"), 49);
   EXPECT_EQ(overlap.idle().communicationPs[1], 29);
   Timed delay(program, placement, stageCosts.on(placement), Transport::Delay);
-  EXPECT_EQ(delay.start("0G0", TaskKind::AllReduce), 10);
-  EXPECT_EQ(delay.start("0F1", TaskKind::Message), 20);
+  EXPECT_EQ(delay.start("0G0", InstructionKind::AllReduce), 10);
+  EXPECT_EQ(delay.start("0F1", InstructionKind::Send), 20);
 }
 
 /// The queues of messages and of all-reduces have one order, wherever receives
@@ -283,7 +284,7 @@ TEST(TaskGraph, WaitsPassAllReducesBy) {
   stageCosts.offload = 5;
   for (Transport transport : kTransports) {
     Timed timed(program, placement, stageCosts.on(placement), transport);
-    EXPECT_EQ(timed.start("0G0", TaskKind::AllReduce), 10);
+    EXPECT_EQ(timed.start("0G0", InstructionKind::AllReduce), 10);
     EXPECT_EQ(timed.start("0F1"), 15);
   }
 }

@@ -32,8 +32,9 @@ UniformCosts slowMessages() {
 std::string names(const Timed &timed, llvm::ArrayRef<uint32_t> tasks) {
   std::vector<std::string> words;
   for (uint32_t task : tasks)
-    words.push_back((timed.graph.kind[task] == TaskKind::Compute ? "" : "~") +
-                    timed.graph.cell[task].str());
+    words.push_back(
+        (timed.graph.kind[task] == InstructionKind::Compute ? "" : "~") +
+        timed.graph.cell[task].str());
   return llvm::join(words, " ");
 }
 
@@ -44,11 +45,11 @@ std::string names(const Timed &timed, llvm::ArrayRef<uint32_t> tasks) {
 TEST(Timeline, OverlapByHand) {
   Table table = twoByTwo();
   Timed timed(table, slowMessages().on(table.placement), Transport::Overlap);
-  EXPECT_EQ(timed.start("0F1", TaskKind::Message), 22);
+  EXPECT_EQ(timed.start("0F1", InstructionKind::Send), 22);
   EXPECT_EQ(timed.start("1F0"), 25);
   EXPECT_EQ(timed.start("1F1"), 37);
   EXPECT_EQ(timed.start("1B0"), 47);
-  EXPECT_EQ(timed.start("1B0", TaskKind::Message), 67);
+  EXPECT_EQ(timed.start("1B0", InstructionKind::Send), 67);
   EXPECT_EQ(timed.start("0B0"), 82);
   EXPECT_EQ(timed.timeline.makespanPs, 122);
   EXPECT_EQ(
@@ -135,8 +136,8 @@ TEST(Timeline, ThreeWorkersShareAReceiveQueue) {
   stageCosts.latency = 1;
   Timed overlap(builder.build(), placement, stageCosts.on(placement),
                 Transport::Overlap);
-  EXPECT_EQ(overlap.start("0F0", TaskKind::Message), 10);
-  EXPECT_EQ(overlap.start("1F0", TaskKind::Message), 14);
+  EXPECT_EQ(overlap.start("0F0", InstructionKind::Send), 10);
+  EXPECT_EQ(overlap.start("1F0", InstructionKind::Send), 14);
   EXPECT_EQ(overlap.start("2F0"), 15);
   EXPECT_EQ(overlap.start("2F1"), 25);
   // Under `blocking` the receives are free once both sends are done, at 15.
@@ -225,13 +226,12 @@ StageCosts randomCosts(const Placement &placement, std::mt19937 &random) {
 void expectIdleAddsUp(const Timed &timed) {
   IdleTimes idle = timed.idle();
   for (int64_t worker = 0; worker < timed.graph.getNumWorkers(); ++worker) {
-    EXPECT_EQ(idle.fillPs[worker] + idle.drainPs[worker] +
-                  idle.dependencyPs[worker] + idle.communicationPs[worker],
-              timed.timeline.makespanPs - idle.busyPs[worker]);
-    for (const std::vector<int64_t> *part :
-         {&idle.fillPs, &idle.drainPs, &idle.dependencyPs,
-          &idle.communicationPs})
-      EXPECT_GE((*part)[worker], 0);
+    int64_t sum = idle.busyPs[worker];
+    for (const IdleCause &cause : kIdleCauses) {
+      EXPECT_GE((idle.*cause.ps)[worker], 0);
+      sum += (idle.*cause.ps)[worker];
+    }
+    EXPECT_EQ(sum, timed.timeline.makespanPs);
   }
 }
 

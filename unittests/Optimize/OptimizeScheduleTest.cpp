@@ -170,9 +170,10 @@ TEST(OptimizeProblem, RefusesWhatCannotBe) {
 /// Start of each instruction's task, by cell, from the timeline.
 static int64_t startOf(const Execution &execution, Cell cell) {
   for (uint32_t task = 0; task < execution.graph.size(); ++task) {
-    TaskKind kind = execution.graph.kind[task];
-    bool isCell = kind == TaskKind::Compute || kind == TaskKind::Offload ||
-                  kind == TaskKind::Reload;
+    InstructionKind kind = execution.graph.kind[task];
+    bool isCell = kind == InstructionKind::Compute ||
+                  kind == InstructionKind::Offload ||
+                  kind == InstructionKind::Reload;
     if (isCell && execution.graph.cell[task] == cell)
       return execution.timeline.startPs[task];
   }

@@ -152,7 +152,7 @@ timelineStarts(const Table &table, const Problem &problem, int64_t &makespan) {
   std::vector<std::vector<std::pair<uint64_t, int64_t>>> starts(
       table.rows.size());
   for (uint32_t task = 0; task < graph.size(); ++task)
-    if (graph.kind[task] != TaskKind::Message)
+    if (graph.kind[task] != InstructionKind::Send)
       starts[graph.worker[task]].emplace_back(graph.cell[task].getRaw(),
                                               timeline.startPs[task]);
   for (auto &row : starts)

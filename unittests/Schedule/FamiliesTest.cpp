@@ -294,7 +294,7 @@ static std::string semanticsOf(const Family &family,
        {MessageSemantics::Unbounded, MessageSemantics::Fifo,
         MessageSemantics::Batched, MessageSemantics::Rendezvous})
     if (family.finishesUnder(semantics, receives))
-      names.push_back(messageSemanticsName(semantics));
+      names.push_back(enumName(semantics));
   return llvm::join(names, ", ");
 }
 

@@ -16,8 +16,8 @@
 
 #include "../Support/CheckTable.h"
 #include "../Support/FamilyCases.h"
+#include "PipeSched/Analysis/Messages.h"
 #include "PipeSched/Schedule/Lowering.h"
-#include "PipeSched/Schedule/Messages.h"
 
 using namespace pipesched;
 using llvm::StringRef;
@@ -455,7 +455,7 @@ TEST_P(FamilyProperties, FinishUnderTheSemanticsThatTheyClaim) {
     for (MessageSemantics semantics : kSemantics) {
       SCOPED_TRACE(
           testing::Message()
-          << family.name.str() << ", " << messageSemanticsName(semantics).str()
+          << family.name.str() << ", " << enumName(semantics).str()
           << ", receive at "
           << (receives == ReceivePlacement::Arrival ? "arrival" : "consumer"));
       EXPECT_EQ(stops.numStops[static_cast<unsigned>(semantics)] == 0,

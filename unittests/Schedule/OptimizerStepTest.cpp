@@ -15,9 +15,9 @@
 #include "PipeSched/Schedule/OptimizerStep.h"
 #include "../Support/CheckTable.h"
 #include "../Support/RunProcesses.h"
+#include "PipeSched/Analysis/Messages.h"
 #include "PipeSched/Schedule/Generators.h"
 #include "PipeSched/Schedule/Lowering.h"
-#include "PipeSched/Schedule/Messages.h"
 #include <random>
 
 using namespace pipesched;
@@ -186,7 +186,7 @@ static void expectFinishes(const Table &table, const Table &stepped,
       if (place == ReductionPlace::Eager ? isSafe
                                          : proves(table, semantics, receives))
         EXPECT_TRUE(proves(stepped, semantics, receives))
-            << messageSemanticsName(semantics).str();
+            << enumName(semantics).str();
     }
 }
 

@@ -169,7 +169,8 @@ struct Timed {
       : Timed(lower(table), table.placement, stageCosts, transport) {}
 
   /// The task of a cell, of the message it produced, and so on.
-  uint32_t task(llvm::StringRef cell, TaskKind kind = TaskKind::Compute) const {
+  uint32_t task(llvm::StringRef cell,
+                InstructionKind kind = InstructionKind::Compute) const {
     for (uint32_t task = 0; task < graph.size(); ++task)
       if (graph.kind[task] == kind &&
           graph.cell[task].withOverlap(false) == parseCell(cell))
@@ -177,7 +178,8 @@ struct Timed {
     ADD_FAILURE() << "no task " << cell.str();
     return 0;
   }
-  int64_t start(llvm::StringRef cell, TaskKind kind = TaskKind::Compute) const {
+  int64_t start(llvm::StringRef cell,
+                InstructionKind kind = InstructionKind::Compute) const {
     return timeline.startPs[task(cell, kind)];
   }
   IdleTimes idle() const { return computeIdle(graph, times, timeline); }

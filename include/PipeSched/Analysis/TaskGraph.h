@@ -21,16 +21,6 @@
 
 namespace pipesched {
 
-enum class TaskKind : uint8_t {
-  Compute,
-  Message, ///< a send and its receive (Overlap, Delay)
-  Send,    ///< Blocking
-  Recv,    ///< Blocking
-  Offload,
-  Reload,
-  AllReduce,
-};
-
 /// An edge to a predecessor: after its release (start + occupancy: the queue is
 /// free again) or after its arrival (release + latency: the data is there).
 class Edge {
@@ -59,9 +49,12 @@ struct TaskGraph {
   static constexpr uint32_t kNone = Program::kNone;
 
   std::vector<Cell> cell; ///< messages: the cell that produced it
-  std::vector<TaskKind> kind;
-  std::vector<int32_t> worker; ///< messages: the source
-  /// Messages: the destination; all-reduces: their number; else -1.
+  /// A Send stands for its Recv as well unless messages hold rows; only then
+  /// are there Recvs. No task is a Wait.
+  std::vector<InstructionKind> kind;
+  std::vector<int32_t> worker; ///< messages: the source; a Recv: its own
+  /// Send: the destination; Recv: the source; all-reduces: their number; else
+  /// -1.
   std::vector<int32_t> peer;
   std::vector<uint32_t> edgeBegins;
   std::vector<Edge> edges;
@@ -76,13 +69,28 @@ struct TaskGraph {
   std::vector<BlockSpan> reducedBlocks;
   std::vector<uint32_t> groupBegins = {0};
   std::vector<int32_t> groupWorkers;
-  /// Messages and all-reduces hold the rows of their workers (Blocking).
-  bool holdsRows = false;
+  Transport transport = Transport::Overlap; ///< that it was built for
   /// Task of each instruction (a message for both its Send and Recv; kNone for
   /// Wait), for annotation.
   std::vector<uint32_t> taskOfInstruction;
 
   uint32_t size() const { return cell.size(); }
+  bool is(uint32_t task, InstructionRole role) const {
+    return traitsOf(kind[task]).role == role;
+  }
+  /// It runs in the row of its worker, not beside it.
+  bool holdsRow(uint32_t task) const {
+    return pipesched::holdsRow(kind[task], transport);
+  }
+  /// A Send; with its Recv where both are one task.
+  bool isMessage(uint32_t task) const {
+    return kind[task] == InstructionKind::Send;
+  }
+  /// Its end is the arrival of a message.
+  bool deliversMessage(uint32_t task) const {
+    return kind[task] == InstructionKind::Recv ||
+           (isMessage(task) && areMessagesMerged(transport));
+  }
   int64_t getNumWorkers() const { return rowBegins.size() - 1; }
   llvm::ArrayRef<uint32_t> row(int64_t worker) const {
     return llvm::ArrayRef(rowTasks).slice(

@@ -33,20 +33,44 @@ std::vector<uint32_t> criticalPath(const TaskGraph &graph,
                                    const TaskTimes &times,
                                    const Timeline &timeline);
 
-/// Per worker, ps. fill + drain + dependency + communication = makespan - busy.
+/// Idle time of each worker by cause, in ps. The causes add up to makespan -
+/// busy (docs/CostModel.md, "Why workers idle"):
 ///
-/// The gap before a cell is split at its binding predecessor: the part in which
-/// that message was on its way (waited for its queue, was sent, travelled) is
-/// communication, the rest dependency; time a row is held by a send or an
-/// all-reduce of its own (Blocking) is communication. Before the first compute
-/// cell of a worker all is fill, after its last all is drain.
+///   fill           before the first cell
+///   dependency     the data that the next cell needs was not computed yet
+///   queue order    it was, but its message stood in a queue behind one that
+///                  was not ready (head of line)
+///   communication  its message was under way, or waited while another one used
+///                  the bandwidth; under Blocking also the time in which a
+///                  send or an all-reduce of the worker itself holds its row
+///   drain          after the last cell
+///
+/// Copies to and from the host count like messages, and so do all-reduces.
 struct IdleTimes {
-  std::vector<int64_t> busyPs, fillPs, drainPs, dependencyPs, communicationPs;
+  std::vector<int64_t> busyPs, fillPs, drainPs, dependencyPs, queueOrderPs,
+      communicationPs;
   /// start of the first cell, end of the last, per worker (0, 0 for no cells)
   std::vector<int64_t> firstPs, lastPs;
   /// Of the copy queues, which run beside the cells.
   std::vector<int64_t> offloadPs, reloadPs;
 };
+
+/// One cause: its key in reports and tables, and its column.
+struct IdleCause {
+  llvm::StringLiteral key;
+  std::vector<int64_t> IdleTimes::*ps;
+};
+/// In the order in which they are shown.
+inline constexpr IdleCause kIdleCauses[] = {
+    {"fill", &IdleTimes::fillPs},
+    {"drain", &IdleTimes::drainPs},
+    {"dependency", &IdleTimes::dependencyPs},
+    {"queue_order", &IdleTimes::queueOrderPs},
+    {"communication", &IdleTimes::communicationPs},
+};
+inline constexpr unsigned kNumIdleCauses = std::size(kIdleCauses);
+
+/// Linear in tasks and edges.
 IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
                       const Timeline &timeline);
 

@@ -30,7 +30,8 @@ struct ExecutionSummary {
   /// Makespan minus the makespan that the same order has with free messages.
   int64_t exposedCommunicationPs = 0;
   /// Idle time of all workers by cause, as parts of workers * makespan.
-  double fill = 0, drain = 0, dependency = 0, communication = 0;
+  /// In the order of kIdleCauses.
+  std::array<double, kNumIdleCauses> idleByCause = {};
 };
 
 /// Linear in tasks and edges: one more sweep, without communication.

@@ -23,7 +23,7 @@
 
 #include "PipeSched/Schedule/Generators.h"
 #include "PipeSched/Schedule/Lowering.h"
-#include "PipeSched/Schedule/Messages.h"
+#include "PipeSched/Schedule/MessageSemantics.h"
 
 namespace pipesched {
 

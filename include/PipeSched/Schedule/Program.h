@@ -14,22 +14,13 @@
 #ifndef PIPESCHED_SCHEDULE_PROGRAM_H
 #define PIPESCHED_SCHEDULE_PROGRAM_H
 
+#include "PipeSched/Schedule/Instructions.h"
 #include "PipeSched/Schedule/Replicas.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <limits>
 #include <vector>
 
 namespace pipesched {
-
-enum class InstructionKind : uint8_t {
-  Compute,   ///< F, B, I, W, R, O
-  Send,      ///< `cell` names the message: the cell that produced it
-  Recv,      ///< likewise
-  Offload,   ///< D on the device-to-host queue
-  Reload,    ///< U on the host-to-device queue
-  Wait,      ///< join: the next Compute of the row waits for the operands
-  AllReduce, ///< of a G, a collective of the workers that hold the blocks
-};
 
 /// One instruction of a worker. The second half of an overlapped pair is a
 /// Compute of its own right behind the first, whose cell has the overlap bit.
@@ -39,6 +30,9 @@ struct Instruction {
   /// blocks, or -1.
   int32_t peer = -1;
   InstructionKind kind = InstructionKind::Compute;
+
+  bool is(InstructionKind other) const { return kind == other; }
+  bool is(InstructionRole role) const { return traitsOf(kind).role == role; }
 };
 
 /// Instructions of all workers, row by row:

@@ -24,7 +24,8 @@ struct ComparisonEntry {
   int64_t workers = 0, microbatches = 0;
   int64_t microbatchSize = 0; ///< 0: not known
   int64_t stepPs = 0;
-  double idle = 0, fill = 0, drain = 0, dependency = 0, communication = 0;
+  double idle = 0;
+  std::array<double, kNumIdleCauses> idleByCause = {}; ///< as kIdleCauses
   double exposed = 0; ///< part of the step that free messages would save
   std::optional<double> tableBubble, formulaBubble;
   /// Of the bottleneck worker; nothing without a model.

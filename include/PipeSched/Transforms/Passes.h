@@ -13,6 +13,7 @@
 #ifndef PIPESCHED_TRANSFORMS_PASSES_H
 #define PIPESCHED_TRANSFORMS_PASSES_H
 
+#include "PipeSched/Analysis/Messages.h"
 #include "PipeSched/Analysis/TaskGraph.h"
 #include "PipeSched/CostModel/BalanceLayers.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
@@ -23,7 +24,6 @@
 #include "PipeSched/Schedule/ForwardSends.h"
 #include "PipeSched/Schedule/Generators.h"
 #include "PipeSched/Schedule/Lowering.h"
-#include "PipeSched/Schedule/Messages.h"
 #include "PipeSched/Schedule/Offload.h"
 #include "PipeSched/Schedule/OptimizerStep.h"
 #include "mlir/IR/BuiltinOps.h"

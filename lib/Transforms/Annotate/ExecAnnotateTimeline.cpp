@@ -45,7 +45,8 @@ static void writeTimes(const LoadedProgram &loaded, const Execution &execution,
       continue;
     int64_t startPs = execution.timeline.startPs[task];
     int64_t endPs = startPs + times.occupancyPs[task];
-    if (!isa<exec::SendOp>(op))
+    auto kind = cast<exec::InstructionOpInterface>(op).getInstructionKind();
+    if (kind != InstructionKind::Send)
       endPs += times.latencyPs[task];
     op->setDiscardableAttr(startName, builder.getI64IntegerAttr(startPs));
     op->setDiscardableAttr(endName, builder.getI64IntegerAttr(endPs));

@@ -119,20 +119,8 @@ def _check_options_apply(given: FamilyOptions, families: list[str]) -> None:
 
 
 def _causes(simulation: Simulation) -> dict[str, float]:
-    """Parts of the idle time, which they add up to. Imbalance: what the others have less to do
-    than the busiest worker; structure: what the order of the cells costs besides.
-    """
     execution = simulation.execution
-    whole = simulation.workers * execution.makespan_ps or 1
-    busy = execution.busy_ps
-    communication = int(execution.idle_by_cause_ps.communication.sum())
-    other = simulation.workers * execution.makespan_ps - int(busy.sum()) - communication
-    imbalance = min(int((busy.max() - busy).sum()), other)
-    return {
-        "structure_ratio": (other - imbalance) / whole,
-        "communication_ratio": communication / whole,
-        "imbalance_ratio": imbalance / whole,
-    }
+    return execution.idle_by_cause_ps.ratios(execution.makespan_ps)
 
 
 def _levels(simulation: Simulation) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from rich.progress import track
 from rich.table import Table
 
 from pipesched import Schedule
+from pipesched._report import IdleByCause
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
@@ -161,9 +162,11 @@ _RESULTS = {
     for column in (
         Column("step", "step_s", seconds),
         Column("idle", "idle_ratio", percent),
-        Column("structure", "structure_ratio", percent),
+        Column("fill", "fill_ratio", percent),
+        Column("drain", "drain_ratio", percent),
+        Column("dependency", "dependency_ratio", percent),
+        Column("queue order", "queue_order_ratio", percent),
         Column("communication", "communication_ratio", percent),
-        Column("imbalance", "imbalance_ratio", percent),
         Column("formula", "formula_bubble_ratio", percent),
         Column("table", "table_bubble_ratio", percent),
         Column("span", "span_bubble_ratio", percent),
@@ -176,7 +179,7 @@ _RESULTS = {
 }
 
 
-CAUSES = ("structure_ratio", "communication_ratio", "imbalance_ratio")
+CAUSES = tuple(f"{cause.name}_ratio" for cause in fields(IdleByCause))
 """Keys of idle time by cause."""
 
 

@@ -31,9 +31,10 @@ th { color: var(--dim); font-weight: 600; }
 .picture svg { display: block; }
 """
 
-_LEGEND = """Idle is the part of workers times step in which workers do nothing: by the structure of
-the schedule, by waiting for messages, by imbalance, which is what other workers have less to do
-than the busiest one. Formula, table and span are the same by closed formula, by slots, and by the
+_LEGEND = """Idle is the part of workers times step in which workers do nothing: before their first
+cell (fill), after their last one (drain), because data was not computed yet (dependency), because
+its message stood in a queue behind one that was not ready (queue order), or because it was under
+way or waited for bandwidth (communication). Formula, table and span are the same by closed formula, by slots, and by the
 time between the first and last cell of each worker. Memory is that of the fullest worker."""
 
 

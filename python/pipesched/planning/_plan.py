@@ -153,20 +153,11 @@ class Proposal:
         return launchers(self.request, self.candidate, csv, unknown)
 
     def causes(self) -> dict[str, float]:
-        """Parts of the idle time, which they add up to. Imbalance: what the others have less to
-        do than the busiest worker; structure: what the order of the cells costs besides.
+        """Parts of the step in which workers idle, by cause: docs/CostModel.md, "Why workers
+        idle".
         """
-        execution, workers = self.report.execution, self.report.workers
-        whole = workers * execution.makespan_ps or 1
-        busy = execution.busy_ps
-        communication = int(execution.idle_by_cause_ps.communication.sum())
-        other = workers * execution.makespan_ps - int(busy.sum()) - communication
-        imbalance = min(int((busy.max() - busy).sum()), other)
-        return {
-            "structure_ratio": (other - imbalance) / whole,
-            "communication_ratio": communication / whole,
-            "imbalance_ratio": imbalance / whole,
-        }
+        execution = self.report.execution
+        return execution.idle_by_cause_ps.ratios(execution.makespan_ps)
 
     def to_dict(self, folder: str = "") -> dict[str, Any]:
         """As JSON has it; `folder` as for `launchers`."""

@@ -62,9 +62,10 @@ def _time(best: Proposal) -> str:
     idle = best.report.execution.idle_ratio
     return (
         f"of its {best.step_s:.4g} s workers compute {percent(1 - idle)}; they idle"
-        f" {percent(causes['structure_ratio'])} by the order of the cells,"
-        f" {percent(causes['communication_ratio'])} waiting for messages that are on their way,"
-        f" {percent(causes['imbalance_ratio'])} for having less to do than the busiest;"
+        f" {percent(causes['fill_ratio'] + causes['drain_ratio'])} by fill and drain,"
+        f" {percent(causes['dependency_ratio'])} by dependency,"
+        f" {percent(causes['queue_order_ratio'])} by queue order,"
+        f" {percent(causes['communication_ratio'])} by communication;"
         f" reducing gradients and the optimizer add {best.update_s:.3g} s"
     )
 

@@ -9,10 +9,24 @@ exec.program @negative {
 // -----
 
 // worker_c2
-exec.program @foreign_op {
+exec.program @no_instruction {
   worker 0 {
-    // expected-error@+1 {{'builtin.module' op is no instruction; the body of 'exec.worker' holds instructions only}}
-    builtin.module {}
+    // expected-error@+1 {{'pipe.schedule' op is no instruction; of 'exec' and 'pipe' the body of 'exec.worker' holds instructions only}}
+    pipe.schedule @inside workers 1 microbatches 1 {
+      path on [0]
+    }
+  }
+}
+
+// -----
+
+// worker_c3: the nearest parent counts.
+exec.program @nested {
+  worker 0 {
+    builtin.module {
+      // expected-error@+1 {{'exec.compute' op expects parent op 'exec.worker'}}
+      %f0 = "exec.compute"() <{cell = array<i64: 0>}> : () -> !exec.token
+    }
   }
 }
 

@@ -34,8 +34,13 @@ private:
   LogicalResult verifyBytes(Group group) const;
   LogicalResult verifyHolders(Group group) const;
 
-  AllReduceOp opOf(const AllReduceEnd &end) const {
-    return cast<AllReduceOp>(ops[end.instruction]);
+  InstructionOpInterface opOf(const AllReduceEnd &end) const {
+    return cast<InstructionOpInterface>(ops[end.instruction]);
+  }
+  /// The bytes that it states.
+  std::optional<int64_t> bytesOf(const AllReduceEnd &end) const {
+    auto work = dyn_cast<WorkOpInterface>(ops[end.instruction]);
+    return work ? work.getMessageBytes() : std::nullopt;
   }
   /// An error at one end, with a note at the other.
   LogicalResult emitPair(const AllReduceEnd &end, const Twine &message,
@@ -57,13 +62,13 @@ LogicalResult AllReduceVerifier::emitPair(const AllReduceEnd &end,
                                           const AllReduceEnd &other,
                                           const Twine &note) const {
   InFlightDiagnostic diagnostic = pipe::emitTableError(opOf(end)) << message;
-  diagnostic.attachNote(opOf(other).getLoc()) << note;
+  diagnostic.attachNote(opOf(other)->getLoc()) << note;
   return diagnostic;
 }
 
 /// program_c10
 LogicalResult AllReduceVerifier::verifyStage(const AllReduceEnd &end) const {
-  Cell cell = opOf(end).getCell();
+  Cell cell = *opOf(end).getInstructionCell();
   int64_t stage = placement.globalStage(cell);
   BlockSpan held = replicas.blocksOfStage(stage);
   auto pieces = replicas.piecesIn(end.blocks);
@@ -98,15 +103,15 @@ LogicalResult AllReduceVerifier::verifyOnce(Group group) {
 
 /// program_c12
 LogicalResult AllReduceVerifier::verifyBytes(Group group) const {
-  auto bytesOf = [&](const AllReduceEnd &end) -> std::string {
-    std::optional<int64_t> bytes = opOf(end).getMessageBytes();
+  auto describe = [&](const AllReduceEnd &end) -> std::string {
+    std::optional<int64_t> bytes = bytesOf(end);
     return bytes ? std::to_string(*bytes) + " bytes" : "no bytes";
   };
   for (const AllReduceEnd &end : group.drop_front())
-    if (opOf(end).getMessageBytes() != opOf(group.front()).getMessageBytes())
-      return emitPair(end, "states " + bytesOf(end), group.front(),
+    if (bytesOf(end) != bytesOf(group.front()))
+      return emitPair(end, "states " + describe(end), group.front(),
                       "worker " + Twine(group.front().worker) + " states " +
-                          bytesOf(group.front()));
+                          describe(group.front()));
   return success();
 }
 

@@ -65,8 +65,10 @@ static int64_t homeStage(Operation *op) {
     return -1;
   unsigned seen = 0;
   for (Operation &candidate : *block) {
-    if (auto compute = dyn_cast<ComputeOp>(candidate))
-      return compute.getCell().getStage();
+    auto instruction = dyn_cast<InstructionOpInterface>(candidate);
+    if (instruction &&
+        instruction.getInstructionKind() == InstructionKind::Compute)
+      return instruction.getInstructionCell()->getStage();
     if (++seen == kSearchLength)
       break;
   }
@@ -133,10 +135,30 @@ void AllReduceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// Checks that a cell has one of the phases whose letters are given.
-static LogicalResult verifyPhase(Operation *op, Cell cell, StringRef letters,
-                                 StringRef wanted) {
-  if (!letters.contains(phaseLetter(cell.getPhase())))
+/// The phases of the cells of a kind, as letters and in words.
+static StringRef phasesOf(InstructionKind kind) {
+  switch (kind) {
+  case InstructionKind::Compute:
+    return "F, B, I, W, R or O";
+  case InstructionKind::Send:
+  case InstructionKind::Recv:
+    return "F, B, I or W";
+  case InstructionKind::Offload:
+    return "D";
+  case InstructionKind::Reload:
+    return "U";
+  case InstructionKind::AllReduce:
+    return "G";
+  case InstructionKind::Wait:
+    return "";
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// compute_c1, send_c1, recv_c1, offload_c1, reload_c1, all_reduce_c1
+static LogicalResult verifyPhase(InstructionOpInterface op, Cell cell) {
+  StringRef wanted = phasesOf(op.getInstructionKind());
+  if (!wanted.contains(phaseLetter(cell.getPhase())))
     return op->emitOpError()
            << "cell " << cell.str() << " has phase "
            << phaseLetter(cell.getPhase()) << ", wanted " << wanted;
@@ -144,6 +166,105 @@ static LogicalResult verifyPhase(Operation *op, Cell cell, StringRef letters,
     return op->emitOpError()
            << "cell " << cell.str() << " has the overlap bit of a row";
   return success();
+}
+
+/// compute_c2
+static LogicalResult verifyCells(InstructionOpInterface op) {
+  std::optional<Cell> cell = op.getInstructionCell();
+  if (!cell)
+    return op.getInstructionKind() == InstructionKind::Wait
+               ? success()
+               : op->emitOpError() << "names no cell";
+  if (failed(verifyPhase(op, *cell)))
+    return failure();
+  std::optional<Cell> overlapped = op.getOverlappedCell();
+  if (!overlapped)
+    return success();
+  if (failed(verifyPhase(op, *overlapped)))
+    return failure();
+  if (*overlapped == *cell)
+    return op->emitOpError()
+           << "overlaps cell " << cell->str() << " with itself";
+  return success();
+}
+
+/// Whether a token is that of the compute of a cell that `wanted` accepts.
+static bool isOfCompute(Value token, llvm::function_ref<bool(Cell)> wanted) {
+  auto op = token.getDefiningOp<InstructionOpInterface>();
+  if (!op || op.getInstructionKind() != InstructionKind::Compute)
+    return false;
+  std::optional<Cell> second = op.getOverlappedCell();
+  return wanted(*op.getInstructionCell()) || (second && wanted(*second));
+}
+
+/// send_c2, send_c3, recv_c2
+static LogicalResult verifyMessageEnd(InstructionOpInterface op) {
+  bool isSend = op.getInstructionKind() == InstructionKind::Send;
+  if (op.getPeer() == cast<WorkerOp>(op->getParentOp()).getWorker())
+    return op->emitOpError()
+           << "goes " << (isSend ? "to" : "from") << " worker " << op.getPeer()
+           << ", its own; a message needs another worker";
+  Cell cell = *op.getInstructionCell();
+  auto computesCell = [&](Value token) {
+    return isOfCompute(token, [&](Cell other) { return other == cell; });
+  };
+  if (isSend && llvm::none_of(op.getWaits(), computesCell))
+    return op->emitOpError() << "does not wait for the compute of its cell "
+                             << cell.str() << "; add the token of 'compute "
+                             << cell.str() << "' of this worker to 'after'";
+  return success();
+}
+
+/// all_reduce_c2, all_reduce_c3
+static LogicalResult verifyCollective(InstructionOpInterface op) {
+  BlockSpan blocks = op.getGroupBlocks();
+  if (blocks.begin < 0 || blocks.end < blocks.begin)
+    return op->emitOpError()
+           << "reduces blocks " << blocks.begin << " to " << blocks.end
+           << ", wanted a range that begins at zero or more "
+              "and does not end before";
+  Cell cell = *op.getInstructionCell();
+  auto computesGradient = [&](Value token) {
+    return isOfCompute(token, [&](Cell other) {
+      return (other.is(Phase::Backward) || other.is(Phase::WeightGrad)) &&
+             other.getStage() == cell.getStage();
+    });
+  };
+  if (llvm::none_of(op.getWaits(), computesGradient))
+    return op->emitOpError()
+           << "of cell " << cell.str()
+           << " waits for no weight gradient (B or W) of stage "
+           << cell.getStage() << "; add the token of the last to 'after'";
+  return success();
+}
+
+/// wait_c1
+static LogicalResult verifyJoin(InstructionOpInterface op) {
+  if (op.getWaits().empty())
+    return op->emitOpError(
+        "waits for nothing; name at least one token after 'after'");
+  return success();
+}
+
+LogicalResult
+exec::detail::verifyInstruction(InstructionOpInterface instruction) {
+  if (!isa_and_nonnull<WorkerOp>(instruction->getParentOp()))
+    return instruction->emitOpError()
+           << "is an instruction and must stand directly in an 'exec.worker'";
+  if (failed(verifyCells(instruction)))
+    return failure();
+  switch (traitsOf(instruction.getInstructionKind()).role) {
+  case InstructionRole::Message:
+    return verifyMessageEnd(instruction);
+  case InstructionRole::Collective:
+    return verifyCollective(instruction);
+  case InstructionRole::Join:
+    return verifyJoin(instruction);
+  case InstructionRole::Compute:
+  case InstructionRole::Copy:
+    return success();
+  }
+  llvm_unreachable("covered switch");
 }
 
 static LogicalResult verifyNotNegative(Operation *op, StringRef fact,
@@ -154,99 +275,24 @@ static LogicalResult verifyNotNegative(Operation *op, StringRef fact,
   return success();
 }
 
-static LogicalResult verifyOtherWorker(Operation *op, StringRef direction,
-                                       int64_t peer) {
-  if (peer == cast<WorkerOp>(op->getParentOp()).getWorker())
-    return op->emitOpError() << "goes " << direction << " worker " << peer
-                             << ", its own; a message needs another worker";
-  return success();
-}
-
-static constexpr StringLiteral kComputePhases = "FBIWRO";
-static constexpr StringLiteral kMessagePhases = "FBIW";
-
-LogicalResult ComputeOp::verify() {
-  StringRef wanted = "F, B, I, W, R or O"; // compute_c1
-  if (failed(verifyPhase(*this, getCell(), kComputePhases, wanted)))
-    return failure();
-  if (std::optional<Cell> overlapped = getOverlapped()) {
-    if (failed(verifyPhase(*this, *overlapped, kComputePhases, wanted)))
-      return failure();
-    if (*overlapped == getCell()) // compute_c2
-      return emitOpError() << "overlaps cell " << getCell().str()
-                           << " with itself";
-  }
-  if (failed(verifyNotNegative(*this, "flops", getFlops()))) // compute_c3
+LogicalResult ComputeOp::verify() { // compute_c3
+  if (failed(verifyNotNegative(*this, "flops", getFlops())))
     return failure();
   return verifyNotNegative(*this, "bytes", getBytesMoved());
 }
 
-LogicalResult SendOp::verify() {
-  if (failed(verifyPhase(*this, getCell(), kMessagePhases,
-                         "F, B, I or W"))) // send_c1
-    return failure();
-  if (failed(verifyOtherWorker(*this, "to", getDestination()))) // send_c2
-    return failure();
-  auto computesCell = [&](Value token) {
-    auto compute = token.getDefiningOp<ComputeOp>();
-    return compute && (compute.getCell() == getCell() ||
-                       compute.getOverlapped() == getCell());
-  };
-  if (llvm::none_of(getWaits(), computesCell)) // send_c3
-    return emitOpError() << "does not wait for the compute of its cell "
-                         << getCell().str() << "; add the token of 'compute "
-                         << getCell().str() << "' of this worker to 'after'";
-  return verifyNotNegative(*this, "bytes", getMessageBytes()); // send_c4
+LogicalResult SendOp::verify() { // send_c4
+  return verifyNotNegative(*this, "bytes", getMessageBytes());
 }
 
-LogicalResult RecvOp::verify() {
-  if (failed(verifyPhase(*this, getCell(), kMessagePhases,
-                         "F, B, I or W"))) // recv_c1
-    return failure();
-  return verifyOtherWorker(*this, "from", getSource()); // recv_c2
+LogicalResult OffloadOp::verify() { // offload_c2
+  return verifyNotNegative(*this, "bytes", getBytesMoved());
 }
 
-LogicalResult OffloadOp::verify() {
-  if (failed(verifyPhase(*this, getCell(), "D", "D"))) // offload_c1
-    return failure();
-  return verifyNotNegative(*this, "bytes", getBytesMoved()); // offload_c2
+LogicalResult ReloadOp::verify() { // reload_c2
+  return verifyNotNegative(*this, "bytes", getBytesMoved());
 }
 
-LogicalResult ReloadOp::verify() {
-  if (failed(verifyPhase(*this, getCell(), "U", "U"))) // reload_c1
-    return failure();
-  return verifyNotNegative(*this, "bytes", getBytesMoved()); // reload_c2
-}
-
-LogicalResult AllReduceOp::verify() {
-  if (failed(verifyPhase(*this, getCell(), "G", "G"))) // all_reduce_c1
-    return failure();
-  if (getFirstBlock() < 0 || getEndBlock() < getFirstBlock()) // all_reduce_c2
-    return emitOpError() << "reduces blocks " << getFirstBlock() << " to "
-                         << getEndBlock()
-                         << ", wanted a range that begins at zero or more and "
-                            "does not end before";
-  auto addsGradient = [&](Cell cell) {
-    return (cell.is(Phase::Backward) || cell.is(Phase::WeightGrad)) &&
-           cell.getStage() == getCell().getStage();
-  };
-  auto computesGradient = [&](Value token) {
-    auto compute = token.getDefiningOp<ComputeOp>();
-    return compute && (addsGradient(compute.getCell()) ||
-                       addsGradient(compute.getOverlapped().value_or(Cell())));
-  };
-  if (llvm::none_of(getWaits(), computesGradient)) // all_reduce_c3
-    return emitOpError() << "of cell " << getCell().str()
-                         << " waits for no weight gradient (B or W) of stage "
-                         << getCell().getStage()
-                         << "; add the token of the last to 'after'";
-  return verifyNotNegative(*this, "bytes",
-                           getMessageBytes()); // all_reduce_c4
-}
-
-LogicalResult WaitOp::verify() {
-  if (getWaits().empty()) // wait_c1
-    return emitOpError(
-        "waits for nothing; name at least one token after 'after'");
-  return success();
+LogicalResult AllReduceOp::verify() { // all_reduce_c4
+  return verifyNotNegative(*this, "bytes", getMessageBytes());
 }

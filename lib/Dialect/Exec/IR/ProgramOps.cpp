@@ -14,7 +14,6 @@
 #include "AllReduces.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Exec/IR/Messages.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -36,22 +35,15 @@ void WorkerOp::build(OpBuilder &, OperationState &state, int64_t worker) {
 
 /// The cell of an instruction, and the second one of an overlapped pair.
 template <typename Fn>
-static void forEachCell(Operation &op, Fn fn) {
-  if (auto compute = dyn_cast<ComputeOp>(op)) {
-    fn(compute.getCell());
-    if (std::optional<Cell> overlapped = compute.getOverlapped())
-      fn(*overlapped);
-  } else if (auto send = dyn_cast<SendOp>(op)) {
-    fn(send.getCell());
-  } else if (auto recv = dyn_cast<RecvOp>(op)) {
-    fn(recv.getCell());
-  } else if (auto offload = dyn_cast<OffloadOp>(op)) {
-    fn(offload.getCell());
-  } else if (auto reload = dyn_cast<ReloadOp>(op)) {
-    fn(reload.getCell());
-  } else if (auto allReduce = dyn_cast<AllReduceOp>(op)) {
-    fn(allReduce.getCell());
-  }
+static void forEachCell(InstructionOpInterface instruction, Fn fn) {
+  if (std::optional<Cell> cell = instruction.getInstructionCell())
+    fn(*cell);
+  if (std::optional<Cell> overlapped = instruction.getOverlappedCell())
+    fn(*overlapped);
+}
+
+static auto instructionsOf(WorkerOp worker) {
+  return worker.getBody()->getOps<InstructionOpInterface>();
 }
 
 int64_t ProgramOp::getNumWorkers() {
@@ -65,8 +57,8 @@ int64_t ProgramOp::getNumMicrobatches() {
     return *declared;
   int64_t highest = 0;
   for (WorkerOp worker : getWorkerOps())
-    for (Operation &op : *worker.getBody())
-      forEachCell(op, [&](Cell cell) {
+    for (InstructionOpInterface instruction : instructionsOf(worker))
+      forEachCell(instruction, [&](Cell cell) {
         if (!cell.isPerPath())
           highest = std::max(highest, cell.getMicrobatch());
       });
@@ -85,11 +77,24 @@ LogicalResult WorkerOp::verify() {
 }
 
 LogicalResult WorkerOp::verifyRegions() {
-  for (Operation &op : *getBody()) // worker_c2
-    if (!isa<InstructionOpInterface>(op) || !isa<ExecDialect>(op.getDialect()))
+  for (Operation &op : *getBody()) {
+    bool isOurs =
+        isa_and_nonnull<ExecDialect, pipe::PipeDialect>(op.getDialect());
+    if (isOurs && !isa<InstructionOpInterface>(op)) // worker_c2
       return pipe::emitTableError(&op)
-             << "is no instruction; the body of 'exec.worker' holds "
-                "instructions only";
+             << "is no instruction; of 'exec' and 'pipe' the body of "
+                "'exec.worker' holds instructions only";
+    if (isa<InstructionOpInterface>(op))
+      continue;
+    WalkResult nested = op.walk([&](InstructionOpInterface instruction) {
+      pipe::emitTableError(instruction) // worker_c3
+          << "stands in a region of '" << op.getName()
+          << "'; instructions stand directly in an 'exec.worker'";
+      return WalkResult::interrupt();
+    });
+    if (nested.wasInterrupted())
+      return failure();
+  }
   return success();
 }
 
@@ -155,10 +160,9 @@ private:
   LogicalResult verifyNumbers();
   LogicalResult verifyPlacement();
   LogicalResult collect(WorkerOp worker);
-  LogicalResult collectRun(Operation &op, int64_t worker);
-  LogicalResult collectSend(SendOp send, int64_t worker);
-  LogicalResult collectRecv(RecvOp recv, int64_t worker);
-  LogicalResult collectAllReduce(AllReduceOp allReduce, int64_t worker);
+  LogicalResult collectRun(InstructionOpInterface op, int64_t worker);
+  LogicalResult collectMessageEnd(InstructionOpInterface op, int64_t worker);
+  LogicalResult collectCollective(InstructionOpInterface op, int64_t worker);
   LogicalResult verifyCell(Operation &op, Cell cell, int64_t worker);
   LogicalResult verifyRange(Operation &op, Cell cell);
   LogicalResult verifyPeer(Operation *op, int64_t peer);
@@ -265,10 +269,11 @@ LogicalResult ProgramVerifier::verifyCell(Operation &op, Cell cell,
          << home;
 }
 
-LogicalResult ProgramVerifier::collectRun(Operation &op, int64_t worker) {
+LogicalResult ProgramVerifier::collectRun(InstructionOpInterface op,
+                                          int64_t worker) {
   LogicalResult result = success();
   forEachCell(op, [&](Cell cell) {
-    if (failed(result) || failed(result = verifyCell(op, cell, worker)))
+    if (failed(result) || failed(result = verifyCell(*op, cell, worker)))
       return;
     runs.push_back({cell, static_cast<uint32_t>(ops.size())});
   });
@@ -282,46 +287,40 @@ LogicalResult ProgramVerifier::verifyPeer(Operation *op, int64_t peer) {
          << "names worker " << peer << ", wanted 0 to " << numWorkers - 1;
 }
 
-LogicalResult ProgramVerifier::collectSend(SendOp send, int64_t worker) {
-  if (failed(verifyPeer(send, send.getDestination())))
+LogicalResult ProgramVerifier::collectMessageEnd(InstructionOpInterface op,
+                                                 int64_t worker) {
+  if (failed(verifyPeer(op, op.getPeer())))
     return failure();
-  sends.emplace_back(send.getCell(), worker, send.getDestination(), ops.size());
+  Cell cell = *op.getInstructionCell();
+  uint32_t number = ops.size();
+  if (op.getInstructionKind() == InstructionKind::Send)
+    sends.emplace_back(cell, worker, op.getPeer(), number);
+  else
+    receives.emplace_back(cell, op.getPeer(), worker, number);
   return success();
 }
 
-LogicalResult ProgramVerifier::collectRecv(RecvOp recv, int64_t worker) {
-  if (failed(verifyPeer(recv, recv.getSource())))
+LogicalResult ProgramVerifier::collectCollective(InstructionOpInterface op,
+                                                 int64_t worker) {
+  if (failed(verifyCell(*op, *op.getInstructionCell(), worker)))
     return failure();
-  receives.emplace_back(recv.getCell(), recv.getSource(), worker, ops.size());
+  allReduces.push_back(
+      {op.getGroupBlocks(), worker, static_cast<uint32_t>(ops.size())});
   return success();
 }
 
-LogicalResult ProgramVerifier::collectAllReduce(AllReduceOp allReduce,
-                                                int64_t worker) {
-  if (failed(verifyCell(*allReduce, allReduce.getCell(), worker)))
-    return failure();
-  allReduces.push_back({{allReduce.getFirstBlock(), allReduce.getEndBlock()},
-                        worker,
-                        static_cast<uint32_t>(ops.size())});
-  return success();
-}
-
+/// Ops that are no instructions are left alone.
 LogicalResult ProgramVerifier::collect(WorkerOp worker) {
   int64_t number = worker.getWorker();
-  for (Operation &op : *worker.getBody()) {
+  for (InstructionOpInterface op : instructionsOf(worker)) {
+    InstructionRole role = traitsOf(op.getInstructionKind()).role;
     LogicalResult result =
-        llvm::TypeSwitch<Operation *, LogicalResult>(&op)
-            .Case<SendOp>(
-                [&](SendOp send) { return collectSend(send, number); })
-            .Case<RecvOp>(
-                [&](RecvOp recv) { return collectRecv(recv, number); })
-            .Case<AllReduceOp>([&](AllReduceOp allReduce) {
-              return collectAllReduce(allReduce, number);
-            })
-            .Default([&](Operation *) { return collectRun(op, number); });
+        role == InstructionRole::Message      ? collectMessageEnd(op, number)
+        : role == InstructionRole::Collective ? collectCollective(op, number)
+                                              : collectRun(op, number);
     if (failed(result))
       return failure();
-    ops.push_back(&op);
+    ops.push_back(op);
   }
   return success();
 }

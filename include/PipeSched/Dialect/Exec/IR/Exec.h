@@ -14,15 +14,13 @@
 #define PIPESCHED_DIALECT_EXEC_IR_EXEC_H
 
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Schedule/Instructions.h"
+#include "PipeSched/Schedule/Replicas.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace pipesched::exec {
 
-/// The queues of a worker. Each runs its instructions in the order of the
-/// program, one at a time. What is on Network is on Send and on Receive.
-enum class Queue : uint8_t { Compute, Send, Receive, Offload, Reload, Network };
-
-/// The queues as resources of memory effects.
+/// The queues of a worker as resources of memory effects.
 struct ComputeQueue : mlir::SideEffects::Resource::Base<ComputeQueue> {
   llvm::StringRef getName() final { return "exec.compute_queue"; }
 };
@@ -38,6 +36,13 @@ struct OffloadQueue : mlir::SideEffects::Resource::Base<OffloadQueue> {
 struct ReloadQueue : mlir::SideEffects::Resource::Base<ReloadQueue> {
   llvm::StringRef getName() final { return "exec.reload_queue"; }
 };
+
+class InstructionOpInterface;
+
+namespace detail {
+/// The checks that all implementations of InstructionOpInterface share.
+mlir::LogicalResult verifyInstruction(InstructionOpInterface instruction);
+} // namespace detail
 
 } // namespace pipesched::exec
 

@@ -18,17 +18,42 @@ include "mlir/IR/OpBase.td"
 def Exec_InstructionOpInterface : OpInterface<"InstructionOpInterface"> {
   let cppNamespace = "::pipesched::exec";
   let description = [{
-    An instruction of a worker. It starts when all instructions before it in its
-    queue have left the queue and all tokens it waits for are done.
+    An instruction of a worker, of this dialect or of another. It starts when
+    all instructions before it in its queues have left them and all tokens that
+    it waits for are done. Its kind says which queues those are, what it costs
+    and where it is shown (PipeSched/Schedule/Instructions.h).
+
+    The verifier of the interface checks each implementation: the parent is an
+    `exec.worker`, the phase of the cell is one of its kind, a message goes to
+    another worker and its send waits for the compute of its cell, a collective
+    waits for a weight gradient of its stage.
   }];
   let methods = [
+    StaticInterfaceMethod<"Which instruction it is.",
+                          "::pipesched::InstructionKind",
+                          "getInstructionKind">,
+    InterfaceMethod<[{The cell that it runs, whose output it sends or receives,
+                      or of which its collective is; nothing for a Wait.}],
+                    "::std::optional<::pipesched::Cell>",
+                    "getInstructionCell">,
+    InterfaceMethod<"Of a Compute: the cell that runs overlapped with the first.",
+                    "::std::optional<::pipesched::Cell>", "getOverlappedCell",
+                    (ins), "", "return ::std::nullopt;">,
+    InterfaceMethod<"Of a Send: the destination; of a Recv: the source.",
+                    "int64_t", "getPeer", (ins), "", "return -1;">,
+    InterfaceMethod<[{Of a collective: the blocks that name it, in the unit of
+                      `all_reduce`.}],
+                    "::pipesched::BlockSpan", "getGroupBlocks", (ins), "",
+                    "return {};">,
     InterfaceMethod<"Tokens of the same worker that it waits for.",
                     "::mlir::OperandRange", "getWaits">,
     InterfaceMethod<"The token of its end, null where nothing can wait for it.",
-                    "::mlir::Value", "getDone">,
-    InterfaceMethod<"The queue it runs on.", "::pipesched::exec::Queue",
-                    "getQueue">
+                    "::mlir::Value", "getDone">
   ];
+  let verify = [{
+    return ::pipesched::exec::detail::verifyInstruction(
+        ::llvm::cast<::pipesched::exec::InstructionOpInterface>($_op));
+  }];
 }
 
 def Exec_WorkOpInterface : OpInterface<"WorkOpInterface"> {

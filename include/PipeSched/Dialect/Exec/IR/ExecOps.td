@@ -127,6 +127,10 @@ def Exec_WorkerOp : Exec_Op<"worker", [
     The instructions of one process in the order in which it issues them to its
     queues. The region is isolated: workers share nothing but messages.
 
+    Ops of other dialects are instructions where they implement
+    `InstructionOpInterface`. Other ops may stand among them, for lowerings that
+    go step by step: they take neither time nor memory in any analysis.
+
     ```mlir
     exec.program @alone {
       worker 0 {
@@ -138,7 +142,8 @@ def Exec_WorkerOp : Exec_Op<"worker", [
 
     Constraints:
     - `worker_c1`: the number is not negative.
-    - `worker_c2`: the body holds instructions only.
+    - `worker_c2`: ops of `exec` and `pipe` in the body are instructions.
+    - `worker_c3`: ops of other dialects hold no instruction in their regions.
   }];
   let arguments = (ins I64Prop:$worker);
   let regions = (region SizedRegion<1>:$bodyRegion);
@@ -156,31 +161,38 @@ def Exec_WorkerOp : Exec_Op<"worker", [
 class Exec_QueueWrite<string queue>
     : MemWrite<Resource<"::pipesched::exec::" # queue # "Queue">>;
 
-/// An instruction writes its queue as a resource: the order of a queue is part
+/// An instruction writes its queues as resources: the order of a queue is part
 /// of the program, so nothing may drop, merge or swap instructions.
-class Exec_InstructionOp<string mnemonic, string queue, list<Trait> traits = [],
-                         list<string> written = [queue]>
+class Exec_InstructionOp<string mnemonic, string kind, list<string> queues,
+                         list<Trait> traits = []>
     : Exec_Op<mnemonic, [
         HasParent<"WorkerOp">, Exec_InstructionOpInterface,
-        MemoryEffects<!foreach(name, written, Exec_QueueWrite<name>)>
+        MemoryEffects<!foreach(name, queues, Exec_QueueWrite<name>)>
       ] # traits> {
-  code queueDeclaration = [{
-    static Queue getQueue() { return Queue::}] # queue # [{; }
+  code kindDeclaration = [{
+    static ::pipesched::InstructionKind getInstructionKind() {
+      return ::pipesched::InstructionKind::}] # kind # [{;
+    }
   }];
-  let extraClassDeclaration = queueDeclaration;
 }
 
 /// An instruction named by its cell, which others can wait for.
-class Exec_CellOp<string mnemonic, string queue, list<Trait> traits = [],
-                  list<string> written = [queue]>
-    : Exec_InstructionOp<mnemonic, queue, [
+class Exec_CellOp<string mnemonic, string kind, list<string> queues,
+                  list<Trait> traits = []>
+    : Exec_InstructionOp<mnemonic, kind, queues, [
         DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>
-      ] # traits, written> {
+      ] # traits> {
   let results = (outs Exec_Token:$done);
   let hasVerifier = 1;
+  code cellDeclaration = kindDeclaration # [{
+    ::std::optional<::pipesched::Cell> getInstructionCell() {
+      return getCell();
+    }
+  }];
+  let extraClassDeclaration = cellDeclaration;
 }
 
-def Exec_ComputeOp : Exec_CellOp<"compute", "Compute",
+def Exec_ComputeOp : Exec_CellOp<"compute", "Compute", ["Compute"],
                                  [Exec_WorkOpInterface]> {
   let summary = "run a phase of a microbatch on a stage";
   let description = [{
@@ -218,9 +230,15 @@ def Exec_ComputeOp : Exec_CellOp<"compute", "Compute",
     (`flops` $flops^)? (`bytes` $bytesMoved^)? (`memory` $memoryDelta^)?
     attr-dict
   }];
+  let extraClassDeclaration = cellDeclaration # [{
+    ::std::optional<::pipesched::Cell> getOverlappedCell() {
+      return getOverlapped();
+    }
+  }];
 }
 
-def Exec_SendOp : Exec_CellOp<"send", "Send", [Exec_WorkOpInterface]> {
+def Exec_SendOp : Exec_CellOp<"send", "Send", ["Send"],
+                              [Exec_WorkOpInterface]> {
   let summary = "send the output of a cell to another worker";
   let description = [{
     Sends what the named cell produced: activations (F) or the gradient of the
@@ -257,9 +275,12 @@ def Exec_SendOp : Exec_CellOp<"send", "Send", [Exec_WorkOpInterface]> {
     custom<Cell>($cell) `to` $destination (`after` $waits^)?
     (`bytes` $messageBytes^)? attr-dict
   }];
+  let extraClassDeclaration = cellDeclaration # [{
+    int64_t getPeer() { return getDestination(); }
+  }];
 }
 
-def Exec_RecvOp : Exec_CellOp<"recv", "Receive"> {
+def Exec_RecvOp : Exec_CellOp<"recv", "Recv", ["Receive"]> {
   let summary = "receive the output of a cell from another worker";
   let description = [{
     Receives the message that is named by the cell which produced it. The token
@@ -290,9 +311,13 @@ def Exec_RecvOp : Exec_CellOp<"recv", "Receive"> {
   let assemblyFormat = [{
     custom<Cell>($cell) `from` $source (`after` $waits^)? attr-dict
   }];
+  let hasVerifier = 0;
+  let extraClassDeclaration = cellDeclaration # [{
+    int64_t getPeer() { return getSource(); }
+  }];
 }
 
-def Exec_OffloadOp : Exec_CellOp<"offload", "Offload",
+def Exec_OffloadOp : Exec_CellOp<"offload", "Offload", ["Offload"],
                                  [Exec_WorkOpInterface]> {
   let summary = "copy activations to host memory";
   let description = [{
@@ -326,7 +351,8 @@ def Exec_OffloadOp : Exec_CellOp<"offload", "Offload",
   }];
 }
 
-def Exec_ReloadOp : Exec_CellOp<"reload", "Reload", [Exec_WorkOpInterface]> {
+def Exec_ReloadOp : Exec_CellOp<"reload", "Reload", ["Reload"],
+                                [Exec_WorkOpInterface]> {
   let summary = "copy activations back from host memory";
   let description = [{
     Brings back what `offload` moved, on the copy queue of that direction.
@@ -358,9 +384,9 @@ def Exec_ReloadOp : Exec_CellOp<"reload", "Reload", [Exec_WorkOpInterface]> {
   }];
 }
 
-def Exec_AllReduceOp : Exec_CellOp<"all_reduce", "Network",
-                                   [Exec_WorkOpInterface],
-                                   ["Send", "Receive"]> {
+def Exec_AllReduceOp : Exec_CellOp<"all_reduce", "AllReduce",
+                                   ["Send", "Receive"],
+                                   [Exec_WorkOpInterface]> {
   let summary = "sum gradients with the workers that hold the same blocks";
   let description = [{
     A collective of all workers that hold the blocks by any path: it begins when
@@ -410,9 +436,14 @@ def Exec_AllReduceOp : Exec_CellOp<"all_reduce", "Network",
     custom<Cell>($cell) `blocks` $firstBlock `to` $endBlock (`after` $waits^)?
     (`bytes` $messageBytes^)? attr-dict
   }];
+  let extraClassDeclaration = cellDeclaration # [{
+    ::pipesched::BlockSpan getGroupBlocks() {
+      return {getFirstBlock(), getEndBlock()};
+    }
+  }];
 }
 
-def Exec_WaitOp : Exec_InstructionOp<"wait", "Compute"> {
+def Exec_WaitOp : Exec_InstructionOp<"wait", "Wait", ["Compute"]> {
   let summary = "hold compute until tokens are done";
   let description = [{
     Makes the next `compute` of the worker wait for the tokens as well. Joins of
@@ -434,8 +465,8 @@ def Exec_WaitOp : Exec_InstructionOp<"wait", "Compute"> {
   }];
   let arguments = (ins Variadic<Exec_Token>:$waits);
   let assemblyFormat = "(`after` $waits^)? attr-dict";
-  let hasVerifier = 1;
-  let extraClassDeclaration = queueDeclaration # [{
+  let extraClassDeclaration = kindDeclaration # [{
+    ::std::optional<::pipesched::Cell> getInstructionCell() { return {}; }
     /// Nothing waits for a wait.
     ::mlir::Value getDone() { return {}; }
   }];

@@ -11,37 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_SCHEDULE_MESSAGES_H
-#define PIPESCHED_SCHEDULE_MESSAGES_H
+#ifndef PIPESCHED_ANALYSIS_MESSAGES_H
+#define PIPESCHED_ANALYSIS_MESSAGES_H
 
 #include "PipeSched/Schedule/Deadlock.h"
+#include "PipeSched/Schedule/MessageSemantics.h"
 
 namespace pipesched {
-
-/// How senders and receivers wait for each other. Under all four one process
-/// per worker runs its row from front to back, a receive holds its process
-/// until the message is there, and an all-reduce until its group is. Messages
-/// find their receive by name, as with MPI's tags.
-///
-///                send holds        a message is there when
-///   Unbounded    nothing           its send is reached
-///   Fifo         nothing           its send is reached and the messages sent
-///                                  before it from the same worker to the same
-///                                  worker are received
-///   Rendezvous   its process       both its send and its receive are reached
-///   Batched      its batch         both their batches are reached
-///
-/// Unbounded is MPI's buffered mode (MPI 4.0, 3.4). Fifo adds one queue without
-/// tags per pair of workers, such as a socket or a pipe. Rendezvous is MPI's
-/// synchronous mode, and NCCL without groups ("blocking for the GPU"). A batch
-/// is one ncclGroupStart .. ncclGroupEnd or one batch_isend_irecv: its calls
-/// progress independently, and the process goes on when all are complete
-/// (NCCL user guide, point-to-point communication). NCCL has no tags and serves
-/// calls to one peer in their order, so a program for it needs Fifo as well.
-enum class MessageSemantics : uint8_t { Unbounded, Fifo, Rendezvous, Batched };
-
-/// The value of the option `messages` for it: `unbounded`, ..
-llvm::StringRef messageSemanticsName(MessageSemantics semantics);
 
 /// Decides whether a program finishes. Linear in instructions and operands.
 ///
@@ -66,4 +42,4 @@ llvm::Error verifyMessages(const Program &program, MessageSemantics semantics);
 
 } // namespace pipesched
 
-#endif // PIPESCHED_SCHEDULE_MESSAGES_H
+#endif // PIPESCHED_ANALYSIS_MESSAGES_H

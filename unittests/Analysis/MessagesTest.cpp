@@ -103,7 +103,7 @@ static bool finishes(const Program &program, MessageSemantics semantics) {
         }
       });
   EXPECT_EQ(result, Processes(program, semantics).finish())
-      << messageSemanticsName(semantics).str();
+      << enumName(semantics).str();
   return result;
 }
 

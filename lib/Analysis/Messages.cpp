@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Schedule/Messages.h"
+#include "PipeSched/Analysis/Messages.h"
 #include "PipeSched/Schedule/TopologicalOrder.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -21,26 +21,9 @@ using namespace pipesched;
 
 static constexpr uint32_t kNone = Program::kNone;
 
-llvm::StringRef pipesched::messageSemanticsName(MessageSemantics semantics) {
-  switch (semantics) {
-  case MessageSemantics::Unbounded:
-    return "unbounded";
-  case MessageSemantics::Fifo:
-    return "fifo";
-  case MessageSemantics::Rendezvous:
-    return "rendezvous";
-  case MessageSemantics::Batched:
-    return "batched";
-  }
-  llvm_unreachable("covered switch");
-}
-
-static bool isMessageEnd(InstructionKind kind) {
-  return kind == InstructionKind::Send || kind == InstructionKind::Recv;
-}
-
-static bool isCall(InstructionKind kind) {
-  return isMessageEnd(kind) || kind == InstructionKind::AllReduce;
+static bool isCall(const Instruction &instruction) {
+  return instruction.is(InstructionRole::Message) ||
+         instruction.is(InstructionRole::Collective);
 }
 
 namespace {
@@ -73,7 +56,7 @@ private:
 
   llvm::Error numberCalls();
   void cutRow(int64_t row);
-  bool continuesAllReduce(uint32_t instruction, uint32_t runBegin) const;
+  bool continuesCollective(uint32_t instruction, uint32_t runBegin) const;
   bool beginsStep(uint32_t instruction, uint32_t runBegin) const;
   bool needsMessageSince(uint32_t instruction, uint32_t runBegin) const;
   void findMeetings();
@@ -117,7 +100,7 @@ private:
 llvm::Error MessageGraph::numberCalls() {
   callOf.assign(program.instructions.size(), kNone);
   for (auto [i, instruction] : llvm::enumerate(program.instructions))
-    if (isCall(instruction.kind)) {
+    if (isCall(instruction)) {
       callOf[i] = calls.size();
       calls.push_back(i);
     }
@@ -134,35 +117,32 @@ bool MessageGraph::needsMessageSince(uint32_t instruction,
                                      uint32_t runBegin) const {
   return llvm::any_of(program.operandsOf(instruction), [&](uint32_t operand) {
     return operand >= runBegin &&
-           isMessageEnd(program.instructions[operand].kind);
+           program.instructions[operand].is(InstructionRole::Message);
   });
 }
 
-/// Whether an instruction is the next of the all-reduces of one G cell.
-bool MessageGraph::continuesAllReduce(uint32_t instruction,
-                                      uint32_t runBegin) const {
+/// Whether an instruction is the next of the collectives of one cell.
+bool MessageGraph::continuesCollective(uint32_t instruction,
+                                       uint32_t runBegin) const {
   const Instruction &self = program.instructions[instruction];
   const Instruction &previous = program.instructions[instruction - 1];
-  return instruction > runBegin &&
-         previous.kind == InstructionKind::AllReduce &&
+  return instruction > runBegin && previous.kind == self.kind &&
          previous.cell == self.cell;
 }
 
 /// Whether the run of calls from `runBegin` on ends before an instruction.
 bool MessageGraph::beginsStep(uint32_t instruction, uint32_t runBegin) const {
-  switch (program.instructions[instruction].kind) {
-  case InstructionKind::Compute:
+  switch (traitsOf(program.instructions[instruction].kind).role) {
+  case InstructionRole::Compute:
     return true;
-  case InstructionKind::AllReduce:
-    return !continuesAllReduce(instruction, runBegin);
-  case InstructionKind::Wait: // holds the next compute, not a message
+  case InstructionRole::Collective:
+    return !continuesCollective(instruction, runBegin);
+  case InstructionRole::Join: // holds the next compute, not a message
     return false;
-  case InstructionKind::Send:
-  case InstructionKind::Recv:
-  case InstructionKind::Offload:
-  case InstructionKind::Reload:
+  case InstructionRole::Message:
+  case InstructionRole::Copy:
     return semantics != MessageSemantics::Batched ||
-           program.instructions[runBegin].kind == InstructionKind::AllReduce ||
+           program.instructions[runBegin].is(InstructionRole::Collective) ||
            needsMessageSince(instruction, runBegin);
   }
   llvm_unreachable("covered switch");

@@ -1,0 +1,187 @@
+//===- Instructions.h - The kinds of instructions -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What each kind of instruction is to proofs, timelines, costs, traces and
+// pictures: one row of a table per kind, which all of them read.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_INSTRUCTIONS_H
+#define PIPESCHED_SCHEDULE_INSTRUCTIONS_H
+
+#include "PipeSched/Schedule/Transport.h"
+#include <initializer_list>
+
+namespace pipesched {
+
+enum class InstructionKind : uint8_t {
+  Compute,   ///< F, B, I, W, R, O
+  Send,      ///< `cell` names the message: the cell that produced it
+  Recv,      ///< likewise
+  Offload,   ///< D
+  Reload,    ///< U
+  Wait,      ///< join: the next Compute of the row waits for the operands
+  AllReduce, ///< of a G, by the workers that hold the blocks
+};
+
+/// What an instruction does, as far as other instructions can tell.
+enum class InstructionRole : uint8_t {
+  Compute,    ///< runs one cell or an overlapped pair in the row
+  Message,    ///< one end of a message between two workers
+  Collective, ///< starts when all workers of its group have come to theirs
+  Copy,       ///< moves activations between a worker and its host
+  Join        ///< takes no time and is no task
+};
+
+/// Where instructions of a worker run one after the other in program order.
+enum class Queue : uint8_t {
+  Row,      ///< the compute queue
+  Sends,    ///< outgoing messages
+  Receives, ///< incoming messages
+  Offloads, ///< copies to the host
+  Reloads,  ///< copies from the host
+};
+
+template <>
+struct EnumNames<Queue> {
+  static constexpr EnumName<Queue> values[] = {
+      {Queue::Row, "compute queue", "Cells of the row"},
+      {Queue::Sends, "send queue", "Outgoing messages"},
+      {Queue::Receives, "receive queue", "Incoming messages"},
+      {Queue::Offloads, "offload queue", "Copies to the host"},
+      {Queue::Reloads, "reload queue", "Copies from the host"}};
+};
+inline constexpr unsigned kNumQueues = kNumEnumValues<Queue>;
+
+/// The queues that an instruction occupies, all of them at once.
+class QueueSet {
+public:
+  constexpr QueueSet() = default;
+  constexpr QueueSet(std::initializer_list<Queue> queues) {
+    for (Queue queue : queues)
+      bits |= 1u << static_cast<unsigned>(queue);
+  }
+  constexpr bool contains(Queue queue) const {
+    return bits >> static_cast<unsigned>(queue) & 1;
+  }
+  constexpr bool intersects(QueueSet other) const { return bits & other.bits; }
+  constexpr bool empty() const { return bits == 0; }
+
+private:
+  uint8_t bits = 0;
+};
+
+/// How long an instruction takes (docs/CostModel.md).
+enum class CostRule : uint8_t {
+  None,      ///< no time: a Recv, whose Send bears the cost, and a Wait
+  Phase,     ///< the time of its cell's phase on its stage
+  Message,   ///< V/BW + L of its message (Hockney)
+  Collective ///< V/BW + L of what its group exchanges
+};
+
+/// The line of a worker on which traces and pictures show an instruction, from
+/// top to bottom.
+enum class Lane : uint8_t {
+  Compute,
+  Send,
+  Receive,
+  Offload,
+  Reload,
+  AllReduce
+};
+
+template <>
+struct EnumNames<Lane> {
+  static constexpr EnumName<Lane> values[] = {
+      {Lane::Compute, "compute", "Cells of the row"},
+      {Lane::Send, "send", "Outgoing messages"},
+      {Lane::Receive, "receive", "Incoming messages"},
+      {Lane::Offload, "offload", "Copies to the host"},
+      {Lane::Reload, "reload", "Copies from the host"},
+      {Lane::AllReduce, "all-reduce", "Collectives"}};
+};
+inline constexpr unsigned kNumLanes = kNumEnumValues<Lane>;
+
+struct InstructionTraits {
+  llvm::StringLiteral name; ///< as exec spells it
+  InstructionRole role;
+  CostRule cost;
+  Lane lane;
+  /// What waits for it waits until its data has arrived, L after it has left
+  /// its queues.
+  bool hasArrival;
+  QueueSet queues[kNumEnumValues<Transport>]; ///< by Transport
+};
+
+/// The table. `hasArrival` aside, a new kind is a row here, an op in exec, and
+/// what makes it.
+///
+///                 overlap          delay       blocking
+inline constexpr InstructionTraits kInstructionTraits[] = {
+    {"compute",
+     InstructionRole::Compute,
+     CostRule::Phase,
+     Lane::Compute,
+     /*hasArrival=*/false,
+     {{Queue::Row}, {Queue::Row}, {Queue::Row}}},
+    {"send",
+     InstructionRole::Message,
+     CostRule::Message,
+     Lane::Send,
+     /*hasArrival=*/false,
+     {{Queue::Sends}, {}, {Queue::Row}}},
+    {"recv",
+     InstructionRole::Message,
+     CostRule::None,
+     Lane::Receive,
+     /*hasArrival=*/true,
+     {{Queue::Receives}, {}, {Queue::Row}}},
+    {"offload",
+     InstructionRole::Copy,
+     CostRule::Phase,
+     Lane::Offload,
+     /*hasArrival=*/false,
+     {{Queue::Offloads}, {Queue::Offloads}, {Queue::Offloads}}},
+    {"reload",
+     InstructionRole::Copy,
+     CostRule::Phase,
+     Lane::Reload,
+     /*hasArrival=*/false,
+     {{Queue::Reloads}, {Queue::Reloads}, {Queue::Reloads}}},
+    {"wait",
+     InstructionRole::Join,
+     CostRule::None,
+     Lane::Compute,
+     /*hasArrival=*/false,
+     {{}, {}, {}}},
+    {"all_reduce",
+     InstructionRole::Collective,
+     CostRule::Collective,
+     Lane::AllReduce,
+     /*hasArrival=*/true,
+     {{Queue::Sends, Queue::Receives}, {}, {Queue::Row}}},
+};
+
+constexpr const InstructionTraits &traitsOf(InstructionKind kind) {
+  return kInstructionTraits[static_cast<unsigned>(kind)];
+}
+constexpr QueueSet queuesOf(InstructionKind kind, Transport transport) {
+  return traitsOf(kind).queues[static_cast<unsigned>(transport)];
+}
+/// It runs in the row of its worker, one after the other with computes.
+constexpr bool holdsRow(InstructionKind kind, Transport transport) {
+  return queuesOf(kind, transport).contains(Queue::Row);
+}
+/// A Send and its Recv are one task, on queues of both workers.
+constexpr bool areMessagesMerged(Transport transport) {
+  return !holdsRow(InstructionKind::Send, transport);
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_INSTRUCTIONS_H

@@ -1,0 +1,59 @@
+//===- MessageSemantics.h - Promises of a message layer -----*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a proof that a program finishes assumes about its message layer
+// (docs/Dialects/RationalePipe.md, "Message semantics").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_MESSAGESEMANTICS_H
+#define PIPESCHED_SCHEDULE_MESSAGESEMANTICS_H
+
+#include "PipeSched/Support/EnumNames.h"
+#include <cstdint>
+
+namespace pipesched {
+
+/// How senders and receivers wait for each other. Under all four one process
+/// per worker runs its row from front to back, a receive holds its process
+/// until the message is there, and an all-reduce until its group is. Messages
+/// find their receive by name, as with MPI's tags.
+///
+///                send holds        a message is there when
+///   Unbounded    nothing           its send is reached
+///   Fifo         nothing           its send is reached and the messages sent
+///                                  before it from the same worker to the same
+///                                  worker are received
+///   Rendezvous   its process       both its send and its receive are reached
+///   Batched      its batch         both their batches are reached
+///
+/// Unbounded is MPI's buffered mode (MPI 4.0, 3.4). Fifo adds one queue without
+/// tags per pair of workers, such as a socket or a pipe. Rendezvous is MPI's
+/// synchronous mode, and NCCL without groups ("blocking for the GPU"). A batch
+/// is one ncclGroupStart .. ncclGroupEnd or one batch_isend_irecv: its calls
+/// progress independently, and the process goes on when all are complete
+/// (NCCL user guide, point-to-point communication). NCCL has no tags and serves
+/// calls to one peer in their order, so a program for it needs Fifo as well.
+enum class MessageSemantics : uint8_t { Unbounded, Fifo, Rendezvous, Batched };
+
+template <>
+struct EnumNames<MessageSemantics> {
+  static constexpr EnumName<MessageSemantics> values[] = {
+      {MessageSemantics::Unbounded, "unbounded",
+       "A send waits for nothing, a message for its send only"},
+      {MessageSemantics::Fifo, "fifo",
+       "A message also waits for those sent before it to the same worker"},
+      {MessageSemantics::Rendezvous, "rendezvous",
+       "A send waits until its receive is reached"},
+      {MessageSemantics::Batched, "batched",
+       "Sends and receives between two computes start together"}};
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_MESSAGESEMANTICS_H

@@ -1,0 +1,182 @@
+//===- IdleCausesTest.cpp - Why workers wait ------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The causes of idle time add up, none is negative, and where messages are free
+// none of it is communication, for all families at random times.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Support/FamilyCases.h"
+#include "../Support/TestSupport.h"
+#include "PipeSched/Evaluation/Evaluate.h"
+#include "PipeSched/Facts/ProfileText.h"
+#include <map>
+#include <numeric>
+#include <random>
+
+using namespace pipesched;
+
+namespace {
+class IdleCauses : public testing::TestWithParam<const Family *> {
+protected:
+  int64_t upTo(int64_t most) {
+    return static_cast<int64_t>(random() % most) + 1;
+  }
+  /// Every stage has times of its own.
+  CostInputs randomCosts(size_t numStages, bool areMessagesFree) {
+    Profile profile;
+    for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad})
+      for (size_t stage = 0; stage < numStages; ++stage)
+        profile.phasePs[static_cast<unsigned>(phase)].push_back(upTo(99));
+    if (!areMessagesFree) {
+      profile.commPs = {upTo(30)};
+      profile.sendPs = {upTo(30)};
+    }
+    CostInputs costs;
+    costs.profile = profile;
+    return costs;
+  }
+
+  std::mt19937 random;
+};
+} // namespace
+
+/// Nothing where the messages of this order deadlock.
+static std::optional<Execution> tryToExecute(const Table &table,
+                                             const CostInputs &costs,
+                                             Transport transport,
+                                             ReceivePlacement receives) {
+  TimingOptions timing;
+  timing.transport = transport;
+  timing.receivePlacement = receives;
+  llvm::Expected<Evaluation> evaluation =
+      evaluateTable(table.view(), "", costs, timing);
+  if (evaluation)
+    return std::move(evaluation->execution);
+  llvm::Error rest =
+      llvm::handleErrors(evaluation.takeError(), [](const DeadlockError &) {});
+  EXPECT_FALSE(bool(rest)) << llvm::toString(std::move(rest));
+  return std::nullopt;
+}
+
+static Execution execute(const Table &table, const CostInputs &costs,
+                         Transport transport) {
+  return *tryToExecute(table, costs, transport, ReceivePlacement::Arrival);
+}
+
+/// The sum of a cause over all workers.
+static int64_t totalOf(const std::vector<int64_t> &perWorkerPs) {
+  return std::accumulate(perWorkerPs.begin(), perWorkerPs.end(), int64_t(0));
+}
+
+static void expectAddUp(const Execution &execution) {
+  const IdleTimes &idle = execution.idle;
+  for (size_t worker = 0; worker < idle.busyPs.size(); ++worker) {
+    int64_t sum = idle.busyPs[worker];
+    for (const IdleCause &cause : kIdleCauses) {
+      EXPECT_GE((idle.*cause.ps)[worker], 0) << cause.key.str();
+      sum += (idle.*cause.ps)[worker];
+    }
+    EXPECT_EQ(sum, execution.timeline.makespanPs);
+  }
+}
+
+TEST_P(IdleCauses, AddUpAndFreeMessagesAreNoCommunication) {
+  constexpr ReceivePlacement kPlacements[] = {ReceivePlacement::Arrival,
+                                              ReceivePlacement::Consumer};
+  std::map<Transport, int> numTimed;
+  for (int64_t workers : {2, 3, 4, 8})
+    for (int64_t microbatches : {4, 7, 16}) {
+      llvm::Expected<Table> table =
+          generate(*GetParam(), workers, microbatches);
+      if (!table) {
+        llvm::consumeError(table.takeError());
+        continue;
+      }
+      size_t numStages = table->placement.getPath(0).workers.size();
+      for (const EnumName<Transport> &transport : EnumNames<Transport>::values)
+        for (ReceivePlacement receives : kPlacements) {
+          SCOPED_TRACE(testing::Message()
+                       << "D=" << workers << " N=" << microbatches << ' '
+                       << transport.name.str());
+          std::optional<Execution> free = tryToExecute(
+              *table, randomCosts(numStages, true), transport.value, receives);
+          if (!free)
+            continue;
+          ++numTimed[transport.value];
+          expectAddUp(*free);
+          EXPECT_EQ(totalOf(free->idle.communicationPs), 0);
+          expectAddUp(*tryToExecute(*table, randomCosts(numStages, false),
+                                    transport.value, receives));
+        }
+    }
+  EXPECT_GT(numTimed[Transport::Overlap], 0);
+  EXPECT_GT(numTimed[Transport::Delay], 0);
+  EXPECT_GT(numTimed[Transport::Blocking], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, IdleCauses, testing::ValuesIn(allFamilies()),
+                         printFamily);
+
+/// A V placement with one long stage: worker 0 needs a message that stands
+/// behind another in its receive queue which was not sent yet.
+TEST(IdleCauses, QueueOrderIsNotCommunication) {
+  Table table = llvm::cantFail(generate(*findFamily("zb-v"), 4, 16));
+  CostInputs costs;
+  costs.profile = llvm::cantFail(
+      parseProfile("F=[10us,1us,1us,1us,1us,1us,1us,1us],I=2us,W=1us"));
+  Execution overlap = execute(table, costs, Transport::Overlap);
+  EXPECT_GT(totalOf(overlap.idle.queueOrderPs), 0);
+  EXPECT_EQ(totalOf(overlap.idle.communicationPs), 0);
+  Execution delay = execute(table, costs, Transport::Delay);
+  EXPECT_EQ(totalOf(delay.idle.queueOrderPs), 0);
+}
+
+/// Worker 1 receives 0F0 and then 0F1 from worker 0, 2F0 from worker 2 between
+/// them in program order:
+///
+///   worker 0   0F0 0F1                      10 each
+///   worker 2   2F0 ..........                until 50
+///   worker 1   1F0 ............... 1F1
+///
+/// 0F1 is ready at 20 and waits for 2F0 in the receive queue until 50; then 2F0
+/// takes 4 of bandwidth, 0F1 4 more, and 3 of latency.
+TEST(IdleCauses, SplitAWaitInThree) {
+  test::ProgramBuilder builder;
+  builder.beginRow();
+  uint32_t f0 = builder.compute("0F0", {});
+  builder.send("0F0", 1, {f0});
+  uint32_t f1 = builder.compute("0F1", {});
+  builder.send("0F1", 1, {f1});
+  builder.beginRow();
+  uint32_t r0 = builder.recv("0F0", 0, {});
+  builder.compute("1F0", {r0});
+  builder.recv("2F0", 2, {});
+  uint32_t r1 = builder.recv("0F1", 0, {});
+  builder.compute("1F1", {r1});
+  builder.beginRow();
+  uint32_t other = builder.compute("2F0", {});
+  builder.send("2F0", 1, {other});
+  Program program = builder.build();
+  TaskGraph graph = llvm::cantFail(buildTaskGraph(program, Transport::Overlap));
+  TaskTimes times;
+  for (uint32_t task = 0; task < graph.size(); ++task) {
+    bool isMessage = graph.isMessage(task);
+    bool isLong = graph.cell[task].getStage() == 2;
+    times.occupancyPs.push_back(isMessage ? 4 : isLong ? 50 : 10);
+    times.latencyPs.push_back(isMessage ? 3 : 0);
+  }
+  Timeline timeline = computeTimeline(graph, times);
+  IdleTimes idle = computeIdle(graph, times, timeline);
+  // 1F0 runs from 17 to 27, 1F1 from 61 to 71.
+  EXPECT_EQ(timeline.makespanPs, 71);
+  EXPECT_EQ(idle.fillPs[1], 17);
+  EXPECT_EQ(idle.dependencyPs[1], 0);
+  EXPECT_EQ(idle.queueOrderPs[1], 50 - 27);
+  EXPECT_EQ(idle.communicationPs[1], 61 - 50);
+}
