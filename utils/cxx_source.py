@@ -153,7 +153,8 @@ def type_name(head):
             break
     name = ""
     for token in head[outer[keys[-1]][0] + 1 : end]:
-        joins = token.text in ("::", "<") or name.endswith("::") or name.count("<") > name.count(">")
+        inside = name.count("<") > name.count(">")
+        joins = inside or token.text in ("::", "<") or name.endswith("::")
         name = name + token.text if joins else token.text
     return name or None
 
