@@ -1,14 +1,18 @@
 # The project's kinds of targets, as thin layers over LLVM's and MLIR's own.
 
-# pipesched_precompile_headers(target [MLIR libraries...]): compiles the headers
-# of LLVM, and of MLIR where the target links it, once per target. They take
-# most of the time of a translation unit otherwise: 5 of 6 seconds for a pass.
+# pipesched_precompile_headers(target [libraries...]): compiles the headers of
+# LLVM, and of MLIR and GoogleTest where the target links them, once per target.
+# They take most of the time of a translation unit otherwise: 5 of 6 seconds for
+# a pass. Sources must compile without them (PIPESCHED_PRECOMPILE_HEADERS=OFF).
 function(pipesched_precompile_headers target)
+  if(NOT PIPESCHED_PRECOMPILE_HEADERS)
+    return()
+  endif()
   set(headers
     <llvm/ADT/STLExtras.h> <llvm/ADT/StringExtras.h> <llvm/Support/Error.h>
     <llvm/Support/FormatVariadic.h> <llvm/Support/raw_ostream.h>
     <algorithm> <optional> <string> <vector>)
-  if(ARGN)
+  if("MLIRIR" IN_LIST ARGN)
     list(APPEND headers
       <mlir/Bytecode/BytecodeOpInterface.h> <mlir/IR/Builders.h>
       <mlir/IR/BuiltinOps.h> <mlir/IR/DialectImplementation.h>
@@ -18,7 +22,24 @@ function(pipesched_precompile_headers target)
       list(APPEND headers <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h>)
     endif()
   endif()
+  if("GTest::gtest_main" IN_LIST ARGN)
+    list(APPEND headers <gmock/gmock.h> <gtest/gtest.h>)
+  endif()
   target_precompile_headers(${target} PRIVATE ${headers})
+endfunction()
+
+# pipesched_reuse_headers(target [MLIR libraries...]): takes the headers that one
+# of the libraries has precompiled. A program has few sources, so that it would
+# win nothing by precompiling its own. It needs MLIR's symbols to take MLIR's
+# headers.
+function(pipesched_reuse_headers target)
+  set(library PipeSchedDescription)
+  if(ARGN)
+    set(library PipeSchedTransforms)
+  endif()
+  if(PIPESCHED_PRECOMPILE_HEADERS)
+    target_precompile_headers(${target} REUSE_FROM ${library})
+  endif()
 endfunction()
 
 # add_pipesched_library(name sources... [DEPENDS tablegen targets...]
@@ -53,6 +74,7 @@ function(add_pipesched_tool name)
   if(ARG_MLIR_LIBS)
     mlir_target_link_libraries(${name} PRIVATE ${ARG_MLIR_LIBS})
   endif()
+  pipesched_reuse_headers(${name} ${ARG_MLIR_LIBS})
   set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Tools")
   install(TARGETS ${name} EXPORT PipeSchedTargets
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -65,8 +87,7 @@ function(add_pipesched_unittest name)
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   llvm_update_compile_flags(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} GTest::gtest_main)
-  pipesched_precompile_headers(${name})
-  target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+  pipesched_precompile_headers(${name} GTest::gtest_main)
   set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Tests"
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   set_property(GLOBAL APPEND PROPERTY PIPESCHED_UNITTESTS ${name})
@@ -96,5 +117,6 @@ function(add_pipesched_benchmark name)
   target_link_libraries(${name} PRIVATE
     ${ARG_LINK_LIBS} benchmark::benchmark)
   mlir_target_link_libraries(${name} PRIVATE ${ARG_MLIR_LIBS})
+  pipesched_reuse_headers(${name} ${ARG_MLIR_LIBS})
   set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Benchmarks")
 endfunction()

@@ -1,20 +1,44 @@
 #!/usr/bin/env bash
-# Checks all that a machine can check about how the sources look: formatting,
-# licence headers, white space, line lengths, and, without --fast, clang-tidy
-# (minutes) on the compile commands of build/dev.
+# Checks all that a machine can check about the sources: formatting, licence
+# headers, white space, lengths, repeated code, types defined twice, and the
+# layers of the libraries. Without --fast (minutes) it also builds build/dev,
+# compiles each public header by itself and runs clang-tidy. Every check runs,
+# also after one has failed.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
+
+status=0
+# check COMMAND...: a check that fails makes this script fail at its end.
+check() {
+  "$@" || status=1
+}
+
+format() {
+  printf '%s\n' "$sources" | xargs clang-format-22 --dry-run -Werror
+}
+
+text() {
+  git ls-files -co --exclude-standard -z | xargs -0 python3 utils/check-text.py
+}
+
+tidy() {
+  printf '%s\n' "$sources" | grep '\.cpp$' |
+    xargs run-clang-tidy-22 -quiet -p build/dev
+}
 
 install_packages "${lint_packages[@]}"
 
 sources=$(git ls-files -co --exclude-standard '*.h' '*.c' '*.cpp')
-printf '%s\n' "$sources" | xargs clang-format-22 --dry-run -Werror
-git ls-files -co --exclude-standard -z |
-  xargs -0 python3 utils/check-text.py
+check format
+check text
+check python3 utils/check-size.py
+check python3 utils/check-odr.py
+check python3 utils/check-layers.py
 
 if [ "${1:-}" != --fast ]; then
   install_packages "${build_packages[@]}"
   build dev all
-  printf '%s\n' "$sources" | grep '\.cpp$' |
-    xargs run-clang-tidy-22 -quiet -p build/dev
+  check python3 utils/check-headers.py build/dev
+  check tidy
 fi
+exit $status

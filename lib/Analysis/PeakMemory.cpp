@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Merges the events of a worker's row and of its two copy queues, each in time
-// order already, and follows the bytes held (DESIGN: memory).
+// order already, and follows the bytes held (docs/CostModel.md, "Copies: D and
+// U" and "Activations, tensor by tensor").
 //
 //===----------------------------------------------------------------------===//
 

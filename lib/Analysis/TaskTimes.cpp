@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Looks up the price of each task and charges it as the transport says (DESIGN:
-// time).
+// Looks up the cost of each task and charges it as the transport says
+// (docs/CostModel.md, "Messages: Hockney").
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,6 +20,8 @@
 #include "Format.h"
 #include "Palette.h"
 #include "Picture.h"
+#include "TextLegend.h"
+#include "TextLine.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -130,68 +132,6 @@ static Scale scaleOf(const Picture &picture, bool withStage) {
 }
 
 //===----------------------------------------------------------------------===//
-// Lines
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// A line of text, without blanks at its end; columns count from its begin.
-class Line {
-public:
-  Line(raw_ostream &os, bool hasColours) : os(os), hasColours(hasColours) {}
-  ~Line() { end(); }
-
-  /// What follows is on the next line.
-  void end() {
-    os << '\n';
-    column = written = 0;
-  }
-  int64_t getColumn() const { return column; }
-  /// Blanks up to a column; nothing where the line has passed it.
-  void moveTo(int64_t to) { column = std::max(column, to); }
-
-  enum Style { Plain, Bold, Faint };
-  /// `columns` is the width of `text` on a terminal.
-  void write(StringRef text, int64_t columns, Style style = Plain) {
-    static constexpr const char *kCodes[] = {"", "\033[1m", "\033[2m"};
-    writeAs(text, columns, kCodes[style]);
-  }
-  void write(StringRef text, int64_t columns, Colour background) {
-    std::string code;
-    llvm::raw_string_ostream(code)
-        << "\033[48;5;" << int(nearestAnsi(background)) << ";38;5;"
-        << (background.isDark() ? "231m" : "16m");
-    writeAs(text, columns, code);
-  }
-
-private:
-  void writeAs(StringRef text, int64_t columns, StringRef code) {
-    os.indent(column - written);
-    if (hasColours && !code.empty() && !text.empty())
-      os << code << text << "\033[0m";
-    else
-      os << text;
-    column += columns;
-    written = column;
-  }
-
-  raw_ostream &os;
-  bool hasColours;
-  int64_t column = 0, written = 0;
-};
-
-} // namespace
-
-/// `count` times a text of one column.
-static std::string repeat(StringRef text, int64_t count) {
-  std::string result;
-  result.reserve(text.size() * count);
-  for (int64_t i = 0; i < count; ++i)
-    result += text;
-  return result;
-}
-
-//===----------------------------------------------------------------------===//
 // Pictures
 //===----------------------------------------------------------------------===//
 
@@ -205,7 +145,7 @@ public:
   void write();
 
 private:
-  Line startLine() const { return Line(os, options.hasColours); }
+  TextLine startLine() const { return TextLine(os, options.hasColours); }
   void chooseRanges();
   int64_t slotsThatFit() const;
   int64_t slotsPerPanel(int64_t slots) const;
@@ -215,11 +155,12 @@ private:
   void writeRuler(TextRange slots);
   void writeWorkers(TextRange slots);
   void writeWorker(int64_t worker, TextRange slots);
-  void writeIdle(Line &line, TextRange idle, int64_t origin);
-  void writeBox(Line &line, const Box &box, TextRange slots);
-  void writePiece(Line &line, const Box &box, StringRef label, int64_t columns);
+  void writeIdle(TextLine &line, TextRange idle, int64_t origin);
+  void writeBox(TextLine &line, const Box &box, TextRange slots);
+  void writePiece(TextLine &line, const Box &box, StringRef label,
+                  int64_t columns);
   void writeMarks(int64_t worker, Lane lane, TextRange slots);
-  void writeLabel(Line &line, StringRef label);
+  void writeLabel(TextLine &line, StringRef label);
   void writeGap();
   void writeLeftOut();
   void writeShort();
@@ -304,7 +245,7 @@ int64_t TextPicture::tickStep() const {
   return niceStep(std::max(slots, 1.0));
 }
 
-void TextPicture::writeLabel(Line &line, StringRef label) {
+void TextPicture::writeLabel(TextLine &line, StringRef label) {
   auto width = static_cast<int64_t>(label.size());
   line.moveTo(left - 2 - width);
   line.write(label, width);
@@ -312,31 +253,31 @@ void TextPicture::writeLabel(Line &line, StringRef label) {
 }
 
 void TextPicture::writeTitle() {
-  Line line = startLine();
-  line.write(picture.title, 0, Line::Bold);
+  TextLine line = startLine();
+  line.write(picture.title, 0, TextLine::Bold);
   line.write("  " + picture.subtitle, 0);
 }
 
 void TextPicture::writeGap() {
-  Line line = startLine();
+  TextLine line = startLine();
   line.moveTo(left - 3);
   line.write("⋮", 1);
 }
 
 void TextPicture::writeRuler(TextRange slots) {
-  Line line = startLine();
+  TextLine line = startLine();
   writeLabel(line, "slot");
   int64_t step = tickStep();
   for (int64_t at = llvm::alignTo(slots.begin, step); at < slots.end;
        at += step) {
     std::string number = std::to_string(at);
     line.moveTo(left + scale.columns(at - slots.begin));
-    line.write(number, number.size(), Line::Faint);
+    line.write(number, number.size(), TextLine::Faint);
   }
 }
 
 /// A dot per slot, or per column where slots are shorter, but for the last.
-void TextPicture::writeIdle(Line &line, TextRange idle, int64_t origin) {
+void TextPicture::writeIdle(TextLine &line, TextRange idle, int64_t origin) {
   int64_t begin = left + scale.columns(idle.begin - origin);
   int64_t end = left + scale.columns(idle.end - origin);
   if (begin >= end)
@@ -346,8 +287,8 @@ void TextPicture::writeIdle(Line &line, TextRange idle, int64_t origin) {
   if (scale.columnsPerSlot == 1 && dots > 1)
     --dots;
   std::string blanks(scale.columnsPerSlot - 1, ' ');
-  line.write(repeat("·" + blanks, dots - 1) + "·",
-             (dots - 1) * scale.columnsPerSlot + 1, Line::Faint);
+  line.write(repeatText("·" + blanks, dots - 1) + "·",
+             (dots - 1) * scale.columnsPerSlot + 1, TextLine::Faint);
   line.moveTo(end);
 }
 
@@ -363,12 +304,12 @@ static std::string fitLabel(const Box &box, StringRef label, int64_t columns) {
 
 /// A name, then a rule as long as the cell goes on; with colours the colour
 /// shows that. The halves of a pair have one each.
-void TextPicture::writePiece(Line &line, const Box &box, StringRef label,
+void TextPicture::writePiece(TextLine &line, const Box &box, StringRef label,
                              int64_t columns) {
   bool isLong = box.end - box.begin > 1;
   auto rest = columns - static_cast<int64_t>(label.size());
   if (!options.hasColours) {
-    line.write(label.str() + (isLong ? repeat("─", rest) : ""),
+    line.write(label.str() + (isLong ? repeatText("─", rest) : ""),
                isLong ? columns : label.size());
     return;
   }
@@ -388,7 +329,7 @@ void TextPicture::writePiece(Line &line, const Box &box, StringRef label,
 
 /// The part of a box in `slots`. Its name stands in the first panel in which it
 /// has room.
-void TextPicture::writeBox(Line &line, const Box &box, TextRange slots) {
+void TextPicture::writeBox(TextLine &line, const Box &box, TextRange slots) {
   int64_t begin = std::max(box.begin, slots.begin);
   int64_t end = std::min(box.end, slots.end);
   int64_t first = left + scale.columns(begin - slots.begin);
@@ -414,7 +355,7 @@ void TextPicture::writeMarks(int64_t worker, Lane lane, TextRange slots) {
   ArrayRef<Mark> marks = picture.marks[worker];
   if (llvm::none_of(marks, isDrawn))
     return;
-  Line line = startLine();
+  TextLine line = startLine();
   writeLabel(line, lane == Lane::Offload ? "offload" : "reload");
   int64_t previous = -1;
   for (const Mark &mark : marks) {
@@ -433,7 +374,7 @@ void TextPicture::writeMarks(int64_t worker, Lane lane, TextRange slots) {
 
 void TextPicture::writeWorker(int64_t worker, TextRange slots) {
   {
-    Line line = startLine();
+    TextLine line = startLine();
     writeLabel(line, "worker " + std::to_string(worker));
     ArrayRef<Box> row = picture.rows[worker];
     int64_t clock = slots.begin;
@@ -522,72 +463,6 @@ void TextPicture::write() {
 // Page
 //===----------------------------------------------------------------------===//
 
-namespace {
-
-/// What the letters and signs are, item by item.
-class Legend {
-public:
-  Legend(raw_ostream &os, ArrayRef<Picture> pictures,
-         const TextPictureOptions &options)
-      : pictures(pictures), options(options), line(os, options.hasColours) {}
-
-  void write(bool withStage);
-
-private:
-  void writePhase(Phase phase);
-  void writeItem(StringRef item, int64_t columns);
-  void startItem(int64_t columns);
-
-  ArrayRef<Picture> pictures;
-  const TextPictureOptions &options;
-  Line line;
-};
-
-} // namespace
-
-/// On this line, or where that is full on the next.
-void Legend::startItem(int64_t columns) {
-  constexpr int64_t kApart = 3;
-  if (line.getColumn() == 0)
-    return;
-  if (options.width > 0 && line.getColumn() + kApart + columns > options.width)
-    line.end();
-  else
-    line.moveTo(line.getColumn() + kApart);
-}
-
-void Legend::writeItem(StringRef item, int64_t columns) {
-  startItem(columns);
-  line.write(item, columns);
-}
-
-void Legend::writePhase(Phase phase) {
-  std::string letter(1, phaseLetter(phase));
-  std::string name = phaseName(phase).str();
-  if (phase == Phase::Optimizer || phase == Phase::AllReduce)
-    name += " of a path";
-  startItem(2 + name.size());
-  if (static_cast<unsigned>(phase) < kNumPhases)
-    line.write(letter, 1, phaseColour(phase, 0, 1));
-  else
-    line.write(letter, 1);
-  line.write(" " + name, 1 + name.size());
-}
-
-void Legend::write(bool withStage) {
-  StringRef name =
-      withStage ? "0F0 stage, phase, microbatch" : "F0 phase, microbatch";
-  writeItem(name, name.size());
-  unsigned phases = phasesOf(pictures);
-  for (unsigned code = 0; code < kNumPhaseCodes; ++code)
-    if (phases >> code & 1)
-      writePhase(static_cast<Phase>(code));
-  writeItem("· idle", 6);
-  std::string shades = describeShades(pictures);
-  if (options.hasColours && !shades.empty())
-    writeItem(shades, shades.size());
-}
-
 llvm::Error pipesched::writeTextPictures(raw_ostream &os,
                                          ArrayRef<const NamedTable *> tables,
                                          const TextPictureOptions &options) {
@@ -600,6 +475,6 @@ llvm::Error pipesched::writeTextPictures(raw_ostream &os,
     TextPicture(os, picture, options, withStage).write();
     os << '\n';
   }
-  Legend(os, *pictures, options).write(withStage);
+  writeTextLegend(os, *pictures, options, withStage);
   return llvm::Error::success();
 }

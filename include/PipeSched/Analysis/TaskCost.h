@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How a transport charges the price of a message (DESIGN: time).
+// How a transport charges the cost of a message (docs/CostModel.md, "Messages:
+// Hockney").
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Longest path over the task graph, the critical path back through it, and idle
-// time by cause (DESIGN: occupancy semantics).
+// time by cause. Queues and tokens are those of docs/Dialects/RationaleExec.md.
 //
 //===----------------------------------------------------------------------===//
 

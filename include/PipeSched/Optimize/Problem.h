@@ -53,7 +53,7 @@ struct Freedoms {
   bool recompute = false;    ///< R
 };
 
-/// Semantics (DESIGN of the pipe dialect). One compute cell at a time per
+/// Semantics (docs/Optimize.md). One compute cell at a time per
 /// worker; one copy queue per direction and worker, or one for both. F follows
 /// the F of the stage before, I its own F and the I of the stage behind, W its
 /// own I. D follows F and frees at its end; U follows D, allocates at its start

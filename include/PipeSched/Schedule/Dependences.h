@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The one rule that says which cells a cell needs and which message it sends.
-// Alignment, verification, lowering and formulas all go by it (DESIGN: gradient
-// rule).
+// Alignment, verification, lowering and formulas all go by it
+// (docs/Dialects/RationalePipe.md, "Gradient rule").
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Compiles each public header by itself, without precompiled headers.
+
+A source file sees a precompiled header before its own includes, so that a
+header which forgets an include still compiles there; it fails at users.
+
+Usage: check-headers.py BUILD_FOLDER [HEADER...]; reads compile_commands.json of
+the folder, in which generated headers must be built. Takes all headers under
+include/ unless some are named. Prints the compiler's errors and fails if any.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+# A source in C++ of a library that uses MLIR, whose flags fit all headers.
+MODEL_SOURCE = "lib/Target/TranslateRegistration.cpp"
+WITH_VALUE = {"-o", "-MT", "-MF", "-MQ"}
+DROPPED = {"-c", "-MD", "-MMD", "-Winvalid-pch"}
+
+
+def compiler_flags(build):
+    """Returns the command of the model source without its files, and a folder."""
+    commands = json.loads((build / "compile_commands.json").read_text())
+    for command in commands:
+        if command["file"].endswith(MODEL_SOURCE):
+            break
+    else:
+        sys.exit(f"{build}/compile_commands.json: {MODEL_SOURCE} not found")
+    words = iter(shlex.split(command["command"]))
+    flags = []
+    for word in words:
+        if word in WITH_VALUE:
+            next(words)
+        elif word == "-Xclang":  # CMake puts precompiled headers behind it
+            next(words)
+        elif word not in DROPPED and word != command["file"] and "ccache" not in word:
+            flags.append(word)
+    return flags, command["directory"]
+
+
+def check(flags, folder, include, header):
+    """Returns what the compiler says about one header; empty if it is sound."""
+    name = header.relative_to(include).as_posix()
+    result = subprocess.run(
+        [*flags, f"-I{include}", "-fsyntax-only", "-Werror", "-x", "c++", "-"],
+        input=f'#include "{name}"\n', capture_output=True, text=True, cwd=folder,
+    )
+    return result.stderr if result.returncode else ""
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    include = pathlib.Path("include").resolve()
+    headers = [pathlib.Path(name).resolve() for name in sys.argv[2:]]
+    headers = headers or sorted(include.rglob("*.h"))
+    flags, folder = compiler_flags(build)
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for error in pool.map(lambda header: check(flags, folder, include, header), headers):
+            failed += bool(error)
+            sys.stdout.write(error)
+    print(f"{len(headers)} headers, {failed} do not compile by themselves")
+    return 1 if failed or not headers else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Checks that libraries depend on each other as docs/Contributing.md says.
+
+The table of its section "Where things are" has a row for each library: the
+folders that hold it, in the first column, and in the second the libraries that
+it may use, with all that those use. Rows of other folders are not read.
+
+Checked are the #include lines of include/PipeSched/<Folder> and lib/<Folder>,
+the LINK_LIBS and MLIR_LIBS of lib/<Folder>/CMakeLists.txt, and that the table
+and the folders are complete.
+
+Usage: check-layers.py [--root FOLDER]; prints `file:line: what` and fails if
+any.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+TABLE = "docs/Contributing.md"
+ROW = re.compile(r"\| *(`(?:lib|include)/.*?) *\| *(.*?) *\| .*\|$")
+INCLUDE = re.compile(r'\s*#?\s*include\s+["<]([^">]+)[">]')
+SUFFIXES = {".h", ".c", ".cpp", ".td"}
+MLIR = "MLIR"
+FACTS_ONLY = ("Dialect/Pipe", "Dialect/Exec")  # ops state facts, and compute nothing
+COMPUTING = {"Analysis", "CostModel", "Evaluation", "Optimize"}
+INIT_ALL = "InitAll.h"
+
+
+def library_of(path):
+    """Returns the library that a path below include/ or lib/ belongs to."""
+    parts = pathlib.PurePath(path).parts
+    if parts[0] == "include":
+        parts = parts[1:]
+    if parts[0] == "PipeSched-c":
+        return "CAPI"
+    parts = parts[1:]  # PipeSched, or lib
+    if len(parts) == 1 and parts[0] not in (INIT_ALL, "Dialect"):
+        return None if "." in parts[0] else parts[0]
+    return "/".join(parts[:2]) if parts[0] == "Dialect" else parts[0]
+
+
+class Layers:
+    """The table, and everything that goes against it."""
+
+    def __init__(self, root):
+        self.root = root
+        self.found = []
+        self.uses = {}  # library -> (line of the table, names in its row)
+        self.libraries = {}  # CMake target -> library
+        self.links = {}  # library -> libraries that its link line names
+        self.includes = {}  # library -> {library: (file, line) of the first include}
+
+    def report(self, file, line, what):
+        self.found.append(f"{file}:{line}: {what}")
+
+    def read_table(self):
+        lines = (self.root / TABLE).read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, 1):
+            row = ROW.match(line)
+            for place in re.findall(r"`([^`]+)`", row[1]) if row else ():
+                if not (self.root / place).exists():
+                    self.report(TABLE, number, f"{place} does not exist")
+                elif place != "include/PipeSched-c":
+                    self.uses[library_of(place)] = (number, re.findall(r"`([^`]+)`", row[2]))
+
+    def allowed(self, library, seen=()):
+        """Returns what a library may use: its row, and the rows of those."""
+        if library in seen or library not in self.uses:
+            return set()
+        names = self.uses[library][1]
+        return set(names).union(*(self.allowed(name, (*seen, library)) for name in names))
+
+    def check_table(self):
+        for library, (line, names) in self.uses.items():
+            for name in names:
+                if name != MLIR and name not in self.uses:
+                    self.report(TABLE, line, f"`{name}` has no row of its own")
+            if library in self.allowed(library):
+                self.report(TABLE, line, f"{library} depends on itself")
+        for library in FACTS_ONLY:
+            for name in sorted(self.allowed(library) & COMPUTING):
+                line = self.uses[library][0]
+                self.report(TABLE, line, f"{library} holds facts: it must not depend on {name}")
+
+    def check_folders(self):
+        for base in ("include/PipeSched", "lib"):
+            top = [path for path in (self.root / base).iterdir() if path.name != "Dialect"]
+            below = [path for path in (self.root / base).glob("Dialect/*")]
+            for path in sorted(top + below):
+                name = path.relative_to(self.root).as_posix()
+                if path.is_dir() and library_of(name) not in self.uses:
+                    self.report(name, 1, f"this library has no row in {TABLE}")
+
+    def check_use(self, library, used, file, line, how):
+        """Reports a use that the table does not allow."""
+        if used in (None, library) or library not in self.uses:
+            return
+        allowed = self.allowed(library)
+        if used not in allowed:
+            rule = ", ".join(sorted(allowed)) or "no other library"
+            self.report(file, line, f"{how}, but {TABLE} lets {library} depend on {rule}")
+
+    def check_includes(self):
+        for base in ("include/PipeSched", "include/PipeSched-c", "lib"):
+            for path in sorted((self.root / base).rglob("*")):
+                if path.suffix in SUFFIXES:
+                    self.check_source(path)
+
+    def check_source(self, path):
+        file = path.relative_to(self.root).as_posix()
+        library = library_of(file)
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, 1):
+            include = INCLUDE.match(line)
+            used = include and self.included(path, include[1])
+            if used:
+                self.check_use(library, used, file, number, f"includes {include[1]}")
+                self.includes.setdefault(library, {}).setdefault(used, (file, number))
+
+    def included(self, path, name):
+        """Returns the library that an included file belongs to, if any."""
+        if name.startswith("PipeSched"):
+            return library_of("include/" + name)
+        if name.startswith(("mlir/", "mlir-c/")):
+            return MLIR
+        beside = (path.parent / name).resolve()
+        lib = (self.root / "lib").resolve()
+        if lib in beside.parents and beside.exists():
+            return library_of("lib/" + beside.relative_to(lib).as_posix())
+        return None
+
+    def check_links(self):
+        calls = []
+        for path in sorted((self.root / "lib").rglob("CMakeLists.txt")):
+            file = path.relative_to(self.root).as_posix()
+            calls += [(file, *call) for call in library_calls(path.read_text(encoding="utf-8"))]
+        for file, _, target, _ in calls:
+            folder = file.removesuffix("CMakeLists.txt").rstrip("/")
+            name = INIT_ALL if folder == "lib" else library_of(folder)
+            self.libraries.setdefault(target, name)
+        for file, line, target, words in calls:
+            library = self.libraries[target]
+            names = self.links.setdefault(library, set())
+            for at, word in words:
+                used = MLIR if word.startswith(MLIR) else self.libraries.get(word, word)
+                names.add(used)
+                self.check_use(library, used, file, line + at, f"{target} links {word}")
+
+    def check_reached(self):
+        """Reports what a library includes but gets from no link line."""
+        for library, includes in self.includes.items():
+            if library not in self.links:
+                continue
+            reached, ahead = {library, MLIR}, [library]
+            while ahead:
+                new = self.links.get(ahead.pop(), set()) - reached
+                reached |= new
+                ahead += new
+            for used, (file, line) in includes.items():
+                if used not in reached:
+                    self.report(file, line, f"{library} uses {used} and does not link it")
+
+    def run(self):
+        self.read_table()
+        self.check_table()
+        self.check_folders()
+        self.check_includes()
+        self.check_links()
+        self.check_reached()
+        if not self.includes:
+            self.report(TABLE, 1, "no includes found")
+        return self.found
+
+
+def library_calls(text):
+    """Yields (line, target, [(lines below it, library)]) of each link line."""
+    call = re.compile(
+        r"^(?:add_pipesched_library|(?:mlir_)?target_link_libraries)\(\s*(\w+)([^()]*)\)", re.M
+    )
+    for match in call.finditer(text):
+        section, used = "SOURCES", []
+        if "target_link_libraries" in match[0]:
+            section = "MLIR_LIBS" if match[0].startswith("mlir") else "LINK_LIBS"
+        for below, line in enumerate(match[0].split("\n")):
+            for word in line.replace("(", " ").replace(")", " ").split():
+                if word in ("LINK_LIBS", "MLIR_LIBS", "DEPENDS"):
+                    section = word
+                elif word.startswith("MLIR") and section == "MLIR_LIBS":
+                    used.append((below, word))
+                elif section == "LINK_LIBS" and word.startswith("PipeSched") and word != match[1]:
+                    used.append((below, word))
+        yield text.count("\n", 0, match.start()) + 1, match[1], used
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
+    found = Layers(parser.parse_args().root).run()
+    for line in sorted(found):
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
