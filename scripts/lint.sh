@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Checks all that a machine can check about how the sources look: formatting,
-# licence headers, white space, line lengths, and, without --fast, clang-tidy
-# (minutes) on the compile commands of build/dev.
+# Checks how the sources look: formatting, licence headers, white space, line lengths,
+# and, without --fast, clang-tidy (minutes) on the compile commands of build/dev.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
