@@ -178,7 +178,7 @@ TEST(SavedTensors, NoDropoutNoMasks) {
 }
 
 //===----------------------------------------------------------------------===//
-// Variants, by head: hidden 8, feedforward 12, 4 query heads of 2, 2 key-value
+// Variants, by hand: hidden 8, feedforward 12, 4 query heads of 2, 2 key-value
 // heads, sequence 3, microbatch 5: T = 15 tokens.
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ToyCosts.h - A system to check by head -------------------*- C++ -*-===//
+//===- ToyCosts.h - A system to check by hand -------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
