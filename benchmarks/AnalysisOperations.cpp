@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From a program to its times, per transport where the transport changes the
-// graph.
+// Operations from a program to its times, for each transport if the transport
+// changes the graph.
 //
 //===----------------------------------------------------------------------===//
 

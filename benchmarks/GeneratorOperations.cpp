@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From nothing to the table of a family, fresh pages included: on few workers
-// with many microbatches and on many workers with few.
+// Generates the table of a family, on fresh pages: on few workers with many
+// microbatches and on many workers with few.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ static Rule makeRule(const Family &family, llvm::StringRef suffix = "",
           placement.empty() ? &family : findFamily(placement)};
 }
 
-/// All families as they come, and those whose options make them something else.
+/// All families with default options, and those with options that change much.
 static std::vector<Rule> makeRules() {
   std::vector<Rule> rules;
   for (const Family &family : families())
@@ -90,9 +90,9 @@ static int64_t countCells(const Table &table) {
   return numCells;
 }
 
-/// Microbatches for about so many cells, a multiple of 2D where there are so
-/// many: then every family has a table. Nothing where the fewest of a family
-/// make more than twice the cells.
+/// The number of microbatches for about this many cells, rounded to a multiple
+/// of 2D if it is at least that: then every family has a table. None if the
+/// smallest table of a family has more than twice the cells.
 static std::optional<Sizes> chooseSizes(const Rule &rule, int64_t numWorkers,
                                         int64_t numCells) {
   Sizes small = {4, 16};

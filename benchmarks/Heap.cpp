@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Stands in front of glibc's allocator. operator new is not enough: LLVM's
-// vectors and MLIR's operations call malloc themselves.
+// Wraps glibc's allocator. Replacing operator new is not enough: LLVM's vectors
+// and MLIR's operations call malloc themselves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,7 @@ void *calloc(size_t count, size_t size) {
 void *realloc(void *pointer, size_t size) {
   noteRelease(pointer);
   void *moved = __libc_realloc(pointer, size);
-  // What could not be moved is still there.
+  // On failure the old block is still allocated.
   noteAllocation(moved || size == 0 ? moved : pointer);
   return moved;
 }

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Heap growth of one operation, counted where malloc and free pass by; counting
-// is off while time is taken. And who pays for fresh pages.
+// Counts the heap growth of one operation in malloc and free; counting is off
+// while time is measured. Also decides whether an operation gets fresh pages
+// from the kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +19,9 @@
 
 namespace pipesched::bench {
 
-/// Counts from construction to destruction, all threads together; one object at
-/// a time. Bytes are those that the allocator set aside, which is a little more
-/// than was asked for.
+/// Counts from construction to destruction, for all threads together; only one
+/// object may exist at a time. Bytes are those that the allocator reserved, a
+/// little more than was requested.
 class HeapCounter {
 public:
   HeapCounter();
@@ -30,17 +31,16 @@ public:
 
   /// Allocated and not freed since construction.
   int64_t liveBytes() const;
-  /// The most that ever was.
+  /// The peak of that since construction.
   int64_t peakBytes() const;
 };
 
-/// Lets malloc keep what is freed for what is allocated next. By default it
-/// does so with small arrays only, so that for large ones the kernel's time to
-/// find fresh pages would drown the operation's.
+/// Makes malloc keep freed memory for later allocations. By default it keeps
+/// only small blocks, and for large arrays the kernel's time to supply fresh
+/// pages would dominate that of the operation.
 void keepFreedPages();
 
-/// Gives everything that is free back to the kernel, as if the process had just
-/// started.
+/// Returns all free memory to the kernel, as if the process had just started.
 void dropFreedPages();
 
 } // namespace pipesched::bench

@@ -7,8 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The schedule as IR: text and bytecode in both directions, the op verifiers,
-// to exec and back to a flat program, and what a translation does with
-// bytecode.
+// conversion to exec and back to a flat program, and bytecode to a report.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +27,7 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::bench;
 
-/// The value, or the end of the process: the diagnostic has been printed.
+/// Returns the value, or ends the process: the diagnostic has been printed.
 template <typename T>
 static T take(FailureOr<T> value) {
   if (failed(value))
@@ -86,10 +85,10 @@ std::string Schedule::writeBytecode() {
 }
 
 //===----------------------------------------------------------------------===//
-// In and out
+// Reading and writing
 //===----------------------------------------------------------------------===//
 
-/// Reads text or bytecode; `verify-ops` is a row of its own.
+/// Reads text or bytecode without verifying; `verify-ops` is a row of its own.
 static OwningOpRef<ModuleOp> read(llvm::StringRef source,
                                   MLIRContext *context) {
   ParserConfig config(context, /*verifyAfterParse=*/false);
@@ -146,11 +145,11 @@ static void loadFromExec(benchmark::State &state, Workload &workload) {
 }
 
 //===----------------------------------------------------------------------===//
-// Both ends
+// From bytecode to a report
 //===----------------------------------------------------------------------===//
 
-/// What `pipesched-translate --export-report` does with a file of bytecode,
-/// fresh pages included.
+/// The same as `pipesched-translate --export-report` on a bytecode file, on
+/// fresh pages.
 static void bytecodeToReport(benchmark::State &state, Workload &workload) {
   Schedule schedule(workload);
   std::string bytes = schedule.writeBytecode();

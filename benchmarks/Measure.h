@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs an operation once for its heap growth, then in Google Benchmark's loop
-// for its time, then the plain longest path beside it.
+// for its time, then the plain longest path for comparison.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,13 +32,13 @@ struct Cost {
   int64_t liveBytes = 0, peakBytes = 0;
 };
 
-/// Writes the counters of a row (benchmarks/README.md says what they are); the
-/// last of them where there is a yardstick.
+/// Writes the counters of a row (see benchmarks/README.md); the last of them
+/// only if there is a yardstick.
 void setCounters(benchmark::State &state, const Cost &cost, int64_t numCells,
                  const PlainGraph *yardstick = nullptr);
 
-/// Measures `operation()`. Its result counts as what the operation leaves
-/// behind, and letting go of it as part of its time.
+/// Measures `operation()`. Its result counts as heap that the operation leaves
+/// behind; destroying the result counts as part of its time.
 template <typename Operation>
 Cost measureCost(benchmark::State &state, Operation &&operation) {
   Cost cost;

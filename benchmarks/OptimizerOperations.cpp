@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The inner loop of the search: times of a plan from nothing, and annealing,
+// The inner loop of the search: computing all times of a plan, and annealing,
 // per evaluation.
 //
 //===----------------------------------------------------------------------===//
@@ -20,12 +20,13 @@ using namespace pipesched;
 using namespace pipesched::bench;
 using namespace pipesched::optimize;
 
-/// Workers of all problems, and evaluations of one annealing run.
+/// The workers of all problems, and the evaluations of one annealing run.
 static constexpr int64_t kSearchWorkers = 8;
 static constexpr uint64_t kNumEvaluations = 20'000;
 
 namespace {
-/// Room for so many microbatches on a linear path; copies where there are few.
+/// Memory for this many microbatches on a linear path, with copies if they are
+/// few.
 struct Kind {
   const char *name;
   int64_t activations;
@@ -38,7 +39,7 @@ constexpr Kind kKinds[] = {
     {"offload", 3, true, Objective::Makespan},
 };
 
-/// Counts evaluations, never stops.
+/// Counts evaluations and never stops.
 class Counter : public Stopper {
 public:
   bool shouldStop(uint64_t more, int64_t) override {
@@ -68,8 +69,8 @@ static Problem makeProblem(const Kind &kind, int64_t numMicrobatches) {
   return problem;
 }
 
-/// A list schedule; with copies one for more memory that was fitted to what
-/// there is.
+/// A list schedule; with copies it is made for twice the memory and then fitted
+/// to the limit.
 static Plan makePlan(const Encoding &encoding) {
   Random random(1);
   std::vector<int64_t> capacity = encoding.capacity;

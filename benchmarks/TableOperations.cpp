@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From nothing to a program: generate, verify, align, measure, lower.
+// Table operations: generate, verify, align, measure, lower.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Generate, verify, time and report as one number, fresh pages included.
+// Generate, verify, time and report as one row, on fresh pages.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Stages are all alike, so that the schedule and not the model decides the
-// shape of the timeline; messages take time, so that no queue is free of it.
+// All stages are alike, so that the schedule and not the model decides the
+// shape of the timeline. Messages take time, so that every queue has work.
 //
 //===----------------------------------------------------------------------===//
 

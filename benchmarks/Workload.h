@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One schedule of a family and size on 64 workers, and everything that the
-// analyses make of it, each made when an operation first asks for it.
+// One schedule of a family and size on 64 workers, and all results of analyses,
+// each computed when an operation first asks for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace pipesched::bench {
 
 inline constexpr int64_t kNumWorkers = 64;
 
-/// The value, or the end of the process with the error.
+/// Returns the value, or ends the process with the error.
 template <typename T>
 T take(llvm::Expected<T> value) {
   static llvm::ExitOnError exitOnError("pipesched-bench: ");
@@ -37,14 +37,14 @@ struct PlainGraph {
   std::vector<uint32_t> begins, before;
   std::vector<int64_t> durationPs;
 
-  /// The largest end; `ends` is room for one number per task.
+  /// Returns the largest end; `ends` must have room for one number per task.
   int64_t longestPath(std::vector<int64_t> &ends) const;
 };
 
 class Workload {
 public:
-  /// About `numCells` cells: microbatches are rounded up. One stage per worker
-  /// and whole backwards.
+  /// About `numCells` cells: the number of microbatches is rounded up. One
+  /// stage per worker and whole backwards.
   Workload(const Family &family, int64_t numCells);
 
   llvm::StringRef getFamily() const { return family.name; }
@@ -59,9 +59,9 @@ public:
   const CellIndex &index();
   const SlotAssignment &slots();
   const Program &program();
-  /// Of one transport at a time; asking for another lets go of it.
+  /// The graph of one transport at a time; asking for another discards it.
   const Execution &execution(Transport transport);
-  /// The tasks and edges of that graph; likewise.
+  /// The tasks and edges of that graph; also one at a time.
   const PlainGraph &plain(Transport transport);
 
 private:

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs every operation on every size and family, the largest part of a workload
-// shared, and ends with how time grows from size to size.
+// Runs every operation on every size and family. Operations share the large
+// parts of a workload. At the end a summary says how time grows from size to
+// size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@ static llvm::cl::list<int64_t>
                llvm::cl::desc("Sizes, ascending, about so many cells each "
                               "(default: 10000,100000,1000000)"));
 
-/// The workload of one family and size; the last one asked for is kept.
+/// The workload of one family and size; only the last one is kept.
 static Workload &getWorkload(const Family &family, int64_t numCells) {
   static std::optional<Workload> last;
   static std::pair<const Family *, int64_t> lastKey;
@@ -51,8 +52,8 @@ static void registerAll(llvm::ArrayRef<Operation> operations,
 }
 
 namespace {
-/// Prints each row as it comes and at the end how often longer an operation
-/// takes on each size than on the one before.
+/// Prints each row as it comes, and at the end how many times longer an
+/// operation takes on each size than on the next smaller one.
 class GrowthReporter : public benchmark::ConsoleReporter {
 public:
   GrowthReporter() : ConsoleReporter(OO_Tabular) {}

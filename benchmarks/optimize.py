@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Idle time at equal memory: the optimizer against the schedules that are known.
 
-For each case, that is costs, workers, memory and the time of a copy, all known schedules are
-timed that fit the memory: 1F1B, interleaved 1F1B, ZB-H1, ZB-V, V-half, V-min, and each of them
-with activations offloaded by rule (`pipe-add-offload`, all or half). The optimizer gets the
-same stages, times and memory, begins with the best of these and may offload. Messages go by
-transport `delay`.
+For each case (costs, workers, memory and the time of a copy) it times all known schedules that fit
+the memory: 1F1B, interleaved 1F1B, ZB-H1, ZB-V, V-half, V-min, and each of them with activations
+offloaded by rule (`pipe-add-offload`, all or half). The optimizer gets the same stages, times and
+memory, starts from the best of these and may offload. The transport is `delay`.
 
 Usage: .venv/bin/python benchmarks/optimize.py [--workers LIST] [--budgets LIST] ...
 """
@@ -50,13 +49,13 @@ def paths(placement: str, workers: int) -> list[list[int]]:
     return [down + second[placement]]
 
 
-# What prices a case, and what memory it has
+# Costs of a case, and its memory
 
 
 @dataclass(frozen=True)
 class Priced:
-    """Passes that attach costs, the budget, and about how many activations that is; by stages
-    per worker.
+    """By stages per worker: passes that attach costs, the budget, and the number of activations
+    that this is about.
     """
 
     attach: dict[int, str]
@@ -65,7 +64,7 @@ class Priced:
 
 
 def activations(budget: float, workers: int, microbatches: int) -> dict[int, int]:
-    """A share of what 1F1B holds on its fullest worker, by stages per worker."""
+    """A share of what 1F1B holds on its fullest worker, in activations, by stages per worker."""
     held = budget * min(workers, microbatches) + 1e-9
     return {chunks: max(1, int(held * chunks)) for chunks in (1, 2)}
 
@@ -129,7 +128,7 @@ class Modelled:
         )
 
     def _stretch(self, report: Any, copied: Any) -> float:
-        """Time of a copy on worker 0, which offloads most, over the time of its F."""
+        """Time of a copy on worker 0, which offloads most, divided by the time of its F."""
         cells = copied.to_frame()
         own = cells[cells.worker == 0]
         mean = {
@@ -149,7 +148,7 @@ Costs = Profile | Modelled
 
 
 def all_costs(folder: Path) -> dict[str, Costs]:
-    """By name. Of each profiled model, the times of its first row."""
+    """All costs by name. Of each profiled model, the times of its first row are taken."""
     models = [Modelled(system, folder) for system in SYSTEMS]
     costs: dict[str, Costs] = {modelled.name: modelled for modelled in models}
     for row in json.loads(DATA.read_text())["rows"]:
@@ -162,7 +161,7 @@ def all_costs(folder: Path) -> dict[str, Costs]:
 
 @dataclass(frozen=True)
 class Case:
-    """Costs, sizes, memory and copies."""
+    """One choice of costs, sizes, memory and copies."""
 
     costs: Costs
     workers: int
@@ -172,13 +171,14 @@ class Case:
 
     @cached_property
     def priced(self) -> Priced:
-        """What its schedules cost and may hold."""
+        """Costs and memory of its schedules."""
         return self.costs.price(self.workers, self.microbatches, self.budget, self.copy_ratio)
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A schedule that fits. Idle is the share of all workers' time until the last ends."""
+    """A schedule that fits. `idle` is the idle share of all workers' time until the last one ends.
+    """
 
     name: str
     placement: str
@@ -189,7 +189,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table. `saved` is the share of the idle time of the best known."""
+    """A line of the table. `saved` is the share of the best known idle time that is avoided."""
 
     costs: str
     workers: int
@@ -204,13 +204,13 @@ class Row:
     gap: float | None
     status: str | None
     origin: str | None
-    """What the search found it by; `schedule`: from the known one."""
+    """The method that found it; `schedule` if it comes from the known schedule."""
     saved: float | None
     step_saved: float | None
 
 
 def offloads(activations: int, allowed: bool) -> Iterator[tuple[str, str]]:
-    """None, and by rule: half or all, reloaded more or less ahead, waiting for memory or not."""
+    """No offload, and each rule: half or all, reloaded more or less ahead, waiting or not."""
     yield "", ""
     if not allowed:
         return
@@ -222,8 +222,8 @@ def offloads(activations: int, allowed: bool) -> Iterator[tuple[str, str]]:
 
 
 def known(case: Case, offload: bool) -> list[Timed]:
-    """All that fit, the fastest first; of the rules to offload, the best of each amount. A
-    schedule that a family does not have at this size is none.
+    """All schedules that fit, fastest first; of the offloading rules, the best of each amount. A
+    family without a table at this size is skipped.
     """
     found: dict[str, Timed] = {}
     for family, placement in KNOWN.items():
@@ -248,13 +248,13 @@ def known(case: Case, offload: bool) -> list[Timed]:
 
 
 def timed(name: str, placement: str, schedule: Schedule) -> Timed:
-    """What the timeline says of a schedule."""
+    """Times a schedule."""
     execution = schedule.simulate(transport="delay").execution
     return Timed(name, placement, schedule, execution.makespan_ps, execution.idle_ratio)
 
 
 def start(case: Case, placement: str, fitting: Sequence[Timed]) -> Schedule:
-    """The fastest that is known there, or a schedule without rows."""
+    """The fastest known schedule on the placement, or a schedule without rows."""
     for known_one in fitting:
         if known_one.placement == placement:
             return known_one.schedule
@@ -269,7 +269,7 @@ def start(case: Case, placement: str, fitting: Sequence[Timed]) -> Schedule:
 def optimized(
     case: Case, fitting: Sequence[Timed], arguments: argparse.Namespace
 ) -> tuple[Timed, Optimization] | None:
-    """The best on any of the placements, which share the time."""
+    """The best result on any of the placements, which share the time."""
     best: tuple[Timed, Optimization] | None = None
     for placement in arguments.placements:
         chunks = CHUNKS[placement]
@@ -363,7 +363,7 @@ HEADERS = (
 
 
 def grids(rows: Sequence[Row]) -> Iterator[str]:
-    """For each of costs and workers, idle time by memory and time of a copy: known, optimized."""
+    """For each costs and workers, idle times (known, optimized) by memory and time of a copy."""
     tables: dict[tuple[str, int, int], dict[tuple[float, float], Row]] = {}
     for row in rows:
         table = tables.setdefault((row.costs, row.workers, row.microbatches), {})
@@ -381,7 +381,7 @@ def grids(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
-    """What the optimizer saves of the idle time, where something known fits."""
+    """How much of the idle time the optimizer saves, in cases where a known schedule fits."""
     tight = [row for row in rows if row.copy_ratio >= 2 and row.budget < 1]
     chosen = {"all": rows, "copies of 2 F or more, memory below that of 1F1B": tight}
     yield ""
@@ -519,7 +519,7 @@ def run(costs: dict[str, Costs], arguments: argparse.Namespace) -> Iterator[Row]
 
 
 def show(layout: str, rows: Iterable[Row]) -> None:
-    """A table is printed row by row."""
+    """Prints the rows in a layout; a table is printed row by row."""
     if layout == "markdown":
         print(line(HEADERS), line(["---"] * len(HEADERS)), sep="\n", flush=True)
         for row in rows:

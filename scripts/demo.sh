@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the release tools and compares GPipe with 1F1B:
-# the paper's model, 8 stages on a DGX-H100-class system, 8 to 64 microbatches.
-# Then it installs the Python package into .venv, whose command reproduces the
-# paper's table I and ranks families for Llama 3 70B. Prints tables and leaves
-# report, trace, pictures and a page in out/; their names are the last lines.
+# Installs what is missing, builds the release tools and compares GPipe with 1F1B: the
+# paper's model, 8 stages on a DGX-H100-class system, 8 to 64 microbatches. Then it
+# installs the Python package into .venv, whose command reproduces the paper's table I
+# and ranks families for Llama 3 70B. It prints tables and writes a report, a trace,
+# pictures and a page to out/; the last lines list these files.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
@@ -15,8 +15,8 @@ bin=build/release/bin
 out=out
 mkdir -p "$out"
 
-# schedules RECOMPUTE MICROBATCHES...: a module with both families at each size,
-# the model and the system attached.
+# schedules RECOMPUTE MICROBATCHES...: prints a module with both families at each size
+# and with the model and the system attached.
 schedules() {
   local recompute=$1 family n passes=
   shift

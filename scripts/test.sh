@@ -9,8 +9,8 @@
 passed=0
 failed=0
 
-# tally NAMES LOG: adds up the counts that NAMES matches in lit's summaries, a
-# line each (`  Passed: 12`), and in pytest's (`12 passed, 1 failed in 3.4s`).
+# tally NAMES LOG: adds up the counts that NAMES matches in lit's summaries, one per
+# line (`  Passed: 12`), and in pytest's (`12 passed, 1 failed in 3.4s`).
 tally() {
   awk -F: -v names="^ *($1) *$" '
     $1 ~ names { n += $2 }
@@ -19,8 +19,8 @@ tally() {
     END { print n + 0 }' "$2"
 }
 
-# run NAME COMMAND...: one step; a step that fails without any failed test of
-# its own (it did not build, say) counts as one failure.
+# run NAME COMMAND...: runs one command; if it fails without a failed test of its own
+# (for example, because it does not build), it counts as one failure.
 run() {
   local name=$1 before=$failed log
   shift
@@ -38,7 +38,7 @@ run() {
   fi
 }
 
-# Fuzzes from the seeds beside the fuzz target; what is found stays in
+# Fuzzes from the seeds beside the fuzz target; inputs that it finds stay in
 # build/asan/fuzz.
 fuzz() {
   build asan pipesched-fuzz || return

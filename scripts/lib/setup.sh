@@ -1,10 +1,10 @@
-# Sourced by the scripts beside this folder: what they need installed, and how
-# a preset is configured and built. Runs as root or as a user with sudo.
+# Sourced by the scripts in the folder above: installs what they need, and configures
+# and builds a preset. Runs as root or as a user with sudo.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# Debian's cmake, ninja and python3 before any other that a user has.
+# Prefer Debian's cmake, ninja and python3 to any other that the user has.
 export PATH="/usr/bin:/bin:$PATH"
 
 build_packages=(
@@ -36,7 +36,7 @@ is_installed() {
   [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# install_packages PACKAGE...: installs those that dpkg does not have.
+# install_packages PACKAGE...: installs the packages that dpkg does not have.
 install_packages() {
   local package missing=()
   for package in "$@"; do
@@ -53,8 +53,8 @@ install_packages() {
       "which the package sources must name"
 }
 
-# build PRESET [TARGET...]: configures when that was not done or the presets
-# changed, then builds.
+# build PRESET [TARGET...]: configures if the preset is new or the presets have changed,
+# then builds.
 build() {
   local preset=$1 target
   shift
@@ -68,12 +68,12 @@ build() {
   cmake --build --preset "$preset" "${targets[@]}"
 }
 
-# install_python: makes .venv and installs the package with its test extras; of
-# C++ only the extension module is built, on the libraries of build/release.
+# install_python: creates .venv and installs the package with its test extras. Of C++ it
+# compiles only the extension module, on the libraries of build/release.
 install_python() {
   build release PipeSchedCAPI || return
   [ -x .venv/bin/python ] || python3 -m venv .venv || return
-  # The build requirements stay in .venv, so that a second build has little to do.
+  # The build requirements stay in .venv, so that a second build is fast.
   local requires='import tomllib; print("\n".join(
     tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"]))'
   .venv/bin/python -c "$requires" | .venv/bin/pip install -q -r /dev/stdin || return

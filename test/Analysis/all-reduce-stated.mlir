@@ -2,8 +2,8 @@
 // RUN: pipesched-translate --export-report %s -split-input-file -verify-diagnostics | FileCheck %s --check-prefix=BYTES
 
 // 40 bytes of gradients on a network of 1 byte per ps and 5 ps: two messages of 20
-// bytes each, one after the other. What is stated wins over the profile, which has no
-// time for the other; that one waits for the queues.
+// bytes each, one after the other. Stated bytes override the profile. The profile has
+// no time for the other all-reduce, which only waits for the queues.
 // CHECK-LABEL: exec.program @stated
 // CHECK: all_reduce 0G0 {{.*}} bytes 40 {exec.end_ps = 57 : i64, exec.start_ps = 7 : i64}
 // CHECK: all_reduce 1G1 {{.*}} {exec.end_ps = 47 : i64, exec.start_ps = 47 : i64}

@@ -10,11 +10,11 @@
 // RUN: pipesched-opt %t.eager --pass-pipeline='builtin.module(convert-pipe-to-exec,exec-annotate-timeline{transport=delay})' | FileCheck %s --check-prefix=DELAY
 // RUN: pipesched-opt %t.end --pass-pipeline='builtin.module(pipe-attach-profile{times="G=1000ps"})' | pipesched-translate --export-report | FileCheck %s --check-prefix=PROFILE
 
-// A FLOP of matrices and a byte of memory take 1 ps each, a byte of the network
-// 10 ps and another 7 for the message. A stage has two layers: F 2 * 100, B
-// 2 * (200 + 60), 40 bytes of gradients. A message is 5 bytes. An all-reduce of two
-// sends half of the gradients twice, 2 * (200 + 7). O moves 40 bytes of gradients,
-// 2 * 240 of optimizer state and 40 of weights.
+// A matrix FLOP and a byte of memory take 1 ps each, a byte of the network 10 ps, and a
+// message 7 ps more. A stage has two layers: F 2 * 100, B 2 * (200 + 60), 40 bytes of
+// gradients. A message is 5 bytes. An all-reduce of two sends half of the gradients
+// twice, 2 * (200 + 7). O moves 40 bytes of gradients, 2 * 240 of optimizer state and
+// 40 of weights.
 //
 //   0F0 [0,200]  1F1 [257,457]  1B1 [457,977]  0B0 [1034,1554]
 //
@@ -25,22 +25,22 @@
 // END:      "dependency": [0, 0],
 // END-NEXT: "communication": [528, 528]
 
-// Eager, stage 1 is reduced beside 0B0, behind the send of 1B1 in its queue:
-// [1027,1427]; 1O1 [1554,2114] beside the all-reduce of stage 0, 0O0 [2114,2674].
+// Eager, stage 1 is reduced during 0B0, behind the send of 1B1 in its queue:
+// [1027,1427]; 1O1 [1554,2114] runs during the all-reduce of stage 0, 0O0 [2114,2674].
 // EAGER:      "makespan_ps": 2674,
 // EAGER-NEXT: "busy_ps": [2560, 2560],
 // EAGER:      "communication": [114, 114]
 
-// Where messages hold rows, all-reduces do: nothing runs beside them.
+// If messages hold rows, all-reduces do too: nothing runs in parallel with them.
 // BLOCKING:      "makespan_ps": 3502,
 // BLOCKING-NEXT: "busy_ps": [2560, 2560],
 
-// Two messages and two all-reduces that send half of 40 bytes twice.
+// There are two messages, and two all-reduces that send half of 40 bytes twice.
 // CHECK: "messages": 4,
 // CHECK: "bytes_sent": [90, 90],
 // EAGER: "critical_path": ["0F0", "1F0", "1B0", "0B0", "1O1", "0O0"],
 
-// G as measured holds the queues for 1000 ps: 0O0 at 2554, 1O1 at 3554.
+// A measured G holds the queues for 1000 ps: 0O0 at 2554, 1O1 at 3554.
 // PROFILE: "makespan_ps": 4114,
 
 // OVERLAP-LABEL: worker 0

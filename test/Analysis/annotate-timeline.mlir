@@ -2,8 +2,8 @@
 // RUN: pipesched-opt %s -exec-annotate-timeline=transport=delay -split-input-file | FileCheck %s --check-prefixes=CHECK,DELAY
 // RUN: pipesched-opt %s -exec-annotate-timeline=transport=blocking -split-input-file | FileCheck %s --check-prefixes=CHECK,BLOCKING
 
-// 1F1B of two workers, by head. F 3, B 4, a message holds its queues for 4 and
-// arrives 5 later.
+// 1F1B on two workers, computed by hand. F takes 3, B 4, a message holds its queues for
+// 4 and arrives 5 later.
 //
 //   overlap    0: F0 0-3   F1 3-6                        B0 28-32    B1 35-39
 //              s: 0F0 3-7, 0F1 7-11
@@ -82,8 +82,8 @@ exec.program @one_f_one_b profile <"F=3ps,B=4ps,send=4ps,comm=5ps"> {
 
 // -----
 
-// A receive queue takes its messages one by one in the order of the program:
-// 0F0 is ready at 3 and 2B0 at 4, but 2B0 is to come first.
+// A receive queue takes its messages one by one in the order of the program: 0F0 is
+// ready at 3 and 2B0 at 4, but 2B0 stands first.
 
 // CHECK-LABEL: exec.program @receive_queue
 // OVERLAP:  recv 2B0 {{.*}} {exec.end_ps = 13 : i64, exec.start_ps = 4 : i64}
@@ -110,8 +110,8 @@ exec.program @receive_queue profile <"F=3ps,B=4ps,send=4ps,comm=5ps"> {
 
 // -----
 
-// Copies run beside compute, each direction in its own queue; a wait holds the
-// next compute and takes no time. An overlapped pair is one piece.
+// Copies run in parallel with compute, each direction in its own queue. A wait holds
+// the next compute and takes no time. An overlapped pair is one task.
 
 // CHECK-LABEL: exec.program @copies
 // CHECK:      compute 0F0 {exec.end_ps = 3 : i64, exec.start_ps = 0 : i64}
@@ -137,7 +137,7 @@ exec.program @copies profile <"F=3ps,B=4ps,FB=6ps,D=10ps,U=7ps"> {
 
 // -----
 
-// What an earlier run wrote is replaced; other attributes stay.
+// Attributes from an earlier run are replaced; other attributes stay.
 
 // CHECK-LABEL: exec.program @again
 // CHECK:      compute 0F0 {exec.end_ps = 1000000 : i64, exec.start_ps = 0 : i64, test.a}

@@ -7,9 +7,9 @@
 // RUN: not pipesched-translate --export-report %t/ragged.mlir 2>&1 | FileCheck %s --check-prefix=RAGGED
 // RUN: not pipesched-translate --export-report %t/split.mlir 2>&1 | FileCheck %s --check-prefix=SPLIT
 
-// A FLOP of matrices and a byte of memory take 1 ps each, a byte of the network
-// 10 ps and another 7 for the message. A stage has two layers: F 2 * 100, B
-// 2 * (200 + 60); a message is 5 bytes. Makespan 2 (200 + 520 + 50 + 7).
+// A matrix FLOP and a byte of memory take 1 ps each, a byte of the network 10 ps, and a
+// message 7 ps more. A stage has two layers: F 2 * 100, B 2 * (200 + 60); a message is
+// 5 bytes. The makespan is 2 (200 + 520 + 50 + 7).
 // CHECK: "makespan_ps": 1554,
 // CHECK: "bytes_sent": [5, 5],
 // 2 * 10 parameters of 16 bytes, 2 * 50 bytes of activations, 5000 of memory.
@@ -17,7 +17,7 @@
 // CHECK: "peak_activation_bytes": [100, 100]
 // CHECK: "capacity_bytes": 5000
 
-// F from the profile, the rest from the roofline: 2 (1000000 + 520 + 57).
+// F is from the profile, the rest from the roofline: 2 (1000000 + 520 + 57).
 // OVERLAY: "makespan_ps": 2001154,
 
 // NETWORK: no-network.mlir:1:1: error: target system has no "network" = #pipe.network_spec<...>

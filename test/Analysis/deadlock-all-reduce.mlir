@@ -3,9 +3,9 @@
 // RUN: not pipesched-opt %s -exec-annotate-timeline -split-input-file 2>&1 | FileCheck %s --check-prefixes=CHECK,QUEUE
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(exec-annotate-timeline{transport=delay})' -split-input-file -o /dev/null
 
-// A program by hand whose workers come to their all-reduces in opposite order. That
-// stops where they hold the row, and where they hold queues; by themselves they
-// find each other.
+// A hand-written program whose workers reach their all-reduces in opposite order.
+// It deadlocks if all-reduces hold the row or queues, and finishes if they hold
+// neither.
 // CHECK: error: 'exec.program' op deadlocks {{(with messages=[a-z]+ )?}}in a cycle of 4 waits
 // ROW:        note: all_reduce 0G0 blocks 0 to 1 on worker 0 waits for all_reduce 0G1 blocks 0 to 1 on worker 1 (its group)
 // ROW-NEXT:     %ar0 = all_reduce 0G0

@@ -2,8 +2,8 @@
 // RUN: pipesched-opt %s -exec-annotate-timeline | FileCheck %s
 // RUN: not pipesched-opt %s -exec-annotate-timeline=transport=blocking 2>&1 | FileCheck %s --check-prefix=BLOCKING
 
-// Both workers compute, then receive, then send: with queues of their own the
-// sends go ahead, with one row the two wait for each other.
+// Both workers compute, then receive, then send: with separate queues the sends run
+// ahead, with a single row the workers wait for each other.
 // CHECK: compute 0B0 after %f0, %g0 {{.*}}exec.start_ps = 1000000 : i64
 // BLOCKING: error: 'exec.program' op deadlocks in a cycle of 4 waits
 // BLOCKING-DAG: note: send 0F0 to 1 stands behind recv 1B0 from 1 in the row of worker 0

@@ -1,7 +1,7 @@
 // RUN: not pipesched-opt %s -exec-annotate-timeline -split-input-file 2>&1 | FileCheck %s
 
-// A program that cannot finish is refused with its cycle, from wait to wait: the
-// awaited of a note is the waiter of the next.
+// A program that cannot finish is refused with its cycle of waits: what one note waits
+// for is the waiter of the next note.
 
 // Each worker waits for the other's output before it computes its own.
 // CHECK:     :[[#@LINE+8]]:1: error: 'exec.program' op deadlocks in a cycle of 6 waits
@@ -27,7 +27,7 @@ exec.program @two_workers {
 
 // -----
 
-// Around three workers: nine waits, of which eight are shown.
+// A cycle around three workers: nine waits, of which eight are shown.
 // CHECK:     error: 'exec.program' op deadlocks in a cycle of 9 waits
 // CHECK:     note: compute 0F0 on worker 0 waits for recv 2F0 from 2 on worker 0
 // CHECK:     note: recv 2F0 from 2 on worker 0 waits for send 2F0 to 0 on worker 2 (its message)

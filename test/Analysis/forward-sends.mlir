@@ -1,5 +1,5 @@
-// A forward behind a forward waits until the message of the first has arrived; a
-// backward does not. A schedule and its program agree.
+// A forward right behind a forward waits until the message of the first has arrived; a
+// backward does not wait. A schedule and its program agree.
 
 // RUN: pipesched-translate --export-report --transport=delay --forward-sends=sync %s | FileCheck %s
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(convert-pipe-to-exec)' \
@@ -27,7 +27,7 @@
 // TIMES:      %f0 = compute 0F0 {exec.end_ps = 10000000 : i64, exec.start_ps = 0 : i64}
 // TIMES:      %f1 = compute 0F1 {exec.end_ps = 24000000 : i64, exec.start_ps = 14000000 : i64}
 
-// The queues of `overlap` are free at 11, but the message is there at 14.
+// The queues of `overlap` are free at 11, but the message arrives at 14.
 // OVERLAP:    "makespan_ps": 136000000,
 pipe.schedule @s workers 2 microbatches 3 profile <"F=10us,B=20us,send=1us,comm=3us"> {
   path on [0, 1]

@@ -1,6 +1,6 @@
 // RUN: pipesched-opt %s -exec-annotate-timeline -split-input-file | FileCheck %s
 
-// A program without any header: unit prices, stage s where it is computed.
+// A program without any header has unit costs, and stage s is where it is computed.
 // CHECK-LABEL: exec.program @bare
 // CHECK: compute 1B0 {{.*}} {exec.end_ps = 4000000 : i64, exec.start_ps = 2000000 : i64}
 exec.program @bare {
@@ -17,8 +17,8 @@ exec.program @bare {
 
 // -----
 
-// Two mirrored paths: a stage is on the worker that the microbatch's path says,
-// and priced by its place on that path.
+// With two mirrored paths a stage is on the worker that the microbatch's path says, and
+// has the costs of its place on that path.
 // CHECK-LABEL: exec.program @mirrored
 // CHECK: compute 0F0 {exec.end_ps = 1 : i64, exec.start_ps = 0 : i64}
 // CHECK: compute 1F1 {{.*}} {exec.end_ps = 11 : i64, exec.start_ps = 1 : i64}
@@ -38,10 +38,10 @@ exec.program @mirrored microbatches 2 profile <"F=[1ps,10ps]"> {
 
 // -----
 
-// Work that is stated, on an accelerator with 1 flop and 1 byte of memory per
-// ps, a network of 1 byte per ps and 5 ps, a host link of 1 byte in 2 ps: 100
-// flops hide 30 bytes, 300 bytes hide 100 flops, 20 bytes of message hold the
-// queues for 20 and arrive 5 later, 40 bytes of copy take 80.
+// Stated work, on an accelerator with 1 flop and 1 byte of memory per ps, a network of
+// 1 byte per ps and 5 ps, a host link of 1 byte in 2 ps: 100 flops hide 30 bytes, 300
+// bytes hide 100 flops, 20 bytes of message hold the queues for 20 and arrive 5 later,
+// 40 bytes of copy take 80.
 // CHECK-LABEL: exec.program @stated
 // CHECK:      compute 0F0 flops 100 bytes 30 {exec.end_ps = 100 : i64, exec.start_ps = 0 : i64}
 // CHECK-NEXT: send 0F0 {{.*}} {exec.end_ps = 120 : i64, exec.start_ps = 100 : i64}
@@ -74,7 +74,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 
 // -----
 
-// Where there is a profile, what is stated wins and the rest is the profile's.
+// Stated work overrides the profile; the profile gives the rest.
 // CHECK-LABEL: exec.program @mixed
 // CHECK:      compute 0F0 {exec.end_ps = 3 : i64, exec.start_ps = 0 : i64}
 // CHECK-NEXT: compute 0F1 flops 11 {exec.end_ps = 14 : i64, exec.start_ps = 3 : i64}

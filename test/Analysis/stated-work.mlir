@@ -1,9 +1,9 @@
 // RUN: pipesched-translate --export-report %s | FileCheck %s
 
-// Stated bytes and memory arrive in the report: of worker 0, 20 + 30 bytes sent;
-// 64 bytes held from 0 on, 100 more from 10 on, of which the offload frees 40
-// when its 16 ps are over, and 30 more from 20 on: 194 before the 40 are gone.
-// Worker 1 frees at its end what it holds from its start.
+// The report has stated bytes and memory. Worker 0 sends 20 + 30 bytes. It holds 64
+// bytes from 0 on and 100 more from 10 on, of which the offload frees 40 after 16 ps,
+// and 30 more from 20 on: 194 before the 40 are freed. Worker 1 frees at its end what
+// it holds from its start.
 // CHECK:      "schedule": "stated",
 // CHECK:        "makespan_ps": 85,
 // CHECK:        "bytes_sent": [50, 0],

@@ -9,8 +9,8 @@
 
 //--- odd-even.mlir
 
-// pytorch/pytorch issue 172668: to receive before sending on odd ranks alone
-// does not help where the two directions are of different microbatches.
+// pytorch/pytorch issue 172668: receiving before sending on odd ranks only does not
+// help if the two directions carry different microbatches.
 // RENDEZVOUS:     :[[#@LINE+5]]:1: error: 'exec.program' op deadlocks with messages=rendezvous in a cycle of 4 waits
 // RENDEZVOUS:     note: send 0F2 to 1 on worker 0 waits for recv 0F2 from 0 on worker 1 (its message)
 // RENDEZVOUS:     note: recv 0F2 from 0 stands behind send 3B0 to 0 in the row of worker 1
@@ -39,8 +39,8 @@ exec.program @odd_even {
 
 //--- receive-first.mlir
 
-// In queues of their own (exec-annotate-timeline) the sends overtake, and in a
-// batch they go together; a process that receives first never sends.
+// With queues of their own (exec-annotate-timeline) the sends overtake, and in a batch
+// they run together; a single-threaded process that receives first never sends.
 // CHECK: error: 'exec.program' op deadlocks with messages=unbounded in a cycle of 4 waits
 // CHECK: :[[#@LINE+13]]:13: note: recv 0F0 from 0 on worker 1 waits for send 0F0 to 1 on worker 0 (its message)
 // CHECK: :[[#@LINE+7]]:11: note: send 0F0 to 1 stands behind recv 1B0 from 1 in the row of worker 0
@@ -63,7 +63,7 @@ exec.program @receive_first profile <"F=1us,B=1us"> {
 
 //--- ring.mlir
 
-// Five receives that stand before the sends: ten waits, of which eight are shown.
+// Five receives stand before the sends: ten waits, of which eight are shown.
 // CHECK:         error: 'exec.program' op deadlocks with messages=unbounded in a cycle of 10 waits
 // CHECK-COUNT-8: note: {{recv|send}}
 // CHECK:         note: and 2 more

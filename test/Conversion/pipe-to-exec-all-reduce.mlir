@@ -1,9 +1,9 @@
 // RUN: pipesched-opt %s -convert-pipe-to-exec | FileCheck %s
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(convert-pipe-to-exec,exec-verify{messages=batched})' -o /dev/null
 
-// An all-reduce waits for the compute before it, where it is issued, and for the
-// last weight gradient of its stage; O waits for its all-reduce. 1G1 stands in
-// front of 0B0, so that the two may run at once.
+// An all-reduce waits for the compute before it, where it is issued, and for the last
+// weight gradient of its stage. O waits for its all-reduce. 1G1 stands in front of 0B0,
+// so that the two may run at the same time.
 // CHECK-LABEL: exec.program @eager workers 2 microbatches 2 {
 // CHECK-NEXT:    pipe.path on [0, 1] takes [0]
 // CHECK-NEXT:    pipe.path on [1, 0] takes [1]
@@ -31,7 +31,7 @@ pipe.schedule @eager workers 2 microbatches 2 {
   worker 1 runs [0F1 1F0 1B0 1G0 0B1 0G1 1O0 0O1]
 }
 
-// Path 0 cuts six blocks at 4, path 1 at 2: 0G0 meets 0G1 and 1G1, 1G1 also 1G0.
+// Path 0 cuts six blocks at 4, path 1 at 2: 0G0 meets 0G1 and 1G1, and 1G1 also meets 1G0.
 // CHECK-LABEL: exec.program @cut
 // CHECK:         worker 0 {
 // CHECK:           %ar0 = all_reduce 0G0 blocks 0 to 2 after %b0
@@ -54,7 +54,7 @@ pipe.schedule @cut workers 4 microbatches 2 {
 }
 
 // Worker 0 holds the stage twice and takes part once, when it has both gradients.
-// Their last weight gradient stands in a pair.
+// Their last weight gradient is in an overlapped pair.
 // CHECK-LABEL: exec.program @twice
 // CHECK:         worker 0 {
 // CHECK:           %b0 = compute 0B0
@@ -75,7 +75,7 @@ pipe.schedule @twice workers 2 microbatches 4 {
   worker 1 runs [0F3 0B3 0G3]
 }
 
-// Nobody else has the stage: an all-reduce with itself.
+// No other worker has the stage: the all-reduce has one member.
 // CHECK-LABEL: exec.program @alone
 // CHECK:           %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
 pipe.schedule @alone workers 1 microbatches 1 {

@@ -1,6 +1,6 @@
 // RUN: not pipesched-opt %s -convert-pipe-to-exec -mlir-print-ir-after-failure 2>&1 | FileCheck %s
 
-// A schedule that is refused leaves the others as they were.
+// If one schedule is refused, the others stay unchanged.
 // CHECK: has no rows
 // CHECK: pipe.schedule @good
 // CHECK: pipe.schedule @bad

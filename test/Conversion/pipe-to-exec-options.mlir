@@ -2,7 +2,7 @@
 // RUN: pipesched-opt %s -convert-pipe-to-exec=keep-schedule | FileCheck %s --check-prefix=KEEP
 // RUN: pipesched-opt %s -convert-pipe-to-exec='keep-schedule receive-placement=consumer schedule=a' --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=PIPELINE
 
-// The program stands where the schedule stood.
+// The program replaces the schedule at its position.
 // ONE:      pipe.schedule @a
 // ONE:      exec.program @b
 // ONE:      pipe.schedule @c

@@ -1,8 +1,8 @@
 // RUN: pipesched-opt %s -convert-pipe-to-exec -split-input-file | FileCheck %s
 // RUN: pipesched-opt %s -convert-pipe-to-exec=receive-placement=consumer -split-input-file | FileCheck %s --check-prefix=CONSUMER
 
-// Messages of slot s stand behind the cells that start in s: worker 1 receives
-// 0F3 and 2B0 before it runs 1B0. By consumer they stand with 1F3 and 1B0.
+// Messages of slot s stand behind the cells that start in s: worker 1 receives 0F3 and
+// 2B0 before it runs 1B0. With consumer they stand before 1F3 and 1B0.
 // CHECK-LABEL: exec.program @one_f_one_b workers 4 microbatches 4 family "1f1b" {
 // CHECK-NEXT:    pipe.path on [0, 1, 2, 3]
 // CHECK-NEXT:    worker 0 {
@@ -196,7 +196,7 @@ pipe.schedule @one_f_one_b workers 4 microbatches 4 family "1f1b" {
 
 // -----
 
-// Header, paths and attributes of others are kept. The gradient leaves with W.
+// The header, paths and foreign attributes are kept. The gradient is sent after W.
 // CHECK-LABEL: exec.program @header workers 2 microbatches 4 family "gpipe" {split_backward = true} gradient after W recompute selective model @toy profile <"F=1us,I=1us,W=1us"> attributes {test.a} {
 // CHECK-NEXT:    pipe.path on [0, 1] takes [0:4:2] blocks [1, 3]
 // CHECK-NEXT:    pipe.path on [1, 0] takes [1, 3] weights [3, 1]
@@ -258,8 +258,8 @@ pipe.schedule @header workers 2 microbatches 4 family "gpipe" {split_backward = 
 
 // -----
 
-// Neighbouring stages of one worker need no message: 2F0 waits for 1F0 itself.
-// Workers come in order, rows need not.
+// Neighbouring stages of one worker need no message: 2F0 waits for 1F0 itself. Workers
+// are in order, even if the rows are not.
 // CHECK-LABEL: exec.program @v workers 2 microbatches 1 {
 // CHECK-NEXT:    pipe.path on [0, 1, 1, 0]
 // CHECK-NEXT:    worker 0 {
@@ -291,8 +291,8 @@ pipe.schedule @v workers 2 microbatches 1 {
 
 // -----
 
-// A copy waits for the compute cell before it, its issue point; a join becomes a
-// wait; a backward waits for its reload.
+// A copy waits for the compute cell before it, which issues it; a join becomes a wait;
+// a backward waits for its reload.
 // CHECK-LABEL: exec.program @offloaded workers 1 microbatches 2 {
 // CHECK-NEXT:    pipe.path on [0]
 // CHECK-NEXT:    worker 0 {
@@ -313,8 +313,8 @@ pipe.schedule @offloaded workers 1 microbatches 2 {
 
 // -----
 
-// A pair is one op that waits for what either half waits for, once; idle slots
-// are gone, and a wait for the pair is one for both.
+// An overlapped pair is one op that waits once for each dependence of its halves. Idle
+// slots are dropped, and a wait of the pair occurs once for both.
 // CHECK-LABEL: exec.program @overlapped workers 1 microbatches 2 {
 // CHECK-NEXT:    pipe.path on [0]
 // CHECK-NEXT:    worker 0 {
@@ -380,7 +380,7 @@ pipe.schedule @pairs workers 2 microbatches 4 {
 
 // -----
 
-// Two stages per worker, with pairs that wait for a message each.
+// Two stages per worker, with pairs whose halves each wait for a message.
 // CHECK-LABEL: exec.program @interleaved workers 2 microbatches 2 gradient after W {
 // CHECK-NEXT:    pipe.path on [0, 1, 0, 1]
 // CHECK-NEXT:    worker 0 {

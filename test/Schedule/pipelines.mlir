@@ -1,5 +1,5 @@
-// From an empty module to an aligned, verified table in one line; the line that
-// --dump-pass-pipeline prints makes the same.
+// One pipeline goes from an empty module to an aligned, verified table; the pipeline
+// that --dump-pass-pipeline prints does the same.
 
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-create{name=v workers=2 microbatches=2},pipe-place-v,pipe-create{name=b workers=2 microbatches=4},pipe-place-bidirectional{schedule=b assign=halves},pipe-create{workers=4 microbatches=6},pipe-schedule-1f1b{schedule=schedule split-backward=true gradient-after=I},pipe-align-slots{slots=unit},pipe-verify{schedule=schedule messages=unbounded})' --dump-pass-pipeline -o %t.first.mlir 2> %t.dump
 // RUN: FileCheck %s < %t.first.mlir

@@ -6,7 +6,7 @@
 // RUN: pipesched-translate --export-svg --svg-variant=slots %s | FileCheck %s --check-prefix=SLOTS
 // RUN: pipesched-translate --export-report %s | FileCheck %s --check-prefix=REPORT
 
-// All-reduces run beside compute and are drawn beside it: 1G1 under 0B0.
+// All-reduces run in parallel with compute and are drawn below it: 1G1 under 0B0.
 //
 //   worker 0   0F0 [0,10]  1F1 [10,20]  1B1 [20,40]  0B0 [40,60]  1O1 [60,65]  0O0 [75,80]
 //                                              1G1 [40,55]   0G0 [60,75]
@@ -27,7 +27,7 @@
 // SVG:      <rect class="G1" opacity=".85" {{.*}}<title>1G1: 40.00 us to 55.00 us</title>
 // SVG:      <rect class="G0" opacity=".85" {{.*}}<title>0G0: 60.00 us to 75.00 us</title>
 
-// In the table a G has its slot, the same in both rows.
+// In the table a G takes a slot, the same one in both rows.
 // SLOTS:      <title>1G1: slots 4 to 5</title>
 // SLOTS:      <title>1G0: slots 4 to 5</title>
 

@@ -38,7 +38,7 @@ pipe.schedule @two workers 2 microbatches 1 profile <"F=10us,B=20us,send=3us,com
   worker 1 runs [1F0 1B0]
 }
 
-// Paths are told; a pair is one slice; the workers follow those of the first.
+// Names include the path; a pair is one slice; the workers follow those of the first schedule.
 
 // CHECK: {"ph":"M","name":"process_name","pid":2,"tid":0,"args":{"name":"pairs: worker 0"}},
 // CHECK: {"ph":"X","name":"0F1+1B0","cat":"compute","pid":2,"tid":0,{{.*}}"path":1}},
@@ -49,7 +49,7 @@ pipe.schedule @pairs workers 2 microbatches 2 {
   worker 1 runs [1F1 1B1]
 }
 
-// Copies have threads of their own; a copy ends and frees memory while F1 runs.
+// Copies have threads of their own; a copy ends and frees memory during F1.
 
 // CHECK: {"ph":"M","name":"thread_name","pid":4,"tid":3,"args":{"name":"offload"}},
 // CHECK: {"ph":"M","name":"thread_name","pid":4,"tid":4,"args":{"name":"reload"}},
@@ -61,7 +61,7 @@ pipe.schedule @copies workers 1 microbatches 2 profile <"F=10us,B=20us,D=5us,U=6
   worker 0 runs [0F0 0D0 0F1 0U0 0B1 0B0]
 }
 
-// What an instruction states is what is shown.
+// The trace shows the stated work of an instruction.
 
 // CHECK: {"ph":"X","name":"0F0","cat":"send","pid":5,"tid":1,"ts":0.0001,"dur":2,{{.*}}"bytes":2000000,"to":1}},
 // CHECK: {"ph":"X","name":"0F0","cat":"receive","pid":6,"tid":2,{{.*}}"bytes":2000000,"from":0}},

@@ -1,8 +1,8 @@
 // RUN: pipesched-translate --export-models %s | FileCheck %s
 // RUN: echo 'module {}' | pipesched-translate --export-models | FileCheck %s --check-prefix=NONE
 
-// Equal blocks are counted once, copies of parameters not at all. 3 x 100
-// FLOPs in each of 6 and 3 x 900 in each of 2 layers, for 16 tokens.
+// Equal blocks are listed once, and copies of parameters do not count. There are 3 x
+// 100 FLOPs in each of 6 layers and 3 x 900 in each of 2, for 16 tokens.
 // CHECK:      [
 // CHECK-NEXT:   {
 // CHECK-NEXT:     "model": "in_turn",
@@ -29,7 +29,7 @@
 // CHECK:            "name": "head",
 // CHECK:          "notes": []
 
-// Without the length of a sequence there are no tokens.
+// Without a sequence length the number of tokens is not known.
 // CHECK:          "model": "no_sequence",
 // CHECK:          "flops_per_token": null,
 // CHECK-NEXT:     "attention_flops_per_token": null,

@@ -1,5 +1,5 @@
-// What R cells run again is the schedule's to say, and comes through to its
-// program: time and memory go by it.
+// The schedule says what R cells recompute, and its program inherits that: time and
+// memory depend on it.
 
 // RUN: pipesched-opt %s -o %t.schedules --pass-pipeline='builtin.module( \
 // RUN:   pipe-add-recompute{schedule=full}, \
@@ -15,9 +15,9 @@
 
 // SAME: 3 schedules are timed alike
 
-// Eight layers of 72000 bytes of activations, 40000 of which are the core's; full
-// recomputation keeps 2000 of each. Two microbatches wait for their backward, of
-// which one is whole.
+// Eight layers have 72000 bytes of activations each, 40000 of which are the core's;
+// full recomputation keeps 2000 of each. Two microbatches wait for their backward, one
+// of them whole.
 // CHECK: "schedule": "none"
 // CHECK: "peak_activation_bytes": [1152000],
 // CHECK: "schedule": "full"

@@ -21,8 +21,8 @@
 // RUN: not pipesched-translate --export-report %t/program.mlir \
 // RUN:   --transport=telepathy 2>&1 | FileCheck %s --check-prefix=OPTION
 
-// What fails leaves no output behind, and a good schedule ahead of a bad one is no
-// output either.
+// A failing export leaves no output behind, not even that of a good schedule ahead of a
+// bad one.
 // RUN: rm -f %t/out.json
 // RUN: not pipesched-translate --export-report %t/problem.mlir -o %t/out.json
 // RUN: not ls %t/out.json

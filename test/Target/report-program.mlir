@@ -1,5 +1,5 @@
-// A program written by hand, without names of family, model or profile: no table
-// and no formula, everything else as for a schedule.
+// A hand-written program without names of family, model or profile has no table and no
+// formula; everything else is as for a schedule.
 
 // RUN: pipesched-translate --export-report %s | FileCheck %s
 // RUN: pipesched-translate --export-report --transport=blocking %s \
@@ -40,7 +40,7 @@ exec.program @by_hand {
   }
 }
 
-// Both workers receive before they send: fine where queues run beside each other.
+// Both workers receive before they send, which works if queues run in parallel.
 // CHECK: "schedule": "crossed",
 // CHECK: "makespan_ps": 1000000,
 exec.program @crossed {

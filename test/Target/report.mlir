@@ -78,8 +78,8 @@ pipe.schedule @unit workers 2 microbatches 2 family "1f1b" {
   worker 1 runs [1F0 1B0 1F1 1B1]
 }
 
-// F 10 us, B 20 us, a message 5 us late: 10 + 5 + 10 + 20 + 5 + 20. Worker 1 works
-// 30 us of the 70; none of its own span of 30 us is idle, but that of worker 0 is
+// F takes 10 us, B 20 us, a message 5 us: 10 + 5 + 10 + 20 + 5 + 20. Worker 1 works 30
+// us of the 70; its own span of 30 us has no idle time, but the span of worker 0 is
 // longer.
 
 // CHECK:          "schedule": "messages",

@@ -1,5 +1,5 @@
-// A schedule and the program that it lowers to are timed alike, to the picosecond,
-// under every transport and placement of receives.
+// A schedule and its lowered program have the same times, to the picosecond, under
+// every transport and placement of receives.
 
 // RUN: pipesched-opt %s -o %t.schedules \
 // RUN:   --pass-pipeline='builtin.module(pipe-schedule-1f1b, pipe-verify)'
@@ -108,7 +108,7 @@ pipe.schedule @reduced_in_pieces workers 3 microbatches 2
   worker 2 runs [0F1 1F1 1B1 0B1 0G1 1G1 0O1 1O1]
 }
 
-// Copies and joins: slow ones, that hold compute up, both ways.
+// Copies and joins, with slow copies in both directions that hold up compute.
 pipe.schedule @slow_copies workers 2 microbatches 4
     profile <"F=10us,B=21us,D=17us,U=14us,comm=2us,send=3us"> {
   path on [0, 1]

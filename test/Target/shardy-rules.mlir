@@ -3,8 +3,8 @@
 // RUN: pipesched-translate --export-shardy-rules --shardy-backward=cells --shardy-schedule=whole %s \
 // RUN:   | FileCheck %s --check-prefix=WHOLE --match-full-lines --strict-whitespace
 
-// The whole text is one argument. Rows come in the order of workers, without
-// idle slots.
+// The whole text is one argument. Rows are in the order of workers, without idle
+// slots.
 
 // WHOLE:-mpmd-rule-based-schedule='rules=FragmentScheduleRule(ordered_fragments=[FragmentInfo(origins=["s0"],mesh_name="m0",call_counter=0)->FragmentInfo(origins=["s0"],mesh_name="m0",call_counter=1)->FragmentInfo(origins=["s0"(1)],mesh_name="m0",call_counter=0)->FragmentInfo(origins=["s0"(1)],mesh_name="m0",call_counter=1)]),FragmentScheduleRule(ordered_fragments=[FragmentInfo(origins=["s1"],mesh_name="m1",call_counter=0)->FragmentInfo(origins=["s1"(1)],mesh_name="m1",call_counter=0)->FragmentInfo(origins=["s1"],mesh_name="m1",call_counter=1)->FragmentInfo(origins=["s1"(1)],mesh_name="m1",call_counter=1)])'
 // WHOLE-NOT:{{.}}
@@ -14,7 +14,7 @@ pipe.schedule @whole workers 2 microbatches 2 {
   worker 0 runs [0F0 0F1 _2 0B0 0B1]
 }
 
-// Stages keep their numbers where a worker has several.
+// Stages keep their numbers if a worker has several.
 
 // RUN: pipesched-translate --export-shardy-rules --shardy-schedule=chunks %s \
 // RUN:   | FileCheck %s --check-prefix=CHUNKS --match-full-lines --strict-whitespace
@@ -34,8 +34,8 @@ pipe.schedule @chunks workers 2 microbatches 1 {
 // UNSPLIT: warning: worker 0: cell 2 (0I0): Shardy splits the backwards whose gradient goes to another mesh, that of stage 0 stays; --shardy-backward=fragments writes it whole
 // UNSPLIT-NOT: warning
 
-// As Shardy splits a program: every backward whose gradient leaves the mesh, B
-// as well, and no other.
+// Shardy splits exactly the backwards whose gradient leaves the mesh, and so a B with
+// such a gradient is written as two halves.
 
 // RUN: pipesched-translate --export-shardy-rules --shardy-backward=fragments --shardy-schedule=split %s 2>%t.none \
 // RUN:   | FileCheck %s --check-prefix=FRAGMENTS --match-full-lines --strict-whitespace
@@ -47,19 +47,19 @@ pipe.schedule @split workers 2 microbatches 2 {
   worker 1 runs [1F0 1I0 1F1 1B1 1W0]
 }
 
-// A schedule without split cells is of a program that is not split.
+// A schedule without split cells belongs to a program that is not split.
 
 // RUN: pipesched-translate --export-shardy-rules --shardy-backward=fragments --shardy-schedule=whole %s \
 // RUN:   | FileCheck %s --check-prefix=WHOLE --match-full-lines --strict-whitespace
 
-// Names are what the program has, and stage ids if it has them.
+// Names are those of the program, with stage ids if it has them.
 
 // RUN: pipesched-translate --export-shardy-rules --shardy-stage-prefix=layers. --shardy-mesh-prefix= \
 // RUN:   --shardy-stage-ids --shardy-schedule=late %s 2>%t.late \
 // RUN:   | FileCheck %s --check-prefix=NAMES --match-full-lines --strict-whitespace
 // NAMES:-mpmd-rule-based-schedule='rules=FragmentScheduleRule(ordered_fragments=[FragmentInfo(origins=["layers.0"],mesh_name="0",call_counter=0,stage=0)->FragmentInfo(origins=["layers.0"(1)],mesh_name="0",call_counter=0,stage=0)]),FragmentScheduleRule(ordered_fragments=[FragmentInfo(origins=["layers.1"],mesh_name="2",call_counter=0,stage=1)->FragmentInfo(origins=["layers.1"(1)],mesh_name="2",call_counter=0,stage=1,split_type=kKeepTransferred)->FragmentInfo(origins=["layers.1"(1)],mesh_name="2",call_counter=0,stage=1,split_type=kDropTransferred)])'
 
-// The order is written; where a message leaves is Shardy's.
+// Only the order is written; Shardy decides when a message is sent.
 
 // RUN: FileCheck %s --check-prefix=LATE <%t.late
 // LATE: warning: Shardy sends gradients after I, the schedule after W; the order of fragments is the same

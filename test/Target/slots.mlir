@@ -1,5 +1,5 @@
-// Level 2 counts the slots that a schedule says, aligned or not; level 3 and where
-// receives stand do not depend on them.
+// Level 2 counts the slots that a schedule states, aligned or not; level 3 and the
+// position of receives do not depend on them.
 
 // RUN: pipesched-translate --export-report %s | FileCheck %s
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-compact)' \

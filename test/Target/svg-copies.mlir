@@ -1,8 +1,8 @@
 // RUN: pipesched-translate --export-svg --svg-variant=slots %s | FileCheck %s --check-prefixes=CHECK,SLOTS
 // RUN: pipesched-translate --export-svg %s | FileCheck %s --check-prefixes=CHECK,TIMED
 
-// Copies have bars below the row: in time as long as they take; in slots, where they take
-// none, short ones from the slot on in which they are issued, with joins beside them.
+// Copies have bars below the row. Over time they are as long as the copies take. Over slots, where
+// copies take none, they are short, start where the copy is issued, and have joins beside them.
 
 // CHECK:       >D offload</text>
 // CHECK:       >U reload</text>

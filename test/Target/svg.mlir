@@ -50,7 +50,7 @@ pipe.schedule @mirrored workers 2 microbatches 2 {
   worker 1 runs [0F1 1F0 1B0 0B1]
 }
 
-// Two cells at once lie above each other, 12 px each, in one black frame.
+// Two overlapped cells are drawn above each other, 12 px each, in one black frame.
 
 // CHECK:      <tspan class="t">pairs</tspan>
 // CHECK:      <rect class="F0" {{.*}} height="12"><title>0F1:
@@ -61,7 +61,7 @@ pipe.schedule @pairs workers 1 microbatches 2 profile <"F=50us,B=30us"> {
   worker 0 runs [0F0 0F1+0B0 0B1]
 }
 
-// Idle slots that an aligned table writes are drawn.
+// Idle slots that an aligned table contains are drawn.
 
 // CHECK: <tspan class="t">aligned</tspan>
 // SLOTS: <title>0B0: slots 14 to 16</title>

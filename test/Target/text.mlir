@@ -3,7 +3,7 @@
 // RUN: pipesched-translate --export-text --text-width=120 --text-color=never %s \
 // RUN:   | FileCheck %s --match-full-lines --strict-whitespace
 
-// Without unit slots, models and systems: nothing here needs a price.
+// There are no models or systems: pictures in unit slots need no costs.
 
 //      CHECK:line  1f1b · 2 workers × 3 microbatches · 12 slots · bubble 25.00 %
 // CHECK-NEXT:    slot  0                   5                   10
@@ -16,7 +16,7 @@ pipe.schedule @line workers 2 microbatches 3 family "1f1b" {
   worker 1 runs [1F0 1B0 1F1 1B1 1F2 1B2]
 }
 
-// Slots as they are written, pairs, copies and joins.
+// Slots as the table states them, pairs, copies and joins.
 
 // CHECK-NEXT:pairs  1 worker × 2 microbatches · 9 slots · bubble 22.22 %
 // CHECK-NEXT:    slot  0                   5

@@ -69,7 +69,7 @@ pipe.schedule @long workers 1 microbatches 1 {
 
 // -----
 
-// What is written must verify.
+// Only schedules that verify are written.
 
 pipe.schedule @incomplete workers 2 microbatches 1 {
   path on [0, 1]

@@ -29,7 +29,7 @@ pipe.schedule @one workers 2 microbatches 2 {
   path on [0, 1]
 }
 
-// The order of the last stage's forwards is a warning.
+// The order of the last stage's forwards causes a warning.
 
 // RUN: pipesched-translate --export-torch-csv --torch-csv-schedule=backwards %s \
 // RUN:   2>&1 | FileCheck %s --check-prefix=ORDER

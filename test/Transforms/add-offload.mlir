@@ -40,7 +40,7 @@ pipe.schedule @s workers 2 microbatches 4 family "gpipe" {
   worker 1 runs [1F0 1F1 1F2 1F3 1B0 1B1 1B2 1B3]
 }
 
-// On a V: those of the first stages live long enough.
+// On a V only those of the first stages live long enough.
 // CHECK-LABEL: pipe.schedule @v workers 2 microbatches 3 {
 // CHECK-NEXT:    path on [0, 1, 1, 0]
 // CHECK-NEXT:    worker 0 runs [0F0 0D0 0F1 0D1 0F2 0D2 3F0 3I0 3W0 3F1 3I1 0U0 3W1 0I0 0W0 3F2 3I2 0U1 3W2 0I1 0U2 0W1 0I2 0W2]

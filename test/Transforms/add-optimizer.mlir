@@ -31,7 +31,7 @@ pipe.schedule @chimera workers 4 microbatches 4 family "chimera" {
   worker 3 runs [0F2 0F3 3F0 3B0 3F1 3B1 0B2 0B3]
 }
 
-// One path has no replicas. Everything but the family stays.
+// One path has no replicas. Everything except the family stays.
 // CHECK-LABEL: pipe.schedule @linear workers 2 microbatches 2 gradient after W profile <"F=1ms,I=1ms,W=1ms"> {
 // CHECK-NEXT:    path on [0, 1]
 // CHECK-NEXT:    worker 0 runs [0F0 0F1 _ 0I0 0W0 0I1 0W1 0O0]
@@ -43,7 +43,7 @@ pipe.schedule @linear workers 2 microbatches 2 family "1f1b" gradient after W
   worker 1 runs [1F0 1I0 1W0 1F1 1I1 1W1]
 }
 
-// What is aligned is aligned again: all workers of a group have the same slot.
+// An aligned schedule is aligned again: all workers of a group have the same slot.
 // CHECK-LABEL: pipe.schedule @aligned workers 2 microbatches 3 aligned {
 // END:           worker 0 runs [0F0 1F1 1B1 1F2 1B2 _2 0B0 0G0 1G1 0O0 1O1]
 // END-NEXT:      worker 1 runs [0F1 0F2 _2 0B1 1F0 1B0 0B2 0G1 1G0 0O1 1O0]
@@ -56,7 +56,7 @@ pipe.schedule @aligned workers 2 microbatches 3 aligned {
   worker 1 runs [0F1 0F2 _2 0B1 1F0 1B0 0B2]
 }
 
-// Both paths place the first stage on worker 0: nobody else has it.
+// Both paths place the first stage on worker 0: no other worker has it.
 // CHECK-LABEL: pipe.schedule @together
 // END:           worker 0 runs [0F0 0F1 0B0 0B1 0O0 0O1]
 // END-NEXT:      worker 1 runs [1F0 1B0 1G0 1O0]
@@ -69,9 +69,9 @@ pipe.schedule @together workers 3 microbatches 2 {
   worker 2 runs [1F1 1B1]
 }
 
-// Worker 0 has blocks 0 to 4 of six by path 0 and 1 to 2 by path 1, and nobody else
-// has the latter; worker 1 alone has 4 to 6, by both. So 1G0 and 1G1 would have
-// nothing to reduce.
+// Of six blocks worker 0 has 0 to 4 by path 0 and 1 to 2 by path 1, and no other worker
+// has the latter; worker 1 alone has 4 to 6, by both. So 1G0 and 1G1 would have nothing
+// to reduce.
 // CHECK-LABEL: pipe.schedule @uneven
 // END:           worker 0 runs [0F0 1F1 1B1 0B0 0G0 1O1 0O0]
 // END-NEXT:      worker 1 runs [0F1 1F0 1B0 2F1 2B1 0B1 0G1 2G1 0O1 1O0 2O1]

@@ -23,7 +23,7 @@ pipe.schedule @s workers 2 microbatches 3 family "gpipe" {
   worker 1 runs [1F0 1F1 1F2 1B0 1B1 1B2]
 }
 
-// On a V: before I, and right before it.
+// On a V an R stands right before its I.
 // CHECK-LABEL: pipe.schedule @v workers 2 microbatches 3 {
 // CHECK-NEXT:    path on [0, 1, 1, 0]
 // CHECK-NEXT:    worker 0 runs [0F0 0F1 0F2 3F0 3R0 3I0 3W0 3F1 3R1 3I1 3W1 0R0 0I0 0W0 3F2 3R2 3I2 3W2 0R1 0I1 0W1 0R2 0I2 0W2]
@@ -55,8 +55,8 @@ pipe.schedule @pair workers 2 microbatches 2 {
   worker 1 runs [0F1 1F0+0B1 1B0]
 }
 
-// An aligned schedule is aligned again; the first R of worker 0 takes a slot in
-// which it waited.
+// An aligned schedule is aligned again; the first R of worker 0 takes a slot in which
+// the worker waited.
 // CHECK-LABEL: pipe.schedule @aligned workers 2 microbatches 2 aligned {
 // CHECK-NEXT:    path on [0, 1]
 // CHECK-NEXT:    worker 0 runs [0F0 0F1 0R0 _2 0B0 0R1 _ 0B1]

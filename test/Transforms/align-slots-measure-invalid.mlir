@@ -1,4 +1,4 @@
-// Slots that a measure cannot give.
+// Lengths that cannot be determined.
 
 // RUN: pipesched-opt %s -verify-diagnostics -split-input-file --pass-pipeline='builtin.module(pipe-align-slots{slots=durations},pipe-align-slots{slots=blocks schedule=blocks})'
 

@@ -23,7 +23,7 @@ pipe.schedule @s workers 2 microbatches 2 family "1f1b" {
   worker 1 runs [1F0 1B0 1F1 1B1]
 }
 
-// With the gradient after W, a stage waits one slot longer for it.
+// With the gradient after W, a stage waits one slot longer for its gradient.
 // CHECK-LABEL: pipe.schedule @after_i workers 2 microbatches 1 aligned {
 // CHECK-NEXT:    path on [0, 1]
 // CHECK-NEXT:    worker 0 runs [0F0 _2 0I0 0W0]
@@ -47,7 +47,7 @@ pipe.schedule @after_w workers 2 microbatches 1 gradient after W {
   worker 1 runs [1F0 1I0 1W0]
 }
 
-// A pair takes the slots of both and starts when both can; what was idle does not
+// A pair takes the slots of both cells and starts when both can; old idle slots do not
 // count.
 // CHECK-LABEL: pipe.schedule @pair workers 2 microbatches 2 aligned {
 // CHECK-NEXT:    path on [0, 1] takes [0]
@@ -61,7 +61,7 @@ pipe.schedule @pair workers 2 microbatches 2 {
   worker 1 runs [0F1 1F0+0B1 1B0]
 }
 
-// Copies and joins take none.
+// Copies and joins take no slots.
 // CHECK-LABEL: pipe.schedule @copies workers 2 microbatches 1 aligned {
 // CHECK-NEXT:    path on [0, 1]
 // CHECK-NEXT:    worker 0 runs [0F0 0D0 0d0 0U0 _3 0u0 0B0]
@@ -89,7 +89,7 @@ pipe.schedule @uneven workers 2 microbatches 2 {
   worker 1 runs [0F1 1F0 1B0 0B1]
 }
 
-// Layers of the model, where the path does not say. Without either, blocks and
+// If the path does not say, layers are those of the model. Without either, blocks and
 // durations are unit slots.
 // BLOCKS-LABEL: pipe.schedule @trained workers 2 microbatches 1 aligned slots <5> model @m profile <"F=1us,B=2us"> {
 // BLOCKS-NEXT:    path on [0, 1]
@@ -105,8 +105,8 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] source "
   }
 }
 
-// Durations: by the largest slot that divides all of them, or by one that is
-// given. A pair has a time of its own.
+// With durations, a slot is the largest that divides them all, or the given one. A pair
+// has a time of its own.
 // TIMES-LABEL:   pipe.schedule @profiled workers 2 microbatches 2 aligned slots <F = [2, 3], B = 5, FB = 7> profile <"F=[800us,1.2ms],B=2ms,FB=2.8ms,comm=1s"> {
 // TIMES-NEXT:      path on [0, 1]
 // TIMES-NEXT:      worker 0 runs [0F0 0F1 _8 0B0 0B1]

@@ -4,7 +4,7 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-attach-model{file=%data/calculon/application.json microbatch-size=4})' 2>&1 | FileCheck %s --check-prefix=CALCULON
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-attach-model{name=llama3-8b microbatch-size=1 sequence=1024})' 2>&1 | FileCheck %s --check-prefix=SHIPPED
 
-// No remark where nothing is assumed; the option names the length.
+// There is no remark if nothing is assumed; the option gives the sequence length.
 // MIXTRAL-NOT: remark
 // MIXTRAL:      pipe.model @mixtral_8x7b microbatch_size 2 boundary_bytes 67108864 state_bytes [2, 2, 12] sequence 4096 source "Hugging Face configuration, model_type mixtral" {
 // MIXTRAL:        block "layer" x 32 parameters 1451270144 active_parameters 394305536

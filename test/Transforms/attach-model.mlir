@@ -8,7 +8,7 @@
 // RUN: pipesched-opt %t/weights.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy})' | FileCheck %s --check-prefix=WEIGHTS
 // RUN: pipesched-opt %t/taken.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy})' | FileCheck %s --check-prefix=TAKEN
 
-// Two schedules of eight microbatches share a model, that of four has its own.
+// Two schedules of eight microbatches share a model; the one of four has its own.
 // CHECK:      pipe.model @toy microbatch_size 2 boundary_bytes 4000 state_bytes [2, 2, 12]
 // CHECK:        block "layer" x 8 parameters 1240 activation_bytes 65600 weight_grad_bytes 80000 recomputed_bytes 4000
 // CHECK:          kernel "attention" on matrix core F <800000 flops, 17600 bytes> I <2000000 flops, 33600 bytes>
@@ -39,7 +39,7 @@
 // TAKEN: pipe.model @toy_0 microbatch_size 2
 // TAKEN: pipe.schedule @toy workers 2 microbatches 8 model @toy_0 {
 
-// Weights become blocks, whatever they have in common.
+// Weights become blocks, even if they have a common divisor.
 // WEIGHTS-LABEL: pipe.schedule @weights workers 2 microbatches 8 model @toy {
 // WEIGHTS-NEXT:    path on [0, 1] takes [0:8:2] blocks [2, 6]
 // WEIGHTS-NEXT:    path on [1, 0] takes [1:8:2]

@@ -1,4 +1,4 @@
-// A schedule is one of several pipelines: batch, rates and residual stream.
+// A schedule is one of several pipelines: this changes batch, rates and residual stream.
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-attach-system{name=toy data-parallel=4},pipe-attach-model{name=toy})' | FileCheck %s --check-prefix=BATCH
 // RUN: not pipesched-opt %s --pass-pipeline='builtin.module(pipe-attach-system{name=toy data-parallel=3},pipe-attach-model{name=toy})' 2>&1 | FileCheck %s --check-prefix=RAGGED
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-attach-model{name=toy precision=fp8 sequence-parallel=false})' --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=MODEL

@@ -13,7 +13,7 @@
 
 // FILE: pipe.schedule @s workers 2 microbatches 8 profile <"F=[1ms,2ms],B=3ms,FB=4ms,send=5ps"> {
 
-// What is dumped can be given again.
+// The dumped pipeline can be run again.
 // DUMP: pipe-attach-profile{file= schedule= times={F=[1ms, 2ms],B=3ms}}
 // AGAIN: pipe.schedule @s workers 2 microbatches 8 profile <"F=[1ms,2ms],B=3ms"> {
 

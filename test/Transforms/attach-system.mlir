@@ -6,7 +6,7 @@
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 accelerators=2 data-parallel=16 sharding=optimizer rank-order=pipeline})' --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=PARALLEL
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=toy data-parallel=1 sharding=none rank-order=data})' | FileCheck %s
 
-// The last system stands, on the module.
+// The module keeps the last system.
 // CHECK: module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 // CHECK-SAME: "worker" = #pipe.worker_spec<name = "toy", accelerators = 1, matrix = <flops_per_s = 1000000000000>, vector = <flops_per_s = 100000000000>, memory = <bytes_per_s = 100000000000>, memory_bytes = 10000000000, host = <bytes_per_s = 20000000000>,
 // CHECK-SAME: "network" = #pipe.network_spec<bytes_per_s = 10000000000, latency_ps = 1000000>>} {

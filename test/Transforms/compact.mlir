@@ -24,7 +24,7 @@ pipe.schedule @kept workers 1 microbatches 2 family "hand" {group = 4} gradient 
   worker 0 runs [_ 0F0 _ _3 0D0 0U0 0F1+0B0 _ 0B1 _12]
 }
 
-// So do the lengths of cells, by which the order is measured.
+// So do the lengths of cells, which give the level-2 numbers of an order.
 // CHECK-LABEL: pipe.schedule @lengths workers 2 microbatches 1 slots <[1, 2]> {
 // CHECK-NEXT:    path on [0, 1]
 // CHECK-NEXT:    worker 0 runs [0F0 0B0]

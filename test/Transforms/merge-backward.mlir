@@ -6,7 +6,7 @@
 
 // CHECK: remark: @h1: 1 backward stays split, W not being right behind I
 
-// The whole backward sends a slot later than I did, so that cells move.
+// The whole backward sends a slot later than I did, so cells move.
 // CHECK-LABEL: pipe.schedule @s workers 2 microbatches 1 aligned {
 // CHECK-NEXT:    path on [0, 1]
 // CHECK-NEXT:    worker 0 runs [0F0 _3 0B0]
@@ -29,7 +29,7 @@ pipe.schedule @after_w workers 2 microbatches 1 family "gpipe" {split_backward =
   worker 1 runs [_ 1F0 1I0 _ 1W0 _3]
 }
 
-// What stands apart stays, with the rule and without a word on the family.
+// Halves that stand apart stay, and so does the rule; the family is not changed.
 // CHECK-LABEL: pipe.schedule @h1 workers 1 microbatches 3 family "zb-h1" {
 // CHECK-NEXT:    path on [0]
 // CHECK-NEXT:    worker 0 runs [0F0 0F1 0I0 0F2 0W0 0B1 0B2]

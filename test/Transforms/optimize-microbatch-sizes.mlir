@@ -1,6 +1,6 @@
 // RUN: rm -rf %t && split-file %s %t
 
-// Of models that stand in the module, as in the description of the pass.
+// The models are in the module, as in the description of the pass.
 
 // RUN: pipesched-opt %t/models.mlir --pass-pipeline='builtin.module(pipe-optimize{microbatch-sizes=1,2 max-evaluations=2000 threads=1},pipe-verify{memory=system transport=delay})' -o %t/models.out 2> %t/models.remarks
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t/models.remarks
@@ -17,8 +17,8 @@
 // ROWS-NEXT:   worker 1 runs [1F0 {{.+}}]
 // TIMES: @s takes what was found
 
-// Of a model that ships: that of the size chosen is what attaching it gives, and schedules
-// of the same size share it. One that a bound does not rule out is searched.
+// The model ships: attaching it in the chosen size gives the same model, and schedules
+// of one size share it. A size that a bound does not rule out is searched.
 
 // RUN: pipesched-opt %t/problems.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=4},pipe-attach-system{name=toy},pipe-optimize{microbatch-sizes=4,1,2 memory=500000B max-evaluations=4000 threads=1 explain=false},pipe-verify{memory=500000B transport=delay})' -o %t/shipped.out 2> %t/shipped.remarks
 // RUN: FileCheck %s --check-prefix=SHIPPED --input-file=%t/shipped.out
@@ -39,7 +39,7 @@
 // WHY: note: with microbatch size 4: worker 0 has a capacity of 420640, which holds no schedule: 219360 more is needed, 640000 at least
 // WHY: note: with microbatch size 2: {{[0-9.]+}}us{{( at least)?}}, {{[0-9.]+}} % longer
 
-// A model of a file is attached in each size, in that of the schedule last.
+// A model from a file is attached in each size, and last in that of the schedule.
 
 // RUN: pipesched-opt %t/problems.mlir --pass-pipeline='builtin.module(pipe-attach-model{file=%data/huggingface/bloom-560m.json sequence=1024 microbatch-size=8},pipe-attach-model{file=%data/huggingface/bloom-560m.json sequence=1024 microbatch-size=4},pipe-attach-system{name=h100-sxm},pipe-optimize{microbatch-sizes=4,8 max-evaluations=500 threads=1 explain=false schedule=one_path},pipe-verify{memory=system transport=delay schedule=one_path})' 2>&1 | FileCheck %s --check-prefix=FROMFILE
 // FROMFILE: remark: @one_path: makespan
@@ -48,7 +48,7 @@
 // FROMFILE: pipe.model @bloom_560m microbatch_size 8
 // FROMFILE: pipe.model @bloom_560m_0 microbatch_size 4
 
-// With placements, offload, the period and a cache, from which the second run answers.
+// With placements, offload, the period and a cache; the second run answers from the cache.
 
 // RUN: pipesched-opt %t/problems.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=2},pipe-attach-system{name=toy},pipe-optimize{microbatch-sizes=1,2 placements=linear,v objective=period offload=true memory=250000B max-evaluations=500 threads=1 cache=%t/cache schedule=one_path})' -o %t/first.out 2> %t/first.remarks
 // RUN: pipesched-opt %t/problems.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=2},pipe-attach-system{name=toy},pipe-optimize{microbatch-sizes=1,2 placements=linear,v objective=period offload=true memory=250000B max-evaluations=500 threads=1 seed=5 cache=%t/cache schedule=one_path})' -o %t/second.out 2> %t/second.remarks
@@ -61,8 +61,8 @@
 // BOTH: note: without split-backward: {{.+}}
 // BOTH: note: without offload: {{.+}}
 
-// Rows are where the search starts from, if they are of the size and on the placement; else
-// they go.
+// The search starts from the given rows if they have the size and the placement;
+// otherwise they are dropped.
 
 // RUN: pipesched-opt %t/rows.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=2},pipe-attach-system{name=toy},pipe-optimize{microbatch-sizes=2 placements=linear time-limit=0 max-evaluations=1 threads=1 explain=false})' 2>&1 | FileCheck %s --check-prefix=SEED
 // RUN: pipesched-opt %t/rows.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=2},pipe-attach-system{name=toy},pipe-optimize{microbatch-sizes=1 time-limit=0 threads=1 explain=false},pipe-verify)' 2>&1 | FileCheck %s --check-prefix=NOSEED

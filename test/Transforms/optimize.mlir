@@ -7,8 +7,8 @@
 
 // PIPELINE: pipe-optimize{cache={{.+}} chunks=3 explain=false gap=2.500000e-01 max-evaluations=9 memory=12 objective=period offload=true placements={v,wave} recompute=full schedule=problem seed=7 split-backward=false threads=2 time-limit=5.000000e-01 waves=4}
 
-// The times found are those of the timeline under delay, to the picosecond, and under the
-// other transports the schedule is one like any.
+// The times found are those of the timeline under delay, to the picosecond; other
+// transports time the schedule like any other.
 
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{memory=2 offload=true max-evaluations=2000 threads=1 explain=false schedule=slow_copies},pipe-schedule-gpipe)' -o %t.mlir 2> %t.remarks
 // RUN: pipesched-translate --export-report --transport=delay %t.mlir -o %t.delay
@@ -17,7 +17,7 @@
 // RUN: pipesched-translate --export-report --transport=blocking %t.mlir | FileCheck %s --check-prefix=OTHER
 // DELAY: @slow_copies takes what was found
 
-// A folder keeps what was found: the second run reads it.
+// A folder keeps the results: the second run reads them.
 
 // RUN: rm -rf %t.cache
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{memory=2 offload=true max-evaluations=2000 threads=1 explain=false cache=%t.cache schedule=slow_copies})' -o %t.first
@@ -26,7 +26,7 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{memory=2 cache=%s/folder schedule=s max-evaluations=10 threads=1})' -o /dev/null 2>&1 | FileCheck %s --check-prefix=FOLDER
 // FOLDER: warning: cannot create the folder '{{.*}}optimize.mlir/folder': {{.+}}
 
-// Without a model and a profile a slot is 1 us. Aligned, family and gradient rule go.
+// Without a model and a profile a slot is 1 us. Alignment, family and gradient rule are dropped.
 // CHECK: remark: @s: makespan 13us, proven optimal; lower bound 13us ({{.+}}), gap 0.00 %; from {{.+}}
 // CHECK: note: without split-backward: 15us, 15.38 % longer
 // CHECK:      {{^ +}}pipe.schedule @s workers 2 microbatches 4 {

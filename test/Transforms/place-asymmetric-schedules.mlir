@@ -1,4 +1,4 @@
-// Generators keep the lengths of the stages that they read.
+// Generators keep the lengths of the stages in the paths.
 
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-place-asymmetric,pipe-schedule-chimera,pipe-verify)' | FileCheck %s --check-prefix=CHIMERA
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-place-asymmetric,pipe-schedule-greedy,pipe-verify)' | FileCheck %s --check-prefix=GREEDY
@@ -16,7 +16,7 @@
 // CHIMERA-NEXT:    worker 3 runs [0F1 0F3 3F0 3B0 3F2 3B2 0B1 0F5 0B3 0F7 3F4 3B4 3F6 3B6 0B5 0B7]
 // CHIMERA-NEXT:  }
 
-// In unit slots the order is that of equal stages.
+// In unit slots the order is the same as for equal stages.
 // GREEDY-LABEL: pipe.schedule @p workers 4 microbatches 8 family "greedy" gradient after W {
 // GREEDY-NEXT:    path on [0, 1, 2, 3] takes [0:8:2] weights [1, 1, 2, 2]
 // GREEDY-NEXT:    path on [3, 2, 1, 0] takes [1:8:2] weights [1, 1, 2, 2]
@@ -26,7 +26,7 @@
 // GREEDY-NEXT:    worker 3 runs [0F1 0F3 0F5 3F0 3I0 3W0 3F2 3I2 3W2 0F7 0I1 0W1 0I3 0W3 3F4 3I4 3W4 3F6 3I6 3W6 0I5 0W5 0I7 0W7]
 // GREEDY-NEXT:  }
 
-// By blocks the first half is over sooner: worker 0 runs all its 0F first.
+// By blocks the first half ends sooner: worker 0 runs all its 0F first.
 // BLOCKS-LABEL: pipe.schedule @p workers 4 microbatches 8 family "greedy"
 // BLOCKS-NEXT:    path on [0, 1, 2, 3] takes [0:8:2] weights [1, 1, 2, 2]
 // BLOCKS-NEXT:    path on [3, 2, 1, 0] takes [1:8:2] weights [1, 1, 2, 2]

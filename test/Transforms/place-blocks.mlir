@@ -27,7 +27,7 @@ pipe.schedule @p workers 4 microbatches 8 {
   path on [0, 1, 2, 3]
 }
 
-// Weights and blocks give way, what paths take stays.
+// Weights and blocks are replaced; the microbatches of paths stay.
 //--- paths.mlir
 // LISTS-LABEL: pipe.schedule @p workers 4 microbatches 8 {
 // LISTS-NEXT:    path on [0, 1] takes [0:4] blocks [3, 4]
@@ -38,7 +38,7 @@ pipe.schedule @p workers 4 microbatches 8 {
   path on [3, 2, 1, 0] takes [4:8] blocks [1, 2, 3, 4]
 }
 
-// Worker 0 has the head, which is as good as three layers: 12 on two workers.
+// Worker 0 has the head, which takes as long as three layers: 12 on two workers.
 //--- wave.mlir
 // WAVE-LABEL: pipe.schedule @p workers 2 microbatches 8 {
 // WAVE-NEXT:    path on [0, 1, 1, 0] blocks [3, 3, 3, 0]

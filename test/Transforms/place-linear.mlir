@@ -11,7 +11,7 @@ pipe.schedule @p workers 3 microbatches 6 {
   path on [2, 1, 0]
 }
 
-// Blocks go with the paths they belong to.
+// Blocks are dropped with the paths to which they belong.
 // CHECK-LABEL: pipe.schedule @uneven workers 2 microbatches 4 {
 // CHECK-NEXT:    path on [0, 1]
 // CHECK-NEXT:  }

@@ -19,7 +19,7 @@ pipe.schedule @s workers 3 microbatches 4 {
   path on [0, 1, 2]
 }
 
-// Fewer microbatches than workers: no worker gets to its steady state.
+// With fewer microbatches than workers, no worker reaches its steady state.
 // CHECK-LABEL: pipe.schedule @short workers 4 microbatches 2 family "1f1b" {
 // CHECK-NEXT:    path on [0, 1, 2, 3]
 // CHECK-NEXT:    worker 0 runs [0F0 0F1 0B0 0B1]

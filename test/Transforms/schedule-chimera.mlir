@@ -5,7 +5,7 @@
 
 // PIPELINE: pipe-schedule-chimera{construction=doubling gradient-after=W pairs=1 schedule= split-backward=false}
 
-// The basic unit of the paper, figure 2; with doubling half of a unit.
+// The basic unit of the paper, figure 2; with doubling it is half of a unit.
 // CHECK-LABEL: pipe.schedule @figure workers 4 microbatches 4 family "chimera" {
 // CHECK-NEXT:     path on [0, 1, 2, 3] takes [0:4:2]
 // CHECK-NEXT:     path on [3, 2, 1, 0] takes [1:4:2]

@@ -16,7 +16,7 @@ pipe.schedule @golden workers 4 microbatches 8 {
   path on [0, 1, 2, 3]
 }
 
-// A pair that does not say yet what it takes.
+// A pair whose paths do not yet say what they take.
 // CHECK-LABEL: pipe.schedule @placed workers 2 microbatches 4 family "dualpipe" {
 // CHECK-NEXT:     path on [1, 0] takes [0:2]
 // CHECK-NEXT:     path on [0, 1] takes [2:4]

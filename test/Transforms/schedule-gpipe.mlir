@@ -33,7 +33,7 @@ pipe.schedule @turned workers 3 microbatches 1 {
   path on [2, 0, 1]
 }
 
-// What has rows stays as it is.
+// A schedule with rows stays unchanged.
 // CHECK-LABEL: pipe.schedule @filled workers 1 microbatches 2 {
 // CHECK-NEXT:    path on [0]
 // CHECK-NEXT:    worker 0 runs [0F0 0B0 0F1 0B1]

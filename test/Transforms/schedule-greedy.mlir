@@ -86,7 +86,7 @@ pipe.schedule @uneven workers 2 microbatches 2 {
 // BLOCKS-NEXT:     worker 0 runs [0F0 0F1 0F2 0I0 0W0 0I1 0I2 0W1 0W2]
 // BLOCKS-NEXT:     worker 1 runs [_2 1F0 1I0 1W0 1F1 1I1 1W1 1F2 1I2 1W2 _7]
 // BLOCKS-NEXT:   }
-// Unit times take as long as the weights say.
+// In unit times a stage takes as long as its weight.
 // TIMES-LABEL: pipe.schedule @longer workers 2 microbatches 3 family "greedy" {slots = "durations", split_backward = false} aligned slots <F = [2, 1], B = [4, 2]> {
 // TIMES-NEXT:     path on [0, 1] weights [2, 1]
 // TIMES-NEXT:     worker 0 runs [0F0 0F1 0F2 0B0 0B1 0B2]

@@ -31,7 +31,7 @@ pipe.schedule @golden workers 4 microbatches 8 {
   path on [0, 1, 2, 3]
 }
 
-// Two groups of five, also as Megatron-LM has them.
+// Two groups of five, as in Megatron-LM.
 // CHECK-LABEL: pipe.schedule @large workers 4 microbatches 10 family "interleaved-1f1b" {
 // CHECK-NEXT:     path on [0, 1, 2, 3, 0, 1, 2, 3]
 // CHECK-NEXT:     worker 0 runs [0F0 0F1 0F2 0F3 0F4 4F0 4F1 4F2 4F3 4F4 0F5 0F6 4B0 0F7 4B1 0F8 4B2 0F9 4B3 4F5 4B4 4F6 0B0 4F7 0B1 4F8 0B2 4F9 0B3 0B4 4B5 4B6 4B7 4B8 4B9 0B5 0B6 0B7 0B8 0B9]

@@ -15,7 +15,7 @@ pipe.schedule @most workers 4 microbatches 8 {
   path on [0, 1, 2, 3]
 }
 
-// Workers that three divides, on a V that begins elsewhere.
+// A number of workers that three divides, on a V that begins elsewhere.
 // CHECK-LABEL: pipe.schedule @third workers 3 microbatches 2 family "v-min" {
 // CHECK-NEXT:     path on [2, 1, 0, 0, 1, 2]
 // CHECK-NEXT:     worker 0 runs [2F0 3F0 2F1 3F1 3I0 2I0 3I1 2I1 3W0 2W0 3W1 2W1]

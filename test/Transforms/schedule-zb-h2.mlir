@@ -3,7 +3,7 @@
 
 // PIPELINE: pipe-schedule-zb-h2{schedule=}
 
-// As long and as large as the table of zero-bubble.
+// This table is as long and holds as much as that of zero-bubble.
 // CHECK-LABEL: pipe.schedule @large workers 4 microbatches 8 family "zb-h2" {
 // CHECK-NEXT:     path on [0, 1, 2, 3]
 // CHECK-NEXT:     worker 0 runs [0F0 0F1 0F2 0F3 0F4 0F5 0F6 0I0 0W0 0F7 0I1 0W1 0I2 0W2 0I3 0W3 0I4 0W4 0I5 0W5 0I6 0W6 0I7 0W7]

@@ -31,7 +31,7 @@ pipe.schedule @kept workers 1 microbatches 2 family "interleaved-1f1b" {group = 
   worker 0 runs [0F0 0D0 0F1 0U0 0u0 0R0 0B0 _3 0B1 0O0]
 }
 
-// Greedy splits by default: nothing to say, then.
+// Greedy splits by default, so the option is not printed.
 // CHECK-LABEL: pipe.schedule @greedy workers 1 microbatches 1 family "greedy" gradient after W {
 // CHECK-NEXT:    path on [0]
 // CHECK-NEXT:    worker 0 runs [0F0 0I0 0W0]
@@ -40,7 +40,7 @@ pipe.schedule @greedy workers 1 microbatches 1 family "greedy" {split_backward =
   worker 0 runs [0F0 0B0]
 }
 
-// Overlapped backwards stay whole, and those that are split keep their rule.
+// Overlapped backwards stay whole; split ones keep their rule.
 // CHECK-LABEL: pipe.schedule @dualpipe workers 1 microbatches 4 family "dualpipe" {
 // CHECK-NEXT:    path on [0]
 // CHECK-NEXT:    worker 0 runs [0F0 0F1+0B0 0B1+0F2 0F3 0I2 0W2 0I3 0W3]
@@ -49,7 +49,7 @@ pipe.schedule @dualpipe workers 1 microbatches 4 family "dualpipe" {
   worker 0 runs [0F0 0F1+0B0 0B1+0F2 0F3 0B2 0I3 0W3]
 }
 
-// Lengths of which those of B are not the sum: cells are aligned again.
+// If B is not as long as I and W together, cells are aligned again.
 // CHECK-LABEL: pipe.schedule @lengths workers 2 microbatches 1 gradient after W aligned slots
 // CHECK-NEXT:    path on [0, 1]
 // CHECK-NEXT:    worker 0 runs [0F0 _7 0I0 0W0]
@@ -60,7 +60,7 @@ pipe.schedule @lengths workers 2 microbatches 1 aligned slots <F = 2, B = 4, I =
   worker 1 runs [_2 1F0 1B0 _4]
 }
 
-// Nothing to split: the family stays as it was.
+// There is nothing to split: the family stays unchanged.
 // CHECK-LABEL: pipe.schedule @split workers 1 microbatches 1 family "hand" {
 pipe.schedule @split workers 1 microbatches 1 family "hand" {
   path on [0]

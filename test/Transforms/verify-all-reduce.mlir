@@ -1,6 +1,6 @@
 // RUN: pipesched-opt %s -pipe-verify -verify-diagnostics -split-input-file
 
-// Nothing to say: groups meet in one order, whatever stands between.
+// These are valid: groups meet in one order, whatever stands between them.
 pipe.schedule @sound workers 2 microbatches 2 {
   path on [0, 1] takes [0]
   path on [1, 0] takes [1]
@@ -10,7 +10,7 @@ pipe.schedule @sound workers 2 microbatches 2 {
 
 // -----
 
-// of replicas all have a G or none has
+// either all replicas have a G or none has
 pipe.schedule @missing workers 2 microbatches 2 {
   path on [0, 1] takes [0]
   path on [1, 0] takes [1]
@@ -64,7 +64,7 @@ pipe.schedule @step workers 2 microbatches 3 {
 
 // -----
 
-// in slots, too, a group meets at once
+// in slots, too, a group must meet at the same time
 pipe.schedule @slots workers 2 microbatches 2 aligned {
   path on [0, 1] takes [0]
   path on [1, 0] takes [1]

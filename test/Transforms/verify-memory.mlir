@@ -23,14 +23,14 @@ pipe.schedule @one_f_one_b workers 2 microbatches 3 family "1f1b" {
   worker 1 runs [1F0 1B0 1F1 1B1 1F2 1B2]
 }
 
-// R brings them back one at a time.
+// R makes them whole one at a time.
 pipe.schedule @recomputed workers 2 microbatches 3 {
   path on [0, 1]
   worker 0 runs [0F0 0F1 0F2 0R0 0B0 0R1 0B1 0R2 0B2]
   worker 1 runs [1F0 1F1 1F2 1R0 1B0 1R1 1B1 1R2 1B2]
 }
 
-// 0D0 ends with 0F1, before 0F2 starts. All schedules are looked at.
+// 0D0 ends with 0F1, before 0F2 starts. The pass checks all schedules.
 // ONE:     :[[#@LINE+4]]:3: error: 'pipe.worker' op worker 0 holds 2 activations at cell 2 (0F1), 1 activation more than the budget of 1 activation
 // ONE-NOT: note:
 pipe.schedule @offloaded workers 1 microbatches 3 profile <"F=10ps,B=20ps,D=10ps"> {

@@ -23,7 +23,7 @@ pipe.schedule @one_f_one_b workers 2 microbatches 3 family "1f1b" {
   worker 1 runs [1F0 1B0 1F1 1B1 1F2 1B2]
 }
 
-// All messages of a time go one way.
+// At any time all messages go one way.
 // RENDEZVOUS-NOT: op deadlocks
 pipe.schedule @gpipe workers 2 microbatches 3 family "gpipe" {
   path on [0, 1]

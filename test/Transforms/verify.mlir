@@ -14,7 +14,7 @@ pipe.schedule @s workers 2 microbatches 2 {
   worker 1 runs [1F0 1B0 1F1 1B1]
 }
 
-// Each order that is complete and not circular is a schedule, however bad.
+// Every complete order without a cycle is a schedule, however slow.
 // CHECK-LABEL: pipe.schedule @mixed
 pipe.schedule @mixed workers 2 microbatches 3 {
   path on [0, 1] takes [0, 2]

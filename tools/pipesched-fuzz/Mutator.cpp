@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Most single bytes that change make text that MLIR's parser refuses before it
-// comes to ours. Tokens that move, vanish, double or count differently do not:
+// If a single byte of text changes, MLIR's parser mostly refuses the text
+// before ours sees it. Text stays acceptable if tokens move, vanish, repeat or
+// count differently:
 //
 //   worker 0 runs [0F0 0F1 0B0 0B1]      worker 0 runs [0F0 0B1 0F1 0B0 0B1]
 //
@@ -32,9 +33,9 @@ public:
   std::string join() const { return llvm::join(tokens, ""); }
 
 private:
-  /// Words, numbers, single other characters; blanks go with what they follow.
+  /// Words, numbers, single other characters, each with the blanks that follow.
   void split(StringRef text);
-  /// 0 to below `end`.
+  /// A random number from 0 to below `end`.
   size_t pick(size_t end) { return random() % end; }
   std::string otherNumber(StringRef token);
 
@@ -57,7 +58,7 @@ void TokenMutator::split(StringRef text) {
       tokens.push_back(std::string(1, text[i]));
 }
 
-/// A number near the token's, or one at a border; with its blanks.
+/// A number near that of the token or at a limit, with the token's blanks.
 std::string TokenMutator::otherNumber(StringRef token) {
   static constexpr const char *kBorders[] = {
       "0", "1", "65536", "16777216", "2147483647", "9223372036854775807"};
@@ -83,7 +84,7 @@ void TokenMutator::mutate() {
   case 2:
     tokens[here] = tokens[other];
     return;
-  case 3: { // a few tokens again, somewhere else: a cell is three
+  case 3: { // repeats a few tokens elsewhere: a cell is three
     size_t count = std::min(1 + pick(6), tokens.size() - other);
     llvm::SmallVector<std::string> copied(tokens.begin() + other,
                                           tokens.begin() + other + count);

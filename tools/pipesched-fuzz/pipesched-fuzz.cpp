@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Feeds libFuzzer's inputs, text or bytecode, to the parser, the verifiers, the
-// passes, the analyses and the exports. Nothing may crash, and more holds of
-// whatever is accepted:
+// passes, the analyses and the exports. Nothing may crash, and for every
+// accepted input these hold:
 //
 //   module -- print --> text -- parse --> module      the same text again
 //   module -- write --> bytes -- read --> module      the same text again
@@ -44,13 +44,13 @@
 using namespace mlir;
 using namespace pipesched;
 
-/// Larger problems are accepted and take long, as they may.
+/// Larger problems are valid, but would take too long.
 static constexpr int64_t kManyWorkers = 16, kManyMicrobatches = 64;
 
 static constexpr Transport kTransports[] = {
     Transport::Overlap, Transport::Delay, Transport::Blocking};
 
-/// Check or rewrite what is there.
+/// Pipelines that check or rewrite any module.
 static constexpr StringLiteral kPipelines[] = {
     "pipe-verify",
     "pipe-verify{messages=fifo}",
@@ -70,7 +70,7 @@ static constexpr StringLiteral kPipelines[] = {
     "exec-verify{messages=batched}",
 };
 
-/// Rewrites of rows: what verifies goes on to.
+/// Rewrites of rows: a table that verifies must still verify afterwards.
 static constexpr StringLiteral kRewrites[] = {
     "pipe-align-slots",
     "pipe-split-backward",
@@ -101,7 +101,7 @@ static std::string writeBytecode(ModuleOp module) {
   return bytes;
 }
 
-/// Nothing for what is not accepted, or too large.
+/// The parsed module, or null if it is refused or too large.
 static OwningOpRef<ModuleOp> read(const std::string &input,
                                   MLIRContext *context) {
   ParserConfig config(context, /*verifyAfterParse=*/false);
@@ -118,9 +118,9 @@ static OwningOpRef<ModuleOp> read(const std::string &input,
   return module;
 }
 
-/// Reads the module's bytecode with another byte somewhere in the cells of a
-/// row, and cut short. Damage elsewhere does not come to this project's code:
-/// MLIR's own reader takes a wrong count for an order to allocate.
+/// Reads the module's bytecode with one byte changed in the cells of a row, and
+/// truncated. Damage elsewhere does not reach this project's code: MLIR's own
+/// reader allocates as much as a wrong count says.
 static void readDamaged(ModuleOp module) {
   std::string bytes = writeBytecode(module);
   std::minstd_rand random(llvm::xxh3_64bits(bytes));
@@ -154,7 +154,7 @@ static void checkRoundTrip(ModuleOp module) {
 // Passes and analyses
 //===----------------------------------------------------------------------===//
 
-/// A copy of the module after a pipeline, or nothing where that fails.
+/// A copy of the module after a pipeline, or null if that fails.
 static OwningOpRef<ModuleOp> transform(ModuleOp module, StringRef pipeline) {
   OwningOpRef<ModuleOp> copy(module.clone());
   PassManager passes(module.getContext());
@@ -191,7 +191,7 @@ static void exportAll(const NamedEvaluation &result) {
     exportTable(result);
 }
 
-/// Makespans of what can be evaluated, -1 for the rest.
+/// Makespans of the schedules and programs; -1 for those that have none.
 static SmallVector<int64_t> evaluateAll(ModuleOp module, Transport transport) {
   TimingOptions options;
   options.transport = transport;
@@ -216,7 +216,7 @@ static void analyse(ModuleOp module) {
   }
 }
 
-/// Only schedules without rows, if anything.
+/// Whether the module has schedules without rows only.
 static bool isProblem(ModuleOp module) {
   return llvm::all_of(findEvaluables(module), [](Operation *op) {
     auto schedule = dyn_cast<pipe::ScheduleOp>(op);
@@ -234,7 +234,7 @@ static void generate(ModuleOp problem, const Family &family) {
   analyse(*module);
 }
 
-/// Two rewrites one after the other, and the proof before and behind each.
+/// Runs two rewrites one after the other, each between two proofs.
 static void rewrite(ModuleOp module, std::minstd_rand &random) {
   OwningOpRef<ModuleOp> current(module.clone());
   for (int round = 0; round < 2; ++round) {
@@ -250,7 +250,7 @@ static void rewrite(ModuleOp module, std::minstd_rand &random) {
   }
 }
 
-/// Runs a few of the pipelines: which ones depends on the module.
+/// Runs a few of the pipelines; the module decides which ones.
 static void transformAndAnalyse(ModuleOp module) {
   std::minstd_rand random(llvm::xxh3_64bits(print(module)));
   for (int round = 0; round < 4; ++round) {
@@ -277,7 +277,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   ScopedDiagnosticHandler silence(&context,
                                   [](Diagnostic &) { return success(); });
-  // A copy: MLIR's lexer reads the zero behind the text.
+  // Copy the input, since MLIR's lexer reads the zero behind the text.
   std::string input(reinterpret_cast<const char *>(data), size);
   OwningOpRef<ModuleOp> module = read(input, &context);
   if (!module)

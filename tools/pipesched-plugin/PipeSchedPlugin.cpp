@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The dialect and pass plugin entry points, so that a stock mlir-opt that links
-// the same libMLIR offers what pipesched-opt offers.
+// The dialect and pass plugin entry points: a stock mlir-opt that links the
+// same libMLIR then offers what pipesched-opt offers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// MLIR's translation driver with PipeSched's imports and exports. The output
-// file is kept only when the translation succeeds.
+// MLIR's translation driver with PipeSched's imports and exports. It keeps the
+// output file only if the translation succeeds.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What verifyMessages says is what happens when processes run the program, and
-// each counterexample is a cycle of waits that the semantics have. Schedules
-// finish where their families are known to, and stop where they are known to.
+// The answer of verifyMessages is what happens when processes run the program,
+// and each counterexample is a cycle of waits under these semantics. Schedules
+// finish or deadlock as their families are known to.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ static bool inOneBatch(const Program &program, uint32_t first,
   return false;
 }
 
-/// The waiter really cannot go on before the awaited.
+/// The waiter really cannot continue before the awaited.
 static void expectWait(const Program &program, const Wait &wait,
                        MessageSemantics semantics) {
   const Instruction &waiter = program.instructions[wait.waiter];
@@ -89,7 +89,7 @@ static void expectWait(const Program &program, const Wait &wait,
   }
 }
 
-/// Decides, after checking the answer against a run, and its cycle.
+/// Returns the answer, after comparing it with a run and checking its cycle.
 static bool finishes(const Program &program, MessageSemantics semantics) {
   bool result = true;
   llvm::handleAllErrors(
@@ -120,14 +120,14 @@ static std::string deadlockText(const Program &program,
 }
 
 //===----------------------------------------------------------------------===//
-// Programs by hand
+// Hand-written programs
 //===----------------------------------------------------------------------===//
 
 namespace {
 /// "s0F0>1" sends 0F0 to worker 1, "r0F0<0" receives it from worker 0, "g0G0"
-/// is an all-reduce of all that have it, "d0D0" and "u0U0" are copies, "w0d0"
-/// is a wait; else it is a compute. After a comma come numbers of operands,
-/// counted back from the instruction: "s0F0>1,1".
+/// is an all-reduce with all others of that name, "d0D0" and "u0U0" are copies,
+/// "w0d0" is a wait; anything else is a compute. Numbers after commas are
+/// operands, counted back from the instruction: "s0F0>1,1".
 class ProgramText {
 public:
   explicit ProgramText(std::initializer_list<llvm::StringRef> rows) {
@@ -267,11 +267,11 @@ TEST(Messages, ABatchEndsBeforeWhatNeedsIt) {
 }
 
 TEST(Messages, BatchesNeedNotMatchOneToOne) {
-  // Worker 0 sends three at once that worker 1 takes one by one.
+  // Worker 0 sends three messages at once, which worker 1 receives one by one.
   EXPECT_TRUE(finishes(
       ProgramText({"s0F0>1 s0F1>1 s0F2>1", "r0F0<0 1F0 r0F1<0 1F1 r0F2<0"}),
       kBatched));
-  // The batch of worker 1 ends when 0F1 is there, which is behind 1F0.
+  // The batch of worker 1 ends when 0F1 has arrived, which is sent behind 1F0.
   EXPECT_FALSE(finishes(
       ProgramText({"s0F0>1 r1F0<1 0F5 s0F1>1", "r0F0<0 r0F1<0 1F9 s1F0>0"}),
       kBatched));
@@ -291,13 +291,13 @@ TEST(Messages, AllReducesHoldTheirGroup) {
               "0 (its group)\n"
               "  all_reduce 1G0 stands behind all_reduce 0G0 in the row of "
               "worker 0");
-  // A batch does not reach across one.
+  // A batch does not extend across an all-reduce.
   EXPECT_FALSE(finishes(
       ProgramText({"r1F0<1 g0G0 s0F0>1", "r0F0<0 s1F0>0 g0G0"}), kBatched));
 }
 
-/// Workers 1 and 2 meet worker 0 around one of their own: in an order that is
-/// none, unless the two of worker 0 are of one cell.
+/// Workers 1 and 2 each meet worker 0 before or after a group of their own: no
+/// order satisfies both, unless the two of worker 0 belong to one cell.
 TEST(Messages, AllReducesOfACellBeginTogether) {
   Program program = ProgramText({"g3G0 g1G0", "g1G0 g2G0", "g2G0 g3G0"});
   for (MessageSemantics semantics : kAllSemantics)
@@ -340,7 +340,7 @@ private:
     uint32_t group; ///< shared by partners, unless 0
   };
 
-  /// Mostly at the end, so that many programs finish.
+  /// Inserts mostly at the end, so that many programs finish.
   void insert(std::vector<Item> &row, Item item) {
     size_t back = random() % 3 ? 0 : random() % (row.size() + 1);
     row.insert(row.end() - back, item);
@@ -352,8 +352,8 @@ private:
     insert(rows[source], {{cell, target, InstructionKind::Send}, number + 1});
     insert(rows[target], {{cell, source, InstructionKind::Recv}, number + 1});
   }
-  /// Of all workers or of all but one, at one or two cells: those of one cell
-  /// that come to be neighbours begin together.
+  /// All-reduces of all workers or of all but one, at one or two cells:
+  /// neighbours of one cell begin together.
   void addAllReduces() {
     for (unsigned i = 0, e = random() % 3; i < e; ++i) {
       size_t absent = random() % (2 * rows.size());
@@ -416,7 +416,7 @@ TEST(Messages, AgreesWithProcessesOnRandomPrograms) {
     if (HasFailure())
       return;
   }
-  // Both answers are common.
+  // Both answers must be common.
   for (MessageSemantics semantics : kAllSemantics) {
     EXPECT_GT(finished[semantics], numPrograms / 10);
     EXPECT_LT(finished[semantics], numPrograms * 9 / 10);
@@ -453,7 +453,7 @@ static void forSizes(Check &&check) {
     }
 }
 
-/// All messages of a time go one way.
+/// At any time all messages go one way.
 TEST(Messages, GPipeFinishesAlways) {
   forSizes([](int64_t workers, int64_t microbatches) {
     Table table =
@@ -481,9 +481,9 @@ TEST(Messages, OneFOneBNeedsBuffersOrBatches) {
   });
 }
 
-/// DualPipe exchanges in both directions at once: one by one it stops, and it
-/// is safe in batches whose receives are posted when the message is due, not
-/// when it is needed.
+/// DualPipe exchanges in both directions at once: with single sends it
+/// deadlocks. It is safe in batches if receives are posted when the message is
+/// due, not when it is needed.
 TEST(Messages, DualPipeNeedsBatches) {
   for (int64_t workers = 2; workers <= 8; workers += 2)
     for (int64_t microbatches = 2 * workers; microbatches <= 20;
@@ -563,9 +563,9 @@ static const Family kFamilies[] = {
     {"dualpipe", withDefaults<GeneratorOptions, generateDualPipe>},
     {"hanayo", withDefaults<HanayoOptions, generateHanayo>}};
 
-/// Receives at arrival stand in the slot in which their message is sent: then
-/// every wait but that of a blocking send goes back in slots. At the consumer
-/// the same is true of unbounded buffers only.
+/// Receives at arrival stand in the slot in which their message is sent, so
+/// every wait except that of a blocking send leads to an earlier slot. At the
+/// consumer this holds for unbounded buffers only.
 TEST(Messages, ReceivesAtArrivalFinishUnlessSendsBlock) {
   for (const Family &family : kFamilies) {
     SCOPED_TRACE(family.name);
@@ -585,7 +585,7 @@ TEST(Messages, ReceivesAtArrivalFinishUnlessSendsBlock) {
   }
 }
 
-/// Neither the call stack nor anything quadratic stands in the way.
+/// Long rows need neither a deep call stack nor quadratic time.
 TEST(Messages, LongRows) {
   Table table = llvm::cantFail(generate1F1B(makeLinear(4, 50000)));
   Program program = llvm::cantFail(lowerTable(table.view(), kArrival));

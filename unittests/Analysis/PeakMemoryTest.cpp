@@ -14,8 +14,8 @@ using namespace pipesched::test;
 
 namespace {
 
-/// Activations of 100, of which I frees 40; 10 at the boundary; parameters
-/// of 7.
+/// Activations of 100 bytes, of which I frees 40; 10 at the boundary;
+/// parameters of 7.
 MemoryFacts hundredPerStage(const Placement &placement) {
   StageMemory stage;
   stage.activationBytes = 100;
@@ -38,7 +38,7 @@ struct Walked {
         samples(traceMemory(timed.graph, timed.times, timed.timeline,
                             table.placement, facts)) {}
 
-  /// "0:100 20:60 30:0".
+  /// Prints the changes, as "0:100 20:60 30:0".
   std::string trace(int64_t worker = 0) const {
     std::vector<std::string> words;
     for (MemorySample sample : samples[worker])
@@ -90,7 +90,8 @@ TEST(PeakMemory, RecomputeKeepsTheBoundary) {
 }
 
 TEST(PeakMemory, BackwardHoldsWhatItWorksWith) {
-  // 5 more while 0I0 runs, and gradients of 20 more than it frees until 0W0.
+  // 0I0 holds 5 more while it runs, and until 0W0 gradients that exceed what it
+  // frees by 20.
   Table table = makeTable(2, {0}, {"0F0 0I0 0W0 0F1 0B1"});
   Timed timed(table, UniformCosts().on(table.placement), Transport::Overlap);
   MemoryFacts facts = hundredPerStage(table.placement);
@@ -120,7 +121,7 @@ TEST(PeakMemory, OffloadFreesWhenItEnds) {
 }
 
 TEST(PeakMemory, JoinedOffloadLowersThePeak) {
-  // The join holds 0F1 until the offload has ended, at 25.
+  // The join delays 0F1 until the offload has ended, at 25.
   UniformCosts stageCosts;
   stageCosts.offload = 15;
   stageCosts.reload = 5;
@@ -131,7 +132,8 @@ TEST(PeakMemory, JoinedOffloadLowersThePeak) {
 }
 
 TEST(PeakMemory, OffloadMovesWhatRecomputeKept) {
-  // 10 bytes at F, out at 20, back at 20 (free), 100 from R on.
+  // 10 bytes from F, offloaded by 20, reloaded at 20 (free copy), 100 from R
+  // on.
   UniformCosts stageCosts;
   stageCosts.offload = 10;
   Walked walked(makeTable(1, {0}, {"0F0 0D0 0U0 0R0 0B0"}), stageCosts);
@@ -143,8 +145,8 @@ TEST(PeakMemory, FreeCopiesMoveBytesAllTheSame) {
   UniformCosts stageCosts;
   stageCosts.forward = 0;
   Walked walked(makeTable(2, {0}, {"0F0 0D0 0F1 0B1 0U0 0B0"}), stageCosts);
-  // At 0: 0F0 allocates, its offload moves that away, 0F1 allocates. At 20: 0B1
-  // frees, the reload of 0B0 allocates.
+  // At 0, 0F0 allocates, its offload frees that, and 0F1 allocates. At 20, 0B1
+  // frees and the reload of 0B0 allocates.
   EXPECT_EQ(walked.trace(), "0:100 40:0");
   EXPECT_EQ(walked.usage.workers[0].peakActivationBytes, 100);
 }
@@ -157,8 +159,8 @@ TEST(PeakMemory, OverlappedPairHoldsBothUntilItsEnd) {
 }
 
 TEST(PeakMemory, CountsReplicasAndFindsTheBottleneck) {
-  // Stages 0 and 1 of one path, 0 and 1 of its mirror; worker 0 holds more of
-  // the activations.
+  // Stages 0 and 1 of one path and of its mirror; worker 0 holds more
+  // activations.
   Path down, up;
   down.workers = {0, 1};
   down.takes = {{0, 1, 1}};
@@ -212,7 +214,8 @@ TEST(PeakMemory, RefusesSumsOverInt64) {
             "activations on worker 0 exceed 2^63-1 bytes at cell 0F1");
 }
 
-/// A program may name any microbatch; only state per microbatch has a limit.
+/// A program may use any microbatch number; only state per microbatch is
+/// limited.
 TEST(PeakMemory, RefusesSparseProgramsThatNeedState) {
   ProgramBuilder builder;
   builder.beginRow();

@@ -16,7 +16,8 @@ using testing::Test;
 
 namespace {
 
-/// The edges of a task as "1F0>" (release) or "0F0!" (arrival), in their order.
+/// Prints the edges of a task as "1F0>" (release) or "0F0!" (arrival), in
+/// order.
 std::string edgesOf(const Timed &timed, uint32_t task) {
   std::vector<std::string> names;
   for (Edge edge : timed.graph.edgesOf(task))
@@ -25,7 +26,7 @@ std::string edgesOf(const Timed &timed, uint32_t task) {
   return llvm::join(names, " ");
 }
 
-/// Two workers, two microbatches, GPipe.
+/// GPipe with two workers and two microbatches.
 Table twoByTwo() {
   return makeTable(2, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1F1 1B0 1B1"});
 }
@@ -35,7 +36,7 @@ TEST(TaskGraph, OverlapQueuesMessages) {
   Timed timed(table, UniformCosts().on(table.placement), Transport::Overlap);
   EXPECT_EQ(timed.graph.size(), 12u);
   EXPECT_EQ(edgesOf(timed, timed.task("0F0")), "");
-  // The own forward is implied by the row.
+  // The row implies that a backward waits for its own forward.
   EXPECT_EQ(edgesOf(timed, timed.task("0B0")), "0F1> 1B0!");
   // Producer, send queue, receive queue.
   EXPECT_EQ(edgesOf(timed, timed.task("0F0", InstructionKind::Send)), "0F0>");
@@ -96,7 +97,7 @@ TEST(TaskGraph, MergesOverlappedPairs) {
 }
 
 TEST(TaskGraph, PairsWaitForBothHalves) {
-  // Worker 1 runs 1F1 together with 1B0; both halves send when it ends.
+  // Worker 1 runs 1F1 together with 1B0; both halves send at the end.
   Table table = makeTable(2, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1F1+1B0 1B1"});
   UniformCosts stageCosts;
   stageCosts.overlapped = 25;
@@ -129,7 +130,7 @@ TEST(TaskGraph, WaitsHoldTheNextCompute) {
 }
 
 TEST(TaskGraph, CopiesRunBesideCompute) {
-  // Both offloads are issued by 10 and 20, take 15 each, one after the other:
+  // The offloads are issued by 10 and 20 and take 15 each, one after the other:
   // [10,25), [25,40). Reloads have a queue of their own.
   Table table = makeTable(2, {0}, {"0F0 0D0 0F1 0D1 0B1 0U0 0B0 0U1"});
   table.rows[0] = parseRow("0F0 0D0 0F1 0D1 0U1 0B1 0U0 0B0");
@@ -165,7 +166,7 @@ static Program twoThatMeet() {
 }
 
 TEST(TaskGraph, AllReduceStartsWhenTheGroupIsReady) {
-  // Worker 0 is ready at 10, worker 1 at 20; the sum is there at 45.
+  // Worker 0 is ready at 10, worker 1 at 20; the sum is available at 45.
   Placement placement =
       llvm::cantFail(Placement::create(2, 3, {placeLinear(2)}));
   UniformCosts stageCosts;
@@ -191,7 +192,7 @@ TEST(TaskGraph, WaitsForAnAllReduceAreIdleTime) {
       llvm::cantFail(Placement::create(2, 3, {placeLinear(2)}));
   UniformCosts stageCosts;
   stageCosts.allReduce = 25;
-  // Worker 0 goes on from 10 to 20 and waits, for its group until then.
+  // Worker 0 computes from 10 to 20 and then waits for its group.
   for (Transport transport : {Transport::Overlap, Transport::Delay}) {
     Timed timed(twoThatMeet(), placement, stageCosts.on(placement), transport);
     IdleTimes idle = timed.idle();
@@ -199,7 +200,7 @@ TEST(TaskGraph, WaitsForAnAllReduceAreIdleTime) {
     EXPECT_EQ(idle.communicationPs, std::vector<int64_t>({25, 15}));
     EXPECT_EQ(idle.busyPs, std::vector<int64_t>({20, 30}));
   }
-  // Its row waits from 10 on: for worker 1, then for the sum.
+  // Its row waits from 10 on, first for worker 1, then for the sum.
   Timed timed(twoThatMeet(), placement, stageCosts.on(placement),
               Transport::Blocking);
   IdleTimes idle = timed.idle();
@@ -208,7 +209,7 @@ TEST(TaskGraph, WaitsForAnAllReduceAreIdleTime) {
 }
 
 TEST(TaskGraph, AllReducesTakeTheQueuesOfMessages) {
-  // 0F0 is sent from 10 to 17; the all-reduce stands behind the send on worker
+  // 0F0 is sent from 10 to 17. The all-reduce stands behind that send on worker
   // 0 and ahead of a receive on worker 1, whose message is ready at 20.
   ProgramBuilder builder;
   builder.beginRow();
@@ -243,7 +244,7 @@ TEST(TaskGraph, AllReducesTakeTheQueuesOfMessages) {
   EXPECT_EQ(delay.start("0F1", InstructionKind::Send), 20);
 }
 
-/// The queues of messages and of all-reduces have one order, wherever receives
+/// Messages and all-reduces share one order on their queues, wherever receives
 /// stand.
 TEST(TaskGraph, StepsOfReplicasFinish) {
   for (int64_t workers = 2; workers <= 8; workers += 2)
@@ -266,7 +267,7 @@ TEST(TaskGraph, StepsOfReplicasFinish) {
     }
 }
 
-/// A wait holds the next compute, not the all-reduce before it.
+/// A wait delays the next compute, not the all-reduce before it.
 TEST(TaskGraph, WaitsPassAllReducesBy) {
   ProgramBuilder builder;
   builder.beginRow();
@@ -315,7 +316,7 @@ std::string deadlockText(const Program &program, Transport transport) {
   std::string text;
   llvm::handleAllErrors(graph.takeError(), [&](const DeadlockError &error) {
     text = error.message();
-    // Each wait leaves from where the one before it arrived.
+    // Each wait starts where the previous one ended.
     llvm::ArrayRef<Wait> cycle = error.getDeadlock().cycle;
     for (std::size_t i = 0; i < cycle.size(); ++i)
       EXPECT_EQ(cycle[i].awaited, cycle[(i + 1) % cycle.size()].waiter);
@@ -348,7 +349,7 @@ TEST(Deadlock, TwoWorkersEachReceiveFirst) {
   EXPECT_NE(deadlockText(program, Transport::Blocking), "");
 }
 
-/// No data goes round, but each row receives before it sends.
+/// No data goes in a circle, but each row receives before it sends.
 TEST(Deadlock, RowOrderMattersUnderBlockingOnly) {
   ProgramBuilder builder;
   builder.beginRow();
@@ -373,7 +374,7 @@ TEST(Deadlock, RowOrderMattersUnderBlockingOnly) {
       "0");
 }
 
-/// Sends go out in another order than they are received.
+/// Messages are sent in another order than they are received.
 TEST(Deadlock, QueuesThatDisagree) {
   ProgramBuilder builder;
   builder.beginRow();

@@ -104,8 +104,8 @@ TEST(Timeline, BlockingByHand) {
   EXPECT_EQ(timed.timeline.makespanPs, 150);
 
   IdleTimes idle = timed.idle();
-  // Worker 0 sends for 15 and 15, waits from 50 for a send that begins at 80
-  // and ends at 95, and from 115 for one that begins then.
+  // Worker 0 sends for 15 and 15. It then waits from 50 for a send that begins
+  // at 80 and ends at 95, and from 115 for one that begins then.
   EXPECT_EQ(idle.dependencyPs[0], 30);
   EXPECT_EQ(idle.communicationPs[0], 60);
   // Worker 1 receives from 35 to 50 and sends from 80 to 95.
@@ -208,7 +208,7 @@ TEST(TimelineProperty, FreeMessagesGiveTheLiteraturesMakespan) {
       }
 }
 
-/// StageCosts that differ between stages.
+/// Costs that differ between stages.
 StageCosts randomCosts(const Placement &placement, std::mt19937 &random) {
   auto pick = [&](int64_t most) {
     return std::uniform_int_distribution<int64_t>(0, most)(random);
@@ -259,7 +259,7 @@ TEST(TimelineProperty, FreeMessagesLeaveNoCommunication) {
     }
 }
 
-/// Along the path each task adds what its successor waits for.
+/// The length of a path: each task adds the time for which its successor waits.
 int64_t lengthOfPath(const Timed &timed, llvm::ArrayRef<uint32_t> path) {
   int64_t length =
       timed.times.occupancyPs[path.back()] + timed.times.latencyPs[path.back()];
@@ -285,8 +285,8 @@ TEST(TimelineProperty, CriticalPathIsAsLongAsTheMakespan) {
       }
 }
 
-/// Finding 1 of arXiv 2605.24006: under `blocking` GPipe and 1F1B are equal to
-/// the digit, for stages with equal times.
+/// Finding 1 of arXiv 2605.24006: under `blocking` GPipe and 1F1B take exactly
+/// the same time if all stages have equal times.
 TEST(TimelineProperty, BlockingMakesGPipeAnd1F1BEqual) {
   std::mt19937 random(4);
   std::uniform_int_distribution<int64_t> pick(1, 1000);

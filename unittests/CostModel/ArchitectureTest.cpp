@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs of layers against a walk over each of them; every check with its error.
+// Runs of layers compared with a loop over all layers; every check with its
+// error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +54,7 @@ TEST(LayerRuns, AllAlikeIsOneRunOfAnyLength) {
   EXPECT_EQ(errorOf(arch), "");
 }
 
-/// Every first and step against the layers one by one.
+/// Every first and stride, compared with the layers one by one.
 TEST(LayerRuns, AreTheLayersInOrder) {
   for (int64_t layers = 1; layers <= 9; ++layers)
     for (int64_t first = 0; first <= layers; ++first)
@@ -91,8 +92,8 @@ TEST(LayerRuns, ListedLayers) {
   EXPECT_THAT(counts, testing::ElementsAre(1, 2, 1, 1));
 }
 
-/// A window that hides nothing, or whose scores are computed all the same,
-/// makes no difference.
+/// A window that hides nothing, or whose scores are all computed anyway, makes
+/// no difference.
 TEST(LayerRuns, WindowsThatDoNotMatter) {
   Architecture arch = tiny(5);
   arch.window = {16, {1, 2, std::nullopt}};
@@ -136,7 +137,7 @@ TEST(CheckArchitecture, Experts) {
 
 TEST(CheckArchitecture, LatentAttention) {
   Architecture arch = tiny(2);
-  arch.keyValueHeads = arch.attentionWidth = 0; // not asked for
+  arch.keyValueHeads = arch.attentionWidth = 0; // not used
   arch.latent = LatentAttention{0, 4, 2, 1, 2};
   EXPECT_EQ(errorOf(arch), "");
   arch.queryKeyNorm = QueryKeyNorm::Head;
@@ -153,7 +154,7 @@ TEST(CheckArchitecture, Form) {
   arch.norms = NormPlacement::After;
   EXPECT_EQ(errorOf(arch), "norms: parallel branches have theirs before");
   arch = tiny(2);
-  arch.attentionWidth = 10; // as the paper's 80 heads in 4096
+  arch.attentionWidth = 10; // like the paper's 80 heads in 4096
   EXPECT_EQ(errorOf(arch), "");
   arch.queryKeyNorm = QueryKeyNorm::Head;
   EXPECT_EQ(errorOf(arch), "query_key_norm: the 4 attention_heads have no "

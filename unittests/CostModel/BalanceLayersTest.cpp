@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All divisions of small models are tried: none may have a shorter longest
-// stage or, of those that have the same, more even ones.
+// Tries all divisions of small models: none may have a shorter longest stage or
+// be more even with the same longest stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ static Workers linear(int64_t stages) {
   return workers;
 }
 
-/// Layer by layer.
+/// The loads layer by layer.
 static std::vector<int64_t> expand(const LayerLoads &loads) {
   std::vector<int64_t> layers;
   for (LayerLoads::Run run : loads.runs)
@@ -107,23 +107,24 @@ TEST(BalanceLayers, EqualLayersFollowTheirRule) {
         balanceLayers(workers, makeLoads(first, last, {{layers, each}})));
   };
   EXPECT_EQ(divide(linear(4), 8), Counts({2, 2, 2, 2}));
-  // What is over goes to the last stages.
+  // The remainder goes to the last stages.
   EXPECT_EQ(divide(linear(4), 10), Counts({2, 2, 3, 3}));
   EXPECT_EQ(divide(linear(4), 3), Counts({0, 1, 1, 1}));
   EXPECT_EQ(divide(linear(4), 6, 1, 1), Counts({1, 2, 2, 1}));
   EXPECT_EQ(divide(linear(4), 9, 0, 100, 10), Counts({3, 3, 3, 0}));
   EXPECT_EQ(divide(linear(1), 7, 3, 4), Counts({7}));
-  // Workers 1 and then 0 have 3 of 6 each; the V's last stage is on 0.
+  // Workers 1 and 0 then have 3 of 6 layers each; the V's last stage is on
+  // worker 0.
   EXPECT_EQ(divide({0, 1, 1, 0}, 6), Counts({1, 1, 2, 2}));
   EXPECT_EQ(divide({0, 1, 1, 0}, 5), Counts({1, 1, 2, 1}));
-  // A head as heavy as three layers leaves its worker three fewer.
+  // A head as heavy as three layers leaves its worker three layers fewer.
   EXPECT_EQ(divide({0, 1, 0, 1}, 9, 0, 3), Counts({3, 3, 3, 0}));
-  // Layers that take no time are dealt by number.
+  // Layers that take no time are divided by number.
   EXPECT_EQ(divide(linear(2), 4, 5, 0, 0), Counts({2, 2}));
 }
 
-/// No other division is better, highest load first: workers, and the stages
-/// where each worker holds one.
+/// No other division has lower loads, highest first: of workers, and of stages
+/// if each worker holds one.
 TEST(BalanceLayers, EqualLayersAreOptimal) {
   const Workers paths[] = {{0, 1, 2},      {0, 1, 1, 0},    {0, 1, 0, 1},
                            {0, 1, 2, 3},   {2, 0, 1, 1, 0}, {0, 0, 0, 1},
@@ -146,7 +147,7 @@ TEST(BalanceLayers, EqualLayersAreOptimal) {
         }
 }
 
-/// Given what each worker holds, its stages are as even as they can be.
+/// Given what each worker holds, its stages are as even as possible.
 TEST(BalanceLayers, StagesOfAWorkerAreEven) {
   for (int64_t layers = 0; layers <= 8; ++layers) {
     LayerLoads loads = makeLoads(2, 5, {{layers + 1, 3}});
@@ -161,8 +162,8 @@ TEST(BalanceLayers, StagesOfAWorkerAreEven) {
   }
 }
 
-/// Layers that differ, against all divisions: the longest stage is as short as
-/// it can be and no other of those is more even.
+/// For layers that differ, compared with all divisions: the longest stage is as
+/// short as possible, and no other division with that stage is more even.
 TEST(BalanceLayers, DifferentLayersAreOptimal) {
   const std::vector<LayerLoads::Run> models[] = {
       {{3, 2}, {4, 5}},

@@ -121,7 +121,7 @@ TEST(Roofline, BackwardBeginsWithItsRecompute) {
   EXPECT_EQ(ps(implied, Phase::InputGrad), 3 * (200 + 40 + 100));
   EXPECT_EQ(ps(implied, Phase::Backward), 3 * (200 + 40 + 100 + 100));
   EXPECT_EQ(ps(implied, Phase::WeightGrad), 3 * 100);
-  // A table that has R cells prices them, and B and I as they are.
+  // In a table with R cells the R take time, and B and I take their usual time.
   StageCost placed =
       firstCost(model, toySystem(), kSplit | bit(Phase::Recompute));
   EXPECT_EQ(ps(placed, Phase::Recompute), 3 * 100);
@@ -201,7 +201,7 @@ TEST(Roofline, AllReducesAreRings) {
     EXPECT_EQ(nothing.latencyPs, 0);
     EXPECT_EQ(nothing.bytes, 0);
   }
-  // Efficiency is that of a part.
+  // The efficiency is that for the size of one part.
   system.network.efficiency.points = {{100, 500000}, {200, 1000000}};
   EXPECT_EQ(llvm::cantFail(among(400, 4)).occupancyPs, 6 * 100 * 20);
   system.network.bytesPerSecond = 0;
@@ -210,7 +210,7 @@ TEST(Roofline, AllReducesAreRings) {
 }
 
 /// Two nodes of two: the halves are summed over the link at 1 ps a byte, the
-/// quarters over the network at 10, then gathered the same way back.
+/// quarters over the network at 10 ps, then gathered in the same way.
 TEST(Roofline, RingsGoInsideOfNodesFirst) {
   SystemFacts system;
   system.network = {100000000000, 7, {}};
@@ -219,15 +219,15 @@ TEST(Roofline, RingsGoInsideOfNodesFirst) {
   EXPECT_EQ(cost.occupancyPs, (200 + 400) * 1 + (100 + 200) * 10);
   EXPECT_EQ(cost.latencyPs, 2 * 3 + 2 * 7);
   EXPECT_EQ(cost.bytes, 200 + 400 + 100 + 200);
-  // On one node there need not be a network.
+  // On a single node no network is needed.
   system.network.bytesPerSecond = 0;
   cost = llvm::cantFail(ringExchange({400, 400}, {4, 1}, system));
   EXPECT_EQ(cost.occupancyPs, 6 * 100 * 1);
   EXPECT_EQ(cost.latencyPs, 6 * 3);
 }
 
-/// Embedding and head belong to the pieces at the ends, layers to the pieces
-/// that have them.
+/// Embedding and head belong to the first and last pieces, layers to the pieces
+/// that contain them.
 TEST(Roofline, PiecesAreReducedByTheirParameters) {
   ModelFacts model = toyModel();
   model.blocks.resize(3, model.blocks[0]);
@@ -251,7 +251,7 @@ TEST(Roofline, PiecesAreReducedByTheirParameters) {
   EXPECT_EQ(stageCosts[0].bytes, 2 * (1000 + 20));
   EXPECT_EQ(stageCosts[1].bytes, 2 * 20);
   EXPECT_EQ(stageCosts[2].bytes, 2 * (20 + 3000));
-  // A first stage without layers has the embedding alone.
+  // A first stage without layers has only the embedding.
   first.blocks = {0, 6};
   placement = llvm::cantFail(Placement::create(2, 2, {first, second}));
   stageCosts = llvm::cantFail(costReductions(
@@ -260,7 +260,7 @@ TEST(Roofline, PiecesAreReducedByTheirParameters) {
   EXPECT_EQ(stageCosts[1].bytes, 2 * 20);
 }
 
-/// G of a stage is divided among its pieces.
+/// The G time of a stage is divided among its pieces.
 TEST(Profile, PiecesShareTheTimeOfG) {
   Path first, second;
   first.workers = {0, 1};
@@ -362,7 +362,7 @@ TEST(Layers, FollowWeights) {
 }
 
 TEST(Layers, GoBlockByBlock) {
-  // Four layers of one kind, two of another, on stages of three.
+  // Four layers of one kind and two of another, on stages of three.
   ModelFacts model = toyModel();
   model.blocks.push_back(model.blocks[0]);
   model.blocks[0].count = 4;
@@ -531,7 +531,7 @@ TEST(UnitSlots, AreThoseOfTheStage) {
   EXPECT_EQ(ps(stageCosts.stages[1], Phase::Forward), 3000000);
   EXPECT_EQ(ps(stageCosts.stages[1], Phase::Backward), 6000000);
   EXPECT_EQ(ps(stageCosts.stages[1], Phase::Reload), 0);
-  path.blocks[1] = int64_t(1) << 43; // its B is over
+  path.blocks[1] = int64_t(1) << 43; // its B is too long
   EXPECT_EQ(errorOf(costUnit(placementOf(path))),
             "a stage of 8796093022208 slots of 1 us takes more than 2^63 - 1 "
             "ps");

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sums by head: hidden 8, 4 heads of 2, MLP 12, sequence 3, microbatch 5, that
-// is T = 15 tokens of 2 bytes.
+// Sums by hand: hidden 8, 4 heads of 2, MLP 12, sequence 3, microbatch 5, so T
+// = 15 tokens of 2 bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,14 +65,14 @@ static std::vector<std::string> namesOf(const BlockFacts &block) {
   return names;
 }
 
-/// A linear layer over `rows` rows, of which `copies` matrices are read.
+/// A linear layer over `rows` rows that reads `copies` matrices.
 static Work gemm(int64_t rows, int64_t in, int64_t out, int64_t copies = 1) {
   return {2 * rows * in * out,
           2 * (rows * in + rows * out + copies * in * out)};
 }
 
 //===----------------------------------------------------------------------===//
-// Experts: 6 of width 4, two for each token, so that there are 30 rows
+// Experts: 6 of width 4, two for each token, so there are 30 rows
 //===----------------------------------------------------------------------===//
 
 static Architecture withExperts(Attention attention = Attention::Fused) {
@@ -99,7 +99,7 @@ TEST(ExpertLayers, GemmsReadTheExpertsInUse) {
   EXPECT_EQ(kernelOf(block, "router").forward, gemm(kTokens, 8, 6));
   EXPECT_EQ(kernelOf(block, "expert_mlp1").forward, gemm(30, 8, 2 * 4, 6));
   EXPECT_EQ(kernelOf(block, "expert_mlp2").weightGrad, gemm(30, 4, 8, 6));
-  // More experts than rows: each row reads one.
+  // With more experts than rows each row reads one.
   Architecture arch = withExperts();
   arch.experts->count = 1000;
   ModelFacts wide = expand(arch);
@@ -115,7 +115,8 @@ TEST(ExpertLayers, RoutingMovesRows) {
             (Work{30 * 8, 2 * (30 * 8 + 15 * 8)}));
   EXPECT_EQ(kernelOf(block, "combine").forward,
             (Work{30 * 8, 2 * (30 * 8 + 15 * 8)}));
-  // Weights of rows ride in the activation: 6 + 1 FLOPs, 2 bytes per row more.
+  // The activation applies the weights of rows: 6 + 1 FLOPs, 2 bytes per row
+  // more.
   EXPECT_EQ(kernelOf(block, "expert_swiglu").forward,
             (Work{7 * 30 * 4, 3 * 2 * 30 * 4 + 2 * 30}));
 }
@@ -131,13 +132,13 @@ TEST(ExpertLayers, ParametersAllAndActive) {
 TEST(ExpertLayers, Tensors) {
   ModelFacts dense = expand(tiny());
   ModelFacts model = expand(withExperts());
-  // Instead of three tensors of 12 per token: three of 4 and the input per row,
-  // probabilities of 6 experts, a weight and a 4-byte number per row.
+  // In place of three tensors of 12 per token: three of 4 and the input per
+  // row, probabilities of 6 experts, a weight and a 4-byte number per row.
   int64_t mlp = 2 * kTokens * 3 * 12;
   int64_t experts = 2 * 30 * (3 * 4 + 8) + 2 * kTokens * 6 + (2 + 4) * 30;
   EXPECT_EQ(model.blocks[0].activationBytes,
             dense.blocks[0].activationBytes - mlp + experts);
-  // Unfused also keeps the results, and the function's value.
+  // The unfused form also keeps the results and the value of the function.
   ModelFacts unfused = expand(withExperts(Attention::Unfused));
   ModelFacts plain = expand(tiny(Attention::Unfused));
   EXPECT_EQ(unfused.blocks[0].activationBytes,
@@ -195,8 +196,8 @@ TEST(LatentAttention, Gemms) {
   EXPECT_EQ(kernelOf(block, "kv_down").forward, gemm(kTokens, 8, 3 + 1));
   EXPECT_EQ(kernelOf(block, "kv_up").forward, gemm(kTokens, 3, 4 * (2 + 4)));
   EXPECT_EQ(kernelOf(block, "proj").forward, gemm(kTokens, 16, 8));
-  // Queries and keys of 12, values and outputs of 16; a backward makes the
-  // scores again.
+  // Queries and keys of 12, values and outputs of 16; a backward recomputes the
+  // scores.
   const Kernel &attention = kernelOf(block, "attention");
   int64_t moved = 2 * kTokens * (12 + 12 + 16 + 16);
   EXPECT_EQ(attention.forward,
@@ -284,7 +285,7 @@ TEST(Norms, BeforeAfterAndAround) {
   EXPECT_THAT(before, ElementsAre("ln1", "ln2"));
   EXPECT_THAT(after, ElementsAre("ln1_after", "ln2_after"));
   EXPECT_THAT(around, ElementsAre("ln1", "ln1_after", "ln2", "ln2_after"));
-  EXPECT_EQ(afterBytes, beforeBytes); // inputs of norms, in either place
+  EXPECT_EQ(afterBytes, beforeBytes); // inputs of norms, in both positions
   EXPECT_EQ(aroundBytes, beforeBytes + 2 * x);
 }
 
@@ -301,7 +302,7 @@ TEST(Branches, ParallelReducesOnce) {
   EXPECT_EQ(two.blocks[0].parameters, shared.blocks[0].parameters + 8);
   EXPECT_EQ(two.blocks[0].activationBytes,
             shared.blocks[0].activationBytes + 2 * kTokens * 8);
-  // One stream fewer than where the MLP reads what the attention added to.
+  // One stream fewer than if the MLP reads the sum with the attention's output.
   EXPECT_EQ(expand(tiny()).blocks[0].activationBytes,
             two.blocks[0].activationBytes + 2 * kTokens * 8);
 }
@@ -358,8 +359,8 @@ TEST(MixedLayers, BlocksAreInOrder) {
   EXPECT_EQ(model.getNumLayers(), 6);
 }
 
-/// Stages of two layers: each is priced by the layers that it holds, in the
-/// order of the model.
+/// Stages of two layers: each costs what its own layers cost, in the order of
+/// the model.
 TEST(MixedLayers, StagesHoldTheirOwn) {
   ModelFacts model = expand(mixed());
   SystemFacts system;
@@ -416,8 +417,8 @@ TEST(ModelSummary, CountsEqualBlocksOnce) {
   EXPECT_EQ(summary.activationBytesPerBlock, largest);
 }
 
-/// 6 FLOPs for each parameter of a matrix and 12 l s q for scores (Megatron's
-/// and PaLM's count), whichever kernels the attention has.
+/// 6 FLOPs for each matrix parameter and 12 l s q for scores (Megatron's and
+/// PaLM's count), for all attention kernels.
 TEST(ModelSummary, FlopsAreThoseOfTheModel) {
   for (Attention attention : {Attention::Fused, Attention::Unfused}) {
     Architecture arch = tiny(attention);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sizes that divide and others, shares of paths, and what models have in
-// common.
+// Sizes that divide and sizes that do not, shares of paths, and what resized
+// models have in common.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ TEST(MicrobatchSizes, MakeUpTheSameBatch) {
             "2^63 - 1 sequences in all");
 }
 
-/// Two paths, with what each takes.
+/// Two paths with their microbatches.
 static Placement twoPaths(int64_t numMicrobatches,
                           std::vector<MicrobatchRange> first,
                           std::vector<MicrobatchRange> second) {

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Clusters by hand; and against ranks counted one by one, of all small sizes.
+// Clusters by hand, and comparison with ranks counted one by one for small
+// sizes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +58,8 @@ TEST(RankLayout, WithoutNodesNobodySharesOne) {
   EXPECT_FALSE(RankLayout(unlinked, 16).sharesNode(0, 1));
 }
 
-/// Two pipelines of two accelerators per worker on nodes of eight: with peers
-/// side by side a node has two workers, else four of one pipeline.
+/// Two pipelines of two accelerators per worker on nodes of eight: if peers are
+/// adjacent, a node has two workers of both pipelines, else four of one.
 TEST(RankLayout, TheOrderSaysWhoIsNear) {
   RankLayout byData(cluster(2, 2, 8), 4);
   EXPECT_TRUE(byData.sharesNode(0, 1));
@@ -69,7 +70,7 @@ TEST(RankLayout, TheOrderSaysWhoIsNear) {
   EXPECT_EQ(byPipeline.groupOf(1, 1, 1), (RingGroup{1, 2}));
 }
 
-/// Sixteen peers, four on each node beside one another.
+/// Sixteen peers, four adjacent ones on each node.
 TEST(RankLayout, GroupsFillNodes) {
   RankLayout layout(cluster(2, 16, 8), 4);
   EXPECT_EQ(layout.groupOf(0, 0, 1), (RingGroup{4, 4}));
@@ -77,7 +78,7 @@ TEST(RankLayout, GroupsFillNodes) {
   // Twelve do not fill two nodes of eight.
   EXPECT_EQ(RankLayout(cluster(1, 12, 8), 4).groupOf(0, 0, 1),
             (RingGroup{1, 12}));
-  // Replicas on two of four workers of a node.
+  // Replicas on two of the four workers of a node.
   EXPECT_EQ(RankLayout(cluster(1, 2, 8), 8).groupOf(0, 3, 2),
             (RingGroup{4, 1}));
   EXPECT_EQ(RankLayout(cluster(1, 2, 8), 8).groupOf(0, 7, 2),
@@ -104,11 +105,11 @@ TEST(RankLayout, LargestSizes) {
 }
 
 //===----------------------------------------------------------------------===//
-// Against ranks
+// Comparison with ranks
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Every rank for itself.
+/// Computes every rank separately.
 struct Ranks {
   int64_t accelerators, dataParallel, perNode, numWorkers;
   RankOrder order;
@@ -136,8 +137,9 @@ struct Ranks {
 };
 } // namespace
 
-/// Messages: in a node by layout exactly where every accelerator is.
-/// Groups: what the layout puts on one node is there.
+/// For messages, the layout says "in a node" exactly if it holds for every
+/// accelerator. For groups, members that the layout puts on one node are on
+/// one.
 static void checkAll(const Ranks &ranks) {
   RankLayout layout(cluster(ranks.accelerators, ranks.dataParallel,
                             ranks.perNode, ranks.order),

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The paper's kernels one by one, Korthikanti's activation formula, and
-// variants against sums by head.
+// variants compared with sums by hand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 using namespace pipesched;
 namespace json = llvm::json;
 
-/// Unfused, with dropout, GELU, LayerNorm and no biases: the block of the
-/// paper.
+/// The paper's block: unfused, with dropout, GELU, LayerNorm and without
+/// biases.
 static Architecture megatron(int64_t hidden, int64_t sequence, int64_t heads) {
   Architecture arch;
   arch.name = "megatron";
@@ -138,21 +138,21 @@ TEST(SavedTensors, UnfusedMatchesKorthikanti) {
   }
 }
 
-/// Selective recompute leaves 34 s b h, full 2 s b h (their table 2).
+/// Selective recomputation leaves 34 s b h, full 2 s b h (their table 2).
 TEST(SavedTensors, RecomputeKeepsLess) {
   int64_t sbh = 2048 * 4 * 6144;
   Architecture arch = megatron(6144, 2048, 64);
   BlockFacts layer = layerOf(expand(arch, 4));
   EXPECT_EQ(layer.activationBytes - layer.coreBytes, 34 * sbh);
   EXPECT_EQ(layer.recomputedBytes, 2 * sbh);
-  // The facts are the same whatever is recomputed.
+  // The facts do not depend on what is recomputed.
   EXPECT_EQ(layerOf(expand(arch, 4, Recompute::Selective)), layer);
   EXPECT_EQ(layerOf(expand(arch, 4, Recompute::Full)), layer);
 }
 
 /// The M_W of the zero-bubble paper (2401.10241, table 1) is 32 s b h: inputs
 /// and output gradients of the linear layers. The norms, which it leaves out,
-/// have another 2 s b h each of input and of output gradient.
+/// add 2 s b h of input and of output gradient each.
 TEST(SavedTensors, WeightGradientHoldsInputsAndOutputGradients) {
   int64_t sbh = 2048 * 4 * 6144;
   ModelFacts model = expand(megatron(6144, 2048, 64), 4);
@@ -169,7 +169,7 @@ TEST(SavedTensors, FusedDropsTheScores) {
   EXPECT_EQ(layerOf(expand(arch, 4)).coreBytes, 4 * 64 * tokens);
 }
 
-/// Without dropout no masks, and one copy of the probabilities.
+/// Without dropout there are no masks and one copy of the probabilities.
 TEST(SavedTensors, NoDropoutNoMasks) {
   Architecture arch = megatron(8, 3, 2);
   arch.dropout = false;
@@ -178,7 +178,7 @@ TEST(SavedTensors, NoDropoutNoMasks) {
 }
 
 //===----------------------------------------------------------------------===//
-// Variants, by head: hidden 8, feedforward 12, 4 query heads of 2, 2 key-value
+// Variants, by hand: hidden 8, feedforward 12, 4 query heads of 2, 2 key-value
 // heads, sequence 3, microbatch 5: T = 15 tokens.
 //===----------------------------------------------------------------------===//
 
@@ -285,7 +285,7 @@ TEST(Variants, EmbeddingAndHead) {
   EXPECT_EQ(head.parameters, 100 * 8 + 8);
   EXPECT_EQ(kernelOf(head, "head").forward,
             (Work{2 * 15 * 8 * 100, 2 * (15 * 8 + 15 * 100 + 8 * 100)}));
-  // Inputs of norm and head, logits in 4-byte floats; none of it recomputed.
+  // Inputs of norm and head, logits in 4-byte floats; none is recomputed.
   EXPECT_EQ(head.activationBytes, 2 * 2 * 15 * 8 + 4 * 15 * 100);
   EXPECT_EQ(head.recomputedBytes, head.activationBytes);
   EXPECT_EQ(head.coreBytes, 0);
@@ -293,8 +293,8 @@ TEST(Variants, EmbeddingAndHead) {
     EXPECT_FALSE(kernel.recomputed || kernel.core) << kernel.name;
 }
 
-/// 175 billion: 96 (12 h^2 + 13 h) + (v + s) h and the norm, the head's table
-/// once more.
+/// 175 billion: 96 (12 h^2 + 13 h) + (v + s) h, the last norm, and the head's
+/// table as a second copy.
 TEST(Variants, Gpt3HasItsParameters) {
   Architecture arch = megatron(12288, 2048, 96);
   arch.layers = 96;

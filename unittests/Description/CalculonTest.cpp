@@ -97,7 +97,7 @@ TEST(CalculonSystem, UnitsAndRoles) {
   EXPECT_EQ(system.accelerators, 1);
 }
 
-/// A share holds from its size up to the next one.
+/// A share holds from its size up to the next size.
 TEST(CalculonSystem, EfficienciesAreSteps) {
   SystemFacts system = llvm::cantFail(readSystemText(textOf("system")));
   const EfficiencyCurve &curve = system.matrix.efficiency;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every shipped description is read; every kind of mistake is named with its
-// field.
+// Every shipped description can be read; the error for every kind of mistake
+// names its field.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ static std::string modelError(StringRef text) {
       architectureFromJson(text, "x.json", SourceRule::Optional));
 }
 
-/// A system in which one piece of text is replaced by another.
+/// A system with one piece of text replaced by another.
 static std::string systemWith(StringRef from, StringRef to) {
   std::string text = R"({"name": "s", "description": "d",
     "matrix": {"tflops": 2}, "vector": {"tflops": 1},
@@ -49,7 +49,7 @@ static std::string modelWith(StringRef from, StringRef to) {
 }
 
 //===----------------------------------------------------------------------===//
-// What ships
+// Shipped descriptions
 //===----------------------------------------------------------------------===//
 
 TEST(Shipped, SystemsAreCompleteAndSourced) {
@@ -113,7 +113,7 @@ TEST(Shipped, ModelsHaveTheirParameters) {
     return (parameters + 50000000) / 100000000;
   };
   EXPECT_EQ(count("llama3-70b"), 706);
-  EXPECT_EQ(count("gpt3-175b"), 1752); // the table of the embedding twice
+  EXPECT_EQ(count("gpt3-175b"), 1752); // the embedding's table counts twice
   EXPECT_EQ(count("paper-gpt"), 258);
   EXPECT_EQ(count("llama3-8b"), 80);
   EXPECT_EQ(count("llama3-405b"), 4059);
@@ -126,7 +126,8 @@ TEST(Shipped, ModelsHaveTheirParameters) {
 
 /// One layer of the 22B model on 8 A100 (Korthikanti et al., 2205.05198, table
 /// 4, ms: F 7.7, B 11.9, B with full recompute 19.5). Their Megatron fuses some
-/// of the pointwise kernels, so our two variants must enclose it.
+/// of the pointwise kernels, so the measurement must lie between our two
+/// variants.
 TEST(Shipped, MeasuredLayerIsBetweenFusedAndUnfused) {
   SystemFacts system = llvm::cantFail(findSystem("a100-sxm-80gb"));
   system.accelerators = 8;

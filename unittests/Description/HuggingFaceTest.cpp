@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parameters and FLOPs against other implementations, the form of each family,
-// and files that cannot be planned.
+// Parameters and FLOPs compared with other implementations, the form of each
+// family, and files that are refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +53,8 @@ static std::string errorOf(StringRef text) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The file of a model (test/data/huggingface/README.md) with its parameters,
-/// all and those that a token goes through.
+/// The file of a model (test/data/huggingface/README.md) with its number of
+/// parameters: all, and those that a token goes through.
 struct Published {
   const char *file;
   int64_t parameters;
@@ -164,8 +164,8 @@ INSTANTIATE_TEST_SUITE_P(HuggingFace, PublishedModels,
                            return name;
                          });
 
-/// Small configurations of every family, against transformers and PyTorch's
-/// count of the FLOPs of matrix products over 16 tokens.
+/// Small configurations of every family, compared with transformers' parameters
+/// and PyTorch's FLOPs of matrix products over 16 tokens.
 TEST(Variants, HaveTheirParametersAndFlops) {
   constexpr int64_t tokens = 16;
   auto buffer = llvm::MemoryBuffer::getFile(pathOf("variants"));
@@ -201,7 +201,7 @@ TEST(HuggingFace, SequencesAreThoseOfTraining) {
   Architecture given = llvm::cantFail(readArchitecture(path, 4096));
   EXPECT_EQ(given.sequence, 4096);
   EXPECT_THAT(given.notes, ElementsAre());
-  // The published limit itself needs no word.
+  // The published limit itself needs no note.
   EXPECT_THAT(llvm::cantFail(readArchitecture(pathOf("llama-3-8b"))).notes,
               ElementsAre());
 }
@@ -296,7 +296,7 @@ TEST(HuggingFace, NamesComeFromFilesAndFolders) {
 }
 
 //===----------------------------------------------------------------------===//
-// What cannot be planned
+// Refused files
 //===----------------------------------------------------------------------===//
 
 TEST(BadConfigurations, MissingFieldsAreNamed) {

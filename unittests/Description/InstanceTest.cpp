@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the fields of an instance become, what is refused, and what an answer
-// looks like.
+// What the fields of an instance become, what is refused, and the form of an
+// answer.
 //
 //===----------------------------------------------------------------------===//
 

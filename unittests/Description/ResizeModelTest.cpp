@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Models that ship, expanded by all kinds of options; others stand beside those
-// of another size or are refused.
+// Shipped models, expanded with all kinds of options, can be resized. Any other
+// model needs a model of the other size beside it, or is refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 using namespace pipesched;
 
-/// As `pipe-attach-model` gives it.
+/// The model as `pipe-attach-model` makes it.
 static ModelFacts expand(const Architecture &architecture,
                          ExpansionOptions options, int64_t size) {
   options.microbatchSize = size;
@@ -48,7 +48,7 @@ TEST(ResizeModel, GivesWhatTheArchitectureDoes) {
           }
 }
 
-/// A model that nobody ships.
+/// A model that does not ship.
 static ModelFacts handMade(int64_t size) {
   ModelFacts model;
   model.name = "hand_made";

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// docs/schemas against the readers: the same fields, the same that are
-// required, the same words, and the same verdict on damaged files.
+// docs/schemas compared with the readers: the same fields, the same required
+// fields, the same words, and the same verdict on damaged files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using llvm::StringRef;
 namespace json = llvm::json;
 
 //===----------------------------------------------------------------------===//
-// As much of JSON Schema as the schemas use
+// The part of JSON Schema that the schemas use
 //===----------------------------------------------------------------------===//
 
 static bool isValid(const json::Object &schema, const json::Value &value);
@@ -101,7 +101,7 @@ static bool isValid(const json::Object &schema, const json::Value &value) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A kind of file: its schema, its reader and what ships.
+/// A kind of file: its schema, its reader and the files that ship.
 struct Kind {
   const char *name;
   void (*read)(const json::Value &, FileErrors &);
@@ -130,14 +130,14 @@ static json::Value readSchema(StringRef kind) {
   return llvm::cantFail(parseJson((*buffer)->getBuffer(), path));
 }
 
-/// Empty where the reader is content.
+/// The reader's error, or empty text if it accepts the file.
 static std::string readerError(const Kind &kind, const json::Value &file) {
   FileErrors errors("x.json");
   kind.read(file, errors);
   return errors.any() ? llvm::toString(errors.take()) : "";
 }
 
-/// Properties of a schema by their paths; lists have none of their own.
+/// Properties of a schema by their paths; lists have no paths of their own.
 static void collectPaths(const json::Object &schema, const std::string &prefix,
                          std::set<std::string> &paths) {
   if (const json::Array *choices = schema.getArray("oneOf"))
@@ -160,8 +160,8 @@ protected:
   const json::Object &schema = *file.getAsObject();
   const json::Array &examples = *schema.getArray("examples");
 
-  /// Damages every property of an example in turn, and hands the schema of the
-  /// property over with the object that it is in.
+  /// Damages every property of an example in turn, and passes on the schema of
+  /// the property with the object that contains it.
   void forEachProperty(
       llvm::function_ref<void(const json::Value &example,
                               const json::Object &owner, json::Object &object,
@@ -205,7 +205,7 @@ TEST_P(Schemas, ExamplesAreReadable) {
   }
 }
 
-/// The examples together have every field that the reader asks for.
+/// The examples together have every field that the reader knows.
 TEST_P(Schemas, HaveTheReadersFields) {
   std::set<std::string> asked, known;
   for (const json::Value &example : examples) {
@@ -228,7 +228,7 @@ TEST_P(Schemas, AgreeOnWhatIsRequired) {
     EXPECT_EQ(isValid(schema, whole), !isRequired) << name.str();
     std::string needs = ("needs the field '" + name + "'").str();
     bool isMissed = StringRef(readerError(kind, whole)).contains(needs);
-    // Sizes that some forms need.
+    // Sizes that only some forms need.
     bool depends =
         name == "feedforward" || name == "link" || name == "vocabulary";
     EXPECT_TRUE(isMissed == isRequired || depends)

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The shortest form says the same as the lengths that it was made of, whatever
-// they have in common.
+// The shortest form means the same as the lengths from which it was made,
+// whichever of them are equal.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For every family and random times: where the report has a general bubble
-// ratio, it is the idle ratio of the execution with transport `delay`.
+// For every family and random times: if the report has a general bubble ratio,
+// it is the idle ratio of the execution with transport `delay`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ static Profile makeProfile(int64_t forward, int64_t inputGrad,
   return profile;
 }
 
-/// Half of them with free messages, a quarter with equal times.
+/// Half of the times have free messages, a quarter have equal phases.
 static Profile randomProfile(std::mt19937 &random) {
   auto upTo = [&](int64_t most) {
     return static_cast<int64_t>(random() % most) + 1;
@@ -57,7 +57,7 @@ static Evaluation evaluate(const Table &table, llvm::StringRef family,
       evaluateTable(table.view(), family, costs, timing, options));
 }
 
-/// Whether there was a value to compare.
+/// Returns whether there was a value to compare.
 static bool compare(const Evaluation &evaluation) {
   if (!evaluation.formula || !evaluation.formula->bubbleRatioGeneral)
     return false;
@@ -88,7 +88,7 @@ TEST_P(FormulaExecution, AgreeWhereThereIsAFormula) {
 INSTANTIATE_TEST_SUITE_P(All, FormulaExecution,
                          testing::ValuesIn(allFamilies()), printFamily);
 
-/// The form of waves is about rows that were made for the times.
+/// The formula of waves holds for rows that were made for the times.
 TEST(FormulaExecution, OfGreedyWavesTakesItsTimes) {
   FamilyOptions options;
   Placement wave =

@@ -16,7 +16,7 @@ static MemoryBudget read(llvm::StringRef text) {
   return llvm::cantFail(parseMemoryBudget(text));
 }
 
-/// Empty where the table keeps to the budget.
+/// The finding as text, or empty if the table keeps to the budget.
 static std::string check(const Table &table, llvm::StringRef budget,
                          const CostInputs &costs = {},
                          const TimingOptions &options = {}) {
@@ -24,8 +24,8 @@ static std::string check(const Table &table, llvm::StringRef budget,
   return llvm::toString(std::move(error));
 }
 
-/// 100 bytes of activations per stage, of which 10 are kept for R; parameters
-/// of 1 + 2 + 4 bytes.
+/// 100 bytes of activations per stage, of which F keeps 10 for R; parameters of
+/// 1 + 2 + 4 bytes.
 static CostInputs hundredPerStage(int64_t stages) {
   BlockFacts block;
   block.name = "layer";
@@ -107,7 +107,8 @@ TEST(MemoryBudget, ListsAtMostEight) {
             "workers are over the budget: 1, 2, 3, 4, 5, 6, 7, 8 and 3 more");
 }
 
-/// Both halves of a pair are held at once; R counts from itself on.
+/// Both halves of a pair are held at once; a recomputed activation counts from
+/// R on.
 TEST(MemoryBudget, CountsPairsAndRecomputes) {
   Table table =
       makeTable(makeLinear(1, 3), {"0F0 0F1+0B0 0F2 0R2 0B2 0I1 0W1"});
@@ -116,7 +117,7 @@ TEST(MemoryBudget, CountsPairsAndRecomputes) {
             "worker 0 holds 2 activations at cell 1 (0F1), 1 activation more "
             "than the budget of 1 activation\nnote: they are those of 0F0, "
             "0F1");
-  // In bytes the boundary of 0F2 counts, and R brings it to 100.
+  // In bytes the boundary of 0F2 counts, and R raises it to 100.
   CostInputs costs = hundredPerStage(1);
   EXPECT_EQ(check(table, "207B", costs), "");
   table.rows[0] = parseRow("0F0 0F1 0F2 0R2 0B2 0B1 0B0");
@@ -127,8 +128,8 @@ TEST(MemoryBudget, CountsPairsAndRecomputes) {
             "activations, of 3 microbatches");
 }
 
-/// What leaves the device no longer counts when its copy ends, which is a
-/// matter of time.
+/// An offloaded activation no longer counts when its copy ends, so time
+/// matters.
 TEST(MemoryBudget, CopiesGoByTime) {
   Table table =
       makeTable(makeLinear(1, 3), {"0F0 0D0 0F1 0F2 0B2 0B1 0U0 0B0"});
@@ -148,7 +149,7 @@ TEST(MemoryBudget, CopiesGoByTime) {
   EXPECT_EQ(check(table, "2", costs),
             "worker 0 holds 3 activations at cell 3 (0F2), 1 activation more "
             "than the budget of 2 activations");
-  // Free copies, without anything to price them.
+  // Copies are free, since nothing gives their times.
   EXPECT_EQ(check(table, "2"), "");
 }
 
@@ -176,7 +177,7 @@ TEST(MemoryBudget, SystemIsTheMemoryOfItsWorkers) {
             "without a unit counts activations");
 }
 
-/// Parameters alone may be too many, of a worker without cells as well.
+/// Parameters alone may exceed the budget, also on a worker without cells.
 TEST(MemoryBudget, CountsParametersOfIdleWorkers) {
   Table table = makeTable(makePlacement(2, 1, {pathOn({0}, {{0, 1, 1}})}),
                           {"0F0 0B0", ""});
@@ -187,7 +188,7 @@ TEST(MemoryBudget, CountsParametersOfIdleWorkers) {
             "activations, of 1 microbatch");
 }
 
-/// The report's peaks are the budgets that are just enough, with any transport.
+/// The report's peaks are budgets that just suffice, under any transport.
 TEST(MemoryBudget, IsThePeakOfTheTable) {
   RecomputeOptions recompute;
   for (int64_t keep : {-1, 0, 2})

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The limit on memory of addOffload against the memory of timed tables, and its
-// times where copies are fast.
+// Compares the memory limit of addOffload with the memory of timed tables, and
+// checks times with fast copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ static CostInputs profileOf(int64_t forward, int64_t inputGrad,
   return costs;
 }
 
-/// Copies that are free, as long as a cell, and much longer.
+/// Copies that are free, as long as a cell, or much longer.
 static std::vector<CostInputs> someTimes() {
   return {profileOf(10, 10, 10, 0, 0, 0), profileOf(7, 5, 9, 8, 3, 2),
           profileOf(10, 13, 4, 95, 60, 5), profileOf(3, 4, 5, 1, 77, 50)};
@@ -64,7 +64,8 @@ static int64_t makespanOf(const Table &table, const CostInputs &costs) {
   return evaluation.execution.timeline.makespanPs;
 }
 
-/// Whatever cells and copies take, joins keep what a worker holds to the limit.
+/// Whatever the times of cells and copies, joins keep each worker within the
+/// limit.
 TEST(OffloadCosts, MemoryIsKeptToAtAnyTimes) {
   int64_t numFits = 0, numRefused = 0;
   for (int64_t ahead : {0, 1, 3})
@@ -90,7 +91,7 @@ TEST(OffloadCosts, MemoryIsKeptToAtAnyTimes) {
   EXPECT_GT(numRefused, 100);
 }
 
-/// Tables with copies, joins, R and pairs of their own.
+/// Tables that already have copies, joins, R and pairs.
 TEST(OffloadCosts, MemoryIsKeptToInAnyTable) {
   int64_t numFits = 0;
   for (uint32_t seed = 1; seed <= 1500; ++seed) {
@@ -111,7 +112,7 @@ TEST(OffloadCosts, MemoryIsKeptToInAnyTable) {
   EXPECT_GT(numFits, 500);
 }
 
-/// Copies that take no time cost none.
+/// Copies that take no time do not change the step.
 TEST(OffloadCosts, FreeCopiesMoveNothing) {
   CostInputs costs = profileOf(7, 5, 9, 0, 0, 2);
   forAllFamilies(5, 10, {}, [&](const Family &, const Table &table) {
@@ -121,7 +122,8 @@ TEST(OffloadCosts, FreeCopiesMoveNothing) {
   });
 }
 
-/// Nor do those shorter than every compute cell, as each has one to hide it.
+/// Neither do copies shorter than every compute cell, as each has one to hide
+/// it.
 TEST(OffloadCosts, ShortCopiesMoveNothing) {
   CostInputs costs = profileOf(7, 5, 9, 5, 5, 2);
   forAllFamilies(5, 10, {}, [&](const Family &, const Table &table) {

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// R cells against backwards that recompute by themselves, over all families:
-// the same work, the same memory where a stage is one block, and no more time.
+// Compares R cells with backwards that recompute by themselves, over all
+// families: the same work, the same memory if a stage is one block, and no more
+// time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 
 using namespace pipesched;
 
-/// One layer per stage, with times that are no whole picoseconds.
+/// One layer per stage, with times that are not whole picoseconds.
 static ModelFacts modelOf(const Placement &placement) {
   BlockFacts block;
   block.name = "layer";
@@ -37,7 +38,7 @@ static ModelFacts modelOf(const Placement &placement) {
   return model;
 }
 
-/// 7 FLOPs take 1 ns; a message occupies 50 ps per byte or nothing.
+/// 7 FLOPs take 1 ns; a byte of a message occupies 50 ps or nothing.
 static SystemFacts systemOf(bool hasSlowNetwork) {
   SystemFacts system;
   system.name = "toy";
@@ -95,7 +96,7 @@ TEST(RecomputeCosts, CellsAreTheSameWork) {
   });
 }
 
-/// A stage of one block is whole again during its backward either way.
+/// In both ways a stage of one block is whole again during its backward.
 TEST(RecomputeCosts, CellsTakeTheSameMemoryForOneBlock) {
   compareAll(false, {}, [](const Execution &cells, const Execution &implied) {
     for (auto [a, b] :
@@ -106,8 +107,8 @@ TEST(RecomputeCosts, CellsTakeTheSameMemoryForOneBlock) {
   });
 }
 
-/// R does not wait for the gradient, so that nothing starts later. Receives
-/// stand at their consumers, in the same order with and without R.
+/// R does not wait for the gradient, so nothing starts later. Receives stand at
+/// their consumers, in the same order with and without R.
 TEST(RecomputeCosts, CellsTakeNoMoreTime) {
   TimingOptions options = {Transport::Delay, ReceivePlacement::Consumer};
   auto check = [](const Execution &cells, const Execution &implied) {
@@ -115,7 +116,7 @@ TEST(RecomputeCosts, CellsTakeNoMoreTime) {
   };
   for (bool hasSlowNetwork : {false, true})
     compareAll(hasSlowNetwork, options, check);
-  // With queues, where receives in this order do not deadlock.
+  // Transports with queues, if receives in this order do not deadlock.
   options.transport = Transport::Overlap;
   for (llvm::StringRef family : {"gpipe", "1f1b", "eager-1f1b", "zb-h1"})
     for (int64_t n = 1; n <= 12; ++n) {
@@ -126,7 +127,7 @@ TEST(RecomputeCosts, CellsTakeNoMoreTime) {
     }
 }
 
-/// A worker by itself waits for nothing, whatever the transport.
+/// A single worker waits for nothing, under any transport.
 TEST(RecomputeCosts, OneWorkerTakesTheSameTime) {
   for (Transport transport :
        {Transport::Overlap, Transport::Delay, Transport::Blocking})
@@ -147,8 +148,8 @@ TEST(RecomputeCosts, OneWorkerTakesTheSameTime) {
 }
 
 /// The drain of a pipeline hides R in all workers but the last: N (F + R + B)
-/// and a ramp of F and B, where a backward that recomputes by itself brings its
-/// R to the ramp too.
+/// and a ramp of F and B. A backward that recomputes by itself has its R in the
+/// ramp too.
 TEST(RecomputeCosts, TheDrainHidesARecompute) {
   for (llvm::StringRef family : {"gpipe", "1f1b"})
     for (int64_t workers = 1; workers <= 6; ++workers)
@@ -171,7 +172,7 @@ TEST(RecomputeCosts, TheDrainHidesARecompute) {
       }
 }
 
-/// Boundaries of all that are in flight, and one stage's activations whole.
+/// Boundaries of all microbatches in flight, and one stage's whole activations.
 TEST(RecomputeCosts, PeakIsBoundariesAndOneWorkingSet) {
   struct Case {
     Recompute kind;
@@ -193,8 +194,8 @@ TEST(RecomputeCosts, PeakIsBoundariesAndOneWorkingSet) {
         }
 }
 
-/// Kept ones are whole from F to B, those that run ahead from their R.
-/// Backwards run in reverse, so that all that are kept are there while they do.
+/// Kept activations are whole from F to B, those recomputed ahead from their R.
+/// Backwards run in reverse order, so all kept ones are held at the same time.
 TEST(RecomputeCosts, KeepAndAheadCostWhatTheySay) {
   FamilyOptions oneChunk;
   oneChunk.chunks = 1;
@@ -207,7 +208,7 @@ TEST(RecomputeCosts, KeepAndAheadCostWhatTheySay) {
       options.ahead = ahead;
       Execution execution = execute(recompute(table, options),
                                     costsOf(table.placement, Recompute::Full));
-      // Worker 0 waits long enough for all that may go ahead.
+      // Worker 0 waits long enough for all R that may run ahead.
       EXPECT_EQ(execution.memory->workers[0].peakActivationBytes,
                 keep * 1000 + (8 - keep) * 70 + (1 + ahead) * 930);
     }
@@ -226,8 +227,8 @@ TEST(RecomputeCosts, SelectiveRunsTheCoreAgain) {
   EXPECT_EQ(selective.memoryFacts->stages[0].boundaryBytes, 600);
 }
 
-/// R cells say for themselves what they run; what the model says is about
-/// backwards without.
+/// R cells say themselves what they recompute; the model's setting applies to
+/// backwards without R.
 TEST(RecomputeCosts, CellsGoBeforeTheModel) {
   Table table =
       recompute(llvm::cantFail(generate(*findFamily("1f1b"), 2, 2, {})));
@@ -259,7 +260,7 @@ TEST(RecomputeCosts, ProfilesGiveRForSelectiveCells) {
             "the schedule recomputes selectively, the profile gives no R");
   set(Phase::Recompute, 3);
   EXPECT_EQ(execute(table, costs).timeline.makespanPs, 10 + 3 + 20);
-  // Over roofline prices F alone does not change what R takes.
+  // A profile with F alone does not change the roofline time of R.
   CostInputs both = costsOf(table.placement, Recompute::Selective);
   both.profile.emplace();
   both.profile->phasePs[0] = {10};

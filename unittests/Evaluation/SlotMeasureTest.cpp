@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Lengths by hand; rounding; and that a table in slots of durations is the
-// timeline where messages are free.
+// Lengths by hand, rounding, and a comparison of tables in slots of durations
+// with timelines with free messages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,7 +89,7 @@ static StageCosts stageCostsOf(const Times &stages) {
     StageCost &cost = stageCosts.stages.emplace_back();
     cost.phasePs[static_cast<unsigned>(Phase::Forward)] = forward;
     cost.phasePs[static_cast<unsigned>(Phase::Backward)] = backward;
-    cost.phasePs[static_cast<unsigned>(Phase::Optimizer)] = 1; // not in use
+    cost.phasePs[static_cast<unsigned>(Phase::Optimizer)] = 1; // not used
   }
   return stageCosts;
 }
@@ -116,7 +116,7 @@ TEST(SlotsByDurations, AreRoundedToTheNearest) {
       makeLinear(2, 1), stageCostsOf({{149, 150}, {1, 0}}), kWhole,
       /*slotPs=*/100));
   EXPECT_EQ(slots.slotPs, 100);
-  EXPECT_EQ(slots.largestErrorPs, 99); // 1 ps takes a slot, nothing none
+  EXPECT_EQ(slots.largestErrorPs, 99); // 1 ps takes a slot, 0 ps none
   EXPECT_TRUE(slots.stages == wholeSlots({{1, 2}, {1, 0}}));
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
   slots = llvm::cantFail(slotsByDurations(
@@ -149,7 +149,7 @@ TEST(SlotsByDurations, HavePairsOfTheirOwn) {
 // The timeline
 //===----------------------------------------------------------------------===//
 
-/// Times that repeat for the same seed, in steps of 10 ps, one per stage.
+/// Random times in units of 10 ps, one per stage; the same seed gives the same.
 static std::vector<int64_t> timesOf(const Placement &placement,
                                     uint64_t &state) {
   std::vector<int64_t> times;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A sweep gives what its configurations give one by one, and stops when told.
-// Costs come out the same whenever the microbatches are known.
+// A sweep gives the same as its configurations one by one, and can be stopped.
+// Costs do not depend on when the microbatches are known.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 using namespace pipesched;
 
-/// All families with 4 workers and from no to 11 microbatches.
+/// All families with 4 workers and 0 to 11 microbatches.
 static std::vector<Configuration> makeConfigurations(const CostSources &costs) {
   std::vector<Configuration> configurations;
   for (const Family &family : families())
@@ -98,7 +98,7 @@ TEST(Sweep, PassesErrorsOfConfigurations) {
 }
 
 TEST(Sweep, BeginsNoMoreWhenStopped) {
-  constexpr size_t kMany = 1000000; // hours of work
+  constexpr size_t kMany = 1000000; // takes hours
   Configuration configuration;
   configuration.problem.family = findFamily("1f1b");
   configuration.problem.workers = configuration.problem.microbatches = 64;

@@ -8,7 +8,7 @@
 //
 // The files of test/data/golden/timed (their README has the rule): the order of
 // each rank is imported, profiled as the file's name says and timed with
-// transport `delay`; starts and ends are the peer's.
+// transport `delay`; starts and ends must be those of the peer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ struct TimedCase {
 };
 } // namespace
 
-/// ps per unit of the peers: enough digits for all durations to be integers.
+/// Picoseconds per unit of the peers, so that all durations are integers.
 static constexpr double kScale = 1e6;
 
 static void readLine(TimedFile &file, StringRef line) {

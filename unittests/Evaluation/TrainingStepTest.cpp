@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Data-parallel pipelines, nodes, sharding, sequence parallelism, 8-bit floats
-// and optimizer steps, in numbers that can be checked by head.
+// and the optimizer, in numbers that can be checked by hand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,8 @@ static Placement linear(int64_t stages) {
   return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
 }
 
-/// The toy with a link between accelerators: a byte takes 1 ps, and 3 ps more.
+/// The toy system with a link between accelerators: 1 ps per byte and 3 ps
+/// latency.
 static SystemFacts linkedSystem() {
   SystemFacts system = toySystem();
   system.link = {1000000000000, 3, {}};
@@ -69,17 +70,17 @@ TEST(DataParallel, PeersReduceAsRings) {
   system.dataParallel = 4;
   EXPECT_EQ(ps(cost(2, toyModel(), system).stages[0], Phase::AllReduce),
             6 * (40 / 4 * 10 + 7));
-  // All on one node.
+  // All members are on one node.
   system.acceleratorsPerNode = 8;
   EXPECT_EQ(ps(cost(2, toyModel(), system).stages[0], Phase::AllReduce),
             6 * (40 / 4 * 1 + 3));
-  // Two on each of two nodes.
+  // Two members on each of two nodes.
   system.acceleratorsPerNode = 2;
   EXPECT_EQ(ps(cost(2, toyModel(), system).stages[0], Phase::AllReduce),
             2 * (40 / 2 * 1 + 3) + 2 * (40 / 4 * 10 + 7));
 }
 
-/// Accelerators of a worker reduce their parts side by side.
+/// The accelerators of a worker reduce their parts in parallel.
 TEST(DataParallel, AcceleratorsReduceTheirParts) {
   SystemFacts system = linkedSystem();
   system.dataParallel = 4;
@@ -88,8 +89,8 @@ TEST(DataParallel, AcceleratorsReduceTheirParts) {
             6 * (40 / 2 / 4 * 10 + 7));
 }
 
-/// The state is divided, and who has a part of it steps that part. Where
-/// weights are wider than gradients, so is what is gathered.
+/// The state is divided, and each peer updates the part whose state it has. If
+/// weights are wider than gradients, gathering takes longer than reducing.
 TEST(DataParallel, ShardingDividesTheOptimizer) {
   SystemFacts system = linkedSystem();
   system.dataParallel = 4;
@@ -130,7 +131,7 @@ TEST(DataParallel, ThereIsAtLeastOne) {
             "found 2147483648");
 }
 
-/// The global batch is that of all pipelines.
+/// The global batch is the batch of all pipelines.
 TEST(DataParallel, PipelinesShareTheBatch) {
   Architecture architecture;
   architecture.name = "some";
@@ -158,14 +159,14 @@ TEST(Nodes, MessagesTakeTheLinkInside) {
   EXPECT_EQ(stageCosts.stages[1].activation.latencyPs, 7);
   EXPECT_EQ(stageCosts.stages[2].gradient.occupancyPs, 400);
   EXPECT_EQ(stageCosts.stages[2].activation.occupancyPs, 40);
-  // Peers stand between them.
+  // Peers stand between the workers.
   system.dataParallel = 2;
   EXPECT_EQ(cost(4, toyModel(), system).stages[0].activation.occupancyPs, 400);
   system.rankOrder = RankOrder::Pipeline;
   EXPECT_EQ(cost(4, toyModel(), system).stages[0].activation.occupancyPs, 40);
 }
 
-/// All links of a worker carry its messages, as all of its network does.
+/// All links of a worker carry its messages, and so does all of its network.
 TEST(Nodes, AcceleratorsShareMessages) {
   SystemFacts system = linkedSystem();
   llvm::cantFail(setAccelerators(system, 2));
@@ -175,8 +176,9 @@ TEST(Nodes, AcceleratorsShareMessages) {
   EXPECT_EQ(stageCosts.stages[1].activation.occupancyPs, 200);
 }
 
-/// 40 bytes among four accelerators: 2 * 3/4 of them over the link; on nodes of
-/// two 2 * 1/2, and as much of the halves over the network.
+/// 40 bytes among four accelerators: 2 * 3/4 of them over the link. On nodes of
+/// two 2 * 1/2 over the link, and the same share of the halves over the
+/// network.
 TEST(Nodes, WorkersMayReduceAcrossThem) {
   SystemFacts system = linkedSystem();
   llvm::cantFail(setAccelerators(system, 4));
@@ -239,7 +241,7 @@ static Architecture gpt() {
   return arch;
 }
 
-/// Without it 10 s b h of a layer are not divided, with it all are (arXiv
+/// Without it 10 s b h of a layer are not divided, with it everything is (arXiv
 /// 2205.05198, equations 2 and 4).
 TEST(SequenceParallel, TenStreamsAreWholeWithout) {
   Architecture arch = gpt();
@@ -264,7 +266,7 @@ TEST(SequenceParallel, TenStreamsAreWholeWithout) {
                                     "drop1", "drop2", "res1", "res2"},
                                    llvm::StringRef(kernel.name)))
           << kernel.name;
-    // All else is the same.
+    // Everything else is the same.
     for (BlockFacts &block : without.blocks) {
       block.whole = {};
       for (Kernel &kernel : block.kernels)
@@ -289,7 +291,7 @@ TEST(Precision, LinearLayersRunAtTheirRate) {
             "kernel 'linear' of block 'layer' is in FP8, for which the system "
             "'toy' has no rate");
   system.matrix.fp8FlopsPerSecond = 4 * system.matrix.flopsPerSecond;
-  // 25 ps of FLOPs are behind 60 ps of bytes; the norm stays as it is.
+  // 25 ps of FLOPs are hidden behind 60 ps of bytes; the norm does not change.
   EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
             2 * (60 + 30));
   model.blocks[0].kernels[0].forward.bytes = 0;
@@ -354,7 +356,7 @@ TEST(OptimizerStep, ReductionsHideBehindComputeOrNot) {
   EXPECT_EQ(makespanOf(evaluated(ReductionPlace::End)), 13);
 }
 
-/// Two workers, alike in two pipelines. G and O are priced by roofline.
+/// Two workers, alike in two pipelines. Roofline gives the times of G and O.
 TEST(OptimizerStep, PeersAreReducedWhereTheSystemHasThem) {
   CostSources costs;
   costs.architecture = gpt();

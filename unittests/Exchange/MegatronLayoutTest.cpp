@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Layouts as they are used, every refusal with its character, and a round trip
-// over all small lists of layers.
+// Layouts in use, every refusal with its character, and a round trip over all
+// small lists of layers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -106,8 +106,7 @@ TEST(MegatronLayout, WritesWhatMegatronReads) {
             "Et*3|(|)*2,t|(t*4|)*2,L");
 }
 
-/// Every list of up to six stages with up to three layers each, and what runs
-/// together.
+/// Every list of up to six stages with up to three layers each.
 TEST(MegatronLayout, RoundTrips) {
   for (size_t stages = 1; stages <= 6; ++stages) {
     Layers layers(stages, 0);

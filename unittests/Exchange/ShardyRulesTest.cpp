@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A response file reads the text as one argument, and a reader of rules gets
-// every cell back, for generated tables of all kinds.
+// A response file reads the text as one argument, and a reader of rules
+// recovers every cell, for generated tables of all kinds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,13 +49,13 @@ static Violation refuse(const Table &table,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reads the fields of a fragment in any order, each once; what is left out is
-/// as Shardy takes it.
+/// Reads the fields of a fragment in any order, each once; missing fields have
+/// Shardy's defaults.
 class RulesReader {
 public:
   explicit RulesReader(llvm::StringRef text) : rest(text) {}
 
-  /// Rows by the number in the mesh's name.
+  /// The rows, by the number in the mesh's name.
   std::vector<Row> read(int64_t numWorkers) {
     std::vector<Row> rows(numWorkers);
     expect("-mpmd-rule-based-schedule=rules=");
@@ -141,8 +141,8 @@ TEST(ShardyRules, AreReadBackForAllSmallSizes) {
     }
 }
 
-/// Moves W up to I, and calls both B, wherever the gradient stays: the order of
-/// a program that Shardy has split, by the definition.
+/// The order of a program that Shardy has split, by definition: if the gradient
+/// stays on the worker or the stage is the first, I becomes B and W is dropped.
 static Table splitAsShardy(Table table) {
   for (Row &row : table.rows) {
     Row cells;
@@ -191,7 +191,7 @@ TEST(ShardyRules, SplitsEveryBackwardWhoseGradientLeaves) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is refused, and what is warned of
+// Refusals and warnings
 //===----------------------------------------------------------------------===//
 
 TEST(ShardyRules, RefusesWhatRulesCannotSay) {

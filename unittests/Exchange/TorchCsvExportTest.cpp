@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is written, what is refused, and that what is written is read back the
-// same, for generated tables of all kinds.
+// What is written, what is refused, and that reading gives back what was
+// written, for generated tables of all kinds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ TEST(TorchCsvExport, WritesCellsPairsAndIdleSlots) {
 }
 
 TEST(TorchCsvExport, WritesSlotsOfAlignedTablesAsColumns) {
-  // B takes two slots, F + B three: the next cell of a row is as many columns
+  // B takes two slots, F + B three: the next cell of a row is that many columns
   // further on.
   Table table = alignedTable(
       makeTable(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", "1F0 1F1+1B0 1B1"}));
@@ -155,7 +155,7 @@ TEST(TorchCsvExport, FindsWhatTheRuntimeDoesNotTake) {
 // Round trips
 //===----------------------------------------------------------------------===//
 
-/// Both formats give the table back, with and without its idle slots.
+/// Reading either format gives back the table, with and without its idle slots.
 static void expectRoundTrip(const Table &table) {
   for (TorchCsvFormat format :
        {TorchCsvFormat::ComputeOnly, TorchCsvFormat::ComputeComms}) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each thing that a file can have and each way it can be wrong, once. Positions
-// are part of what is tested.
+// Everything that a file can contain and every way in which it can be wrong,
+// once. The tests include positions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ static TorchCsvImport stagesPerPath(int64_t stages) {
 }
 
 //===----------------------------------------------------------------------===//
-// What files have
+// Contents of files
 //===----------------------------------------------------------------------===//
 
 TEST(TorchCsvImport, ReadsComputeOnly) {
@@ -241,7 +241,8 @@ TEST(TorchCsvImport, RefusesRowsThatCannotRun) {
   EXPECT_EQ(refuse("0F0, 0B0,0B1\n"),
             "line 1, column 10: cell 2 (0B1) runs before its forward 0F1\n"
             "note: 0F1 is not in this row");
-  // Entries and fields are numbered differently: idle slots and pairs.
+  // Entries and fields are numbered differently because of idle slots and
+  // pairs.
   EXPECT_THAT(refuse(",,0F0,,,(0F1;0B0)OVERLAP_F_B,,0B0", keepColumns()),
               HasSubstr("line 1, column 31: cell 6 (0B0) occurs twice"));
 }

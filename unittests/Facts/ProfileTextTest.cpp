@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Times are read digit by digit; what is printed is read back.
+// Times are read digit by digit; printed times can be read back.
 //
 //===----------------------------------------------------------------------===//
 

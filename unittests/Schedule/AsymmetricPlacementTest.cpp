@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rule over all small sizes and ratios: halves as the ratio says, workers
-// alike; weights of the paper's study; refusals with bounds and nearest sizes.
+// Checks the rule over all small sizes and ratios: the halves have the given
+// ratio and all workers equal work. Also checks the weights of the paper's
+// study, and refusals with bounds and nearest sizes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +36,8 @@ static Weights weightsOf(int64_t stages, Ratio ratio, Asymmetry way) {
   return llvm::cantFail(asymmetricWeights(stages, ratio, way));
 }
 
-/// Every accepted ratio gives halves in that ratio and opposite stages that add
-/// up to the same; returns whether it was accepted.
+/// Every accepted ratio gives halves in that ratio, and opposite stages with
+/// equal sums; returns whether it was accepted.
 static bool checkRule(int64_t stages, Ratio ratio, Asymmetry way) {
   llvm::Expected<Weights> weights = asymmetricWeights(stages, ratio, way);
   if (!weights) {
@@ -66,7 +67,7 @@ TEST(AsymmetricPlacement, HoldsTheRatioOnHalvesAndWorkers) {
   EXPECT_GE(accepted, 8 * 36 + 3 * 8 * 6);
 }
 
-/// The mirror of a ratio is the mirror of the weights.
+/// The mirrored ratio gives mirrored weights.
 TEST(AsymmetricPlacement, MirrorsWithTheRatio) {
   for (Asymmetry way : kWays) {
     Weights weights = weightsOf(4, {2, 3}, way);
@@ -85,7 +86,7 @@ TEST(AsymmetricPlacement, FollowsItsWay) {
   EXPECT_EQ(weightsOf(2, {1, 2}, Asymmetry::Ends), Weights({1, 2}));
 }
 
-/// What the message of a refusal says is where acceptance begins.
+/// The bounds that the message of a refusal names are accepted.
 TEST(AsymmetricPlacement, RefusesRatiosThatLeaveNothing) {
   EXPECT_EQ(errorOf(asymmetricWeights(8, {1, 4}, Asymmetry::Ramp)),
             "the ratio 1:4 as a ramp leaves nothing to a stage of 8; ratios "
@@ -127,7 +128,8 @@ TEST(AsymmetricPlacement, ReadsRatios) {
             "1000000000");
 }
 
-/// The nearest numbers that a refusal names are accepted, and nothing between.
+/// The nearest numbers that a refusal names are accepted, and no number between
+/// them is.
 TEST(AsymmetricPlacement, DividesBlocksOrSaysWhatCanBe) {
   std::vector<Path> paths =
       llvm::cantFail(placeBidirectional(4, 8, 1, Assign::Alternate));

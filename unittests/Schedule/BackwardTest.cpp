@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Splitting and merging by hand, then over all families: the generators' own
-// split tables, the way there and back, and slots.
+// split tables, the round trip, and slots.
 //
 //===----------------------------------------------------------------------===//
 
@@ -140,20 +140,20 @@ TEST(MergeBackward, RuleIsTheDefaultWithoutSplitBackwards) {
   EXPECT_EQ(merge(table).gradientAfter, GradientAfter::InputGrad);
   table.rows[0] = parseRow("0F0 0I0 0W0 0F1 0I1 0O0 0W1");
   EXPECT_EQ(merge(table).gradientAfter, GradientAfter::WeightGrad);
-  // Whole already: nothing changes, the rule neither.
+  // All backwards are whole already: nothing changes, not even the rule.
   table.rows[0] = parseRow("0F0 0B0 0F1 0B1");
   EXPECT_EQ(merge(table).gradientAfter, GradientAfter::WeightGrad);
 }
 
-/// After I, worker 0 starts its backward while worker 1 runs W; a whole B sends
-/// a slot later.
+/// With the gradient after I, worker 0 starts its backward while worker 1 runs
+/// W; a whole B sends a slot later.
 TEST(MergeBackward, MovesCellsOnlyWhereGradientsAreLate) {
   Table table =
       makeTable(makeLinear(2, 1), {"0F0 _2 0I0 0W0", "_ 1F0 1I0 1W0 _"});
   table.aligned = true;
   EXPECT_EQ(printRows(merge(table).rows),
             (std::vector<std::string>{"0F0 _3 0B0", "_ 1F0 1B0 _2"}));
-  // A slot of slack, and no cell moves.
+  // There is a slot of slack, so no cell moves.
   table.rows[0] = parseRow("0F0 _3 0I0 0W0");
   EXPECT_EQ(printRows(merge(table).rows),
             (std::vector<std::string>{"0F0 _3 0B0", "_ 1F0 1B0 _"}));
@@ -163,7 +163,7 @@ TEST(MergeBackward, MovesCellsOnlyWhereGradientsAreLate) {
 // Over all families
 //===----------------------------------------------------------------------===//
 
-/// What generators make with split-backward=true they make by splitting.
+/// Generators make their tables with split-backward=true by splitting.
 TEST(SplitBackward, IsWhatGeneratorsDo) {
   for (GradientAfter rule :
        {GradientAfter::InputGrad, GradientAfter::WeightGrad}) {
@@ -173,7 +173,7 @@ TEST(SplitBackward, IsWhatGeneratorsDo) {
     forAllFamilies(
         6, 12, options, [&](const Family &family, const Table &generated) {
           if (family.splitsBackward == true)
-            return; // an order of its own
+            return; // its split order is not made by splitting
           FamilyOptions whole;
           whole.splitBackward = false;
           Table table = llvm::cantFail(
@@ -203,7 +203,7 @@ TEST(SplitBackward, IsSoundAndMergesBack) {
           EXPECT_TRUE(!row[i].is(Phase::Backward) || row[i].overlapsNext() ||
                       row[i - 1].overlapsNext());
       if (wasSplit)
-        return; // merging takes pairs that were there, too
+        return; // merging also takes pairs that the table had before
       Table back = merge(result);
       EXPECT_EQ(back.rows, table.rows);
       EXPECT_EQ(back.gradientAfter, GradientAfter::InputGrad);
@@ -220,7 +220,7 @@ TEST(SplitBackward, AlignedTablesStayAligned) {
       Table result = split(aligned, after(rule));
       ASSERT_TRUE(isSound(result));
       EXPECT_EQ(numSlots(result), numSlots(aligned));
-      // After W no cell could be earlier; after I some could.
+      // After W no cell could start earlier; after I some could.
       if (rule == GradientAfter::WeightGrad) {
         EXPECT_EQ(result.rows, align(result).rows);
       }
@@ -229,8 +229,8 @@ TEST(SplitBackward, AlignedTablesStayAligned) {
   }
 }
 
-/// What is adjacent merges, the rest stays, and neither order nor soundness
-/// suffers.
+/// Adjacent halves merge, the others stay, and the order and soundness of the
+/// table are kept.
 TEST(MergeBackward, IsSound) {
   forAllFamilies(6, 14, {}, [&](const Family &, const Table &table) {
     BackwardChange change = llvm::cantFail(mergeBackward(table.view()));
@@ -244,8 +244,8 @@ TEST(MergeBackward, IsSound) {
   });
 }
 
-/// Whatever the rows, in any order: what was sound stays so, and what splitting
-/// can take merging gives back.
+/// For random rows: splitting and merging keep a table sound, and merging
+/// undoes every split.
 TEST(SplitBackward, ServesAnyTable) {
   int64_t numSplit = 0, numMerged = 0;
   for (uint32_t seed = 1; seed <= 1500; ++seed) {
@@ -268,7 +268,7 @@ TEST(SplitBackward, ServesAnyTable) {
   EXPECT_GT(numMerged, 1000);
 }
 
-/// The compute-only schedule of PyTorch's runtime after its own merging.
+/// The compute-only schedule of PyTorch's runtime, after PyTorch's own merging.
 TEST(MergeBackward, MergesWhatPyTorchMerges) {
   FamilyOptions options;
   options.chunks = 2;
@@ -278,7 +278,7 @@ TEST(MergeBackward, MergesWhatPyTorchMerges) {
             printRows(loadGolden("pytorch_interleavedzb_D4_N8_V2__mergedbw")));
 }
 
-/// Lengths in which I and W are not as long as B: the table is aligned anew.
+/// If I and W are together not as long as B, the table is aligned again.
 TEST(SplitBackward, GoesByTheLengthsOfTheTable) {
   Table table = makeTable(makeLinear(2, 1), {"0F0 0B0", "1F0 1B0"});
   StageSlots slots(/*forward=*/1, /*inputGrad=*/2, /*weightGrad=*/3);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The packed form is part of the bytecode format, the text of IR, diagnostics
-// and CSV. Limits are the largest stage and the largest microbatch.
+// The packed form is part of the bytecode format; the text is part of the IR,
+// diagnostics and CSV. Limits are the largest stage and the largest microbatch.
 //
 //===----------------------------------------------------------------------===//
 

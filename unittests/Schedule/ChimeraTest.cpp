@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The basic unit of arXiv 2107.06925, what is made of it, and what is refused.
+// The basic unit of arXiv 2107.06925, the constructions from it, and refusals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ static ChimeraOptions constructedBy(ChimeraConstruction construction) {
   return options;
 }
 
-/// The paper's figure of D = N = 4.
+/// The paper's figure with D = N = 4.
 TEST(Chimera, IsThePapersBasicUnit) {
   Table table = llvm::cantFail(generateChimera(makeHalves(4, 4)));
   EXPECT_EQ(printRows(table.rows), Rows({"0F0 0F1 3F2 3B2 3F3 3B3 0B0 0B1",
@@ -45,7 +45,7 @@ TEST(Chimera, DoublesForwards) {
                                          "0F2 0F3 1F0 1F1 1B0 0B2 1B1 0B3"}));
 }
 
-/// Pairs of two workers: four paths that enter at every worker.
+/// Two pairs: four paths that enter at every worker.
 TEST(Chimera, CombinesSeveralPairs) {
   Table table = llvm::cantFail(generateChimera(makeHalves(4, 4, 2)));
   EXPECT_EQ(printRow(table.rows[0]), "0F0 1F3 2F2 3F1 3B1 2B2 1B3 0B0");

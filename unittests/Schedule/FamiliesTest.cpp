@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Names, aliases, options and default placements of the registry, and that
-// docs/Schedules.md lists what it has. FamilyPropertiesTest is about the
-// tables.
+// Names, aliases, options and default placements of the registry;
+// docs/Schedules.md must list them. FamilyPropertiesTest checks the tables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +29,7 @@ static std::string nameFor(StringRef name) {
   return family ? family->name.str() : "";
 }
 
-/// As users of each framework write them.
+/// Names as users of each framework write them.
 TEST(Families, KnowOtherNames) {
   EXPECT_EQ(nameFor("VPP"), "interleaved-1f1b");
   EXPECT_EQ(nameFor("GPipe"), "gpipe");
@@ -57,7 +56,7 @@ TEST(Families, DoNotKnowEveryName) {
     EXPECT_EQ(findFamily(name), nullptr) << name.str();
 }
 
-/// A name leads to one family, whichever table it stands in.
+/// A name belongs to one family, over all lists of names.
 TEST(Families, HaveNamesOfTheirOwn) {
   for (const Family &family : families()) {
     EXPECT_EQ(findFamily(family.name), &family);
@@ -237,7 +236,7 @@ TEST(Families, HaveAPlacement) {
             "0 workers: there must be 1 to 65536");
 }
 
-/// On the linear path as on the family's own, where nothing else is asked for.
+/// A family gives the same table on a linear path as on its own placement.
 TEST(Families, ReplaceTheLinearPath) {
   for (const Family &family : families()) {
     SCOPED_TRACE(family.name.str());

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For all sizes up to D = 8, N = 24, V = 4 with all options, and for some
-// larger ones: complete and acyclic, idle slots and peaks as stated here, the
-// literature's bubble where it is exact, and finishing under the message
-// semantics that the family claims; what has no table is refused with the
-// condition that fails. F, I and W take one slot each.
+// Runs all sizes up to D = 8, N = 24, V = 4 with all options, and some larger
+// ones. Tables are complete and acyclic, have the idle slots and peaks stated
+// here and the literature's bubble where it is exact, and finish under the
+// message semantics that the family claims. Sizes without a table are refused
+// with the condition that fails. F, I and W take one slot each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,17 +23,17 @@ using namespace pipesched;
 using llvm::StringRef;
 
 namespace {
-/// What the literature's bubble is a part of, where it is exact.
+/// Whether the literature's bubble is exact, and of what it is a ratio.
 enum class Literature { Inexact, OfMakespan, OfSpan };
 
-/// What a case is to be; what is not stated is not promised.
+/// What must hold for a case; an empty member promises nothing.
 struct Promise {
-  /// Each a part of a refusal; empty: there is a table.
+  /// Each is a part of a refusal; empty if there is a table.
   std::vector<std::string> refusals;
   std::vector<int64_t> peaks;        ///< activations, by worker
   std::optional<int64_t> peak;       ///< of the worker that holds most
-  std::optional<int64_t> memory;     ///< that no worker goes over
-  std::optional<int64_t> idle;       ///< slots beyond the work of a worker
+  std::optional<int64_t> memory;     ///< no worker holds more
+  std::optional<int64_t> idle;       ///< slots of a worker without work
   std::optional<int64_t> idleWithin; ///< of those, between two of its cells
   Literature literature = Literature::Inexact;
 };
@@ -97,8 +97,8 @@ static Promise promiseZBH2(const FamilyCase &one) {
   return promise;
 }
 
-/// A last round over the workers with fewer than D microbatches makes each
-/// worker wait for them once per further chunk.
+/// If the last round over the workers has fewer than D microbatches, each
+/// worker waits for them once per further chunk.
 static Promise promiseLoop(const FamilyCase &one, int64_t lastRound) {
   Promise promise;
   int64_t waitForward = std::max<int64_t>(0, one.workers - lastRound);
@@ -190,7 +190,8 @@ static Promise promiseChimera(const FamilyCase &one) {
   promise.peak = std::min(one.microbatches, unit);
   if (one.microbatches % unit != 0 || one.sendsAfterInput())
     return promise;
-  // With B = 2F whole units lose a ramp each, doubled ones only one ramp.
+  // With B = 2F each concatenated unit loses a ramp; doubled units lose one
+  // ramp in all.
   int64_t ramp = one.workers / one.pairs() - 2;
   promise.idle = isConcat ? ramp * (one.microbatches / unit + 1) : 3 * ramp / 2;
   if (!isConcat)
@@ -209,7 +210,7 @@ static Promise promiseZBV(const FamilyCase &one) {
   return promise;
 }
 
-/// Fewer than D microbatches may be through before the memory is full.
+/// With fewer than D microbatches all may run before the memory is full.
 static Promise promiseBlocks(const FamilyCase &one, int64_t memory) {
   Promise promise;
   promise.memory = memory;
@@ -312,7 +313,8 @@ namespace {
 class FamilyProperties : public testing::TestWithParam<const Family *> {};
 } // namespace
 
-/// Slots from the first to the last cell of a worker, less its work; the most.
+/// The most slots, over all workers, from first to last cell less the work
+/// between.
 static int64_t idleWithin(const TableMetrics &metrics) {
   int64_t most = 0;
   for (size_t worker = 0; worker < metrics.busySlots.size(); ++worker)
@@ -329,7 +331,7 @@ static void expectRefusal(const Promise &promise, llvm::Error error) {
   })) << message;
 }
 
-/// The phases and the gradient rule that were asked for.
+/// Expects the phases and the gradient rule that were requested.
 static void expectBackwards(const FamilyCase &one, const Table &table) {
   if (!one.options.splitBackward)
     return;
@@ -354,8 +356,8 @@ static void expectPromise(const Promise &promise, const TableMetrics &metrics) {
     EXPECT_EQ(idleWithin(metrics), *promise.idleWithin);
 }
 
-/// Peak, the literature's bubble where it is exact, and the general form at
-/// unit times.
+/// Expects the peak, the literature's bubble where it is exact, and the general
+/// form at unit times.
 static void expectFormula(const FamilyCase &one, const Promise &promise,
                           const Table &table, const TableMetrics &metrics) {
   FormulaInputs inputs = formulaInputsOf(table.placement, one.options);
@@ -403,7 +405,7 @@ static constexpr MessageSemantics kSemantics[] = {
     MessageSemantics::Rendezvous, MessageSemantics::Batched};
 
 namespace {
-/// Tables that were tried, and those that stop, per semantics.
+/// The number of tables tried, and of those that deadlock, per semantics.
 struct Stops {
   int64_t numTables = 0, numStops[std::size(kSemantics)] = {};
 
@@ -418,8 +420,8 @@ struct Stops {
 };
 } // namespace
 
-/// Every size of what the family's options make, and of greedy the paths of all
-/// families.
+/// All tables of the family's options over all sizes; for greedy, on the paths
+/// of all families.
 template <typename Check>
 static void forAllTables(const Family &family, Check &&check) {
   forAllCases(family, [&](const FamilyCase &one) {
@@ -442,7 +444,7 @@ static void forAllTables(const Family &family, Check &&check) {
   });
 }
 
-/// Claims hold for all tables; where nothing is claimed a table stops.
+/// A claim holds for all tables; without a claim some table deadlocks.
 TEST_P(FamilyProperties, FinishUnderTheSemanticsThatTheyClaim) {
   const Family &family = *GetParam();
   for (ReceivePlacement receives :

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Wherever a formula gives a value for given times, it is the idle of the
-// family's table run with those times.
+// Wherever a formula gives a value for given times, that value is the idle of
+// the family's table run with those times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@
 using namespace pipesched;
 using Times = FormulaInputs::Times;
 
-/// Unequal in every way that a formula tells apart: W above and below F and I,
-/// the backward above and below the forward, messages short, long and longer
-/// than everything.
+/// Times that differ in every way that a formula distinguishes: W above and
+/// below F and I, the backward above and below the forward, and messages that
+/// are short, long, and longer than everything else.
 static constexpr Times kTimes[] = {
     {10, 10, 10, 0},   {10, 10, 10, 1}, {10, 10, 10, 5}, {10, 10, 10, 6},
     {10, 10, 10, 500}, {10, 13, 7, 0},  {10, 13, 7, 4},  {40, 10, 5, 9},
@@ -36,13 +36,13 @@ static Times randomTimes(std::mt19937 &random) {
     return static_cast<int64_t>(random() % most) + 1;
   };
   Times times{upTo(40), upTo(40), upTo(40), 0};
-  // Most formulas take free or short messages.
+  // Most formulas hold for free or short messages only.
   if (random() % 2 == 0)
     times.commPs = upTo(12);
   return times;
 }
 
-/// Where the formula has a value, it is that of the table.
+/// If the formula has a value, expects it to be that of the table.
 static bool checkTimes(const FamilyCase &one, const Table &table,
                        const Times &times) {
   SCOPED_TRACE(testing::Message()
@@ -84,8 +84,8 @@ protected:
 };
 } // namespace
 
-/// The part of the tried times for which a formula has a value at least: about
-/// what it has, so that none is lost unnoticed.
+/// The least share of the tried times for which a formula must have a value. It
+/// is close to the actual share, so that a lost value is noticed.
 static double leastPartOf(llvm::StringRef family) {
   static constexpr std::pair<llvm::StringLiteral, double> kParts[] = {
       {"gpipe", 1},
@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(All, FormulaSimulation,
                          testing::ValuesIn(familiesWithFormulas()),
                          printFamily);
 
-/// The idle slots of Li and Hoefler's table with a backward of two slots.
+/// The idle slots of Li and Hoefler's table if a backward takes two slots.
 TEST(FormulaAnchors, Chimera) {
   auto slots = [](int64_t workers, int64_t microbatches) {
     Table table =
@@ -142,8 +142,8 @@ TEST(FormulaAnchors, Chimera) {
   EXPECT_EQ(slots(4, 16), 58);
 }
 
-/// The literature's bubble is that of the table at F = B, and where forwards
-/// are doubled at B = 2F.
+/// The literature's bubble is that of the table at F = B; with doubled
+/// forwards, at B = 2F.
 TEST(FormulaAnchors, ChimeraAtItsTimes) {
   for (ChimeraConstruction construction :
        {ChimeraConstruction::Concat, ChimeraConstruction::Doubling})

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which computes get an operand, and which.
+// Checks which computes get an operand, and which operand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 using namespace pipesched;
 using Waits = std::vector<std::string>;
 
-/// "0F1 for 0F0 on 1": the operands that are new.
+/// Lists the new operands, as "0F1 for 0F0 on 1".
 static Waits addedWaits(const Table &table) {
   Program before =
       llvm::cantFail(lowerTable(table.view(), ReceivePlacement::Arrival));
@@ -49,7 +49,7 @@ TEST(ForwardSends, HoldForwardsBehindForwards) {
 }
 
 TEST(ForwardSends, GoToOtherWorkersOnly) {
-  // 0F0 stays, 1F0 goes to worker 1, 2F0 stays there.
+  // 0F0 stays on its worker, 1F0 goes to worker 1, 2F0 stays there.
   EXPECT_EQ(addedWaits(makeTable(makePlacement(2, 1, {pathOn({0, 0, 1, 1})}),
                                  {"0F0 1F0 1B0 0B0", "2F0 3F0 3B0 2B0"})),
             Waits());
@@ -70,7 +70,7 @@ TEST(ForwardSends, LeavePairsAndOtherCellsBetween) {
             Waits({"0F3 for 0F2 on 1"}));
 }
 
-/// A copy between two forwards is not in their way.
+/// A copy between two forwards makes no difference.
 TEST(ForwardSends, LookThroughCopies) {
   EXPECT_EQ(
       addedWaits(makeTable(makeLinear(2, 2),

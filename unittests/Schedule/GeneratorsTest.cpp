@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The tables of their papers, split backwards, and what is refused.
+// The tables of their papers, split backwards, and refusals.
 //
 //===----------------------------------------------------------------------===//
 

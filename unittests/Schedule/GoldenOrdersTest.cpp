@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where independent implementations agree on an order, ours is that order;
-// where they search, ours is as short and holds as little.
+// If independent implementations agree on an order, our order is the same; if
+// they search, our table is as short and holds as little.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,7 +90,7 @@ TEST(GoldenOrders, ZBH1) {
                     "zbpp_zbh1_D8_N32");
 }
 
-/// Found by search elsewhere: no longer and no larger than that.
+/// Others find these by search: ours are no longer and hold no more.
 TEST(GoldenOrders, ZBH2IsNoWorse) {
   auto expectNoWorse = [](int64_t workers, int64_t microbatches,
                           llvm::StringRef name) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The paper's anchors (arXiv 2605.24006), the rule against a slot-by-slot
-// search through all cells, and its placements, weights and refusals.
+// The paper's anchors (arXiv 2605.24006), the rule compared with a slot-by-slot
+// search over all cells, and placements, weights and refusals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ TEST(Greedy, GivesThePapersChimeraSlots) {
   EXPECT_EQ(slots(4, 16), 55);
 }
 
-/// The paper's second finding: the table is worse than the formula.
+/// The paper's second finding: the bubble of the table is above the formula.
 TEST(Greedy, ChimeraIsWorseThanItsFormula) {
   auto percents = [](int64_t workers, int64_t microbatches) {
     Placement placement = makeBidirectional(workers, microbatches);
@@ -123,13 +123,13 @@ TEST(Hanayo, ReplacesTheLinearPath) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A cell that waits to be run: when it became ready, and as which.
+/// A cell that waits to be run: when and in which order it became ready.
 struct Ready {
   Cell cell;
   int64_t since, number, position;
 };
 
-/// The rule as the paper puts it, without any queue.
+/// The rule as the paper states it, without any queue.
 class SlotBySlot {
 public:
   SlotBySlot(const Placement &placement, const GreedyOptions &options)
@@ -213,7 +213,7 @@ private:
 };
 } // namespace
 
-/// Stages of one to four times their unit slots, and W longer than I.
+/// Stages of one to four times their unit slots, with W longer than I.
 static std::vector<StageSlots> unevenSlots(const Placement &placement) {
   std::vector<StageSlots> slots;
   for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage) {
@@ -223,7 +223,7 @@ static std::vector<StageSlots> unevenSlots(const Placement &placement) {
   return slots;
 }
 
-/// The rows of the rule, each cell at the slot at which it started.
+/// The rows that the rule makes, each cell at the slot at which it started.
 static void expectTheRule(const Placement &placement,
                           const GreedyOptions &options) {
   Table table = llvm::cantFail(generateGreedy(placement, options));
@@ -239,7 +239,8 @@ static void expectTheRule(const Placement &placement,
               llvm::ArrayRef(rule.starts[row]));
 }
 
-/// Whole, or split with the gradient after W or I; in unit slots and others.
+/// Whole backwards, or split ones with the gradient after W or I; in unit slots
+/// and others.
 static void expectTheRule(const Placement &placement) {
   for (bool splitBackward : {false, true})
     for (GradientAfter gradientAfter :

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Small tables, how chunks and groups are chosen, and what is refused.
+// Small tables, the choice of chunks and groups, and refusals.
 //
 //===----------------------------------------------------------------------===//
 

@@ -46,8 +46,8 @@ static std::string nameOf(InstructionKind kind) {
   return "";
 }
 
-/// `kind cell [to|from peer] [after operand, ...]`; operands by position in the
-/// row, as `#2`.
+/// Prints `kind cell [to|from peer] [after operand, ...]`; operands are
+/// positions in the row, such as `#2`.
 static Listing list(const Program &program, int64_t row) {
   Listing lines;
   uint32_t begin = program.rowBegins[row], end = program.rowBegins[row + 1];
@@ -96,7 +96,7 @@ TEST(Lowering, ReceivesStandBeforeTheirConsumers) {
 }
 
 TEST(Lowering, WithinASlotSendsComeBeforeReceivesBySource) {
-  // In slot 1 worker 1 ends 1F0, and 0F1 and 0F2 arrive from workers 0 and 2.
+  // In slot 1 worker 1 ends 1F0, while 0F1 and 0F2 arrive from workers 0 and 2.
   Table table = makeTable(
       makePlacement(
           3, 3, {pathOn({0, 1, 2}, {{0, 2, 1}}), pathOn({2, 1}, {{2, 3, 1}})}),
@@ -194,7 +194,7 @@ TEST(Lowering, MessagesMeetTheirPartners) {
 }
 
 TEST(Lowering, InboxesMergeManySources) {
-  // Five sources feed worker 5; each sends in slot 0, and again in slot 1.
+  // Five sources send to worker 5; each sends in slot 0 and again in slot 1.
   std::vector<Path> paths;
   paths.reserve(5);
   for (int32_t source = 0; source < 5; ++source)
@@ -218,7 +218,7 @@ TEST(Lowering, InboxesMergeManySources) {
                      "recv 0F9 from 4"}));
 }
 
-/// The members of the group of an instruction, from it on.
+/// The members of the group of an instruction, starting with it.
 static Listing groupOf(const Program &program, uint32_t first) {
   Listing members;
   uint32_t instruction = first;
@@ -230,8 +230,8 @@ static Listing groupOf(const Program &program, uint32_t first) {
 }
 
 TEST(Lowering, ReplicasAreReducedTogether) {
-  // 0G0 and 0G1 are replicas, 1G1 and 1G0; the last B of stage 0 of path 0 is
-  // not the cell before its G.
+  // 0G0 and 0G1 are replicas, and so are 1G1 and 1G0; the last B of stage 0 of
+  // path 0 is not the cell before its G.
   Table table = makeTable(
       makePlacement(2, 2,
                     {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0}, {{1, 2, 1}})}),
@@ -251,8 +251,8 @@ TEST(Lowering, ReplicasAreReducedTogether) {
 }
 
 TEST(Lowering, PiecesOfAStageAreReducedOneByOne) {
-  // Path 0 cuts the model at 4 of 6, path 1 at 2: 0G0 meets 0G1 for the first
-  // two blocks and 1G1 for the next two.
+  // Path 0 cuts the model at 4 of 6, path 1 at 2: 0G0 is reduced with 0G1 for
+  // the first two blocks and with 1G1 for the next two.
   std::vector<Path> paths = {pathOn({0, 1}, {{0, 1, 1}}),
                              pathOn({2, 3}, {{1, 2, 1}})};
   paths[0].blocks = {4, 2};
@@ -271,7 +271,7 @@ TEST(Lowering, PiecesOfAStageAreReducedOneByOne) {
 }
 
 TEST(Lowering, AWorkerTakesPartOnce) {
-  // Worker 0 holds stage 0 of both paths, worker 1 that of a third.
+  // Worker 0 holds stage 0 of two paths, worker 1 that of a third.
   Table table = makeTable(
       makePlacement(2, 3,
                     {pathOn({0}, {{0, 1, 1}}), pathOn({0}, {{1, 2, 1}}),

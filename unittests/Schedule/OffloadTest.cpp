@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rows by hand, then over all families and random tables: which activations go,
-// and where their copies and joins stand. What the limit on memory holds is in
-// unittests/Analysis/OffloadTest.cpp.
+// Rows by hand, then over all families and random tables: which activations are
+// offloaded, and where their copies and joins stand. The memory limit is tested
+// in unittests/Evaluation/OffloadTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ TEST(AddOffload, HidesEachCopyBehindComputeCells) {
 }
 
 TEST(AddOffload, LeavesOutWhatCannotBeHidden) {
-  // One cell between 0F0 and 0B0, none behind 0F2.
+  // There is one cell between 0F0 and 0B0, and none behind 0F2.
   Table table = makeTable(makeLinear(1, 3), {"0F0 _9 0F1 0B0 0F2 0I2 0W2 0B1"});
   OffloadChange change = applyTo(table);
   EXPECT_EQ(printRow(change.rows[0]), "0F0 _9 0F1 0D1 0B0 0F2 0I2 0U1 0W2 0B1");
@@ -101,7 +101,7 @@ TEST(AddOffload, HalfIsThoseThatLiveLongest) {
             "0B1 0B2");
 }
 
-/// Microbatches 1 to 5 live 6 slots, the others less.
+/// Microbatches 1 to 5 live for 6 slots, the others less long.
 TEST(AddOffload, HalfOfEqualsIsEveryOther) {
   OffloadOptions options = half();
   options.ahead = 0;
@@ -136,7 +136,7 @@ TEST(AddOffload, JoinsHoldCellsUntilThereIsRoom) {
             rowOf("0F0 0F1 0F2 0F3 0B3 0B2 0B1 0B0", 4));
 }
 
-/// Two cells ahead of 0B2, 0U2 would find three activations there.
+/// If it stood two cells ahead of 0B2, 0U2 would find three activations there.
 TEST(AddOffload, ReloadsLaterWhereThatMakesRoom) {
   EXPECT_EQ(rowOf("0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3", 4, memory(3, 2)),
             "0F0 0D0 0F1 0D1 0F2 0D2 0U0 0d1 0d2 0F3 0D3 0U1 0B0 0U2 0B1 0U3 "
@@ -146,7 +146,8 @@ TEST(AddOffload, ReloadsLaterWhereThatMakesRoom) {
             "0B2 0U3 0B3");
 }
 
-/// A join of the table is counted, and goes where an earlier one stands in.
+/// A join that the table has counts, and is moved if an earlier one replaces
+/// it.
 TEST(AddOffload, CountsTheCopiesOfTheTable) {
   EXPECT_EQ(rowOf("0F0 0D0 0d0 0F1 0F2 0F3 0B3 0B2 0U0 0B0 0B1", 4, memory(3)),
             "0F0 0D0 0d0 0F1 0D1 0F2 0D2 0F3 0U2 0B3 0B2 0U1 0U0 0B0 0B1");
@@ -203,7 +204,8 @@ static void expectOrderKept(const std::vector<Row> &rows,
   }
 }
 
-/// Sound, with the numbers that the change says; the rest as it was.
+/// The table stays sound and has the reported numbers of copies; the rest is
+/// unchanged.
 static void expectOffloaded(const Table &table, const OffloadChange &change) {
   Table result = table;
   result.rows = change.rows;

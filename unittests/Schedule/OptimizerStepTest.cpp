@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rows by hand; and of many placements, even and uneven, with every worker
-// holding any number of replicas: complete, sound, and no deadlock that was not
-// there before, under any semantics.
+// Rows by hand; and many placements, even and uneven, whose workers hold any
+// number of replicas: tables are complete and sound, and no semantics has a
+// deadlock that was not there before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ TEST(OptimizerStep, EagerReductionsStandWhereAllAreReady) {
   EXPECT_EQ(printRows(withStep(mirrored(), ReductionPlace::Eager).rows),
             Rows({"0F0 1F1 1B1 1G1 0B0 0G0 1O1 0O0",
                   "0F1 1F0 1B0 1G0 0B1 0G1 1O0 0O1"}));
-  // Here worker 1 is late: worker 0 goes on before.
+  // Here worker 1 is late: worker 0 continues first.
   Table table = makeTable(
       makePlacement(2, 3,
                     {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0}, {{1, 3, 1}})}),
@@ -103,7 +103,7 @@ TEST(OptimizerStep, UnevenReplicasComeByTheEndOfTheirBlocks) {
 }
 
 TEST(OptimizerStep, StagesThatAreCutAreReducedAtTheEnd) {
-  // Blocks 0 to 4 are cut at 1 by path 0 and at 3 by path 1, 4 to 6 are not.
+  // Path 0 cuts blocks 0 to 4 at 1 and path 1 at 3; blocks 4 to 6 are not cut.
   std::vector<Path> paths = {pathOn({0, 1, 0}, {{0, 1, 1}}),
                              pathOn({1, 0, 1}, {{1, 2, 1}})};
   paths[0].blocks = {1, 3, 2};
@@ -123,7 +123,7 @@ TEST(OptimizerStep, AlignedTablesAreAlignedAgain) {
   EXPECT_EQ(printRows(stepped.rows), Rows({"0F0 1F1 1B1 1G1 0B0 0G0 1O1 0O0",
                                            "0F1 1F0 1B0 1G0 0B1 0G1 1O0 0O1"}));
   EXPECT_TRUE(isSound(stepped));
-  // Without, idle slots stay where they are.
+  // Without G the idle slots stay where they are.
   table.aligned = false;
   EXPECT_EQ(printRow(withStep(table, ReductionPlace::End).rows[0]),
             "0F0 _ 1F1 1B1 0B0 0G0 1G1 0O0 1O1");
@@ -142,7 +142,7 @@ TEST(OptimizerStep, RefusesAStepThatIsThere) {
 }
 
 //===----------------------------------------------------------------------===//
-// Of any table
+// Any table
 //===----------------------------------------------------------------------===//
 
 static bool proves(const Table &table, MessageSemantics semantics,
@@ -153,7 +153,8 @@ static bool proves(const Table &table, MessageSemantics semantics,
   return isProven;
 }
 
-/// One O per stage; one G where others hold replicas, if any.
+/// Expects one O per stage, and one G per stage that has replicas elsewhere
+/// unless there are none.
 static void expectComplete(const Table &table, ReductionPlace place) {
   const Placement &placement = table.placement;
   Replicas replicas = llvm::cantFail(Replicas::create(placement));
@@ -171,8 +172,9 @@ static void expectComplete(const Table &table, ReductionPlace place) {
   }
 }
 
-/// Where a table that has no cycle of waits finishes always, it does with the
-/// step; at the end of the rows, the step stops none that finished without it.
+/// A complete table without a cycle finishes under some semantics; with eager G
+/// it still does. With G at the end, a table that finished without the step
+/// finishes with it.
 static void expectFinishes(const Table &table, const Table &stepped,
                            ReductionPlace place) {
   for (MessageSemantics semantics :
@@ -223,8 +225,8 @@ TEST(OptimizerStep, OfMirroredPairs) {
       }
 }
 
-/// Paths of one to five stages on three workers, of the same blocks or not, and
-/// what greedy makes of them.
+/// A greedy table on paths of one to five stages on three workers, with equal
+/// or different blocks.
 static Table randomTable(std::mt19937 &random) {
   int64_t numPaths = 1 + random() % 4, total = 1 + random() % 9;
   std::vector<Path> paths;
@@ -256,10 +258,10 @@ TEST(OptimizerStep, OfAnyPaths) {
 }
 
 //===----------------------------------------------------------------------===//
-// G cells anywhere
+// G cells at any position
 //===----------------------------------------------------------------------===//
 
-/// A G of each stage somewhere behind its last weight gradient.
+/// Inserts a G for each stage anywhere behind its last weight gradient.
 static void addReductions(Table &table, std::mt19937 &random) {
   const Placement &placement = table.placement;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
@@ -275,8 +277,8 @@ static void addReductions(Table &table, std::mt19937 &random) {
     }
 }
 
-/// Rows that run against each other, each as far as it can: no index and no
-/// cleverness. A G is done when the rows of its group have come to theirs.
+/// Runs the rows against each other, each as far as it can, without any index.
+/// A G is done when the rows of its group have reached theirs.
 static bool rowsFinish(const Table &table) {
   TableView view = table.view();
   CellIndex index = llvm::cantFail(CellIndex::create(view));
@@ -313,7 +315,7 @@ static bool rowsFinish(const Table &table) {
   });
 }
 
-/// The cycle that verifyTable finds is there; where there is none, the program
+/// The cycle that verifyTable finds exists; if it finds none, the program
 /// finishes too.
 TEST(OptimizerStep, ReductionsAnywhereFinishOrAreRefused) {
   std::mt19937 random(1);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is read, and every refusal with its character.
+// What the parser accepts, and every refusal with its character.
 //
 //===----------------------------------------------------------------------===//
 

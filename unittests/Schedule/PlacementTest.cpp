@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each refusal once, the literature's placements, and sizes that must cost
-// nothing. Names of microbatches and sizes in the errors are part of what is
-// tested.
+// Each refusal once, the literature's placements, and huge sizes, which must
+// not take time or memory. Names of microbatches and sizes in the errors are
+// part of the tests.
 //
 //===----------------------------------------------------------------------===//
 

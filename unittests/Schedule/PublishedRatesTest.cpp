@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Tables 5 and 9 of Qi et al. 2024 (arXiv 2401.10241), from their profiled
-// times: the file says how a rate is defined.
+// times; the file says how a rate is defined.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,15 +91,16 @@ TEST(PublishedRates, ZBH2) {
   expectRates("ZB-H2", [](const Placement &p) { return generateZBH2(p); });
 }
 
-/// ZB-1p, the automatic schedule with 1F1B's memory, comes out as ZB-H1.
+/// ZB-1p, the automatic schedule with 1F1B's memory, has the same rates as
+/// ZB-H1.
 TEST(PublishedRates, ZB1p) {
   expectRates("ZB-1p", [](const Placement &p) { return generateZBH1(p); });
 }
 
 /// The least rate of a linear schedule that holds at most `memory` whole
-/// activations until their W. No more W can follow the last I of the last
-/// worker, which begins (D-1)(F+Tc) later than the first; its gradient then
-/// goes all the way up, and one W is left:
+/// activations until their W. At most that many W can follow the last I of the
+/// last worker, which begins (D-1)(F+Tc) later than the first; its gradient
+/// then goes all the way up, and one W is left:
 ///
 ///   worker 0     F ..                                             I W
 ///   worker D-1         F I F I .. I W F I ..  I W W W W (memory)
@@ -113,9 +114,9 @@ static double leastRate(const Published &row, int64_t memory) {
   return static_cast<double>(idle) / (work + idle);
 }
 
-/// With 2D - 1 activations ZB-H2 is as short as can be; ZB-2p, with 2D, is
+/// With 2D - 1 activations ZB-H2 is as short as possible. ZB-2p, with 2D, is
 /// shorter than any schedule that does not free a part of an activation at I,
-/// as that paper's do.
+/// as that paper's schedules do.
 TEST(PublishedRates, ZB2pFreesPartsOfActivations) {
   std::vector<double> bounds;
   for (const Published &row : readRows()) {
@@ -125,12 +126,13 @@ TEST(PublishedRates, ZB2pFreesPartsOfActivations) {
     EXPECT_LT(row.rates.getNumber("ZB-2p").value(), bound);
     bounds.push_back(std::round(1e4 * bound) / 100);
   }
-  // As docs/Schedules.md has them.
+  // The numbers of docs/Schedules.md.
   EXPECT_EQ(bounds, std::vector<double>({10.15, 7.84, 4.15, 6.07, 4.9, 2.58}));
 }
 
 /// Two stages per worker, down and up again, so that a worker holds 16 halves
-/// of its share, as 1F1B: percent of the span, in the order of the file.
+/// of its share, as much as 1F1B: percent of the span, in the order of the
+/// file.
 template <typename Generate>
 static std::vector<double> percentsOnV(Generate &&generate) {
   std::vector<double> percents;
@@ -161,9 +163,9 @@ TEST(PublishedRates, OfVSchedules) {
             std::vector<double>({14.23, 13.53, 12.83, 8.99, 8.91, 8.12}));
 }
 
-/// One layer per chunk, the first and the last stage holding one fewer. The
-/// published rates are those of this order less D message delays, in all rows;
-/// zbpp_vpp among the golden files, by the same authors, is this order.
+/// One layer per chunk; the first and the last stage hold one fewer. The
+/// published rates are those of this order less D message delays, in all rows.
+/// It is the order of zbpp_vpp among the golden files, by the same authors.
 TEST(PublishedRates, InterleavedIsDDelaysShorter) {
   for (const Published &row : readRows()) {
     int64_t chunks = (row.layers + 2) / row.workers;

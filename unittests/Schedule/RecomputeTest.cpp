@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Rows by hand, then over all families: which cells get an R, where it stands,
-// and what it costs in slots.
+// and how many slots it takes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,8 @@ static RecomputeOptions ahead(int64_t most) {
   return options;
 }
 
-/// Most activations held whole at once, by row: F holds them where nothing is
-/// recomputed, else R does, until B or W.
+/// The most activations held whole at once, by row. F holds an activation that
+/// is not recomputed, else R holds it, until B or W.
 static std::vector<int64_t> wholeActivations(const Table &table) {
   TableView view = table.view();
   CellIndex index = llvm::cantFail(CellIndex::create(view));
@@ -132,13 +132,13 @@ TEST(AddRecompute, KeepsTheFirstActivationsThatFindRoom) {
   options.keep = 1;
   EXPECT_EQ(applyTo({"0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3"}, 4, options),
             "0F0 0F1 0F2 0B0 0F3 0R1 0B1 0R2 0B2 0B3");
-  // W frees them, not I; in a pair the F comes before what the B frees.
+  // W frees an activation, not I; in a pair the F comes before the B frees.
   EXPECT_EQ(applyTo({"0F0 0I0 0F1 0W0 0F2+0B1 0B2"}, 3, options),
             "0F0 0I0 0F1 0W0 0R1 0F2+0B1 0B2");
 }
 
 TEST(AddRecompute, RunsAheadWhereTheRowWaits) {
-  // Worker 0 waits for 1B0 from slot 3 to 4, then it does not wait again.
+  // Worker 0 waits for 1B0 in slots 3 and 4, and never again.
   Table table = makeTable(
       makeLinear(2, 3), {"0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"});
   RecomputeOptions options;
@@ -206,7 +206,7 @@ TEST(AddRecompute, ReadsRanges) {
 // Over all families
 //===----------------------------------------------------------------------===//
 
-/// Every backward has its R right before it: by an entry of R only.
+/// Every backward has its R right before it, with only other R between.
 static void expectRightBefore(const Row &row) {
   for (size_t i = 0; i < row.size(); ++i) {
     if (!row[i].is(Phase::Backward) && !row[i].is(Phase::InputGrad))
@@ -232,7 +232,7 @@ TEST(AddRecompute, ServesEveryFamily) {
       ASSERT_TRUE(isSound(result));
       EXPECT_EQ(change.numAdded, table.placement.getNumPairs());
       EXPECT_EQ(countOf(result, Phase::Recompute), change.numAdded);
-      // Nothing but R is added, and no cell changes its place.
+      // Only R cells are added, and no cell changes its place.
       for (auto [row, before] : llvm::zip_equal(result.rows, table.rows)) {
         Row others;
         llvm::copy_if(row, std::back_inserter(others),
@@ -263,8 +263,8 @@ TEST(AddRecompute, ServesAnyTable) {
                   change.numAdded + change.numPresent);
         numAdded += change.numAdded;
         numPresent += change.numPresent;
-        // Nothing is left to do, but for what found room and what is put apart
-        // from its forward by an R.
+        // A second run adds only R for activations that were kept, and for
+        // those that another R now separates from their forward.
         options.keep = 0;
         Table all = apply(result, RecomputeOptions());
         EXPECT_EQ(countOf(all, Phase::Recompute),
@@ -276,8 +276,8 @@ TEST(AddRecompute, ServesAnyTable) {
   EXPECT_GT(numPresent, 1000);
 }
 
-/// Right before its backward an R brings back one activation at a time, or the
-/// two of an overlapped pair of backwards, beside those of which W is put off.
+/// An R right before its backward makes one activation whole at a time, or two
+/// for an overlapped pair of backwards, plus those whose W is delayed.
 TEST(AddRecompute, HoldsOneActivationPerBackward) {
   for (bool split : {false, true}) {
     FamilyOptions options;
@@ -285,7 +285,7 @@ TEST(AddRecompute, HoldsOneActivationPerBackward) {
     forAllFamilies(6, 13, options,
                    [&](const Family &family, const Table &table) {
                      if (split && family.splitsBackward == true)
-                       return; // W is put off
+                       return; // W is delayed
                      for (int64_t peak : wholeActivations(apply(table)))
                        EXPECT_EQ(peak, 1);
                    });
@@ -309,8 +309,8 @@ TEST(AddRecompute, HoldsNoMoreThanKeepAndAheadAllow) {
       });
 }
 
-/// Megatron-LM recomputes microbatch i of a worker with w in flight unless
-/// i mod w is below the number that it keeps.
+/// Of a worker's w microbatches in flight, Megatron-LM recomputes microbatch i
+/// unless i mod w is below the number that it keeps.
 TEST(AddRecompute, KeepIsMegatronsPartialCheckpointing) {
   for (int64_t workers = 1; workers <= 8; ++workers)
     for (int64_t n = 1; n <= 24; ++n)
@@ -349,13 +349,14 @@ TEST(AddRecompute, WaitingWorkersHideARecompute) {
                      << name.str() << " D=" << workers << " N=" << n);
         Table table =
             llvm::cantFail(generate(*findFamily(name), workers, n, {}));
-        // F, R one slot, B two: N (F + R + B) and a ramp of F up and B down.
+        // F and R take one slot, B two: N (F + R + B) and a ramp of F up and B
+        // down.
         EXPECT_EQ(measure(apply(table)).slots, 4 * n + 3 * (workers - 1));
       }
 }
 
-/// Going ahead fills slots that are idle, so that no table gets longer, and
-/// some get shorter.
+/// Running R ahead fills idle slots, so no table becomes longer, and some
+/// become shorter.
 TEST(AddRecompute, AheadIsNeverLonger) {
   int64_t numShorter = 0;
   forAllFamilies(6, 13, {}, [&](const Family &, const Table &table) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Pieces and segments of even and uneven splits, by hand, and what must hold of
-// any.
+// Pieces and segments of even and uneven splits by hand, and properties of any
+// split.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,8 @@ static Path pathWith(std::vector<int32_t> workers, std::vector<int64_t> blocks,
   return path;
 }
 
-/// Pieces as "begin-end:holders of the paths", segments apart by bars.
+/// Prints pieces as "begin-end:holders of the paths", with bars between
+/// segments.
 static std::string describe(const Placement &placement) {
   Replicas replicas = llvm::cantFail(Replicas::create(placement));
   std::string text;
@@ -51,7 +52,7 @@ TEST(Replicas, EvenPathsShareStages) {
 }
 
 TEST(Replicas, PathsOfOtherLengthsAreCutFiner) {
-  // Two stages and three: sixths.
+  // Two stages and three stages: pieces are sixths.
   EXPECT_EQ(
       describe(makePlacement(
           2, 2, {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0, 1}, {{1, 2, 1}})})),
@@ -76,7 +77,7 @@ TEST(Replicas, EmptyStagesAtTheEndsHoldWhatIsPinned) {
                              {pathWith({0, 1, 0}, {0, 2, 2}, {0, 1, 1}),
                               pathWith({1, 0, 1}, {2, 2, 0}, {1, 2, 1})})),
       "0-0:00 0-2:10 | 2-4:21 4-4:22");
-  // In between they hold nothing.
+  // The stages in between hold nothing.
   Placement placement = makePlacement(
       2, 2,
       {pathWith({0, 1, 0}, {2, 0, 2}, {0, 1, 1}), pathOn({1, 0}, {{1, 2, 1}})});
@@ -87,7 +88,7 @@ TEST(Replicas, EmptyStagesAtTheEndsHoldWhatIsPinned) {
 }
 
 TEST(Replicas, BlocksAreFoundInPieces) {
-  // Pieces 0-0, 0-2, 2-4, 4-4.
+  // The pieces are 0-0, 0-2, 2-4, 4-4.
   Placement placement =
       makePlacement(2, 2,
                     {pathWith({0, 1, 0}, {0, 2, 2}, {0, 1, 1}),
@@ -125,7 +126,7 @@ TEST(Replicas, RefuseWhatHasNoMeasure) {
             std::string::npos);
 }
 
-/// Of any placement: stages and pieces say the same of each other.
+/// On any placement stages and pieces agree with each other.
 TEST(Replicas, StagesAreTheirPieces) {
   std::mt19937 random(1);
   for (int round = 0; round < 500; ++round) {

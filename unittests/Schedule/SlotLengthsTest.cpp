@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Alignment, verification and metrics by lengths: small tables by hand, tables
-// of every family against a search for the earliest slots that knows no table
-// index, and what lengths must not be.
+// of every family compared with a search for the earliest slots that uses no
+// table index, and invalid lengths.
 //
 //===----------------------------------------------------------------------===//
 
@@ -161,7 +161,7 @@ TEST(SlotLengths, MustAddUp) {
             "the cells up to cell 2 (0F1) of worker 0, which takes "
             "2305843009213693952 slots, take more than 4611686018427387904 in "
             "all");
-  // A pair counts once, by its own length.
+  // A pair counts once, with its own length.
   table.rows = {parseRow("0F0 0F1+0B0 0B1")};
   table.slots = {StageSlots(kMaxSlots, 0, 0)};
   EXPECT_TRUE(verifySlotLengths(table.view()));
@@ -174,8 +174,8 @@ TEST(SlotLengths, MustAddUp) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Starts by going over all rows until nothing moves. Cells are looked for, not
-/// looked up.
+/// Finds the starts by sweeping over all rows until nothing changes. It
+/// searches for cells instead of using an index.
 class EarliestStarts {
 public:
   explicit EarliestStarts(const Table &table) : table(table) {
@@ -203,7 +203,7 @@ private:
     return stage.overlapped.value_or(own(first) + own(first + 1));
   }
 
-  /// End of the first of these cells that the table has.
+  /// The end of the first of these cells that exists in the table.
   int64_t endOf(std::initializer_list<Cell> wanted) const {
     for (Cell cell : wanted)
       for (size_t row = 0; row < table.rows.size(); ++row)
@@ -252,7 +252,7 @@ private:
   const Table &table;
 };
 
-/// Lengths that repeat for the same seed.
+/// Random lengths; the same seed gives the same.
 class Lengths {
 public:
   explicit Lengths(uint64_t seed) : state(seed) {}
@@ -299,7 +299,7 @@ TEST(SlotLengths, AlignEveryFamily) {
                     .slice(index.rowBegin(row), table.rows[row].size()),
                 llvm::ArrayRef(wanted.starts[row]));
 
-    // As written, nothing moves and everything counts.
+    // In the aligned table, nothing moves and all slots count.
     Table aligned = align(table);
     ASSERT_TRUE(isSound(aligned));
     TableView alignedView = aligned.view();
@@ -314,7 +314,7 @@ TEST(SlotLengths, AlignEveryFamily) {
   });
 }
 
-/// What decides where receives stand does not depend on lengths.
+/// The position of receives does not depend on lengths.
 TEST(SlotLengths, LeaveLoweringAlone) {
   Lengths lengths(2);
   forAllFamilies(4, 8, {}, [&](const Family &, const Table &table) {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Earliest slots by hand, overlapped pairs and copies, and that aligning and
+// Earliest slots by hand, with overlapped pairs and copies; aligning and
 // compacting are inverse.
 //
 //===----------------------------------------------------------------------===//
@@ -45,7 +45,7 @@ TEST(AlignSlots, IgnoresIdleThatIsThere) {
 }
 
 TEST(AlignSlots, OverlappedPairsStartAndEndTogether) {
-  // 1B0 waits for nothing but 1F0; 1F1 arrives at slot 2 and holds the pair.
+  // 1B0 waits only for 1F0; 1F1 arrives at slot 2 and delays the pair.
   EXPECT_EQ(alignRows(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", "1F0 1F1+1B0 1B1"}),
             Rows({"0F0 0F1 _3 0B0 0B1", "_ 1F0 1F1+1B0 1B1 _2"}));
 }

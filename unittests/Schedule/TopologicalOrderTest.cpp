@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Orders of small graphs, and a cycle with nothing but its own nodes.
-// Deep chains must not use the call stack.
+// Orders of small graphs, and cycles that contain only their own nodes. Deep
+// chains must not need a deep call stack.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ struct Edge {
 };
 struct Visit {
   uint32_t node;
-  Nodes positions; ///< of what it waits for
+  Nodes positions; ///< of the nodes that it waits for
 };
 } // namespace
 

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Tables by hand, the golden files, and for D <= 8, N <= 24: complete and
-// acyclic, idle slots and peaks as the closed forms say. F, I and W take one
-// slot each.
+// acyclic, with the idle slots and peaks of the closed forms. F, I and W take
+// one slot each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,7 +83,7 @@ TEST(VHalf, FitsInHalfOf1F1BsMemory) {
                   "1F0 2F0 1F1 2F1 2I0 1I0 2I1 1I1 2W0 1W0 2W1 1W1"}));
 }
 
-/// Found by search elsewhere: no longer and no larger than that.
+/// Others find these by search: ours are no longer and hold no more.
 static void expectNoWorse(Table (*generate)(const Placement &placement),
                           int64_t workers, int64_t microbatches,
                           llvm::StringRef name) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each finding once, with its cell and its note; and sizes that a row only
-// claims, which must cost neither memory nor time.
+// Each finding once, with its cell and its note; and huge sizes that a row only
+// claims, which must take neither memory nor time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 using namespace pipesched;
 
-/// The finding about a row as text; empty where there is none.
+/// The finding about a row as text; empty if there is none.
 static std::string find(const Placement &placement, int64_t row,
                         const Row &cells) {
   std::optional<Violation> violation = verifyRow(placement, row, cells);
@@ -196,7 +196,7 @@ static Row makeRandomRow(std::mt19937 &random) {
 }
 
 TEST(VerifyRow, FindsTheSameInSparseRows) {
-  // The row is the same; with many microbatches it is no longer dense.
+  // The row is the same, but with many microbatches it is sparse.
   Placement dense = makePlacement(1, 3, {pathOn({0, 0})});
   Placement sparse = makePlacement(1, Cell::kMaxMicrobatches, {pathOn({0, 0})});
   std::mt19937 random(1);

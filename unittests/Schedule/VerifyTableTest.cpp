@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each finding once: incomplete, cyclic, against its slots. Tables that only
-// claim to be huge are refused at once.
+// Each finding once: incomplete, cyclic, at wrong slots. Tables that only claim
+// to be huge are refused at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +79,8 @@ TEST(VerifyTable, FindsPathsThatTakeNothing) {
 }
 
 TEST(VerifyTable, PrintsTheCycleEdgeByEdge) {
-  // Worker 0 wants the gradient of 0 before it runs F1, worker 1 the reverse.
+  // Worker 0 waits for the gradient of 0 before it runs F1, worker 1 the
+  // reverse.
   Table table =
       makeTable(makeLinear(2, 2), {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"});
   std::optional<Violation> violation = verifyTable(table.view());
@@ -113,7 +114,7 @@ TEST(VerifyTable, FindsCyclesThroughOverlappedPairs) {
 }
 
 TEST(VerifyTable, PrintsEightEdgesAndCountsTheRest) {
-  // A ring: worker k takes microbatch k-1 over before it starts its own.
+  // A ring: worker k receives microbatch k-1 before it starts its own.
   std::vector<Path> paths;
   paths.reserve(6);
   for (int32_t k = 0; k < 6; ++k)

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What property tests of transforms run over.
+// The tables over which property tests of transforms run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@
 namespace pipesched {
 
 /// Calls `check(family, table)` for each family and all sizes up to D workers
-/// and N microbatches that it does not refuse. Fails where a family has no
-/// table at all.
+/// and N microbatches that it does not refuse. Fails if a family has no table
+/// at all.
 template <typename Check>
 void forAllFamilies(int64_t mostWorkers, int64_t mostMicrobatches,
                     const FamilyOptions &options, Check &&check) {

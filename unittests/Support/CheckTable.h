@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What property tests do with a table: verify it, count its slots, run it with
-// given times.
+// Helpers of property tests: verify a table, count its slots, run it with given
+// times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,8 @@
 
 namespace pipesched {
 
-/// Complete and acyclic, every row well formed; else the test fails.
+/// Fails the test unless the table is complete and acyclic and every row is
+/// well formed.
 inline bool isSound(const Table &table) {
   TableView view = table.view();
   for (int64_t row = 0, e = view.rows.size(); row < e; ++row)
@@ -50,8 +51,8 @@ inline int64_t largest(const std::vector<int64_t> &values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-/// Ends of all cells where F, I and W (B: both) take the given times and a
-/// message to another worker delays its consumer and holds nothing up.
+/// Ends of all cells with the given times of F, I and W (B takes I + W). A
+/// message to another worker delays its consumer and uses no queue.
 struct Simulation {
   int64_t makespan = 0;
   int64_t longestSpan = 0; ///< from the first to the last cell of a worker

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The text of an error.
+// Turns errors into text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace pipesched {
 
-/// Success fails the test.
+/// The text of an error; success fails the test.
 inline std::string errorOf(llvm::Error error) {
   EXPECT_TRUE(bool(error)) << "expected an error";
   return llvm::toString(std::move(error));
@@ -29,7 +29,7 @@ std::string errorOf(llvm::Expected<T> result) {
   return errorOf(result.takeError());
 }
 
-/// Nothing for success.
+/// The text of an error, or nothing for success.
 template <typename T>
 std::string errorOrNothing(llvm::Expected<T> result) {
   return llvm::toString(result.takeError());

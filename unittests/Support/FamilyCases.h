@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // All sizes up to D = 8, N = 24, V = 4 with all values of a family's options,
-// those that it refuses included.
+// including those that it refuses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ inline std::ostream &operator<<(std::ostream &os, const FamilyCase &one) {
   return os;
 }
 
-/// Options one beside the other: each of them with each value.
+/// All combinations of options and their values.
 class OptionSet {
 public:
   template <typename Value>
@@ -81,8 +81,8 @@ public:
   std::vector<FamilyOptions> all = {FamilyOptions()};
 };
 
-/// Whole, and split with the gradient after W and after I. Groups are tried
-/// whole.
+/// Adds whole backwards, and split ones with the gradient after W and after I.
+/// With a given group only whole backwards are tried.
 inline void addBackwards(std::vector<FamilyOptions> &all) {
   size_t numWhole = all.size();
   for (size_t i = 0; i < numWhole; ++i) {
@@ -124,7 +124,7 @@ optionsOf(const Family &family, int64_t workers, int64_t microbatches) {
   return std::move(options.all);
 }
 
-/// Calls `check(const FamilyCase &)` for these sizes with all options.
+/// Calls `check(const FamilyCase &)` for the given sizes with all options.
 template <typename Check>
 void forAllOptions(const Family &family, int64_t workers, int64_t microbatches,
                    Check &&check) {
@@ -135,7 +135,7 @@ void forAllOptions(const Family &family, int64_t workers, int64_t microbatches,
   }
 }
 
-/// For all sizes.
+/// The same for all sizes.
 template <typename Check>
 void forAllCases(const Family &family, Check &&check) {
   for (int64_t workers = 1; workers <= 8; ++workers)
@@ -143,8 +143,9 @@ void forAllCases(const Family &family, Check &&check) {
       forAllOptions(family, workers, microbatches, check);
 }
 
-/// For larger sizes of every remainder by two and three, with microbatches just
-/// below, at and above multiples of the workers; of groups and memories a few.
+/// The same for larger sizes with every remainder by two and three, with
+/// microbatches just below, at and above multiples of the workers, and a few
+/// groups and memories.
 template <typename Check>
 void forLargeCases(const Family &family, Check &&check) {
   auto isTried = [](const FamilyCase &one) {

@@ -70,8 +70,8 @@ inline Table loadGoldenTable(llvm::StringRef name, Placement placement) {
   return table;
 }
 
-/// The rows of a table in the golden files' spelling: no idle cells, stages of
-/// later paths numbered on from those of earlier ones.
+/// The rows of a table in the spelling of the golden files: no idle cells;
+/// stages of later paths are numbered after those of earlier ones.
 inline std::vector<Row> goldenRows(const Table &table) {
   std::vector<Row> rows;
   for (const Row &cells : table.rows) {
@@ -84,7 +84,7 @@ inline std::vector<Row> goldenRows(const Table &table) {
   return rows;
 }
 
-/// The order of every row is that of the golden file.
+/// Expects the order of every row to be that of the golden file.
 inline void expectGoldenOrder(const Table &table, llvm::StringRef name) {
   SCOPED_TRACE(name.str());
   EXPECT_EQ(printRows(goldenRows(table)), printRows(loadGolden(name)));

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Complete tables without a cycle, for property tests: any order in which cells
-// can run, split and whole backwards, overlapped pairs, R, copies and idle
-// slots in one row. A seed always gives the same table.
+// Complete tables without a cycle, for property tests: cells in any order in
+// which they can run, with split and whole backwards, overlapped pairs, R,
+// copies and idle slots. A seed always gives the same table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 
 namespace pipesched {
 
-/// Appends to the rows whatever can run, at random, until nothing is left.
+/// Appends random runnable cells to the rows until none is left.
 class RandomTable {
 public:
   explicit RandomTable(uint32_t seed) : random(seed) {
@@ -78,7 +78,7 @@ private:
     row.push_back(cell);
   }
 
-  /// Runs a cell and makes ready what it was the last to be waited for.
+  /// Runs a cell and makes ready the cells that waited only for it.
   void run(Cell cell) {
     append(cell);
     int64_t stage = cell.getStage(), microbatch = cell.getMicrobatch();
@@ -116,7 +116,7 @@ private:
     ready.push_back(backward);
   }
 
-  /// Copies and R of some forwards.
+  /// Adds copies and R to some forwards.
   void runBetween(Cell forward) {
     if (draw(4) == 0) {
       append(forward.withPhase(Phase::Offload));
@@ -128,7 +128,7 @@ private:
       append(forward.withPhase(Phase::Recompute));
   }
 
-  /// Makes pairs of neighbours where the table stays sound.
+  /// Overlaps neighbours if the table stays sound.
   void overlap(Row &row) {
     for (size_t i = 0; i + 1 < row.size(); ++i) {
       if (draw(4) != 0)

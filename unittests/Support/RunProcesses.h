@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The message semantics acted out: processes take turns, and each goes on as
-// far as it can. No graph and no cleverness, so that it can be read as their
-// definition.
+// Simulates the message semantics: processes take turns, and each runs as far
+// as it can. It uses no graph, so that it can be read as the definition of the
+// semantics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ public:
         next(program.rowBegins.begin(), program.rowBegins.end() - 1),
         isReached(program.instructions.size()) {}
 
-  /// Whether all processes come to the end of their rows.
+  /// Whether all processes reach the end of their rows.
   bool finish() {
     hasProgress = true;
     while (hasProgress) {
@@ -67,7 +67,7 @@ private:
     return false;
   }
 
-  /// One turn of a process; false where it is held.
+  /// Gives a process one turn; returns false if it is held.
   bool step(int64_t worker) {
     uint32_t instruction = next[worker];
     if (at(instruction).kind == InstructionKind::AllReduce)
@@ -89,7 +89,7 @@ private:
 
   bool goOn(int64_t worker) { return ++next[worker]; }
 
-  /// Issuing a call is progress too, for its partner.
+  /// Reaching a call counts as progress, since its partner may now continue.
   void reach(uint32_t instruction) {
     hasProgress |= !isReached[instruction];
     isReached[instruction] = true;
@@ -138,7 +138,7 @@ private:
     return goOn(worker);
   }
 
-  /// The sender takes the receiver along.
+  /// A send also completes its receive.
   bool runRendezvous(int64_t worker, uint32_t instruction) {
     int32_t peer = at(instruction).peer;
     if (at(instruction).kind != InstructionKind::Send ||

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rows from text, programs by hand, and everything timed at once.
+// Rows from text, hand-written programs, and everything timed at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ inline Cell parseCell(llvm::StringRef text) {
   return failed ? Cell() : Cell(stage, *phase, number);
 }
 
-/// "0F0 0F1+0B0 _ 0B1".
+/// Reads a row such as "0F0 0F1+0B0 _ 0B1".
 inline Row parseRow(llvm::StringRef text) {
   Row row;
   for (llvm::StringRef word : llvm::split(text, ' ')) {
@@ -65,8 +65,8 @@ inline Program lower(const Table &table,
   return llvm::cantFail(lowerTable(view, index, slots, receives));
 }
 
-/// A program written by hand, row after row. Messages find their partners by
-/// cell and workers.
+/// A hand-written program, row after row. Messages find their partners by cell
+/// and workers.
 class ProgramBuilder {
 public:
   ProgramBuilder() { program.operandBegins.push_back(0); }
@@ -128,7 +128,7 @@ private:
   std::vector<std::vector<uint32_t>> groups;
 };
 
-/// Equal stages.
+/// Costs of equal stages.
 struct UniformCosts {
   int64_t forward = 10, backward = 20, inputGrad = 10, weightGrad = 10,
           recompute = 10, offload = 0, reload = 0, allReduce = 0;

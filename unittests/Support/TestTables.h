@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rows as they stand in IR: parseRow("0F0 0F1+1B0 _2 0B1"), and the placements
-// and tables that tests are made of. A mistake in the text fails the test.
+// Rows in the syntax of the IR, parseRow("0F0 0F1+1B0 _2 0B1"), and the
+// placements and tables of the tests. A mistake in the text fails the test.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 
 namespace pipesched {
 
-/// `2F0`, `_` or `_12`.
+/// Reads `2F0`, `_` or `_12`.
 inline Cell parseCell(llvm::StringRef text) {
   int64_t stage = 0, number = 1;
   llvm::StringRef rest = text;
@@ -38,7 +38,7 @@ inline Cell parseCell(llvm::StringRef text) {
   return isSpelled ? Cell(stage, *phase, number) : Cell();
 }
 
-/// Cells separated by blanks; `a+b` is an overlapped pair.
+/// Reads cells separated by blanks; `a+b` is an overlapped pair.
 inline Row parseRow(llvm::StringRef text) {
   Row row;
   llvm::SmallVector<llvm::StringRef> words;

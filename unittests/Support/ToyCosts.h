@@ -1,4 +1,4 @@
-//===- ToyCosts.h - A system to check by head -------------------*- C++ -*-===//
+//===- ToyCosts.h - A system to check by hand -------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// 1 TFLOP/s, 0.1 TFLOP/s, 1 TB/s: a FLOP of matrices takes 1 ps, one of vectors
-// 10 ps, a byte 1 ps. Network 0.1 TB/s and 7 ps: a byte takes 10 ps.
+// A toy system of 1 TFLOP/s, 0.1 TFLOP/s and 1 TB/s: a matrix FLOP takes 1 ps,
+// a vector FLOP 10 ps, a byte 1 ps. The network has 0.1 TB/s and 7 ps: a byte
+// takes 10 ps.
 //
 //===----------------------------------------------------------------------===//
 

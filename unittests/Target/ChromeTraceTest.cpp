@@ -91,8 +91,8 @@ static void expectNoOverlap(const Trace &trace) {
   }
 }
 
-/// Every message goes from a send (tid 1) over a receive (2) to compute (0),
-/// or, where receives hold the row, from a send to a receive.
+/// Every message goes from a send (tid 1) over a receive (2) to a compute (0)
+/// or, if receives hold the row, from a send to a receive.
 static void expectWholeFlows(const Trace &trace, size_t numMessages,
                              bool holdsRow = false) {
   EXPECT_EQ(trace.flows.size(), numMessages);

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Findings follow from numbers: these entries are made up to provoke each.
+// Findings follow from numbers; these entries are made up to provoke each
+// finding.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is about digits, names and keys; values are tested through the tools.
+// Digits, names and keys of the report; the tests of the tools check its
+// values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +54,7 @@ TEST(Report, ProgramHasNoTableAndNoFormula) {
   EXPECT_TRUE(report.getObject("execution")->getNull("receive_placement"));
 }
 
-/// Messages cost 5 us twice on the way forth and back, and nothing else waits.
+/// Messages take 5 us twice in each direction, and nothing else waits.
 TEST(Report, ExposedCommunication) {
   llvm::json::Object report =
       reportOf(evaluate1F1B("s", 2, 1, profileWithMessages()));

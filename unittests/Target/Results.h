@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two workers and two microbatches, in numbers that can be checked by head.
+// Two workers and two microbatches, in numbers that can be checked by hand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace pipesched::test {
 
-/// 1F1B on a line of workers. Its rows live as long as the tests.
+/// 1F1B on a linear path. Its rows live as long as the tests.
 inline NamedEvaluation evaluate1F1B(llvm::StringRef name, int64_t workers,
                                     int64_t microbatches,
                                     const CostInputs &costs = {},
@@ -39,7 +39,7 @@ inline NamedEvaluation evaluate1F1B(llvm::StringRef name, int64_t workers,
   return result;
 }
 
-/// F takes 10, B 20; a message 3 in its queue and 2 more on its way; all us.
+/// F takes 10 us, B 20 us, a message 3 us in its queue and 2 us of latency.
 inline CostInputs profileWithMessages() {
   constexpr int64_t us = 1000000;
   Profile profile;

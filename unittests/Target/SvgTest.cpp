@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sizes at the edges, and text that XML would take for its own.
+// Extreme sizes, and text with characters that XML reserves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,7 +83,7 @@ TEST(Svg, LongestTimesEnd) {
 TEST(Svg, ShortensLongNames) {
   std::string name(300, 'x');
   std::string text = draw(evaluate1F1B(name, 1, 1));
-  EXPECT_EQ(count(text, name), 1u); // under the pointer
+  EXPECT_EQ(count(text, name), 1u); // in the tooltip
   EXPECT_THAT(text, HasSubstr("xxx…</tspan><tspan class=\"s\""));
   EXPECT_THAT(draw(evaluate1F1B("short", 1, 1)), Not(HasSubstr("…")));
 }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Small pictures to the letter; for all small sizes that nothing is lost by
-// folding, that lines end in time, and that large tables stay small.
+// Small pictures compared letter by letter. For all small sizes folding loses
+// nothing, lines keep to the width, and large tables stay small.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,7 @@ static std::string draw(const Table &table,
 static std::vector<llvm::StringRef> linesOf(llvm::StringRef text) {
   llvm::SmallVector<llvm::StringRef> lines;
   text.split(lines, '\n');
-  EXPECT_EQ(lines.back(), ""); // after the last end of a line
+  EXPECT_EQ(lines.back(), ""); // behind the last newline
   return {lines.begin(), lines.end() - 1};
 }
 
@@ -54,7 +54,7 @@ static TextPictureOptions ofWidth(int64_t width) {
 }
 
 //===----------------------------------------------------------------------===//
-// To the letter
+// Letter by letter
 //===----------------------------------------------------------------------===//
 
 TEST(TextPicture, CellsHaveTheColumnsOfTheirSlots) {
@@ -90,7 +90,7 @@ TEST(TextPicture, CopiesAndJoinsStandInLinesOfTheirOwn) {
   EXPECT_THAT(draw(table), HasSubstr("worker 0  F0 F1 B0─── B1───\n"
                                      " offload     D0 d0\n"
                                      "  reload        U0,u0\n"));
-  // One that a longer neighbour has pushed on.
+  // A label that a longer neighbour has moved to the right.
   Table crowded = makeTable(makeLinear(1, 3),
                             {"0F0 0D0 0d0 0F1 0D1 0F2 0B2 0U0 0B0 0U1 0B1"});
   EXPECT_THAT(draw(crowded), HasSubstr(" offload     D0,d0 D1\n"));
@@ -176,7 +176,7 @@ TEST(TextPicture, CutsCellsBetweenLines) {
                                                   "worker 0  ── B1───\n"));
 }
 
-/// All of the table, at any width.
+/// The whole table, at any width.
 static TextPictureOptions everythingIn(int64_t width) {
   TextPictureOptions options = ofWidth(width);
   options.slots.emplace();
@@ -184,7 +184,7 @@ static TextPictureOptions everythingIn(int64_t width) {
   return options;
 }
 
-/// What stands after the label of a worker, panels joined.
+/// The text behind the label of a worker, panels joined.
 static std::string joinPanels(llvm::StringRef text, int64_t worker) {
   std::string label = "worker " + std::to_string(worker) + "  ", joined;
   for (llvm::StringRef line : linesOf(text))
@@ -199,7 +199,7 @@ TEST(TextPicture, LosesNothingByFolding) {
       for (int64_t width : {1, 15, 40, 77, 120}) {
         SCOPED_TRACE(testing::Message()
                      << workers << " x " << microbatches << " in " << width);
-        // Each cell takes one slot, so that none is cut.
+        // Each cell takes one slot, so no cell is cut.
         Table table =
             llvm::cantFail(generateZBH1(makeLinear(workers, microbatches)));
         std::string folded = draw(table, everythingIn(width));
@@ -225,7 +225,7 @@ TEST(TextPicture, LinesEndInTimeAndWithoutBlanks) {
             llvm::cantFail(
                 generateLoopedBFS(makeLinear(3, microbatches), loop))}) {
         std::string text = draw(table, everythingIn(width));
-        // The title and the legend's longest item are as long as they are.
+        // The title and the legend's longest item may be longer.
         std::vector<llvm::StringRef> lines = linesOf(text);
         for (llvm::StringRef line : llvm::drop_begin(lines)) {
           EXPECT_LE(llvm::sys::unicode::columnWidthUTF8(line), width)

@@ -1,7 +1,7 @@
 """The command `pipesched`: one module per verb.
 
 A verb's module has `add`, which adds its parser, and a function that runs it. It reads its
-arguments with `arguments`, writes with `output` and says what it did as passes with `passes`.
+arguments with `arguments`, writes with `output`, and prints the equivalent passes with `passes`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .arguments import Run, UsageError
 VERBS = (show, generate, simulate, compare, plan, sweep, verify, convert, reproduce)
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
-"""Exit statuses: the answer is no or there is none, the command line is wrong, Ctrl-C."""
+"""Exit statuses: no or no answer, wrong command line, Ctrl-C."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line; `pipesched --help`."""
+    """The parser of the whole command line; see `pipesched --help`."""
     root = argparse.ArgumentParser(
         prog="pipesched",
         description="Which pipeline schedule, with which placement, on my cluster, and why.",
@@ -57,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command line; returns its exit status."""
+    """Runs one command line and returns its exit status."""
     arguments = parser().parse_args(argv)
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -70,6 +70,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has had enough (`| head`); nothing more to flush at exit.
+        # The reader has closed the pipe (`| head`); nothing is left to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED

@@ -1,4 +1,4 @@
-"""Arguments that several verbs share: reading them and turning them into the library's."""
+"""Arguments that several verbs share: parsing them and converting them for the library."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Run = Callable[[argparse.Namespace], int]
 
 
 class UsageError(Exception):
-    """Arguments that do not go together."""
+    """Raised for arguments that do not go together."""
 
 
 def add_verb(
     verbs: Verbs, name: str, run: Run, *, summary: str, example: str
 ) -> argparse.ArgumentParser:
-    """The parser of a verb; `example` is shown as it is and run as a test."""
+    """The parser of a verb; `example` is shown as it is, and a test runs it."""
     parser = verbs.add_parser(
         name,
         help=summary[0].lower() + summary[1:].rstrip("."),
@@ -49,7 +49,7 @@ def add_verb(
 
 
 def positive(text: str) -> int:
-    """An integer from 1 on."""
+    """Parses an integer from 1 on."""
     try:
         value = int(text)
     except ValueError:
@@ -60,7 +60,7 @@ def positive(text: str) -> int:
 
 
 def integers(text: str) -> list[int]:
-    """`8,16,32`, ranges with their end among them, `8:64:8`, and by a factor, `8:64:x2`.
+    """Parses `8,16,32`, ranges that include their end, `8:64:8`, and by a factor, `8:64:x2`.
 
     >>> integers("4,8:12:2")
     [4, 8, 10, 12]
@@ -75,7 +75,7 @@ def integers(text: str) -> list[int]:
 
 
 def names(text: str) -> list[str]:
-    """`gpipe,1f1b`."""
+    """Parses `gpipe,1f1b`."""
     found = [name.strip() for name in text.split(",")]
     if not all(found):
         raise argparse.ArgumentTypeError(f"expected names between the commas, found {text!r}")
@@ -92,7 +92,7 @@ def families() -> dict[str, Family]:
 
 
 def options_for(family: str, options: FamilyOptions) -> FamilyOptions:
-    """Those that the family has."""
+    """The options that the family has."""
     known = families()[family].options
     return cast(FamilyOptions, {k: v for k, v in options.items() if k in known})
 
@@ -108,7 +108,7 @@ FAMILY_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 def add_family_options(parser: argparse.ArgumentParser) -> None:
-    """The options of families, which apply where a family has them."""
+    """Adds the options of families; an option applies to the families that have it."""
     group = parser.add_argument_group("options of families")
     for name, (kind, summary) in FAMILY_OPTIONS.items():
         group.add_argument(f"--{name}", type=kind, help=summary)
@@ -123,7 +123,7 @@ def add_family_options(parser: argparse.ArgumentParser) -> None:
 
 
 def given_family_options(arguments: argparse.Namespace) -> FamilyOptions:
-    """Those that were given."""
+    """The options of families that were given."""
     given = {name: getattr(arguments, name) for name in FamilyOptions.__annotations__}
     return cast(FamilyOptions, {k: v for k, v in given.items() if v is not None})
 
@@ -132,7 +132,7 @@ def given_family_options(arguments: argparse.Namespace) -> FamilyOptions:
 
 
 def add_costs(parser: argparse.ArgumentParser) -> None:
-    """What prices schedules: `--times`, or `--model` and `--system`."""
+    """Adds what gives the costs of schedules: `--times`, or `--model` and `--system`."""
     group = parser.add_argument_group("costs")
     group.add_argument(
         "--times",
@@ -181,20 +181,20 @@ def add_costs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_timing(parser: argparse.ArgumentParser) -> None:
-    """How messages move."""
+    """Adds the options of messages."""
     group = parser.add_argument_group("timing")
     group.add_argument("--transport", choices=get_args(Transport), default="overlap")
     group.add_argument("--receive-placement", choices=get_args(ReceivePlacement), default="arrival")
 
 
 def source(text: str | None, shipped: Callable[[], dict[str, Any]]) -> str | None:
-    """A name that does not ship is a file if there is one."""
+    """A name that does not ship means a file, if one exists."""
     if text and text not in shipped() and os.path.exists(text) and os.sep not in text:
         return os.path.join(os.curdir, text)
     return text
 
 
-# What costs are without these options.
+# The values of `Costs` without these options.
 _DEFAULTS: dict[str, Any] = {
     "recompute": "none",
     "sequence": None,
@@ -208,7 +208,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def given_costs(arguments: argparse.Namespace) -> Costs | None:
-    """The costs that were given; none, which are unit slots, without any."""
+    """The costs that were given, or None for unit slots."""
     if bool(arguments.model) != bool(arguments.system) and not arguments.times:
         given, missing = ("model", "system") if arguments.model else ("system", "model")
         raise UsageError(f"--{given} needs --{missing}, or --times")

@@ -108,7 +108,7 @@ def _points(arguments: argparse.Namespace, costs: Costs | None) -> list[Configur
 
 
 def _check_options_apply(given: FamilyOptions, families: list[str]) -> None:
-    """An option that none of the families has is a mistake."""
+    """Refuses an option that none of the families has."""
     for option in given:
         if not any(option in options_for(family, given) for family in families):
             flag = option.replace("_", "-")
@@ -150,7 +150,7 @@ def _memory(simulation: Simulation) -> dict[str, Any]:
 
 
 def _rates(point: Configuration, simulation: Simulation) -> dict[str, Any]:
-    """Tokens per second, and the part of the peak FLOP/s that the model's FLOPs are."""
+    """Tokens per second, and the model's FLOPs divided by the peak FLOPs."""
     unknown = {"tokens_per_s": None, "mfu": None}
     size = int(_core.summaries([simulation._evaluation])["microbatch_size"][0])
     if not point.costs or not point.costs.model or size <= 0:
@@ -183,7 +183,7 @@ def _row(point: Configuration) -> tuple[dict[str, Any], Simulation | None]:
 
 
 def _rank(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows by number of microbatches, then by step; equal steps share a rank."""
+    """The rows by number of microbatches, then by step time; equal times share a rank."""
     groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[row["microbatches"]].append(row)
@@ -199,11 +199,11 @@ def _rank(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return ranked
 
 
-# What is written
+# Output
 
 
 def _findings(simulations: list[Simulation]) -> dict[int, str]:
-    """By number of microbatches, what the library has to say of them."""
+    """The findings of the library, by number of microbatches."""
     groups: dict[int, list[Simulation]] = defaultdict(list)
     for simulation in simulations:
         groups[simulation.microbatches].append(simulation)
@@ -226,7 +226,7 @@ def _remarks(simulations: list[Simulation]) -> list[str]:
 
 
 def _unlike(arguments: argparse.Namespace, simulations: list[Simulation]) -> list[str]:
-    """Says so where times of one stage stand for work of different sizes."""
+    """A remark if the times of one stage stand for different amounts of work."""
     per_worker = {
         simulation.family: simulation.stages // simulation.workers for simulation in simulations
     }
@@ -259,7 +259,7 @@ def _title(arguments: argparse.Namespace) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Times every family at every size; fails where none could be."""
+    """Times every family at every size; fails if none could be timed."""
     points = _points(arguments, given_costs(arguments))
     pairs = [_row(point) for point in progress(points)]
     if arguments.show_passes:

@@ -1,4 +1,4 @@
-"""Schedule files: reading by what they are, writing by how they are called."""
+"""Schedule files: read by their contents, written by the ending of their names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ENDINGS = (".mlir", ".mlirbc", ".csv", ".svg")
 
 
 def add_input(parser: argparse.ArgumentParser) -> None:
-    """The schedule file of verbs that read one."""
+    """Adds the schedule file argument of verbs that read one."""
     parser.add_argument(
         "file", metavar="FILE", help="IR, bytecode, or PyTorch's CSV; - for IR on standard input"
     )
@@ -20,7 +20,7 @@ def add_input(parser: argparse.ArgumentParser) -> None:
 
 
 def read(arguments: argparse.Namespace) -> list[Schedule]:
-    """The schedules of the file, or the one that is asked for."""
+    """The schedules of the file, or only the one that was asked for."""
     if arguments.file == "-":
         schedules = loads(sys.stdin.buffer.read(), filename="<stdin>")
     else:
@@ -35,7 +35,7 @@ def read(arguments: argparse.Namespace) -> list[Schedule]:
 
 
 def read_one(arguments: argparse.Namespace) -> Schedule:
-    """The one schedule of the file."""
+    """The only schedule of the file."""
     schedules = read(arguments)
     if len(schedules) != 1:
         names = ", ".join(schedule.name for schedule in schedules) or "none"

@@ -58,7 +58,7 @@ def _text(schedule: Schedule, format: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Generates it, and writes it or prints it."""
+    """Generates the schedule, and writes or prints it."""
     options = given_family_options(arguments)
     align = ["pipe-align-slots"] if arguments.align else []
     schedule = pipesched.generate(

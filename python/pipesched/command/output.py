@@ -1,4 +1,4 @@
-"""What verbs write: tables for people, JSON and CSV for programs.
+"""Output of verbs: tables for people, JSON and CSV for programs.
 
 Standard output has the answer and nothing else; progress and messages go to standard error.
 """
@@ -30,11 +30,11 @@ Row = Mapping[str, Any]
 FORMATS = ("text", "json", "csv")
 
 WIDEST = 1_000_000
-"""Columns of tables, which are as wide as what is in them; `less -S` scrolls."""
+"""Maximal width of tables, which are as wide as their contents; `less -S` scrolls."""
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """`--format` and `--output`."""
+    """Adds `--format` and `--output`."""
     group = parser.add_argument_group("output")
     group.add_argument("--format", choices=FORMATS, default="text")
     group.add_argument("-o", "--output", metavar="FILE", help="in place of standard output")
@@ -46,7 +46,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def write_text(contents: str | bytes, path: str | None = None) -> None:
-    """To a file, which appears whole or not at all, or to standard output."""
+    """Writes to a file, which appears whole or not at all, or to standard output."""
     if isinstance(contents, str):
         contents = contents.encode()
     if path is None or path == "-":
@@ -56,9 +56,9 @@ def write_text(contents: str | bytes, path: str | None = None) -> None:
         return
     target = Path(path)
     if target.exists() and not target.is_file():
-        target.write_bytes(contents)  # such as /dev/stderr, which stays what it is
+        target.write_bytes(contents)  # special files such as /dev/stderr are not replaced
         return
-    target = target.resolve()  # a link goes on pointing to it
+    target = target.resolve()  # keeps a symbolic link
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
@@ -84,7 +84,7 @@ def _umask() -> int:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: what is not known is null."""
+    """A value for JSON: null if it is not known."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -99,7 +99,7 @@ def plain(value: Any) -> Any:
 
 
 def cells(schedule: Schedule) -> list[dict[str, Any]]:
-    """The cells as rows."""
+    """The cells of the frame as rows."""
     return [
         {str(key): value for key, value in row.items()}
         for row in schedule.to_frame().to_dict("records")
@@ -107,13 +107,13 @@ def cells(schedule: Schedule) -> list[dict[str, Any]]:
 
 
 def json_text(rows: Sequence[Row]) -> str:
-    """One array, an object a line."""
+    """One JSON array with one object per line."""
     lines = ",\n ".join(json.dumps(plain(row), ensure_ascii=False) for row in rows)
     return f"[{lines}]\n"
 
 
 def csv_text(rows: Sequence[Row]) -> str:
-    """A header, then a line per row; lists and objects as JSON."""
+    """CSV with a header and a line per row; lists and objects are written as JSON."""
     flat = [
         {k: json.dumps(v) if isinstance(v, (dict, list)) else v for k, v in plain(row).items()}
         for row in rows
@@ -126,7 +126,7 @@ def csv_text(rows: Sequence[Row]) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its heading, the key of its values and how they read."""
+    """A column of a table: its heading, the key of its values and their text form."""
 
     heading: str
     key: str
@@ -184,18 +184,18 @@ CAUSES = tuple(f"{cause.name}_ratio" for cause in fields(IdleByCause))
 
 
 def results(*left_out: str) -> tuple[Column, ...]:
-    """What is said of a schedule that was timed, but for these keys."""
+    """Columns for a timed schedule, except these keys."""
     return tuple(column for key, column in _RESULTS.items() if key not in left_out)
 
 
 def show_cell(column: Column, row: Row) -> str:
-    """A value as a person reads it; a dash where there is none."""
+    """A value as text for people; a dash if there is none."""
     value = plain(row.get(column.key))
     return "-" if value is None else column.show(value)
 
 
 def shown_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
-    """Those that have any value."""
+    """The columns that have any value."""
     return [c for c in columns if any(plain(row.get(c.key)) is not None for row in rows)]
 
 
@@ -221,7 +221,7 @@ def write_rows(
     title: str | None = None,
     remarks: Sequence[str] = (),
 ) -> None:
-    """The answer of a verb in the format that is asked for; remarks only for people."""
+    """Writes the answer of a verb in the requested format; remarks only as text."""
     if arguments.format == "json":
         text = json_text(rows)
     elif arguments.format == "csv":
@@ -232,11 +232,11 @@ def write_rows(
 
 
 def progress(items: Sequence[T]) -> Iterable[T]:
-    """The items, with a bar on standard error where that is a terminal."""
+    """Yields the items; shows a bar on standard error if that is a terminal."""
     console = Console(stderr=True)
     return track(items, "", console=console, transient=True, disable=not console.is_terminal)
 
 
 def say(message: str) -> None:
-    """A message to the person, beside the answer."""
+    """Prints a message to standard error."""
     print(message, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The page that `pipesched compare --html` writes: one file that needs nothing else."""
+"""The HTML page of `pipesched compare --html`: one self-contained file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _scoped(rule: re.Match[str], scope: str) -> str:
 
 
 def _picture(simulations: Sequence[Simulation], scope: str) -> str:
-    """The timelines on one scale; the picture's style reaches no further than itself."""
+    """The timelines on one scale; the style of the picture applies only to it."""
     cells = sum(simulation._evaluation.num_cells for simulation in simulations)
     if cells > MOST_CELLS:
         return f"<p>{cells} cells are too many to draw here; at most {MOST_CELLS} are drawn.</p>\n"
@@ -101,7 +101,7 @@ def comparison(
     simulations: Sequence[Simulation],
     findings: Mapping[int, str],
 ) -> str:
-    """The page: for each number of microbatches the rows, what stands out, and timelines."""
+    """The page: for each number of microbatches the rows, the findings, and timelines."""
     sections = [
         _section(
             n,

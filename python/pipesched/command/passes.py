@@ -1,4 +1,4 @@
-"""The same as passes: the command line of `pipesched-opt` that does what a verb does."""
+"""The equivalent passes: the command line of `pipesched-opt` that does what a verb does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipesched._options import pass_options
 from .arguments import families, source
 
 DEFAULT_CHUNKS = 2
-"""Stages per worker of the families that take them, unless it is said."""
+"""Default stages per worker of the families that have chunks."""
 
 
 def one_pass(name: str, options: Mapping[str, Any] | None = None) -> str:
@@ -25,10 +25,10 @@ def one_pass(name: str, options: Mapping[str, Any] | None = None) -> str:
 def generating(
     family: str, name: str, workers: int, microbatches: int, options: Mapping[str, Any]
 ) -> list[str]:
-    """The passes that make one schedule, on the placement that the family takes."""
+    """The passes that make one schedule, on the family's own placement."""
     given = {key: value for key, value in options.items() if value is not None}
     if "chunks" in families()[family].options:
-        # The pass would stay on the linear path that `pipe-create` gives.
+        # Without chunks the pass would keep the linear path of `pipe-create`.
         given.setdefault("chunks", DEFAULT_CHUNKS)
     listed = ",".join(pass_options(given)[1:-1].split()) if given else None
     sizes = {"name": name, "workers": workers, "microbatches": microbatches}
@@ -37,12 +37,12 @@ def generating(
 
 
 def named_or_file(found: str) -> dict[str, str]:
-    """The option of a pass that takes descriptions."""
+    """The option for a description by name or file."""
     return {"file" if found.endswith(".json") or "/" in found else "name": found}
 
 
 def _unlike(arguments: argparse.Namespace, name: str, default: object = None) -> Any:
-    """An argument that not every verb has, or None if it is what the pass does anyway."""
+    """An argument that not every verb has, or None if it is the default of the pass."""
     value = getattr(arguments, name, None)
     return None if value == default else value
 
@@ -74,8 +74,8 @@ def _system(arguments: argparse.Namespace) -> str:
 
 
 def attaching(arguments: argparse.Namespace) -> list[str]:
-    """The passes that attach the costs that were given; the system, which says how many
-    pipelines divide a batch, before the model.
+    """The passes that attach the given costs. The system, which says how many pipelines divide a
+    batch, comes before the model.
     """
     passes = []
     if arguments.system:
@@ -91,13 +91,13 @@ def attaching(arguments: argparse.Namespace) -> list[str]:
 
 
 def stepping(arguments: argparse.Namespace) -> list[str]:
-    """The pass that ends a training step, if it is asked for; after `attaching`."""
+    """The pass that ends a training step, if requested; it goes after `attaching`."""
     place = {"overlapped": "eager", "exposed": "end"}.get(_unlike(arguments, "optimizer_step"))
     return [one_pass("pipe-add-optimizer", {"all-reduce": place})] if place else []
 
 
 def command_line(passes: Sequence[str], file: str | None = None, *, export: str = "") -> str:
-    """One line for a shell; from an empty module, or from a file."""
+    """A shell command line that starts from an empty module or from a file."""
     pipeline = shlex.quote(f"builtin.module({','.join(passes)})")
     line = f"pipesched-opt --pass-pipeline={pipeline}"
     line = f"{line} {shlex.quote(file)}" if file else f"echo 'module {{}}' | {line}"
@@ -105,7 +105,7 @@ def command_line(passes: Sequence[str], file: str | None = None, *, export: str 
 
 
 def timing(arguments: argparse.Namespace) -> str:
-    """The options of `pipesched-translate` that time as asked."""
+    """The options of `pipesched-translate` for timing."""
     line = f"--transport={arguments.transport} --receive-placement={arguments.receive_placement}"
     sends = getattr(arguments, "forward_sends", None)
     return f"{line} --forward-sends={sends}" if sends == "sync" else line

@@ -1,4 +1,4 @@
-"""`pipesched plan`: what to run on so many accelerators, and why."""
+"""`pipesched plan`: what to run on a number of accelerators, and why."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _whole_step(proposal: Proposal, schedule: Schedule) -> Schedule:
 
 
 def _save(plan: Plan, folder: Path) -> None:
-    """IR of every proposal, the timeline where it can be drawn, the CSV where one is needed."""
+    """Writes IR of every proposal, its timeline if it can be drawn, and CSV if it is needed."""
     folder.mkdir(parents=True, exist_ok=True)
     for proposal in plan.fitting:
         schedule = proposal.generate()
@@ -261,7 +261,7 @@ def _title(arguments: argparse.Namespace) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plans; fails where nothing fits, after saying what would help."""
+    """Plans; fails if nothing fits, after saying what would help."""
     plan = _plan(arguments)
     if arguments.show_passes:
         write_text("".join(f"{_passes(p)}\n" for p in plan.proposals), arguments.output)

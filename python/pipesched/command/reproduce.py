@@ -1,4 +1,4 @@
-"""`pipesched reproduce`: published results, run again, beside what was printed."""
+"""`pipesched reproduce`: published results, computed again, beside the printed ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXAMPLE = """  pipesched reproduce table1
 
 ALL = "all"
 PICTURES = "out"
-"""Where pictures go, unless it is said."""
+"""Default folder of pictures."""
 
 
 def _flag(name: str) -> str:
@@ -79,7 +79,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "model": {"metavar": "NAME|FILE", "help": "what is trained"},
     "system": {"metavar": "NAME|FILE", "help": "what is scaled"},
 }
-"""The arguments of studies that a person may give."""
+"""The arguments of studies that have options."""
 
 
 def add(verbs: Verbs) -> None:
@@ -122,7 +122,7 @@ def _targets(arguments: argparse.Namespace) -> list[Target]:
 
 
 def _given(arguments: argparse.Namespace, targets: Sequence[Target]) -> dict[str, Any]:
-    """The options that were given, each of which some target has; no value twice."""
+    """The given options; each must belong to some target, and no value may occur twice."""
     given = {name: getattr(arguments, name) for name in OPTIONS}
     given = {
         name: list(dict.fromkeys(value)) if isinstance(value, list) else value
@@ -149,7 +149,7 @@ def _studies(arguments: argparse.Namespace) -> dict[str, Study]:
     }
 
 
-# What is printed
+# Tables
 
 UNITS = {
     "_s": "{:.2f} s",
@@ -157,7 +157,7 @@ UNITS = {
     "_points": "{:+.2f} points",
     "_gib": "{:.1f} GiB",
 }
-"""How values read, by the end of their name."""
+"""The text form of values, by the ending of their name."""
 
 
 def _plainly(value: Any) -> str:
@@ -167,7 +167,7 @@ def _plainly(value: Any) -> str:
 
 
 def _column(key: str, *, left: bool) -> Column:
-    """By the name of the values."""
+    """A column for the values of this key."""
     for ending, unit in UNITS.items():
         if key.endswith(ending):
             return Column(key.removesuffix(ending).replace("_", " "), key, unit.format)
@@ -175,7 +175,7 @@ def _column(key: str, *, left: bool) -> Column:
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Without what is not known."""
+    """The rows without unknown values."""
     rows = (
         {str(key): plain(value) for key, value in row.items()} for row in frame.to_dict("records")
     )
@@ -183,7 +183,7 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """Those of single values; words stand on the left."""
+    """The columns of single values; text is left-aligned."""
     keys = dict.fromkeys(key for row in rows for key in row)
     columns = []
     for key in keys:

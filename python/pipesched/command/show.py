@@ -1,4 +1,4 @@
-"""`pipesched show`: schedules as tables, models in a few numbers, what there is to choose."""
+"""`pipesched show`: schedules as tables, models in a few numbers, and lists of choices."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def add(verbs: Verbs) -> None:
 
 
 def _picture(arguments: argparse.Namespace) -> str:
-    """The tables in their slots, in colours where a terminal shows them."""
+    """The tables in their slots, in colour if the terminal has colours."""
     is_terminal = arguments.output is None and sys.stdout.isatty()
     width = shutil.get_terminal_size((120, 24)).columns if is_terminal else 120
     colours = is_terminal and not os.environ.get("NO_COLOR")
@@ -121,7 +121,7 @@ def _show_model(arguments: argparse.Namespace) -> None:
 
 
 def _system(given: str) -> dict[str, Any]:
-    """The fields of the file; the library has read it, so that they make sense."""
+    """The fields of the file; the library has read it, so they are valid."""
     found = source(given, pipesched.systems)
     Costs(system=found)
     for name, fields in pipesched.systems().items():
@@ -188,7 +188,7 @@ def _show_passes(arguments: argparse.Namespace) -> None:
             "sequence": arguments.sequence,
             "microbatch-size": arguments.microbatch_size or 1,
         }
-        # A model is attached to schedules.
+        # A model is attached to schedules, so there must be one.
         made = [
             passes.one_pass("pipe-create", {"name": "schedule", "workers": 1, "microbatches": 1}),
             passes.one_pass("pipe-attach-model", options),
@@ -203,7 +203,7 @@ def _show_passes(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Shows the one thing that was asked for."""
+    """Shows what was asked for."""
     for option in ("sequence", "microbatch_size"):
         if getattr(arguments, option) and not arguments.model:
             raise UsageError(f"--{option.replace('_', '-')} is about --model")

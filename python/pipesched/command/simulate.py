@@ -1,4 +1,4 @@
-"""`pipesched simulate`: the full report of schedules in a file, or of one of a family."""
+"""`pipesched simulate`: the full report of schedules in a file, or of a generated one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def add(verbs: Verbs) -> None:
 
 
 def schedules_of(arguments: argparse.Namespace) -> list[Schedule]:
-    """Those of the file, or the one that is generated."""
+    """The schedules of the file, or the generated one."""
     if bool(arguments.file) == bool(arguments.schedule):
         raise UsageError("give either a file or --schedule")
     if arguments.file:
@@ -118,7 +118,7 @@ def _write_beside(arguments: argparse.Namespace, simulations: list[Simulation]) 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Times them. JSON has the whole reports, text and CSV their single numbers."""
+    """Times the schedules. JSON has the whole reports, text and CSV their single numbers."""
     if arguments.show_passes:
         write_text(_passes(arguments) + "\n")
         return 0

@@ -34,12 +34,12 @@ METRICS: dict[str, tuple[str, int]] = {
     "tokens": ("tokens_per_s", -1),
     "mfu": ("mfu", -1),
 }
-"""What can be ranked by, and whether less or more of it is better."""
+"""Measures for ranking, with 1 if less is better and -1 if more is better."""
 
 NUMBERS = results(*CAUSES)
 
 _FLAGS = {"family": ("--schedules", "--families"), "workers": ("--workers", "--stages")}
-"""Where the flag is not just the name; files take these words as well."""
+"""Flags that differ from the name of the axis; files accept these words as well."""
 
 _HELP = {
     "family": "families or their other names, such as 1f1b,VPP; without it all",
@@ -71,7 +71,7 @@ def _wrong(text: str) -> NoReturn:
 
 
 def _words(axis: str) -> Callable[[str], list[Any]]:
-    """Reads the values of an axis as text."""
+    """Parses the values of an axis."""
 
     def read(text: str) -> list[Any]:
         parts = names(text)
@@ -102,7 +102,7 @@ def _add_axes(parser: argparse.ArgumentParser) -> None:
     )
     for axis in AXES:
         if axis == "paths":
-            continue  # placements of one's own are for files
+            continue  # only files give paths
         flags = _FLAGS.get(axis, ("--" + axis.replace("_", "-"),))
         if axis == "times":
             group.add_argument(
@@ -163,7 +163,7 @@ def _grid_of(arguments: argparse.Namespace) -> Grid:
 
 
 def _cases(arguments: argparse.Namespace, grid: Grid) -> list[str]:
-    """The axes that make a case, within which schedules are ranked."""
+    """The axes that make up a case, within which schedules are ranked."""
     compared = ("family", "paths", *OPTIONS)
     if arguments.group_by is None:
         return [axis for axis in grid.axes if axis not in compared]
@@ -184,7 +184,7 @@ def _better(metric: str) -> Callable[[Row], float]:
 
 
 def _winners(rows: Sequence[Row], cases: Sequence[str], metric: str, top: int) -> Iterator[Row]:
-    """The best of each case, ranked; equal ones share a rank."""
+    """The best rows of each case, ranked; equal ones share a rank."""
     measure = _better(metric)
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -237,7 +237,7 @@ def _remark_winners(winners: Sequence[Row], cases: Sequence[str], metric: str) -
 
 
 def _remark_unlike(rows: Sequence[Row]) -> list[str]:
-    """Says so where times of one stage stand for work of different sizes."""
+    """A remark if the times of one stage stand for different amounts of work."""
     made = [row for row in rows if row["error"] is None and not row.get("model")]
     per_worker: dict[str, set[int]] = defaultdict(set)
     for row in made:
@@ -283,7 +283,7 @@ def _text(arguments: argparse.Namespace, grid: Grid, rows: Sequence[Row]) -> str
 
 
 def _described(point: Point) -> argparse.Namespace:
-    """The point as the command lines of other verbs give it."""
+    """The point as arguments of other verbs."""
     labels = {axis: label for axis, label in point.labels.items() if label is not None}
     given = {**dict.fromkeys(AXES), **Grid.defaults(), **labels}
     inputs = point.inputs
@@ -320,7 +320,7 @@ def _show_passes(arguments: argparse.Namespace, grid: Grid) -> int:
 
 
 def _evaluated(arguments: argparse.Namespace, grid: Grid, file: str | None) -> list[str]:
-    """The rows, with a bar on standard error where that is a terminal."""
+    """Yields the rows; shows a bar on standard error if that is a terminal."""
     console = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     done = total = 0
@@ -346,7 +346,7 @@ def _evaluated(arguments: argparse.Namespace, grid: Grid, file: str | None) -> l
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Evaluates the grid; fails where no point has a schedule."""
+    """Evaluates the grid; fails if no point has a schedule."""
     grid = _grid_of(arguments)
     _cases(arguments, grid)
     if arguments.show_passes:

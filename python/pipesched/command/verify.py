@@ -53,7 +53,7 @@ def _finding(schedule: Schedule, arguments: argparse.Namespace) -> PipeSchedErro
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Verifies each; fails where one does."""
+    """Verifies each schedule; fails if one does not verify."""
     if arguments.show_passes:
         options = {"messages": arguments.messages, "receive-placement": arguments.receive_placement}
         write_text(

@@ -1,7 +1,7 @@
-"""Published results, run again: what `pipesched reproduce` prints and draws.
+"""Published results, computed again: what `pipesched reproduce` prints and draws.
 
-Each study is a function that returns a `Study`: a frame of our numbers beside the published
-ones, what is given, fitted and open about them, and pictures.
+Each study is a function that returns a `Study`: a frame with our numbers beside the published ones,
+what is given, fitted and open about them, and pictures.
 
 >>> from pipesched.studies import study
 >>> study("table1").frame.schedule.unique().tolist()
@@ -24,7 +24,7 @@ from .study import Basis, Check, Finding, Study, Verdict
 
 @dataclass(frozen=True)
 class Target:
-    """Something to reproduce; its options are the arguments of its function."""
+    """A result to reproduce; its options are the arguments of its function."""
 
     name: str
     summary: str
@@ -32,7 +32,7 @@ class Target:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Those that it has."""
+        """The names of its options."""
         return tuple(inspect.signature(self.function).parameters)
 
 
@@ -50,13 +50,13 @@ TARGETS = {
         Target("validation", "measured layers, steps and memory", validation.validation),
     )
 }
-"""What there is, in the order of `all`."""
+"""All targets, in the order of `all`."""
 
 __all__ = ["TARGETS", "Basis", "Check", "Finding", "Study", "Target", "Verdict", "find", "study"]
 
 
 def find(name: str) -> Target:
-    """The target of that name."""
+    """Finds a target by its name."""
     if name in TARGETS:
         return TARGETS[name]
     closest = difflib.get_close_matches(name.casefold(), TARGETS, n=1, cutoff=0.5)

@@ -18,18 +18,18 @@ from .drawing import figure, over_microbatches
 from .study import Basis, Check, Finding, Pictures, Study, covers
 
 BLOCKS = 120
-"""Of the model, or as near to it as can be: 128 cannot be divided 1:2 on four workers."""
+"""Blocks of the model, or the nearest number: 128 cannot be divided 1:2 on four workers."""
 
 STAGES = (4, 8)
 MICROBATCHES = (4, 8, 16, 32, 64, 128)
 GIB = 2**30
 
 Slots = Literal["unit", "blocks", "durations"]
-"""What the table counts when it is filled: a cell as one slot, by its blocks, or by its time."""
+"""What a cell takes when the table is filled: one slot, its blocks, or its time."""
 
 
 def sequences(microbatches: int) -> int:
-    """Of a microbatch: so many that a step is as near as can be to 128 of them.
+    """Sequences per microbatch: a step has as close to 128 of them as possible.
 
     >>> [n * sequences(n) for n in (5, 8, 200)]
     [130, 128, 200]
@@ -38,8 +38,8 @@ def sequences(microbatches: int) -> int:
 
 
 def _parts(ratio: str, workers: int) -> int:
-    """What the blocks must be a multiple of, so that they can be placed evenly and as the ratio
-    says; 1 for sizes that placing refuses.
+    """The blocks must be a multiple of this, so that they can be placed evenly and by the ratio; 1
+    for sizes that placing refuses.
 
     >>> _parts("2:4", 4)
     12
@@ -54,7 +54,7 @@ def _parts(ratio: str, workers: int) -> int:
 
 
 def blocks_for(ratio: str, workers: int, blocks: int | None = None) -> int:
-    """Those given, if they can be placed; else the nearest to 120 that can be.
+    """The given number of blocks, if it can be placed; else the nearest to 120 that can.
 
     >>> [blocks_for("1:2", workers) for workers in (4, 6, 8)]
     [120, 126, 120]
@@ -73,7 +73,7 @@ def blocks_for(ratio: str, workers: int, blocks: int | None = None) -> int:
 
 
 def costs(system: str, microbatches: int, blocks: int) -> Costs:
-    """The model of the paper with that many blocks, on one of its systems."""
+    """Costs of the paper's model with that many blocks, on one of its systems."""
     model = {**pipesched.models()[paper.MODEL], "layers": blocks}
     return Costs(model=model, system=system, microbatch_size=sequences(microbatches))
 
@@ -82,7 +82,7 @@ def costs(system: str, microbatches: int, blocks: int) -> Costs:
 
 
 def placing(ratio: str, blocks: int) -> str:
-    """The pass that places mirrored paths whose halves are as the ratio says."""
+    """The pass that places mirrored paths whose halves have the ratio."""
     return f"pipe-place-asymmetric{{ratio={ratio} blocks={blocks}}}"
 
 
@@ -95,8 +95,8 @@ def schedule(
     slots: Slots = "blocks",
     priced: Costs | None = None,
 ) -> Schedule:
-    """Chimera on paths whose halves are as the ratio says, filled by the greedy rule in slots of
-    that kind; those that are durations are by the costs.
+    """Chimera on paths whose halves have the ratio, filled by the greedy rule in slots of that
+    kind; slots that are durations depend on the costs.
 
     >>> print(schedule("1:2", 4, 8).paths)
     ((0, 1, 2, 3), (3, 2, 1, 0))
@@ -117,7 +117,7 @@ def schedule(
 
 
 def _spread(activations: Any) -> float:
-    """How much less the worker with least holds than that with most, in percent."""
+    """How much less the least filled worker holds than the fullest, in percent."""
     return float(100 * (1 - activations.min() / activations.max()))
 
 
@@ -150,7 +150,7 @@ def _row(
 
 
 class _Points:
-    """The sizes of a study on all systems; rows and command lines come as they are timed."""
+    """Times the sizes of a study on all systems, and collects rows and command lines."""
 
     def __init__(self, ratio: str, slots: Slots, transport: Transport) -> None:
         self.ratio, self.slots, self.transport = ratio, slots, transport
@@ -216,7 +216,7 @@ def _memory_checks(frame: pd.DataFrame) -> tuple[Check, Check]:
 
 
 def finding5(frame: pd.DataFrame) -> Finding:
-    """Asymmetric placement moves memory and pays at D = 4. Takes the points of figure 6 with
+    """Asymmetric placement moves memory and is faster at D = 4. Takes the points of figure 6 with
     ratio 1:2.
     """
     sizes = frame[frame.microbatches >= frame.stages]
@@ -292,8 +292,8 @@ def figure6(
     transport: Transport = "blocking",
     systems: Sequence[str] = paper.SYSTEMS,
 ) -> Study:
-    """Steps and memory of Chimera with even stages against stages of which the first half of a
-    path and the second are as `ratio`, on all systems.
+    """Step times and memory of Chimera on all systems: even stages compared with stages whose first
+    and second half of a path are in the ratio.
 
     >>> study = figure6(stages=[4], microbatches=[8], systems=["fast_nw_fast_cp"])
     >>> study.frame.even_to_asymmetric.round(4).tolist()

@@ -1,4 +1,4 @@
-"""Figures, without a display and with the same bytes for the same numbers."""
+"""Figures, drawn without a display; the same numbers give the same bytes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LABELS = {
 def figure(
     rows: int, columns: int, *, width: float, height: float, sharex: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    """An empty figure of so many inches, and its axes row by row."""
+    """An empty figure of that size in inches, and its axes row by row."""
     from matplotlib.figure import Figure
 
     made = Figure(figsize=(width, height), layout="constrained")
@@ -56,7 +56,7 @@ def figure(
 
 
 def over_microbatches(axes: Axes, microbatches: list[int]) -> None:
-    """A logarithmic axis with the numbers that occur."""
+    """A logarithmic axis with a tick at each number of microbatches."""
     from matplotlib.ticker import NullLocator
 
     axes.set_xscale("log", base=2)
@@ -72,7 +72,7 @@ def _rendered(made: Figure, ending: Ending) -> bytes:
 
 
 def picture_files(draw: Callable[[], Pictures]) -> dict[str, bytes]:
-    """What is drawn, by the name of the file, whatever styles a person has set."""
+    """The drawn files by name; styles that the user has set have no effect."""
     import matplotlib
 
     files: dict[str, bytes] = {}
@@ -80,6 +80,6 @@ def picture_files(draw: Callable[[], Pictures]) -> dict[str, bytes]:
         matplotlib.rcParams.update(_STYLE)
         for name, made in draw().items():
             made.draw_without_rendering()
-            made.set_layout_engine("none")  # the axes stay where they are now, for both files
+            made.set_layout_engine("none")  # fixes the axes, so that both files have the same
             files |= {f"{name}.{ending}": _rendered(made, ending) for ending in ENDINGS}
     return files

@@ -1,4 +1,4 @@
-"""Figures 3 to 5 of arXiv 2605.24006: bubbles, steps and memory over microbatches."""
+"""Figures 3 to 5 of arXiv 2605.24006: bubbles, step times and memory over microbatches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .study import Basis, Check, Finding, Pictures, Study, covers
 STAGES = (4, 8)
 ALL_MICROBATCHES = tuple(range(2, 65))
 FEW = 8
-"""Of more numbers of microbatches people see the powers of two."""
+"""With more numbers of microbatches, text tables show the powers of two only."""
 
 MICROBATCHES = (4, 8, 16, 32, 64, 128)
 
@@ -33,7 +33,7 @@ PUBLISHED_BUBBLES: dict[tuple[Scheme, int, int], tuple[int, int]] = {
     ("chimera", 8, 16): (16, 26),
     ("chimera", 4, 16): (6, 13),
 }
-"""By schedule, stages and microbatches: of the formula and of the table, in percent."""
+"""Published percentages of formula and table, by schedule, stages and microbatches."""
 
 
 _LEVELS = ("formula", "table")
@@ -69,7 +69,7 @@ def _published_check(frame: pd.DataFrame) -> list[Check]:
 
 
 def finding2(frame: pd.DataFrame) -> Finding:
-    """Chimera's table is worse than its formula, and no worse than 1F1B's."""
+    """The bubble of Chimera's table is above its formula, and at most that of 1F1B."""
     made = frame[frame.error.isna()]
     units = (made.microbatches > made.stages) & (made.microbatches % made.stages == 0)
     chimera = made[(made.schedule == "chimera") & units]
@@ -115,7 +115,7 @@ def _draw_bubbles(frame: pd.DataFrame, stages: Sequence[int]) -> Pictures:
 
 
 def _wide(frame: pd.DataFrame, keys: list[str], value: str) -> pd.DataFrame:
-    """One column per number of microbatches."""
+    """A frame with one column per number of microbatches."""
     wide = frame.pivot(index=keys, columns="microbatches", values=value)
     order = frame[keys].drop_duplicates()
     wide = wide.reindex(pd.MultiIndex.from_frame(order))
@@ -186,7 +186,7 @@ def _steps(
 
 
 def _lead(frame: pd.DataFrame) -> pd.DataFrame:
-    """By how much less time Chimera takes than 1F1B, in percent."""
+    """How much less time Chimera takes than 1F1B, in percent."""
     keys = ["system", "stages", "microbatches"]
     wide = frame.pivot(index=keys, columns="schedule", values="runtime_s").reset_index()
     wide["lead_percent"] = 100 * (1 - wide.chimera / wide["1f1b"])
@@ -195,7 +195,7 @@ def _lead(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def finding1(steps: pd.DataFrame, bubbles: pd.DataFrame, memory: pd.DataFrame) -> Finding:
-    """GPipe and 1F1B are alike but for memory. Takes figures 4, 3 and 5."""
+    """GPipe and 1F1B differ only in memory. Takes figures 4, 3 and 5."""
     wide = steps.pivot(
         index=["system", "stages", "microbatches"], columns="schedule", values="runtime_s"
     )
@@ -242,14 +242,14 @@ def finding1(steps: pd.DataFrame, bubbles: pd.DataFrame, memory: pd.DataFrame) -
 
 
 def _wins_until(lead: pd.DataFrame, system: str, d: int) -> int:
-    """The largest N up to which Chimera is faster than 1F1B, from the smallest on; or 0."""
+    """The largest N up to which Chimera is faster than 1F1B at all N from D on; 0 if none."""
     rows = lead[(lead.system == system) & (lead.stages == d) & (lead.microbatches >= d)]
     wins = (rows.lead_percent > 0).cummin()
     return int(rows.microbatches[wins].max()) if wins.any() else 0
 
 
 def _longer_steps(steps: pd.DataFrame, system: str) -> list[str]:
-    """Where the step with most microbatches is over 1 % longer than another; Hanayo aside."""
+    """Schedules, except Hanayo, whose step with most microbatches is over 1 % above another."""
     found = []
     for (scheme, d), rows in steps[steps.system == system].groupby(["schedule", "stages"]):
         step = rows.sort_values("microbatches").runtime_s
@@ -259,8 +259,8 @@ def _longer_steps(steps: pd.DataFrame, system: str) -> list[str]:
 
 
 def finding3(scaled: pd.DataFrame, fixed: pd.DataFrame) -> Finding:
-    """Where Chimera wins, by microbatches and system. Takes the steps of figure 4 with messages
-    that scale with the microbatch, and with messages of one size.
+    """Where Chimera wins, by microbatches and system. Takes the step times of figure 4 with
+    messages that scale with the microbatch, and with messages of fixed size.
     """
     lead = _lead(scaled)
     few = lead[(lead.microbatches == lead.stages) & lead.system.map(paper.network_of).eq("fast")]
@@ -357,7 +357,7 @@ def figure4(
     message_volume: MessageVolume = "scaled",
     systems: Sequence[str] = paper.SYSTEMS,
 ) -> Study:
-    """Simulated steps over the number of microbatches, on all systems."""
+    """Simulated step times over the number of microbatches, on all systems."""
     code_of(MessageVolume, "message_volume", message_volume)
     frame, passes = _steps(systems, stages, microbatches, message_volume)
     lead = _wide(_lead(frame), ["system", "stages"], "lead_percent")
@@ -420,11 +420,11 @@ CONVENTIONS = {
     "least_activation_gib": "activations of the worker with least",
     "stage_activation_gib": "activations of one stage alone, of the worker with most",
 }
-"""Ways to say how much memory a schedule takes."""
+"""Conventions for the memory of a schedule."""
 
 
 def lower_than_1f1b(frame: pd.DataFrame) -> pd.DataFrame:
-    """By construction and convention, at how many of the sizes with N >= D Chimera takes less
+    """For each construction and convention, at how many of the sizes with N >= D Chimera takes less
     memory than 1F1B.
     """
     sizes = frame[frame.microbatches >= frame.stages]
@@ -466,7 +466,7 @@ def _draw_memory(frame: pd.DataFrame, stages: Sequence[int]) -> Pictures:
 
 
 def figure5(stages: Sequence[int] = STAGES, microbatches: Sequence[int] = MICROBATCHES) -> Study:
-    """Peak memory over the number of microbatches; activations and persistent terms apart."""
+    """Peak memory over the number of microbatches; activations and persistent bytes apart."""
     keys = [(s, d, n) for d in stages for s in MEMORY_SCHEMES for n in microbatches]
     points = [
         paper.configuration(scheme, d, n, paper.costs("baseline", n)) for scheme, d, n in keys

@@ -1,4 +1,4 @@
-"""The findings of arXiv 2605.24006, each held against our numbers."""
+"""The findings of arXiv 2605.24006, each checked against our numbers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .study import Basis, Check, Finding, Study
 from .table1 import finding4, table1
 
 Ranking = tuple[tuple[str, ...], ...]
-"""Schedules from best to worst; those that are alike stand together."""
+"""Schedules from best to worst; those with equal values share a place."""
 
 
 def ranking(values: pd.Series[float]) -> Ranking:
-    """The index of the values, from the smallest on.
+    """The ranking of the index by the values, smallest first.
 
     >>> ranking(pd.Series({"gpipe": 3.0, "1f1b": 3.0, "chimera": 2.0}))
     (('chimera',), ('1f1b', 'gpipe'))
@@ -25,8 +25,8 @@ def ranking(values: pd.Series[float]) -> Ranking:
 
 
 def rankings(bubbles: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
-    """The ranking of the schedules at each size of both frames: by formula, by table, and by
-    time on each system.
+    """The ranking of the schedules at each size in both frames: by formula, by table, and by time
+    on each system.
     """
     sizes = ["stages", "microbatches"]
     columns = {}
@@ -40,7 +40,7 @@ def rankings(bubbles: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
 
 
 def finding6(ranked: pd.DataFrame) -> Finding:
-    """No ranking survives. Takes `rankings`."""
+    """No ranking stays the same. Takes `rankings`."""
     systems = ranked[[column for column in ranked if column in paper.SYSTEMS]]
 
     def check(says: str, changes: pd.Series[bool]) -> Check:
@@ -66,7 +66,7 @@ def finding6(ranked: pd.DataFrame) -> Finding:
 
 
 def all_findings() -> tuple[Finding, ...]:
-    """The six, in order."""
+    """The six findings, in order."""
     bubbles, steps, memory = figure3().frame, figure4().frame, figure5().frame
     more = figure3(microbatches=sorted(set(steps.microbatches))).frame
     return (
@@ -80,7 +80,7 @@ def all_findings() -> tuple[Finding, ...]:
 
 
 def findings() -> Study:
-    """What of each finding is met, check by check."""
+    """Which findings are met, check by check."""
     found = all_findings()
     rows = [
         {

@@ -1,7 +1,7 @@
-"""The set-up of arXiv 2605.24006: its systems, its schedules, and how their time is taken.
+"""The set-up of arXiv 2605.24006: its systems, its schedules, and how they are timed.
 
-The model, its message sizes and the systems ship as descriptions; what is given there and what is
-fitted says each of them in its sources.
+The model, its message sizes and the systems ship as descriptions; their sources say what is given
+and what is fitted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BATCH = 128
 """Sequences per step."""
 
 MESSAGE_BYTES = 2**29
-"""Of a microbatch of 16 sequences, which is that of eight microbatches."""
+"""Size of a message with microbatches of 16 sequences, that is, with eight microbatches."""
 
 NETWORKS = COMPUTES = ("fast", "mid", "slow")
 SYSTEMS = tuple(
@@ -32,27 +32,28 @@ SYSTEMS = tuple(
     for network in NETWORKS
     for compute in COMPUTES
 )
-"""Network and compute, each ten times faster, as in the baseline, and ten times slower."""
+"""Network and compute each ten times as fast as in the baseline, equal, and ten times slower."""
 
 Scheme = Literal["gpipe", "1f1b", "chimera", "hanayo", "chimera-units"]
-"""Schedules by the rules of the paper: Chimera and Hanayo (two waves) are filled greedily.
-`chimera-units` is the construction of Li and Hoefler."""
+"""Schedules by the rules of the paper: the greedy rule fills Chimera and Hanayo (two waves).
+`chimera-units` is the construction of Li and Hoefler.
+"""
 
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)[:4]
 
 MessageVolume = Literal["scaled", "fixed"]
-"""A message has the activations of its microbatch, or those of 16 sequences whatever N is."""
+"""A message has the activations of its microbatch, or always those of 16 sequences."""
 
 _SPLIT = FamilyOptions(split_backward=True, gradient_after="W")
 
 
 def network_of(system: str) -> str:
-    """`fast`, `mid` or `slow`."""
+    """The speed of the network: `fast`, `mid` or `slow`."""
     return "mid" if system == "baseline" else system.split("_")[0]
 
 
 def compute_of(system: str) -> str:
-    """`fast`, `mid` or `slow`."""
+    """The speed of compute: `fast`, `mid` or `slow`."""
     return "mid" if system == "baseline" else system.split("_")[2]
 
 
@@ -79,7 +80,7 @@ def microbatch_size(microbatches: int) -> int:
 
 @cache
 def costs(system: str, microbatches: int, volume: MessageVolume = "scaled") -> Costs:
-    """The model on one of the systems, a step divided into that many microbatches."""
+    """Costs of the model on one of the systems, with a step of that many microbatches."""
     return Costs(
         model=MODEL,
         system=system,
@@ -126,28 +127,28 @@ def configuration(
 
 @dataclass(frozen=True)
 class Timed:
-    """One step: its time, how busy the workers are, and the report without charged hops."""
+    """A timed step: its time, how busy the workers are, and the report with charged hops."""
 
     runtime_ps: int
     busy_ps: int
     report: Simulation
     point: Configuration
-    """As it was timed, with its hops charged."""
+    """The schedule with its hops charged, as it was timed."""
 
     @property
     def runtime_s(self) -> float:
-        """Seconds."""
+        """Step time in seconds."""
         return self.runtime_ps / 1e12
 
     @property
     def idle_percent(self) -> float:
-        """Of all workers; messages are idle time."""
+        """Idle time of all workers; messages count as idle."""
         return 100 * (1 - self.busy_ps / (self.report.workers * self.runtime_ps))
 
 
 def message_ps(costs: Costs, layers: int = LAYERS) -> int:
-    """What one message takes from one stage to the next: a step of one microbatch on two
-    workers has two.
+    """Time of one message from a stage to the next: a step of one microbatch on two workers has two
+    messages.
     """
     paths = [Path([0, 1], blocks=[1, layers - 1])] if costs.model else None
     point = Configuration("gpipe", 2, 1, _SPLIT, paths, costs, transport="delay")
@@ -168,7 +169,7 @@ def stage_times(report: Simulation) -> dict[str, list[int]]:
 
 
 def local_hops(workers: Sequence[int]) -> list[int]:
-    """The stages whose next one is on the same worker.
+    """The stages whose next stage is on the same worker.
 
     >>> local_hops([0, 1, 1, 0, 0, 1, 1, 0])
     [1, 3, 5]
@@ -177,10 +178,10 @@ def local_hops(workers: Sequence[int]) -> list[int]:
 
 
 def charge_hops(point: Configuration, report: Simulation) -> Configuration:
-    """The same with a message charged from each stage to a next one on the same worker.
+    """The same times, with a message added for each stage whose next one is on the same worker.
 
-    A send stands in its row right behind the cell that it belongs to, and holds it. Where the
-    receive is in the same row it is free, so that the cell is as good as longer by the message.
+    A send stands in its row right behind its cell, and holds the row. If the receive is in the same
+    row it is free, so it is equivalent to lengthen the cell by the message.
     """
     assert point.costs is not None and point.paths is not None
     (path,) = point.paths
@@ -194,7 +195,7 @@ def charge_hops(point: Configuration, report: Simulation) -> Configuration:
 
 
 def simulate(point: Configuration) -> Timed:
-    """Times one schedule by the rule of the paper: every hop of a microbatch is a message."""
+    """Times one schedule by the rules of the paper: every hop of a microbatch is a message."""
     report = timed = point.simulate()
     if point.family == "greedy" and point.paths is not None and len(point.paths) == 1:
         point = charge_hops(point, report)
@@ -206,7 +207,7 @@ def simulate(point: Configuration) -> Timed:
 
 
 def placing(scheme: Scheme) -> list[str]:
-    """The passes that place and fill a schedule."""
+    """The passes that place the paths and fill the schedule."""
     return {
         "gpipe": ["pipe-schedule-gpipe{split-backward=true gradient-after=W}"],
         "1f1b": ["pipe-schedule-1f1b{split-backward=true gradient-after=W}"],
@@ -217,7 +218,7 @@ def placing(scheme: Scheme) -> list[str]:
 
 
 def command_line(passes: Sequence[str], transport: Transport = "blocking") -> str:
-    """From an empty module to the report."""
+    """The command line from an empty module to the report."""
     return (
         f"echo 'module {{}}' | pipesched-opt --pass-pipeline='builtin.module({','.join(passes)})'"
         f" | pipesched-translate --export-report --transport={transport}"
@@ -241,7 +242,7 @@ def _attaching(costs: Costs) -> list[str]:
 
 
 def passes_of(scheme: Scheme, point: Configuration) -> str:
-    """One line for a shell that makes and times a schedule of the paper."""
+    """A shell command line that generates and times a schedule of the paper."""
     created = f"pipe-create{{workers={point.workers} microbatches={point.microbatches}}}"
     attached = _attaching(point.costs) if point.costs else []
     return command_line([created, *placing(scheme), *attached])

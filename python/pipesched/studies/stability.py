@@ -1,4 +1,4 @@
-"""Does the ranking of schedules stay the same from level to level and from system to system?
+"""Does the ranking of schedules stay the same between levels and between systems?
 
 At each size and on each system families are ranked by the closed formula, by the slot table and
 by time; Kendall's tau says how much two rankings agree.
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 STAGES = (4, 8)
 MICROBATCHES = (8, 16, 32, 64)
 FACTORS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""Of the compute and of the network of the baseline; the nine systems have the outer two and 1."""
+"""Factors on compute and network of the baseline; the nine systems have 0.1, 1 and 10."""
 
 LEVELS = {
     "formula": "formula_bubble_ratio",
     "table": "table_bubble_ratio",
     "execution": "makespan_ps",
 }
-"""The levels with what ranks schedules there; less is better."""
+"""The levels with the value that ranks schedules there; less is better."""
 
 PAIRS = tuple(itertools.combinations(LEVELS, 2))
 
 _CASE = ["stages", "microbatches", "compute", "network"]
 _DIGITS = 12
-"""To which ratios are the same, which are quotients of small integers."""
+"""Digits to which ratios must agree to be equal; they are quotients of small integers."""
 
 Numbers = npt.NDArray[np.float64]
 
 
 def kendall(left: Sequence[float] | Numbers, right: Sequence[float] | Numbers) -> float:
-    """Kendall's tau-b of two rankings of the same things by their values: 1 if they order all
-    pairs alike, -1 if all the other way round; a pair that is a tie in one of them counts for
-    neither. NaN where one of them ties all.
+    """Kendall's tau-b of two rankings of the same things by their values: 1 if they order all pairs
+    alike, -1 if they order all in reverse. A pair that ties in one of them does not count. NaN if
+    one of them ties all pairs.
 
     M. G. Kendall, The treatment of ties in ranking problems, Biometrika 33 (1945).
 
@@ -70,7 +70,7 @@ def kendall(left: Sequence[float] | Numbers, right: Sequence[float] | Numbers) -
 
 
 def scaled(system: Mapping[str, Any], compute: float, network: float) -> dict[str, Any]:
-    """A system with so many times the FLOP/s and the bandwidth among workers.
+    """A system with FLOP/s and network bandwidth multiplied by these factors.
 
     >>> scaled(pipesched.systems()["baseline"], 1, 10)["network"]["bandwidth_gb_per_s"]
     500
@@ -125,8 +125,8 @@ def _best(rows: pd.DataFrame, level: str) -> list[str]:
 
 
 def _case(rows: pd.DataFrame) -> dict[str, Any]:
-    """One size on one system: who is first, how far the levels agree, what it costs to choose
-    by one that is not the time.
+    """One size on one system: which families are first, how far the levels agree, and how much time
+    is lost by choosing with formula or table.
     """
     found: dict[str, Any] = {"schedules": len(rows), "with_formula": int(rows.formula.count())}
     best = {level: _best(rows, level) for level in LEVELS}
@@ -144,8 +144,8 @@ def _case(rows: pd.DataFrame) -> dict[str, Any]:
 
 def compared(evaluated: pd.DataFrame) -> pd.DataFrame:
     """One row per size and system. Takes a frame with stages, microbatches, compute, network,
-    family, formula, table, execution; the lower a value, the better. Where a family has no
-    formula it is left out of what is compared with formulas.
+    family, formula, table, execution; the lower a value, the better. A family without a formula is
+    left out of comparisons with formulas.
     """
     cases = evaluated.groupby(_CASE, sort=False)
     rows = [{**dict(zip(_CASE, key, strict=True)), **_case(group)} for key, group in cases]
@@ -153,7 +153,7 @@ def compared(evaluated: pd.DataFrame) -> pd.DataFrame:
 
 
 def _agree(frame: pd.DataFrame, level: str) -> npt.NDArray[np.bool_]:
-    """Where one of those first at the level is first by time."""
+    """Whether one of the families that are first at the level is also first by time."""
     pairs = zip(frame[f"first_by_{level}"], frame.first_by_execution, strict=True)
     return np.array([bool({*a.split("/")} & {*b.split("/")}) for a, b in pairs], dtype=bool)
 
@@ -181,7 +181,7 @@ def _digest(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _finding(frame: pd.DataFrame) -> Finding:
-    """No ranking survives, on more schedules and systems than the paper's."""
+    """No ranking stays the same, with more schedules and systems than in the paper."""
     total = len(frame)
     levels = []
     for left, right in PAIRS:
@@ -214,7 +214,7 @@ def _finding(frame: pd.DataFrame) -> Finding:
 
 
 def _map(axes: Axes, rows: pd.DataFrame, column: str) -> npt.NDArray[Any]:
-    """The values over compute and network, whose factors the axes show."""
+    """The values as a matrix over compute and network; the axes show the factors."""
     wide = rows.pivot(index="compute", columns="network", values=column)
     axes.set_xticks(range(len(wide.columns)), [f"{factor:g}" for factor in wide.columns])
     axes.set_yticks(range(len(wide.index)), [f"{factor:g}" for factor in wide.index])
@@ -231,14 +231,14 @@ def _draw_tau(axes: Axes, rows: pd.DataFrame, left: str, right: str) -> Any:
 
 
 def _draw_first(axes: Axes, rows: pd.DataFrame, colors: Mapping[str, Any]) -> None:
-    """Who is fastest; of several the first by name."""
+    """Draws the fastest family; if several tie, the first by name."""
     firsts = _map(axes, rows, "first_by_execution")
     image = [[colors[first.split("/")[0]] for first in row] for row in firsts]
     axes.imshow(image, aspect="auto", origin="lower")
 
 
 def _colors(frame: pd.DataFrame) -> dict[str, Any]:
-    """Of those that are fastest somewhere; the same in all pictures."""
+    """Colours of the families that are fastest somewhere, the same in all pictures."""
     from matplotlib import colormaps
 
     firsts = {first.split("/")[0] for first in frame.first_by_execution}
@@ -248,7 +248,7 @@ def _colors(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def _draw_size(frame: pd.DataFrame, stages: int) -> Any:
-    """A column per number of microbatches; a row per comparison with time, and who is fastest."""
+    """A column per number of microbatches; rows for tau with time, and for the fastest family."""
     from matplotlib.patches import Patch
 
     rows = frame[frame.stages == stages]
@@ -291,8 +291,8 @@ def stability(
     model: str = paper.MODEL,
     system: str = "baseline",
 ) -> Study:
-    """Which schedule is first at which level, and how far the levels agree, over a grid of
-    systems: the compute and the network of one, scaled by factors.
+    """Which schedule is first at which level, and how far the levels agree, over a grid of systems:
+    the compute and the network of one system, multiplied by factors.
 
     >>> study = stability([4], [8], families=["1f1b", "zb-h1", "chimera"], factors=[0.1, 1, 10])
     >>> study.frame.first_by_formula.unique().tolist()

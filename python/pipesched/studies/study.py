@@ -1,4 +1,4 @@
-"""What a study returns: a frame, what stands behind it, findings and pictures."""
+"""What a study returns: a frame, the basis of its numbers, findings and pictures."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 Verdict = Literal["met", "partly met", "not met"]
 Pictures = Mapping[str, "Figure"]
-"""By the name of their files, without ending."""
+"""Pictures by the name of their files, without ending."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One part of a finding: what it says, whether it is so here, and by which numbers."""
+    """One part of a finding: its statement, whether it holds here, and the numbers for that."""
 
     says: str
     holds: bool
@@ -27,7 +27,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding of the paper, by its number in docs/Paper.md, with all that it says.
+    """A finding of the paper, by its number in docs/Paper.md, with all its checks.
 
     >>> Finding(1, "twice two", (Check("is four", 2 * 2 == 4, "4"),)).verdict
     'met'
@@ -39,7 +39,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """Met if all of it is so, not met if nothing is."""
+        """Met if all checks hold, not met if none does, else partly met."""
         held = [check.holds for check in self.checks]
         return "met" if all(held) else "partly met" if any(held) else "not met"
 
@@ -52,7 +52,7 @@ class Basis:
     """Stated in the publication."""
 
     fitted: str
-    """Chosen so that its printed numbers come out."""
+    """Chosen so that the printed numbers come out."""
 
     open: str
     """What is not known, or not met."""
@@ -64,7 +64,7 @@ def _no_pictures() -> Pictures:
 
 @dataclass(frozen=True)
 class Study:
-    """Ours against the published numbers."""
+    """Our numbers beside the published ones."""
 
     title: str
     frame: pd.DataFrame
@@ -72,13 +72,13 @@ class Study:
     findings: tuple[Finding, ...] = ()
     draw: Callable[[], Pictures] = _no_pictures
     passes: tuple[str, ...] = ()
-    """Command lines of `pipesched-opt` that make the numbers, one by one."""
+    """Command lines of `pipesched-opt` that compute the numbers, one by one."""
 
     digest: pd.DataFrame | None = None
-    """The same for people, where the frame is long."""
+    """A shorter frame for text output, if the frame is long."""
 
 
 def covers(frame: pd.DataFrame, stages: Iterable[int], microbatches: Iterable[int]) -> bool:
-    """Whether there are all sizes that a finding is about."""
+    """Whether the frame has all sizes that a finding needs."""
     there = set(zip(frame.stages, frame.microbatches, strict=True))
     return there >= set(product(stages, microbatches))

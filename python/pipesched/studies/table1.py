@@ -16,7 +16,7 @@ WORKERS = MICROBATCHES = 8
 SCHEMES: tuple[paper.Scheme, ...] = ("chimera", "hanayo")
 
 Durations = Literal["model", "inverted"]
-"""Of the model of operations, or those that the printed runtimes solve to."""
+"""Durations of the model's operations, or those for which the printed runtimes solve."""
 
 
 class Published(NamedTuple):
@@ -40,17 +40,17 @@ PUBLISHED: dict[tuple[str, paper.Scheme], Published] = {
     ("mid_nw_slow_cp", "chimera"): Published(434.77, 33.47),
     ("mid_nw_slow_cp", "hanayo"): Published(375.47, 22.96),
 }
-"""The rows whose numbers are known to us; those of slow networks are not."""
+"""The printed numbers that we know; those of slow networks we do not."""
 
 INVERTED_S: dict[str, tuple[float, float, float]] = {
     "slow": (12.266, 13.832, 10.060),
     "mid": (1.8823, 1.9665, 1.0070),
     "fast": (0.9374, 0.9366, 0.1006),
 }
-"""F, I and W of 16 blocks and one microbatch by compute: what the printed runtimes solve to."""
+"""F, I and W of 16 blocks and one microbatch by compute, solved from the printed runtimes."""
 
 BANDWIDTH = 50e9
-"""Bytes per second of the network of the baseline."""
+"""Bytes per second of the baseline's network."""
 
 SCALES = {"fast": 10.0, "mid": 1.0, "slow": 0.1}
 
@@ -63,7 +63,7 @@ def _message_s(system: str) -> float:
 
 
 def inverted_costs(system: str, scheme: paper.Scheme) -> Costs:
-    """The inverted durations as a profile of one stage, a fourth of them with two waves."""
+    """The inverted durations as a profile of one stage; with two waves a fourth of them."""
     parts = 4 if scheme == "hanayo" else 1
     seconds = INVERTED_S[paper.compute_of(system)]
     times = {phase: round(1e12 * each / parts) for phase, each in zip("FIW", seconds, strict=True)}
@@ -71,8 +71,8 @@ def inverted_costs(system: str, scheme: paper.Scheme) -> Costs:
 
 
 def closed_form_s(system: str, scheme: paper.Scheme) -> float:
-    """The runtime by the closed form that the printed numbers satisfy, for the inverted
-    durations, also where the table is not known to us.
+    """The runtime by the closed form that the printed numbers satisfy, for the inverted durations,
+    also where we do not know the printed number.
 
     >>> round(closed_form_s("baseline", "chimera"), 2)
     59.32
@@ -119,7 +119,7 @@ def _row(system: str, scheme: paper.Scheme, timed: paper.Timed) -> dict[str, Any
 
 
 def gains(frame: pd.DataFrame) -> pd.Series[float]:
-    """By system, how much less time Hanayo takes than Chimera, in percent of Chimera's."""
+    """How much less time Hanayo takes than Chimera, in percent of Chimera's, by system."""
     runtime = frame.pivot(index="system", columns="schedule", values="runtime_s")
     gain = 100 * (1 - runtime["hanayo"] / runtime["chimera"])
     return gain.reindex(list(paper.SYSTEMS))
@@ -200,8 +200,8 @@ def _basis(durations: Durations) -> Basis:
 
 
 def table1(durations: Durations = "model") -> Study:
-    """Runtime and idle time of Chimera and Hanayo on all systems, by the model of operations or
-    by the durations that the printed runtimes solve to.
+    """Runtime and idle time of Chimera and Hanayo on all systems, with the durations of the model's
+    operations or those for which the printed runtimes solve.
 
     >>> frame = table1().frame
     >>> bool(frame.runtime_error_percent.abs().max() < 1.5)

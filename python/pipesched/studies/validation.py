@@ -1,8 +1,8 @@
-"""Measured layers, steps, throughput and memory, beside what is predicted for them.
+"""Measured layers, steps, throughput and memory, beside our predictions.
 
-Nothing is fitted to the row that it predicts. Curves come from the times of one layer: a layer
-is predicted from the other settings, steps from all of them. H100 clocks come from another row
-of the same benchmark; zero bubble's schedules from its profiled times.
+Nothing is fitted to the row that it predicts. Factors on the curves come from the times of one
+layer: each layer is predicted from the other settings, steps from all of them. H100 clocks come
+from another row of the same benchmark; zero bubble's schedules use its profiled times.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .study import Basis, Study
 GIB = 2**30
 VOCABULARY = 51200
 TENSOR_PARALLEL = 8
-"""Of all rows that are predicted by roofline: a worker is a node."""
+"""Accelerators per worker of all rows predicted by roofline: a worker is a node."""
 
 
 @cache
@@ -45,7 +45,7 @@ def _data(name: str) -> dict[str, Any]:
 
 
 class Row(NamedTuple):
-    """One measured number, and what it comes out as."""
+    """One measured number, and its prediction."""
 
     source: str
     case: str
@@ -57,7 +57,7 @@ class Row(NamedTuple):
 
     @property
     def error_percent(self) -> float:
-        """How much more is predicted than was measured."""
+        """How far the prediction is above the measurement."""
         return 100 * (self.predicted / self.measured - 1)
 
 
@@ -66,14 +66,14 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Gpt:
-    """A model of the Megatron papers: hidden size, heads and layers of its name."""
+    """A model of the Megatron papers by hidden size, heads and layers."""
 
     hidden: int
     heads: int
     layers: int
 
     def description(self, *, has_ends: bool = True) -> dict[str, Any]:
-        """Its fields; layers alone without embedding and head."""
+        """The fields of its description; without ends it has no embedding and head."""
         ends = {"vocabulary": VOCABULARY, "learned_positions": True, "tied_embeddings": True}
         return {
             "name": "gpt",
@@ -103,11 +103,11 @@ MODELS = {
 
 
 class Scales(NamedTuple):
-    """Factors on what a shipped system says."""
+    """Factors on the rates of a shipped system."""
 
     matrix: float = 1.0
     memory: float = 1.0
-    """Of the traffic of vector kernels: fused ones move less than one kernel per operation."""
+    """For the traffic of vector kernels: fused ones move less than one kernel per operation."""
 
 
 def _scaled(system: Mapping[str, Any], scales: Scales, **memory: float) -> dict[str, Any]:
@@ -135,20 +135,20 @@ SETTINGS: dict[str, tuple[Recompute, bool]] = {
     "full_recompute": ("full", False),
     "selective_sp": ("selective", True),
 }
-"""What is recomputed, and whether the residual stream is divided."""
+"""For each setting, what is recomputed and whether the residual stream is divided."""
 
 LAYER_MICROBATCH = 4
 Times = tuple[float, float]
-"""F and B of one layer, ms."""
+"""F and B of one layer in ms."""
 
 GRID = [
     Scales(matrix / 20, memory / 4) for matrix in range(14, 27) for memory in range(2, 13)
 ]
-"""Steps of a twentieth for matrices, of a quarter for memory."""
+"""Factors in steps of 1/20 for matrices and 1/4 for memory."""
 
 
 def layer_times(setting: str, scales: Scales) -> Times:
-    """F and B of a layer of the 22B model, on eight A100 and those factors."""
+    """F and B of a layer of the 22B model, on eight A100 with these factors."""
     recompute, is_divided = SETTINGS[setting]
     model = Gpt(MODELS["22B"].hidden, MODELS["22B"].heads, 1)
     costs = Costs(
@@ -174,7 +174,7 @@ def _grid_times(setting: str) -> list[Times]:
 
 
 def fit(settings: Iterable[str] = SETTINGS) -> Scales:
-    """The factors of the grid with the least squares of relative errors of these layers."""
+    """The factors of the grid with the least sum of squared relative errors of these layers."""
     squares = [0.0] * len(GRID)
     for setting in settings:
         measured = _measured_layer(setting)
@@ -184,7 +184,7 @@ def fit(settings: Iterable[str] = SETTINGS) -> Scales:
 
 
 def layers() -> Iterator[Row]:
-    """Each setting, from a fit to the other three."""
+    """Predicts each setting with the factors fitted to the other three."""
     for setting in SETTINGS:
         scales = fit(other for other in SETTINGS if other != setting)
         predicted = layer_times(setting, scales)
@@ -217,7 +217,7 @@ def megatron_step(
     microbatch_size: int = 1,
     data_parallel: int = 1,
 ) -> Configuration:
-    """A whole step on A100 nodes, by the factors of all layers."""
+    """A whole step on A100 nodes, with the factors fitted to all layers."""
     recompute, is_divided = SETTINGS[setting]
     return Configuration(
         "1f1b" if chunks == 1 else "interleaved-1f1b",
@@ -258,13 +258,14 @@ def steps() -> Iterator[Row]:
 
 
 def _most_chunks(layers: int, workers: int) -> int:
-    """Of two or three: the first that divides the layers of a worker."""
+    """Two or three chunks: the first number that divides the layers of a worker."""
     return next(chunks for chunks in (2, 3) if layers % (chunks * workers) == 0)
 
 
 def sc21() -> Iterator[Row]:
-    """Weak scaling of arXiv 2104.04473, table 1: microbatches of one sequence, with chunks and
-    without, as neither is stated."""
+    """Weak scaling of arXiv 2104.04473, table 1: microbatches of one sequence, with and without
+    chunks, as neither is stated.
+    """
     for row in published()["megatron_sc21_table1"]["rows"]:
         model, workers = MODELS[row["model"]], row["pp"]
         data_parallel = row["gpus"] // (TENSOR_PARALLEL * workers)
@@ -293,7 +294,8 @@ def sc21() -> Iterator[Row]:
 SEQUENCE = 8192
 TITAN_70B_TOKENS = 876.0
 """Tokens per second and GPU of the 70B row of the same benchmark (FSDP 32, TP 8, Float8, AsyncTP,
-full recomputation, 16 sequences per node), which the 405B rows are predicted from."""
+full recomputation, 16 sequences per node), to which the factor for the 405B rows is fitted.
+"""
 TITAN_70B_BATCH = 16
 TITAN_MEMORY = {"capacity_gb": 96.0, "bandwidth_gb_per_s": 2400.0}
 """Its H100 have 96 GB of HBM2e at 2.4 TB/s, and run at 500 W."""
@@ -301,13 +303,13 @@ TITAN_BLOCKS = {
     1: (15, 16, 16, 16, 16, 16, 16, 15),
     2: (7, *[8] * 14, 7),
 }
-"""Layers of the stages of 405B, by chunks: 126 in all, ends with one fewer."""
+"""Layers of the stages of 405B by chunks: 126 in all, with one fewer at both ends."""
 
 
 def _titan_costs(model: str, scale: float, **options: Any) -> Costs:
     description = pipesched.models()[model]
     fields = {k: v for k, v in description.items() if k not in ("aliases", "sources")}
-    # Gradients are summed and reduced in 4 bytes.
+    # Gradients are summed and reduced with 4 bytes each.
     fields |= {"sequence": SEQUENCE, "gradient_bytes_per_parameter": 4}
     h100 = _scaled(pipesched.systems()["h100-sxm"], Scales(scale), **TITAN_MEMORY)
     return Costs(
@@ -333,13 +335,13 @@ def _titan_70b(scale: float) -> float:
 
 @cache
 def titan_scale() -> float:
-    """The factor on matrix rates that the 70B row asks for, to a hundredth."""
+    """The factor on matrix rates that fits the 70B row, to a hundredth."""
     scales = [hundredths / 100 for hundredths in range(50, 101)]
     return min(scales, key=lambda scale: abs(_titan_70b(scale) - TITAN_70B_TOKENS))
 
 
 def titan_step(row: Mapping[str, Any], chunks: int) -> Configuration:
-    """A step of 405B with as many microbatches as workers, the default of its time."""
+    """A step of 405B with as many microbatches as workers, torchtitan's default at that time."""
     workers = row["pp"]
     costs = _titan_costs(
         "llama3-405b",
@@ -395,7 +397,7 @@ def zero_bubble_throughput() -> Iterator[Row]:
             )
 
 
-# All of it
+# All rows
 
 
 def _frame(rows: Sequence[Row]) -> pd.DataFrame:
@@ -405,7 +407,7 @@ def _frame(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def validation() -> Study:
-    """All that is measured, beside what is predicted.
+    """All measurements beside our predictions.
 
     >>> study = validation()
     >>> bool(study.frame.error_percent.abs().median() < 10)

@@ -25,8 +25,9 @@ FAMILIES = {
     "ZB-1p": "zb-h1",
     "ZB-2p": "zb-h2",
 }
-"""Ours for each of theirs. Their automatic schedules come out as ZB-H1 with the memory of 1F1B;
-the nearest to twice that memory is ZB-H2, which holds one activation less."""
+"""Our family for each of their schedules. Their automatic schedule with the memory of 1F1B has the
+rates of ZB-H1; the nearest to twice that memory is ZB-H2, which holds one activation less.
+"""
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,12 @@ class Measured:
     workers: int
     microbatches: int
     times: Mapping[str, int]
-    """In ps, of one stage; `comm` of a message."""
+    """Picoseconds of one stage; `comm` is that of a message."""
     rates: Mapping[str, float]
 
     @property
     def chunks(self) -> int:
-        """Of 1F1B-I: one layer each, the first and the last stage having one fewer."""
+        """Chunks of 1F1B-I: one layer each; the first and the last stage have one fewer."""
         return (self.layers + 2) // self.workers
 
 
@@ -70,7 +71,7 @@ def published() -> tuple[Measured, ...]:
 
 
 def configuration(measured: Measured, schedule: str) -> Configuration:
-    """One of their schedules, as one of ours."""
+    """One of their schedules, as one of our families."""
     family = FAMILIES[schedule]
     chunks = measured.chunks if family == "interleaved-1f1b" else 1
     times = {
@@ -95,7 +96,7 @@ def _line(point: Configuration) -> str:
 
 
 def _without_delays(measured: Measured, span_ps: int) -> float:
-    """The rate of 1F1B-I with D messages less on its way, which is the published one."""
+    """The rate of 1F1B-I without D of its messages, which is the published one."""
     work = measured.microbatches * sum(measured.times[phase] for phase in "FIW")
     return 1 - work / (span_ps - measured.workers * measured.times["comm"])
 

@@ -3,8 +3,8 @@
 // RUN: pipesched-opt-raw %s -emit-bytecode | pipesched-opt | FileCheck %s
 // RUN: pipesched-opt %s -canonicalize -cse | FileCheck %s
 
-// Named by the path, and by the stage where the worker has several. Nothing drops
-// or moves one.
+// Results are named after the path, and the stage if the worker has several. No pass
+// drops or moves an all-reduce.
 // CHECK-LABEL: exec.program @mirrored
 // CHECK:      worker 0 {
 // CHECK-NEXT:   %b0 = compute 0B0
@@ -40,7 +40,7 @@ exec.program @mirrored workers 2 microbatches 2 {
   }
 }
 
-// Blocks may be reduced part by part, and some not at all; a worker may be alone.
+// Blocks may be reduced in parts, and some not at all; a worker may be the only member.
 // CHECK-LABEL: exec.program @parts
 // CHECK:   %ar0 = all_reduce 0G0 blocks 0 to 3 after %b0
 // CHECK:   %ar0_0 = all_reduce 0G0 blocks 3 to 8 after %b0

@@ -21,7 +21,7 @@ exec.program @phases {
   }
 }
 
-// The stage is part of a name where the worker has others.
+// The name includes the stage if the worker has others.
 // CHECK-LABEL: exec.program @stages
 // CHECK:      %f0 = compute 0F0
 // CHECK-NEXT: %f0_4 = compute 4F0 after %f0
@@ -34,7 +34,7 @@ exec.program @stages {
   }
 }
 
-// Stated work, zero and negative memory too.
+// Stated work, including zero and negative memory.
 // CHECK-LABEL: exec.program @stated
 // CHECK:      %f0 = compute 0F0 flops 8000 bytes 100 memory 64
 // CHECK-NEXT: %f1 = compute 0F1 after %f0 flops 0

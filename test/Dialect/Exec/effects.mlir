@@ -1,7 +1,7 @@
 // RUN: pipesched-opt %s -canonicalize -cse -symbol-dce | FileCheck %s
 
-// Nothing of a queue is dropped, merged or moved, used or not: the two waits are
-// alike, and nobody needs 0F1, the end of the send, or the receive.
+// No instruction of a queue is dropped, merged or moved: the two waits are equal, and
+// nothing uses 0F1, the end of the send, or the receive.
 // CHECK-LABEL: exec.program @kept
 // CHECK-NEXT: worker 0 {
 // CHECK-NEXT:   %f1 = compute 0F1

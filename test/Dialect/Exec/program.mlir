@@ -56,7 +56,7 @@ exec.program @header workers 2 microbatches 4
   }
 }
 
-// Attributes of others stay.
+// Foreign attributes stay.
 // CHECK-LABEL: exec.program @attributes attributes {test.a} {
 // CHECK-NEXT: worker 0 attributes {test.b} {
 // CHECK-NEXT:   %f0 = compute 0F0 {test.c}

@@ -2,8 +2,8 @@
 // RUN: pipesched-opt-raw %s -mlir-print-op-generic | pipesched-opt | FileCheck %s
 // RUN: pipesched-opt-raw %s -emit-bytecode | pipesched-opt | FileCheck %s
 
-// Names go by phase, microbatch and, where the worker has several, by stage: a
-// receive's by the stage that needs the message.
+// Names consist of phase, microbatch and, if the worker has several, stage; a receive
+// has the stage that needs the message.
 // CHECK-LABEL: exec.program @messages
 // CHECK-NEXT: worker 0 {
 // CHECK-NEXT:   %f0 = compute 0F0

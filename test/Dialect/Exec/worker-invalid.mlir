@@ -52,7 +52,7 @@ exec.program @isolated {
 
 // -----
 
-// The order of the text is that of the queues.
+// Queues run in the order of the text.
 exec.program @used_before_defined {
   worker 0 {
     // expected-error@+1 {{operand #0 does not dominate this use}}

@@ -1,4 +1,4 @@
-// A row is a blob: written, read back, and refused when it is cut off or altered.
+// A row is a blob: it is written, read back, and refused if it is truncated or changed.
 
 // RUN: pipesched-opt-raw %s --emit-bytecode -o %t.bc
 // RUN: pipesched-opt-raw %t.bc | FileCheck %s

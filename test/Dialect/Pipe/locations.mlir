@@ -1,4 +1,4 @@
-// Errors stand at the cell, not only at its line. No row is printed behind them.
+// Errors point at the cell, not only at its line, and print no row.
 
 // RUN: split-file %s %t
 // RUN: not pipesched-opt %t/letter.mlir 2>&1 | FileCheck %s --check-prefix=LETTER

@@ -45,7 +45,7 @@ pipe.schedule @uses workers 1 microbatches 1 model @everything {
   path on [0]
 }
 
-// Kinds of layers in turn; shares of parameters; the length of sequences.
+// Kinds of layers alternate; some parameters are active or tied; sequences have a length.
 // CHECK-LABEL: pipe.model @in_turn microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] recompute full sequence 4096 source "made up" {
 // CHECK-NEXT:    block "dense" parameters 7 activation_bytes 0 {
 // CHECK-NEXT:    }
@@ -67,7 +67,7 @@ pipe.model @in_turn microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] re
   }
 }
 
-// What every accelerator of a worker does and holds whole; 8-bit floats.
+// Some work and bytes are whole on every accelerator of a worker; 8-bit floats.
 // CHECK-LABEL: pipe.model @whole
 // CHECK-NEXT:    block "layer" parameters 1 activation_bytes 9 weight_grad_bytes 5 recomputed_bytes 3 core_bytes 2 whole_bytes [4, 2, 0] {
 // CHECK-NEXT:      kernel "norm" on vector whole F <1 flops, 2 bytes>

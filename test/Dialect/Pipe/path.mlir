@@ -10,8 +10,8 @@ pipe.schedule @takes workers 2 microbatches 8196 {
   path on [1, 0] takes [1:8193:2, 8192, 8194:8195:1]
 }
 
-// A range of one microbatch keeps its step, which says something in no case but
-// must round-trip.
+// A range of one microbatch keeps its stride, which has no effect here but must
+// round-trip.
 // CHECK-LABEL: pipe.schedule @step
 // CHECK-NEXT:    path on [0] takes [0:1:2, 1]
 pipe.schedule @step workers 1 microbatches 2 {

@@ -1,7 +1,7 @@
 // RUN: pipesched-opt %s | FileCheck %s
 // RUN: pipesched-opt-raw %s --emit-bytecode | pipesched-opt-raw | FileCheck %s
 
-// Entries print in one order and in their largest unit.
+// Entries print in a fixed order and in the largest unit that is exact.
 // CHECK-LABEL: pipe.schedule @s workers 2 microbatches 1 profile <"F=[18ms,19.5ms],I=18.086ms,W=9.337ms,comm=601us"> {
 pipe.schedule @s workers 2 microbatches 1 profile <" comm=0.601ms, W=9337us, I=18.086ms, F=[18ms, 0.0195s]"> {
   path on [0, 1]

@@ -1,4 +1,4 @@
-// Upstream clean-up passes leave a table as it is, rows that repeat included.
+// Upstream clean-up passes do not change a table, even if rows are equal.
 
 // RUN: pipesched-opt %s --canonicalize --cse --symbol-dce | FileCheck %s
 

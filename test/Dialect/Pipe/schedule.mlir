@@ -52,14 +52,14 @@ pipe.schedule @clauses workers 2 microbatches 1 family "hand" {first, group = 4}
   worker 0 runs [0F0 _3 0I0 0W0]
 }
 
-// `full` is what R cells do without a word, and stays where it is written.
+// `full` is the default for R cells; it is kept if it is written.
 // CHECK-LABEL: pipe.schedule @full workers 1 microbatches 1 recompute full {
 pipe.schedule @full workers 1 microbatches 1 recompute full {
   path on [0]
   worker 0 runs [0F0 0R0 0B0]
 }
 
-// The brace behind a family opens options or the body.
+// A brace behind a family opens either its options or the body.
 // CHECK-LABEL: pipe.schedule @family_and_body workers 1 microbatches 1 family "x" {
 // CHECK-NEXT:    path on [0]
 // CHECK-LABEL: pipe.schedule @family_and_generic_body workers 1 microbatches 1 family "x" {

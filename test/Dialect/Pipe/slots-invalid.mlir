@@ -92,7 +92,7 @@ pipe.schedule @s workers 1 microbatches 2 slots <F = 4611686018427387900> {
 
 // -----
 
-// An aligned table is verified by its slots (pipe-verify); rows are not.
+// pipe-verify checks the slots of an aligned table; verifiers of rows do not.
 // expected-no-diagnostics
 pipe.schedule @s workers 2 microbatches 1 aligned slots <[1, 2]> {
   path on [0, 1]

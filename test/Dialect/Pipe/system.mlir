@@ -1,7 +1,7 @@
 // RUN: pipesched-opt %s -split-input-file | FileCheck %s
 // RUN: pipesched-opt-raw %s -split-input-file --emit-bytecode -o %t.bc
 
-// Fields print in one order, shares as decimals, defaults not at all.
+// Fields print in a fixed order, shares as decimals; defaults are not printed.
 // CHECK: module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 // CHECK-SAME: "worker" = #pipe.worker_spec<name = "w", accelerators = 8,
 // CHECK-SAME: matrix = <flops_per_s = 989400000000000, latency_ps = 2000, efficiency = <0 : 0.077, 1000000000 : 0.46, 128000000000 : 0.728>>,
@@ -24,7 +24,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 
 // -----
 
-// The least that a system is; the attributes stand by themselves too.
+// The smallest system; the attributes are also valid by themselves.
 // CHECK: test.curve = #pipe.efficiency<5 : 0.000001, 6 : 1.0>
 // CHECK-SAME: test.engine = #pipe.engine_spec<flops_per_s = 7>
 // CHECK-SAME: test.link = #pipe.link_spec<bytes_per_s = 8, latency_ps = 9>
@@ -40,7 +40,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 
 // -----
 
-// Nodes and pipelines; the first word of a choice is not printed.
+// Nodes and pipelines; the default of a choice is not printed.
 // CHECK: "worker" = #pipe.worker_spec<name = "many", accelerators = 4,
 // CHECK-SAME: matrix = <flops_per_s = 1, efficiency = <0.5>, fp8_flops_per_s = 2>,
 // CHECK-SAME: link = <bytes_per_s = 3>, accelerators_per_node = 8, data_parallel = 16, sharding = "full", rank_order = "pipeline">,
