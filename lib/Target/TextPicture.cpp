@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A picture is folded into panels of slots, each with a ruler above:
+// Folds a picture into panels of slots, each with a ruler above:
 //
 //      slot  0              5              10
 //   worker 0  F0 F1 F2 F3 ·  ·  ·  ·  ·  ·  B0─── B1───
 //   worker 1  ·  F0 F1 F2 ·  ·  ·  ·  B0─── F3 B1─── B2
 //
-// A cell has the columns of its slots, the last one blank.
+// A cell takes the columns of its slots; the last of them is blank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,9 @@ static TextRange clip(TextRange range, int64_t size) {
   return {std::min(range.begin, size), std::min(range.end, size)};
 }
 
-/// The parts of a range that are drawn: all of it, or so much of its ends. The
-/// last part begins at a multiple of `step` if it is longer.
+/// The parts of a range that are drawn: all of it, or `first` and `last` items
+/// at its ends. The last part begins at a multiple of `step` if it is longer
+/// than that.
 static llvm::SmallVector<TextRange, 2>
 leaveOutMiddle(TextRange all, int64_t first, int64_t last, int64_t step) {
   if (all.end - all.begin <= first + last)
@@ -66,7 +67,7 @@ leaveOutMiddle(TextRange all, int64_t first, int64_t last, int64_t step) {
 // Names of cells
 //===----------------------------------------------------------------------===//
 
-/// `F0`, or with the stage where workers have several: `2F0`.
+/// The label of a cell: `F0`, or `2F0` if workers have several stages.
 static std::string labelOf(Cell cell, bool withStage) {
   std::string name = cell.str();
   return withStage ? name
@@ -84,15 +85,15 @@ static std::string labelOf(const Box &box, bool withStage) {
 
 namespace {
 
-/// Columns of text per slot, or slots per column where slots are short (blocks,
-/// durations); one of them is 1.
+/// Columns of text per slot, or slots per column if slots are short (blocks,
+/// durations); one of the two is 1.
 struct Scale {
   int64_t columnsPerSlot = 1, slotsPerColumn = 1;
 
   int64_t columns(int64_t slots) const {
     return slots / slotsPerColumn * columnsPerSlot;
   }
-  /// Whole slots in so many columns, at least one column of them.
+  /// The whole slots that fit in `columns`; at least those of one column.
   int64_t slots(int64_t columns) const {
     return std::max<int64_t>(columns / columnsPerSlot, 1) * slotsPerColumn;
   }
@@ -100,11 +101,11 @@ struct Scale {
 
 } // namespace
 
-/// The narrowest in which every cell has room for its name, unless that would
-/// make the mean cell wide: then short cells go without.
+/// The narrowest scale in which every cell has room for its name, unless that
+/// would make the mean cell wide: then short cells have no name.
 static Scale scaleOf(const Picture &picture, bool withStage) {
   constexpr double kWidest = 24; // columns of the mean cell
-  // Lines of kMaxWidth columns, some hundred of them, stay below 2^62 slots.
+  // A hundred lines of kMaxWidth columns must stay below 2^62 slots.
   constexpr int64_t kMaxSlotsPerColumn = int64_t(1) << 38;
   double columnsPerSlot = 0, numSlots = 0, numBoxes = 0;
   for (const auto &row : picture.rows)
@@ -135,19 +136,19 @@ static Scale scaleOf(const Picture &picture, bool withStage) {
 
 namespace {
 
-/// A line of text, without blanks at its end; columns count from its begin.
+/// A line of text without blanks at its end; columns count from its begin.
 class Line {
 public:
   Line(raw_ostream &os, bool hasColours) : os(os), hasColours(hasColours) {}
   ~Line() { end(); }
 
-  /// What follows is on the next line.
+  /// Ends the line; later text goes to the next one.
   void end() {
     os << '\n';
     column = written = 0;
   }
   int64_t getColumn() const { return column; }
-  /// Blanks up to a column; nothing where the line has passed it.
+  /// Adds blanks up to a column; does nothing if the line is past it.
   void moveTo(int64_t to) { column = std::max(column, to); }
 
   enum Style { Plain, Bold, Faint };
@@ -182,7 +183,7 @@ private:
 
 } // namespace
 
-/// `count` times a text of one column.
+/// Repeats a text of one column `count` times.
 static std::string repeat(StringRef text, int64_t count) {
   std::string result;
   result.reserve(text.size() * count);
@@ -230,9 +231,9 @@ private:
   bool withStage;
   Scale scale;
   int64_t left = 0;     ///< columns before the first slot
-  int64_t numSlots = 0; ///< with those that only marks stand at
+  int64_t numSlots = 0; ///< including slots that have only marks
   llvm::SmallVector<TextRange, 2> slotRanges, workerRanges;
-  int64_t rangeBegin = 0; ///< of the range of slots that is being drawn
+  int64_t rangeBegin = 0; ///< of the current range of slots
 };
 
 } // namespace
@@ -251,7 +252,8 @@ TextPicture::TextPicture(raw_ostream &os, const Picture &picture,
   chooseRanges();
 }
 
-/// On a line; panels begin at numbers of the ruler where lines are so long.
+/// The slots that fit on a line; lines that are long enough end at a tick of
+/// the ruler.
 int64_t TextPicture::slotsThatFit() const {
   int64_t width =
       options.width > 0 ? options.width : TextPictureOptions::kMaxWidth;
@@ -260,7 +262,7 @@ int64_t TextPicture::slotsThatFit() const {
   return slots >= step ? llvm::alignDown(slots, step) : slots;
 }
 
-/// So many slots are one line, or lines of much the same length.
+/// Divides `slots` into one line, or into lines of similar length.
 int64_t TextPicture::slotsPerPanel(int64_t slots) const {
   int64_t width =
       options.width > 0 ? options.width : TextPictureOptions::kMaxWidth;
@@ -271,7 +273,7 @@ int64_t TextPicture::slotsPerPanel(int64_t slots) const {
   return std::min<int64_t>(fit, llvm::alignTo(even, step));
 }
 
-/// Some hundred lines of a large table: the beginning and the end, which show
+/// Limits a large table to about a hundred lines: its begin and end, which show
 /// fill and drain.
 void TextPicture::chooseRanges() {
   constexpr int64_t kWorkersAtEnds = 12, kMaxLines = 100;
@@ -294,7 +296,7 @@ void TextPicture::chooseRanges() {
                               atEnd * fit, tickStep());
 }
 
-/// Numbers of the ruler stand ten columns apart or more.
+/// Numbers of the ruler are at least ten columns apart.
 int64_t TextPicture::tickStep() const {
   constexpr int64_t kApart = 10;
   int64_t columns =
@@ -335,7 +337,7 @@ void TextPicture::writeRuler(TextRange slots) {
   }
 }
 
-/// A dot per slot, or per column where slots are shorter, but for the last.
+/// Writes a dot per slot, or per column if slots are shorter, except the last.
 void TextPicture::writeIdle(Line &line, TextRange idle, int64_t origin) {
   int64_t begin = left + scale.columns(idle.begin - origin);
   int64_t end = left + scale.columns(idle.end - origin);
@@ -351,7 +353,7 @@ void TextPicture::writeIdle(Line &line, TextRange idle, int64_t origin) {
   line.moveTo(end);
 }
 
-/// A label in so many columns: as it is, or its phases alone, or nothing.
+/// Fits a label into `columns`: the whole label, only its phases, or nothing.
 static std::string fitLabel(const Box &box, StringRef label, int64_t columns) {
   if (static_cast<int64_t>(label.size()) <= columns)
     return label.str();
@@ -361,8 +363,9 @@ static std::string fitLabel(const Box &box, StringRef label, int64_t columns) {
   return letters.substr(0, std::max<int64_t>(columns, 0));
 }
 
-/// A name, then a rule as long as the cell goes on; with colours the colour
-/// shows that. The halves of a pair have one each.
+/// Writes a name, then a line up to the end of the cell. With colours, the
+/// background shows the cell instead; the halves of a pair have one colour
+/// each.
 void TextPicture::writePiece(Line &line, const Box &box, StringRef label,
                              int64_t columns) {
   bool isLong = box.end - box.begin > 1;
@@ -386,8 +389,8 @@ void TextPicture::writePiece(Line &line, const Box &box, StringRef label,
              colour(box.second.value_or(box.cell)));
 }
 
-/// The part of a box in `slots`. Its name stands in the first panel in which it
-/// has room.
+/// Writes the part of a box in `slots`. Its name goes into the first panel that
+/// has room for it.
 void TextPicture::writeBox(Line &line, const Box &box, TextRange slots) {
   int64_t begin = std::max(box.begin, slots.begin);
   int64_t end = std::min(box.end, slots.end);
@@ -405,8 +408,8 @@ void TextPicture::writeBox(Line &line, const Box &box, TextRange slots) {
   line.moveTo(first + columns);
 }
 
-/// Copies and joins take no slots: they stand in a line of their own, from the
-/// slot on at which they are issued, those of one slot behind each other.
+/// Copies and joins take no slots. They have a line of their own and start at
+/// the slot in which they are issued, side by side if they share a slot.
 void TextPicture::writeMarks(int64_t worker, Lane lane, TextRange slots) {
   auto isDrawn = [&](const Mark &mark) {
     return mark.lane() == lane && mark.at >= slots.begin && mark.at < slots.end;
@@ -487,7 +490,7 @@ void TextPicture::writeLeftOut() {
   write(slotRanges, "slots");
 }
 
-/// Cells that take no slots, or less than a column.
+/// Reports cells that take no slots, or less than a column.
 void TextPicture::writeShort() {
   int64_t numShort = 0;
   for (const auto &row : picture.rows)
@@ -524,7 +527,7 @@ void TextPicture::write() {
 
 namespace {
 
-/// What the letters and signs are, item by item.
+/// Explains the letters and signs, item by item.
 class Legend {
 public:
   Legend(raw_ostream &os, ArrayRef<Picture> pictures,
@@ -545,7 +548,7 @@ private:
 
 } // namespace
 
-/// On this line, or where that is full on the next.
+/// Starts an item on this line, or on the next one if this is full.
 void Legend::startItem(int64_t columns) {
   constexpr int64_t kApart = 3;
   if (line.getColumn() == 0)
