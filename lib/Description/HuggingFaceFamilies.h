@@ -30,7 +30,7 @@ enum ModelTraits : unsigned {
   /// `attention_bias` means only the biases of queries, keys and values.
   kNarrowBias = 1u << 6,
   kParallel = 1u << 7,   ///< attention and MLP run in parallel
-  kSharedNorm = 1u << 8, ///< ... behind one norm
+  kSharedNorm = 1u << 8, ///< attention and MLP share one norm
   kNormsAfter = 1u << 9,
   kNormsAround = 1u << 10,
   kLearnedPositions = 1u << 11,

@@ -1,5 +1,4 @@
-//===- Entries.h - The entries of a row --------------------------*- C++
-//-*-===//
+//===- Entries.h - The entries of a row -------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -318,8 +318,7 @@ private:
   int64_t computeNumber = -1;  ///< number of the last compute entry
   size_t computeBegin = 0;     ///< its position in `written`
   size_t numBeforeCompute = 0; ///< offloads issued before it
-  size_t numJoined = 0; ///< offloads that the next compute entry awaits by the
-                        ///< table's own joins
+  size_t numJoined = 0;        ///< offloads that the table's own joins await
   std::optional<Excess> excess;
 };
 } // namespace

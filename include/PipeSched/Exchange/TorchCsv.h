@@ -71,7 +71,7 @@ enum class TorchCsvFormat {
 /// Writes a table that passes verifyTable. A cell and an idle slot take one
 /// column each. In an aligned table columns are slots, so an empty cell follows
 /// each B. `ComputeComms` places messages as PyTorch does when it loads the
-/// `ComputeOnly` file, in which empty cells take time.
+/// `ComputeOnly` file, in which empty cells count.
 ///
 /// Returns what the format cannot express, and then writes nothing: several
 /// paths; phases other than F, B, I, W; overlapped pairs other than F + B;
