@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rule of what a cell becomes is lib/Schedule's (Lowering.h); this file
-// makes ops of its instructions and replaces schedules by programs.
+// Lowering.h decides which instructions a cell becomes; this file turns them
+// into ops and replaces schedules by programs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ FailureOr<Program> pipesched::lowerSchedule(pipe::ScheduleOp schedule,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Makes the ops of one program. Names and the token type are looked up once.
+/// Creates the ops of one program; looks up op names and the token type once.
 class ProgramEmitter {
 public:
   ProgramEmitter(MLIRContext *context, const Program &program)
@@ -83,18 +83,18 @@ private:
 
   const Program &program;
   Type token;
-  DictionaryAttr attributes; ///< none
+  DictionaryAttr attributes; ///< empty
   OperationName compute, send, recv, offload, reload, wait, allReduce;
 
-  // The row being written: its first instruction, the tokens of those before
-  // the current one, and the operands of that.
+  // The current row: its first instruction, the tokens of the instructions
+  // before the current one, and the operands of the current one.
   uint32_t begin = 0;
   std::vector<Value> tokens;
   SmallVector<Value> operands;
 };
 } // namespace
 
-/// The halves of a pair are one op and may wait for the same token.
+/// The halves of a pair are one op and may wait for the same token, once.
 void ProgramEmitter::gatherOperands(uint32_t instruction) {
   operands.clear();
   for (uint32_t operand : program.operandsOf(instruction))
@@ -156,6 +156,8 @@ Operation *ProgramEmitter::emitOp(Location loc, uint32_t instruction) {
   llvm_unreachable("covered switch");
 }
 
+/// Emits the ops of one row and records the token of each instruction:
+///
 ///   instructions   0F0   0F2+   0B1   send 0F2     + overlaps the next
 ///   ops            f0    f2_b1        s2
 ///   tokens         f0    f2_b1  f2_b1 s2
@@ -175,7 +177,7 @@ void ProgramEmitter::emitRow(exec::WorkerOp worker, int64_t row) {
   }
 }
 
-/// Everything a schedule says about itself but its rows.
+/// Copies everything except the rows.
 static void copyHeader(pipe::ScheduleOp schedule, exec::ProgramOp program) {
   program.setWorkers(schedule.getWorkers());
   program.setMicrobatches(schedule.getMicrobatches());

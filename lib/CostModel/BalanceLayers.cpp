@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Equal layers are poured like water, first into workers, then into the stages
-// of each. Layers that differ are cut where a search for the longest stage and
-// then a dynamic programme say.
+// Equal layers fill workers like water, and then the stages of each worker.
+// Layers that differ are cut by a binary search for the longest stage, then a
+// dynamic programme.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using llvm::ArrayRef;
 using llvm::Expected;
 using llvm::Twine;
 
-/// Of the dynamic programme: stages times cuts.
+/// Limit of the dynamic programme: stages times cuts.
 static constexpr int64_t kMaxCuts = int64_t(1) << 24;
 
 static llvm::Error makeError(const Twine &message) {
@@ -59,7 +59,7 @@ Expected<LayerLoads> pipesched::costLayers(const ModelFacts &model,
   return loads;
 }
 
-/// Nothing that is added up later can be more.
+/// No later sum exceeds this total.
 static llvm::Error checkTotal(const LayerLoads &loads) {
   CheckedInt total = CheckedInt(loads.first) + loads.last, layers;
   for (LayerLoads::Run run : loads.runs) {
@@ -115,10 +115,10 @@ Expected<std::vector<int64_t>> pipesched::divideExactly(int64_t numStages,
 // Equal layers
 //===----------------------------------------------------------------------===//
 
-/// Gives `units` of load `each` to bins that hold `bases` already, always to
-/// the one that is then lowest, of several to the last: no other way gives
-/// lower loads, highest first. The level below which no bin has room for one
-/// more is searched for:
+/// Gives `units` of load `each` to bins that already hold `bases`. Each unit
+/// goes to the lowest bin, or to the last of several: no other way gives lower
+/// loads, compared from the highest down. A binary search finds the level below
+/// which no bin has room for another unit:
 ///
 ///    level  - - - - -+---+- - -
 ///          | u | u | | u |          u: a unit
@@ -128,7 +128,7 @@ Expected<std::vector<int64_t>> pipesched::divideExactly(int64_t numStages,
 static std::vector<int64_t> fillEvenly(ArrayRef<int64_t> bases, int64_t each,
                                        int64_t units) {
   std::vector<int64_t> flat(each == 0 ? bases.size() : 0);
-  if (each == 0) { // they weigh nothing: as many to each
+  if (each == 0) { // units weigh nothing: fill all bins equally
     bases = flat;
     each = 1;
   }
@@ -159,8 +159,8 @@ static std::vector<int64_t> fillEvenly(ArrayRef<int64_t> bases, int64_t each,
   return counts;
 }
 
-/// By worker of the path, in the order in which it comes to them, the stages
-/// there.
+/// The stages of each worker of the path; workers stand in the order in which
+/// the path first reaches them.
 static std::vector<llvm::SmallVector<int64_t, 1>>
 groupByWorker(ArrayRef<int32_t> workers) {
   std::vector<llvm::SmallVector<int64_t, 1>> groups;
@@ -244,15 +244,15 @@ private:
 
   int64_t numStages;
   const LayerLoads &loads;
-  std::vector<int64_t> sums = {0}; ///< of the layers before each cut
-  int64_t limit = 0;               ///< no stage is longer
-  /// Smallest sum of squares of the stages so far, by the cut they end at.
+  std::vector<int64_t> sums = {0}; ///< load of the layers before each cut
+  int64_t limit = 0;               ///< load of the longest stage
+  /// Smallest sum of squares of the stages so far, by the cut where they end.
   std::vector<__int128> squares, before;
-  std::vector<uint32_t> cuts; ///< where the stage then begins, by stage and cut
+  std::vector<uint32_t> cuts; ///< begin of the stage, by stage and end cut
 };
 } // namespace
 
-/// Whether stages filled one after the other up to `longest` hold all layers.
+/// Whether stages hold all layers if each in turn is filled up to `longest`.
 bool Division::fits(int64_t longest) const {
   auto cut = sums.begin();
   for (int64_t stage = 0; stage < numStages; ++stage) {
@@ -285,10 +285,10 @@ void Division::fillRows() {
   }
 }
 
-/// The row of a stage between two cuts at which it may end, whose best
-/// beginnings lie between two others. Squares of sums satisfy the quadrangle
-/// inequality, so that the best beginning never moves back as the end moves on:
-/// that of the middle bounds those of both sides.
+/// Fills the row of a stage for end cuts from `begin` to `end`, whose best
+/// begins lie between `firstCut` and `lastCut`. Squares of sums satisfy the
+/// quadrangle inequality, so the best begin never moves back as the end moves
+/// on: the best begin of the middle end bounds both halves.
 void Division::fillRow(int64_t stage, int64_t begin, int64_t end,
                        int64_t firstCut, int64_t lastCut) {
   if (begin > end)
@@ -306,7 +306,7 @@ void Division::fillRow(int64_t stage, int64_t begin, int64_t end,
     best = cut;
     squares[middle] = square;
   }
-  if (best < 0) { // what ends later is longer still
+  if (best < 0) { // later ends only make the stage longer
     fillRow(stage, begin, middle - 1, firstCut, lastCut);
     return;
   }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Sums blocks to stages: activations of one microbatch, parameters and their
-// state.
+// gradients and optimizer state.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,10 @@ using namespace pipesched;
 namespace {
 struct StageSums {
   CheckedInt parameters, activations, weightGrad, boundary;
-  CheckedInt working; ///< the largest block less what is kept of it
+  CheckedInt working; ///< of the largest block, without what F keeps of it
 
-  /// A worker has `copies` more of what each of its accelerators holds whole.
+  /// `copies` is the number of extra copies that a worker holds of bytes that
+  /// are whole on each of its accelerators.
   void add(const BlockFacts &block, CheckedInt count, Recompute recompute,
            CheckedInt copies) {
     CheckedInt all = block.activationBytes + copies * block.whole.activation;
@@ -46,10 +47,10 @@ static bool assign(int64_t &bytes, CheckedInt value) {
   return value.isValid();
 }
 
-/// Without R of its own a backward recomputes block by block: what is kept from
-/// F is the boundary, and one block at a time is whole again. After a split I
-/// what W needs of all blocks is there. Returns false where a number overflows.
-/// The optimizer's state is divided among `sharers`.
+/// Without R cells a backward recomputes block by block: F keeps only the
+/// boundary, and one block at a time is whole again. After a split I, all that
+/// W needs of all blocks is present. The optimizer's state is divided among
+/// `sharers`. Returns false if a number overflows.
 static bool fill(StageMemory &memory, const StageSums &sums,
                  const ModelFacts &model, bool recomputesInBackward,
                  int64_t sharers) {

@@ -1,4 +1,4 @@
-//===- MicrobatchSizes.cpp - One batch in other microbatches --------------===//
+//===- MicrobatchSizes.cpp - The same batch in other microbatches ---------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Division with its errors, ranges of microbatches, and what models have in
-// common.
+// Divides batches with errors, scales ranges of microbatches, and compares
+// models.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +53,8 @@ Expected<int64_t> pipesched::countMicrobatches(int64_t size, int64_t ownSize,
 // Paths
 //===----------------------------------------------------------------------===//
 
-/// A bound of a range of `from` microbatches, among `to` of them; nothing where
-/// it is within one.
+/// Scales a bound of a range of `from` microbatches to `to` microbatches;
+/// absent if it falls inside a microbatch.
 static std::optional<int64_t> scaleBound(int64_t bound, int64_t from,
                                          int64_t to) {
   auto scaled = static_cast<__int128>(bound) * to;
@@ -63,7 +63,8 @@ static std::optional<int64_t> scaleBound(int64_t bound, int64_t from,
   return static_cast<int64_t>(scaled / from);
 }
 
-/// A step above 1 takes turns, which begin where they did.
+/// A range with a stride above 1 keeps its begin and its stride: paths take
+/// turns.
 static std::optional<MicrobatchRange> scaleRange(const MicrobatchRange &range,
                                                  int64_t from, int64_t to) {
   std::optional<int64_t> begin =

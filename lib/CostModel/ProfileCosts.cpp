@@ -1,5 +1,4 @@
-//===- ProfileCosts.cpp - StageCosts from measured times
-//---------------------===//
+//===- ProfileCosts.cpp - Costs from measured times -----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Profiled times and unit slots as prices of stages.
+// Profiled times and unit slots as costs of stages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,7 +76,8 @@ static llvm::Error checkLengths(const Placement &placement,
   return checkLength(placement, profile.sendPs, "send");
 }
 
-/// The time at a stage of a list that checkLength has passed, or nothing.
+/// The time of a stage in a list that passed checkLength; absent if it is
+/// empty.
 static std::optional<int64_t> timeAt(const std::vector<int64_t> &times,
                                      int64_t stage) {
   if (times.empty())
@@ -86,7 +86,7 @@ static std::optional<int64_t> timeAt(const std::vector<int64_t> &times,
 }
 
 namespace {
-/// The profile at one stage, written over the price that the stage has.
+/// Writes the profile of one stage over the cost that the stage has.
 class StageProfile {
 public:
   StageProfile(const Profile &profile, int64_t stage, Recompute recompute,
@@ -131,7 +131,7 @@ private:
       cost.phasePs[index(Phase::Recompute)] = *again;
   }
 
-  /// R runs but a part of F.
+  /// Whether R runs only a part of F.
   bool isSelective() const { return recompute == Recompute::Selective; }
 
   llvm::Error applyBackward(StageCost &cost, unsigned phases) const;
@@ -152,7 +152,8 @@ private:
 };
 } // namespace
 
-/// "the schedule has I and W, the profile gives only B: give I and W".
+/// Says for example "the schedule has I and W, the profile does not give I and
+/// W".
 static llvm::Error missingBackward(unsigned missing, bool hasWhole) {
   constexpr unsigned split =
       1u << index(Phase::InputGrad) | 1u << index(Phase::WeightGrad);
@@ -193,7 +194,7 @@ llvm::Error StageProfile::applyBackward(StageCost &cost,
   apply(Phase::WeightGrad, weightGrad);
   if (!missing)
     return llvm::Error::success();
-  // B comes of I and W, so whichever of them is not there is what is missing.
+  // B is the sum of I and W, so the one of them that is absent is missing too.
   if (missing & bit(Phase::Backward) && (inputGrad || weightGrad))
     missing = bit(inputGrad ? Phase::WeightGrad : Phase::InputGrad) | missing;
   return missingBackward(missing, whole.has_value());

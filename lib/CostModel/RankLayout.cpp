@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ranks are products of three sizes: they are computed in 128 bits.
+// Ranks are products of three sizes, so they are computed in 128 bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 using namespace pipesched;
 using Rank = __int128;
 
-/// Nodes are those of systems that have both, a size and a link.
+/// Nodes are known if the system gives both their size and their link.
 static int64_t nodeSize(const SystemFacts &system) {
   return system.link.bytesPerSecond ? system.acceleratorsPerNode : 0;
 }
@@ -32,12 +32,12 @@ bool RankLayout::sharesNode(int64_t workerA, int64_t workerB) const {
     return false;
   auto [low, high] = std::minmax(workerA, workerB);
   if (order == RankOrder::Data) {
-    // A boundary anywhere in the two blocks of ranks and between them is one
-    // between some accelerator and its counterpart.
+    // Accelerator pairs span the two blocks of ranks and all between them, so a
+    // node boundary anywhere in there separates some pair.
     Rank block = Rank(accelerators) * dataParallel;
     return isInOneNode(low * block, high * block + block - 1);
   }
-  // Pipelines begin at every multiple of their length in a node, and repeat.
+  // In each node, pipelines begin at multiples of their length, and repeat.
   Rank length = Rank(accelerators) * numWorkers;
   auto shift = static_cast<int64_t>(length % perNode);
   int64_t numBegins =
@@ -64,7 +64,8 @@ RingGroup RankLayout::groupOf(int64_t first, int64_t last,
       last * worker + (dataParallel - 1) * peer + (accelerators - 1);
   if (isInOneNode(first * worker, lastRank))
     return {size, 1};
-  // Peers are `peer` ranks apart: each worker's fill nodes evenly or not.
+  // The peers of a worker are `peer` ranks apart. They share nodes only if they
+  // fill them evenly.
   if (peer > perNode || perNode % peer != 0)
     return flat;
   auto mostPerNode = static_cast<int64_t>(perNode / peer);

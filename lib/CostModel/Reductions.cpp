@@ -1,5 +1,4 @@
-//===- Reductions.cpp - StageCosts of gradient all-reduces
-//--------------------===//
+//===- Reductions.cpp - Costs of gradient all-reduces ---------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -30,8 +29,8 @@ public:
         layersPerBlock(double(model.getNumLayers()) /
                        double(replicas.getNumBlocks())) {}
 
-  /// What is summed are gradients. Where each has but its part of the
-  /// parameters to step, it is weights that all get back.
+  /// Gradients are always reduced. If each member updates only its part of the
+  /// parameters, the weights are gathered instead of the gradients.
   GradientExchange exchangeOf(BlockSpan range, Sharding sharding) const {
     double parameters = parametersOf(range);
     double reduced = parameters * double(model.gradientBytesPerParameter);
@@ -64,8 +63,8 @@ private:
     return parameters;
   }
 
-  /// What is pinned to an end of the model is of the piece there, which may be
-  /// one without blocks.
+  /// Blocks pinned to an end of the model belong to the piece at that end, even
+  /// if that piece holds no layers.
   bool isFirst(BlockSpan range) const {
     BlockSpan first = replicas.blocksOf(0);
     return range.begin == first.begin &&
@@ -105,7 +104,7 @@ pipesched::costReductions(const Placement &placement,
   return stageCosts;
 }
 
-/// `ps` times `part` over `whole`, to the nearest.
+/// `ps` times `part` over `whole`, rounded to the nearest.
 static int64_t shareOf(int64_t ps, int64_t part, int64_t whole) {
   if (part >= whole)
     return ps;
@@ -152,7 +151,7 @@ Expected<int64_t> pipesched::ringBytes(double bytes, int64_t numWorkers) {
 // By stage
 //===----------------------------------------------------------------------===//
 
-/// Of each piece, the workers that hold it.
+/// For each piece, the workers that hold it.
 static std::vector<Reduction> reductionsOf(const Placement &placement,
                                            const Replicas &replicas) {
   std::vector<Reduction> reductions;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What priced all-reduces share with prices of stages: traffic, and the price
-// of G by stage, the sum over the pieces that the stage holds.
+// What costs of all-reduces and of stages share: the bytes that are sent, and
+// the cost of G by stage, a sum over the pieces that the stage holds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@
 
 namespace pipesched {
 
-/// What each of n workers sends in a ring all-reduce: 2 (n - 1) parts of
-/// bytes / n. Errors: over int64.
+/// The bytes that each of n workers sends in a ring all-reduce: 2 (n - 1) parts
+/// of bytes / n. Errors: over int64.
 llvm::Expected<int64_t> ringBytes(double bytes, int64_t numWorkers);
 
-/// Writes the times of G. Errors: those of costReductions.
+/// Writes the G times of all stages. Errors: those of costReductions.
 llvm::Error costStageReductions(const Placement &placement,
                                 const ModelFacts &model,
                                 const SystemFacts &system,

@@ -1,5 +1,4 @@
-//===- Roofline.cpp - StageCosts from facts
-//-----------------------------------===//
+//===- Roofline.cpp - Costs from facts ------------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -21,7 +20,7 @@ using namespace pipesched;
 using llvm::Twine;
 
 static constexpr double kPsPerSecond = 1e12;
-/// 2^63, the first time that does not fit.
+/// 2^63, the first time that does not fit into int64.
 static constexpr double kPsLimit = 9223372036854775808.0;
 
 static llvm::Error makeError(const Twine &message) {
@@ -45,8 +44,8 @@ static double transferPs(double bytes, const LinkFacts &link) {
          kPsPerSecond;
 }
 
-/// A ring all-reduce of `bytes` among `ranks`: each sends 2 (n - 1) / n of
-/// them.
+/// A ring all-reduce of `bytes` among n `ranks`, each of which sends 2 (n - 1)
+/// / n times `bytes`.
 static double allReducePs(double bytes, int64_t ranks, const LinkFacts &link) {
   if (ranks == 1 || bytes == 0)
     return 0;
@@ -54,15 +53,15 @@ static double allReducePs(double bytes, int64_t ranks, const LinkFacts &link) {
   return share * transferPs(bytes, link) + double(link.latencyPs);
 }
 
-/// The network as one accelerator of a worker has it.
+/// The share that one accelerator of a worker has in the network.
 static LinkFacts networkOfAccelerator(const SystemFacts &system) {
   LinkFacts network = system.network;
   network.bytesPerSecond /= system.accelerators;
   return network;
 }
 
-/// An all-reduce among the accelerators of a worker: in its node, then of the
-/// parts across nodes.
+/// An all-reduce among the accelerators of a worker: first within each node,
+/// then of the parts across nodes.
 static double tensorReducePs(double bytes, const SystemFacts &system) {
   RingGroup group = tensorGroup(system);
   double inside = allReducePs(bytes, group.perNode, system.link);
@@ -72,7 +71,7 @@ static double tensorReducePs(double bytes, const SystemFacts &system) {
                               networkOfAccelerator(system));
 }
 
-/// FLOP/s of one accelerator at its peak.
+/// Peak FLOP/s of one accelerator.
 static double peakOf(Engine engine, const SystemFacts &system) {
   if (engine == Engine::MatrixFp8)
     return double(system.matrix.fp8FlopsPerSecond);
@@ -80,9 +79,9 @@ static double peakOf(Engine engine, const SystemFacts &system) {
                                          : system.vector.flopsPerSecond);
 }
 
-/// max(F/(n peak e(F/n)) + L_c, V/(n BW e(V/n)) + L_m), or their sum where the
-/// system overlaps nothing; no work takes no time. Work that every accelerator
-/// does whole has n = 1.
+/// max(F/(n peak e(F/n)) + L_c, V/(n BW e(V/n)) + L_m), or the sum if the
+/// system does not overlap memory and compute. Zero work takes no time. Work
+/// that every accelerator does in full has n = 1.
 static double kernelPs(const Work &work, const Kernel &kernel,
                        const SystemFacts &system) {
   if (kernel.engine == Engine::Link)
@@ -136,11 +135,12 @@ llvm::Expected<MessageCost> pipesched::hockney(int64_t bytes,
 }
 
 namespace {
-/// One ring after the other: times and bytes as they are before rounding.
+/// Sums over rings that run one after the other, before rounding.
 struct RingSums {
   double occupancyPs = 0, latencyPs = 0, bytes = 0;
 
-  /// `size` members, each with n - 1 messages in either half of the exchange.
+  /// Adds a ring of n = `size` members: n - 1 messages in each half of the
+  /// exchange.
   void add(GradientExchange exchange, int64_t size, const LinkFacts &link) {
     double parts = double(size), steps = parts - 1;
     for (double total : {exchange.reducedBytes, exchange.gatheredBytes}) {
@@ -179,13 +179,13 @@ llvm::Expected<MessageCost> pipesched::ringExchange(GradientExchange exchange,
 }
 
 namespace {
-/// Times of one block; the same for every stage that holds it.
+/// Times of one block, which are the same for every stage that holds it.
 struct BlockTimes {
   double forward, inputGrad, weightGrad, recompute;
 };
 
-/// StageCosts the stages of a placement; what does not depend on the stage is
-/// computed once.
+/// Computes the costs of the stages of a placement; what does not depend on the
+/// stage is computed once.
 class StageCostBuilder {
 public:
   StageCostBuilder(const ModelFacts &model, const SystemFacts &system,
@@ -232,8 +232,9 @@ llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
     sum.recompute += double(count) * times.recompute;
   }
 
-  // B is the sum of the rounded I and W, and an I that begins with R of rounded
-  // R and I, so that splitting and R cells move no picosecond.
+  // B is the sum of the rounded I and W, and an I with recomputation that of
+  // the rounded R and I: splitting a backward or adding R cells changes no
+  // total.
   if (auto error = store(sum.forward, "F", timeOf(cost, Phase::Forward)))
     return error;
   int64_t &recompute = timeOf(cost, Phase::Recompute);
@@ -253,7 +254,8 @@ llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
   return llvm::Error::success();
 }
 
-/// D and U move the activations of a microbatch, each accelerator its share.
+/// D and U move the activations of a microbatch; each accelerator moves its
+/// share.
 llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
                                          StageCost &cost) const {
   if (!(phases & (bit(Phase::Offload) | bit(Phase::Reload))))
@@ -270,7 +272,7 @@ llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
 }
 
 /// O reads the gradients, reads and writes the optimizer's state and writes the
-/// weights: of the parameters whose state is here.
+/// weights, for the parameters whose state this pipeline holds.
 llvm::Error StageCostBuilder::costStep(const StageMemory &memory,
                                        StageCost &cost) const {
   double sharers =
@@ -295,7 +297,7 @@ llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
   return costStep(memory, cost);
 }
 
-/// Messages take the link of a node where both workers stand on it, else the
+/// Messages take the link of a node if both workers stand on it, else the
 /// network.
 static llvm::Error costMessages(const Placement &placement, int64_t bytes,
                                 const SystemFacts &system,
@@ -334,7 +336,7 @@ static llvm::Error checkLink(const SystemFacts &system) {
                    " accelerators and no 'link' among them");
 }
 
-/// A system needs the rates that the kernels of a model ask for.
+/// Checks that the system has the rates that the model's kernels need.
 static llvm::Error checkRates(const ModelFacts &model,
                               const SystemFacts &system) {
   if (system.matrix.fp8FlopsPerSecond != 0)

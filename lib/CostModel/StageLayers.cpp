@@ -33,7 +33,7 @@ divideEvenly(int64_t path, int64_t stages, int64_t layers) {
   return std::vector<int64_t>(stages, layers / stages);
 }
 
-/// 1 : 2 as good as 2 : 4.
+/// Weights 1 : 2 mean the same as 2 : 4.
 static llvm::Expected<std::vector<int64_t>>
 divideByWeights(int64_t path, llvm::ArrayRef<int64_t> weights, int64_t layers) {
   int64_t divisor = 0, parts = 0;
@@ -101,7 +101,8 @@ pipesched::blocksOfStages(const Placement &placement, const ModelFacts &model) {
   if (!layers)
     return layers.takeError();
 
-  // Layers are dealt in order: block b of `count` layers, then block b + 1.
+  // Layers are dealt in order: block b has `count` layers, then follows block b
+  // + 1.
   std::vector<StageBlocks> result(layers->size());
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     int64_t first = placement.stageOffset(path);

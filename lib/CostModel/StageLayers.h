@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The blocks of each global stage, as counts; what prices and memory sum over.
+// The blocks of each global stage as counts, which costs and memory are summed
+// over.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The files of github.com/calculon-ai/calculon. docs/Models.md says which of
-// their fields have no counterpart; the notes name those that a file uses.
+// The files of github.com/calculon-ai/calculon. docs/Models.md lists fields
+// without a counterpart; a model's notes name those that its file uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ bool pipesched::isCalculonApplication(const json::Object &file) {
          file.get("seq_size");
 }
 
-/// Calculon counts GPT's parameters: biases everywhere, two LayerNorms, a table
-/// of 51,200 tokens that embedding and head share, and learned positions.
+/// Calculon counts parameters as in GPT: biases everywhere, two LayerNorms, a
+/// table of 51,200 tokens that embedding and head share, and learned positions.
 Architecture pipesched::readCalculonApplication(const json::Value &file,
                                                 StringRef path,
                                                 FileErrors &errors) {
@@ -70,7 +70,7 @@ bool pipesched::isCalculonSystem(const json::Object &file) {
   return file.get("mem1") || file.get("processing_mode");
 }
 
-/// A number above 0 that must be there, times `scale`.
+/// Reads a required number above 0, times `scale`.
 static int64_t readScaled(FieldReader &reader, StringRef name, double scale) {
   const json::Value *value = reader.require(name);
   return value ? scaleNumber(*value, scale, /*isZeroAllowed=*/false,
@@ -78,7 +78,7 @@ static int64_t readScaled(FieldReader &reader, StringRef name, double scale) {
                : 1;
 }
 
-/// A share above 0 and at most 1, in parts per million.
+/// Reads a share above 0 and at most 1, in parts per million.
 static int64_t readShare(const json::Value &value, const std::string &path,
                          FileErrors &errors) {
   std::optional<double> share = value.getAsNumber();
@@ -88,8 +88,8 @@ static int64_t readShare(const json::Value &value, const std::string &path,
   return scaleNumber(value, kMega, /*isZeroAllowed=*/false, path, errors);
 }
 
-/// `[[size, efficiency], ...]` by falling sizes: a share holds from its size up
-/// to the next, so that each step of ours is one unit wide.
+/// Reads `[[size, efficiency], ...]` by falling sizes. A share holds from its
+/// size up to the next, so each jump becomes a slope that is one unit wide.
 static EfficiencyCurve readSteps(FieldReader &reader, StringRef name,
                                  double scale) {
   EfficiencyCurve curve;
@@ -103,7 +103,7 @@ static EfficiencyCurve readSteps(FieldReader &reader, StringRef name,
     errors.report(path, "expected steps [[size, efficiency], ...]");
     return curve;
   }
-  int64_t above = 0; ///< of the step before, the next larger
+  int64_t above = 0; // size of the previous entry, which is larger
   for (size_t index = 0; index < steps->size(); ++index) {
     std::string stepPath = (path + "[" + Twine(index) + "]").str();
     const json::Array *step = (*steps)[index].getAsArray();
@@ -125,7 +125,7 @@ static EfficiencyCurve readSteps(FieldReader &reader, StringRef name,
   return curve;
 }
 
-/// The rate of `{"float8": {...}}`, 0 without it.
+/// Reads the rate of `{"float8": {...}}`, or 0 without it.
 static int64_t readFp8Rate(const json::Object &types, const std::string &path,
                            FileErrors &errors,
                            std::vector<std::string> &notes) {
@@ -140,7 +140,7 @@ static int64_t readFp8Rate(const json::Object &types, const std::string &path,
   return flopsPerSecond;
 }
 
-/// `{"float16": {...}}`: half precision, or whatever there is first.
+/// Reads `{"float16": {...}}`: a 16-bit type, or the first type by name.
 static EngineFacts readEngine(FieldReader &parent, StringRef name,
                               std::vector<std::string> &notes) {
   FileErrors &errors = parent.getErrors();
@@ -191,7 +191,7 @@ static LinkFacts readMemory(FieldReader &parent, StringRef name,
 }
 
 namespace {
-/// A network, with what has no counterpart here.
+/// A network, with the properties that have no counterpart here.
 struct CalculonNetwork {
   LinkFacts link;
   int64_t size = 1;
@@ -218,8 +218,8 @@ static CalculonNetwork readNetwork(const json::Value &value, std::string path,
   return network;
 }
 
-/// The first network joins the accelerators of a node, the last the nodes; with
-/// one alone it does both.
+/// The first network joins the accelerators of a node, the last one joins
+/// nodes; a single network does both.
 static void readNetworks(FieldReader &reader, SystemFacts &facts) {
   const json::Value *value = reader.require("networks");
   if (!value)

@@ -1,5 +1,4 @@
-//===- CalculonExecution.cpp - Calculon's execution files
-//-------------------------===//
+//===- CalculonExecution.cpp - Calculon's execution files -----------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The fields of github.com/calculon-ai/calculon. What has no counterpart here
-// is noted where a file turns it on.
+// The fields of github.com/calculon-ai/calculon. Features without a counterpart
+// here are noted if a file turns them on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,7 +99,7 @@ static void readBatch(FieldReader &reader, CalculonExecution &execution) {
   execution.microbatches = execution.globalBatch / step;
 }
 
-/// Notes what a file turns on and nothing here does.
+/// Notes the features that a file turns on and PipeSched does not model.
 static void readRest(FieldReader &reader, CalculonExecution &execution) {
   auto note = [&](StringRef text) { execution.notes.push_back(text.str()); };
   auto noteFlag = [&](StringRef name, StringRef text) {
@@ -125,7 +124,7 @@ static void readRest(FieldReader &reader, CalculonExecution &execution) {
   if (type != "float16" && type != "bfloat16")
     note("datatype: the bytes of an element are the model's, not those of " +
          type);
-  // Ours are fused or not as the model is, and networks have their roles.
+  // The model decides about fusion, and networks have fixed roles.
   reader.flag("fused_activation", true);
   bool tensorAcross = reader.integer("tensor_par_net", 0, 0) != 0;
   bool pipelineWithin = reader.integer("pipeline_par_net", 0, 1) == 0;

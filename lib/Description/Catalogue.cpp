@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The shipped descriptions are embedded, so that an installed tool needs no
-// data folder.
+// The shipped descriptions are embedded, so an installed tool needs no data
+// folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ llvm::ArrayRef<EmbeddedFile> pipesched::embeddedModels() { return kModels; }
 // By name
 //===----------------------------------------------------------------------===//
 
-/// The aliases of a description; those that ship are known to be readable.
+/// The aliases of a shipped description, which is known to be readable.
 static std::vector<std::string> aliasesOf(const EmbeddedFile &file) {
   llvm::json::Value value = llvm::cantFail(parseJson(file.text, file.name));
   FileErrors errors(file.name);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Aliases and defaults; types and ranges are still checked.
+// Reads fields with several names and defaults; checks types and ranges.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ void ConfigReader::setDefault(StringRef name, json::Value value) {
   defaults.try_emplace(json::ObjectKey(name), std::move(value));
 }
 
-/// The first value that is there and is not null.
+/// The first value that is present and not null.
 static const json::Value *findIn(const json::Object &object,
                                  const FieldNames &names) {
   for (StringRef name : names) {
@@ -54,7 +54,7 @@ void ConfigReader::report(StringRef name, const Twine &message) {
   errors.report(pathOf(name), message);
 }
 
-/// The name under which a file has a field, for messages.
+/// The name under which the file has a field, for messages.
 static StringRef nameIn(const json::Object &object, const FieldNames &names) {
   for (StringRef name : names)
     if (object.get(name))
@@ -151,7 +151,7 @@ std::vector<std::string> ConfigReader::unusedNames() const {
 void ConfigReader::finish() {
   if (missing.empty())
     return;
-  constexpr unsigned farthest = 3; // edits of one word
+  constexpr unsigned farthest = 3; // edits within one word
   std::vector<std::string> unused = unusedNames();
   llvm::SmallVector<StringRef> candidates(unused.begin(), unused.end());
   StringRef closest = closestName(missing.front(), candidates);

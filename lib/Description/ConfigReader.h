@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Objects that other tools write: a field has several names, null is as good as
-// absent, and what nobody asked for is named and not refused.
+// Reads objects that other tools write: a field has several names, null counts
+// as absent, and unknown fields are listed instead of rejected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace pipesched {
 
-/// Names of one field, the usual one first; constants.
+/// Names of one field, the usual one first. They must be constants.
 class FieldNames {
 public:
   FieldNames(const char *name) : one(name) {}
@@ -47,36 +47,35 @@ public:
                FileErrors &errors)
       : object(object), path(path.str()), errors(errors) {}
 
-  /// What a field is where the file does not have it.
+  /// Sets the value of a field for files that do not have it.
   void setDefault(llvm::StringRef name, llvm::json::Value value);
 
-  /// The value under the first of the names that has one, else a default.
-  /// Null: neither.
+  /// The value under the first of the names that has one, else a default, else
+  /// null.
   const llvm::json::Value *find(const FieldNames &names);
-  /// Whether the file itself has one.
+  /// Whether the file itself has the field.
   bool has(const FieldNames &names);
 
   std::optional<int64_t> integer(const FieldNames &names, int64_t least);
-  /// The same; missing fields are reported together by `finish`.
+  /// The same, but required; `finish` reports all missing fields together.
   int64_t require(const FieldNames &names, int64_t least);
   bool flag(const FieldNames &names, bool otherwise);
   llvm::StringRef text(const FieldNames &names, llvm::StringRef otherwise = "");
-  /// A number or nothing; not checked further.
+  /// A number, or 0; the type is not checked.
   double number(const FieldNames &names);
   /// A list of whole numbers of at least 0, or nothing.
   std::optional<std::vector<int64_t>> integers(const FieldNames &names);
-  /// An object as a reader of its own; it lives as long as the file's value.
+  /// A nested object, to be read by its own reader; owned by the file's value.
   const llvm::json::Object *child(const FieldNames &names);
 
   void report(llvm::StringRef name, const llvm::Twine &message);
   FileErrors &getErrors() { return errors; }
-  /// Whether this is an object inside a file.
+  /// Whether this is an object within a file.
   bool isNested() const { return !path.empty(); }
 
-  /// Reports the fields that are required and not there, with one of another
-  /// name that is close.
+  /// Reports required fields that are missing, with the closest unknown field.
   void finish();
-  /// Names that nobody asked for, sorted.
+  /// Names of fields that were never read, sorted.
   std::vector<std::string> unusedNames() const;
 
 private:

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks of types and ranges; keys that occur twice are found in the text,
-// because llvm::json keeps the last one only.
+// Checks types and ranges. Repeated keys are found in the text, because
+// llvm::json keeps only the last one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,12 +28,12 @@ namespace json = llvm::json;
 // Text
 //===----------------------------------------------------------------------===//
 
-/// Objects and lists inside each other; more is no description, and the parser
-/// recurses.
+/// Maximal nesting of objects and lists: no description has more, and the
+/// parser recurses.
 static constexpr size_t kMaxDepth = 64;
 
-/// The string literal at the start of `rest`, quotes included, is taken off;
-/// all of it where the literal does not end.
+/// Takes the string literal at the start of `rest` off, with its quotes; takes
+/// everything if the literal does not end.
 static StringRef takeString(StringRef &rest) {
   size_t end = 1;
   while (end < rest.size() && rest[end] != '"')
@@ -43,7 +43,7 @@ static StringRef takeString(StringRef &rest) {
   return literal;
 }
 
-/// "file:line:column: ", of a place inside `text`; both count from 1.
+/// "file:line:column: " of a place within `text`; both count from 1.
 static std::string placeOf(StringRef file, StringRef text, const char *at) {
   StringRef before = text.take_front(at - text.data());
   size_t column = before.size() - (before.rfind('\n') + 1) + 1;
@@ -56,7 +56,7 @@ static llvm::Error makeError(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// Before parsing: values are not too deep inside each other.
+/// Checks, before parsing, that values are not nested too deeply.
 static llvm::Error checkDepth(StringRef text, StringRef file) {
   size_t depth = 0;
   for (StringRef rest = text; !rest.empty();) {
@@ -77,14 +77,14 @@ static llvm::Error checkDepth(StringRef text, StringRef file) {
   return llvm::Error::success();
 }
 
-/// What a string literal that was parsed before stands for.
+/// The value of a string literal that is known to parse.
 static std::string valueOf(StringRef literal) {
   if (!literal.contains('\\'))
     return literal.drop_front().drop_back().str();
   return llvm::cantFail(json::parse(literal)).getAsString()->str();
 }
 
-/// After parsing: no object has a key twice.
+/// Checks, after parsing, that no object has a key twice.
 static llvm::Error checkKeys(StringRef text, StringRef file) {
   llvm::SmallVector<llvm::StringSet<>> objects;
   for (StringRef rest = text; !rest.empty();) {
@@ -106,8 +106,8 @@ static llvm::Error checkKeys(StringRef text, StringRef file) {
   return llvm::Error::success();
 }
 
-/// llvm::json says "[line:column, byte=n]: message", n being the bytes that it
-/// has taken: mostly the one that is wrong is the last of them.
+/// llvm::json says "[line:column, byte=n]: message", where n bytes have been
+/// read: usually the last of them is the wrong one.
 static llvm::Error parseError(StringRef text, StringRef file,
                               llvm::Error error) {
   std::string what = llvm::toString(std::move(error));
@@ -144,7 +144,7 @@ std::string pipesched::textOf(const json::Value &value) {
     return text;
   size_t end = longest;
   while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
-    --end; // inside a character of several bytes
+    --end; // within a multi-byte character
   return text.substr(0, end) + "...";
 }
 
@@ -280,8 +280,8 @@ unsigned FieldReader::choice(StringRef name, llvm::ArrayRef<StringRef> words,
 void FieldReader::finish() {
   if (!object)
     return;
-  // Objects are hash tables: the first unknown field by name is the one
-  // reported.
+  // Objects are hash tables; report the first unknown field by name, so that
+  // the result is deterministic.
   StringRef unknown;
   for (const auto &field : *object) {
     StringRef name = field.first;

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every field of an object is asked for by name, type and range; what nobody
-// asked for is an error. The first error is kept, so that readers are straight
-// code.
+// Reads each field of an object by name, type and range; fields that were never
+// read are errors. Only the first error is kept, so readers need not check
+// after each field.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,13 +24,13 @@
 
 namespace pipesched {
 
-/// A text that is JSON and has no object with a key twice, parsed. Errors,
-/// "<file>:<line>:<column>: <message>": anything else; more than 64 values
-/// inside each other.
+/// Parses JSON text in which no object has a key twice. Errors,
+/// "<file>:<line>:<column>: <message>": any other text; more than 64 nested
+/// values.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text,
                                             llvm::StringRef file);
 
-/// The text of a value, for messages; long ones are cut.
+/// The text of a value, for messages; a long one is cut.
 std::string textOf(const llvm::json::Value &value);
 
 /// The first error of a file, "<file>: <field path>: <message>".
@@ -42,7 +42,7 @@ public:
   bool any() const { return !first.empty(); }
   llvm::Error take() const;
 
-  /// Every field that a reader asked for, by its path.
+  /// Every field that a reader looked up, by its path.
   std::vector<std::string> asked;
 
 private:
@@ -52,8 +52,7 @@ private:
 /// Reads one object. After an error, values are defaults.
 class FieldReader {
 public:
-  /// `value` may be null (a field that is not there); `path` is empty for the
-  /// whole file.
+  /// `value` may be null (an absent field); `path` is empty for the whole file.
   FieldReader(const llvm::json::Value *value, std::string path,
               FileErrors &errors);
 
@@ -61,34 +60,34 @@ public:
   /// Full path of a field.
   std::string pathOf(llvm::StringRef name) const;
 
-  /// The value of a field or null; the field counts as known from now on.
+  /// The value of a field, or null; the field counts as known from now on.
   const llvm::json::Value *find(llvm::StringRef name);
-  /// The same; null is an error, which `finish` reports after unknown fields:
-  /// one of them is likely the missing field misspelt.
+  /// The same for a required field. `finish` reports a missing one after
+  /// unknown fields, because one of those is probably its misspelling.
   const llvm::json::Value *require(llvm::StringRef name);
 
-  /// A text; without `otherwise` it must be given.
+  /// Reads a text; it is required if there is no `otherwise`.
   std::string text(llvm::StringRef name,
                    std::optional<llvm::StringRef> otherwise = std::nullopt);
   bool flag(llvm::StringRef name, bool otherwise);
-  /// A whole number from `least`; without `otherwise` it must be given.
+  /// Reads a whole number from `least` on; required if there is no `otherwise`.
   int64_t integer(llvm::StringRef name, int64_t least,
                   std::optional<int64_t> otherwise = std::nullopt);
-  /// A number above 0 (at least 0 where that is its default), times `scale`, to
-  /// the nearest whole number.
+  /// Reads a number above 0 (at least 0 if that is its default), times `scale`,
+  /// rounded to the nearest whole number.
   int64_t scaled(llvm::StringRef name, double scale,
                  std::optional<int64_t> otherwise = std::nullopt);
-  /// One of several words, by position.
+  /// Reads one of several words as its index.
   unsigned choice(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> words,
                   std::optional<unsigned> otherwise = std::nullopt);
 
-  /// Whether all is there and right so far, so that values can be compared.
+  /// Whether there was no error so far, so that values can be compared.
   bool isSound() const { return missing.empty() && !errors.any(); }
 
-  /// Reports fields that nobody asked for and those that are missing. Call it
-  /// last.
+  /// Reports fields that were never read and required ones that are missing.
+  /// Call it last.
   void finish();
-  /// The same where fields that nobody asked for are notes.
+  /// The same, but fields that were never read are allowed.
   void finishWithNotes();
 
 private:
@@ -99,11 +98,11 @@ private:
   std::string path;
   FileErrors &errors;
   llvm::SmallVector<llvm::StringRef> known;
-  llvm::StringRef missing; ///< the first field that is required and not there
+  llvm::StringRef missing; ///< the first required field that is absent
 };
 
-/// A number in `wanted` units times `scale` as int64; reports at `path` what is
-/// no number, not above (or at) 0, not finite, or too large.
+/// A number times `scale` as int64. Reports at `path` a value that is no
+/// number, not above (or at) 0, not finite, or too large.
 int64_t scaleNumber(const llvm::json::Value &value, double scale,
                     bool isZeroAllowed, const llvm::Twine &path,
                     FileErrors &errors);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Our own files and those of other tools. A format is told by its fields.
+// PipeSched's own files and those of other tools; fields decide the format.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +18,14 @@
 
 namespace pipesched {
 
-/// Fields of our own files, docs/schemas/*.schema.json.
+/// Fields of PipeSched's own files, docs/schemas/*.schema.json.
 Architecture readModelFields(const llvm::json::Value &file, SourceRule rule,
                              FileErrors &errors);
 SystemFacts readSystemFields(const llvm::json::Value &file, SourceRule rule,
                              FileErrors &errors);
 
-/// Hugging Face's config.json. `sequence` is the length to train with, 0 where
-/// nobody said. What is assumed or left out goes to the notes.
+/// Hugging Face's config.json. `sequence` is the length to train with, or 0 if
+/// it was not given. The notes say what is assumed or left out.
 bool isHuggingFaceConfig(const llvm::json::Object &file);
 Architecture readHuggingFace(const llvm::json::Object &file,
                              llvm::StringRef path, int64_t sequence,
@@ -39,8 +39,8 @@ bool isCalculonSystem(const llvm::json::Object &file);
 SystemFacts readCalculonSystem(const llvm::json::Value &file,
                                llvm::StringRef path, FileErrors &errors);
 
-/// What a file is called, for files that do not say: its stem, or the name of
-/// its folder where the stem says nothing ("config").
+/// The name of a model or system whose file gives none: the file's stem, or its
+/// folder's name if the stem says nothing ("config").
 std::string nameOfFile(llvm::StringRef path);
 
 } // namespace pipesched

@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which part of a file is read, by the form of which family, and what the model
-// is called.
+// Decides which part of a file is read, as which family, and the model's name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +38,7 @@ std::string pipesched::nameOfFile(StringRef path) {
   return folder.starts_with(".") ? "" : folder.str();
 }
 
-/// What fields alone say of a family that is not in the table.
+/// Guesses an unknown family from the fields.
 static ModelFamily guessModelFamily(ConfigReader &config, StringRef modelType,
                                     Architecture &arch) {
   static constexpr StringRef layerNormNames[] = {
@@ -61,7 +60,7 @@ static ModelFamily guessModelFamily(ConfigReader &config, StringRef modelType,
   return family;
 }
 
-/// The configuration of the language model: the file, or an object in it.
+/// The configuration of the language model: the whole file, or an object in it.
 static const json::Object *findText(const json::Object &file, StringRef &path) {
   if (file.get("hidden_size") || file.get("n_embd"))
     return &file;
@@ -92,7 +91,7 @@ Architecture pipesched::readHuggingFace(const json::Object &file,
     if (const json::Value *tied = whole.find("tie_word_embeddings"))
       config.setDefault("tie_word_embeddings", *tied);
   }
-  if (StringRef why = refusalOf(modelType); !why.empty())
+  if (StringRef why = reasonUnsupported(modelType); !why.empty())
     errors.report("model_type", "'" + modelType + "' " + why);
   if (config.flag("is_encoder_decoder", false))
     errors.report("is_encoder_decoder",

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tables only. The parameter counts of test/data/huggingface hold them to the
-// published models.
+// Tables only. The parameter counts in test/data/huggingface check them against
+// the published models.
 //
 //===----------------------------------------------------------------------===//
 
@@ -164,7 +164,7 @@ static constexpr StringRef kVaried[] = {"gemma3n",     "gemma3n_text",
                                         "gemma4",      "gemma4_text",
                                         "deepseek_v4", "nemotron-nas"};
 
-StringRef pipesched::refusalOf(StringRef modelType) {
+StringRef pipesched::reasonUnsupported(StringRef modelType) {
   if (llvm::is_contained(kTwoStacks, modelType))
     return "has an encoder and a decoder, a pipeline has one stack of layers";
   if (llvm::is_contained(kEncoders, modelType))
@@ -217,11 +217,11 @@ static constexpr ModelDefault kDefaults[] = {
 llvm::ArrayRef<ModelDefault> pipesched::modelDefaults() { return kDefaults; }
 
 //===----------------------------------------------------------------------===//
-// Fields without bearing
+// Ignored fields
 //===----------------------------------------------------------------------===//
 
-// What starts or ends so is about generation, training, files or positions
-// without parameters.
+// Fields with these prefixes or suffixes concern generation, training, files or
+// positions without parameters.
 static constexpr StringRef kIgnoredPrefixes[] = {"_",
                                                  "attn_implementation",
                                                  "auto_map",

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A config.json has sizes; which norms, biases and gates go with them is known
-// of its `model_type`.
+// A config.json gives sizes; its `model_type` decides which norms, biases and
+// gates go with them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace pipesched {
 
-/// Traits of a family; what a file says of the same thing goes first.
+/// Traits of a family. A field of the file has precedence over a trait.
 enum ModelTraits : unsigned {
   kGated = 1u << 0,
   kTied = 1u << 1, ///< head and embedding share a table
@@ -27,10 +27,10 @@ enum ModelTraits : unsigned {
   kMlpBias = 1u << 4,
   kHeadBias = 1u << 5,
   kAllBiases = kQkvBias | kOutputBias | kMlpBias,
-  /// `attention_bias` is that of queries, keys and values alone.
+  /// `attention_bias` means only the biases of queries, keys and values.
   kNarrowBias = 1u << 6,
-  kParallel = 1u << 7,   ///< attention and MLP side by side
-  kSharedNorm = 1u << 8, ///< behind one norm
+  kParallel = 1u << 7,   ///< attention and MLP run in parallel
+  kSharedNorm = 1u << 8, ///< attention and MLP share one norm
   kNormsAfter = 1u << 9,
   kNormsAround = 1u << 10,
   kLearnedPositions = 1u << 11,
@@ -39,9 +39,9 @@ enum ModelTraits : unsigned {
   kExpertBiases = 1u << 14,
   kRouterBias = 1u << 15,
   kSharedGate = 1u << 16,
-  kSharedExpert = 1u << 17, ///< one, of an expert's width
-  kQkNormOff = 1u << 18,    ///< there only where the file says so
-  kFourfold = 1u << 19, ///< the MLP is 4 hidden wide if the file says nothing
+  kSharedExpert = 1u << 17, ///< one, as wide as another expert
+  kQkNormOff = 1u << 18,    ///< absent unless the file turns it on
+  kFourfold = 1u << 19,     ///< by default the MLP is 4 hidden wide
 };
 
 struct ModelFamily {
@@ -57,21 +57,21 @@ struct ModelFamily {
 /// The family of a `model_type`, or null.
 const ModelFamily *findModelFamily(llvm::StringRef modelType);
 
-/// Why models of a `model_type` cannot be planned, in words that follow it;
-/// empty where they can.
-llvm::StringRef refusalOf(llvm::StringRef modelType);
+/// Why models of a `model_type` are not supported, as words that follow the
+/// type; empty if they are.
+llvm::StringRef reasonUnsupported(llvm::StringRef modelType);
 
-/// A number that files of a family leave out where it is this.
+/// The value of a number that files of a family may leave out.
 struct ModelDefault {
   llvm::StringLiteral type, field;
   int64_t value;
-  /// In nested configurations alone: those leave out what equals the default of
-  /// their class.
+  /// Only for nested configurations, which leave out values that equal the
+  /// default of their class.
   bool isNestedOnly;
 };
 llvm::ArrayRef<ModelDefault> modelDefaults();
 
-/// Whether a field has no bearing on sizes and work.
+/// Whether a field affects neither sizes nor work.
 bool isIgnoredField(llvm::StringRef name);
 
 } // namespace pipesched

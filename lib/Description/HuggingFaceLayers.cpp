@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Experts and windows, and which layers have them: by rules of each family, and
-// by lists.
+// Experts and windows, and which layers have them: by the rules of each family,
+// or by lists.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +53,8 @@ HuggingFaceReader::listLayers(llvm::function_ref<bool(int64_t)> isMember) {
   return set;
 }
 
-/// The rules of DeepSeek (from `first`, each `every`), of Qwen and Llama 4 (the
-/// last of each `step`), of ERNIE (those within a range), and lists.
+/// The rules of DeepSeek (each `every` from `first` on), of Qwen and Llama 4
+/// (the last of each `step`), of ERNIE (a range), and lists.
 LayerSet HuggingFaceReader::readExpertLayers() {
   auto integer = [&](StringRef name, int64_t least, int64_t otherwise) {
     return config.integer(name, least).value_or(otherwise);
@@ -90,7 +90,7 @@ LayerSet HuggingFaceReader::readExpertLayers() {
   });
 }
 
-/// Of all shared experts together.
+/// The width of all shared experts together.
 int64_t HuggingFaceReader::readSharedWidth() {
   const Experts &experts = *arch.experts;
   std::optional<int64_t> count = config.integer(kSharedCount, 0);
@@ -110,7 +110,7 @@ void HuggingFaceReader::readExperts() {
   std::optional<int64_t> width = config.integer(kExpertWidth, 1);
   if (count <= 1) {
     arch.feedforward = config.require(field::kFeedforward, 1);
-    if (isFamily("qwen")) // its field counts gate and value
+    if (isFamily("qwen")) // its field covers gate and value
       arch.feedforward /= 2;
     return;
   }
@@ -144,7 +144,7 @@ void HuggingFaceReader::readExperts() {
 // Windows
 //===----------------------------------------------------------------------===//
 
-/// `layer_types`: a word for each layer. False where there is no such list.
+/// Reads `layer_types`, one word per layer. Returns false if it is absent.
 bool HuggingFaceReader::readLayerTypes() {
   const json::Value *value = config.find("layer_types");
   const json::Array *types = value ? value->getAsArray() : nullptr;
@@ -174,7 +174,8 @@ bool HuggingFaceReader::readLayerTypes() {
   return true;
 }
 
-/// GPT-Neo's `attention_layers`, or pairs of a pattern and its number.
+/// Reads GPT-Neo's `attention_layers`; without them, layers alternate between
+/// full and local attention.
 bool HuggingFaceReader::readLocalLayers() {
   if (!isFamily("gpt_neo"))
     return false;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What all layers have in common; docs/Models.md has the fields.
+// Reads what all layers have in common; docs/Models.md lists the fields.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,8 @@ static constexpr StringRef kPredictionLayers[] = {
     "num_nextn_predict_layers", "num_mtp_modules", "num_mtp_layers",
     "mtp_num_layers"};
 
-/// Longest sequence that is assumed where nobody says what to train with;
-/// published limits are those of inference.
+/// Longest sequence that is assumed if no training length is given: published
+/// limits are for inference.
 static constexpr int64_t kLongestAssumed = 8192;
 static constexpr int64_t kShortestAssumed = 2048;
 
@@ -63,7 +63,7 @@ void HuggingFaceReader::read(int64_t sequence) {
   nameTheRest();
 }
 
-/// DBRX and MPT keep some sizes in objects.
+/// DBRX and MPT keep some sizes in nested objects.
 void HuggingFaceReader::flattenChildren() {
   auto lift = [&](StringRef child, StringRef from, StringRef to) {
     const json::Object *object = config.child(child);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One configuration and its family become an architecture. Methods read one
-// matter each, in the order of `read`.
+// Turns one configuration and its family into an architecture. Each method
+// reads one topic, in the order of `read`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +21,15 @@
 
 namespace pipesched {
 
-/// Fills an architecture from a configuration and what is known of its family.
-/// Errors and notes go where the configuration and the architecture keep them.
+/// Fills an architecture from a configuration and the known traits of its
+/// family. The configuration collects errors, the architecture notes.
 class HuggingFaceReader {
 public:
   HuggingFaceReader(ConfigReader &config, const ModelFamily &family,
                     Architecture &arch)
       : config(config), family(family), arch(arch) {}
 
-  /// `sequence` is the length to train with; 0: nobody said.
+  /// `sequence` is the length to train with; 0: not given.
   void read(int64_t sequence);
 
 private:
@@ -52,7 +52,7 @@ private:
   void readSequence(int64_t sequence);
   void nameTheRest();
 
-  /// The layers of which `isMember` is true, listed.
+  /// A list of the layers for which `isMember` is true.
   LayerSet listLayers(llvm::function_ref<bool(int64_t)> isMember);
   bool isFamily(llvm::StringRef type) const { return family.type == type; }
   bool failed() { return config.getErrors().any(); }
@@ -64,7 +64,7 @@ private:
   int64_t maxPositions = 0;
 };
 
-/// Names of fields that several readers ask for.
+/// Field names that several readers use.
 namespace field {
 inline constexpr llvm::StringRef kLayers[] = {"num_hidden_layers", "n_layer",
                                               "num_layers", "n_layers"};

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every field of a problem has to be given, null included, so that none can be
-// misspelt unnoticed.
+// Every field of a problem is required, even if null, so that a misspelt one
+// cannot be overlooked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,15 +29,16 @@ namespace json = llvm::json;
 
 namespace {
 
-/// The numbers of a list: how many, of what, and from where on.
+/// The required length of a list, what its entries belong to, and their least
+/// value.
 struct ListRule {
   int64_t length = 0;
   StringRef owners; ///< "stages"
   std::optional<int64_t> least;
 };
 
-/// Reads the fields of one file into a problem. After an error the problem is
-/// not complete.
+/// Reads the fields of one file into a problem, which is incomplete after an
+/// error.
 class InstanceReader {
 public:
   InstanceReader(const json::Value &file, StringRef fileName,
@@ -70,7 +71,7 @@ private:
 
 } // namespace
 
-/// Nothing after an error.
+/// Returns an empty list after an error.
 std::vector<int64_t> InstanceReader::readList(FieldReader &parent,
                                               StringRef name, ListRule rule) {
   const json::Value *value = parent.require(name);
@@ -103,7 +104,7 @@ std::vector<int64_t> InstanceReader::readList(FieldReader &parent,
   return numbers;
 }
 
-/// One number for each stage.
+/// Reads one number for each stage.
 void InstanceReader::readStages(FieldReader &parent, StringRef name,
                                 int64_t least, int64_t StageFacts::*fact) {
   std::optional<int64_t> from;
@@ -160,7 +161,7 @@ void InstanceReader::readMemory() {
   memory.finish();
 }
 
-/// Null, or what copies take.
+/// Reads null, or the times of copies.
 void InstanceReader::readOffload() {
   const json::Value *value = reader.require("offload");
   if (!value || value->getAsNull())
@@ -189,7 +190,7 @@ void InstanceReader::readRecompute() {
   recompute.finish();
 }
 
-/// A number that may be missing or null.
+/// Reads a number that may be missing or null.
 std::optional<int64_t> InstanceReader::readOptional(StringRef name) {
   const json::Value *value = reader.find(name);
   if (!value || value->getAsNull())
@@ -262,7 +263,7 @@ StringRef optimize::nameOf(Status status) {
 
 namespace {
 
-/// A cell as an answer has it.
+/// A cell of the answer.
 struct AnswerCell {
   int64_t worker, start, end;
   Cell cell;
@@ -288,7 +289,7 @@ static int64_t durationOf(const Problem &problem, Cell cell) {
   }
 }
 
-/// By worker and start; of a row, in its order.
+/// Lists cells by worker, start and end.
 static std::vector<AnswerCell> listCells(const Problem &problem,
                                          const Solution &solution) {
   std::vector<AnswerCell> cells;
@@ -307,7 +308,7 @@ static std::vector<AnswerCell> listCells(const Problem &problem,
   return cells;
 }
 
-/// One cell a line.
+/// Writes one cell per line.
 static void writeCells(llvm::ArrayRef<AnswerCell> cells,
                        llvm::raw_ostream &os) {
   StringRef separator = "\n";

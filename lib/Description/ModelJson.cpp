@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The fields of models/*.json: an architecture, from which TransformerBlock.h
-// makes kernels. Files of other tools are told by their fields.
+// The fields of models/*.json: an architecture, which TransformerBlock.h
+// expands to kernels. Files of other tools are recognized by their fields.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ namespace json = llvm::json;
 // Fields
 //===----------------------------------------------------------------------===//
 
-/// `attention_width`, or `head_size` times the heads; the hidden size without.
+/// Reads `attention_width`, or `head_size` times the heads; defaults to hidden.
 static void readAttentionWidth(FieldReader &reader, Architecture &arch) {
   bool hasWidth = reader.find("attention_width");
   bool hasHeadSize = reader.find("head_size");
@@ -38,8 +38,8 @@ static void readAttentionWidth(FieldReader &reader, Architecture &arch) {
     errors.report("head_size", "all heads together are wider than 2^63 - 1");
 }
 
-/// `{"first": 3, "every": 1}`, the later in steps of the second, or a list of
-/// layers, ascending from 0.
+/// Reads `{"first": 3, "every": 1}` (one layer in each `every` from `first` on)
+/// or an ascending list of layers from 0.
 static LayerSet readLayerSet(FieldReader &parent, StringRef name,
                              LayerSet otherwise) {
   const json::Value *value = parent.find(name);
@@ -133,7 +133,7 @@ static void readSizes(FieldReader &reader, Architecture &arch) {
   arch.globalBatch = reader.integer("global_batch", 1, 0);
 }
 
-/// true: the linear layers of attention and MLP; or a list of names.
+/// Reads true (the linear layers of attention and MLP) or a list of names.
 static void readBiases(FieldReader &reader, Biases &biases) {
   const json::Value *value = reader.find("biases");
   const json::Array *list = value ? value->getAsArray() : nullptr;
@@ -159,7 +159,7 @@ static void readBiases(FieldReader &reader, Biases &biases) {
   }
 }
 
-/// true: one for each position of the sequence; or their number.
+/// Reads true (one for each position of the sequence) or a number.
 static void readPositions(FieldReader &reader, Architecture &arch) {
   const json::Value *value = reader.find("learned_positions");
   if (!value)
@@ -230,7 +230,7 @@ Architecture pipesched::readModelFields(const json::Value &file,
   return arch;
 }
 
-/// A file of ours has `hidden` and `name`.
+/// Files in no other tool's format are PipeSched's own.
 static Architecture readAnyModel(const json::Value &value, StringRef file,
                                  SourceRule rule, int64_t sequence,
                                  FileErrors &errors) {

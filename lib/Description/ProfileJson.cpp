@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Times as texts with units, so that decimals stay exact.
+// Times are texts with units, so that decimals stay exact.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Looks for what a model was expanded from; that is found only where it gives
-// the very same facts.
+// Searches for the description that a model was expanded from; it counts only
+// if it gives exactly the same facts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,10 @@ using namespace pipesched;
 using llvm::Expected;
 
 //===----------------------------------------------------------------------===//
-// Models that are there
+// Models of the module
 //===----------------------------------------------------------------------===//
 
-/// The one of that size, or null.
+/// The one of `others` with that size, or null.
 static Expected<const ModelFacts *>
 findSize(const ModelFacts &model, int64_t size,
          llvm::ArrayRef<ModelFacts> others) {
@@ -41,7 +41,7 @@ findSize(const ModelFacts &model, int64_t size,
 }
 
 //===----------------------------------------------------------------------===//
-// Descriptions that ship
+// Shipped descriptions
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -62,7 +62,7 @@ static bool gives(const Expansion &expansion, const ModelFacts &model) {
   return *facts == model;
 }
 
-/// Tries what a model does not say of its expansion.
+/// Tries all options of an expansion that a model does not record.
 static std::optional<Expansion> findOptions(const Architecture &architecture,
                                             const ModelFacts &model) {
   Expansion tried{architecture, {}};

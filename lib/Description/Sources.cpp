@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A source without its number is an error; in what ships, so is the reverse.
+// A source without its number is an error; in shipped files, so is the reverse.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ static const json::Value *findPath(const json::Value &file, StringRef path) {
   return value;
 }
 
-/// Whether `path` or one above it has a source.
+/// Whether `path` or a path above it has a source.
 static bool hasSource(const json::Object &sources, StringRef path) {
   while (!path.empty()) {
     if (sources.get(path))
@@ -60,7 +60,7 @@ static bool hasSource(const json::Object &sources, StringRef path) {
   return false;
 }
 
-/// Reports the first number (by name) under `value` that has no source.
+/// Reports the first number (by name) within `value` that has no source.
 static void checkNumbers(const json::Object &sources, const json::Value &value,
                          const std::string &path, FileErrors &errors) {
   if (const json::Object *object = value.getAsObject()) {

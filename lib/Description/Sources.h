@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Aliases, and where each number comes from.
+// Aliases, and the sources of numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,15 +19,14 @@
 
 namespace pipesched {
 
-/// The list `aliases`, other names of a description; empty where it is not
-/// there.
+/// Reads the list `aliases`, other names of a description; empty if absent.
 std::vector<std::string> readAliases(FieldReader &reader);
 
-/// Finishes the reader of a whole file, whose errors go first, and checks
-/// `sources`, an object from field paths ("memory" or
-/// "memory.capacity_gb") to texts. Errors: a path that leads nowhere; where
-/// sources are required, a number for which neither its own path nor one above
-/// it is there.
+/// Finishes the reader of a whole file and reports its errors first; then
+/// checks `sources`, an object from field paths ("memory" or
+/// "memory.capacity_gb") to texts. Errors: a path that leads nowhere; if
+/// sources are required, a number with a source neither at its own path nor at
+/// one above.
 void finishWithSources(FieldReader &reader, const llvm::json::Value &file,
                        SourceRule rule);
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The fields of systems/*.json. Units are in their names; decimals become whole
+// The fields of systems/*.json. Their names carry units; decimals become whole
 // FLOP/s, bytes and picoseconds here.
 //
 //===----------------------------------------------------------------------===//
@@ -22,7 +22,7 @@ namespace json = llvm::json;
 static constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6;
 static constexpr double kPsPerUs = 1e6;
 
-/// A share above 0 and at most 1, in parts per million.
+/// Reads a share above 0 and at most 1, in parts per million.
 static int64_t readShare(const json::Value &value, const Twine &path,
                          FileErrors &errors) {
   std::optional<double> share = value.getAsNumber();
@@ -34,7 +34,7 @@ static int64_t readShare(const json::Value &value, const Twine &path,
   return scaleNumber(value, kMega, /*isZeroAllowed=*/false, path, errors);
 }
 
-/// `[[size, efficiency], ...]`, sizes ascending.
+/// Reads `[[size, efficiency], ...]` with ascending sizes.
 static EfficiencyCurve readCurve(const json::Value &value, double scale,
                                  const std::string &path, FileErrors &errors) {
   EfficiencyCurve curve;
@@ -60,7 +60,7 @@ static EfficiencyCurve readCurve(const json::Value &value, double scale,
   return curve;
 }
 
-/// `efficiency`, flat, or a curve under the name that has its unit; or neither.
+/// Reads a flat `efficiency`, or the curve `curveName`, or neither.
 static EfficiencyCurve readEfficiency(FieldReader &reader, StringRef curveName,
                                       double scale) {
   const json::Value *flat = reader.find("efficiency");
@@ -90,7 +90,7 @@ static EngineFacts readEngine(FieldReader &parent, StringRef name,
   return facts;
 }
 
-/// The fields that all memories and links have.
+/// Reads the fields that all memories and links have.
 static LinkFacts readRate(FieldReader &reader) {
   LinkFacts facts;
   facts.bytesPerSecond = reader.scaled("bandwidth_gb_per_s", kGiga);
@@ -117,7 +117,7 @@ static void readMemory(FieldReader &parent, SystemFacts &facts) {
   reader.finish();
 }
 
-/// Accelerators of a node; 0 where none are given.
+/// Reads the accelerators of a node; 0 if not given.
 static int64_t readNode(FieldReader &reader) {
   constexpr StringRef name = "accelerators_per_node";
   if (!reader.find(name))

@@ -1,4 +1,4 @@
-//===- CostSources.cpp - What prices schedules of any size ----------------===//
+//===- CostSources.cpp - Costs for schedules of any size ------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Expands the architecture for the size that microbatches come out with.
+// Expands the architecture once the size of a microbatch is known.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Evaluate.cpp - Everything there is to know about one schedule ------===//
+//===- Evaluate.cpp - Evaluation of one schedule --------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Calls the analyses one after the other and lets go of what the next does not
-// need.
+// Runs the analyses one after the other, and frees what later ones do not need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +16,7 @@
 using namespace pipesched;
 
 //===----------------------------------------------------------------------===//
-// StageCosts
+// Costs
 //===----------------------------------------------------------------------===//
 
 ModelFacts CostInputs::modelFor(unsigned phases) const {
@@ -98,7 +97,7 @@ unsigned pipesched::phasesInUse(const Program &program) {
 
 namespace {
 
-/// A value that all of a series share, as long as they do.
+/// The common value of a series, as long as all its values are equal.
 class SharedValue {
 public:
   void add(int64_t next) {
@@ -119,7 +118,7 @@ static int64_t phasePs(const StageCost &stage, Phase phase) {
   return stage.phasePs[static_cast<unsigned>(phase)];
 }
 
-/// The delay of a message, where all hops between workers have the same.
+/// The delay of a message, if all hops between workers have the same.
 static SharedValue sharedDelay(const Placement &placement,
                                const StageCosts &stageCosts) {
   SharedValue delay;
@@ -138,8 +137,8 @@ static SharedValue sharedDelay(const Placement &placement,
   return delay;
 }
 
-/// One stage's times where all stages have the same; phases beyond F, B, I and
-/// W are in no formula.
+/// The times of one stage if all stages have the same. Formulas know only the
+/// phases F, B, I and W.
 static std::optional<FormulaInputs::Times>
 uniformTimes(const Placement &placement, const StageCosts &stageCosts,
              unsigned phases) {
@@ -171,7 +170,7 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
                               delay.get(), overlapped.get()};
 }
 
-/// Whether the slots that the rows were made for are a fixed part of the times.
+/// Whether the slots of the rows are proportional to the times.
 static bool isMadeFor(llvm::ArrayRef<StageSlots> slots, bool isSplit,
                       const FormulaInputs::Times &times) {
   auto isPart = [&](const StageSlots &stage) {
@@ -233,7 +232,7 @@ static llvm::Error addMemory(const Placement &placement,
   return llvm::Error::success();
 }
 
-/// Activations as instructions state them, beside the parameters of a model.
+/// Replaces activations by those that instructions state; parameters stay.
 static llvm::Error replaceMemory(llvm::ArrayRef<StatedWork> work,
                                  const CostInputs &costs,
                                  Execution &execution) {
@@ -255,13 +254,13 @@ static llvm::Error replaceMemory(llvm::ArrayRef<StatedWork> work,
                          execution.timeline, *execution.memory);
 }
 
-/// Nothing but stated work has a price.
+/// Whether stated work is the only source of costs.
 static bool isCostedByWork(llvm::ArrayRef<StatedWork> work,
                            const CostInputs &costs) {
   return anyHasTime(work) && !costs.model && !costs.profile;
 }
 
-/// By roofline, unless a profile gives G or there is none.
+/// Uses G times if a profile gives them, and the roofline otherwise.
 static llvm::Expected<std::vector<MessageCost>>
 costReductionsOf(const TaskGraph &graph, const Placement &placement,
                  const CostInputs &costs, const StageCosts &stageCosts) {
@@ -281,7 +280,7 @@ costReductionsOf(const TaskGraph &graph, const Placement &placement,
                          costs.model ? &*costs.model : nullptr);
 }
 
-/// Times and traffic of `execution.graph`, in which stated work wins.
+/// Computes times and traffic of `execution.graph`; stated work has precedence.
 static llvm::Error costGraph(const Placement &placement,
                              const CostInputs &costs, unsigned phases,
                              Transport transport,
@@ -357,7 +356,8 @@ pipesched::executeProgram(const Program &program, const Placement &placement,
                       transport, work);
 }
 
-/// By the slots that the table says; `unitSlots` are its earliest unit slots.
+/// Uses the table's own slots if it has any; else `unitSlots`, its earliest
+/// ones.
 static llvm::Expected<TableMetrics>
 measureTable(const TableView &table, const CellIndex &index,
              const SlotAssignment &unitSlots) {
@@ -369,8 +369,7 @@ measureTable(const TableView &table, const CellIndex &index,
   return computeMetrics(table, index, *slots);
 }
 
-/// Measures the table and builds its graph; index, slots and program are gone
-/// when it returns.
+/// Measures the table and builds its graph; frees index, slots and program.
 static llvm::Expected<TaskGraph> instantiateTable(const TableView &table,
                                                   const TimingOptions &options,
                                                   TableMetrics &metrics) {

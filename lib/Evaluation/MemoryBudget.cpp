@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Activations are counted by the walk that adds up bytes, each being one byte
-// then.
+// Activations are counted by computeMemory too, as one byte each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +49,7 @@ constexpr ByteUnit kByteUnits[] = {
 };
 } // namespace
 
-/// Digits, or nothing for any other text or a number over int64.
+/// Reads digits; absent for any other text and for a number over int64.
 static std::optional<int64_t> parseDigits(StringRef text) {
   int64_t value = 0;
   bool isNumber = llvm::all_of(text, llvm::isDigit) && !text.empty() &&
@@ -58,7 +57,7 @@ static std::optional<int64_t> parseDigits(StringRef text) {
   return isNumber ? std::optional(value) : std::nullopt;
 }
 
-/// `number` of such units, up to three digits after its point.
+/// Reads a number of units with up to three digits after its point.
 static std::optional<int64_t> parseBytes(StringRef number, int64_t unit) {
   auto [digits, fraction] = number.split('.');
   std::optional<int64_t> whole = parseDigits(digits);
@@ -103,13 +102,13 @@ Expected<MemoryBudget> pipesched::parseMemoryBudget(StringRef text) {
 // What is held
 //===----------------------------------------------------------------------===//
 
-/// Time matters: there are copies, which run beside the rows.
+/// Whether times matter: copies run beside the rows.
 static bool hasCopies(unsigned phases) {
   return phases >> static_cast<unsigned>(Phase::Offload) & 1 ||
          phases >> static_cast<unsigned>(Phase::Reload) & 1;
 }
 
-/// Any times will do where it does not.
+/// Returns real times only if they matter, else any.
 static Expected<StageCosts> costForMemory(const Placement &placement,
                                           const CostInputs &costs,
                                           unsigned phases) {
@@ -172,7 +171,7 @@ static Expected<MemoryUsage> measureMemory(const TableView &table,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Words for amounts of either unit.
+/// Prints amounts of either unit.
 class Wording {
 public:
   explicit Wording(MemoryBudget::Unit unit)
@@ -197,14 +196,14 @@ private:
 };
 } // namespace
 
-/// Two entries where the cell is half of an overlapped pair.
+/// Returns the range of an entry: two cells if it is an overlapped pair.
 static std::pair<int64_t, int64_t> entryOf(ArrayRef<Cell> row, int64_t index) {
   int64_t begin = index - (index > 0 && row[index - 1].overlapsNext());
   return {begin, index + 1 + row[index].overlapsNext()};
 }
 
-/// The forwards whose activations a row holds whole when the entry of `peak`
-/// starts. Nothing is copied.
+/// The forwards whose activations a row holds in full when the entry of `peak`
+/// starts, in a table without copies.
 static std::vector<Cell> heldAt(ArrayRef<Cell> row, int64_t peak) {
   auto keyOf = [](Cell cell) {
     return Cell(cell.getStage(), Phase::Forward, cell.getMicrobatch()).getRaw();
@@ -243,7 +242,7 @@ static std::string listOf(ArrayRef<Value> values) {
 }
 
 namespace {
-/// Says which workers hold how much of what.
+/// Describes which workers hold how much of what.
 class BudgetReport {
 public:
   BudgetReport(const TableView &table, const MemoryUsage &usage,
@@ -292,7 +291,7 @@ private:
     return violation;
   }
 
-  /// Empty where that takes the times of copies.
+  /// Empty if the answer needs the times of copies.
   std::string describeParts(const WorkerMemory &worker, CellRef at,
                             bool hasPeak) const {
     if (unit != MemoryBudget::Unit::Activations)

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Blocks weigh stages; times are divided by the length of a slot.
+// Stages are weighted by their blocks; times are divided by a slot's length.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ static int64_t phasePs(const StageCost &cost, Phase phase) {
   return cost.phasePs[static_cast<unsigned>(phase)];
 }
 
-/// 0 where nothing takes time.
+/// The greatest common divisor of all times; 0 if no cell takes time.
 static int64_t largestCommonSlot(const StageCosts &stageCosts,
                                  CellsInUse cells) {
   int64_t divisor = 0;
@@ -67,7 +67,7 @@ static int64_t largestCommonSlot(const StageCosts &stageCosts,
 }
 
 namespace {
-/// Counts the slots of times, and how far off the counts are.
+/// Counts the slots of times, and tracks the largest rounding error.
 class SlotCounter {
 public:
   explicit SlotCounter(int64_t slotPs) : slotPs(slotPs) {}
@@ -85,7 +85,7 @@ private:
 };
 } // namespace
 
-/// What is not in use follows from what is, as in StageSlots; I and W do not
+/// Unused phases follow from those in use, as in StageSlots; but I and W do not
 /// follow from B.
 static StageSlots countStage(SlotCounter &counter, const StageCost &cost,
                              CellsInUse cells) {
@@ -102,7 +102,7 @@ static StageSlots countStage(SlotCounter &counter, const StageCost &cost,
   return slots;
 }
 
-/// In all cells that occur.
+/// Whether all cells that occur have unit slots.
 static bool areUnitSlots(llvm::ArrayRef<StageSlots> stages, CellsInUse cells) {
   StageSlots unit;
   return llvm::all_of(stages, [&](const StageSlots &slots) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Goes through the statements one by one; everything they do not touch keeps
-// what cells imply.
+// Goes through the statements one by one; all other instructions keep what
+// their cells imply.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ bool pipesched::anyHasMemory(ArrayRef<StatedWork> work) {
 // Time
 //===----------------------------------------------------------------------===//
 
-/// One kernel on the matrix engines.
+/// The cost of one kernel on the matrix engines.
 static Expected<TaskCost> costKernel(const StatedWork &work,
                                      const SystemFacts &system) {
   BlockFacts block;
@@ -50,7 +50,7 @@ static Expected<TaskCost> costKernel(const StatedWork &work,
   return TaskCost{static_cast<uint64_t>(ps), 0};
 }
 
-/// Each accelerator copies its share; the copy's end is when the data is there.
+/// Each accelerator copies its share; a copy ends when its data has arrived.
 static Expected<TaskCost> costCopy(int64_t bytes, const SystemFacts &system) {
   if (system.host.bytesPerSecond <= 0)
     return llvm::createStringError(
@@ -66,10 +66,10 @@ static Expected<TaskCost> costCopy(int64_t bytes, const SystemFacts &system) {
 }
 
 namespace {
-/// Messages and all-reduces between the workers of a graph.
-class Wires {
+/// Costs of messages and all-reduces between the workers of a graph.
+class CommunicationCosts {
 public:
-  Wires(const TaskGraph &graph, const SystemFacts &system)
+  CommunicationCosts(const TaskGraph &graph, const SystemFacts &system)
       : graph(graph), system(system), layout(system, graph.getNumWorkers()),
         nodeLink(nodeLinkOfWorker(system)) {}
 
@@ -102,18 +102,18 @@ private:
 
 static Expected<TaskCost> costWork(const StatedWork &work, InstructionRole role,
                                    uint32_t task, const SystemFacts &system,
-                                   const Wires &wires, Transport transport) {
+                                   const CommunicationCosts &communication, Transport transport) {
   if (role == InstructionRole::Compute)
     return costKernel(work, system);
   if (role == InstructionRole::Copy)
     return costCopy(*work.bytesMoved, system);
-  Expected<MessageCost> cost = wires.cost(task, *work.messageBytes);
+  Expected<MessageCost> cost = communication.cost(task, *work.messageBytes);
   if (!cost)
     return cost.takeError();
   return chargeMessage(*cost, transport);
 }
 
-/// Every task but a Recv, which its Send pays for, has a time of its own.
+/// Every task needs a time except a Recv, whose time belongs to its Send.
 static Error requireStated(const TaskGraph &graph,
                            const std::vector<bool> &isStated) {
   for (uint32_t task = 0; task < graph.size(); ++task) {
@@ -122,7 +122,7 @@ static Error requireStated(const TaskGraph &graph,
       continue;
     return llvm::createStringError(
         "%s %s on worker %d states no work, and there is neither a model nor a "
-        "profile that prices it",
+        "profile that gives its cost",
         graph.isMessage(task) ? "send" : "cell", graph.cell[task].str().c_str(),
         graph.worker[task]);
   }
@@ -149,14 +149,14 @@ Error pipesched::costStatedWork(ArrayRef<StatedWork> work,
   if (!system)
     return llvm::createStringError(
         "'flops' and 'bytes' have no times: attach a system");
-  Wires wires(graph, *system);
+  CommunicationCosts communication(graph, *system);
   std::vector<bool> isStated(graph.size());
   for (const StatedWork &stated : work) {
     if (!stated.hasTime())
       continue;
     uint32_t task = graph.taskOfInstruction[stated.instruction];
     Expected<TaskCost> cost = costWork(stated, traitsOf(graph.kind[task]).role,
-                                       task, *system, wires, transport);
+                                       task, *system, communication, transport);
     if (!cost)
       return cost.takeError();
     isStated[task] = true;
@@ -173,7 +173,7 @@ Error pipesched::costStatedWork(ArrayRef<StatedWork> work,
 // Traffic
 //===----------------------------------------------------------------------===//
 
-/// Adds to what a worker sends the difference to what its cells imply.
+/// Replaces `implied` by `stated` in the bytes that a worker sends.
 static Error replaceBytes(int32_t worker, int64_t implied, int64_t stated,
                           Traffic &traffic) {
   int64_t &bytes = traffic.bytesSent[worker];
@@ -183,15 +183,17 @@ static Error replaceBytes(int32_t worker, int64_t implied, int64_t stated,
   return Error::success();
 }
 
-/// All workers of an all-reduce state the same.
+/// Replaces the bytes of an all-reduce; all its workers state the same.
 static Error replaceReduction(int64_t statedBytes, int32_t reduction,
                               const TaskGraph &graph,
-                              const StageCosts &stageCosts, const Wires &wires,
+                              const StageCosts &stageCosts,
+                              const CommunicationCosts &communication,
                               Traffic &traffic) {
   int64_t implied = stageCosts.reductions.empty()
                         ? 0
                         : stageCosts.reductions[reduction].bytes;
-  Expected<MessageCost> cost = wires.costReduction(reduction, statedBytes);
+  Expected<MessageCost> cost =
+      communication.costReduction(reduction, statedBytes);
   if (!cost)
     return cost.takeError();
   for (int32_t worker : graph.workersOf(reduction))
@@ -205,7 +207,7 @@ Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
                                   const Placement &placement,
                                   const StageCosts &stageCosts,
                                   const SystemFacts &system, Traffic &traffic) {
-  Wires wires(graph, system);
+  CommunicationCosts communication(graph, system);
   std::vector<bool> isReplaced(graph.reductions.size());
   for (const StatedWork &stated : work) {
     if (!stated.messageBytes)
@@ -217,7 +219,7 @@ Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
         continue;
       isReplaced[reduction] = true;
       if (Error error = replaceReduction(*stated.messageBytes, reduction, graph,
-                                         stageCosts, wires, traffic))
+                                         stageCosts, communication, traffic))
         return error;
       continue;
     }
@@ -237,14 +239,14 @@ Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Bytes that a worker starts or ceases to hold.
+/// Bytes that a worker starts or stops holding.
 struct MemoryEvent {
   int32_t worker;
   int64_t atPs;
   int64_t delta;
   uint32_t task;
 
-  /// At one moment what is freed goes first.
+  /// Frees come before allocations at the same time.
   friend bool operator<(const MemoryEvent &a, const MemoryEvent &b) {
     return std::tie(a.worker, a.atPs, a.delta, a.task) <
            std::tie(b.worker, b.atPs, b.delta, b.task);
@@ -268,7 +270,7 @@ static std::vector<MemoryEvent> memoryEvents(ArrayRef<StatedWork> work,
   return events;
 }
 
-/// Bytes that stated copies move, in all.
+/// Adds up the bytes that stated copies move.
 static Error addStatedCopies(ArrayRef<StatedWork> work, const TaskGraph &graph,
                              MemoryUsage &usage) {
   for (const StatedWork &stated : work) {

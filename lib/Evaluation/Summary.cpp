@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sums in 128 bits, so that workers times makespan cannot overflow and equal
-// ratios come out as equal doubles at all three levels.
+// Sums use 128 bits, so that workers times makespan cannot overflow and equal
+// ratios become equal doubles at all three levels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ static bool isCommunication(InstructionKind kind) {
          role == InstructionRole::Collective;
 }
 
-/// The longest path with all communication at zero. Only communication has
-/// latency, so that one end per task will do.
+/// The longest path with free communication. No other task has latency, so one
+/// end time per task suffices.
 static int64_t makespanWithoutCommunication(const Execution &execution) {
   const TaskGraph &graph = execution.graph;
   std::vector<int64_t> endPs(graph.size());
@@ -51,7 +51,7 @@ static int64_t makespanWithoutCommunication(const Execution &execution) {
   return makespanPs;
 }
 
-/// Spares the sweep where there is nothing to save.
+/// Whether makespanWithoutCommunication can differ from the makespan.
 static bool hasTimedCommunication(const Execution &execution) {
   for (auto [kind, occupancyPs, latencyPs] :
        llvm::zip_equal(execution.graph.kind, execution.times.occupancyPs,
@@ -61,7 +61,7 @@ static bool hasTimedCommunication(const Execution &execution) {
   return false;
 }
 
-/// Share of workers times makespan.
+/// The share of workers times makespan.
 static double shareOfStep(llvm::ArrayRef<int64_t> perWorkerPs,
                           int64_t makespanPs) {
   if (makespanPs == 0 || perWorkerPs.empty())

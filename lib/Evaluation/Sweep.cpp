@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Threads take the next number from a counter, so that one large configuration
-// holds up no other.
+// delays no other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ llvm::Expected<Table> pipesched::generate(const Problem &problem) {
   return generate(*problem.family, *placement, problem.options);
 }
 
-/// Adds the end of the step, as pipe-add-optimizer does.
+/// Adds an optimizer step, as pipe-add-optimizer does.
 static llvm::Error addStep(std::optional<ReductionPlace> place,
                            const CostInputs &costs, Table &table) {
   if (!place)
@@ -92,7 +92,7 @@ public:
   explicit Progress(size_t count, unsigned numThreads)
       : count(count), running(numThreads) {}
 
-  /// The next number, or `count` where there is none to begin.
+  /// The next number to evaluate, or `count` if there is none.
   size_t take() {
     return isStopped ? count : std::min(next.fetch_add(1), count);
   }
@@ -105,7 +105,7 @@ public:
   void stop() { isStopped = true; }
   size_t getDone() const { return done; }
 
-  /// Waits for the end of the last thread, at most so long; true: reached.
+  /// Waits up to `time` for the last thread; returns true if it has finished.
   bool waitFor(std::chrono::milliseconds time) {
     std::unique_lock<std::mutex> lock(mutex);
     return changed.wait_for(lock, time, [&] { return running == 0; });

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A parser by recursive descent that runs repeated parts as often as they are
-// repeated, and the writer.
+// A recursive-descent parser, which parses a group as often as it is repeated,
+// and the writer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ public:
   Error parse() {
     if (Error error = parseItems(/*depth=*/0))
       return error;
-    if (position < text.size()) // the item that ended the sequence
+    if (position < text.size()) // parseItems stopped at a ')'
       return fail("')' closes nothing");
     if (!hasLoss)
       return fail("the layout has no loss 'L', which its last stage ends with");
@@ -42,7 +42,7 @@ public:
   std::vector<int64_t> layers = {0};
 
 private:
-  static constexpr int64_t kMostSteps = Cell::kMaxStages;
+  static constexpr int64_t kMostItems = Cell::kMaxStages;
   static constexpr unsigned kMostDepth = 64;
 
   template <typename... Values>
@@ -58,11 +58,11 @@ private:
   }
 
   /// Bounds the time that repetitions take.
-  Error countStep() {
-    if (++steps <= kMostSteps)
+  Error countItem() {
+    if (++numItems <= kMostItems)
       return Error::success();
     return fail("the layout has more than {0} items, repeated ones counted",
-                kMostSteps);
+                kMostItems);
   }
 
   Error parseItems(unsigned depth);
@@ -73,12 +73,12 @@ private:
 
   StringRef text;
   size_t position = 0;
-  int64_t steps = 0; ///< items so far, repeated ones as often
+  int64_t numItems = 0; ///< items so far, with repetitions
   bool hasEmbedding = false, hasLoss = false;
 };
 } // namespace
 
-/// `*3`, or 1 where there is none.
+/// Reads `*3`, or returns 1 if there is no factor.
 Expected<int64_t> LayoutParser::parseTimes() {
   if (!isAt('*'))
     return 1;
@@ -93,7 +93,7 @@ Expected<int64_t> LayoutParser::parseTimes() {
   return times;
 }
 
-/// `position` is that of the symbol.
+/// `position` must be that of the symbol, for errors.
 Error LayoutParser::parseItem(char symbol, int64_t times) {
   StringRef name(&symbol, 1);
   if (symbol == 'm')
@@ -123,8 +123,8 @@ Error LayoutParser::add(char symbol, int64_t times) {
     return Error::success();
   }
   if (symbol == '|') {
-    if (times > kMostSteps - int64_t(layers.size()))
-      return fail("there may be {0} stages at most", kMostSteps);
+    if (times > kMostItems - int64_t(layers.size()))
+      return fail("there may be {0} stages at most", kMostItems);
     layers.resize(layers.size() + times, 0);
     return Error::success();
   }
@@ -135,7 +135,7 @@ Error LayoutParser::add(char symbol, int64_t times) {
   return Error::success();
 }
 
-/// `(...)*n`, at its parenthesis.
+/// Reads `(...)*n` from its opening parenthesis on.
 Error LayoutParser::parseGroup(unsigned depth) {
   size_t begin = position;
   if (depth == kMostDepth)
@@ -143,7 +143,7 @@ Error LayoutParser::parseGroup(unsigned depth) {
   int64_t times = 1;
   for (int64_t run = 0; run < times; ++run) {
     position = begin + 1;
-    if (Error error = countStep())
+    if (Error error = countItem())
       return error;
     if (Error error = parseItems(depth + 1))
       return error;
@@ -160,10 +160,10 @@ Error LayoutParser::parseGroup(unsigned depth) {
   return Error::success();
 }
 
-/// Up to the end or a closing parenthesis.
+/// Reads up to the end or a closing parenthesis.
 Error LayoutParser::parseItems(unsigned depth) {
   while (position < text.size() && text[position] != ')') {
-    if (Error error = countStep())
+    if (Error error = countItem())
       return error;
     if (isAt('(')) {
       if (Error error = parseGroup(depth))
@@ -192,7 +192,7 @@ pipesched::parseMegatronLayout(StringRef layout) {
   return std::move(parser.layers);
 }
 
-/// Nothing, `t` or `t*3`.
+/// Appends nothing, `t` or `t*3`.
 static void appendLayers(std::string &layout, int64_t layers) {
   if (layers > 0)
     layout += 't';

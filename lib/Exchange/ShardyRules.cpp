@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// First what rules cannot express, then the writer. A rule is a chain of
-// fragments on one mesh; Shardy finds a fragment by all its fields at once:
+// Checks what rules cannot express, then writes. A rule is a chain of fragments
+// on one mesh; Shardy finds a fragment by all its fields together:
 //
 //   0F2  FragmentInfo(origins=["s0"],mesh_name="m0",call_counter=2)
 //   0B2  FragmentInfo(origins=["s0"(1)],mesh_name="m0",call_counter=2)
@@ -17,7 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Exchange/ShardyRules.h"
-#include "Refusal.h"
+#include "ExportViolation.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -29,8 +29,8 @@ using llvm::formatv;
 // What rules cannot express
 //===----------------------------------------------------------------------===//
 
-/// Names stand in two kinds of quotes, and shells, response files and MLIR's
-/// option parser each read them in their own way.
+/// Prefixes stand inside two kinds of quotes, which shells, response files and
+/// MLIR's option parser all read differently.
 static std::optional<Violation> checkPrefix(llvm::StringRef what,
                                             llvm::StringRef prefix) {
   for (char character : prefix)
@@ -77,7 +77,7 @@ static bool isHalfOfBackward(Cell cell) {
   return cell.is(Phase::InputGrad) || cell.is(Phase::WeightGrad);
 }
 
-/// Shardy splits a backward by what it transfers to another mesh.
+/// Shardy splits a backward only if it transfers a gradient to another mesh.
 static bool leavesMesh(const Placement &placement, int64_t stage) {
   return stage > 0 &&
          placement.workerOf(stage - 1) != placement.workerOf(stage);
@@ -135,11 +135,11 @@ private:
   const TableView &table;
   const ShardyRulesOptions &options;
   bool splitsProgram;
-  bool isFirst = true; ///< of the rule under way
+  bool isFirst = true; ///< fragment of the current rule
 };
 } // namespace
 
-/// F and B are as they are; I and W the parts of a split backward.
+/// Writes F and B as they are, I and W as the parts of a split backward.
 void RulesWriter::writeFragment(int64_t worker, Cell cell) {
   if (!isFirst)
     os << "->";
@@ -163,7 +163,7 @@ void RulesWriter::writeCell(int64_t worker, Cell cell) {
   if (cell.is(Phase::Forward) || !splitsProgram)
     return writeFragment(worker, cell);
   if (!leavesMesh(*table.placement, cell.getStage())) {
-    if (!cell.is(Phase::WeightGrad)) // goes with its I
+    if (!cell.is(Phase::WeightGrad)) // written with its I
       writeFragment(worker, cell.withPhase(Phase::Backward));
     return;
   }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Messages and parameter actions of a PyTorch schedule file must have their
-// partners before an import can drop them.
+// partners before an import may drop them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,20 +18,21 @@
 
 namespace pipesched {
 
-/// The lines of a file that parses, and which stage is on which.
+/// The lines of a file that parses, and the line of each stage.
 struct TorchFile {
   llvm::ArrayRef<llvm::StringRef> lines;
   llvm::ArrayRef<int32_t> lineOfStage;
   int64_t stagesPerPath;
 };
 
-/// For a file with any message: each SEND stands after the cell that makes what
-/// it sends and each RECV before the cell that needs it; both are there, on
-/// different lines, wherever a cell needs what another line makes. n log n.
+/// Checks the messages of a file that has any. Each SEND stands after the cell
+/// that produces the data, and each RECV before the cell that consumes it. Both
+/// must be present, on different lines, for all data that crosses lines. n log
+/// n.
 llvm::Error checkTorchMessages(const TorchFile &file);
 
-/// UNSHARD and RESHARD of a stage alternate, beginning with the one and ending
-/// with the other; REDUCE_GRAD comes once, after all weight gradients of its
+/// Checks that UNSHARD and RESHARD of a stage alternate, from an UNSHARD to a
+/// RESHARD, and that REDUCE_GRAD comes once, after all weight gradients of its
 /// stage. Linear.
 llvm::Error checkTorchParameters(const TorchFile &file);
 

@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// First what the format cannot express, then the two writers.
+// Checks what the format cannot express; then come the two writers.
 //
 //===----------------------------------------------------------------------===//
 
+#include "ExportViolation.h"
 #include "PipeSched/Exchange/TorchCsv.h"
 #include "PipeSched/Schedule/Slots.h"
-#include "Refusal.h"
 #include "TorchToken.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -50,8 +50,8 @@ static std::optional<Violation> checkCell(const TableView &table, CellRef at) {
   return std::nullopt;
 }
 
-/// Columns that the cell or the overlapped pair at `index` takes. Those of an
-/// idle entry are its slots.
+/// Columns that the cell or overlapped pair at `index` takes; an idle entry
+/// takes its slots.
 static int64_t columnsOf(const TableView &table, llvm::ArrayRef<Cell> row,
                          int64_t index) {
   if (row[index].isIdle())
@@ -124,7 +124,7 @@ pipesched::findUnorderedForward(const TableView &table) {
 // compute_only
 //===----------------------------------------------------------------------===//
 
-/// The cell or the overlapped pair at `index`.
+/// Writes the cell or the overlapped pair at `index`.
 static void writeToken(llvm::raw_ostream &os, llvm::ArrayRef<Cell> row,
                        int64_t index) {
   if (row[index].overlapsNext())
@@ -152,18 +152,18 @@ static void writeComputeRow(llvm::raw_ostream &os, const TableView &table,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// PyTorch's lowering. Ranks are swept in order, again and again; each takes
-/// one column per sweep unless it waits for another rank. What a cell sends is
-/// in the receiver's row at once:
+/// Follows PyTorch's lowering. It sweeps the ranks in order, repeatedly; in a
+/// sweep each rank takes one column unless it waits for another rank. A message
+/// enters the receiver's row at once:
 ///
 ///   rank 0   0F0 0SEND_F0          0F1 0SEND_F1
 ///                        \                      \
 ///   rank 1            1RECV_F0   (idle)       1RECV_F1 1F0 1SEND_F0
 ///            sweep 0             sweep 1
 ///
-/// A waiting rank is left out of the sweeps until a message reaches it: in the
-/// sweep under way if that has not passed it, else in the next. Linear in
-/// columns, and sweeps times workers / 64.
+/// A waiting rank leaves the sweeps until a message wakes it: in the current
+/// sweep if that has not passed the rank yet, else in the next. Linear in
+/// columns, plus sweeps times workers / 64.
 class CommLowering {
 public:
   CommLowering(const TableView &table, const CellIndex &index)
@@ -171,13 +171,13 @@ public:
         ranks(table.rows.size()), active(ranks.size(), true),
         activeNext(ranks.size()), isIssued(table.getNumCells()) {}
 
-  /// The lines, without their ends.
+  /// Writes the lines, without line ends.
   void run(llvm::raw_ostream &os);
 
 private:
   struct Rank {
-    int64_t next = 0;          ///< entry of the row
-    int64_t columnsToPass = 0; ///< idle, or covered by the entry before
+    int64_t next = 0;          ///< next entry of the row
+    int64_t columnsToPass = 0; ///< idle, or part of the previous entry
     std::string text;
   };
 
@@ -196,7 +196,7 @@ private:
 };
 } // namespace
 
-/// Where the field after the last of a line goes.
+/// Begins a new field at the end of a line and returns where to append.
 static std::string &startField(std::string &line) {
   if (!line.empty())
     line += ',';
@@ -240,7 +240,7 @@ void CommLowering::issue(int64_t row, int64_t entry) {
     send(row, cells[entry + i]);
 }
 
-/// Whether the rank got on and has more to do.
+/// Returns whether the rank advanced and has more to do.
 bool CommLowering::takeColumn(int64_t row) {
   Rank &rank = ranks[row];
   llvm::ArrayRef<Cell> cells = table.rows[row];

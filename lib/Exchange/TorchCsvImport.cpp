@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Lines to rows; stages to paths; then the checks. Arrays are indexed by the
-// numbers that the file states, but never longer than the file: a number beyond
-// that leaves another one out, which is an error.
+// Reads lines into rows and stages into paths, then checks. Arrays are indexed
+// by numbers from the file but never longer than the file: a higher number
+// implies that another one is missing, which is an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,13 +28,13 @@ static Error errorOfFile(std::string text) {
 }
 
 namespace {
-/// For each number below a limit something that is known or not (-1); remembers
-/// the highest number and where it stood.
+/// Maps each number below a limit to a value, or to -1 if not known; remembers
+/// the highest number and where it occurred.
 class NumberMap {
 public:
   explicit NumberMap(int64_t limit) : limit(limit) {}
 
-  /// Sets what is not known yet; returns what was, or -1.
+  /// Sets the value if it is not known yet; returns the previous one, or -1.
   int32_t insert(int64_t number, int32_t value, TorchFieldRef at) {
     if (number > highest) {
       highest = number;
@@ -50,7 +50,7 @@ public:
 
   int64_t size() const { return highest + 1; }
   TorchFieldRef getHighestAt() const { return highestAt; }
-  /// The lowest number without a value; size() where all have one.
+  /// The lowest number without a value; size() if all have one.
   int64_t firstUnknown() const {
     return llvm::find(values, -1) - values.begin();
   }
@@ -120,7 +120,7 @@ Error Importer::checkLines() const {
   return Error::success();
 }
 
-/// A stage is on one line, whatever the action.
+/// A stage must stay on one line, whatever the action.
 Error Importer::placeStage(TorchFieldRef at, const TorchToken &token) {
   int64_t stage = token.cell.getStage();
   int32_t line = lineOfStage.insert(stage, at.line, at);
@@ -133,7 +133,7 @@ Error Importer::placeStage(TorchFieldRef at, const TorchToken &token) {
                              stage, line + 1));
 }
 
-/// A microbatch is on one path.
+/// A microbatch must stay on one path.
 Error Importer::placeMicrobatch(TorchFieldRef at, Cell cell) {
   int32_t path = cell.getStage() / *options.stagesPerPath;
   int32_t other = pathOfMicrobatch.insert(cell.getMicrobatch(), path, at);
@@ -158,7 +158,7 @@ Error Importer::addCell(TorchFieldRef at, Cell cell) {
   return Error::success();
 }
 
-/// Consecutive idle slots are one entry.
+/// Extends the idle entry at the end of a row, or starts one.
 static void addIdleSlot(Row &row) {
   if (!row.empty() && row.back().isIdle())
     row.back() = Cell::idle(row.back().getIdleSlots() + 1);
@@ -219,8 +219,8 @@ Error Importer::checkStages() const {
   return Error::success();
 }
 
-/// Several paths have every microbatch; on one path it is for pipe-verify to
-/// say which cells are missing.
+/// With several paths every microbatch must be present. With one path,
+/// pipe-verify reports the missing cells.
 Error Importer::checkMicrobatches() const {
   if (!options.stagesPerPath)
     return Error::success();
@@ -232,7 +232,8 @@ Error Importer::checkMicrobatches() const {
                          numMicrobatches - 1, missing));
 }
 
-/// Ascending microbatches as few ranges; two alone make no range with a step.
+/// Groups ascending microbatches into few ranges; two alone make no range with
+/// a stride above 1.
 static std::vector<MicrobatchRange> rangesOf(llvm::ArrayRef<int32_t> numbers) {
   std::vector<MicrobatchRange> ranges;
   for (size_t begin = 0, end; begin < numbers.size(); begin = end) {
@@ -265,8 +266,8 @@ std::vector<Path> Importer::makePaths() const {
   return paths;
 }
 
-/// The field that an entry of a row comes from. Only for diagnostics: reads the
-/// line once more.
+/// The field that an entry of a row comes from. It reads the line again, so it
+/// is for diagnostics only.
 TorchFieldRef Importer::fieldOf(CellRef cell) const {
   TorchFieldRef at;
   at.line = cell.row;

@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All that concerns one message is brought together by sorting:
+// Sorting brings the parts of one message together:
 //
 //   line 1    0F2 (produce)    0SEND_F2
 //   line 2    1RECV_F2         1F2 (consume)
 //
-// A stage is on one line only, so that fields of one stage compare by number.
+// A stage is on one line only, so the order of its fields is that of their
+// numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +31,7 @@ namespace {
 enum Role : uint8_t { Produce, SendIt, ReceiveIt, Consume };
 constexpr unsigned kNumRoles = 4;
 
-/// A part of a message. The message is known by direction and sending cell.
+/// One part of a message. Direction and sending cell identify the message.
 struct Event {
   uint64_t message = 0;
   Role role = Produce;
@@ -42,7 +43,7 @@ struct Event {
   }
 };
 
-/// The parts of one message, or null.
+/// The parts of one message; null if missing.
 struct Message {
   Cell sender, receiver; ///< with phase F or B
   const Event *parts[kNumRoles] = {};
@@ -85,7 +86,7 @@ private:
 };
 } // namespace
 
-/// The cell of the stage that an activation or a gradient goes to, and back.
+/// The cell that an activation or gradient goes to; senderOf is the inverse.
 static Cell receiverOf(Cell sender) {
   int64_t step = sender.is(Phase::Forward) ? 1 : -1;
   return Cell(sender.getStage() + step, sender.getPhase(),
@@ -140,7 +141,7 @@ Error MessageChecker::addEvents(TorchFieldRef at, const TorchToken &token) {
   return Error::success();
 }
 
-/// Both parts there, wherever the message is one between lines.
+/// Send and receive must both be present if the message crosses lines.
 Error MessageChecker::checkPartners(const Message &message) const {
   const Event *send = message.parts[SendIt],
               *receive = message.parts[ReceiveIt];
@@ -168,7 +169,7 @@ Error MessageChecker::checkPartners(const Message &message) const {
   return Error::success();
 }
 
-/// The cell, its send; the receive, its cell.
+/// A cell comes before its send, and a receive before its cell.
 Error MessageChecker::checkOrder(const Message &message) const {
   const Event *send = message.parts[SendIt],
               *receive = message.parts[ReceiveIt];

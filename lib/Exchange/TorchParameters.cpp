@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One pass over the lines with a state per stage.
+// Sweeps once over the lines with a state per stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +21,10 @@ using llvm::formatv;
 using llvm::StringRef;
 
 namespace {
-/// What has been seen of a stage.
+/// What has been seen of a stage so far.
 struct StageState {
-  std::optional<TorchFieldRef> unsharded; ///< without its RESHARD yet
+  std::optional<TorchFieldRef> unsharded; ///< UNSHARD that waits for its
+                                          ///< RESHARD
   bool hasGradient = false, isReduced = false;
 };
 

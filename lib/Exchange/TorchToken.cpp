@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A recursive-descent reader of three levels: field, action, number.
+// A recursive-descent parser of three levels: field, action, number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,7 @@ Error pipesched::errorAtField(llvm::ArrayRef<StringRef> lines, TorchFieldRef at,
       at.line + 1, token.data() - line.data() + 1, std::move(text));
 }
 
-/// The text as a message can show it: quoted, printable and not too long.
+/// The text as a message can show it: quoted, printable and of limited length.
 static std::string quote(StringRef text) {
   constexpr size_t kMostShown = 40;
   std::string quoted = "'";
@@ -53,8 +53,8 @@ static std::string quote(StringRef text) {
   return quoted;
 }
 
-/// Takes a number off the front. Errors: one that is not below `end`; no digit,
-/// where `what` the number is of and the whole token say what was read.
+/// Takes a number off the front of `rest`. Errors: a number not below `end`; no
+/// digit. They mention `what` the number is and the whole token.
 static Expected<int64_t> takeNumber(StringRef &rest, const char *what,
                                     int64_t end, StringRef token) {
   StringRef digits = rest.take_while(llvm::isDigit);
@@ -76,7 +76,7 @@ struct Action {
 };
 } // namespace
 
-/// What a name between stage and microbatch stands for; Empty for others.
+/// The action of a name between stage and microbatch; Empty if it is unknown.
 static Action actionOf(StringRef name) {
   return llvm::StringSwitch<Action>(name)
       .Case("F", {TorchToken::Compute, Phase::Forward})
@@ -93,8 +93,8 @@ static Action actionOf(StringRef name) {
       .Default({});
 }
 
-/// `<stage><action><microbatch>`, or without the microbatch for the actions
-/// that concern a whole stage.
+/// Reads `<stage><action><microbatch>`; actions on a whole stage have no
+/// microbatch.
 static Expected<TorchToken> parseAction(StringRef text) {
   StringRef rest = text;
   Expected<int64_t> stage = takeNumber(rest, "stage", Cell::kMaxStages, text);
@@ -111,7 +111,7 @@ static Expected<TorchToken> parseAction(StringRef text) {
                        quote(text));
   int64_t microbatch = 0;
   if (action.kind < TorchToken::Unshard) {
-    // One more than the highest is the number of microbatches.
+    // The number of microbatches, the highest + 1, must be representable.
     Expected<int64_t> number =
         takeNumber(rest, "microbatch", Cell::kMaxMicrobatches, text);
     if (!number)
@@ -127,7 +127,7 @@ static Expected<TorchToken> parseAction(StringRef text) {
   return token;
 }
 
-/// `(2F0;5B1)OVERLAP_F_B`: a forward, then a whole backward.
+/// Reads `(2F0;5B1)OVERLAP_F_B`: a forward, then a whole backward.
 static Expected<TorchToken> parseOverlapped(StringRef text) {
   StringRef rest = text.drop_front();
   auto [inside, after] = rest.split(')');

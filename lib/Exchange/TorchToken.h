@@ -27,7 +27,7 @@ struct TorchToken {
     Overlapped, ///< `cell` and `second`
     Send,       ///< `cell` has the sender's stage and F or B
     Receive,    ///< `cell` has the receiver's stage and F or B
-    Unshard,    ///< this and the following have a stage only
+    Unshard,    ///< this and the next two have only a stage
     Reshard,
     ReduceGrad
   };
@@ -36,17 +36,17 @@ struct TorchToken {
   Cell cell, second;
 
   bool isMessage() const { return kind == Send || kind == Receive; }
-  /// The cells that compute: `cell`, `cell` and `second`, or none.
+  /// The number of cells that compute: `cell`, both cells, or none.
   unsigned getNumCells() const {
     return kind == Compute ? 1 : kind == Overlapped ? 2 : 0;
   }
 };
 
-/// Reads a field, blanks around it and its parts aside. Errors, without a
-/// position: what was found and what is wanted.
+/// Reads a field and ignores blanks around it and its parts. Errors carry no
+/// position; they say what was found and what is wanted.
 llvm::Expected<TorchToken> parseTorchToken(llvm::StringRef field);
 
-/// `2SEND_F0` or `2RECV_F0`, for `cell` 2F0.
+/// Prints `2SEND_F0` or `2RECV_F0` for `cell` 2F0.
 void printMessage(llvm::raw_ostream &os, TorchToken::Kind kind, Cell cell);
 std::string nameOfMessage(TorchToken::Kind kind, Cell cell);
 
@@ -64,7 +64,7 @@ llvm::Error forEachTorchField(llvm::StringRef line, Visit &&visit) {
   }
 }
 
-/// A position: line and field, both from 0.
+/// A position: line and field, both counted from 0.
 struct TorchFieldRef {
   uint32_t line = 0, field = 0;
 };

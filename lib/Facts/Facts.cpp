@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Look-ups in facts: layers of a model, efficiency of a size.
+// The number of layers of a model, efficiency by size, and checked changes of a
+// system.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ProfileText.cpp - Profiles in writing ------------------------------===//
+//===- ProfileText.cpp - Profiles as text ---------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -40,13 +40,13 @@ constexpr TimeUnit kUnits[] = {
     {"s", 12}, {"ms", 9}, {"us", 6}, {"ns", 3}, {"ps", 0}};
 } // namespace
 
-/// value * 10 + digit, or false.
+/// Sets `value` to value * 10 + digit; returns false on overflow.
 static bool appendDigit(int64_t &value, char digit) {
   return !llvm::MulOverflow(value, int64_t(10), value) &&
          !llvm::AddOverflow(value, int64_t(digit - '0'), value);
 }
 
-/// Digits with at most one point, in units of 10^exponent.
+/// Reads digits with at most one point, in units of 10^exponent ps.
 static llvm::Expected<int64_t> parseDecimal(StringRef text, StringRef digits,
                                             unsigned exponent) {
   auto [whole, fraction] = digits.split('.');

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Weights that make one half of a path longer than the other without making one
+// Weights that make one half of a path longer than the other without making any
 // worker busier than another (arXiv 2605.24006, asymmetric placement).
 //
 //===----------------------------------------------------------------------===//
@@ -36,7 +36,7 @@ static StringRef nameOf(Asymmetry way) {
   llvm_unreachable("covered switch");
 }
 
-/// A number from 1 to the most; a false one is quoted.
+/// Reads a number from 1 to kMaxPart; errors quote the text.
 static Expected<int64_t> parsePart(StringRef part, StringRef text) {
   int64_t value = 0;
   if (part.trim().getAsInteger(10, value))
@@ -59,8 +59,8 @@ Expected<Ratio> pipesched::parseRatio(StringRef text) {
   return Ratio{*left, *right};
 }
 
-/// By how much stage s of the first half departs from the mean, in a measure of
-/// its own; stage S-1-s departs by as much the other way.
+/// By how much stage s of the first half is shorter than the mean, in an
+/// arbitrary unit; stage S-1-s is longer by as much.
 ///
 ///   S = 6    Halves  1 1 1    Ramp  5 3 1    Ends  1 0 0    Middle  0 0 1
 static int64_t departure(Asymmetry way, int64_t stage, int64_t half) {
@@ -77,8 +77,9 @@ static int64_t departure(Asymmetry way, int64_t stage, int64_t half) {
   llvm_unreachable("covered switch");
 }
 
-/// Some stage would have nothing left. With departures p of sum P and largest
-/// p', the shorter half must have more than (h p' - P) : (h p' + P).
+/// Some stage would have no length left. With departures p of sum P, largest
+/// departure p' and h = S/2, the ratio of the shorter half to the longer must
+/// be above (h p' - P) : (h p' + P).
 static Error refuseRatio(int64_t numStages, Ratio ratio, Asymmetry way,
                          int64_t largest, int64_t sum) {
   int64_t less = numStages / 2 * largest - sum;

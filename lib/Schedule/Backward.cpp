@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One pass over each row, which no other row takes part in; slots of other rows
-// only matter where a merged backward sends its gradient later.
+// Each row is swept once, independently of the others. Slots of other rows
+// matter only if a merged backward sends its gradient later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,14 +26,14 @@ static bool isOverlapped(ArrayRef<Cell> row, int64_t i) {
   return row[i].overlapsNext() || (i > 0 && row[i - 1].overlapsNext());
 }
 
-/// "cell 3 (2B1) of worker 2".
+/// Prints "cell 3 (2B1) of worker 2".
 static std::string name(const TableView &table, CellRef at) {
   return formatv("cell {0} ({1}) of worker {2}", at.index,
                  table.rows[at.row][at.index], at.row);
 }
 
-/// Moves the cells of an aligned table to their earliest slots where the slots
-/// as written do not hold for the changed rows.
+/// Moves the cells of an aligned table to their earliest slots if the written
+/// slots are not valid for the changed rows.
 static Error settleSlots(const TableView &table, BackwardChange &change) {
   TableView changed = table;
   changed.gradientAfter = change.gradientAfter;
@@ -59,9 +59,9 @@ static Error settleSlots(const TableView &table, BackwardChange &change) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What there is to split.
+/// The backwards that can be split.
 struct Backwards {
-  std::vector<int64_t> numWhole; ///< by row, those that run by themselves
+  std::vector<int64_t> numWhole; ///< by row, those that are not overlapped
   int64_t numOverlapped = 0;
   std::optional<CellRef> firstOverlapped, firstSplit;
 };
@@ -92,7 +92,7 @@ static char letterOf(GradientAfter gradientAfter) {
   return gradientAfter == GradientAfter::InputGrad ? 'I' : 'W';
 }
 
-/// One rule holds for all split backwards of a table.
+/// All split backwards of a table follow one rule.
 static Expected<GradientAfter> chooseRule(const TableView &table,
                                           const Backwards &found,
                                           const SplitOptions &options) {
@@ -110,6 +110,8 @@ static Expected<GradientAfter> chooseRule(const TableView &table,
       {}});
 }
 
+/// Splits the backwards of a row, except overlapped ones:
+///
 ///   0F1+3B0 3B1 0B0   ->   0F1+3B0 3I1 3W1 0I0 0W0
 static Row splitRow(ArrayRef<Cell> cells, int64_t numWhole) {
   Row row;
@@ -147,12 +149,12 @@ Expected<BackwardChange> pipesched::splitBackward(const TableView &table,
     return formatError("the split table has {0} entries: there may be {1} at "
                        "most",
                        cells, kMaxTableCells);
-  // Without split backwards the rule says nothing, so it stays.
+  // The rule has no effect without split backwards, so it stays.
   change.gradientAfter = change.numChanged > 0 ? *rule : table.gradientAfter;
   change.rows.reserve(table.rows.size());
   for (auto [row, cells] : llvm::enumerate(table.rows))
     change.rows.push_back(splitRow(cells, found.numWhole[row]));
-  // In unit slots I and W take those of B.
+  // In unit slots, I and W take the slots of B.
   if (table.slots.empty() || change.numChanged == 0)
     return change;
   if (Error error = settleSlots(table, change))
@@ -164,7 +166,7 @@ Expected<BackwardChange> pipesched::splitBackward(const TableView &table,
 // Merge
 //===----------------------------------------------------------------------===//
 
-/// The next entry behind `i` that is not idle, or the end of the row.
+/// The next entry after `i` that is not idle, or the end of the row.
 static int64_t nextCell(ArrayRef<Cell> row, int64_t i) {
   do
     ++i;
@@ -172,7 +174,7 @@ static int64_t nextCell(ArrayRef<Cell> row, int64_t i) {
   return i;
 }
 
-/// The W that makes a B with the I at index `i`, or -1.
+/// The W that forms a B with the I at index `i`, or -1.
 static int64_t findOwnWeightGrad(ArrayRef<Cell> row, int64_t i) {
   int64_t next = nextCell(row, i);
   if (next == static_cast<int64_t>(row.size()) ||
@@ -181,7 +183,7 @@ static int64_t findOwnWeightGrad(ArrayRef<Cell> row, int64_t i) {
   return next;
 }
 
-/// Why the I at a place stays as it is.
+/// Explains why the I at a position stays as it is.
 static Violation describeApart(const TableView &table, CellRef at) {
   ArrayRef<Cell> row = table.rows[at.row];
   Cell own = row[at.index].withPhase(Phase::WeightGrad).withOverlap(false);
@@ -207,11 +209,13 @@ static Violation describeApart(const TableView &table, CellRef at) {
 }
 
 namespace {
-/// Merges the rows of a table and counts.
+/// Merges the backwards of each row, and counts them.
 class Merger {
 public:
   explicit Merger(const TableView &table) : table(table) {}
 
+  /// Merges the backwards of a row; idle slots move behind them:
+  ///
   ///   0I0 _2 0W0 3I1 0F2 3W1   ->   0B0 _2 3I1 0F2 3W1
   Row mergeRow(int64_t number) {
     ArrayRef<Cell> cells = table.rows[number];
@@ -237,7 +241,7 @@ public:
   }
 
   int64_t numMerged = 0, numApart = 0;
-  bool hasSplit = false; ///< a W is left
+  bool hasSplit = false; ///< some W is left
   std::optional<CellRef> firstApart;
 
 private:

@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Prints cells as they are written in IR, diagnostics, traces and CSV:
-// 2F0, _, _12.
+// Prints cells as IR, diagnostics, traces and CSV write them: 2F0, _, _12.
 //
 //===----------------------------------------------------------------------===//
 

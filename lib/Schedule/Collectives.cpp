@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One pass over the rows finds the G cells, one over the pieces who meets.
+// One sweep over the rows finds the G cells; one loop over the pieces finds
+// which of them take part together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 using namespace pipesched;
 using llvm::Expected;
 
-/// The last G of each worker among the stages that hold the piece.
+/// Adds the last G of each worker among the stages that hold the piece.
 void Collectives::addMembers(const Placement &placement, int64_t piece) {
   size_t begin = members.size();
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rule drawn in Dependences.h, for one cell at a time. Look-ups share the
-// entry of the cell's own stage and microbatch.
+// The rule in Dependences.h, for one cell at a time. Look-ups share the entry
+// of the cell's own stage and microbatch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 using namespace pipesched;
 
 namespace {
-/// Writes the flat indices that exist.
+/// Collects the flat indices of cells that exist.
 struct Collector {
   uint32_t (&out)[Dependences::kMaxPredecessors];
   unsigned count = 0;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes the operands of a program anew, with a few more.
+// Rewrites the operands of a program, with a few more.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,14 +15,14 @@
 using namespace pipesched;
 
 namespace {
-/// The last forward of a row, as long as no other compute follows it:
+/// The last forward of a row, while no other compute follows it:
 ///
 ///   compute 0F0 | send 0F0 to 1 | recv .. | compute 0F1
 ///                 ^ sent                    ^ waits for the partner of `sent`
 class LastForward {
 public:
-  /// Takes the next instruction of the row; returns the send that it has to see
-  /// delivered, or kNone.
+  /// Takes the next instruction of the row; returns the send whose delivery it
+  /// must wait for, or kNone.
   uint32_t take(const Instruction &instruction, uint32_t number) {
     if (instruction.kind == InstructionKind::Send) {
       if (isForward && instruction.cell == cell)

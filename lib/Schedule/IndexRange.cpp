@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ranges from text, and what they hold.
+// Reads, checks and searches ranges.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ Expected<IndexRange> pipesched::parseIndexRange(StringRef text) {
                      text);
 }
 
-/// The inverse of parseIndexRange.
+/// Prints a range; the inverse of parseIndexRange.
 static std::string textOf(const IndexRange &range) {
   if (range.end == range.begin + 1)
     return std::to_string(range.begin);

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One pass over each row. Activations live from the start of F to the end of
-// the B or W that releases them, so both halves of an overlapped pair are live
-// at once.
+// Sweeps once over each row. Activations live from the start of F to the end of
+// the B or W that releases them, so both halves of an overlapped pair count at
+// once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace pipesched;
 using llvm::ArrayRef;
 
 namespace {
-/// What one row adds up to.
+/// The sums of one row.
 class RowMetrics {
 public:
   RowMetrics(const CellIndex &index, const SlotAssignment &slots)
@@ -37,7 +37,7 @@ public:
       if (makesActivations(cell))
         peak = std::max(peak, ++live);
       if (cell.overlapsNext())
-        continue; // what the pair releases, it releases at the end of both
+        continue; // a pair releases what it releases at its end
       int64_t taken = slotsOf(lengths, row, i);
       busy += taken;
       last = start + taken;
@@ -50,7 +50,7 @@ public:
   int64_t busy = 0, first = -1, last = 0;
   int64_t live = 0, peak = 0;
   int64_t numRetained = 0, maxRetention = 0;
-  double totalRetention = 0; ///< may be more than 64 bits hold
+  double totalRetention = 0; ///< its sum may exceed 64 bits
 
 private:
   uint32_t findRecompute(Cell cell) const {
@@ -58,13 +58,14 @@ private:
                         cell.getMicrobatch());
   }
 
-  /// Those that its backward uses: R does, or F where there is none.
+  /// Whether a cell makes the activations that its backward uses: R does, or F
+  /// if there is no R.
   bool makesActivations(Cell cell) const {
     return cell.is(Phase::Recompute) ||
            (cell.is(Phase::Forward) && findRecompute(cell) == CellIndex::kNone);
   }
 
-  /// At the end of a cell, which is `last`.
+  /// Counts what `cell`, which ends at `last`, releases.
   void release(Cell cell) {
     if (!cell.is(Phase::Backward) && !cell.is(Phase::WeightGrad))
       return;
@@ -97,8 +98,8 @@ static void append(TableMetrics &metrics, const RowMetrics &row) {
   metrics.maxRetentionSlots.push_back(row.maxRetention);
 }
 
-/// Idle is summed per worker and not taken from the product of workers and
-/// slots, which may not fit 64 bits where idle counts are huge.
+/// Idle slots are summed per worker, because the product of workers and slots
+/// may exceed 64 bits if idle counts are huge.
 static double bubbleRatioOf(const TableMetrics &metrics) {
   if (metrics.slots == 0 || metrics.busySlots.empty())
     return 0.0;

@@ -6,16 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides row by row which activations are offloaded, then writes each row
-// anew with their copies and, under a limit, with joins.
+// Decides for each row which activations are offloaded, then rewrites the row
+// with their copies and, if memory is limited, with joins.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Offload.h"
+#include "Entries.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Schedule/Verify.h"
 #include "PipeSched/Support/FormatError.h"
-#include "Steps.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
@@ -48,20 +48,20 @@ static Error checkOptions(const Placement &placement,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The compute entries of each row, counted.
+/// Numbers the compute entries of each row. Other entries have the number of
+/// the compute entry before them:
 ///
-///   row    0F0 0D0 0F1+0B0 _2 0d0 0F2
-///   step    0   0    1  1   1  1   2       an entry beside the row has the
-///                                          step before it
-class StepNumbers {
+///   row      0F0 0D0 0F1+0B0 _2 0d0 0F2
+///   number    0   0    1  1   1  1   2
+class ComputeNumbers {
 public:
-  explicit StepNumbers(const TableView &table) {
+  explicit ComputeNumbers(const TableView &table) {
     numbers.reserve(table.getNumCells());
     for (ArrayRef<Cell> row : table.rows) {
-      int64_t step = -1;
-      forEachStep(row, [&](int64_t, ArrayRef<Cell> cells) {
-        step += cells.front().isCompute();
-        numbers.insert(numbers.end(), cells.size(), step);
+      int64_t number = -1;
+      forEachEntry(row, [&](int64_t, ArrayRef<Cell> cells) {
+        number += cells.front().isCompute();
+        numbers.insert(numbers.end(), cells.size(), number);
       });
     }
   }
@@ -71,7 +71,7 @@ private:
   std::vector<int32_t> numbers; ///< by flat index
 };
 
-/// Where the cells of an activation stand, as flat indices.
+/// The cells that make and use an activation, as flat indices.
 struct Uses {
   uint32_t forward, backward, last;
 };
@@ -84,15 +84,15 @@ Uses usesOf(const CellIndex &index, int64_t entry) {
           isSplit ? index.at(entry, Phase::WeightGrad) : whole};
 }
 
-/// Decides, row by row, which activations are offloaded.
+/// Decides for each row which activations are offloaded.
 class Chooser {
 public:
   Chooser(const TableView &table, const CellIndex &index,
-          const SlotAssignment &slots, const StepNumbers &steps,
+          const SlotAssignment &slots, const ComputeNumbers &computeNumbers,
           const OffloadOptions &options)
-      : table(table), index(index), slots(slots), steps(steps),
-        options(options), isChosen(index.getNumEntries()),
-        isKept(index.getNumEntries()) {}
+      : table(table), index(index), slots(slots),
+        computeNumbers(computeNumbers), options(options),
+        isChosen(index.getNumEntries()), isKept(index.getNumEntries()) {}
 
   void run() {
     for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
@@ -129,7 +129,8 @@ private:
       return;
     int64_t entry = entryOf(forward);
     Uses uses = usesOf(index, entry);
-    int64_t numBetween = steps.of(uses.backward) - steps.of(uses.forward) - 1;
+    int64_t numBetween =
+        computeNumbers.of(uses.backward) - computeNumbers.of(uses.forward) - 1;
     if (index.at(entry, Phase::Offload) != CellIndex::kNone)
       ++numPresent;
     else if (index.at(entry, Phase::Recompute) != CellIndex::kNone)
@@ -142,8 +143,8 @@ private:
                             uses.forward});
   }
 
-  /// Longest first; of a run of equals first every other one, in the order of
-  /// their forwards, so that those which stay are spread over the step.
+  /// Takes those that live longest; of equal ones every other one, in the order
+  /// of their forwards, so that those that stay are spread over the step.
   void takeLongestHalf() {
     llvm::sort(candidates, [](Candidate a, Candidate b) {
       return std::tie(b.lifespan, a.forward) < std::tie(a.lifespan, b.forward);
@@ -162,10 +163,10 @@ private:
     candidates = std::move(sorted);
   }
 
-  /// The first that find room stay on the device.
+  /// Keeps activations on the device, in row order, while there is room.
   void keepSome(ArrayRef<Cell> row) {
     int64_t numKept = 0;
-    forEachStep(row, [&](int64_t, ArrayRef<Cell> cells) {
+    forEachEntry(row, [&](int64_t, ArrayRef<Cell> cells) {
       for (Cell cell : cells)
         if (cell.is(Phase::Forward) && isChosen.test(entryOf(cell)) &&
             numKept < options.keep) {
@@ -181,16 +182,16 @@ private:
   const TableView &table;
   const CellIndex &index;
   const SlotAssignment &slots;
-  const StepNumbers &steps;
+  const ComputeNumbers &computeNumbers;
   const OffloadOptions &options;
-  std::vector<Candidate> candidates; ///< of the row
+  std::vector<Candidate> candidates; ///< of the current row
 
 public:
   llvm::BitVector isChosen; ///< by entry of the index
   int64_t numPresent = 0, numRecomputed = 0, numBrief = 0;
 
 private:
-  llvm::BitVector isKept; ///< likewise: stays because of `keep`
+  llvm::BitVector isKept; ///< by entry of the index: stays because of `keep`
 };
 } // namespace
 
@@ -203,13 +204,13 @@ static Cell copyOf(Cell cell, Phase phase) {
 }
 
 namespace {
-/// The offloads of a row in the order of their queue.
+/// The offloads of a row in the order of their queue:
 ///
 ///   issued   D0    D1    D2    D3
 ///            done  done  .     .        done: awaited by the next compute cell
 ///
-/// One counts as held until it is done, or until its U, which starts no earlier
-/// than it ends, counts instead.
+/// An offload counts as held until it is done, or until its U, which cannot
+/// start before it ends, counts instead.
 class OffloadQueue {
 public:
   void issue(Cell offload, bool holdsBytes) {
@@ -217,7 +218,7 @@ public:
   }
   size_t size() const { return entries.size(); }
   bool isDone(size_t i) const { return i < numDone; }
-  /// The first below `end` that frees memory when it ends, or `end`.
+  /// The first offload below `end` that frees memory when it ends, or `end`.
   size_t firstHeld(size_t end) const {
     size_t i = std::min(numDone, end);
     while (i < end && !entries[i].isHeld)
@@ -225,9 +226,10 @@ public:
     return i;
   }
   Cell at(size_t i) const { return entries[i].cell; }
-  /// Its U counts from now on, instead of it.
+  /// From now on the U of this offload counts instead of it.
   void passOn(size_t i) { entries[i].isHeld = false; }
-  /// Those below `end` are done. Returns how many of them were held.
+  /// Marks the offloads below `end` as done. Returns how many of them were
+  /// held.
   int64_t finish(size_t end) {
     int64_t numFreed = 0;
     for (; numDone < end; ++numDone)
@@ -244,31 +246,31 @@ private:
   size_t numDone = 0;
 };
 
-/// A place in a row where more is held than may be.
+/// A place in a row at which more is held than allowed.
 struct Excess {
   CellRef at;
-  Cell cell; ///< which allocates
+  Cell cell; ///< the cell that allocates
   int64_t held;
 };
 
-/// Writes rows with copies, and with joins where memory is limited.
+/// Writes rows with copies, and with joins if memory is limited.
 class RowWriter {
 public:
   RowWriter(const TableView &table, const CellIndex &index,
-            const StepNumbers &steps, const llvm::BitVector &isChosen,
-            int64_t memory)
-      : table(table), index(index), steps(steps), isChosen(isChosen),
-        memory(memory), queuePlaces(index.getNumEntries()),
+            const ComputeNumbers &computeNumbers,
+            const llvm::BitVector &isChosen, int64_t memory)
+      : table(table), index(index), computeNumbers(computeNumbers),
+        isChosen(isChosen), memory(memory), queuePlaces(index.getNumEntries()),
         isJoined(index.getNumEntries()) {}
 
-  /// Writes a row with its reloads that much ahead.
+  /// Writes a row whose reloads are issued `ahead` compute cells early.
   std::optional<Excess> write(int64_t number, int64_t ahead);
 
   Row written;
-  int64_t numJoins = 0; ///< put into it
+  int64_t numJoins = 0; ///< number of joins added to `written`
 
 private:
-  /// A U that stands behind step `after`.
+  /// A U that stands behind the compute entry with number `after`.
   struct Reload {
     int64_t after;
     Cell cell;
@@ -287,7 +289,7 @@ private:
 
   void listReloads(int64_t row, int64_t ahead);
   void start(int64_t number);
-  void writeStep(int64_t i, ArrayRef<Cell> cells);
+  void writeCompute(int64_t i, ArrayRef<Cell> cells);
   void writeBeside(int64_t i, Cell cell);
   void offload(Cell cell);
   void reload(int64_t i, Cell cell);
@@ -299,32 +301,34 @@ private:
 
   const TableView &table;
   const CellIndex &index;
-  const StepNumbers &steps;
+  const ComputeNumbers &computeNumbers;
   const llvm::BitVector &isChosen;
   int64_t memory;
-  std::vector<uint32_t> queuePlaces; ///< by entry, of those offloaded
-  llvm::BitVector isJoined;          ///< by entry: by a join of ours
+  std::vector<uint32_t> queuePlaces; ///< by entry of the index, for offloaded
+                                     ///< ones
+  llvm::BitVector isJoined;          ///< by entry of the index: by an added
+                                     ///< join
 
-  // The row being written.
+  // The state of the current row.
   int64_t row = 0;
   std::vector<Reload> reloads; ///< in the order of their backwards
   size_t nextReload = 0;
   OffloadQueue queue;
   int64_t held = 0;
-  int64_t step = -1;        ///< the last one written
-  size_t stepBegin = 0;     ///< where it stands in `written`
-  size_t numBeforeStep = 0; ///< offloads issued before it
-  size_t numJoined = 0;     ///< that joins of the table make it wait for
+  int64_t computeNumber = -1;  ///< number of the last compute entry
+  size_t computeBegin = 0;     ///< its position in `written`
+  size_t numBeforeCompute = 0; ///< offloads issued before it
+  size_t numJoined = 0;        ///< offloads that the table's own joins await
   std::optional<Excess> excess;
 };
 } // namespace
 
-/// As the backwards come, so do their reloads: the queue keeps their order.
+/// Reloads follow the order of their backwards, so the queue keeps it too.
 void RowWriter::listReloads(int64_t row, int64_t ahead) {
   reloads.clear();
   for (auto [i, cell] : llvm::enumerate(table.rows[row]))
     if (isBackward(cell) && isChosen.test(entryOf(cell)))
-      reloads.push_back({steps.of(index.rowBegin(row) + i) - ahead - 1,
+      reloads.push_back({computeNumbers.of(index.rowBegin(row) + i) - ahead - 1,
                          copyOf(cell, Phase::Reload)});
 }
 
@@ -336,25 +340,25 @@ void RowWriter::start(int64_t number) {
   for (Cell cell : table.rows[row])
     if (cell.is(Phase::Forward))
       isJoined.reset(entryOf(cell));
-  nextReload = stepBegin = numBeforeStep = numJoined = 0;
+  nextReload = computeBegin = numBeforeCompute = numJoined = 0;
   held = numJoins = 0;
-  step = -1;
+  computeNumber = -1;
   excess.reset();
 }
 
 std::optional<Excess> RowWriter::write(int64_t number, int64_t ahead) {
   listReloads(number, ahead);
   start(number);
-  forEachStep(table.rows[row], [&](int64_t i, ArrayRef<Cell> cells) {
+  forEachEntry(table.rows[row], [&](int64_t i, ArrayRef<Cell> cells) {
     if (cells.front().isCompute())
-      writeStep(i, cells);
+      writeCompute(i, cells);
     else
       writeBeside(i, cells.front());
   });
   return excess;
 }
 
-/// F holds what no R makes again, R what it makes.
+/// F allocates activations that no R recomputes; R allocates those it makes.
 int64_t RowWriter::numAllocated(ArrayRef<Cell> cells) const {
   return llvm::count_if(cells, [&](Cell cell) {
     return cell.is(Phase::Recompute) ||
@@ -362,27 +366,30 @@ int64_t RowWriter::numAllocated(ArrayRef<Cell> cells) const {
   });
 }
 
+/// Writes a compute entry with what belongs to it:
+///
 ///   [joins] cells [D of its forwards] [U of later backwards]
-void RowWriter::writeStep(int64_t i, ArrayRef<Cell> cells) {
+void RowWriter::writeCompute(int64_t i, ArrayRef<Cell> cells) {
   awaitCopiesOf(cells);
   int64_t numNew = numAllocated(cells);
   makeRoom({row, i}, cells.front(), numNew, queue.size(), written.size());
-  stepBegin = written.size();
-  numBeforeStep = queue.size();
+  computeBegin = written.size();
+  numBeforeCompute = queue.size();
   held += numNew;
-  ++step;
+  ++computeNumber;
   written.insert(written.end(), cells.begin(), cells.end());
   for (Cell cell : cells) {
     held -= freesActivations(cell);
     if (cell.is(Phase::Forward) && isChosen.test(entryOf(cell)))
       offload(copyOf(cell, Phase::Offload));
   }
-  for (; nextReload < reloads.size() && reloads[nextReload].after == step;
+  for (; nextReload < reloads.size() &&
+         reloads[nextReload].after == computeNumber;
        ++nextReload)
     reload(i, reloads[nextReload].cell);
 }
 
-/// Copies and joins of the table, and idle slots.
+/// Writes copies and joins of the table, and idle slots.
 void RowWriter::writeBeside(int64_t i, Cell cell) {
   if (cell.is(Phase::Offload))
     return offload(cell);
@@ -401,21 +408,21 @@ void RowWriter::offload(Cell cell) {
   queue.issue(cell, !isRecomputed(entryOf(cell)));
 }
 
-/// It starts when the compute cell before it has ended, so that only what that
-/// cell waits for makes room.
+/// A reload starts when the preceding compute cell has ended, so only what that
+/// cell waits for makes room for it.
 void RowWriter::reload(int64_t i, Cell cell) {
   uint32_t place = queuePlaces[entryOf(cell)];
   if (!queue.isDone(place)) {
     queue.passOn(place);
   } else if (!isRecomputed(entryOf(cell))) {
-    makeRoom({row, i}, cell, /*numNew=*/1, numBeforeStep, stepBegin);
+    makeRoom({row, i}, cell, /*numNew=*/1, numBeforeCompute, computeBegin);
     ++held;
   }
   written.push_back(cell);
 }
 
 /// A backward waits for its U, which waits for its D, which waits for all
-/// before it.
+/// earlier ones.
 void RowWriter::awaitCopiesOf(ArrayRef<Cell> cells) {
   held -= queue.finish(numJoined);
   for (Cell cell : cells)
@@ -423,8 +430,8 @@ void RowWriter::awaitCopiesOf(ArrayRef<Cell> cells) {
       held -= queue.finish(queuePlaces[entryOf(cell)] + 1);
 }
 
-/// Joins, at `place` of the row, for as many of the first `end` offloads as it
-/// takes to hold `numNew` more.
+/// Adds joins at `place` of the row, for as many of the first `end` offloads as
+/// it takes to have room for `numNew` more.
 void RowWriter::makeRoom(CellRef at, Cell cell, int64_t numNew, size_t end,
                          size_t place) {
   while (memory > 0 && numNew > 0 && held + numNew > memory) {
@@ -439,7 +446,7 @@ void RowWriter::makeRoom(CellRef at, Cell cell, int64_t numNew, size_t end,
   }
 }
 
-/// A join of the table that stands behind it says nothing any more.
+/// Adds a join; a later join of the table for the same offload is redundant.
 void RowWriter::join(Cell offload, size_t place) {
   Cell join = copyOf(offload, Phase::OffloadJoin);
   isJoined.set(entryOf(offload));
@@ -448,7 +455,7 @@ void RowWriter::join(Cell offload, size_t place) {
   auto later = std::find(written.begin() + place + 1, written.end(), join);
   if (later != written.end())
     written.erase(later);
-  stepBegin += place <= stepBegin;
+  computeBegin += place <= computeBegin;
 }
 
 //===----------------------------------------------------------------------===//
@@ -465,7 +472,7 @@ static Error describeExcess(const Excess &excess, int64_t memory) {
       {}});
 }
 
-/// Where there is no room for reloads so early, later ones.
+/// Issues reloads later if there is no room for them so early.
 static Error writeRow(RowWriter &writer, int64_t row, int64_t ahead,
                       int64_t memory) {
   while (std::optional<Excess> excess = writer.write(row, ahead)) {
@@ -477,7 +484,7 @@ static Error writeRow(RowWriter &writer, int64_t row, int64_t ahead,
 }
 
 static Error checkSize(const TableView &table, int64_t numAdded) {
-  // D, U and a join each.
+  // Each activation adds D, U and a join.
   int64_t cells = table.getNumCells() + 3 * numAdded;
   if (cells <= kMaxTableCells)
     return Error::success();
@@ -494,8 +501,8 @@ Expected<OffloadChange> pipesched::addOffload(const TableView &table,
     return llvm::make_error<ViolationError>(std::move(*violation));
   CellIndex index = llvm::cantFail(CellIndex::create(table));
   SlotAssignment slots = llvm::cantFail(alignUnitSlots(table, index));
-  StepNumbers steps(table);
-  Chooser chooser(table, index, slots, steps, options);
+  ComputeNumbers computeNumbers(table);
+  Chooser chooser(table, index, slots, computeNumbers, options);
   chooser.run();
   OffloadChange change;
   change.numAdded = chooser.isChosen.count();
@@ -504,7 +511,8 @@ Expected<OffloadChange> pipesched::addOffload(const TableView &table,
   change.numBrief = chooser.numBrief;
   if (Error error = checkSize(table, change.numAdded))
     return std::move(error);
-  RowWriter writer(table, index, steps, chooser.isChosen, options.memory);
+  RowWriter writer(table, index, computeNumbers, chooser.isChosen,
+                   options.memory);
   for (int64_t row = 0, end = table.rows.size(); row != end; ++row) {
     if (Error error = writeRow(writer, row, options.ahead, options.memory))
       return std::move(error);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// First what each row is to get, in order, then the rows in one pass each.
+// Decides what each row gets, in order, then writes each row in one sweep.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,13 +22,13 @@ using llvm::ArrayRef;
 using llvm::Error;
 using llvm::Expected;
 
-/// Behind all cells of a row.
+/// The slot after all cells of a row.
 static constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
 namespace {
-/// A stage that a worker steps.
+/// A stage whose optimizer step a worker runs.
 struct SteppedStage {
-  int64_t slot; ///< at which its G stands, or kEnd
+  int64_t slot; ///< slot of its G, or kEnd
   int64_t endPiece, path, stage;
   bool isReduced;
 
@@ -62,12 +62,12 @@ private:
   const TableView &table;
   const Placement &placement;
   const Replicas &replicas;
-  SlotAssignment slots;                          ///< where G are eager
+  SlotAssignment slots;                          ///< used if G are eager
   std::vector<std::vector<SteppedStage>> stages; ///< by worker, in order
 };
 } // namespace
 
-/// In unit slots: in these every wait leads to an earlier one.
+/// Uses unit slots, in which every wait leads to an earlier slot.
 Error StepWriter::findSlots() {
   Expected<CellIndex> index = CellIndex::create(table);
   if (!index)
@@ -83,8 +83,8 @@ static bool addsGradient(Cell cell) {
   return cell.is(Phase::Backward) || cell.is(Phase::WeightGrad);
 }
 
-/// By piece, the slot after the last of the weight gradients of the stages that
-/// begin with it; kEnd where stages are cut.
+/// For each piece, the slot after the last weight gradient of the stages that
+/// begin with it; kEnd if stages are cut.
 std::vector<int64_t> StepWriter::findReadySlots() const {
   std::vector<int64_t> ready(replicas.getNumPieces(), 0);
   const int64_t *start = slots.start.data();
@@ -126,7 +126,7 @@ void StepWriter::findStages(ReductionPlace place, ReducedStages reduced) {
     llvm::sort(worker);
 }
 
-/// A join stays with the cell that it holds.
+/// Writes a row; a join stays with the cell that it delays.
 void StepWriter::writeRow(ArrayRef<Cell> cells, ArrayRef<SteppedStage> ends,
                           const int64_t *starts, Row &row) const {
   auto writeReductions = [&, next = ends.begin()](int64_t slot) mutable {
@@ -136,7 +136,7 @@ void StepWriter::writeRow(ArrayRef<Cell> cells, ArrayRef<SteppedStage> ends,
   };
   for (size_t i = 0; i < cells.size(); ++i) {
     if (table.aligned && cells[i].isIdle())
-      continue; // it is aligned again
+      continue; // the row is aligned again
     bool isSecondHalf = i > 0 && cells[i - 1].overlapsNext();
     if (starts && (cells[i].isCompute() || cells[i].isJoin()) && !isSecondHalf)
       writeReductions(starts[i]);
@@ -187,7 +187,7 @@ static std::optional<Violation> findStep(const TableView &table) {
   return std::nullopt;
 }
 
-/// Verified, and small enough for what is added.
+/// Checks that the table is verified and small enough for what is added.
 static Error checkTable(const TableView &table) {
   if (Error error = refuse(verifyTable(table)))
     return error;
@@ -202,7 +202,7 @@ static Error checkTable(const TableView &table) {
   return Error::success();
 }
 
-/// The lengths of O and G are known; an aligned table is aligned again.
+/// Checks the lengths of O and G, and aligns an aligned table again.
 static Error finish(const TableView &table, std::vector<Row> &rows) {
   TableView changed = table;
   changed.aligned = false;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A parser by recursive descent on the characters of the text.
+// A recursive-descent parser on the characters of the text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using llvm::Expected;
 using llvm::StringRef;
 
 namespace {
-/// `5`, `0:4`, `0:8:2`; a number alone is a range of one.
+/// `5`, `0:4` or `0:8:2`; a single number is a range of one.
 struct Range {
   int64_t begin, end, step;
 
@@ -36,7 +36,7 @@ class Parser {
 public:
   explicit Parser(StringRef text) : text(text), rest(text) {}
 
-  /// What `parseOne` reads, again and again between semicolons, to the end.
+  /// Calls `parseOne` for each part between semicolons, to the end.
   template <typename ParseOne>
   Error parseAll(ParseOne parseOne) {
     do {
@@ -52,7 +52,7 @@ public:
   Error parseCounts(std::vector<int64_t> &counts);
 
 private:
-  /// Numbers stay so small that sums and differences of two fit.
+  /// Numbers stay small enough that sums and differences of two fit.
   static constexpr int64_t kMost = int64_t(1) << 61;
 
   bool atEnd() {
@@ -77,7 +77,7 @@ private:
   Error appendCounts(std::vector<int64_t> &counts);
   Error parseClause(StringRef word, Path &path);
 
-  /// What `parseOne` reads between commas, in brackets or without.
+  /// Calls `parseOne` for each item between commas, in brackets or without.
   template <typename ParseOne>
   Error parseList(ParseOne parseOne) {
     bool inBrackets = consume('[');

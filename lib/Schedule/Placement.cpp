@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Checks paths and indexes them, so that loops over cells look everything up in
-// constant time; the placements of the literature stand in Placements.cpp.
+// constant time. Placements.cpp has the placements of the literature.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
 
-/// Several paths need arrays by microbatch; this bounds them.
+/// Several paths need arrays by microbatch; this limits their size.
 static constexpr int64_t kMaxAssignedMicrobatches = int64_t(1) << 28;
 
 static Error checkSizes(int64_t numWorkers, int64_t numMicrobatches,
@@ -57,8 +57,8 @@ static Error checkStages(int64_t pathNumber, const Path &path,
   return Error::success();
 }
 
-/// `lengths`, called `name`, are one per stage and have a sum, which is
-/// returned.
+/// Checks that there is one length per stage, and returns their sum. Errors
+/// call the lengths `name`.
 static Expected<int64_t> sumLengths(int64_t pathNumber, const Path &path,
                                     llvm::ArrayRef<int64_t> lengths,
                                     llvm::StringRef name) {
@@ -145,8 +145,8 @@ static Error onTwoPaths(llvm::ArrayRef<Path> paths, int64_t microbatch,
                      microbatch, first, second);
 }
 
-/// Every microbatch on exactly one path. Stops at the first that is on two, so
-/// that ranges cost no more than microbatches.
+/// Checks that every microbatch is on exactly one path. Stops at the first one
+/// on two paths, so that ranges cost no more than microbatches.
 static Error checkCover(llvm::ArrayRef<Path> paths, int64_t numMicrobatches) {
   llvm::BitVector taken(numMicrobatches);
   for (auto [pathNumber, path] : llvm::enumerate(paths))
@@ -191,8 +191,8 @@ Expected<Placement> Placement::create(int64_t numWorkers,
   return placement;
 }
 
-/// Fills `counts` and, where several paths take microbatches, the arrays by
-/// microbatch. Rank on a single path is the microbatch itself.
+/// Fills `counts` and, if several paths take microbatches, the arrays by
+/// microbatch. On a single path the rank is the microbatch itself.
 Error Placement::assignMicrobatches() {
   counts.assign(paths.size(), 0);
   if (llvm::all_of(paths,
@@ -262,7 +262,7 @@ Placement::withTakes(llvm::ArrayRef<std::vector<MicrobatchRange>> takes) const {
   return create(numWorkers, numMicrobatches, std::move(assigned));
 }
 
-/// What the lengths of a path add up to; its stages count 1 each without any.
+/// The sum of a path's lengths; stages count 1 each if it has none.
 static int64_t totalLength(const Path &path) {
   llvm::ArrayRef<int64_t> lengths = path.getStageLengths();
   if (lengths.empty())

@@ -1,4 +1,4 @@
-//===- Placements.cpp - The literature's placements -----------------------===//
+//===- Placements.cpp - Placements of the literature ----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Linear, interleaved, V, wave and bidirectional paths. Sizes that do not
-// divide are refused with the nearest that do.
+// Linear, interleaved, V, wave and bidirectional paths. Errors for sizes that
+// do not divide name the nearest that do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ static bool isWorkerCount(int64_t numWorkers) {
   return numWorkers >= 1 && numWorkers <= kMaxWorkers;
 }
 
-/// `factor` per worker, named as the option is, must be at least 1 and give no
-/// more stages than a path may have.
+/// Checks the `factor` per worker, which errors call `name` like the option: it
+/// must be at least 1 and give no more stages than a path may have.
 static Error checkStageFactor(int64_t numWorkers, int64_t factor,
                               int64_t stagesPerUnit, const char *name) {
   if (!isWorkerCount(numWorkers))

@@ -6,17 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// First which activations are recomputed, row by row; then where their R go:
-// before their backwards, or by sweeping the rows against each other into slots
-// in which a row waits.
+// Decides for each row which activations are recomputed, then places their R
+// cells: before their backwards, or by sweeping the rows against each other
+// into slots in which a row waits.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Recompute.h"
+#include "Entries.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Schedule/Verify.h"
 #include "PipeSched/Support/FormatError.h"
-#include "Steps.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
@@ -68,7 +68,7 @@ public:
 private:
   void chooseRow(int64_t row) {
     int64_t numKept = 0;
-    forEachStep(table.rows[row], [&](int64_t i, ArrayRef<Cell> cells) {
+    forEachEntry(table.rows[row], [&](int64_t i, ArrayRef<Cell> cells) {
       for (Cell cell : cells)
         if (cell.is(Phase::Forward))
           choose(cell, {row, i + static_cast<int64_t>(cells.size())}, numKept);
@@ -79,7 +79,7 @@ private:
     });
   }
 
-  /// Of the activations of a forward whose entry ends at `end`.
+  /// Decides for the activations of a forward whose entry ends at `end`.
   void choose(Cell forward, CellRef end, int64_t &numKept) {
     if (!isInRanges(options.stages, forward.getStage()) ||
         !isInRanges(options.microbatches, forward.getMicrobatch()))
@@ -123,7 +123,8 @@ public:
   int64_t numChosen = 0, numPresent = 0;
 
 private:
-  llvm::BitVector isKept; ///< likewise: held whole because of `keep`
+  llvm::BitVector isKept; ///< by entry of the index: held in full because of
+                          ///< `keep`
 };
 } // namespace
 
@@ -135,6 +136,8 @@ static Cell recomputeOf(Cell cell) {
   return Cell(cell.getStage(), Phase::Recompute, cell.getMicrobatch());
 }
 
+/// Places each R right before its backward or overlapped pair:
+///
 ///   0F1+3B0 0u1 0B1   ->   3R0 0F1+3B0 0u1 0R1 0B1
 static std::vector<Row> placeBefore(const TableView &table,
                                     const CellIndex &index,
@@ -148,11 +151,11 @@ static std::vector<Row> placeBefore(const TableView &table,
   for (ArrayRef<Cell> cells : table.rows) {
     Row &row = rows.emplace_back();
     row.reserve(cells.size() + llvm::count_if(cells, needs));
-    forEachStep(cells, [&](int64_t, ArrayRef<Cell> step) {
-      for (Cell cell : step)
+    forEachEntry(cells, [&](int64_t, ArrayRef<Cell> entry) {
+      for (Cell cell : entry)
         if (needs(cell))
           row.push_back(recomputeOf(cell));
-      row.insert(row.end(), step.begin(), step.end());
+      row.insert(row.end(), entry.begin(), entry.end());
     });
   }
   return rows;
@@ -163,9 +166,9 @@ static std::vector<Row> placeBefore(const TableView &table,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Runs the rows against each other, each cell as early as it can, and writes
-/// what runs: where a row waits for a message, the recomputes of its next
-/// backwards first.
+/// Runs the rows against each other, each cell as early as possible, and writes
+/// the cells in the order in which they run. If a row waits for a message, the
+/// recomputes of its next backwards run first.
 ///
 ///   clock |   wait   | own R | B     R of later backwards fill the wait as far
 ///         | R1 | R2  |  R0   | B0    as they fit in front of the own R
@@ -194,9 +197,10 @@ public:
 private:
   struct RowState {
     int64_t clock = 0;
-    int64_t numAhead = 0; ///< recomputed, and their backward is still to come
-    /// Backwards that may be recomputed for, as positions in the row: a heap,
-    /// the next one first. Those that the row has passed are still in it.
+    int64_t numAhead = 0; ///< recomputed activations whose backward is still to
+                          ///< come
+    /// Backwards whose R may run, as positions in the row: a heap, with the
+    /// next one on top. It may still contain backwards that the row has passed.
     std::vector<uint32_t> ready;
   };
 
@@ -239,7 +243,7 @@ private:
     row.clock += lengths.of(recompute);
   }
 
-  /// Recomputes for backwards behind `step` in so many slots.
+  /// Recomputes for backwards behind `step` in `slots` free slots.
   void fillWait(const RowStep &step, int64_t slots, Row &written) {
     RowState &row = rows[step.row];
     while (!row.ready.empty()) {
@@ -260,7 +264,8 @@ private:
     }
   }
 
-  /// After a cell has run. An R needs its F, and its U where there is one.
+  /// Updates the state after a cell has run. An R needs its F, and its U if
+  /// there is one.
   void leave(RowState &row, int64_t number, Cell cell) {
     bool isForward = cell.is(Phase::Forward);
     if (!isForward && !isBackward(cell) && !cell.is(Phase::Reload))
@@ -321,7 +326,7 @@ pipesched::addRecompute(const TableView &table,
   if (Error error = checkOptions(*table.placement, options))
     return std::move(error);
   TableView order = table;
-  order.aligned = false; // the slots as written do not count
+  order.aligned = false; // the written slots do not matter
   if (Error error = refuse(verifyTable(order)))
     return std::move(error);
   CellIndex index = llvm::cantFail(CellIndex::create(order));

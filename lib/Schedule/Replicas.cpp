@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sorts where the stages of all paths begin; pieces lie between.
+// Sorts the begins of the stages of all paths; pieces lie between them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ using namespace pipesched;
 using llvm::ArrayRef;
 using llvm::Expected;
 
-/// Scales the lengths of each path, which stageLengths leaves alone where no
-/// path gives any, to one total. Returns it.
+/// Scales the lengths of each path to one total and returns it. (stageLengths
+/// does not scale if no path gives lengths.)
 static Expected<int64_t> scaleToOneTotal(const Placement &placement,
                                          std::vector<int64_t> &lengths) {
   auto stagesOf = [&](int64_t path) {
@@ -65,8 +65,8 @@ static std::vector<int64_t> beginsOf(const Placement &placement,
   return begins;
 }
 
-/// A first or last stage without blocks doubles the end of the model that it
-/// stands at:
+/// Cuts the model at all begins of stages. A first or last stage without blocks
+/// doubles the cut at its end of the model:
 ///
 ///   path 0, blocks [0, 2, 2]    ||   1   |   2   |
 ///   path 1, blocks [2, 2, 0]     |   0   |   1   ||
@@ -91,8 +91,9 @@ static std::vector<int64_t> cutsOf(const Placement &placement,
   return cuts;
 }
 
-/// The cut at which a stage that begins at `block` does, unless it is a first
-/// one: of two at the start of the model the last, else the first.
+/// The cut at which a stage that begins at `block` starts, unless it is the
+/// first of its path: the last of two cuts at the start of the model, else the
+/// first.
 static int64_t cutAt(ArrayRef<int64_t> cuts, int64_t block) {
   if (block == 0)
     return llvm::upper_bound(cuts, 0) - cuts.begin() - 1;
@@ -125,7 +126,7 @@ Expected<Replicas> Replicas::create(const Placement &placement) {
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     replicas.cutPath(path, begins);
 
-  // How many paths have a stage that holds something begin at each piece.
+  // Count how many paths have a non-empty stage that begins at each piece.
   int64_t numPieces = replicas.cuts.size() - 1;
   std::vector<int64_t> numBegins(numPieces, 0);
   for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage)

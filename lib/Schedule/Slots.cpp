@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Earliest slots come from sweeping the rows against each other; slots as
-// written from adding the row up. Both are compiled for unit slots and for
-// lengths.
+// Earliest slots come from sweeping the rows against each other, written slots
+// from adding up each row. Both are compiled for unit slots and for lengths.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +22,8 @@ using llvm::ArrayRef;
 using llvm::Error;
 using llvm::Expected;
 
-/// Joins and idle entries take the slot of the entry they stand before; at the
-/// end of a row, the slot after it.
+/// Joins and idle entries take the slot of the following entry; at the end of a
+/// row, the slot after it.
 static void placeBeforeNext(ArrayRef<Cell> row, int64_t rowEnd,
                             int64_t *starts) {
   int64_t next = rowEnd;
@@ -36,8 +35,8 @@ static void placeBeforeNext(ArrayRef<Cell> row, int64_t rowEnd,
 }
 
 namespace {
-/// Slots at which groups of G cells meet, found when the first of a group is
-/// visited: all their rows have come to theirs then.
+/// Slots at which groups of G cells start. A slot is computed when the first of
+/// a group is visited, because all their rows have reached their G cells then.
 class Meetings {
 public:
   Meetings(const TableView &table, const CellIndex &index,
@@ -47,7 +46,7 @@ public:
       slots.assign(collectives->getReplicas().getNumPieces(), -1);
   }
 
-  /// The latest slot at which a group of the G cell meets.
+  /// The latest slot at which a group of the G cell starts.
   int64_t slotOf(CellRef at) {
     int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
     int64_t latest = 0;
@@ -67,12 +66,12 @@ private:
   const TableView &table;
   const Collectives *collectives;
   ArrayRef<int64_t> clock;    ///< by row
-  std::vector<int64_t> slots; ///< by piece; -1: not met
+  std::vector<int64_t> slots; ///< by piece; -1: not computed
 };
 } // namespace
 
-/// A step starts when its row is free and what it waits for has ended, a G when
-/// the rows of its group are free:
+/// An entry starts when its row is free and what it waits for has ended; a G
+/// starts when the rows of its group are free:
 ///
 ///   row 0   | F | F |   | B |        clock[row]: where the row is free
 ///   row 1       | F | B |
@@ -174,8 +173,8 @@ int64_t pipesched::slotsOf(const TableView &table, CellRef at) {
   });
 }
 
-/// A row as it is written: `onIdle(slots)` where slots are left empty, and
-/// `onCell(cell)`. `start` has the slots of its cells.
+/// Walks along a row in slots: calls `onIdle(slots)` for empty slots and
+/// `onCell(cell)` for cells. `start` has the slots of the cells.
 template <typename Slots, typename OnIdle, typename OnCell>
 static void spread(const Slots &lengths, ArrayRef<Cell> cells,
                    const int64_t *start, int64_t numSlots, OnIdle onIdle,
@@ -193,7 +192,7 @@ static void spread(const Slots &lengths, ArrayRef<Cell> cells,
   onIdle(numSlots - clock);
 }
 
-/// Entries of the row that is written: one idle entry may not count all.
+/// Number of entries of an aligned row; one idle entry cannot count every gap.
 template <typename Slots>
 static int64_t countEntries(const Slots &lengths, ArrayRef<Cell> cells,
                             const int64_t *start, int64_t numSlots) {
@@ -207,7 +206,7 @@ static int64_t countEntries(const Slots &lengths, ArrayRef<Cell> cells,
   return entries;
 }
 
-/// Appends idle slots, in several entries where one cannot count them.
+/// Appends idle slots, in several entries if one cannot count them.
 static void appendIdle(Row &row, int64_t slots) {
   while (slots > 0) {
     int64_t count = std::min(slots, Cell::kMaxMicrobatches);

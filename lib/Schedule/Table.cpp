@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Views of tables, and the dense index from cells to where they stand.
-// One pass counts phases and lays the index out, a second one fills it.
+// Views of tables, and the dense index from cells to their positions. One sweep
+// counts phases to lay the index out, a second one fills it.
 //
 //===----------------------------------------------------------------------===//
 

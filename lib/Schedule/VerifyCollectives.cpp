@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the G cells of a table owe each other, and the slots they share.
+// Checks that the G cells of a table match, and the slots at which they start.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ static Cell cellOf(const Placement &placement, int64_t path, int64_t global,
 // Who takes part
 //===----------------------------------------------------------------------===//
 
-/// A stage that holds the piece and has no G, while another worker's has.
+/// Finds a stage that holds the piece but has no G, while another worker's has.
 static std::optional<Violation> checkComplete(const TableView &table,
                                               const Collectives &collectives,
                                               int64_t piece) {
@@ -60,8 +60,8 @@ static std::optional<Violation> checkComplete(const TableView &table,
   return std::nullopt;
 }
 
-/// An O before the G by which its worker reduces blocks of its stage, which may
-/// be that of another stage.
+/// Finds an O that precedes the G by which its worker reduces blocks of its
+/// stage; that may be the G of another stage.
 static std::optional<Violation>
 checkStep(const TableView &table, const Collectives &collectives, CellRef at) {
   Cell step = cellAt(table, at);
@@ -105,7 +105,7 @@ std::optional<Violation> pipesched::verifyCollectives(const TableView &table,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The slots of an aligned table, as written.
+/// Checks the written slots of an aligned table.
 class MeetingVerifier {
 public:
   MeetingVerifier(const TableView &table, const CellIndex &index)
@@ -118,7 +118,7 @@ private:
   int64_t startOf(CellRef at) const {
     return slots.start[index.rowBegin(at.row) + at.index];
   }
-  /// Where the row of a G is free for it.
+  /// The slot from which the row of a G is free for it.
   int64_t freeSlotFor(CellRef at) const {
     while (at.index > 0)
       if (--at.index; cellAt(table, at).isCompute())
@@ -151,8 +151,8 @@ private:
 };
 } // namespace
 
-/// G cells of one group start together. One in several groups starts when all
-/// their rows are free.
+/// The G cells of one group start together. A G in several groups starts when
+/// all their rows are free.
 std::optional<Violation> MeetingVerifier::check(int64_t piece) const {
   ArrayRef<CellRef> members = collectives.membersOf(piece);
   bool isOneMeeting =

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// First each cell by itself, then the order of the cells of each stage and
+// Checks each cell by itself, then the order of the cells of each stage and
 // microbatch, then O and G, which concern a whole stage.
 //
 //===----------------------------------------------------------------------===//
@@ -20,7 +20,7 @@
 using namespace pipesched;
 using llvm::formatv;
 
-/// A set of phases seen.
+/// A set of phases that were seen.
 using PhaseMask = uint16_t;
 
 static constexpr PhaseMask bit(Phase phase) {
@@ -28,14 +28,14 @@ static constexpr PhaseMask bit(Phase phase) {
 }
 
 namespace {
-/// What must and what must not stand before a cell of a phase, among the cells
+/// The phases that must and must not precede a cell of a phase, among the cells
 /// of its stage and microbatch.
 struct OrderRule {
   PhaseMask needs = 0, excludes = 0;
 };
 
 /// The rules by phase: F, B, I, W, R, D, U, O, G, d, u, idle. A backward is
-/// whole or split; what a backward needs cannot come after it.
+/// either whole or split; what a backward needs cannot come after it.
 constexpr OrderRule kOrderRules[kNumPhaseCodes] = {
     {0, 0},
     {bit(Phase::Forward), bit(Phase::InputGrad) | bit(Phase::WeightGrad)},
@@ -79,7 +79,7 @@ private:
     return {CellRef{row, i}, std::move(message), {}};
   }
 
-  /// Dense number of the stage and microbatch of a cell on this worker.
+  /// Dense number of a cell's stage and microbatch on this worker.
   int64_t pairOf(Cell cell) const {
     return placement.localPairOffset(placement.globalStage(cell)) +
            placement.rankOnPath(cell.getMicrobatch());
@@ -138,7 +138,7 @@ std::optional<Violation> RowVerifier::checkCell(int64_t i) {
   return checkHost(i);
 }
 
-/// The number is a microbatch, or a path.
+/// Checks that the number is a microbatch in range, or a path.
 std::optional<Violation> RowVerifier::checkNumber(int64_t i) const {
   Cell cell = cells[i];
   bool isPath = cell.isPerPath();
@@ -180,7 +180,7 @@ std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
                          name(i)));
   Cell second = cells[i + 1];
   if (!Cell::isValidRaw(second.getRaw()))
-    return std::nullopt; // reported when its turn comes
+    return std::nullopt; // reported at its own index
   if (!second.isCompute())
     return at(i, formatv("{0} is overlapped with {1}, which is no compute cell",
                          name(i), second));
@@ -202,8 +202,8 @@ std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
 }
 
 /// Complete rows have a cell for each pair of stage and microbatch of the
-/// worker, so that a byte array by pair is linear in the row. Rows with few of
-/// many pairs number those that occur.
+/// worker, so a byte array by pair is linear in the row. Rows that have few of
+/// many pairs number only those that occur.
 std::optional<Violation> RowVerifier::checkOrder() const {
   int64_t numPairs = placement.getNumLocalPairs(row);
   if (numPairs <= static_cast<int64_t>(8 * cells.size()) + 1024)
@@ -238,7 +238,7 @@ std::optional<Violation> RowVerifier::checkOrder(int64_t numIndices,
   return std::nullopt;
 }
 
-/// What a cell's needs are called.
+/// The word for a phase that another one needs.
 static const char *describeNeed(Phase phase) {
   switch (phase) {
   case Phase::Forward:
@@ -302,8 +302,8 @@ Violation RowVerifier::describeOther(int64_t i, Cell other,
   return violation;
 }
 
-/// O and G once per stage; after O the stage is done for this step, after G its
-/// weight gradients are.
+/// O and G occur once per stage. After O the stage is done for this step; after
+/// G its weight gradients are complete.
 std::optional<Violation> RowVerifier::checkPerPath() const {
   std::vector<PhaseMask> seenByStage(placement.getNumLocalStages(row), 0);
   for (int64_t i = 0, e = cells.size(); i != e; ++i) {

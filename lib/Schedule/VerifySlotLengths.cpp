@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One pass over the cells, so that whatever counts slots afterwards neither
-// meets a cell without a length nor overflows.
+// Sweeps once over the cells, so that later code that counts slots neither
+// finds a cell without a length nor overflows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ static Violation describeTooMany(Cell cell, CellRef at, int64_t slots) {
 
 std::optional<Violation> pipesched::verifySlotLengths(const TableView &table) {
   if (table.slots.empty())
-    return std::nullopt; // two a cell at most
+    return std::nullopt; // at most two slots per cell
   GivenSlots lengths(*table.placement, table.slots);
   int64_t total = 0;
   for (auto [row, cells] : llvm::enumerate(table.rows))

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Completeness by counting, waits by sweeping the rows against each other,
-// slots by reading them. Memory is linear in the cells, whatever the sizes a
-// schedule claims.
+// Checks completeness by counting, waits by sweeping the rows against each
+// other, and slots by reading them. Memory is linear in the cells, whatever
+// sizes a schedule claims.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,8 @@ static int64_t microbatchOf(const Placement &placement, int64_t path,
   return microbatch;
 }
 
-/// The lowest rank of which `row` has no forward on that stage. With k forwards
-/// it is k at most.
+/// The lowest rank for which `row` has no forward on that stage; at most k if
+/// there are k forwards.
 static int64_t firstMissingRank(const Placement &placement, ArrayRef<Cell> row,
                                 int64_t globalStage, int64_t numForwards) {
   std::vector<bool> isPresent(numForwards, false);
@@ -57,7 +57,7 @@ static int64_t firstMissingRank(const Placement &placement, ArrayRef<Cell> row,
   return llvm::find(isPresent, false) - isPresent.begin();
 }
 
-/// The first forward missing, by path, stage and microbatch.
+/// Finds the first missing forward, by path, stage and microbatch.
 static std::optional<Violation> checkForwards(const TableView &table) {
   const Placement &placement = *table.placement;
   std::vector<int64_t> counts(placement.getNumGlobalStages(), 0);
@@ -91,7 +91,7 @@ static Violation describeMissing(const TableView &table, const CellIndex &index,
           {}};
 }
 
-/// Backwards and copies of each entry, all forwards being there.
+/// Checks backwards and copies of each entry; all forwards must be present.
 static std::optional<Violation> checkOthers(const TableView &table,
                                             const CellIndex &index) {
   for (int64_t entry = 0, e = index.getNumEntries(); entry != e; ++entry) {
@@ -122,7 +122,7 @@ static Cell cellAt(const TableView &table, CellRef ref) {
   return table.rows[ref.row][ref.index];
 }
 
-/// How an awaited cell is held up by the cell that waits in its row.
+/// Says how the waiting cell in its row delays an awaited cell.
 static Violation::Note describeHold(const TableView &table, CellRef awaited,
                                     CellRef waiting) {
   bool isLater = awaited.index > waiting.index;
@@ -164,7 +164,7 @@ Violation pipesched::describeCycle(const TableView &table,
   return violation;
 }
 
-/// The order of a row holds by itself.
+/// Checks waits between rows; the order within a row always holds.
 template <typename Slots>
 static std::optional<Violation> checkStarts(const Slots &lengths,
                                             const TableView &table,

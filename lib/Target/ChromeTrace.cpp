@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Perfetto sorts events by time and keeps the order of the file among equals,
-// so a flow event stands right behind the slice that it belongs to.
+// Perfetto sorts events by time and keeps the file's order among equals, so
+// each flow event directly follows the slice that it belongs to.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ struct Slice {
   int64_t startPs, durationPs;
 };
 
-/// Writes the events of one result; `firstPid` and `firstFlow` keep the results
-/// of a file apart.
+/// Writes the events of one result; `firstPid` and `firstFlow` distinguish the
+/// results of one file.
 class TraceWriter {
 public:
   TraceWriter(llvm::raw_ostream &os, const NamedEvaluation &result,
@@ -95,7 +95,7 @@ static void writeUs(OStream &json, StringRef key, int64_t ps) {
   json.attributeEnd();
 }
 
-/// One event per line; a stream per event, so that names are escaped.
+/// Writes one event per line; its JSON stream escapes names.
 template <typename Fields>
 void TraceWriter::writeEvent(Fields fields) {
   os << (isFirstEvent ? "\n" : ",\n");
@@ -137,7 +137,7 @@ void TraceWriter::writeProcess(int64_t worker) {
 // Slices and flows
 //===----------------------------------------------------------------------===//
 
-/// The first compute task, in row order, that waits for the arrival.
+/// Finds the first compute task, in row order, that waits for each arrival.
 void TraceWriter::findConsumers() {
   consumerOf.assign(graph.size(), TaskGraph::kNone);
   for (uint32_t task : graph.rowTasks)
@@ -147,8 +147,8 @@ void TraceWriter::findConsumers() {
         consumerOf[edge.task()] = task;
 }
 
-/// The message that a receiving task delivers: itself, or, where sends and
-/// receives are tasks of their own, its send.
+/// The message that a receiving task delivers: the task itself or, if sends and
+/// receives are separate tasks, its send.
 static uint32_t messageOf(const TaskGraph &graph, uint32_t task) {
   if (graph.kind[task] != InstructionKind::Recv)
     return task;
@@ -160,7 +160,7 @@ static uint32_t messageOf(const TaskGraph &graph, uint32_t task) {
   llvm_unreachable("a receive waits for its send");
 }
 
-/// Bytes of messages whose send states them.
+/// Finds the bytes of messages whose sends state them.
 void TraceWriter::findStatedBytes() {
   for (const StatedWork &work : result.work)
     if (work.messageBytes)
@@ -168,7 +168,7 @@ void TraceWriter::findStatedBytes() {
           *work.messageBytes;
 }
 
-/// Bytes of a message by the cell that produced it.
+/// The bytes of a message, by the cell that produced it.
 int64_t TraceWriter::impliedBytes(Cell producer) const {
   const StageCost &cost =
       execution.stageCosts.stages[result.placement.globalStage(producer)];
@@ -259,8 +259,8 @@ void TraceWriter::writeSend(uint32_t task) {
   writeFlow("s", task, slice);
 }
 
-/// A receive holds its queue as long as the send; what holds nothing is shown
-/// when it arrives.
+/// A receive holds its queue as long as the send does; one without occupancy is
+/// shown at its arrival.
 void TraceWriter::writeReceive(uint32_t task, uint32_t message) {
   bool isMessage = task == message;
   int64_t durationPs = execution.times.occupancyPs[task];
@@ -274,7 +274,7 @@ void TraceWriter::writeReceive(uint32_t task, uint32_t message) {
   writeFlow(isConsumed ? "t" : "f", message, slice);
 }
 
-/// What holds nothing is shown when it is done, as a receive is.
+/// An all-reduce without occupancy is shown at its end, as a receive is.
 void TraceWriter::writeReduction(uint32_t task, int64_t worker) {
   int64_t durationPs = execution.times.occupancyPs[task];
   writeSlice(task, {firstPid + worker, Lane::AllReduce,
@@ -325,7 +325,7 @@ void TraceWriter::writeCounter(StringRef name, StringRef unit, int64_t worker,
     });
 }
 
-/// Without a model every activation counts one.
+/// Without a model every activation counts as one.
 void TraceWriter::writeMemoryCounters() {
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   bool hasModel = execution.memoryFacts.has_value();

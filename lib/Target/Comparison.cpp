@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two tables, a line that says what their columns are, and the findings.
+// Two tables, a line that explains their columns, and the findings.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Files that describe, as JSON of ours; nothing is written on an error.
+// Exports descriptions as PipeSched's JSON; writes nothing after an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ struct DescriptionOptions {
 
 } // namespace
 
-/// Exists from the first registration on; LLVM's options must outlive parsing.
+/// Created at the first registration; LLVM requires options to outlive parsing.
 static DescriptionOptions &options() {
   static DescriptionOptions instance;
   return instance;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each finding is a function of the entries; ratios that print alike count as
-// equal.
+// Each finding is a function of the entries; ratios that print the same count
+// as equal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using Group = std::vector<const ComparisonEntry *>;
 // Words
 //===----------------------------------------------------------------------===//
 
-/// `a`, `a and b`, `a, b and c`, `a, b, c, d and 3 more`.
+/// Prints `a`, `a and b`, `a, b and c`, or `a, b, c, d and 3 more`.
 static std::string listNames(ArrayRef<const ComparisonEntry *> entries) {
   constexpr size_t kMost = 4;
   bool isCut = entries.size() > kMost + 1;
@@ -122,7 +122,7 @@ static std::string formatRange(double least, double most) {
   return from == to ? from : from + " to " + to;
 }
 
-/// Fill and drain belong together: both are the ramps of the pipeline.
+/// Fill and drain count together: both are the ramps of the pipeline.
 static Cause dominantCause(const ComparisonEntry &entry) {
   Cause ramps{"fill and drain", 0}, dominant{"nothing", 0};
   for (auto [cause, ratio] : llvm::zip_equal(kIdleCauses, entry.idleByCause)) {
@@ -156,7 +156,7 @@ static void findCauses(ArrayRef<ComparisonEntry> entries,
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Bytes over capacity; 0 or less fits, nothing is not known.
+/// Bytes over capacity: the entry fits if 0 or less; absent if not known.
 static std::optional<int64_t> missingBytes(const ComparisonEntry &entry) {
   if (!entry.memory || entry.capacityBytes == 0)
     return std::nullopt;
@@ -172,7 +172,7 @@ static std::string describeNeed(const ComparisonEntry &entry) {
          formatGiB(entry.memory->peakActivationBytes) + " for activations";
 }
 
-/// Who does not fit, and of these the one that comes closest.
+/// Lists the schedules that do not fit, and the one of them closest to fitting.
 static void findWhoDoesNotFit(ArrayRef<ComparisonEntry> entries,
                               std::vector<std::string> &sentences) {
   Group tooLarge;
@@ -194,7 +194,7 @@ static void findWhoDoesNotFit(ArrayRef<ComparisonEntry> entries,
                         describeNeed(closest));
 }
 
-/// Where the fastest do not fit but others do.
+/// Names the fastest schedule that fits, if the overall fastest does not.
 static void findFastestThatFits(ArrayRef<ComparisonEntry> entries,
                                 std::vector<std::string> &sentences) {
   std::vector<double> speeds = relativeSpeeds(entries);
@@ -210,7 +210,7 @@ static void findFastestThatFits(ArrayRef<ComparisonEntry> entries,
     sentences.push_back("fastest that fits: " + printableName(best->name));
 }
 
-/// The part of a sentence on equal steps that tells them apart by memory.
+/// The part of a sentence on equal steps that compares their memory.
 static std::string compareMemory(const Group &group) {
   auto peak = [](const ComparisonEntry *entry) {
     return entry->memory->peakBytes();
@@ -253,10 +253,11 @@ struct Level {
   std::optional<double> (*ratio)(const ComparisonEntry &);
 };
 
-/// What a level says about a pair of entries that it knows.
+/// What a level says about a pair of entries, if it knows both.
 struct Opinion {
   StringRef level;
-  int order;                 ///< -1: the first idles less; 0: both print alike
+  int order;                 ///< -1: the first idles less; 0: both print the
+                             ///< same
   std::string first, second; ///< ratios as they print
 };
 
@@ -293,7 +294,7 @@ static bool differ(ArrayRef<Opinion> opinions) {
   });
 }
 
-/// "table puts a (20.00 %) before b (25.00 %)"; `levels` share the opinion.
+/// Says "table puts a (20.00 %) before b (25.00 %)"; all `levels` agree on it.
 static std::string describe(ArrayRef<Opinion> levels, const ComparisonEntry &a,
                             const ComparisonEntry &b) {
   const Opinion &opinion = levels.front();
@@ -328,7 +329,7 @@ static std::string describeAll(ArrayRef<Opinion> opinions,
   return text;
 }
 
-/// Pairs of equal work whose order depends on the level.
+/// Lists pairs of equal work whose order depends on the level.
 static void findDisagreements(ArrayRef<Group> groups,
                               std::vector<std::string> &sentences) {
   constexpr int64_t kMost = 4;

@@ -1,4 +1,4 @@
-//===- Findings.h - What a comparison's numbers say ---------*- C++ -*-===//
+//===- Findings.h - What a comparison's numbers say -------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sentences derived from comparison entries and from nothing else.
+// Sentences that are derived from comparison entries only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,16 +23,16 @@ std::string nameOfCause(const IdleCause &cause);
 /// Every entry knows its microbatch size.
 bool knowsSequences(llvm::ArrayRef<ComparisonEntry> entries);
 
-/// Sequences of a step where every entry knows its microbatch size, else
-/// microbatches of a step.
+/// The sequences of a step, or its microbatches if any entry lacks a microbatch
+/// size.
 std::vector<uint64_t> workPerStep(llvm::ArrayRef<ComparisonEntry> entries);
 
 /// Work per time of each entry, relative to the best; 0 for an empty step.
 std::vector<double> relativeSpeeds(llvm::ArrayRef<ComparisonEntry> entries);
 
-/// One sentence each: who is fastest, why workers idle, equal steps, who does
-/// not fit, and pairs whose order differs between formula, table and execution
-/// (of entries with the same workers and the same work).
+/// One sentence per finding: what is fastest, why workers idle, equal steps,
+/// what does not fit, and pairs whose order differs between formula, table and
+/// execution (among entries with the same workers and the same work).
 std::vector<std::string> findings(llvm::ArrayRef<ComparisonEntry> entries);
 
 } // namespace pipesched

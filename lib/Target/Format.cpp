@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Exact decimals come from integers; only what a person reads is rounded.
+// Exact decimals are computed from integers; only numbers for people are
+// rounded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,7 +109,7 @@ std::string pipesched::printableName(llvm::StringRef name) {
   printable.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
     auto byte = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F, which terminals obey as well, are 0xc2 and themselves.
+    // Terminals obey U+0080 to U+009F too; in UTF-8 they follow a byte 0xc2.
     bool isC1 = byte == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0;
     bool isControl = byte < 0x20 || byte == 0x7f || isC1;
     printable += isControl ? '?' : text[i];
@@ -119,7 +120,7 @@ std::string pipesched::printableName(llvm::StringRef name) {
 
 std::string pipesched::shorten(llvm::StringRef text, size_t length) {
   auto isStart = [](char c) { return (c & 0xc0) != 0x80; };
-  size_t kept = 0, end = 0; // `end` is where the ellipsis would stand
+  size_t kept = 0, end = 0; // `end` is where the ellipsis would go
   for (size_t i = 0; i < text.size(); ++i) {
     if (!isStart(text[i]))
       continue;

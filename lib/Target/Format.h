@@ -1,4 +1,4 @@
-//===- Format.h - Numbers and names as text -----------------*- C++ -*-===//
+//===- Format.h - Numbers and names as text ---------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one way in which exports print times, sizes, ratios and names of cells.
+// How all exports print times, sizes, ratios and names of cells.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,19 +17,19 @@
 
 namespace pipesched {
 
-/// The shortest decimal that reads back as the same double; the value is
+/// The shortest decimal that reads back as the same double. `value` must be
 /// finite.
 std::string formatDouble(double value);
 
-/// value / unit exactly, without trailing zeros: (1500000, 1000000) is 1.5.
-/// `unit` is a power of ten, `value` not negative.
+/// Prints value / unit exactly, without trailing zeros: (1500000, 1000000) is
+/// 1.5. `unit` must be a power of ten, `value` not negative.
 void writeDecimal(llvm::raw_ostream &os, int64_t value, int64_t unit);
 
 struct TimeUnit {
   int64_t ps;
   llvm::StringLiteral name;
 };
-/// The largest of s, ms, us, ns, ps that is not longer than `ps`.
+/// The largest of s, ms, us, ns, ps that does not exceed `ps`.
 TimeUnit timeUnitFor(int64_t ps);
 
 /// Four digits and a unit: 59.32 ms.
@@ -39,22 +39,23 @@ std::string formatPercent(double ratio);
 /// Two digits after the point, in GiB.
 std::string formatGiB(int64_t bytes);
 
-/// `forward`, `input gradient`, ...
+/// The name of a phase: `forward`, `input gradient`, ...
 llvm::StringRef phaseName(Phase phase);
 
-/// The cell of a task, both of a pair: `2F0+1B3`.
+/// Prints the cell of a task, or both cells of a pair: `2F0+1B3`.
 void printTask(llvm::raw_ostream &os, const TaskGraph &graph, uint32_t task);
-/// The second cell of a pair.
+/// The second cell of a pair, if the task is one.
 std::optional<Cell> overlappedCell(const TaskGraph &graph, uint32_t task);
 
 /// The smallest of 1, 2, 5 times a power of ten that is at least `atLeast`.
 int64_t niceStep(double atLeast);
 
-/// Valid UTF-8 on one line: broken sequences and control characters replaced.
+/// Makes a name valid UTF-8 on one line: replaces broken sequences and control
+/// characters.
 std::string printableName(llvm::StringRef name);
 
-/// At most so many code points of valid UTF-8, the last an ellipsis where some
-/// are left out.
+/// Cuts valid UTF-8 to at most `length` code points; if it cuts, the last one
+/// is an ellipsis.
 std::string shorten(llvm::StringRef text, size_t length);
 
 } // namespace pipesched

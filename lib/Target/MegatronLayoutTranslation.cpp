@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Between schedule ops and lib/Exchange: options, names, diagnostics.
+// Connects schedule ops to lib/Exchange: options, names, diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@
 using namespace mlir;
 using namespace pipesched;
 
-/// Exists from the first registration on; LLVM's options must outlive parsing.
+/// Created at the first registration; LLVM requires options to outlive parsing.
 static llvm::cl::opt<std::string> &scheduleOption() {
   static llvm::cl::opt<std::string> instance{
       "megatron-schedule",
@@ -33,7 +33,7 @@ static llvm::cl::opt<std::string> &scheduleOption() {
   return instance;
 }
 
-/// Stage s is on rank s mod D.
+/// Checks that stage s is on rank s mod D.
 static LogicalResult checkStages(pipe::ScheduleOp schedule,
                                  const Placement &placement) {
   if (placement.getNumPaths() != 1)

@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Keys in the order of docs/Models.md; those that a caller relies on are never
-// left out.
+// Keys are in the order of docs/Models.md; callers rely on every key.
 //
 //===----------------------------------------------------------------------===//
 

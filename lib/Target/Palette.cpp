@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Full hues carry white text, tints black text; CIE lightness of both columns
-// rises F, I, B, W, so that a grey print keeps phases apart.
+// Full hues carry white text, tints black text. In both columns CIE lightness
+// rises in the order F, I, B, W, so that a grey print keeps phases apart.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 using namespace pipesched;
 
 bool Colour::isDark() const {
-  // Rec. 601 luma; the full hues lie below, the tints above.
+  // Rec. 601 luma; full hues lie below the threshold, tints above.
   return 299 * red + 587 * green + 114 * blue < 145 * 1000;
 }
 
@@ -59,7 +59,7 @@ Colour pipesched::phaseColour(Phase phase, int shade, int numShades) {
           mix(hue.blue, tint.blue)};
 }
 
-/// The cube's levels are 0, 95, 135, 175, 215 and 255.
+/// The levels of the colour cube are 0, 95, 135, 175, 215 and 255.
 static int nearestLevel(int value) {
   return value < 48 ? 0 : value < 115 ? 1 : (value - 35) / 40;
 }

@@ -1,4 +1,4 @@
-//===- Palette.h - Colours of phases ------------------------*- C++ -*-===//
+//===- Palette.h - Colours of phases ----------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The hues that PyTorch's and the zero-bubble papers' pictures made customary,
-// F blue, I teal, W green, B orange, with lightness rising in that order.
+// The hues that pictures of PyTorch and of the zero-bubble papers made
+// customary: F blue, I teal, W green, B orange. Lightness rises in the order F,
+// I, B, W.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,16 +23,16 @@ namespace pipesched {
 struct Colour {
   int red, green, blue;
 
-  /// White text is easier to read on it than black.
+  /// Whether white text is easier to read on it than black text.
   bool isDark() const;
 };
 
-/// Of the 6 x 6 x 6 colours that terminals number 16 to 231, the closest.
+/// The closest of the 6 x 6 x 6 colours that terminals number 16 to 231.
 uint8_t nearestAnsi(Colour colour);
 
-/// The colour of a phase; shade 0 is the full hue, the last of `numShades` the
-/// lightest tint (white text on chunk 0, black on the last, as those papers
-/// do).
+/// The colour of a phase. Shade 0 is the full hue, the last of `numShades` the
+/// lightest tint (white text on chunk 0, black text on the last, as in those
+/// papers).
 Colour phaseColour(Phase phase, int shade, int numShades);
 
 inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Colour colour) {

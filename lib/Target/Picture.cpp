@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From a timeline or a table to boxes and bars.
+// Turns a timeline or a table into boxes and bars.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,7 +123,7 @@ Picture pipesched::pictureOfTimeline(const NamedEvaluation &result) {
 // Slots
 //===----------------------------------------------------------------------===//
 
-/// Boxes of one row. `start` has the slots of its cells.
+/// The boxes of one row. `start` has the slots at which its cells start.
 template <typename Slots>
 static std::vector<Box> boxesOfRow(const Slots &lengths,
                                    llvm::ArrayRef<Cell> row,
@@ -246,8 +246,8 @@ std::string pipesched::describeShades(llvm::ArrayRef<Picture> pictures) {
 static bool canJoin(const Box &, const Box &) { return true; }
 static bool canJoin(const Bar &a, const Bar &b) { return a.lane == b.lane; }
 
-/// Puts `merge(run)` in the place of each run; returns whether any has several.
-/// The items are in the order of `begin`.
+/// Replaces each run of short items by `merge(run)`; returns whether any run
+/// has several. Items are sorted by `begin`.
 ///
 ///   |--least--|
 ///   [][] [][][]  [      ] []      three runs, of five, one and one

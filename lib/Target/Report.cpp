@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One function per section of the contract. Objects are indented, arrays stand
-// on one line, so that a report of many workers is still read by eye.
+// One function per section of the contract. Objects are indented but arrays
+// stand on one line, so that people can read reports with many workers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,7 @@ static void writeDouble(OStream &json, StringRef key, double value) {
   json.attributeEnd();
 }
 
-/// A list on one line; `write` prints one entry.
+/// Writes a list on one line; `write` prints one entry.
 template <typename Range, typename Write>
 static void writeList(OStream &json, StringRef key, const Range &range,
                       Write write) {
@@ -121,7 +121,8 @@ static void writeFormula(OStream &json, const Evaluation &evaluation) {
   json.attribute("formula_reason", nullptr);
 }
 
-/// Of the cells that there are, by path and stage; null for unit slots.
+/// Writes the slots of the phases in use, by path and stage; null for unit
+/// slots.
 static void writeSlotLengths(OStream &json, const TableView &table) {
   if (table.slots.empty())
     return json.attribute("slot_lengths", nullptr);
@@ -168,7 +169,7 @@ static void writeIdle(OStream &json, const IdleTimes &idle) {
   });
 }
 
-/// The compute cells of the path; messages between them are counted.
+/// Writes the compute cells on the path, and counts the messages between them.
 static void writeCriticalPath(OStream &json, const Execution &execution) {
   const TaskGraph &graph = execution.graph;
   std::vector<uint32_t> cells;
@@ -197,7 +198,7 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
   ExecutionSummary summary = summarize(execution);
   json.attributeObject("execution", [&] {
     json.attribute("transport", transportName(result.timing.transport));
-    if (result.isProgram()) // its receives stand where it says
+    if (result.isProgram()) // a program places its own receives
       json.attribute("receive_placement", nullptr);
     else
       json.attribute("receive_placement",
@@ -220,7 +221,7 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
   });
 }
 
-/// One entry per worker, `get` of its memory.
+/// Writes one entry per worker: `get` of its memory.
 template <typename Get>
 static void writePerWorker(OStream &json, StringRef key,
                            const MemoryUsage &memory, Get get) {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where there are several, the person decides and not the order of the module.
+// If there are several, the user must choose; the module's order must not.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For formats that hold one schedule: which one of a module, and that it is
-// complete.
+// For formats that hold one schedule: selects it in a module and checks that it
+// is complete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +18,16 @@
 
 namespace pipesched {
 
-/// The schedule called `name`, or the only one where that is empty. Errors,
-/// emitted: none; several, pointing to each and to the option that names one.
-/// `holder` is what holds one schedule: "a CSV file".
+/// The schedule called `name`, or the only one if `name` is empty. Errors,
+/// emitted: none; several, with notes at each and the option that selects one.
+/// `holder` says what holds only one schedule: "a CSV file".
 mlir::FailureOr<pipe::ScheduleOp> selectSchedule(mlir::Operation *root,
                                                  llvm::StringRef name,
                                                  llvm::StringRef option,
                                                  llvm::StringRef holder);
 
-/// Errors, emitted: no rows; what verifyTable finds.
+/// Checks that a schedule can be exported. Errors, emitted: no rows; what
+/// verifyTable finds.
 llvm::LogicalResult verifyForExport(pipe::ScheduleOp schedule,
                                     const TableView &table);
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Between schedule ops and lib/Exchange: options, names, diagnostics.
+// Connects schedule ops to lib/Exchange: options, names, diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,13 +60,13 @@ struct ShardyOptions {
 
 } // namespace
 
-/// Exists from the first registration on; LLVM's options must outlive parsing.
+/// Created at the first registration; LLVM requires options to outlive parsing.
 static ShardyOptions &options() {
   static ShardyOptions instance;
   return instance;
 }
 
-/// What Shardy does in another way than the schedule says.
+/// Warns about what Shardy does differently from the schedule.
 static void warn(pipe::ScheduleOp schedule, const TableView &table,
                  const ShardyRulesOptions &rules) {
   if (std::optional<Violation> violation = findUnsplitBackward(table, rules))

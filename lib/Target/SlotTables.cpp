@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A program has no slots, but often its schedule stands beside it.
+// A program has no slots, but its schedule is often in the same module.
 //
 //===----------------------------------------------------------------------===//
 

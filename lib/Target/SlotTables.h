@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Pictures in slots need rows and nothing that has a price.
+// Pictures in slots need only rows, no costs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,10 @@
 
 namespace pipesched {
 
-/// All schedules at or below `root`, in order; programs beside them are passed
-/// over. The results refer to their rows. Errors, emitted: those of loadTable,
-/// after all have been tried; nothing but programs; nothing at all.
+/// All schedules at or below `root`, in order; programs beside them are
+/// skipped. The results refer to their rows. Errors, emitted: those of
+/// loadTable, after trying all schedules; only programs; neither schedules nor
+/// programs.
 mlir::FailureOr<std::vector<NamedTable>> loadSlotTables(mlir::Operation *root);
 
 } // namespace pipesched

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One page, from top to bottom: legend, then per picture a heading, rows and
-// axis.
+// One page, from top to bottom: a legend, then for each picture a heading, rows
+// and an axis.
 //
 //             left                                            width
 //   legend     |  [] F forward   [] B backward   == send/receive
@@ -59,12 +59,12 @@ struct Layout {
   double plotWidth = kMinPlot;
   double rowHeight = 24;
   double pxPerUnit = 1;
-  /// Lanes that any picture uses have a place in all.
+  /// Lanes that any picture uses are reserved in all pictures.
   bool usesLane[kNumLanes] = {};
 
   explicit Layout(ArrayRef<Picture> pictures);
 
-  /// Slots or ps of a pixel, rounded up.
+  /// The slots or ps that a pixel covers, rounded up.
   int64_t pixel() const {
     return static_cast<int64_t>(std::ceil(1 / pxPerUnit));
   }
@@ -121,7 +121,7 @@ Layout::Layout(ArrayRef<Picture> pictures) {
 
 namespace {
 
-/// Swatches of a style, one per shade, and what they mean.
+/// Swatches of a style, one per shade, and their meaning.
 struct LegendItem {
   char style;
   int numSwatches;
@@ -159,9 +159,9 @@ private:
   raw_ostream &os;
   std::vector<Picture> pictures;
   Layout layout;
-  unsigned phases; ///< bits that are drawn
+  unsigned phases; ///< phases that are drawn, as bits
   int numShades = 1;
-  bool hasRuns = false; ///< of cells narrower than a pixel
+  bool hasRuns = false; ///< some cells narrower than a pixel are merged
   std::vector<LegendItem> legend;
   int numLegendLines = 1;
 };
@@ -181,8 +181,8 @@ static StringRef axisTitle(const Picture &picture) {
   return picture.isInSlots ? "slot" : timeUnitFor(picture.length).name;
 }
 
-/// A class per phase and shade, F0 F1 B0 ..; `l` and `d`, text on dark and
-/// light.
+/// Writes one class per phase and shade (F0, F1, B0, ...), and `l` and `d` for
+/// text on dark and light colours.
 void Page::writeStyles() {
   os << "<style>\n"
         "text{font-family:Helvetica,Arial,'DejaVu Sans',sans-serif;"
@@ -273,7 +273,7 @@ void Page::writeLegend() {
     double x = item.x, y = Layout::kTop + Layout::kLegendLine * item.line;
     for (int shade = 0; shade < item.numSwatches; ++shade) {
       os << "<rect class=\"" << item.style;
-      if (item.style != 'i') // idle is the same everywhere
+      if (item.style != 'i') // idle has no shades
         os << shade;
       os << "\" x=\"" << Px{x} << "\" y=\"" << Px{y} << "\" width=\""
          << Px{Layout::kSwatch - 1} << "\" height=\"" << Px{Layout::kSwatch - 1}
@@ -288,7 +288,7 @@ void Page::writeLegend() {
 // Pictures
 //===----------------------------------------------------------------------===//
 
-/// Grid lines, ticks and their numbers, below the rows.
+/// Writes grid lines, ticks and their numbers, below the rows.
 void Page::writeAxis(const Picture &picture, double top) {
   constexpr double kPxPerTick = 80;
   int64_t step = niceStep(std::max(kPxPerTick / layout.pxPerUnit, 1.0));
@@ -310,8 +310,8 @@ void Page::writeAxis(const Picture &picture, double top) {
      << Px{bottom + 4} << "\"/>\n";
 }
 
-/// The microbatch, as large as the largest number of the picture fits, so that
-/// equal cells look alike; too narrow cells have none.
+/// Writes the microbatch. The largest number of the picture decides the size,
+/// so that equal cells look alike; cells that are too narrow have no number.
 void Page::writeNumber(const Picture &picture, Cell cell, double x, double y,
                        double width, double height, bool isOnDark) {
   constexpr double kDigitWidth = 0.62, kDigitHeight = 0.72;
@@ -333,7 +333,7 @@ void Page::writeNumber(const Picture &picture, Cell cell, double x, double y,
   os << "</text>\n";
 }
 
-/// What a viewer shows under the pointer.
+/// Writes the text that a viewer shows under the pointer.
 void Page::writeSpan(const Picture &picture, int64_t begin, int64_t end) {
   if (picture.isInSlots)
     os << "slots " << begin << " to " << end;
@@ -345,7 +345,7 @@ void Page::writeCell(const Picture &picture, const Box &box, Cell cell,
                      double top, double height) {
   int shade = picture.shade(cell);
   double x = layout.x(box.begin), width = layout.x(box.end) - x;
-  double gap = std::min(0.8, width / 8); // tells neighbours apart
+  double gap = std::min(0.8, width / 8); // separates neighbours
   os << "<rect class=\"" << phaseLetter(cell.getPhase()) << shade << "\" x=\""
      << Px{x} << "\" y=\"" << Px{top} << "\" width=\"" << Px{width - gap}
      << "\" height=\"" << Px{height} << "\"><title>" << cell;
@@ -360,7 +360,7 @@ void Page::writeCell(const Picture &picture, const Box &box, Cell cell,
               phaseColour(cell.getPhase(), shade, numShades).isDark());
 }
 
-/// The cells of a pair lie above each other in one black frame.
+/// Draws the cells of a pair above each other, in one black frame.
 void Page::writeBox(const Picture &picture, const Box &box, double top) {
   if (!box.second)
     return writeCell(picture, box, box.cell, top, layout.rowHeight);
@@ -373,7 +373,7 @@ void Page::writeBox(const Picture &picture, const Box &box, double top) {
      << "\" height=\"" << Px{layout.rowHeight} << "\"/>\n";
 }
 
-/// Full colour while the queue is held, faint until arrival.
+/// Bars have full colour while the queue is held, and are faint until arrival.
 void Page::writeBars(const Picture &picture, int64_t worker, double top) {
   for (const Bar &bar : picture.bars[worker]) {
     double y = top + layout.laneOffset(bar.lane);
@@ -398,8 +398,9 @@ void Page::writeBars(const Picture &picture, int64_t worker, double top) {
   }
 }
 
-/// Copies and joins have a place in the order and no length: short bars from
-/// their slot on, those of one slot behind each other, joins fainter.
+/// Copies and joins have a position in the row but no length. They are short
+/// bars from their slot on, side by side if they share a slot; joins are
+/// fainter.
 void Page::writeMarks(const Picture &picture, int64_t worker, double top) {
   constexpr double kLength = 5, kApart = 7;
   double free[kNumLanes] = {};

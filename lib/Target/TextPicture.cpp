@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A picture is folded into panels of slots, each with a ruler above:
+// Folds a picture into panels of slots, each with a ruler above:
 //
 //      slot  0              5              10
 //   worker 0  F0 F1 F2 F3 ·  ·  ·  ·  ·  ·  B0─── B1───
 //   worker 1  ·  F0 F1 F2 ·  ·  ·  ·  B0─── F3 B1─── B2
 //
-// A cell has the columns of its slots, the last one blank.
+// A cell takes the columns of its slots; the last of them is blank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,8 +52,9 @@ static TextRange clip(TextRange range, int64_t size) {
   return {std::min(range.begin, size), std::min(range.end, size)};
 }
 
-/// The parts of a range that are drawn: all of it, or so much of its ends. The
-/// last part begins at a multiple of `step` if it is longer.
+/// The parts of a range that are drawn: all of it, or `first` and `last` items
+/// at its ends. The last part begins at a multiple of `step` if it is longer
+/// than that.
 static llvm::SmallVector<TextRange, 2>
 leaveOutMiddle(TextRange all, int64_t first, int64_t last, int64_t step) {
   if (all.end - all.begin <= first + last)
@@ -68,7 +69,7 @@ leaveOutMiddle(TextRange all, int64_t first, int64_t last, int64_t step) {
 // Names of cells
 //===----------------------------------------------------------------------===//
 
-/// `F0`, or with the stage where workers have several: `2F0`.
+/// The label of a cell: `F0`, or `2F0` if workers have several stages.
 static std::string labelOf(Cell cell, bool withStage) {
   std::string name = cell.str();
   return withStage ? name
@@ -86,15 +87,15 @@ static std::string labelOf(const Box &box, bool withStage) {
 
 namespace {
 
-/// Columns of text per slot, or slots per column where slots are short (blocks,
-/// durations); one of them is 1.
+/// Columns of text per slot, or slots per column if slots are short (blocks,
+/// durations); one of the two is 1.
 struct Scale {
   int64_t columnsPerSlot = 1, slotsPerColumn = 1;
 
   int64_t columns(int64_t slots) const {
     return slots / slotsPerColumn * columnsPerSlot;
   }
-  /// Whole slots in so many columns, at least one column of them.
+  /// The whole slots that fit in `columns`; at least those of one column.
   int64_t slots(int64_t columns) const {
     return std::max<int64_t>(columns / columnsPerSlot, 1) * slotsPerColumn;
   }
@@ -102,11 +103,11 @@ struct Scale {
 
 } // namespace
 
-/// The narrowest in which every cell has room for its name, unless that would
-/// make the mean cell wide: then short cells go without.
+/// The narrowest scale in which every cell has room for its name, unless that
+/// would make the mean cell wide: then short cells have no name.
 static Scale scaleOf(const Picture &picture, bool withStage) {
   constexpr double kWidest = 24; // columns of the mean cell
-  // Lines of kMaxWidth columns, some hundred of them, stay below 2^62 slots.
+  // A hundred lines of kMaxWidth columns must stay below 2^62 slots.
   constexpr int64_t kMaxSlotsPerColumn = int64_t(1) << 38;
   double columnsPerSlot = 0, numSlots = 0, numBoxes = 0;
   for (const auto &row : picture.rows)
@@ -171,9 +172,9 @@ private:
   bool withStage;
   Scale scale;
   int64_t left = 0;     ///< columns before the first slot
-  int64_t numSlots = 0; ///< with those that only marks stand at
+  int64_t numSlots = 0; ///< including slots that have only marks
   llvm::SmallVector<TextRange, 2> slotRanges, workerRanges;
-  int64_t rangeBegin = 0; ///< of the range of slots that is being drawn
+  int64_t rangeBegin = 0; ///< of the current range of slots
 };
 
 } // namespace
@@ -192,7 +193,8 @@ TextPicture::TextPicture(raw_ostream &os, const Picture &picture,
   chooseRanges();
 }
 
-/// On a line; panels begin at numbers of the ruler where lines are so long.
+/// The slots that fit on a line; lines that are long enough end at a tick of
+/// the ruler.
 int64_t TextPicture::slotsThatFit() const {
   int64_t width =
       options.width > 0 ? options.width : TextPictureOptions::kMaxWidth;
@@ -201,7 +203,7 @@ int64_t TextPicture::slotsThatFit() const {
   return slots >= step ? llvm::alignDown(slots, step) : slots;
 }
 
-/// So many slots are one line, or lines of much the same length.
+/// Divides `slots` into one line, or into lines of similar length.
 int64_t TextPicture::slotsPerPanel(int64_t slots) const {
   int64_t width =
       options.width > 0 ? options.width : TextPictureOptions::kMaxWidth;
@@ -212,7 +214,7 @@ int64_t TextPicture::slotsPerPanel(int64_t slots) const {
   return std::min<int64_t>(fit, llvm::alignTo(even, step));
 }
 
-/// Some hundred lines of a large table: the beginning and the end, which show
+/// Limits a large table to about a hundred lines: its begin and end, which show
 /// fill and drain.
 void TextPicture::chooseRanges() {
   constexpr int64_t kWorkersAtEnds = 12, kMaxLines = 100;
@@ -235,7 +237,7 @@ void TextPicture::chooseRanges() {
                               atEnd * fit, tickStep());
 }
 
-/// Numbers of the ruler stand ten columns apart or more.
+/// Numbers of the ruler are at least ten columns apart.
 int64_t TextPicture::tickStep() const {
   constexpr int64_t kApart = 10;
   int64_t columns =
@@ -292,7 +294,7 @@ void TextPicture::writeIdle(TextLine &line, TextRange idle, int64_t origin) {
   line.moveTo(end);
 }
 
-/// A label in so many columns: as it is, or its phases alone, or nothing.
+/// Fits a label into `columns`: the whole label, only its phases, or nothing.
 static std::string fitLabel(const Box &box, StringRef label, int64_t columns) {
   if (static_cast<int64_t>(label.size()) <= columns)
     return label.str();
@@ -346,8 +348,8 @@ void TextPicture::writeBox(TextLine &line, const Box &box, TextRange slots) {
   line.moveTo(first + columns);
 }
 
-/// Copies and joins take no slots: they stand in a line of their own, from the
-/// slot on at which they are issued, those of one slot behind each other.
+/// Copies and joins take no slots. They have a line of their own and start at
+/// the slot in which they are issued, side by side if they share a slot.
 void TextPicture::writeMarks(int64_t worker, Lane lane, TextRange slots) {
   auto isDrawn = [&](const Mark &mark) {
     return mark.lane() == lane && mark.at >= slots.begin && mark.at < slots.end;
@@ -428,7 +430,7 @@ void TextPicture::writeLeftOut() {
   write(slotRanges, "slots");
 }
 
-/// Cells that take no slots, or less than a column.
+/// Reports cells that take no slots, or less than a column.
 void TextPicture::writeShort() {
   int64_t numShort = 0;
   for (const auto &row : picture.rows)

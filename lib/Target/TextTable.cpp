@@ -18,7 +18,7 @@ using namespace pipesched;
 
 static size_t displayWidth(llvm::StringRef text) {
   int width = llvm::sys::unicode::columnWidthUTF8(text);
-  return width < 0 ? text.size() : width; // unprintable: as good as any
+  return width < 0 ? text.size() : width; // unprintable: any width will do
 }
 
 TextTable::TextTable(llvm::ArrayRef<Column> columns) {
@@ -40,7 +40,7 @@ void TextTable::addRow(std::vector<std::string> row) {
 
 void TextTable::printRow(llvm::raw_ostream &os,
                          const std::vector<std::string> &row) const {
-  size_t pending = 0; // spaces that only a later text makes necessary
+  size_t pending = 0; // spaces that are written only if text follows
   for (auto [column, text] : llvm::enumerate(row)) {
     size_t padding = widths[column] - displayWidth(text);
     bool isRight = aligns[column] == Align::Right;

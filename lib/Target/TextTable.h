@@ -1,4 +1,4 @@
-//===- TextTable.h - Aligned columns of text ----------------*- C++ -*-===//
+//===- TextTable.h - Aligned columns of text --------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Columns as wide as their widest cell on a terminal, whatever the script.
+// Columns are as wide as their widest cell on a terminal, in any script.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +31,9 @@ public:
   };
   explicit TextTable(llvm::ArrayRef<Column> columns);
 
-  /// One text per column.
+  /// Adds a row with one text per column.
   void addRow(std::vector<std::string> row);
-  /// Title, rule, rows; no spaces at the ends of lines.
+  /// Prints titles, a rule and the rows, without spaces at the ends of lines.
   void print(llvm::raw_ostream &os) const;
 
 private:

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Between schedule ops and writeTextPictures: options, and what the terminal is
-// like.
+// Connects schedule ops to writeTextPictures: options, and the properties of
+// the terminal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,13 +55,13 @@ struct TextOptions {
 
 } // namespace
 
-/// Exists from the first registration on; LLVM's options must outlive parsing.
+/// Created at the first registration; LLVM requires options to outlive parsing.
 static TextOptions &options() {
   static TextOptions instance;
   return instance;
 }
 
-/// https://no-color.org: set, and not to nothing.
+/// NO_COLOR counts if it is set and not empty (https://no-color.org).
 static bool wantsColours(const raw_ostream &os) {
   if (options().colour != ColourChoice::Auto)
     return options().colour == ColourChoice::Always;
@@ -77,7 +77,7 @@ static int64_t widthOf(const raw_ostream &os) {
   return columns > 0 ? columns : TextPictureOptions::kDefaultWidth;
 }
 
-/// Errors name the option.
+/// Reads a range; errors name the option.
 static LogicalResult readRange(Operation *root,
                                const llvm::cl::opt<std::string> &option,
                                std::optional<TextRange> &range) {

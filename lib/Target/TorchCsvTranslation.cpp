@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Between schedule ops and lib/Exchange: options, names, diagnostics.
+// Connects schedule ops to lib/Exchange: options, names, diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,7 @@ struct TorchCsvOptions {
 
 } // namespace
 
-/// Exists from the first registration on; LLVM's options must outlive parsing.
+/// Created at the first registration; LLVM requires options to outlive parsing.
 static TorchCsvOptions &options() {
   static TorchCsvOptions instance;
   return instance;
@@ -70,8 +70,8 @@ static StringRef nameOfSchedule(StringRef file) {
   return stem.empty() || file == "-" || file == "<stdin>" ? "schedule" : stem;
 }
 
-/// Emits at the position in the file. The first line of the text is the error,
-/// further lines are notes.
+/// Emits an error at its position in the file. The first line of its text is
+/// the error; further lines are notes.
 static void emitImportError(MLIRContext *context, StringRef file,
                             llvm::Error error) {
   llvm::handleAllErrors(std::move(error), [&](const TorchCsvError &csvError) {

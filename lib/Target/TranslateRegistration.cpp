@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Every export evaluates all that it needs before it writes the first byte, so
-// that a failure leaves no half of an output.
+// a failure leaves no partial output.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,7 +76,7 @@ struct Options {
 
 } // namespace
 
-/// Exists from the first registration on; LLVM's options must outlive parsing.
+/// Created at the first registration; LLVM requires options to outlive parsing.
 static Options &options() {
   static Options instance;
   return instance;
@@ -86,8 +86,8 @@ static Options &options() {
 // Evaluation
 //===----------------------------------------------------------------------===//
 
-/// Evaluates all schedules and programs and hands over each. Errors: as
-/// `evaluate`, after all that can be evaluated have been.
+/// Evaluates all schedules and programs, and passes each result to `consume`.
+/// Errors are those of `evaluate`; the other results are still passed on.
 static LogicalResult
 forEachResult(Operation *root,
               llvm::function_ref<void(NamedEvaluation &&)> consume) {
@@ -102,7 +102,7 @@ forEachResult(Operation *root,
   return result;
 }
 
-/// All results at once, for what draws them on one scale. Errors: none found.
+/// All results at once, for drawings on one scale. Errors: none found.
 static FailureOr<std::vector<NamedEvaluation>> evaluateAll(Operation *root) {
   std::vector<NamedEvaluation> results;
   if (failed(forEachResult(root, [&](NamedEvaluation &&result) {
@@ -120,7 +120,7 @@ static FailureOr<std::vector<NamedEvaluation>> evaluateAll(Operation *root) {
 // Exports
 //===----------------------------------------------------------------------===//
 
-/// Keeps the text of each report and not the evaluation behind it.
+/// Keeps only the text of each report, not the evaluation.
 static LogicalResult exportReport(Operation *root, raw_ostream &os) {
   std::string text;
   llvm::raw_string_ostream stream(text);

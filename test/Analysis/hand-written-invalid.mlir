@@ -45,7 +45,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
       vector = <flops_per_s = 1000000000000>,
       memory = <bytes_per_s = 1000000000000>, memory_bytes = 1000000>,
     "network" = #pipe.network_spec<bytes_per_s = 1000000000000>>} {
-  // expected-error@+1 {{'exec.program' op cell 0F1 on worker 0 states no work, and there is neither a model nor a profile that prices it}}
+  // expected-error@+1 {{'exec.program' op cell 0F1 on worker 0 states no work, and there is neither a model nor a profile that gives its cost}}
   exec.program @half_stated {
     worker 0 {
       %f0 = compute 0F0 flops 100

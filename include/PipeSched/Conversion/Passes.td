@@ -17,18 +17,18 @@ include "mlir/Pass/PassBase.td"
 
 def ConvertPipeToExecPass
     : Pass<"convert-pipe-to-exec", "::mlir::ModuleOp"> {
-  let summary = "Turn schedules into what each worker runs";
+  let summary = "Turn schedules into programs of their workers";
   let description = [{
     Replaces each `pipe.schedule` by an `exec.program` of the same name, with
     its paths, family, gradient rule, model and profile. Cells become `compute`,
-    `offload` and `reload`, joins `wait`; where the next stage is on another
+    `offload` and `reload`; joins become `wait`. If the next stage is on another
     worker, a `send` follows the cell and a `recv` stands with its consumer. A G
-    becomes an `all_reduce` of the blocks of its stage, or several where other
-    paths cut them into pieces. A worker that holds blocks more than once
-    reduces them once, at the last of its G cells that have them.
+    becomes an `all_reduce` of the blocks of its stage, or several if other
+    paths cut these blocks into pieces. A worker that holds blocks more than
+    once reduces them once, at the last of its G cells that cover them.
 
-    A receive stands at the unit slot in which its message arrives, behind the
-    cells that start and the sends of cells that end there
+    A receive stands at the unit slot in which its message arrives, after the
+    cells that start there and after the sends of cells that end there
     (`receive-placement=arrival`), or right before the cell that needs it
     (`receive-placement=consumer`).
 
@@ -96,8 +96,8 @@ def ConvertPipeToExecPass
     }
     ```
 
-    Errors: a schedule without rows; one that `pipe-verify` refuses, with the
-    same diagnostics. On an error no schedule is replaced.
+    Errors: a schedule without rows; one that `pipe-verify` rejects, with the
+    same diagnostics. If there is an error, no schedule is replaced.
   }];
   let dependentDialects = ["::pipesched::exec::ExecDialect"];
   let options = [

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The two steps of convert-pipe-to-exec: a schedule to flat instructions, and
-// those to ops.
+// The two parts of convert-pipe-to-exec: from a schedule to flat instructions,
+// and from those to ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@
 namespace pipesched {
 
 /// Lowers a schedule. Errors, emitted at the schedule or its row: no rows; what
-/// pipe-verify refuses.
+/// pipe-verify rejects.
 mlir::FailureOr<Program> lowerSchedule(pipe::ScheduleOp schedule,
                                        ReceivePlacement placement);
 
-/// Creates the detached program of `schedule` from its instructions, with the
-/// schedule's name, header and paths.
+/// Creates the program of `schedule` from its instructions, not attached to a
+/// module, with the schedule's name, header and paths.
 mlir::OwningOpRef<exec::ProgramOp> createProgram(pipe::ScheduleOp schedule,
                                                  const Program &program);
 

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Divides the layers of a model over the stages of a path as evenly as they go,
-// by number or by cost, beside what stands on the first and the last stage.
+// Divides the layers of a model over the stages of a path as evenly as
+// possible, by number or by cost, and takes into account what the first and the
+// last stage hold beside layers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +19,12 @@
 
 namespace pipesched {
 
-/// What is to be even among stages: the number of layers, exactly or as far as
-/// it goes, or the time of a microbatch.
+/// What stages share evenly: the number of layers, without a remainder (Exact)
+/// or as evenly as possible (Count), or the time of a microbatch (Cost).
 enum class Balance { Exact, Count, Cost };
 
-/// Layers in their order and what the ends hold beside them, in one unit:
-/// layers or picoseconds.
+/// The layers in their order, and what the first and the last stage hold beside
+/// them, in one unit: layers or picoseconds.
 struct LayerLoads {
   struct Run {
     int64_t count = 0, each = 0; ///< `count` layers of load `each`
@@ -32,30 +33,33 @@ struct LayerLoads {
   std::vector<Run> runs;
 };
 
-/// F, B and what is recomputed of every block, for one microbatch, ps. Errors:
-/// those of costBlocks.
+/// The time of F, B and recomputation of every block, for one microbatch, in
+/// ps. Errors: those of costBlocks.
 llvm::Expected<LayerLoads> costLayers(const ModelFacts &model,
                                       const SystemFacts &system);
 
-/// Layers of each stage that make all stages exactly alike, ends included.
-/// Errors: a number of layers that does not, with the nearest that do.
+/// The layers of each stage such that all stages have equal loads, including
+/// what the ends hold. Errors: a number of layers for which that is impossible,
+/// with the nearest possible numbers.
 llvm::Expected<std::vector<int64_t>>
 divideExactly(int64_t numStages, int64_t layers, int64_t first, int64_t last);
 
-/// Layers of each stage of a path (`workers` by stage), as even as they go.
+/// The layers of each stage of a path (`workers` by stage), as even as
+/// possible.
 ///
-/// Where all layers are alike, the busiest worker is as short as it can be,
-/// then the next, and so on; then the same for the stages of each worker. A
-/// tie goes to the worker that the path comes to last, and to its last stage:
-/// it holds fewer activations. O(S log time).
+/// If all layers are alike, the busiest worker gets the smallest possible load,
+/// then the next busiest, and so on; the same rule then divides a worker's
+/// layers among its stages. A tie goes to the worker that the path reaches
+/// last, and to its last stage, because it holds fewer activations. O(S log
+/// time).
 ///
-/// Where they differ, the longest stage is as short as a division into
-/// consecutive layers can make it, and of all that are, the one with the
-/// smallest sum of squares is taken. How stages add up on a worker is not
-/// looked at. O(S L log L) for L layers.
+/// If they differ, the stages are runs of consecutive layers. The longest stage
+/// is as short as possible; of all such divisions the one with the smallest sum
+/// of squares is taken. The sum over the stages of a worker is not considered.
+/// O(S L log L) for L layers.
 ///
-/// Errors: loads that add up to more than 2^63 - 1; layers that differ, with
-/// S (L + 1) over 2^24.
+/// Errors: loads that add up to more than 2^63 - 1; layers that differ, with S
+/// (L + 1) over 2^24.
 llvm::Expected<std::vector<int64_t>>
 balanceLayers(llvm::ArrayRef<int32_t> workers, const LayerLoads &loads);
 

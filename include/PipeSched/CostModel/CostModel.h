@@ -1,4 +1,4 @@
-//===- CostModel.h - StageCosts of cells and messages -----------*- C++ -*-===//
+//===- CostModel.h - Costs of cells and messages ----------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -25,100 +25,101 @@ namespace pipesched {
 
 /// An all-reduce of gradients.
 struct Reduction {
-  Cell cell;        ///< the G of the first of its workers
-  BlockSpan blocks; ///< as Replicas counts them
+  Cell cell;        ///< the G cell of the first of its workers
+  BlockSpan blocks; ///< in the numbering of Replicas
   int64_t numWorkers = 1;
-  int64_t firstWorker = 0, lastWorker = 0; ///< the lowest and the highest
+  int64_t firstWorker = 0, lastWorker = 0; ///< lowest and highest index
 };
 
-/// Layers of each global stage: a path's own `blocks`, else the model's layers
-/// in the proportion of its `weights`, else split evenly. Errors: blocks that
-/// do not add up; layers that the stages do not divide, with the nearest stage
-/// counts that do; layers that the weights do not divide, with the nearest
-/// numbers of layers that they do.
+/// The layers of each global stage: a path's own `blocks`, else the model's
+/// layers in the proportion of its `weights`, else an even split. Errors:
+/// blocks that do not add up; a number of layers that is no multiple of the
+/// stages, with the nearest stage counts that work, or of the weights, with the
+/// nearest numbers of layers that work.
 llvm::Expected<std::vector<int64_t>> splitLayers(const Placement &placement,
                                                  const ModelFacts &model);
 
-/// The same for one path, the `number`-th, of a model of so many layers.
+/// The same for one path, the `number`-th, of a model with `layers` layers.
 llvm::Expected<std::vector<int64_t>>
 splitLayers(int64_t number, const Path &path, int64_t layers);
 
-/// One slot is 1 us and messages are free. A stage with blocks or weights takes
-/// as many slots as it is long (stageLengths). Errors: those of stageLengths;
+/// One slot takes 1 us and messages are free. A stage with blocks or weights
+/// takes as many slots as stageLengths says. Errors: those of stageLengths;
 /// times over int64.
 llvm::Expected<StageCosts> costUnit(const Placement &placement);
 
 /// Profiled times. B defaults to I + W, R to F, FB to F + B, the rest to 0.
 /// `phases` has a bit (1 << Phase) for each phase the table uses. Errors: a
-/// phase in use without a time (split cells with only B given name I and W); a
-/// list of neither one nor S entries. R is not F's where it recomputes
-/// selectively, and must be given then.
+/// phase in use without a time (if only B is given for split cells, the error
+/// asks for I and W); a list with neither one nor S entries. Selective
+/// recompute has no default for R, so R must be given.
 llvm::Expected<StageCosts> costProfile(const Placement &placement,
                                        const Profile &profile, unsigned phases,
                                        Recompute recompute = Recompute::Full);
 
 /// Roofline per kernel, max(F/(n peak e(F/n)) + L, V/(n BW e(V/n)) + L) on n
-/// accelerators, summed per phase; Hockney per message. Where the model
-/// recomputes and `phases` has no R, B and I begin with it; else R runs again
-/// what `model.recompute` says, all where that is None. Errors: splitLayers'; a
-/// link that is missing (host for D and U); times over int64.
+/// accelerators, summed per phase; Hockney per message. If the model recomputes
+/// and `phases` has no R, the times of B and I include the recomputation; else
+/// R runs what `model.recompute` says, or everything if that is None. Errors:
+/// those of splitLayers; a missing link (host for D and U); times over int64.
 llvm::Expected<StageCosts> costRoofline(const Placement &placement,
                                         const ModelFacts &model,
                                         const SystemFacts &system,
                                         unsigned phases);
 
-/// Time of F, I, W, B (I + W) or R (the forward of what is recomputed, all but
-/// under Selective) of one block, ps; the sum that costRoofline takes.
+/// The time of F, I, W, B (I + W) or R of one block, ps: what costRoofline
+/// sums. R is the whole forward, or the attention core under Selective.
 double rooflinePs(const BlockFacts &block, Phase phase,
                   const SystemFacts &system,
                   Recompute recompute = Recompute::Full);
-/// F, B and what is recomputed of each block, ps: what a microbatch takes on
-/// its worker. Errors: accelerators without a link; times over int64.
+/// The time of F, B and recomputation of each block, ps: what one microbatch
+/// takes on the block's worker. Errors: accelerators without a link; times over
+/// int64.
 llvm::Expected<std::vector<int64_t>> costBlocks(const ModelFacts &model,
                                                 const SystemFacts &system);
-/// Time of one message, occupancy and latency. Errors: a link without
+/// The time of one message, as occupancy and latency. Errors: a link without
 /// bandwidth; times over int64.
 llvm::Expected<MessageCost> hockney(int64_t bytes, const LinkFacts &link);
-/// What a group does with the gradients of a step: it sums `reducedBytes` so
-/// that each member has its part, and gives each all parts of `gatheredBytes`.
-/// Alike, they make an all-reduce.
+/// What a group does with the gradients of a step: a reduce-scatter of
+/// `reducedBytes`, then an all-gather of `gatheredBytes`. If both are equal,
+/// this is an all-reduce.
 struct GradientExchange {
   double reducedBytes = 0, gatheredBytes = 0;
 };
-/// Rings inside of nodes and across them (Patarasu & Yuan 2009): among n that
-/// all stand apart, each sends 2 (n - 1) messages of bytes / n, one after the
-/// other; `bytes` of the price are what a worker sends. Nothing among one.
-/// Errors: no network; times or bytes over int64.
+/// Rings within nodes and across them (Patarasu & Yuan 2009): n members on n
+/// nodes each send 2 (n - 1) messages of bytes / n, one after the other;
+/// `bytes` of the result is what one worker sends. A group of one costs
+/// nothing. Errors: no network; times or bytes over int64.
 llvm::Expected<MessageCost> ringExchange(GradientExchange exchange,
                                          RingGroup group,
                                          const SystemFacts &system);
 
 /// Ring all-reduces of the gradients of blocks, among workers and their peers
-/// in other pipelines. Errors: ringExchange's, those of Replicas.
+/// in other pipelines. Errors: those of ringExchange and of Replicas.
 llvm::Expected<std::vector<MessageCost>>
 costReductions(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
                const ModelFacts &model, const SystemFacts &system);
 
-/// The same where G has a time by stage: of that of its cell, the part that the
-/// blocks are of the stage. A model, which may be null, gives the bytes.
-/// Errors: those of Replicas; bytes over int64.
+/// The same if the G times of stages are given: an all-reduce takes the share
+/// of its cell's G time that its blocks have in the stage. `model` gives the
+/// bytes and may be null. Errors: those of Replicas; bytes over int64.
 llvm::Expected<std::vector<MessageCost>>
 shareReductions(const Placement &placement,
                 llvm::ArrayRef<Reduction> reductions,
                 const StageCosts &stageCosts, const ModelFacts *model);
 
-/// Memory per global stage. `system` gives the capacity and may be null. Where
-/// the model recomputes and `phases` has no R, every backward recomputes block
-/// by block; boundaries are those of what `model.recompute` says, of all where
-/// that is None. Errors: splitLayers'; bytes over int64.
+/// Memory per global stage. `system` gives the capacity and may be null. If the
+/// model recomputes and `phases` has no R, every backward recomputes block by
+/// block. Boundary bytes follow `model.recompute`; None counts as Full. Errors:
+/// those of splitLayers; bytes over int64.
 llvm::Expected<MemoryFacts> computeMemoryFacts(const Placement &placement,
                                                const ModelFacts &model,
                                                const SystemFacts *system,
                                                unsigned phases = 0);
 
-/// Adds a profile's times onto roofline prices: what the profile gives wins.
-/// The backward (B, I, W) is one thing given, so is a message (comm, send). F
-/// gives R too, unless that recomputes selectively.
+/// Replaces roofline costs by the times that a profile gives. The backward (B,
+/// I, W) is replaced as a whole, and so is a message (comm, send). F also
+/// replaces R, unless R is selective.
 llvm::Expected<StageCosts>
 overlayProfile(const Placement &placement, StageCosts stageCosts,
                const Profile &profile, unsigned phases,

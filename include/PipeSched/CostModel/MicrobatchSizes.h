@@ -1,4 +1,4 @@
-//===- MicrobatchSizes.h - One batch in other microbatches ------*- C++ -*-===//
+//===- MicrobatchSizes.h - The same batch in other microbatches -*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What becomes of a schedule and of its model where the sequences of a step are
-// cut into fewer and larger microbatches, or into more and smaller ones.
+// Changes the microbatch size of a schedule and its model while the sequences
+// of a step stay the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,21 +22,21 @@ namespace pipesched {
 /// Errors: a size below 1, or one that is listed twice.
 llvm::Error checkMicrobatchSizes(llvm::ArrayRef<int64_t> sizes);
 
-/// How many microbatches of `size` sequences make as many as `numMicrobatches`
-/// of `ownSize`; all are 1 or more. Errors, which go on from "the schedule ": a
-/// batch that `size` does not divide, with the nearest sizes that do; one of
-/// more than 2^63 - 1 sequences.
+/// The number of microbatches of `size` sequences that hold the same batch as
+/// `numMicrobatches` of `ownSize`; all are at least 1. Error texts continue
+/// "the schedule ": a batch that is no multiple of `size`, with the nearest
+/// sizes that divide it; one of more than 2^63 - 1 sequences.
 llvm::Expected<int64_t> countMicrobatches(int64_t size, int64_t ownSize,
                                           int64_t numMicrobatches);
 
-/// The same paths for another number of microbatches, of which each takes the
-/// same share as before: halves stay halves, every other one stays so. Errors:
-/// a share that is no whole number; those of Placement::create.
+/// The same paths for another number of microbatches; each path keeps its
+/// share: a half stays a half, and every other microbatch stays every other
+/// one. Errors: a share that is no whole number; those of Placement::create.
 llvm::Expected<Placement> dealAnew(const Placement &placement,
                                    int64_t numMicrobatches);
 
-/// Whether two models differ in nothing but the sequences of a microbatch and
-/// what these decide: name, work and bytes.
+/// Whether two models differ only in the sequences of a microbatch and what
+/// follows from them: name, work and bytes.
 bool areSizesOfOne(const ModelFacts &a, const ModelFacts &b);
 
 } // namespace pipesched

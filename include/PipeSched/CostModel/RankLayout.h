@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Where workers and their peers in other pipelines stand, and so which of them
-// talk over the link of a node and which over the network.
+// communicate over the link within a node and which over the network.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +25,10 @@ struct RingGroup {
   int64_t size() const { return perNode * numNodes; }
 };
 
-/// Ranks count through the accelerators of a worker first, then as the system's
-/// RankOrder says; the next `acceleratorsPerNode` of them are a node. Two
-/// workers of two accelerators, in two pipelines, on nodes of four:
+/// Ranks number the accelerators of a worker first, then follow the system's
+/// RankOrder; every `acceleratorsPerNode` consecutive ranks are a node. For
+/// example, two workers of two accelerators, in two pipelines, on nodes of
+/// four:
 ///
 ///   rank            0  1  2  3 | 4  5  6  7
 ///   Data: worker    0  0  0  0 | 1  1  1  1
@@ -35,19 +36,18 @@ struct RingGroup {
 ///   Pipeline: worker 0  0  1  1 | 0  0  1  1
 ///           pipeline 0  0  0  0 | 1  1  1  1
 ///
-/// Without nodes nothing but a worker shares one.
+/// If nodes are not known, only the accelerators of one worker share a node.
 class RankLayout {
 public:
   RankLayout(const SystemFacts &system, int64_t numWorkers);
 
-  /// Whether messages between two workers stay inside of nodes in every
-  /// pipeline.
+  /// Whether messages between two workers stay within nodes in every pipeline.
   bool sharesNode(int64_t workerA, int64_t workerB) const;
 
   /// The group of `numWorkers` workers from `first` to `last`, with their peers
-  /// in all pipelines; of a worker with several accelerators each is in a group
-  /// of its own. Where a node holds unequal numbers of members, or members of
-  /// several workers among others, no two are taken to share one.
+  /// in all pipelines; each accelerator of a worker belongs to a group of its
+  /// own. If nodes hold unequal numbers of members, or mix members of several
+  /// workers with non-members, no two members count as sharing a node.
   RingGroup groupOf(int64_t first, int64_t last, int64_t numWorkers) const;
 
 private:
@@ -55,15 +55,15 @@ private:
     return firstRank / perNode == lastRank / perNode;
   }
 
-  int64_t perNode; ///< 0: there are no nodes
+  int64_t perNode; ///< 0: nodes are not known
   int64_t accelerators, dataParallel, numWorkers;
   RankOrder order;
 };
 
-/// The accelerators of one worker. All share a node where none are known.
+/// The accelerators of one worker. They share a node if nodes are not known.
 RingGroup tensorGroup(const SystemFacts &system);
 
-/// The link of a node as a whole worker has it: of all its accelerators.
+/// The link within a node with the bandwidth of all accelerators of a worker.
 LinkFacts nodeLinkOfWorker(const SystemFacts &system);
 
 } // namespace pipesched

@@ -1,5 +1,4 @@
-//===- Description.h - Systems, models and profiles as JSON files --*- C++
-//-*-===//
+//===- Description.h - Descriptions as JSON files ---------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the descriptions in systems/ and models/, which the library carries
-// with it, and others from files: our own (docs/CostModel.md has the fields),
-// Hugging Face configurations and Calculon's files (docs/Models.md).
+// Reads the descriptions in systems/ and models/, which are embedded in the
+// library, and others from files: PipeSched's own (docs/CostModel.md lists the
+// fields), Hugging Face configurations and Calculon's files (docs/Models.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,46 +20,46 @@
 
 namespace pipesched {
 
-/// Whether each number of a description must have its origin in `sources`:
-/// those that ship must.
+/// Whether `sources` must give the origin of each number of a description; it
+/// must in descriptions that ship.
 enum class SourceRule { Optional, Required };
 
-/// Reads one description. `file` is what messages call the text. Errors name
-/// file and field: text that is no JSON; a field that is unknown (with the
-/// closest), missing, there twice, of a wrong type or out of range; a source
-/// for a field that is not there, or a number without one where `rule` wants
-/// it.
+/// Reads one description. Messages call the text `file`. Errors name file and
+/// field: text that is no JSON; a field that is unknown (with the closest known
+/// one), missing, repeated, of a wrong type or out of range; a source for an
+/// absent field; a number without a source if `rule` requires one.
 llvm::Expected<SystemFacts>
 systemFromJson(llvm::StringRef text, llvm::StringRef file, SourceRule rule);
-/// The format is told by the fields. `sequence` above 0 goes before that of the
-/// text; configurations of Hugging Face have none. Further errors:
-/// checkArchitecture's; a configuration of a kind of model that has no cost
-/// model here.
+/// The fields decide the format. A `sequence` above 0 replaces that of the
+/// text; Hugging Face configurations have none. Further errors: those of
+/// checkArchitecture; a configuration for a kind of model without a cost model
+/// here.
 llvm::Expected<Architecture> architectureFromJson(llvm::StringRef text,
                                                   llvm::StringRef file,
                                                   SourceRule rule,
                                                   int64_t sequence = 0);
-/// `{"F": "18.522ms", "I": ["0.8ms", "1ms"]}`; the names of profileNames().
+/// Reads `{"F": "18.522ms", "I": ["0.8ms", "1ms"]}` with the names of
+/// profileNames().
 llvm::Expected<Profile> profileFromJson(llvm::StringRef text,
                                         llvm::StringRef file);
 
-/// The same from a file. Errors: a file that cannot be read, too.
+/// The same from a file. Further errors: a file that cannot be read.
 llvm::Expected<SystemFacts> readSystem(llvm::StringRef path);
 llvm::Expected<Architecture> readArchitecture(llvm::StringRef path,
                                               int64_t sequence = 0);
 llvm::Expected<Profile> readProfile(llvm::StringRef path);
 
-/// A description that ships with the library, by its name or an alias. Errors:
-/// an unknown name, with the closest and all that there are.
+/// Finds a shipped description by its name or an alias. Errors: an unknown
+/// name, with the closest known one and a list of all.
 llvm::Expected<SystemFacts> findSystem(llvm::StringRef name);
 llvm::Expected<Architecture> findArchitecture(llvm::StringRef name,
                                               int64_t sequence = 0);
 
-/// A shipped description as text; the name is its file's without the ending.
+/// A shipped description as text; its name is the file name without the ending.
 struct EmbeddedFile {
   llvm::StringLiteral name, text;
 };
-/// All that ship, by name.
+/// All shipped descriptions, sorted by name.
 llvm::ArrayRef<EmbeddedFile> embeddedSystems();
 llvm::ArrayRef<EmbeddedFile> embeddedModels();
 

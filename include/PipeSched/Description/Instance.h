@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The problem of an optimized schedule as a JSON file, and the schedule that
-// was found as another (docs/Optimize.md, instance files).
+// Reads the problem of a schedule to optimize from a JSON file, and writes the
+// schedule that was found (docs/Optimize.md, instance files).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,31 +18,32 @@
 
 namespace pipesched::optimize {
 
-/// A problem, and what is known of its best schedule, in ticks.
+/// A problem, and what is known about its best schedule, in ticks.
 struct Instance {
   Problem problem;
   std::optional<int64_t> bestKnown, lowerBound;
 };
 
-/// Errors, "<file>:<line>:<column>: ..." or "<file>: <field path>: ...": text
-/// that is no JSON; a field that is missing, of a wrong type or out of range;
-/// lists that are not as long as there are stages or workers; a path that
-/// leaves the workers; those of checkProblem. Fields beyond those of a problem
-/// are notes.
+/// Reads an instance. Errors, "<file>:<line>:<column>: ..." or "<file>: <field
+/// path>: ...": text that is no JSON; a field that is missing, of a wrong type
+/// or out of range; lists that do not have one entry for each stage or worker;
+/// a path with unknown workers; those of checkProblem. Unknown fields are
+/// ignored.
 llvm::Expected<Instance> instanceFromJson(llvm::StringRef text,
                                           llvm::StringRef file);
 
-/// The same of a file, or of standard input for "-". Errors: also one that
-/// cannot be read.
+/// The same from a file, or from standard input for "-". Further errors: a file
+/// that cannot be read.
 llvm::Expected<Instance> readInstance(llvm::StringRef path);
 
 /// "optimal", "gap", "time_limit" or "interrupted".
 llvm::StringRef nameOf(Status status);
 
-/// The best schedule as JSON: name, makespan, lower bound, status, seconds, and
-/// `cells`, one [phase, stage, microbatch, worker, start, end] for each cell,
-/// by worker and start. Where the period is the objective, `period` and the
-/// cells of one of many steps (steadyState). Errors: those of steadyState.
+/// Writes the best schedule as JSON: name, makespan, lower bound, status,
+/// seconds, and `cells`, one [phase, stage, microbatch, worker, start, end] for
+/// each cell, by worker and start. If the objective is the period, it writes
+/// `period` and the cells of one step in steady state (steadyState). Errors:
+/// those of steadyState.
 llvm::Error writeAnswer(const Problem &problem, const SolverResult &result,
                         llvm::raw_ostream &os);
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Facts of a model are those of one microbatch size. Weights are read once
-// however large a microbatch is, so that those of another size do not follow
-// from them; the architecture that they were expanded from has them.
+// Facts of a model hold for one microbatch size. Weights are read once whatever
+// the size, so facts for another size cannot be scaled; they must be expanded
+// again from the architecture.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +21,11 @@
 
 namespace pipesched {
 
-/// The facts of a model for microbatches of `size` sequences: those of one of
-/// `others` (areSizesOfOne), or else those that a description which ships with
-/// the library is expanded to by the options with which it gives just `model`.
-/// Errors, which go on from "the schedule ": neither; several of `others`;
-/// those of expandArchitecture.
+/// The facts of a model for microbatches of `size` sequences. They come from
+/// the one model in `others` that differs only in size (areSizesOfOne), or else
+/// from a shipped description that gives exactly `model` under some options.
+/// Error texts continue "the schedule ": neither is found; several of `others`
+/// match; those of expandArchitecture.
 llvm::Expected<ModelFacts> resizeModel(const ModelFacts &model, int64_t size,
                                        llvm::ArrayRef<ModelFacts> others);
 

@@ -1,4 +1,4 @@
-//===- CostSources.h - What prices schedules of any size --------*- C++ -*-===//
+//===- CostSources.h - Costs for schedules of any size ----------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Architecture, system and profile before it is known how many microbatches
-// there are, so that one set prices every point of a sweep.
+// Architecture, system and profile before the number of microbatches is known,
+// so that one set gives the costs of every point of a sweep.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,28 +19,29 @@
 
 namespace pipesched {
 
-/// Each may be missing; what is not given is priced as computeStageCosts says.
+/// Each may be missing; computeStageCosts says what then happens.
 struct CostSources {
   std::optional<Architecture> architecture;
-  /// Sequences of a microbatch; nothing: the global batch dealt to them all.
+  /// Sequences of a microbatch. Absent: the global batch is split evenly.
   std::optional<int64_t> microbatchSize;
-  /// Sequences, of all pipelines; 0: the architecture's own.
+  /// Sequences over all pipelines; 0: the architecture's own number.
   int64_t globalBatch = 0;
   ExpansionOptions expansion; ///< all but the microbatch size
   std::optional<SystemFacts> system;
   std::optional<Profile> profile;
 };
 
-/// Sequences of a microbatch where the global batch is dealt to so many in each
-/// of so many pipelines. `globalBatch` 0 is the architecture's own. Errors,
-/// which go on from "the schedule has ": an architecture without a global
-/// batch; microbatches that do not divide it, with the nearest numbers that do.
+/// The sequences of a microbatch if the global batch is split into
+/// `numMicrobatches` in each of `dataParallel` pipelines. A `globalBatch` of 0
+/// means the architecture's own. Error texts continue "the schedule has ": an
+/// architecture without a global batch; microbatches that do not divide it,
+/// with the nearest numbers that do.
 llvm::Expected<int64_t> microbatchSizeOf(const Architecture &architecture,
                                          int64_t globalBatch,
                                          int64_t numMicrobatches,
                                          int64_t dataParallel = 1);
 
-/// The facts for a schedule of so many microbatches. Errors: those of
+/// The facts for a schedule of `numMicrobatches`. Errors: those of
 /// microbatchSizeOf and expandArchitecture.
 llvm::Expected<CostInputs> resolveCosts(const CostSources &sources,
                                         int64_t numMicrobatches);

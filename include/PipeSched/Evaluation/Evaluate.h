@@ -1,4 +1,4 @@
-//===- Evaluate.h - All about one schedule ----------------------*- C++ -*-===//
+//===- Evaluate.h - Evaluation of one schedule ------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the three levels - formula, table, execution - and memory for one table
-// or program. Report, exports, Python and sweeps read its result.
+// Computes three levels (formula, table, execution) and the memory of one table
+// or program. Report, exports, Python and sweeps read the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,24 +28,25 @@ struct TimingOptions {
   ForwardSends forwardSends = ForwardSends::Async;
 };
 
-/// What a schedule is priced by; at most one of profile-only, model and system.
+/// What costs are computed from: nothing, a profile, or model and system, which
+/// a profile may refine.
 struct CostInputs {
   std::optional<ModelFacts> model;
   std::optional<SystemFacts> system;
   std::optional<Profile> profile;
-  /// What R cells run again. Without any it is for the model to say whether
-  /// backwards recompute by themselves.
+  /// What R cells run again. Without R cells the model says whether backwards
+  /// recompute by themselves.
   Recompute recompute = Recompute::Full;
 
-  /// The model as it stands for a table or program with these phases: with
-  /// `recompute` for its own where there are R. There must be one.
+  /// The model for a table or program with these phases: if they include R,
+  /// `recompute` replaces the model's own. Requires a model.
   ModelFacts modelFor(unsigned phases) const;
-  /// Whether every stage has gradients to reduce, with peers in other
-  /// pipelines: the system has some, or the profile a time for it.
+  /// Whether the gradients of every stage are reduced with peers in other
+  /// pipelines: the system has several pipelines, or the profile a time for it.
   bool reducesEveryStage() const;
 };
 
-/// Level 3 of a program, with all arrays a picture or a report needs.
+/// Level 3 of a program, with all arrays that a picture or a report needs.
 struct Execution {
   TaskGraph graph;
   StageCosts stageCosts;
@@ -54,7 +55,7 @@ struct Execution {
   std::vector<uint32_t> criticalPath;
   IdleTimes idle;
   Traffic traffic;
-  /// Nothing: no model, or memory is what instructions state.
+  /// Absent without a model, or if instructions state their memory.
   std::optional<MemoryFacts> memoryFacts;
   std::optional<MemoryUsage> memory;
 };
@@ -62,13 +63,14 @@ struct Execution {
 struct Evaluation {
   std::optional<FormulaResult> formula;
   std::string formulaReason;         ///< why formula is missing
-  std::optional<TableMetrics> table; ///< nothing for programs
+  std::optional<TableMetrics> table; ///< absent for programs
   Execution execution;
 };
 
-/// StageCosts of a placement for the phases in use: profile over roofline
-/// (needs model and system) over unit slots. A model without a system (or the
-/// reverse) and without a profile is an error that says what is missing.
+/// Costs of a placement for the phases in use: the profile's times over a
+/// roofline of model and system, or unit slots without any input. A model
+/// without a system, or the reverse, needs a profile; the error says what is
+/// missing.
 llvm::Expected<StageCosts> computeStageCosts(const Placement &placement,
                                              const CostInputs &costs,
                                              unsigned phases);
@@ -77,18 +79,18 @@ llvm::Expected<StageCosts> computeStageCosts(const Placement &placement,
 unsigned phasesInUse(const TableView &table);
 unsigned phasesInUse(const Program &program);
 
-/// Times a program. Work that instructions state wins over what their cells
-/// cost; it needs a system, and without a model or profile every compute, send
-/// and copy has to state it. Where any instruction states memory, activations
-/// are what they state.
+/// Times a program. Work that instructions state replaces the costs of their
+/// cells. It needs a system; without a model or profile every compute, send and
+/// copy must state its work. If any instruction states memory, all activations
+/// are counted from such statements.
 llvm::Expected<Execution> executeProgram(const Program &program,
                                          const Placement &placement,
                                          const CostInputs &costs,
                                          Transport transport,
                                          llvm::ArrayRef<StatedWork> work = {});
 
-/// All levels of a complete table. `family` may be empty; its options go into
-/// the formula.
+/// Evaluates all levels of a complete table. `family` may be empty; its options
+/// are inputs of the formula.
 llvm::Expected<Evaluation>
 evaluateTable(const TableView &table, llvm::StringRef family,
               const CostInputs &costs, const TimingOptions &options,

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What an export knows of one schedule or program: who it is, where its stages
-// are, and, beyond its table, its evaluation. Exports read this and nothing
-// else.
+// All that an export knows of one schedule or program: its name, where its
+// stages are, its table and its evaluation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,16 +19,16 @@
 
 namespace pipesched {
 
-/// What is known of a schedule before anything has a price.
+/// What is known of a schedule before costs are computed.
 struct NamedTable {
   std::string name;
   std::string family; ///< empty: none
   Placement placement;
-  /// The rows of a schedule, owned by whoever holds it; for a program without
-  /// rows.
+  /// The rows of a schedule, which their owner must keep alive; a program has
+  /// no rows.
   TableView table;
 
-  /// The table with its placement, which moves with this object.
+  /// The table with the placement of this object, wherever that has moved.
   TableView tableView() const {
     TableView view = table;
     view.placement = &placement;
@@ -39,14 +38,14 @@ struct NamedTable {
 
 struct NamedEvaluation : NamedTable {
   TimingOptions timing;
-  int64_t microbatchSize = 0;   ///< sequences; 0: no model says
+  int64_t microbatchSize = 0;   ///< sequences; 0: not known
   std::vector<StatedWork> work; ///< of a program's instructions
   Evaluation evaluation;
 
   bool isProgram() const { return !evaluation.table; }
 };
 
-/// For what takes several results from wherever they are.
+/// For functions that take results which need not be contiguous.
 inline llvm::SmallVector<const NamedEvaluation *>
 pointersTo(llvm::ArrayRef<NamedEvaluation> results) {
   return llvm::map_to_vector(

@@ -1,4 +1,4 @@
-//===- SlotMeasure.h - Slots as long as what they stand for -----*- C++ -*-===//
+//===- SlotMeasure.h - Slots sized by blocks or times -----------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Slot lengths from the split of the model (arXiv 2605.24006 on asymmetric
-// placements) and from the times of cells.
+// Slot lengths from the layers that a stage holds (arXiv 2605.24006, on
+// asymmetric placements) and from the times of cells.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,23 +18,23 @@
 
 namespace pipesched {
 
-/// What a slot stands for.
+/// What one slot stands for.
 enum class SlotMeasure : uint8_t {
   Unit,     ///< a phase of a stage; B is two
   Blocks,   ///< a phase of a block of the model; B of a block is two
   Durations ///< an amount of time
 };
 
-/// Every cell takes as many slots, per unit slot, as its stage has layers of
-/// the model (splitLayers) or, without a model, as it is long (stageLengths).
+/// A cell takes its unit slots times the layers that its stage holds: those of
+/// the model (splitLayers) or, without a model, those that stageLengths says.
 /// Errors: those of either; stages of more than 2^61.
 llvm::Expected<std::vector<StageSlots>>
 slotsByBlocks(const Placement &placement, const ModelFacts *model);
 
-/// The cells that a table has, or is going to have.
+/// Which cells a table has, or is going to have.
 struct CellsInUse {
   unsigned phases = 0;       ///< 1 << Phase for each
-  bool isOverlapped = false; ///< there are pairs
+  bool isOverlapped = false; ///< there are overlapped pairs
 
   bool has(Phase phase) const {
     return phases >> static_cast<unsigned>(phase) & 1;
@@ -45,14 +45,14 @@ CellsInUse cellsInUse(const TableView &table);
 struct SlotsByDurations {
   std::vector<StageSlots> stages; ///< by global stage
   int64_t slotPs = 0;             ///< one slot
-  int64_t largestErrorPs = 0; ///< of a cell, by rounding; 0: none is rounded
+  int64_t largestErrorPs = 0;     ///< largest rounding error of a cell; 0: none
 };
 
-/// Cells take as many slots as their times have slots of `slotPs`, rounded to
-/// the nearest, and at least one unless they take no time. Without `slotPs` a
-/// slot is the largest that divides all times of the cells in use. Phases that
-/// are not in use have no slots of their own, unless those in use have unit
-/// slots. Errors: no time is above 0.
+/// Divides the times of cells by `slotPs`, rounds to the nearest, and gives at
+/// least one slot to each cell that takes time. Without `slotPs` the slot is
+/// the greatest common divisor of all times in use. Phases that are not in use
+/// follow from the others, and are unit slots if those are. Errors: no time is
+/// above 0.
 llvm::Expected<SlotsByDurations>
 slotsByDurations(const Placement &placement, const StageCosts &stageCosts,
                  CellsInUse cells, std::optional<int64_t> slotPs);

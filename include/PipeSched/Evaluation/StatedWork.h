@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Programs written by hand may say what an instruction does, in place of what
-// its cell implies by model or profile. Stated work replaces prices, traffic
-// and memory.
+// Programs written by hand may state what an instruction does, instead of what
+// its cell implies by model or profile. Stated work replaces costs, traffic and
+// memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,15 +20,15 @@
 
 namespace pipesched {
 
-/// What one instruction of a program states. Nothing: as its cell implies.
+/// What one instruction of a program states. Absent fields: its cell decides.
 struct StatedWork {
   uint32_t instruction = 0;
   std::optional<int64_t> flops;      ///< of Compute, on the matrix engines
   std::optional<int64_t> bytesMoved; ///< of Compute, Offload, Reload
-  /// Of Send; of AllReduce the gradients of each of its workers.
+  /// Of Send; of AllReduce, the gradients of each of its workers.
   std::optional<int64_t> messageBytes;
-  /// Held from the start on where positive, free from the end on where
-  /// negative.
+  /// A positive amount is held from the start on, a negative one is freed at
+  /// the end.
   std::optional<int64_t> memoryDelta;
 
   bool hasTime() const { return flops || bytesMoved || messageBytes; }
@@ -37,23 +37,23 @@ struct StatedWork {
 bool anyHasTime(llvm::ArrayRef<StatedWork> work);
 bool anyHasMemory(llvm::ArrayRef<StatedWork> work);
 
-/// Replaces the times of tasks whose instruction states work: compute by the
-/// roofline of one kernel, messages and copies by Hockney, all-reduces, on
-/// which all their workers state the same, as rings. Errors: no system;
-/// `isComplete`, and a task without a stated time (named); sums over int64.
+/// Replaces the times of tasks whose instructions state work: compute by the
+/// roofline of one kernel, messages and copies by Hockney, all-reduces by rings
+/// (all workers of one state the same). Errors: no system; if `isComplete`, a
+/// task without a stated time; sums over int64.
 llvm::Error costStatedWork(llvm::ArrayRef<StatedWork> work,
                            const TaskGraph &graph, const SystemFacts *system,
                            Transport transport, bool isComplete,
                            TaskTimes &times);
 
-/// Replaces the bytes of messages that state them. Errors: sums over int64.
+/// Replaces the bytes of messages that state theirs. Errors: sums over int64.
 llvm::Error addStatedTraffic(llvm::ArrayRef<StatedWork> work,
                              const TaskGraph &graph, const Placement &placement,
                              const StageCosts &stageCosts,
                              const SystemFacts &system, Traffic &traffic);
 
-/// Replaces the activations in `usage` by what instructions state; those that
-/// state nothing hold nothing. Errors: sums over int64.
+/// Replaces the activations in `usage` by those that instructions state; other
+/// instructions then hold nothing. Errors: sums over int64.
 llvm::Error addStatedMemory(llvm::ArrayRef<StatedWork> work,
                             const TaskGraph &graph, const TaskTimes &times,
                             const Timeline &timeline, MemoryUsage &usage);

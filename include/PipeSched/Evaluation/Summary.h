@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Ratios over all workers, and the part of the step that communication costs:
-// what the report, the pictures and the comparison print of an execution.
+// the numbers that report, pictures and comparison print of an execution.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,23 +18,24 @@
 
 namespace pipesched {
 
-/// Ratios are of exact integer sums, rounded once; 0 for an empty execution.
+/// Ratios of exact integer sums, rounded once; 0 for an empty execution.
 struct ExecutionSummary {
   double idleRatio = 0; ///< 1 - sum(busy) / (workers * makespan)
-  /// The largest, over the workers, of end of the last - start of the first
-  /// cell.
+  /// Largest span of a worker, from the start of its first cell to the end of
+  /// its last.
   int64_t spanPs = 0;
-  /// 1 - busy / span on that worker (ties: the lowest number), the bubble rate
-  /// of the zero-bubble papers (Qi 2024a, arXiv 2401.10241).
+  /// 1 - busy / span on the worker with that span (the lowest number on a tie),
+  /// the bubble rate of the zero-bubble papers (Qi 2024a, arXiv 2401.10241).
   double spanBubbleRatio = 0;
-  /// Makespan minus the makespan that the same order has with free messages.
+  /// Makespan minus the makespan of the same order with free messages.
   int64_t exposedCommunicationPs = 0;
   /// Idle time of all workers by cause, as parts of workers * makespan.
   /// In the order of kIdleCauses.
   std::array<double, kNumIdleCauses> idleByCause = {};
 };
 
-/// Linear in tasks and edges: one more sweep, without communication.
+/// Linear in tasks and edges: it sweeps the graph once more, without
+/// communication.
 ExecutionSummary summarize(const Execution &execution);
 
 } // namespace pipesched

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From a family and sizes to an evaluated schedule without any IR, one by one
-// or many on threads.
+// From a family and sizes to an evaluated schedule without any IR, for one
+// configuration or for many on several threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ struct Problem {
   const Family *family = nullptr;
   int64_t workers = 0, microbatches = 0;
   FamilyOptions options;
-  std::vector<Path> paths; ///< empty: the placement that the family takes
+  std::vector<Path> paths; ///< empty: the family's default placement
 };
 
 /// Errors: those of Placement::create for the paths; those of generate().
@@ -37,16 +37,15 @@ struct Configuration {
   Problem problem;
   const CostSources *costs = nullptr; ///< null: unit slots, free messages
   TimingOptions timing;
-  /// Where the all-reduces before its O cells stand, as pipe-add-optimizer
-  /// places them; nothing: the step ends with the last backward.
+  /// Adds the end of the step, with all-reduces placed as pipe-add-optimizer
+  /// does. Absent: the step ends with the last backward.
   std::optional<ReductionPlace> optimizerStep;
 };
 
-/// A table and what evaluating it gave. Moves, and the rows stay where they
-/// are.
+/// A table and its evaluation. Moving this object leaves the rows in place.
 struct EvaluatedTable {
   Table table; ///< owns the rows that `result` refers to
-  /// Named by its family, of which rows with an optimizer step are no more.
+  /// Named by its family, which is empty if an optimizer step was added.
   NamedEvaluation result;
 
   EvaluatedTable() = default;
@@ -59,21 +58,22 @@ struct EvaluatedTable {
 llvm::Expected<EvaluatedTable>
 evaluateConfiguration(const Configuration &configuration);
 
-/// Calls of a sweep, which come from its threads, several at a time, except
-/// `keepGoing`.
+/// Callbacks of a sweep. All but `keepGoing` are called from several threads at
+/// a time.
 struct SweepCalls {
-  /// The configuration of this number; an error is its result.
+  /// Gives a configuration by number; an error becomes its result.
   llvm::function_ref<llvm::Expected<Configuration>(size_t)> configurationOf;
   /// Called once per number, in any order.
   llvm::function_ref<void(size_t, llvm::Expected<EvaluatedTable>)> consume;
-  /// Called by the caller's thread about twenty times a second with how many
-  /// are done; false: begin no more.
+  /// Called on the caller's thread about twenty times a second with the number
+  /// of finished configurations; if it returns false, no more are started.
   llvm::function_ref<bool(size_t)> keepGoing;
 };
 
-/// Evaluates configurations 0 .. count-1, as many at once as there are threads
-/// (0: one per core), and returns when no thread works any more: true if all
-/// are done. What each gives does not depend on threads or on the others.
+/// Evaluates configurations 0 .. count-1 on `numThreads` threads (0: one per
+/// core) and returns when all threads have finished: true if every
+/// configuration was evaluated. Results do not depend on threads or on each
+/// other.
 bool sweep(size_t count, unsigned numThreads, const SweepCalls &calls);
 
 } // namespace pipesched

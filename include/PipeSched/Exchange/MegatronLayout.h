@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The string of --pipeline-model-parallel-layout, which says what each stage
-// holds. docs/Exchange.md has the grammar and its limits.
+// holds. docs/Exchange.md describes the grammar and its limits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,12 +23,12 @@ namespace pipesched {
 
 /// Decoder layers of each stage: `Et*2|(t|)*2,tL` is 2, 1, 1, 1. The embedding
 /// E must come first, the loss L last. Errors name the character, counted from
-/// 1: what is no layout; MTP layers (m), which blocks cannot say; more than
-/// 2^24 stages or repetitions.
+/// 1: a text that is no layout; MTP layers (m), which blocks cannot express;
+/// more than 2^24 stages or repetitions.
 llvm::Expected<std::vector<int64_t>>
 parseMegatronLayout(llvm::StringRef layout);
 
-/// The layout of such stages, with equal neighbours as `(t*2|)*3`.
+/// The layout of these stages, with equal neighbours as `(t*2|)*3`.
 /// parseMegatronLayout reads it back.
 std::string writeMegatronLayout(llvm::ArrayRef<int64_t> layersOfStages);
 

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Writes the rows of a table as the rules that -mpmd-rule-based-schedule of
-// Shardy's MPMD partitioner reads. docs/Exchange.md has the format and its
-// limits.
+// Shardy's MPMD partitioner reads. docs/Exchange.md describes the format and
+// its limits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,43 +20,42 @@
 
 namespace pipesched {
 
-/// Which fragments a backward is written as.
+/// Which fragments the cells of a backward become.
 enum class ShardyBackward : uint8_t {
-  /// B as a whole one, I and W as the two parts of a split one.
+  /// B is one whole fragment; I and W are the two parts of a split one.
   Cells,
-  /// What -mpmd-split-bwd-fragments makes of a program, if any cell is split:
-  /// where the gradient goes to another mesh, two parts (of a B as well), else
-  /// a whole one (in the place of I).
+  /// As -mpmd-split-bwd-fragments does if any cell is split: a backward whose
+  /// gradient goes to another mesh is two parts, even if it is a B; any other
+  /// is one whole fragment, at the place of its I.
   Fragments
 };
 
 struct ShardyRulesOptions {
-  /// Stage 3 is the computation `s3`, worker 0 the mesh `m0`.
+  /// With these, stage 3 is the computation `s3` and worker 0 the mesh `m0`.
   std::string stagePrefix = "s", meshPrefix = "m";
-  /// Writes the stage id too. Shardy compares it: it must be written exactly if
-  /// the program's fragments have one.
+  /// Also writes the stage id. Shardy compares it, so it must be written if,
+  /// and only if, the program's fragments have one.
   bool stageIds = false;
   ShardyBackward backward = ShardyBackward::Cells;
 };
 
-/// Writes a table that verifies (verifyTable) as one command-line argument, one
-/// rule per worker that has cells, and the end of the line. Idle slots are
-/// dropped.
+/// Writes a table that passes verifyTable as one command-line argument and a
+/// line end, with one rule per worker that has cells. Idle slots are dropped.
 ///
-/// Returns, with nothing written, what rules cannot express: several paths;
-/// overlapped pairs; other phases than F, B, I, W; prefixes of other characters
-/// than letters, digits and `_ - . : /`.
+/// Returns what rules cannot express, and then writes nothing: several paths;
+/// overlapped pairs; phases other than F, B, I, W; prefixes with characters
+/// other than letters, digits and `_ - . : /`.
 std::optional<Violation> writeShardyRules(llvm::raw_ostream &os,
                                           const TableView &table,
                                           const ShardyRulesOptions &options);
 
-/// The first I or W, written as part of a split backward, that Shardy would not
-/// split from its other half, since its gradient stays on the mesh.
+/// Finds the first I or W, written as part of a split backward, that Shardy
+/// would not split because its gradient stays on the mesh.
 std::optional<Violation> findUnsplitBackward(const TableView &table,
                                              const ShardyRulesOptions &options);
 
-/// A backward is split and sends its gradient after W; Shardy sends it after I.
-/// What is written is in order either way.
+/// Whether a split backward sends its gradient after W, while Shardy sends it
+/// after I. The written order is valid in either case.
 bool sendsAfterWeightGrad(const TableView &table);
 
 } // namespace pipesched

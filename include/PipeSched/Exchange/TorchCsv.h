@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads and writes the CSV form of torch.distributed.pipelining: one row per
-// rank, one action per cell. docs/Exchange.md has the format and its limits.
+// rank, one action per cell. docs/Exchange.md describes the format and its
+// limits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,8 @@
 
 namespace pipesched {
 
-/// What is wrong with a file, and where. Line and column count from 1; line 0:
-/// the file as a whole.
+/// What is wrong with a file, and where. Line and column count from 1; line 0
+/// is the file as a whole.
 class TorchCsvError : public llvm::ErrorInfo<TorchCsvError> {
 public:
   static char ID; // NOLINT(readability-identifier-naming): LLVM's name
@@ -32,7 +33,7 @@ public:
   int64_t getColumn() const { return column; }
   llvm::StringRef getText() const { return text; }
 
-  /// `line 2, column 15: ` and the text.
+  /// Prints `line 2, column 15: ` and the text.
   void log(llvm::raw_ostream &os) const override;
   std::error_code convertToErrorCode() const override;
 
@@ -44,20 +45,21 @@ private:
 struct TorchCsvImport {
   /// Empty cells become idle slots; otherwise they are dropped.
   bool keepColumns = false;
-  /// Stages of one path, for files with replicated stages: the file's stage
-  /// p * S + s is stage s of path p.
+  /// Stages per path, for files with replicated stages: the file's stage p * S
+  /// + s is stage s of path p.
   std::optional<int64_t> stagesPerPath;
 };
 
-/// Reads either format. Row r is worker r; there is one path, whose entry s is
-/// the row that holds stage s, or several with `stagesPerPath`, which then take
-/// the microbatches that appear on them; N is 1 + the highest microbatch.
-/// Messages, UNSHARD, RESHARD and REDUCE_GRAD must have their partners, and are
-/// dropped.
+/// Reads either format. Row r is worker r, and N is 1 + the highest microbatch.
+/// There is one path, whose entry s is the row that holds stage s; with
+/// `stagesPerPath` there are several, and each takes the microbatches that
+/// appear on it. Messages, UNSHARD, RESHARD and REDUCE_GRAD must have their
+/// partners, and are dropped.
 ///
-/// The rows of the result are verified (verifyRow), the table is not: it may be
-/// incomplete or cyclic. Time and memory are linear in the text (with messages:
-/// n log n), whatever numbers stand in it. Errors are TorchCsvErrors.
+/// The rows of the result pass verifyRow, but the table is not verified: it may
+/// be incomplete or cyclic. Time and memory are linear in the length of the
+/// text (n log n with messages), whatever numbers it contains. Errors are
+/// TorchCsvErrors.
 llvm::Expected<Table> parseTorchCsv(llvm::StringRef text,
                                     const TorchCsvImport &options = {});
 
@@ -66,21 +68,21 @@ enum class TorchCsvFormat {
   ComputeComms ///< also sends and receives; no empty cells
 };
 
-/// Writes a table that verifies (verifyTable). A cell and an idle slot take one
-/// column each; of an aligned table columns are slots, so that B is followed by
-/// an empty cell. `ComputeComms` places messages as PyTorch does when it loads
-/// the `ComputeOnly` file, whose empty cells count there.
+/// Writes a table that passes verifyTable. A cell and an idle slot take one
+/// column each. In an aligned table columns are slots, so an empty cell follows
+/// each B. `ComputeComms` places messages as PyTorch does when it loads the
+/// `ComputeOnly` file, in which empty cells count.
 ///
-/// Returns, with nothing written, what the format cannot express: several
-/// paths; other phases than F, B, I, W; overlapped pairs other than F + B;
-/// gradients sent after W; alignment by other than unit slots; a worker without
-/// cells; more than kMaxTableCells columns.
+/// Returns what the format cannot express, and then writes nothing: several
+/// paths; phases other than F, B, I, W; overlapped pairs other than F + B;
+/// gradients sent after W; alignment by slots other than unit slots; a worker
+/// without cells; more than kMaxTableCells columns.
 std::optional<Violation> writeTorchCsv(llvm::raw_ostream &os,
                                        const TableView &table,
                                        TorchCsvFormat format);
 
-/// Where PyTorch's runtime, which wants the forwards of the last stage in the
-/// order of microbatches, would not accept a table that can be written.
+/// Finds where PyTorch's runtime, which requires the forwards of the last stage
+/// in the order of microbatches, would reject a table that can be written.
 std::optional<Violation> findUnorderedForward(const TableView &table);
 
 } // namespace pipesched

@@ -1,4 +1,4 @@
-//===- Facts.h - What is known of model, system and profile -*- C++ -*-===//
+//===- Facts.h - What is known of model, system and profile -----*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Facts only, no prices: the plain structs behind pipe.model, the system
+// Facts only, no costs: the plain structs behind pipe.model, the system
 // attributes and the profile attribute. A cost model turns them into times
 // (CostModel.h).
 //
@@ -35,7 +35,7 @@ namespace pipesched {
 enum class Engine : uint8_t { Matrix, Vector, Link, MatrixFp8 };
 
 /// Work of one kernel in one phase, for one microbatch, summed over the
-/// accelerators of the worker (Link: the payload, once).
+/// accelerators of the worker (Link: the payload, counted once).
 struct Work {
   int64_t flops = 0, bytes = 0;
 
@@ -51,8 +51,10 @@ struct Kernel {
   Engine engine = Engine::Matrix;
   Work forward, inputGrad, weightGrad;
   bool recomputed = true; ///< runs again in R, under full recompute
-  bool core = false;      ///< of the attention core: under selective as well
-  bool whole = false; ///< every accelerator of a worker does all of the work
+  bool core = false;      ///< of the attention core: selective recompute runs
+                          ///< it too
+  bool whole = false; ///< not divided: every accelerator of a worker does all
+                      ///< of it
 
   friend bool operator==(const Kernel &a, const Kernel &b) {
     return a.name == b.name && a.engine == b.engine && a.forward == b.forward &&
@@ -62,8 +64,8 @@ struct Kernel {
   }
 };
 
-/// Of the bytes of a block, those that every accelerator of a worker holds; the
-/// others are divided among them.
+/// The part of a block's bytes that every accelerator of a worker holds in
+/// full; the rest is divided among them.
 struct WholeBytes {
   int64_t activation = 0, weightGrad = 0, recomputed = 0;
 
@@ -73,8 +75,8 @@ struct WholeBytes {
   }
 };
 
-/// Where a block stands: repeated layers are what stages divide; the others are
-/// pinned to the first or the last stage of a path.
+/// Where a block stands: repeated layers are divided among stages; the others
+/// are pinned to the first or the last stage of a path.
 enum class BlockPosition : uint8_t { First, Layer, Last };
 
 /// `count` equal blocks. Bytes are per block and microbatch.
@@ -83,19 +85,20 @@ struct BlockFacts {
   BlockPosition position = BlockPosition::Layer;
   int64_t count = 1;
   int64_t parameters = 0;
-  /// Those that one token goes through; nothing: all of them. Experts that it
-  /// is not sent to are not among them.
+  /// The parameters that one token uses, without experts that it is not sent
+  /// to. Absent: all of them.
   std::optional<int64_t> activeParameters;
-  /// Of `parameters`: copies of those of another block, such as a table that
-  /// embedding and head share. They take memory and are no more parameters.
+  /// The part of `parameters` that another block owns, such as a table that
+  /// embedding and head share. They take memory but do not count as parameters
+  /// of the model again.
   int64_t tiedParameters = 0;
   int64_t activationBytes = 0; ///< kept from F to the last use
   /// Held between a split I and its W: the inputs of weights, and the gradients
-  /// of their outputs (the M_W of arXiv 2401.10241).
+  /// of their outputs (M_W in arXiv 2401.10241).
   int64_t weightGradBytes = 0;
   int64_t recomputedBytes = 0; ///< kept from F under full recompute
-  /// Of `activationBytes`: those of the attention core, which selective
-  /// recompute does not keep from F.
+  /// The part of `activationBytes` in the attention core, which F does not keep
+  /// under selective recompute.
   int64_t coreBytes = 0;
   WholeBytes whole;
   std::vector<Kernel> kernels;
@@ -113,7 +116,7 @@ struct BlockFacts {
   }
 };
 
-/// Floats of linear layers; attention, head and router stay in 16 bits.
+/// Format of linear layers; attention, head and router stay in 16 bits.
 enum class Precision : uint8_t { BF16, FP8 };
 
 /// What R does: nothing is recomputed, the attention core is, or all is.
@@ -126,7 +129,7 @@ struct ModelFacts {
   int64_t boundaryBytes = 0;  ///< activation between stages, one microbatch
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
           optimizerBytesPerParameter = 12;
-  /// What every backward recomputes first, in tables without R cells.
+  /// What every backward recomputes first if the table has no R cells.
   Recompute recompute = Recompute::None;
   std::vector<BlockFacts> blocks;
 
@@ -147,8 +150,9 @@ struct ModelFacts {
 // System
 //===----------------------------------------------------------------------===//
 
-/// Efficiency by size, piecewise linear between points, constant outside them;
-/// parts per million. One point is a flat curve, none is 1.
+/// Efficiency by size in parts per million, piecewise linear between points and
+/// constant outside them. One point is a flat curve; without points the
+/// efficiency is 1.
 struct EfficiencyCurve {
   struct Point {
     int64_t size = 0; ///< FLOPs or bytes of one kernel or message
@@ -182,7 +186,7 @@ struct EngineFacts {
 
 /// A memory or a link: t = bytes / (bandwidth * efficiency(bytes)) + latency.
 struct LinkFacts {
-  int64_t bytesPerSecond = 0; ///< 0: there is none
+  int64_t bytesPerSecond = 0; ///< 0: the link does not exist
   int64_t latencyPs = 0;
   EfficiencyCurve efficiency;
 
@@ -192,17 +196,17 @@ struct LinkFacts {
   }
 };
 
-/// What equal pipelines divide among them (docs/CostModel.md, "A training
-/// step").
+/// What data-parallel pipelines divide among them (docs/CostModel.md, "A
+/// training step").
 enum class Sharding : uint8_t {
   None,
   Optimizer, ///< the optimizer's state (ZeRO-1)
-  Full ///< weights and gradients too, which are whole while a step runs (FSDP)
+  Full       ///< weights and gradients too, gathered while a step runs (FSDP)
 };
 inline constexpr llvm::StringLiteral kShardingNames[] = {"none", "optimizer",
                                                          "full"};
 
-/// What ranks count through behind the accelerators of a worker.
+/// What ranks count through after the accelerators of a worker.
 enum class RankOrder : uint8_t {
   Data,    ///< its peers in other pipelines, then workers
   Pipeline ///< the workers of a pipeline, then pipelines
@@ -215,23 +219,23 @@ inline constexpr int64_t kMaxDataParallel = 2147483647;
 /// A worker is `accelerators` equal devices that share work evenly.
 struct SystemFacts {
   std::string name, source;
-  /// What a reader assumed or left out, for people; equality passes over it.
+  /// What a reader assumed or left out, for people to read; equality ignores
+  /// it.
   std::vector<std::string> notes;
   int64_t accelerators = 1;
   EngineFacts matrix, vector;
   LinkFacts memory;        ///< of one accelerator
   int64_t memoryBytes = 0; ///< capacity of one accelerator
-  LinkFacts link;          ///< among the accelerators of a node, each
+  LinkFacts link;          ///< of one accelerator to others of its node
   LinkFacts network;       ///< between workers, of the whole worker
   LinkFacts host;          ///< to host memory, of one accelerator
-  /// A kernel computes while it moves data: its time is the longer of the two.
-  /// Else it is their sum.
+  /// Whether a kernel computes while it moves data, so that its time is the
+  /// longer of the two. Otherwise its time is their sum.
   bool overlapsMemory = true;
-  /// Accelerators that `link` joins; 0: those of one worker, none between
-  /// workers.
+  /// Accelerators that `link` joins; 0: only those of one worker.
   int64_t acceleratorsPerNode = 0;
-  /// Equal pipelines that train on parts of the batch. A schedule is that of
-  /// one of them.
+  /// Number of equal pipelines, each of which trains on a part of the batch. A
+  /// schedule describes one of them.
   int64_t dataParallel = 1;
   Sharding sharding = Sharding::None;
   RankOrder rankOrder = RankOrder::Data;

@@ -1,4 +1,4 @@
-//===- ProfileText.h - Profiles in writing ----------------------*- C++ -*-===//
+//===- ProfileText.h - Profiles as text -------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -25,22 +25,24 @@ namespace pipesched {
 /// picosecond, over int64.
 llvm::Expected<int64_t> parseTime(llvm::StringRef text);
 
-/// The shortest text that parseTime reads as `ps`, in the largest unit of which
-/// there is at least one.
+/// The shortest text that parseTime reads as `ps`, in the largest unit that
+/// gives at least 1.
 std::string printTime(int64_t ps);
 
-/// The names a profile may give: F, B, I, W, R, D, U, O, G, FB, comm, send.
+/// The names that a profile may contain: F, B, I, W, R, D, U, O, G, FB, comm,
+/// send.
 llvm::ArrayRef<llvm::StringRef> profileNames();
 
 /// The list of a profile that has this name, or null.
 std::vector<int64_t> *findTimes(Profile &profile, llvm::StringRef name);
 
-/// Reads `F=18.522ms,I=[0.8ms,1ms],comm=601us`; spaces between words are
-/// skipped. Errors: an unknown name, with the closest; a name twice; nothing
-/// given; parseTime's.
+/// Reads `F=18.522ms,I=[0.8ms,1ms],comm=601us` and skips spaces between words.
+/// Errors: an unknown name, with the closest known one; a name given twice; an
+/// empty profile; those of parseTime.
 llvm::Expected<Profile> parseProfile(llvm::StringRef text);
 
-/// What parseProfile reads, without spaces, in the order of profileNames().
+/// Prints what parseProfile reads, without spaces, in the order of
+/// profileNames().
 std::string printProfile(const Profile &profile);
 
 } // namespace pipesched

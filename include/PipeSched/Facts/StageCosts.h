@@ -1,4 +1,4 @@
-//===- StageCosts.h - What cells and messages cost ----------*- C++ -*-===//
+//===- StageCosts.h - What cells and messages cost --------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -20,7 +20,8 @@
 
 namespace pipesched {
 
-/// A message: holds its queues for occupancyPs (V/BW), arrives latencyPs later.
+/// A message holds its queues for occupancyPs (V/BW) and arrives latencyPs
+/// later.
 struct MessageCost {
   int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
 };
@@ -28,29 +29,29 @@ struct MessageCost {
 /// What one global stage (path, stage) costs.
 struct StageCost {
   std::array<int64_t, kNumPhases> phasePs = {}; ///< by Phase
-  std::optional<int64_t> overlappedPs; ///< a pair whose first cell is of this
-                                       ///< stage; nothing: the sum
+  std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
+                                       ///< is of this stage; absent: the sum
   MessageCost activation;              ///< F's message to the next stage
-  MessageCost gradient;                ///< the message to the stage before
+  MessageCost gradient;                ///< the message to the previous stage
 };
 
 /// What a whole placement costs, by global stage (Placement::globalStage).
 struct StageCosts {
   std::vector<StageCost> stages;
-  /// By number of the all-reduce (TaskGraph::reductions), `bytes` being those
-  /// that each of its workers sends. Empty: each takes the G of its cell.
+  /// By number of the all-reduce (TaskGraph::reductions); `bytes` is what each
+  /// of its workers sends. Empty: each all-reduce takes the G time of its cell.
   std::vector<MessageCost> reductions;
 };
 
 /// Memory of one global stage, bytes. Activations are of one microbatch.
 struct StageMemory {
   int64_t activationBytes = 0; ///< from F to the last phase that needs it
-  /// What a split I frees of it; negative where the gradients that it leaves
-  /// for W are larger.
+  /// What a split I frees of the activations; negative if the gradients that it
+  /// leaves for W are larger.
   int64_t inputGradFreedBytes = 0;
   int64_t boundaryBytes = 0; ///< kept between F and R where R recomputes
-  /// On top while B or I runs: the block that the backward recomputes by
-  /// itself.
+  /// Needed in addition while B or I runs: the block that the backward itself
+  /// recomputes.
   int64_t workingBytes = 0;
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
 };

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// B as an adjacent pair I W, and back. Generators that split a backward into
-// such a pair do it by this function; docs/Transforms.md has the rules.
+// Turns B into an adjacent pair I W, and back. Generators that split backwards
+// use this function; docs/Transforms.md describes the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,46 +25,46 @@ enum class Remainder : uint8_t {
   Refuse ///< an error that names the first of them
 };
 
-/// Rows with other backwards, and what is true of them.
+/// Rows with changed backwards, and counts of the changes.
 struct BackwardChange {
   std::vector<Row> rows;
   GradientAfter gradientAfter = GradientAfter::InputGrad;
   int64_t numChanged = 0; ///< backwards split or merged
-  int64_t numKept = 0;    ///< backwards that could not be
+  int64_t numKept = 0;    ///< backwards that could not be changed
 };
 
 struct SplitOptions {
-  /// Nothing: W, or where the table has split backwards, as it says.
+  /// Absent: the table's rule if it has split backwards, else W.
   std::optional<GradientAfter> gradientAfter;
-  /// Of a B that runs overlapped (0F1+3B0): the pair is with a whole backward
-  /// (PyTorch's OVERLAP_F_B, a profile's FB).
+  /// What happens to a B that runs overlapped (0F1+3B0): overlapped pairs need
+  /// a whole backward (PyTorch's OVERLAP_F_B, a profile's FB).
   Remainder overlapped = Remainder::Keep;
 };
 
-/// Each B as I and, right behind it, W. In an aligned table they take the slots
-/// of B; where the table's lengths of I and W are not those of B, cells go to
-/// their earliest slots (alignRows) if those as written do not hold any more.
-/// Linear in entries. Errors, as ViolationError: an overlapped B where options
-/// refuse it; split backwards that send the gradient after another cell than
-/// `gradientAfter`; lengths that are not known. Others: a table of more than
-/// kMaxTableCells entries; those of alignRows.
+/// Replaces each B by I and, right behind it, W. In an aligned table they take
+/// the slots of B. If the table's lengths of I and W differ from those of B and
+/// the written slots are no longer valid, cells go to their earliest slots
+/// (alignRows). Linear in entries. Errors, as ViolationError: an overlapped B
+/// if the options refuse it; split backwards that send the gradient after a
+/// cell other than `gradientAfter`; lengths that are not known. Others: a table
+/// of more than kMaxTableCells entries; those of alignRows.
 llvm::Expected<BackwardChange> splitBackward(const TableView &table,
                                              const SplitOptions &options = {});
 
 struct MergeOptions {
-  /// Of an I that is not followed by its own W, idle slots aside, or one of
-  /// which runs overlapped.
+  /// What happens to an I whose own W does not follow it (idle slots do not
+  /// count), or if one of the two runs overlapped.
   Remainder apart = Remainder::Keep;
 };
 
-/// Each I that its own W follows as B, in the slots of I and the next; idle
-/// slots between the two come to stand behind it. A B sends the gradient at its
-/// end, later than an I did. Rows that were free of deadlock stay so, but in an
-/// aligned table a cell may be at a slot that is too early for its gradient
-/// now: then cells go to their earliest slots (alignRows). Without split
-/// backwards left, `gradientAfter` is the default. Linear in entries. Errors,
-/// as ViolationError: backwards apart where options refuse them; lengths that
-/// are not known. Others: those of alignRows.
+/// Replaces each I whose own W follows it by B, in the slots of both; idle
+/// slots between the two move behind it. A B sends the gradient at its end,
+/// later than the I did. Rows without a deadlock stay so, but in an aligned
+/// table a cell may now be too early for its gradient: then cells go to their
+/// earliest slots (alignRows). If no split backwards are left, `gradientAfter`
+/// is the default. Linear in entries. Errors, as ViolationError: backwards that
+/// cannot be merged if the options refuse them; lengths that are not known.
+/// Others: those of alignRows.
 llvm::Expected<BackwardChange> mergeBackward(const TableView &table,
                                              const MergeOptions &options = {});
 

@@ -31,7 +31,7 @@ enum class Phase : uint8_t {
   Backward = 1,   ///< B, input and weight gradient in one
   InputGrad = 2,  ///< I
   WeightGrad = 3, ///< W
-  Recompute = 4,  ///< R, the forward again, for the activations
+  Recompute = 4,  ///< R, runs the forward again for the activations
   Offload = 5,    ///< D, activations from device to host
   Reload = 6,     ///< U, activations from host to device
   Optimizer = 7,  ///< O, optimizer step; the number is the path
@@ -41,7 +41,7 @@ enum class Phase : uint8_t {
   Idle = 11,       ///< _, idle slots; the number counts them
 };
 
-/// Phases that have a price: F, B, I, W, R, D, U, O, G.
+/// Phases that have a cost: F, B, I, W, R, D, U, O, G.
 inline constexpr unsigned kNumPhases = 9;
 inline constexpr unsigned kNumPhaseCodes = 12;
 
@@ -50,7 +50,7 @@ inline char phaseLetter(Phase phase) {
   return "FBIWRDUOGdu_"[static_cast<unsigned>(phase)];
 }
 
-/// The phase of a letter, or nothing for any other character.
+/// The phase of a letter, if the character is one.
 inline std::optional<Phase> phaseFromLetter(char letter) {
   for (unsigned code = 0; code < kNumPhaseCodes; ++code)
     if (phaseLetter(static_cast<Phase>(code)) == letter)
@@ -63,8 +63,8 @@ inline std::optional<Phase> phaseFromLetter(char letter) {
 ///   bit 63..56  55..32   31             30..0
 ///       phase   stage    overlaps next  microbatch, path (O, G) or slots (_)
 ///
-/// `a+b`, two cells run overlapped, is two neighbours in the row of which the
-/// first has the overlap bit.
+/// `a+b`, two overlapped cells, are neighbours in the row, and the first has
+/// the overlap bit.
 class Cell {
 public:
   static constexpr int64_t kMaxStages = int64_t(1) << 24;
@@ -111,19 +111,19 @@ public:
 
   constexpr bool is(Phase phase) const { return getPhase() == phase; }
   constexpr bool isIdle() const { return is(Phase::Idle); }
-  /// D and U: run on a copy queue, beside compute.
+  /// D and U run on a copy queue, beside compute.
   constexpr bool isCopy() const {
     return is(Phase::Offload) || is(Phase::Reload);
   }
-  /// d and u: hold the next compute cell, take no time.
+  /// d and u delay the next compute cell and take no time.
   constexpr bool isJoin() const {
     return is(Phase::OffloadJoin) || is(Phase::ReloadJoin);
   }
-  /// O and G: their number is a path, not a microbatch.
+  /// The number of O and G is a path, not a microbatch.
   constexpr bool isPerPath() const {
     return is(Phase::Optimizer) || is(Phase::AllReduce);
   }
-  /// Everything that occupies the compute queue: F, B, I, W, R, O (and G's
+  /// Cells that occupy the compute queue: F, B, I, W, R, O (and G, for its
   /// slot).
   constexpr bool isCompute() const {
     return getPhase() <= Phase::Recompute || isPerPath();

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which G cells meet: one all-reduce per piece of the model (Replicas.h) that
-// any of them holds.
+// Which G cells take part together: there is one all-reduce per piece of the
+// model (Replicas.h) that any of them holds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,33 +19,34 @@
 
 namespace pipesched {
 
-/// The all-reduces of a table with G cells, numbered as the pieces.
+/// The all-reduces of a table with G cells, numbered like the pieces.
 ///
 ///   worker 0   .. 0G0 1G1        0G0, 0G1 meet for piece 0,
 ///   worker 1   .. 0G1 1G0        1G0, 1G1 for piece 1
 ///
-/// A worker takes part in an all-reduce once, however many of its stages hold
-/// the piece: at the last of their G cells in its row. Alone on its piece, it
-/// meets nobody. A G cell holds its row until all its all-reduces are done; it
-/// takes part in them from when the row reaches it.
+/// A worker takes part in an all-reduce only once, even if several of its
+/// stages hold the piece: at the last of their G cells in its row. If no other
+/// worker holds the piece, it is the only member. A worker joins the
+/// all-reduces of a G cell when its row reaches the cell, and the cell holds
+/// the row until all of them are done.
 class Collectives {
 public:
-  /// Linear in the table's entries, and in pieces times paths. Needs rows whose
-  /// cells are in range, and a table that outlives it. Errors: those of
-  /// Replicas.
+  /// Linear in the table's entries, and in pieces times paths. The cells of the
+  /// rows must be in range, and the table must outlive the result. Errors:
+  /// those of Replicas.
   static llvm::Expected<Collectives> create(const TableView &table);
 
   const Replicas &getReplicas() const { return replicas; }
-  /// The G cell by which each worker takes part, by ascending row; empty where
-  /// no G cell holds the piece.
+  /// The G cells by which workers take part, by ascending row; empty if no G
+  /// cell holds the piece.
   llvm::ArrayRef<CellRef> membersOf(int64_t piece) const {
     return llvm::ArrayRef(members).slice(
         memberBegins[piece], memberBegins[piece + 1] - memberBegins[piece]);
   }
-  /// The one of a row, or null. Logarithmic in the members.
+  /// The member in a row, or null. Logarithmic in the members.
   const CellRef *memberOn(int64_t piece, int64_t row) const;
-  /// Whether a worker takes part for a piece at the G cell at `at`, which holds
-  /// it.
+  /// Whether the G cell at `at`, which must hold the piece, is the one by which
+  /// its worker takes part.
   bool meetsAt(int64_t piece, CellRef at) const {
     return memberOn(piece, at.row)->index == at.index;
   }

@@ -29,7 +29,7 @@ namespace pipesched {
 ///   D s    after own F
 ///   U s    after own D
 ///   d, u   after the copy they name
-///   O, G   nothing: the order of the row holds them, and the groups of G
+///   O, G   nothing: their place in the row decides, and for G its group
 ///          (Collectives.h)
 ///
 /// where "the gradient of s+1" is its B if it has one, else its I or W by
@@ -40,9 +40,8 @@ public:
       : placement(*table.placement), index(index),
         gradientAfter(table.gradientAfter) {}
 
-  /// Flat indices of the cells that `cell` waits for, row order aside, in the
-  /// order of the list above; writes at most kMaxPredecessors of them and
-  /// returns how many.
+  /// Writes the flat indices of the cells that `cell` waits for, in the order
+  /// of the list above, and returns their number. Row order is not included.
   static constexpr unsigned kMaxPredecessors = 4;
   unsigned predecessors(Cell cell, uint32_t (&out)[kMaxPredecessors]) const;
 
@@ -54,8 +53,8 @@ public:
     explicit operator bool() const { return flat != CellIndex::kNone; }
   };
 
-  /// The cell whose output `cell` needs from another stage, on whatever worker:
-  /// F s-1, or the gradient of s+1. Nothing where there is none.
+  /// The cell on another stage whose output `cell` needs, on any worker: F s-1,
+  /// or the gradient of s+1. Empty if there is none.
   Producer producerOf(Cell cell) const {
     if (cell.is(Phase::Forward))
       return forwardBefore(cell);
@@ -64,8 +63,8 @@ public:
     return {};
   }
 
-  /// The worker that the output of `cell` is sent to; -1 where it stays on
-  /// this worker or nobody needs it. F sends its activations forward, B and the
+  /// The worker that the output of `cell` is sent to; -1 if it stays on this
+  /// worker or nothing needs it. F sends its activations forward; B and the
   /// `gradientAfter` cell send the gradient back.
   int64_t messageDestination(Cell cell) const;
 

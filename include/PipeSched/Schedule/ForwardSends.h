@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A timing option: frameworks that overlap messages with compute only where
-// forwards and backwards alternate send synchronously while they warm up.
+// A timing option: frameworks that overlap messages with compute only when
+// forwards and backwards alternate send synchronously during warm-up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,16 +18,17 @@
 
 namespace pipesched {
 
-/// What the send of a forward does to the forward behind it.
+/// What the send of a forward does to the next forward.
 enum class ForwardSends : uint8_t {
-  Async, ///< nothing: the send is a queue's business
-  Sync   ///< it starts when the message has arrived
+  Async, ///< nothing: a queue sends the message
+  Sync   ///< the next forward starts when the message has arrived
 };
 
-/// Makes each F that runs right behind an F of the same worker wait for the
-/// message that the first has sent, if it has: its operands get the receive, in
-/// the row of another worker. For timing; such a program is no exec.program.
-/// Overlapped pairs neither wait nor are waited for. Linear.
+/// Makes each F that directly follows another F of its worker wait for the
+/// message of that F, if it sends one: the operands of the F then contain the
+/// receive, which is in another worker's row. This is for timing only: such a
+/// program is no valid exec.program. Overlapped pairs neither wait nor are
+/// waited for. Linear.
 void synchronizeForwards(Program &program);
 
 } // namespace pipesched

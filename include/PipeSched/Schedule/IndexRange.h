@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ranges by which a transform is told what to treat, in the spelling of `takes`
-// of a path.
+// Ranges that tell a transform what to change, in the syntax of `takes` of a
+// path.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,19 +20,20 @@
 namespace pipesched {
 
 /// Indices begin, begin + step, .. below end, of stages, workers or
-/// microbatches alike.
+/// microbatches.
 using IndexRange = MicrobatchRange;
 
-/// Reads "5", "0:4" or "0:8:2", as `takes` of a path spells them. Errors: any
+/// Reads "5", "0:4" or "0:8:2", the syntax of `takes` of a path. Errors: any
 /// other text; an end that is not above the begin; a step below 1.
 llvm::Expected<IndexRange> parseIndexRange(llvm::StringRef text);
 
-/// Errors: a range that does not end within the `count` indices there are, or
-/// with a step below 1. `what` is the word for an index ("stage").
+/// Checks ranges for `count` indices. Errors: a range that is not within them,
+/// or with a step below 1. `what` is the word for an index ("stage").
 llvm::Error checkIndexRanges(llvm::StringRef what,
                              llvm::ArrayRef<IndexRange> ranges, int64_t count);
 
-/// Whether an index is in one of the ranges; no ranges hold every index.
+/// Whether an index is in one of the ranges; an empty list contains every
+/// index.
 bool isInRanges(llvm::ArrayRef<IndexRange> ranges, int64_t index);
 
 } // namespace pipesched

@@ -1,4 +1,4 @@
-//===- Metrics.h - Level 2: what a slot table tells ---------*- C++ -*-===//
+//===- Metrics.h - Level 2: what a slot table tells -------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Slots, idle, fill and drain, retention and activation peaks of a table, in
-// unit slots (arXiv 2605.24006, section on instantiated tables).
+// its slots (arXiv 2605.24006, section on instantiated tables).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,25 +18,24 @@
 
 namespace pipesched {
 
-/// In the slots that the table counts. Vectors have one entry per worker. Cells
-/// are those of the compute queue; a worker without any has all its slots as
-/// fill.
+/// Counts in the table's slots. Vectors have one entry per worker. Only cells
+/// of the compute queue count; for a worker without any, all slots are fill.
 struct TableMetrics {
   int64_t slots = 0;
   std::vector<int64_t> busySlots;
   double bubbleRatio = 0;          ///< idle slots / all slots
   std::vector<int64_t> fillSlots;  ///< idle before the first cell
   std::vector<int64_t> drainSlots; ///< idle after the last cell
-  /// Activations of one stage and microbatch held at once: +1 at F, or at the R
-  /// that makes them again, -1 after B or W.
+  /// Most activations (of one stage and microbatch) held at once: +1 at F, or
+  /// at the R that recomputes them, -1 after B or W.
   std::vector<int64_t> peakActivations;
-  /// Slots from the start of F or R to the end of the B or W that releases
-  /// them.
+  /// Slots from the start of the F or R that makes activations to the end of
+  /// the B or W that releases them.
   std::vector<double> meanRetentionSlots;
   std::vector<int64_t> maxRetentionSlots;
 };
 
-/// Linear in cells. `slots` are those of alignSlots or readSlots.
+/// Linear in cells. `slots` come from alignSlots or readSlots.
 TableMetrics computeMetrics(const TableView &table, const CellIndex &index,
                             const SlotAssignment &slots);
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Puts D and U cells into a table by fixed rules, all or half of the
+// Adds D and U cells to a table by fixed rules, for all or half of the
 // activations (PipeOffload, Wan et al. 2025, arXiv 2503.01328).
-// docs/Transforms.md has the rules.
+// docs/Transforms.md describes the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,23 +22,22 @@ namespace pipesched {
 
 enum class OffloadAmount : uint8_t {
   All,
-  Half, ///< of each worker those that live longest, of equals every other one
+  Half, ///< on each worker those that live longest; of equals every other one
 };
 
 struct OffloadOptions {
-  /// Activations of these only; empty: of all. A stage is a position on its
-  /// path.
+  /// Selects activations; empty: all. A stage is a position on its path.
   std::vector<IndexRange> stages, workers, microbatches;
   OffloadAmount amount = OffloadAmount::All;
-  /// Activations of a worker, of those selected, that may stay on the device at
-  /// a time; an F that finds fewer is not offloaded.
+  /// How many of the selected activations a worker may keep on the device at a
+  /// time; an F that finds fewer kept is not offloaded.
   int64_t keep = 0;
-  /// Compute cells of the row that run between the issue of a U and the
-  /// backward that needs it: those which hide the copy.
+  /// Number of compute cells that run between the issue of a U and the backward
+  /// that needs it, and that hide the copy.
   int64_t ahead = 1;
-  /// Activations that a worker may hold, copies on their way included, whatever
-  /// cells and copies take: joins hold compute cells back until there is room.
-  /// 0: no joins, no limit.
+  /// Number of activations that a worker may hold, including those being
+  /// copied, whatever times cells and copies take: joins delay compute cells
+  /// until there is room. 0: no joins, no limit.
   int64_t memory = 0;
 };
 
@@ -46,16 +45,16 @@ struct OffloadOptions {
 struct OffloadChange {
   std::vector<Row> rows;
   int64_t numAdded = 0, numJoins = 0;
-  // Of the activations asked for:
-  int64_t numPresent = 0;    ///< offloaded by the table
-  int64_t numRecomputed = 0; ///< left out: an R makes them again
-  int64_t numBrief = 0;      ///< left out: fewer than `ahead` + 1 compute cells
-                             ///< stand between F and backward
+  // Counts of the selected activations:
+  int64_t numPresent = 0;    ///< that the table already offloaded
+  int64_t numRecomputed = 0; ///< skipped: an R makes them again
+  int64_t numBrief = 0;      ///< skipped: at most `ahead` compute cells stand
+                             ///< between F and backward
 };
 
-/// A D right behind each F that the options ask for, or behind the overlapped
-/// pair that it is half of, and a U `ahead` compute cells before its backward.
-/// Nothing else moves: an aligned table keeps its slots.
+/// Adds a D right behind each selected F, or behind its overlapped pair, and a
+/// U `ahead` compute cells before its backward. Nothing else moves: an aligned
+/// table keeps its slots.
 ///
 ///   ahead = 1   0F0 0D0  0F1  0U0 0F2  0B0 0B1 0B2      0D0 runs beside 0F1,
 ///                                                       0U0 beside 0F2
@@ -64,9 +63,9 @@ struct OffloadChange {
 /// With `memory`, a row that has no room for reloads so early issues all of
 /// them later, at a half, a quarter, .. of `ahead`.
 ///
-/// Linear in entries; Half sorts each row; `memory` takes the logarithm of
-/// `ahead`. Errors, as ViolationError: what verifyTable finds missing or
-/// circular; a row that holds more than `memory` with every copy awaited.
+/// Linear in entries; Half sorts each row; `memory` adds a factor logarithmic
+/// in `ahead`. Errors, as ViolationError: what verifyTable finds missing or
+/// circular; a row that holds more than `memory` even if it awaits every copy.
 /// Others: ranges that are out of range; `keep`, `ahead` or `memory` below 0; a
 /// table of more than kMaxTableCells entries.
 llvm::Expected<OffloadChange> addOffload(const TableView &table,

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ends a training step: the optimizer step of every stage, behind the
-// all-reduce of its gradients where other workers hold replicas.
+// Ends a training step: the optimizer step of every stage, after the all-reduce
+// of its gradients if other workers hold replicas.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,15 +20,15 @@ namespace pipesched {
 
 /// Where the gradient all-reduces stand in their rows.
 enum class ReductionPlace : uint8_t {
-  End,   ///< behind all other cells
+  End,   ///< after all other cells
   Eager, ///< as soon as all workers of a group have their gradients, unless
          ///< stages are cut
-  None   ///< nowhere: replicas are kept alike by other means
+  None   ///< nowhere: other means keep replicas equal
 };
 
 /// Which stages are reduced.
 enum class ReducedStages : uint8_t {
-  Replicated, ///< those of which other workers hold blocks
+  Replicated, ///< those whose blocks other workers hold too
   All         ///< all that have blocks: there are peers in other pipelines
 };
 
@@ -39,30 +39,31 @@ struct OptimizerChange {
   int64_t numReductions = 0; ///< G cells
 };
 
-/// Appends to each row an O for every stage of its worker and puts a G before
-/// it where the stage is reduced, all in the order in which the blocks of the
+/// Appends to each row an O for every stage of its worker, with a G before it
+/// if the stage is reduced. Both follow the order in which the blocks of the
 /// stages end. An aligned table is aligned again (alignRows).
 ///
 ///   End     0F0 0F1 3F2 3B2 3F3 3B3     0B0 0B1 0G0 3G1 0O0 3O1
 ///   Eager   0F0 0F1 3F2 3B2 3F3 3B3 3G1 0B0 0B1 0G0     3O1 0O0
 ///
-/// Each worker then comes to its all-reduces in the order of the model, which
+/// Each worker thus reaches its all-reduces in the order of the model, so they
 /// cannot deadlock: the blocks that a worker reduces at a cell lie behind those
-/// of the cells before it, since what lies in two cells is reduced at the later
+/// of its earlier cells, because a block in two cells is reduced at the later
 /// one (Collectives.h).
 ///
-/// `Eager` looks at the slots of the unit alignment. The all-reduces of a piece
+/// `Eager` uses the slots of the unit alignment. The all-reduces of a piece
 /// (Replicas.h) stand in all rows at the first slot at which its weight
-/// gradients are there on all workers, so that nobody waits for them longer
-/// than the slots say; pieces come in the order of these slots. A cycle of
-/// waits would have to come back to an earlier slot: what finishes by the slots
-/// (ReceivePlacement::Arrival, unless sends block) still does. A stage that
-/// other paths cut into several pieces would meet several groups at one cell,
-/// which has no one slot: the stages of such a segment are reduced at the end.
+/// gradients are present on all workers, so no worker waits for them longer
+/// than the slots say; pieces follow the order of these slots. A cycle of waits
+/// would have to lead back to an earlier slot, so an order that the slots allow
+/// (ReceivePlacement::Arrival, unless sends block) still finishes. A stage that
+/// other paths cut into several pieces would take part in several groups at one
+/// cell, for which there is no single slot: the stages of such a segment are
+/// reduced at the end.
 ///
 /// Linear in entries, and in pieces times paths. Errors, as ViolationError:
-/// what verifyTable finds; O or G cells in the table. Others: those of Replicas
-/// and of alignRows.
+/// what verifyTable finds; O or G cells that are already in the table. Others:
+/// those of Replicas and of alignRows.
 llvm::Expected<OptimizerChange>
 addOptimizerStep(const TableView &table,
                  ReductionPlace place = ReductionPlace::End,

@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Paths and counts per stage as the text of an option, in the words of
-// pipe.path.
+// Paths and counts per stage as text of an option, in the syntax of pipe.path.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,17 +17,17 @@
 
 namespace pipesched {
 
-/// Paths between semicolons, each the workers of its stages and what else a
-/// path may say:
+/// Reads paths separated by semicolons. Each gives the workers of its stages,
+/// then optional clauses:
 ///
 ///     0,1,2,3 takes 0:8:2; 3:-1:-1 takes 1:8:2 weights 1*2,2*2
 ///
 /// Any list may stand in brackets. A range is begin:end or begin:end:step,
-/// without its end; workers may count down. `n*c` is n, c times over. Errors
-/// name the character. What the numbers mean is left to Placement::create.
+/// without its end; workers may count down. `n*c` means n, c times. Errors name
+/// the character. Placement::create checks what the numbers mean.
 llvm::Expected<std::vector<Path>> parsePaths(llvm::StringRef text);
 
-/// Lists of counts between semicolons, "7,8*14,7; 8*16", none of them empty.
+/// Reads non-empty lists of counts separated by semicolons: "7,8*14,7; 8*16".
 llvm::Expected<std::vector<std::vector<int64_t>>>
 parseStageCounts(llvm::StringRef text);
 

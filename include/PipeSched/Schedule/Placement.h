@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A path is the sequence of stages a microbatch goes through; entry s is the
-// worker of stage s. Placement is nothing else than paths (arXiv 2605.24006,
+// A path is the sequence of stages that a microbatch goes through; entry s is
+// the worker of stage s. A placement consists of paths only (arXiv 2605.24006,
 // section on tables).
 //
 //===----------------------------------------------------------------------===//
@@ -38,10 +38,10 @@ struct MicrobatchRange {
   }
 };
 
-/// One path. `takes` is empty where one path takes all, or where a generator
-/// has yet to assign; `blocks` is empty where the model is split evenly.
-/// `weights` are relative lengths of the stages that stand until a model says
-/// how many blocks there are; not both.
+/// One path. `takes` is empty if the only path takes all microbatches, or if a
+/// generator has yet to assign them; `blocks` is empty if the model is split
+/// evenly. `weights` are relative lengths of the stages until a model gives
+/// numbers of blocks. At most one of `blocks` and `weights` is given.
 struct Path {
   std::vector<int32_t> workers;
   std::vector<MicrobatchRange> takes;
@@ -49,32 +49,32 @@ struct Path {
   std::vector<int64_t> weights;
 
   int64_t getNumStages() const { return workers.size(); }
-  /// Blocks, or weights without them; empty where all stages are alike.
+  /// Blocks, else weights; empty if all stages are equal.
   llvm::ArrayRef<int64_t> getStageLengths() const {
     return blocks.empty() ? weights : blocks;
   }
 };
 
-/// The problem: workers, microbatches, paths; with the lookups that loops over
-/// cells need, each O(1).
+/// The problem: workers, microbatches and paths, with the lookups that loops
+/// over cells need, each O(1).
 ///
-/// Stages of all paths are numbered through as "global stages": path p owns
-/// [stageOffset(p), stageOffset(p) + S_p).
+/// The stages of all paths are numbered consecutively as "global stages": path
+/// p owns [stageOffset(p), stageOffset(p) + S_p).
 class Placement {
 public:
   Placement() = default;
 
-  /// Checks and indexes. Errors: sizes out of range; a path that is empty or
-  /// names a worker outside 0..numWorkers-1; `takes` that leave a microbatch on
-  /// no path or put it on two; `blocks` or `weights` of another length than
-  /// the path, or both.
-  /// Several paths without any `takes` are accepted and are `!isAssigned()`.
-  /// Linear in paths and ranges; several paths, or `takes` other than one range
-  /// of all, take time and memory linear in microbatches, at most 2^28 of them.
+  /// Checks and indexes paths. Errors: sizes out of range; a path that is empty
+  /// or names a worker outside 0..numWorkers-1; `takes` that leave a microbatch
+  /// on no path or put it on two; `blocks` or `weights` of another length than
+  /// the path, or both. Several paths without any `takes` are accepted and are
+  /// `!isAssigned()`. Linear in paths and ranges. Several paths, or `takes`
+  /// other than one range of all microbatches, take time and memory linear in
+  /// microbatches, at most 2^28 of them.
   static llvm::Expected<Placement>
   create(int64_t numWorkers, int64_t numMicrobatches, std::vector<Path> paths);
 
-  /// The part of these checks that is about one path, the `number`-th.
+  /// The checks that concern a single path, the `number`-th.
   static llvm::Error checkPath(int64_t number, const Path &path,
                                int64_t numWorkers, int64_t numMicrobatches);
 
@@ -84,11 +84,11 @@ public:
   const Path &getPath(int64_t path) const { return paths[path]; }
   int64_t getNumPaths() const { return paths.size(); }
 
-  /// Every microbatch has its path.
+  /// Whether every microbatch has its path.
   bool isAssigned() const {
     return paths.size() == 1 || !pathOfMicrobatch.empty();
   }
-  /// The path of a microbatch in 0..N-1; needs isAssigned().
+  /// The path of a microbatch in 0..N-1; requires isAssigned().
   int64_t pathOf(int64_t microbatch) const {
     return pathOfMicrobatch.empty() ? 0 : pathOfMicrobatch[microbatch];
   }
@@ -97,7 +97,7 @@ public:
     return rankOfMicrobatch.empty() ? microbatch : rankOfMicrobatch[microbatch];
   }
   int64_t countOnPath(int64_t path) const { return counts[path]; }
-  /// The path a cell's stage is a position on (its number for O and G).
+  /// The path on which a cell's stage is a position (for O and G, its number).
   int64_t pathOf(Cell cell) const {
     return cell.isPerPath() ? cell.getMicrobatch()
                             : pathOf(cell.getMicrobatch());
@@ -114,12 +114,13 @@ public:
   int64_t getNumStages(int64_t path) const {
     return stageOffsets[path + 1] - stageOffsets[path];
   }
-  /// (stage, microbatch) pairs: the forward cells of a complete table.
+  /// Number of (stage, microbatch) pairs: the forward cells of a complete
+  /// table.
   int64_t getNumPairs() const { return numPairs; }
   /// The largest number of stages of a path.
   int64_t getMaxStages() const { return maxStages; }
 
-  /// How many stages a worker holds, all paths together, and the position of a
+  /// How many stages a worker holds over all paths, and the position of a
   /// global stage among those of its worker.
   int64_t getNumLocalStages(int64_t worker) const {
     return localStageCounts[worker];
@@ -127,8 +128,9 @@ public:
   int64_t localStage(int64_t globalStage) const {
     return localStages[globalStage];
   }
-  /// (stage, microbatch) pairs of a worker, and those of them that belong to
-  /// stages before this one: with rankOnPath, a dense number per worker.
+  /// The number of (stage, microbatch) pairs of a worker, and how many of them
+  /// belong to earlier stages: plus rankOnPath, this is a dense number per
+  /// worker.
   int64_t getNumLocalPairs(int64_t worker) const {
     return localPairCounts[worker];
   }
@@ -156,35 +158,37 @@ private:
   std::vector<int32_t> pathOfMicrobatch, rankOfMicrobatch; ///< N, or empty
 };
 
-/// How long the stages of all paths are, by global stage: their blocks or
-/// weights, in parts of the model that all paths share. Paths that add up to
-/// different totals are scaled to a common one, stages of a path without
-/// lengths being alike; 1 everywhere where no path has lengths. Errors: a
-/// common total over 2^63 - 1.
+/// The relative lengths of all stages, by global stage: their blocks or
+/// weights, in a unit of the model that all paths share. Paths with different
+/// totals are scaled to a common one, with equal stages on a path without
+/// lengths; if no path has lengths, all are 1. Errors: a common total that is
+/// over 2^63 - 1.
 llvm::Expected<std::vector<int64_t>> stageLengths(const Placement &placement);
 
-/// Placements of the literature, each one path (bidirectional: several).
-/// Errors name the size that does not fit and the nearest that does.
+/// The placements of the literature follow, each of one path (bidirectional: of
+/// several). Errors name the size that does not fit and the nearest one that
+/// does.
 
-/// Stage s on worker s. Numbers of workers that create() refuses give an empty
-/// path, which it refuses as well.
+/// Stage s on worker s. Numbers of workers that create() rejects give an empty
+/// path, which it rejects as well.
 Path placeLinear(int64_t numWorkers);
 /// Stage s on worker s mod D; `chunks` stages per worker (Narayanan 2021).
 llvm::Expected<Path> placeInterleaved(int64_t numWorkers, int64_t chunks);
-/// 0..D-1, D-1..0: two stages per worker (Qi 2024b). Else as placeLinear.
+/// Workers 0..D-1, D-1..0: two stages per worker (Qi 2024b). Otherwise as
+/// placeLinear.
 Path placeV(int64_t numWorkers);
-/// `waves` times down and up again, 2 * waves * D stages (Hanayo, Liu 2023).
+/// Down and up again `waves` times: 2 * waves * D stages (Hanayo, Liu 2023).
 llvm::Expected<Path> placeWave(int64_t numWorkers, int64_t waves);
 
-/// How microbatches go to the paths of a bidirectional placement.
+/// How microbatches are assigned to the paths of a bidirectional placement.
 enum class Assign { Alternate, Halves };
 
 /// `pairs` pairs of paths; pair k goes down from worker k * D / pairs
-/// cyclically and its mirror goes back up the same workers (Chimera, Li &
+/// cyclically, and its mirror goes back up the same workers (Chimera, Li &
 /// Hoefler 2021, section 3.6; pairs = 1 for Chimera's usual form and DualPipe).
 /// Paths 2k and 2k + 1 are pair k. Path p of P takes p, p + P, ... or the p-th
 /// of P equal parts. Errors: an odd number of workers; pairs that do not divide
-/// D / 2; fewer microbatches than paths; parts that are not equal.
+/// D / 2; fewer microbatches than paths; unequal parts.
 llvm::Expected<std::vector<Path>> placeBidirectional(int64_t numWorkers,
                                                      int64_t numMicrobatches,
                                                      int64_t pairs,
@@ -194,37 +198,38 @@ llvm::Expected<std::vector<Path>> placeBidirectional(int64_t numWorkers,
 // Stages of unequal length
 //===----------------------------------------------------------------------===//
 
-/// The first half of a path to the second, each from 1 to kMaxPart.
+/// The ratio of a path's first half to its second, each part from 1 to
+/// kMaxPart.
 struct Ratio {
   static constexpr int64_t kMaxPart = 1000000000;
 
   int64_t first = 1, second = 2;
 };
 
-/// "1:2". Errors: text that is no ratio, quoted; a part out of range.
+/// Reads "1:2". Errors quote a text that is no ratio; a part out of range.
 llvm::Expected<Ratio> parseRatio(llvm::StringRef text);
 
-/// How stages depart from equal lengths. Stages s and S-1-s always add up to
-/// the same, so that a worker that holds both is as busy as any other.
+/// How stages differ in length. Stages s and S-1-s always add up to the same
+/// length, so a worker that holds both is as busy as any other.
 enum class Asymmetry {
-  Halves, ///< a step in the middle: each half has equal stages
-  Ramp,   ///< by the same amount from stage to stage
-  Ends,   ///< the first and the last stage alone
-  Middle, ///< the last stage of the first half and the one after it alone
+  Halves, ///< one jump in the middle: each half has equal stages
+  Ramp,   ///< the same change from each stage to the next
+  Ends,   ///< only the first and the last stage differ
+  Middle, ///< only the two stages in the middle differ
 };
 
-/// Relative lengths of the stages of a path whose halves have the ratio,
+/// Relative lengths of the stages of a path whose halves have this ratio,
 /// without a common divisor. Errors: an odd number of stages; a ratio that
-/// leaves nothing to a stage, with the bounds of those that do not.
+/// leaves nothing for a stage, with the bounds of those that do not.
 llvm::Expected<std::vector<int64_t>>
 asymmetricWeights(int64_t numStages, Ratio ratio, Asymmetry way);
 
-/// Gives every path these lengths, as weights or, where the number of blocks of
-/// the model is given, as blocks. All workers are equally busy where path p
-/// goes through the workers of path p or of another in reverse: mirrored pairs,
-/// V, waves (arXiv 2605.24006, Chimera with asymmetric placement). Errors:
-/// those of asymmetricWeights; blocks that the weights do not divide, with the
-/// nearest numbers that they do.
+/// Gives every path these lengths, as weights or, if the model's number of
+/// blocks is given, as blocks. All workers are equally busy if each path p goes
+/// through the workers of p or of another path in reverse: mirrored pairs, V,
+/// waves (arXiv 2605.24006, Chimera with asymmetric placement). Errors: those
+/// of asymmetricWeights; blocks that are no multiple of the weights, with the
+/// nearest numbers that are.
 llvm::Error makeAsymmetric(llvm::MutableArrayRef<Path> paths, Ratio ratio,
                            Asymmetry way, std::optional<int64_t> blocks);
 

@@ -19,7 +19,7 @@
 
 namespace pipesched {
 
-/// Blocks begin to end - 1 of a model, as Replicas counts them.
+/// Blocks begin to end - 1 of a model, in the numbering of Replicas.
 struct BlockSpan {
   int64_t begin = 0, end = 0;
 
@@ -36,16 +36,16 @@ struct BlockSpan {
 ///   pieces    |    0    |  1  |       2       |
 ///   segments  |               0               |
 ///
-/// A segment ends where the stages of all paths do. Blocks are the model's
-/// layers where all paths give theirs, else parts of it that divide the stages
-/// of all paths (stageLengths): quarters for two paths of four stages each.
-/// What is pinned to the first and the last stage of each path (embedding,
-/// head) belongs to the first and the last piece; where such a stage has no
-/// blocks, a piece without any stands for it.
+/// A segment ends where stages of all paths end. Blocks are the model's layers
+/// if all paths give theirs; otherwise they are parts of the model that divide
+/// the stages of all paths (stageLengths): quarters for two paths of four
+/// stages each. What is pinned to the first and the last stage of each path
+/// (embedding, head) belongs to the first and the last piece. If such a stage
+/// has no blocks, an empty piece stands for it.
 class Replicas {
 public:
-  /// Of a placement that outlives it. O(stages log stages). Errors: those of
-  /// stageLengths, also for paths without lengths.
+  /// The pieces of a placement, which must outlive the result. O(stages log
+  /// stages). Errors: those of stageLengths, also for paths without lengths.
   static llvm::Expected<Replicas> create(const Placement &placement);
 
   int64_t getNumBlocks() const { return cuts.back(); }
@@ -54,7 +54,8 @@ public:
     return {cuts[piece], cuts[piece + 1]};
   }
   int64_t segmentOf(int64_t piece) const { return segments[piece]; }
-  /// A piece that is a segment: all stages that hold it hold it alone.
+  /// Whether the piece is a whole segment: every stage that holds it holds
+  /// nothing else.
   bool isSegment(int64_t piece) const {
     bool begins = piece == 0 || segments[piece] != segments[piece - 1];
     bool ends =
@@ -62,11 +63,11 @@ public:
     return begins && ends;
   }
 
-  /// The pieces that have some of these blocks; a span without blocks has the
-  /// piece that is one, if it is. Logarithmic.
+  /// The pieces that contain some of these blocks; an empty span gives the
+  /// piece that equals it, if there is one. Logarithmic.
   llvm::iota_range<int64_t> piecesIn(BlockSpan blocks) const;
-  /// The pieces that a stage holds; none where it has no blocks and is neither
-  /// the first nor the last of its path.
+  /// The pieces that a stage holds; none if it has no blocks and is neither the
+  /// first nor the last of its path.
   llvm::iota_range<int64_t> piecesOf(int64_t globalStage) const {
     return llvm::seq(firstPieces[globalStage], endPieces[globalStage]);
   }

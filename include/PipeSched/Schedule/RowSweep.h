@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the rows of a table against each other: each row goes on until a cell
-// waits for another row, which then goes first. Visits all cells, or returns
-// the cycle.
+// Runs the rows of a table against each other: each row advances until a cell
+// waits for another row, which then advances first. Visits all cells, or
+// returns a cycle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,22 +22,22 @@
 
 namespace pipesched {
 
-/// An entry of a row, or two overlapped ones, with what they need from other
-/// stages.
+/// An entry of a row, or two overlapped ones, with the cells on other stages
+/// whose outputs they need.
 struct RowStep {
   int64_t row = 0, index = 0;
   unsigned count = 1;
   Dependences::Producer producers[2];
 };
 
-/// `waiting` needs the output of `awaited`, which is in another row or further
-/// back in its own. Where both are G, it needs the other row to have come to
-/// `awaited`.
+/// `waiting` needs the output of `awaited`, which is in another row or later in
+/// its own. If both are G cells, the other row must reach `awaited`.
 struct CellWait {
   CellRef waiting, awaited;
 };
 
-/// The sweep of tables with and without G, which the latter do not look for.
+/// The sweep, compiled for tables with and without G cells, so that tables
+/// without them need not look for any.
 template <bool hasReductions>
 class RowSweepOf {
 public:
@@ -77,7 +77,7 @@ public:
   }
 
 private:
-  /// A row to be swept up to an index. The wait of goal i made goal i + 1.
+  /// A row to be swept up to an index. The wait of goal i created goal i + 1.
   struct Goal {
     int64_t row, end;
   };
@@ -123,14 +123,14 @@ private:
     return std::nullopt;
   }
 
-  /// For the first member of a group of this G whose row has not come to it.
+  /// Finds the first member of a group of this G whose row has not reached it.
   std::optional<CellWait> findGroupWait(CellRef at) {
     const Collectives &collectives = *index.getCollectives();
     int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
     for (int64_t piece : collectives.getReplicas().piecesOf(stage)) {
       if (!collectives.meetsAt(piece, at))
         continue;
-      // Who has arrived stays: no member is looked at twice.
+      // Members that have arrived stay: none is checked again.
       llvm::ArrayRef<CellRef> members = collectives.membersOf(piece);
       for (uint32_t &i = numArrived[piece]; i != members.size(); ++i)
         if (next[members[i].row] < members[i].index)
@@ -139,7 +139,7 @@ private:
     return std::nullopt;
   }
 
-  /// Waits from that of `row` on.
+  /// The waits from that of `row` on.
   std::vector<CellWait> takeCycle(int64_t row) {
     size_t first = 0;
     while (waits[first].waiting.row != row)
@@ -150,14 +150,14 @@ private:
   const TableView &table;
   const CellIndex &index;
   Dependences dependences;
-  std::vector<int64_t> next; ///< by row: entries visited
+  std::vector<int64_t> next; ///< by row: number of visited entries
   std::vector<uint8_t> isWaiting;
   std::vector<uint32_t> numArrived; ///< by piece: members whose row has come
   std::vector<Goal> goals;
   std::vector<CellWait> waits;
 };
 
-/// Visits every entry of a table whose rows are verified, producers first, each
+/// Visits every entry of a table whose rows are verified: producers first, each
 /// row from left to right. Returns nothing, or a cycle of waits w0 .. wk-1: the
 /// awaited cell of w(i) is the waiting cell of w(i+1), or behind it in its row.
 ///
@@ -167,15 +167,15 @@ private:
 ///              /
 ///   row 2   . F
 ///
-/// A G is visited when the rows of its group have come to theirs, which are
-/// visited later. O(entries): a row that was gone for comes back at least one
-/// step further on.
+/// A G is visited when the rows of its group have reached their G cells, which
+/// are visited later. O(entries): when the sweep returns to a row that waited,
+/// it advances by at least one entry.
 class RowSweep {
 public:
   RowSweep(const TableView &table, const CellIndex &index)
       : table(table), index(index) {}
 
-  /// `visit(const RowStep &)` for each step.
+  /// Calls `visit(const RowStep &)` for each entry.
   template <typename Visit>
   std::vector<CellWait> run(Visit &&visit) {
     if (index.getCollectives())

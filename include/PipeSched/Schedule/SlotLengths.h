@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Unit slots, or lengths that a table gives by stage and phase: blocks,
-// durations, or what a person writes. Loops over cells are compiled for either.
+// durations, or numbers from the user. Loops over cells are compiled for both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,19 +21,19 @@
 
 namespace pipesched {
 
-/// The cells of a table take so many slots at most, all rows together. With the
-/// idle slots of a table (below 2^59) sums of slots fit 64 bits.
+/// Limit of the slots of a table's cells, over all rows. With the idle slots of
+/// a table (below 2^59) sums of slots fit 64 bits.
 inline constexpr int64_t kMaxSlots = int64_t(1) << 62;
 
 /// Slots that the cells of one stage take, by phase. Copies, joins and idle
-/// entries have none here.
+/// entries have no lengths here.
 class StageSlots {
 public:
-  /// Of a phase that must not occur.
+  /// The length of a phase that must not occur.
   static constexpr int64_t kUnknown = -1;
 
-  /// B takes the sum of I and W (2^63 - 1 where it is larger), R as many as F,
-  /// O and G one.
+  /// B takes the sum of I and W (2^63 - 1 if it overflows), R as many slots as
+  /// F, O and G one.
   StageSlots(int64_t forward = 1, int64_t inputGrad = 1,
              int64_t weightGrad = 1) {
     int64_t backward = 0;
@@ -47,7 +47,7 @@ public:
     set(Phase::Optimizer, 1);
     set(Phase::AllReduce, 1);
   }
-  /// `weight` slots for every unit slot.
+  /// `weight` times the unit slots.
   static StageSlots weighted(int64_t weight) {
     StageSlots slots(weight, weight, weight);
     slots.set(Phase::Optimizer, weight);
@@ -59,8 +59,8 @@ public:
   void set(Phase phase, int64_t slots) {
     phases[static_cast<unsigned>(phase)] = slots;
   }
-  /// An overlapped pair whose first cell is of this stage; nothing: the sum of
-  /// its cells.
+  /// The slots of an overlapped pair whose first cell is of this stage; absent:
+  /// the sum of its cells.
   std::optional<int64_t> overlapped;
 
   friend bool operator==(const StageSlots &a, const StageSlots &b) {
@@ -71,7 +71,7 @@ private:
   std::array<int64_t, kNumPhaseCodes> phases = {};
 };
 
-/// Counts unit slots: F, I, W, R, O, G one, B two, a pair the sum.
+/// Counts unit slots: F, I, W, R, O, G take one, B two, a pair the sum.
 class UnitSlots {
 public:
   int64_t of(Cell cell) const { return unitSlots(cell); }
@@ -80,7 +80,7 @@ public:
   }
 };
 
-/// Counts slots by the lengths of a table. Refers to both arguments.
+/// Counts slots by the lengths of a table. Both arguments must outlive it.
 class GivenSlots {
 public:
   GivenSlots(const Placement &placement, llvm::ArrayRef<StageSlots> stages)
@@ -106,8 +106,8 @@ private:
   llvm::ArrayRef<StageSlots> stages;
 };
 
-/// Slots from the start to the end of an entry of a row: its own, or those of
-/// the overlapped pair that it is half of.
+/// Slots from the start to the end of an entry of a row, or of the overlapped
+/// pair that it belongs to.
 template <typename Slots>
 int64_t slotsOf(const Slots &slots, llvm::ArrayRef<Cell> row, int64_t index) {
   if (row[index].overlapsNext() && index + 1 < int64_t(row.size()))

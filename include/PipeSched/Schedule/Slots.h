@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Gives each cell its slot: as early as order, dependences and slots allow.
-// Level 2 of arXiv 2605.24006: structural, not temporal.
+// Assigns each cell the earliest slot that order, dependences and slot lengths
+// allow. Level 2 of arXiv 2605.24006: structural, not temporal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,19 +18,20 @@
 
 namespace pipesched {
 
-/// Slots of a table's cells by flat index. Copies have the slot after the
-/// compute cell before them; joins that of the entry they stand before, and so
-/// have idle entries where alignment ignores them.
+/// Slots of a table's cells by flat index. A copy has the slot after the
+/// preceding compute cell. A join has the slot of the following entry, and so
+/// has an idle entry if alignment ignores it.
 struct SlotAssignment {
   std::vector<int64_t> start; ///< first slot of each cell
-  int64_t numSlots = 0;       ///< of the longest row, trailing idle not counted
+  int64_t numSlots = 0;       ///< of the longest row, without trailing idle
+                              ///< slots
 };
 
-/// Earliest slots for the order of the rows, idle entries ignored, cells taking
-/// the slots that the table says. D and U take none. Both halves of an
-/// overlapped pair start together and end together; so do the G cells of a
-/// group, unless they are in several (Collectives.h). Errors: a dependency
-/// cycle, naming it.
+/// Earliest slots for the order of the rows: idle entries are ignored, and
+/// cells take the slots that the table says. D and U take none. Both halves of
+/// an overlapped pair start together and end together; so do the G cells of a
+/// group, unless they are in several (Collectives.h). Errors: a cycle of
+/// dependences, which the error names.
 llvm::Expected<SlotAssignment> alignSlots(const TableView &table,
                                           const CellIndex &index);
 
@@ -38,25 +39,25 @@ llvm::Expected<SlotAssignment> alignSlots(const TableView &table,
 llvm::Expected<SlotAssignment> alignUnitSlots(const TableView &table,
                                               const CellIndex &index);
 
-/// The slots as written: idle entries count, nothing is moved. For aligned
-/// tables.
+/// The slots as written: idle entries count, nothing moves. For aligned tables.
 SlotAssignment readSlots(const TableView &table, const CellIndex &index);
 
 /// readSlots for an aligned table, else alignSlots.
 llvm::Expected<SlotAssignment> assignSlots(const TableView &table,
                                            const CellIndex &index);
 
-/// Slots from the start to the end of an entry of a table, for one at a time.
+/// Slots from the start to the end of one entry; loops use the template in
+/// SlotLengths.h.
 int64_t slotsOf(const TableView &table, CellRef at);
 
-/// Rows with idle entries put in so that each cell stands at its slot, filled
-/// up to `numSlots` at the end.
+/// Rows with idle entries such that each cell stands at its slot, filled up to
+/// `numSlots` at the end.
 std::vector<Row> withIdleSlots(const TableView &table,
                                const SlotAssignment &slots);
 
 /// Rows in which each cell stands at its earliest slot. Errors: those of
-/// alignSlots and CellIndex; rows of more than kMaxTableCells entries, as an
-/// idle entry counts 2^31 - 1 slots at most.
+/// alignSlots and CellIndex; rows of more than kMaxTableCells entries, because
+/// an idle entry counts at most 2^31 - 1 slots.
 llvm::Expected<std::vector<Row>> alignRows(const TableView &table);
 
 /// Rows without idle entries.

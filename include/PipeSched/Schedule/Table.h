@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one structural source of truth. A Table owns its rows; a TableView is
-// what analyses and checks read, whoever owns the rows (a Table, or ops).
+// The central data structure. A Table owns its rows; a TableView is what
+// analyses and checks read, whether a Table or ops own the rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,20 +24,21 @@ class Collectives;
 
 using Row = std::vector<Cell>;
 
-/// Entries of a table, idle ones included: 2 GiB of rows. Flat indices of
-/// cells, and of the instructions and tasks they lower to, fit 32 bits.
+/// Limit of a table's entries, including idle ones: 2 GiB of rows. Flat indices
+/// of cells, and of the instructions and tasks that they become, fit 32 bits.
 inline constexpr int64_t kMaxTableCells = int64_t(1) << 28;
 
-/// Which cell of a split backward sends the gradient upstream. A whole B sends
-/// at its end either way.
+/// Which cell of a split backward sends the gradient upstream. A whole B always
+/// sends at its end.
 enum class GradientAfter : uint8_t { InputGrad, WeightGrad };
 
-/// Position of a cell: row (worker) and index in the row, idle entries counted.
+/// Position of a cell: row (worker) and index in the row, where idle entries
+/// count.
 struct CellRef {
   int64_t row = 0, index = 0;
 };
 
-/// A table that somebody else owns.
+/// A table whose rows another object owns.
 struct TableView {
   const Placement *placement = nullptr;
   GradientAfter gradientAfter = GradientAfter::InputGrad;
@@ -60,8 +61,8 @@ struct Table {
   TableView view() const;
 };
 
-/// Calls `use` with what counts the slots of the table's cells: compiled once
-/// for unit slots and once for lengths.
+/// Calls `use` with the object that counts the slots of the table's cells;
+/// `use` is compiled once for unit slots and once for lengths.
 template <typename Use>
 decltype(auto) withSlotsOf(const TableView &table, Use &&use) {
   if (table.slots.empty())
@@ -69,26 +70,26 @@ decltype(auto) withSlotsOf(const TableView &table, Use &&use) {
   return use(GivenSlots(*table.placement, table.slots));
 }
 
-/// Where each cell of a table stands, in one dense array:
+/// The position of each cell of a table, in one dense array:
 ///
 ///   entry = offset of the path + stage x count on the path + rank on the path
 ///   entries[entry x columns + column of the phase] = flat index
 ///
-/// Cells are numbered row by row, idle entries included ("flat index"). O(1)
-/// look-ups; memory is 4 bytes per (stage, microbatch, phase that occurs).
-/// Phases F, B, I, W, R, D and U are indexed; O, G and joins, which nothing
-/// waits for by name, are not. Which G meet is in getCollectives().
+/// Cells are numbered row by row, including idle entries ("flat index").
+/// Look-ups are O(1); memory is 4 bytes per (stage, microbatch, phase that
+/// occurs). Phases F, B, I, W, R, D and U are indexed. O, G and joins are not,
+/// because no cell waits for them by name; getCollectives() says which G cells
+/// take part together.
 class CellIndex {
 public:
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 
-  /// Needs rows whose cells are all in range (the row checks), and a placement
-  /// that outlives the index. Errors: several
-  /// paths that do not say what they take; more than kMaxTableCells entries;
-  /// fewer forward cells than a complete table has (the dense array would not
-  /// be linear in the table); a cell that occurs twice; those of Collectives
-  /// where the table has G. verifyTable has the same findings with their
-  /// positions.
+  /// All cells of the rows must be in range (verifyRow), and the placement must
+  /// outlive the index. Errors: several paths that do not say what they take;
+  /// more than kMaxTableCells entries; fewer forward cells than a complete
+  /// table has (the dense array would not be linear in the table); a cell that
+  /// occurs twice; those of Collectives if the table has G cells. verifyTable
+  /// reports the same findings with their positions.
   static llvm::Expected<CellIndex> create(const TableView &table);
 
   /// The entry of a stage and microbatch, for several look-ups with at().
@@ -99,21 +100,22 @@ public:
   }
   /// Entries are numbered by path, stage and rank on the path.
   int64_t getNumEntries() const { return entryOffsets.back(); }
-  /// Flat index of that phase of the entry, or kNone.
+  /// Flat index of a phase of the entry, or kNone.
   uint32_t at(int64_t entry, Phase phase) const {
     int32_t column = columnOfPhase[static_cast<unsigned>(phase)];
     return column < 0 ? kNone : entries[entry * numColumns + column];
   }
-  /// Flat index of the cell or kNone. The stage may be any on the path.
+  /// Flat index of the cell, or kNone. The stage must be on the microbatch's
+  /// path.
   uint32_t lookup(int64_t stage, Phase phase, int64_t microbatch) const {
     return has(phase) ? at(entryOf(stage, microbatch), phase) : kNone;
   }
   bool has(Phase phase) const {
     return columnOfPhase[static_cast<unsigned>(phase)] >= 0;
   }
-  /// The table has O or G cells.
+  /// Whether the table has O or G cells.
   bool hasPerPath() const { return perPath; }
-  /// The all-reduces of G cells; null where there are none.
+  /// The all-reduces of G cells; null if there are none.
   const Collectives *getCollectives() const { return collectives.get(); }
   /// First flat index of a row; row numWorkers gives the total.
   uint32_t rowBegin(int64_t row) const { return rowBegins[row]; }

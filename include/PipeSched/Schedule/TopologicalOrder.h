@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Visits nodes so that each comes after its predecessors, or returns the cycle.
-// Edges are listed once per node and live no longer than its visit.
+// Visits nodes so that each comes after its predecessors, or returns a cycle.
+// The edges of a node are listed once and freed after its visit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,9 @@
 
 namespace pipesched {
 
-/// Either `positions` says of each node how many were visited before it, or
-/// `cycle` holds nodes c0, c1, .., ck-1 where each c(i) waits for c(i+1) and
-/// the last for c0.
+/// Either `positions` holds for each node how many were visited before it, or
+/// `cycle` holds nodes c0, c1, .., ck-1, where each c(i) waits for c(i+1) and
+/// the last waits for c0.
 struct TopologicalOrder {
   std::vector<uint32_t> positions;
   std::vector<uint32_t> cycle;
@@ -33,17 +33,17 @@ struct TopologicalOrder {
 };
 
 /// Orders nodes 0..numNodes-1 by an iterative depth-first search from node 0
-/// upward. O(nodes + edges); the result depends on nothing but the graph.
+/// upward. O(nodes + edges); the result depends only on the graph.
 ///
 /// `listEdges(node, edges)` appends the edges of a node to a vector of Edge,
-/// whose member `node` is a predecessor. `visit(node, edges)` gets them back
-/// once all predecessors were visited, with their positions as `node`; it is
-/// not called for nodes that wait for a cycle.
+/// whose member `node` is a predecessor. `visit(node, edges)` receives them
+/// after all predecessors were visited; `node` then holds their positions. It
+/// is not called for nodes that wait for a cycle.
 ///
 ///   stack   n0 ---------> n1 -------> n2       each waits for the one after it
 ///   edges   | of n0 ...   | of n1 ... | of n2 ...
 ///
-/// A predecessor found on the stack closes a cycle.
+/// A predecessor that is on the stack closes a cycle.
 template <typename Edge, typename ListEdges, typename Visit>
 TopologicalOrder orderTopologically(uint32_t numNodes, ListEdges &&listEdges,
                                     Visit &&visit) {
@@ -79,7 +79,7 @@ TopologicalOrder orderTopologically(uint32_t numNodes, ListEdges &&listEdges,
       Edge &edge = edges[top.nextEdge];
       uint32_t position = result.positions[edge.node];
       if (position == isNew) {
-        push(edge.node); // and look at this edge again
+        push(edge.node); // and visit this edge again
         continue;
       }
       if (position == isOnStack) {

@@ -23,7 +23,7 @@ namespace pipesched {
 enum class Transport : uint8_t {
   Overlap, ///< send and receive queues beside compute; both are held for V/BW,
            ///< and the message arrives L later
-  Delay,   ///< a delay of V/BW + L and no queue
+  Delay,   ///< a delay of V/BW + L, without queues
   Blocking ///< sends and receives hold the row; the send takes V/BW + L
 };
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Structural findings as data: what is wrong, at which cell, with notes that
-// point to the other party. Op verifiers, passes and importers turn them into
+// point to other cells. Op verifiers, passes and importers turn them into
 // diagnostics.
 //
 //===----------------------------------------------------------------------===//
@@ -28,52 +28,52 @@ struct Violation {
     std::optional<CellRef> at;
     std::string message;
   };
-  std::optional<CellRef> at; ///< nothing: the schedule as a whole
+  std::optional<CellRef> at; ///< absent: the schedule as a whole
   std::string message;
   std::vector<Note> notes;
 };
 
-/// Checks one row, O(row): every stage on this worker by its path, microbatches
-/// (or paths) in range, no duplicate, B and I after their own forward, W after
-/// its I, not both B and I/W, U after D, joins after their copies, idle counts
-/// positive, an overlap followed by a compute cell and not chained.
+/// Checks one row, O(row): every stage is on this worker by its path;
+/// microbatches (or paths) are in range; no cell occurs twice; B and I come
+/// after their own forward, W after its I; there are not both B and I or W; U
+/// comes after D, joins after their copies; idle counts are positive; an
+/// overlap is followed by a compute cell and not chained.
 std::optional<Violation> verifyRow(const Placement &placement, int64_t row,
                                    llvm::ArrayRef<Cell> cells);
 
-/// Checks a whole table whose rows are verified, linear in its cells: complete
-/// (F exactly once; B, or I and W, exactly once; R at most once; D and U
-/// together; G on all replicas or none), acyclic across workers (a cycle is
-/// printed with one note per edge, at most eight, then a count), and
-/// slot-aligned if it says so.
+/// Checks a whole table whose rows are verified, linear in its cells. The table
+/// must be complete (F exactly once; B, or I and W, exactly once; R at most
+/// once; D and U together; G on all replicas or none), acyclic across workers
+/// (a cycle is reported with one note per edge, at most eight, then a count),
+/// and slot-aligned if it says so.
 std::optional<Violation> verifyTable(const TableView &table);
 
-/// The part of it that is about an aligned table: cells start no earlier, by
-/// the slots as written, than what they wait for ends; their lengths are those
-/// that verifySlotLengths takes.
+/// The part of verifyTable for aligned tables: by the written slots, a cell
+/// does not start before what it waits for ends; verifySlotLengths accepts the
+/// lengths.
 std::optional<Violation> verifyAligned(const TableView &table,
                                        const CellIndex &index);
 
 /// Checks the lengths of a table (`slots`) against its verified rows, linear in
 /// cells: every compute cell takes a known number of slots, at least 0, and all
-/// together kMaxSlots at most.
+/// together take at most kMaxSlots.
 std::optional<Violation> verifySlotLengths(const TableView &table);
 
-/// The part of verifyTable that is about G cells: where blocks are on several
-/// workers, all stages that hold them have one or none has; an O comes after
-/// the G by which its worker reduces its blocks. Linear in entries, and in
-/// pieces times paths.
+/// The part of verifyTable for G cells: if blocks are on several workers, all
+/// stages that hold them have a G or none has; an O comes after the G by which
+/// its worker reduces its blocks. Linear in entries, and in pieces times paths.
 std::optional<Violation> verifyCollectives(const TableView &table,
                                            const CellIndex &index);
 
-/// The part of verifyAligned that is about G cells: those of a group start
-/// together; one that is in several groups starts when all their rows are free.
+/// The part of verifyAligned for G cells: those of a group start together; a G
+/// in several groups starts when all their rows are free.
 std::optional<Violation> verifyMeetings(const TableView &table,
                                         const CellIndex &index);
 
-/// A cycle of waits, as RowSweep returns it, as a finding.
+/// Turns a cycle of waits, as RowSweep returns it, into a finding.
 Violation describeCycle(const TableView &table, llvm::ArrayRef<CellWait> cycle);
 
-/// A finding as one text, notes on lines of their own.
+/// A finding as one text, with each note on its own line.
 std::string toString(const Violation &violation);
 
 /// A finding as the error of a function that returns llvm::Expected.

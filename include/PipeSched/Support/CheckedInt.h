@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sizes of models are products of many factors; an overflow is bad input. It is
-// carried through an expression and asked for once, at its end.
+// Sizes of models are products of many factors, and bad input may overflow. The
+// overflow is carried through an expression and checked once, at its end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace pipesched {
 
-/// An int64_t, or nothing once an operation has overflowed.
+/// An int64_t that becomes invalid once an operation has overflowed.
 class CheckedInt {
 public:
   CheckedInt(int64_t value = 0) : value(value) {}

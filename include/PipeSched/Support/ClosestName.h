@@ -20,8 +20,8 @@
 
 namespace pipesched {
 
-/// The known name with the least edit distance, ignoring case; the first of
-/// several as close. Empty for no names.
+/// The known name with the least edit distance, ignoring case; the first on a
+/// tie. Empty if there are no names.
 inline llvm::StringRef closestName(llvm::StringRef name,
                                    llvm::ArrayRef<llvm::StringRef> known) {
   llvm::StringRef best;

@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For diagnostics: what could stand in the place of a number that does not
-// divide.
+// For diagnostics: suggests numbers to use instead of one that does not divide.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +18,9 @@
 
 namespace pipesched {
 
-/// The divisors of `total` nearest to `parts`, "6 and 10": the largest up to it
-/// and the smallest above it. Both are positive. A divisor further away than
-/// 2^20 is not looked for, except 1.
+/// The divisors of `total` next to `parts`, as "6 and 10": the largest up to it
+/// and the smallest above it. Both arguments are positive. Divisors further
+/// away than 2^20 are not searched for, except 1.
 std::string nearestDivisors(int64_t total, int64_t parts);
 
 } // namespace pipesched

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The names and meanings of an enum that people read and write, from which
-// options, JSON, the C API and Python take theirs.
+// The names and meanings of an enum that people read and write; options, JSON,
+// the C API and Python read them from here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,13 +30,13 @@ struct EnumName {
   llvm::StringLiteral meaning;
 };
 
-/// All values of an enum. Specialized beside the enum:
+/// All values of an enum. Specialize it beside the enum:
 ///
 ///   template <> struct EnumNames<Transport> {
 ///     static constexpr EnumName<Transport> values[] = {..};
 ///   };
 ///
-/// The i-th entry is the value i.
+/// The i-th entry must be the value i.
 template <typename Enum>
 struct EnumNames;
 
@@ -49,7 +49,7 @@ constexpr llvm::StringLiteral enumName(Enum value) {
   return EnumNames<Enum>::values[static_cast<std::size_t>(value)].name;
 }
 
-/// The value of a name, or nothing.
+/// The value with this name, if there is one.
 template <typename Enum>
 std::optional<Enum> enumFromName(llvm::StringRef name) {
   for (const EnumName<Enum> &entry : EnumNames<Enum>::values)
@@ -58,7 +58,7 @@ std::optional<Enum> enumFromName(llvm::StringRef name) {
   return std::nullopt;
 }
 
-/// The value of a number that came from outside, or nothing.
+/// The value of a number from outside, if it is in range.
 template <typename Enum>
 std::optional<Enum> enumFromNumber(uint64_t number) {
   if (number >= kNumEnumValues<Enum>)

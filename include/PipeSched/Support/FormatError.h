@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Errors whose text is put together as llvm::formatv does it. Texts are lower
-// case and end without a period.
+// Errors with a text that llvm::formatv builds. Texts are lower case and end
+// without a period.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,8 @@
 
 namespace pipesched {
 
-/// `format` with `{0}`, `{1}` and so on for the values.
+/// An error with the text `format`, in which values replace `{0}`, `{1}` and so
+/// on.
 template <typename... Values>
 llvm::Error formatError(const char *format, Values &&...values) {
   return llvm::createStringError(

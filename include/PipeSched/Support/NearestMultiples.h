@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For diagnostics: what could stand in the place of a number that cannot be
+// For diagnostics: suggests numbers to use instead of one that cannot be
 // divided.
 //
 //===----------------------------------------------------------------------===//
@@ -19,8 +19,8 @@
 
 namespace pipesched {
 
-/// The positive multiples of `factor` next below and above `value`, "6 and 12".
-/// Both are positive; a multiple above 2^63 - 1 is left out.
+/// The positive multiples of `factor` next below and above `value`, as "6 and
+/// 12". Both arguments are positive; a multiple above 2^63 - 1 is left out.
 std::string nearestMultiples(int64_t value, int64_t factor);
 
 } // namespace pipesched

@@ -1,4 +1,4 @@
-//===- ChromeTrace.h - Timelines for Perfetto ---------------*- C++ -*-===//
+//===- ChromeTrace.h - Timelines for Perfetto -------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Timelines in the Chrome trace event format: a process per worker, a thread
-// per queue, a flow per message, a counter of activation memory.
+// Timelines in the Chrome trace event format: one process per worker, one
+// thread per queue, one flow per message, one counter of activation memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,16 +18,15 @@
 
 namespace pipesched {
 
-/// Writes one trace; workers of later schedules follow those of earlier ones as
-/// further processes. One event per line, times in microseconds to the
-/// picosecond.
+/// Writes one trace; workers of later schedules become further processes. One
+/// event per line; times in microseconds, exact to the picosecond.
 ///
 ///   pid  worker        tid  0 compute  1 send  2 receive  3 offload  4 reload
 ///   flow s at the send, t at the receive, f at the compute cell that needs it
 ///
-/// Where receives hold the row (blocking), a flow ends at the receive.
-/// A message without occupancy is an instant: at its start on the send thread,
-/// at its arrival on the receive thread. Linear in tasks and edges.
+/// If receives hold the row (blocking), a flow ends at the receive. A message
+/// without occupancy is an instant event: at its start on the send thread, at
+/// its arrival on the receive thread. Linear in tasks and edges.
 void writeChromeTrace(llvm::raw_ostream &os,
                       llvm::ArrayRef<const NamedEvaluation *> results);
 inline void writeChromeTrace(llvm::raw_ostream &os,

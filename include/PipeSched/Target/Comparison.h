@@ -1,4 +1,4 @@
-//===- Comparison.h - Schedules side by side, as text -------*- C++ -*-===//
+//===- Comparison.h - Schedules side by side, as text -----------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tables for a person: who is fastest, where idle time goes, who fits; then
-// findings that the numbers show, such as rankings that differ between levels.
+// Tables for people: which schedule is fastest, where idle time goes, what fits
+// in memory; then findings from the numbers, such as rankings that differ
+// between levels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,8 @@
 
 namespace pipesched {
 
-/// What a comparison keeps of one result. Ratios are of workers times makespan.
+/// What a comparison keeps of one result. Ratios are shares of workers times
+/// makespan.
 struct ComparisonEntry {
   std::string name, family;
   int64_t workers = 0, microbatches = 0;
@@ -28,7 +30,7 @@ struct ComparisonEntry {
   std::array<double, kNumIdleCauses> idleByCause = {}; ///< as kIdleCauses
   double exposed = 0; ///< part of the step that free messages would save
   std::optional<double> tableBubble, formulaBubble;
-  /// Of the bottleneck worker; nothing without a model.
+  /// Of the bottleneck worker; absent without a model.
   std::optional<WorkerMemory> memory;
   int64_t bottleneckWorker = 0;
   int64_t capacityBytes = 0; ///< 0: not known
@@ -36,7 +38,7 @@ struct ComparisonEntry {
 
 ComparisonEntry summarizeForComparison(const NamedEvaluation &result);
 
-/// Writes aligned tables and findings; nothing for no entries.
+/// Writes aligned tables and findings; writes nothing if there are no entries.
 void writeComparison(llvm::raw_ostream &os,
                      llvm::ArrayRef<ComparisonEntry> entries);
 

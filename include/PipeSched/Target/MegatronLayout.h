@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The writer of lib/Exchange with diagnostics for its errors.
+// Calls the writer of lib/Exchange and emits its errors as diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,10 @@
 
 namespace pipesched {
 
-/// The layout of a schedule, rows or not, without an end of line. Errors,
-/// emitted at the schedule: paths other than one that goes through all workers
-/// again and again; layers that are not known or cannot be divided.
+/// The layout of a schedule, with or without rows, without a line end. Errors,
+/// emitted at the schedule: more than one path, or one that does not visit all
+/// workers in order, repeatedly; layers that are not known or cannot be
+/// divided.
 mlir::FailureOr<std::string> exportMegatronLayout(pipe::ScheduleOp schedule);
 
 } // namespace pipesched

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What `pipesched show --model` prints; docs/Models.md has the keys.
+// What `pipesched show --model` prints; docs/Models.md describes the keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@
 
 namespace pipesched {
 
-/// One object; `notes` is what a reader assumed or left out. FLOPs that are not
-/// known are null.
+/// Writes one object; `notes` say what a reader assumed or left out. FLOPs that
+/// are not known are null.
 void writeModelSummary(llvm::json::OStream &json, const ModelSummary &summary,
                        llvm::ArrayRef<std::string> notes);
 

@@ -1,4 +1,4 @@
-//===- Report.h - The report as JSON ------------------------*- C++ -*-===//
+//===- Report.h - The report as JSON ----------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // All numbers of one schedule as one JSON object: formula, table, execution,
-// memory. Keys are a contract: they may be added, not renamed, and are always
-// present.
+// memory. Keys are a contract: new ones may be added, but none is renamed or
+// ever absent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ class OStream;
 
 namespace pipesched {
 
-/// Writes one object. Doubles have as many digits as read back the same; absent
-/// sections and unknown values are null.
+/// Writes one object. Doubles have enough digits to be read back exactly;
+/// absent sections and unknown values are null.
 void writeReport(llvm::json::OStream &json, const NamedEvaluation &result);
 
 } // namespace pipesched

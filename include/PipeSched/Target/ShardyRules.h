@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The writer of lib/Exchange with diagnostics for its errors.
+// Calls the writer of lib/Exchange and emits its errors as diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +18,9 @@
 
 namespace pipesched {
 
-/// Errors, emitted at the schedule or its rows, with nothing written: no rows;
-/// a schedule that `verifyTable` refuses; what rules cannot express. Warnings
-/// say where Shardy would not do as the schedule says.
+/// Exports a schedule as rules. Errors, emitted at the schedule or its rows
+/// before anything is written: no rows; what `verifyTable` rejects; what rules
+/// cannot express. Warnings say where Shardy would deviate from the schedule.
 mlir::LogicalResult exportShardyRules(pipe::ScheduleOp schedule,
                                       const ShardyRulesOptions &options,
                                       llvm::raw_ostream &os);

@@ -1,4 +1,4 @@
-//===- Svg.h - Schedules as papers draw them ----------------*- C++ -*-===//
+//===- Svg.h - Schedules as papers draw them --------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Draws schedules as rows of coloured cells over slots or over time; all
-// pictures of a module share one scale, so that lengths compare.
+// Draws schedules as rows of coloured cells over slots or over time. All
+// pictures of a module share one scale, so that lengths can be compared.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,12 +19,12 @@
 namespace pipesched {
 
 enum class SvgVariant {
-  Timed, ///< the timeline, messages as thin bars below the rows
+  Timed, ///< the timeline, with messages as thin bars below the rows
   Slots  ///< the table in its slots; for schedules only
 };
 
 /// Writes one picture per result, stacked. Errors, before anything is written:
-/// a program asked for slots; a table that cannot be aligned.
+/// a program with the variant Slots; a table that cannot be aligned.
 llvm::Error writeSvg(llvm::raw_ostream &os,
                      llvm::ArrayRef<const NamedEvaluation *> results,
                      SvgVariant variant);
@@ -34,8 +34,8 @@ inline llvm::Error writeSvg(llvm::raw_ostream &os,
   return writeSvg(os, pointersTo(results), variant);
 }
 
-/// The pictures in slots, for which nothing needs a price. Errors, before
-/// anything is written: a table that cannot be aligned.
+/// Writes pictures in slots, which need no costs. Errors, before anything is
+/// written: a table that cannot be aligned.
 llvm::Error writeSlotSvg(llvm::raw_ostream &os,
                          llvm::ArrayRef<const NamedTable *> tables);
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Draws schedules as papers do, with letters: a row per worker, a column of
-// text per slot, folded to the width of a terminal.
+// Draws schedules as papers do, but with letters: one row per worker, columns
+// of text for each slot, folded to the width of a terminal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,23 +18,24 @@
 
 namespace pipesched {
 
-/// Slots or workers begin, begin + 1, ... below end.
+/// Slots or workers from `begin` to `end`, without `end`.
 struct TextRange {
   int64_t begin = 0;
   int64_t end = std::numeric_limits<int64_t>::max();
 };
 
-/// Reads `a:b`, `a:`, `:b` or `:`. Errors: anything else; an empty range.
+/// Reads `a:b`, `a:`, `:b` or `:`. Errors: any other text; an empty range.
 llvm::Expected<TextRange> parseTextRange(llvm::StringRef text);
 
 struct TextPictureOptions {
   static constexpr int64_t kDefaultWidth = 120;
-  /// What 0 stands for: one panel, unless that is absurd.
+  /// The width that 0 stands for: enough for one panel, except in extreme
+  /// cases.
   static constexpr int64_t kMaxWidth = int64_t(1) << 16;
 
   int64_t width = kDefaultWidth; ///< columns of the terminal; 0: kMaxWidth
-  bool hasColours = false;       ///< ANSI, of the 256 that all terminals have
-  /// What is drawn. Nothing: all, or so much that it can be overlooked, and a
+  bool hasColours = false;       ///< from the 256 ANSI colours
+  /// What is drawn. Absent: everything, or of a large table the ends, with a
   /// line that says what was left out.
   std::optional<TextRange> slots, workers;
 };

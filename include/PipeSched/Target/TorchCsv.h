@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The reader and writer of lib/Exchange with diagnostics for their errors.
+// Calls the reader and writer of lib/Exchange and emits their errors as
+// diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,16 +21,18 @@
 
 namespace pipesched {
 
-/// A module with one schedule, called as the file without folder and ending.
-/// Null after an error, which is emitted at its line and column of `file`.
+/// Imports a module with one schedule, which has the name of the file without
+/// folder and ending. Returns null after an error, which is emitted at its line
+/// and column of `file`.
 mlir::OwningOpRef<mlir::ModuleOp> importTorchCsv(mlir::MLIRContext *context,
                                                  llvm::StringRef text,
                                                  llvm::StringRef file,
                                                  const TorchCsvImport &options);
 
-/// Errors, emitted at the schedule or its rows, with nothing written: no rows;
-/// a schedule that `verifyTable` refuses; what the format cannot express. A
-/// warning says where PyTorch would not accept what is written.
+/// Exports a schedule as CSV. Errors, emitted at the schedule or its rows
+/// before anything is written: no rows; what `verifyTable` rejects; what the
+/// format cannot express. A warning says where PyTorch would not accept the
+/// file.
 mlir::LogicalResult exportTorchCsv(pipe::ScheduleOp schedule,
                                    TorchCsvFormat format,
                                    llvm::raw_ostream &os);

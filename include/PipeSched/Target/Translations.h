@@ -1,4 +1,4 @@
-//===- Translations.h - Imports and exports of the tool -----*- C++ -*-===//
+//===- Translations.h - Imports and exports of the tool ---------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What pipesched-translate offers, with its command line options.
+// The translations of pipesched-translate, with their command line options.
 //
 //===----------------------------------------------------------------------===//
 

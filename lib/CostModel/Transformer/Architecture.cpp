@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kinds of layers in their order; checks of sizes and of what goes together.
+// The kinds of layers in their order; checks of sizes and of combinations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ static llvm::Error makeError(const Twine &message) {
 // Kinds of layers
 //===----------------------------------------------------------------------===//
 
-/// Whether a window keeps any token from being seen.
+/// Whether the window hides any token.
 static bool windowMatters(const Architecture &arch) {
   return arch.window.size > 0 && arch.window.size < arch.sequence &&
          arch.attention == Attention::Fused;
@@ -103,7 +103,7 @@ static llvm::Error checkSizes(const Architecture &arch) {
   });
 }
 
-/// Groups of query heads share a key-value head; all groups are equal.
+/// Equally large groups of query heads share a key-value head.
 static llvm::Error checkHeads(const Architecture &arch) {
   if (const std::optional<LatentAttention> &latent = arch.latent)
     return checkFields({
@@ -144,7 +144,7 @@ static llvm::Error checkExperts(const Experts &experts) {
   return llvm::Error::success();
 }
 
-/// What is there only together with something else.
+/// Checks features that need or exclude one another.
 static llvm::Error checkForm(const Architecture &arch) {
   if (arch.branches != Branches::Sequential &&
       arch.norms != NormPlacement::Before)

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From the normed input of a layer to the output projection, with the tensors
-// that are kept. docs/CostModel.md has the tables.
+// From the normalized input of a layer to the output projection, with the
+// tensors that are kept. docs/CostModel.md has the tables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 using namespace pipesched;
 using llvm::StringRef;
 
-/// Bytes of a softmax statistic, one per row and head (2307.08691).
+/// Bytes of a softmax statistic, one per row and head (arXiv 2307.08691).
 static constexpr int64_t kStatisticBytes = 4;
 
 void BlockExpander::attention() {
@@ -36,7 +36,7 @@ void BlockExpander::attention() {
 // Projections
 //===----------------------------------------------------------------------===//
 
-/// One GEMM for queries, keys and values, or one for each.
+/// One GEMM for queries, keys and values, or one for each if unfused.
 void BlockExpander::projections() {
   bool hasBias = arch.biases.queryKeyValue;
   if (isFused) {
@@ -53,7 +53,7 @@ void BlockExpander::projections() {
 }
 
 /// DeepSeek-V2 (arXiv 2405.04434), equations 9 to 19: both narrow vectors are
-/// normed; the part of keys with positions goes around norm and up-projection.
+/// normalized; the positional part of the keys bypasses norm and up-projection.
 void BlockExpander::latentProjections(const LatentAttention &latent) {
   bool hasBias = arch.biases.queryKeyValue;
   CheckedInt keyRank = latent.keyValueRank;
@@ -126,8 +126,8 @@ void BlockExpander::unfusedCore() {
 }
 
 /// One kernel reads q, k, v and writes o and a statistic per row and head. The
-/// backward makes the scores again: of its five GEMMs three are over queries
-/// and keys and two over values.
+/// backward computes the scores again: three of its five GEMMs go over queries
+/// and keys, two over values.
 void BlockExpander::fusedCore() {
   CheckedInt query = 2 * z.T * z.seen * z.q, value = 2 * z.T * z.seen * z.o;
   CheckedInt moved = z.T * (z.q + z.k + z.v + z.o);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sums what the expansion of a block adds.
+// Sums the kernels and tensors that the expansion of a block adds.
 //
 //===----------------------------------------------------------------------===//
 

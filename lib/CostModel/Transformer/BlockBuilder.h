@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Collects the kernels of a block and the tensors that it keeps, in checked
-// arithmetic; the first overflow names its kernel or tensor.
+// arithmetic; an error names the first kernel or tensor that overflows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 
 namespace pipesched {
 
-/// Work before it is known to fit.
+/// Work that may have overflowed.
 struct CheckedWork {
   CheckedInt flops = 0, bytes = 0;
 };
@@ -29,10 +29,11 @@ struct CheckedWork {
 /// The last phase of a split backward that reads a saved tensor.
 enum class LastUse { InputGrad, WeightGrad };
 
-/// Whether a kernel or tensor belongs to what selective recompute runs again.
+/// Whether a kernel or tensor belongs to the attention core, which selective
+/// recompute runs again.
 enum class Part { Core, Rest };
 
-/// Whether the accelerators of a worker share a kernel or tensor, or each has
+/// Whether the accelerators of a worker divide a kernel or tensor, or each has
 /// all of it.
 enum class Share { Divided, Whole };
 
@@ -44,28 +45,28 @@ public:
     block.count = count;
   }
 
-  /// A kernel; phases in which it does not run have no work.
+  /// Adds a kernel; its work is zero in phases in which it does not run.
   void kernel(llvm::StringRef name, Engine engine, CheckedWork forward,
               CheckedWork inputGrad, CheckedWork weightGrad = {},
               Part part = Part::Rest, Share share = Share::Divided);
 
-  /// A tensor that F keeps.
+  /// Adds a tensor that F keeps.
   void saves(llvm::StringRef name, CheckedInt bytes, LastUse lastUse,
              Part part = Part::Rest, Share share = Share::Divided);
-  /// The block's input, which a full recompute keeps; W reads it too.
+  /// Adds the block's input, which full recompute keeps and W reads too.
   void savesInput(llvm::StringRef name, CheckedInt bytes, Share share);
-  /// The gradient of an output, which I makes and leaves for W.
+  /// Adds the gradient of an output, which I computes and leaves for W.
   void leavesGradient(llvm::StringRef name, CheckedInt bytes,
                       Share share = Share::Divided);
-  /// `active` of them are those that one token goes through.
+  /// Adds parameters; one token uses `active` of them.
   void parameters(llvm::StringRef name, CheckedInt count, CheckedInt active);
-  /// Parameters that are another block's too.
+  /// Adds parameters that another block owns.
   void tiedParameters(llvm::StringRef name, CheckedInt count);
 
-  /// Nothing of this block is recomputed: all its tensors stay.
+  /// Says that full recompute keeps all tensors of this block.
   void keepAll();
 
-  /// The block, or what overflowed.
+  /// Returns the block. Errors: the first overflow.
   llvm::Expected<BlockFacts> finish();
 
 private:
@@ -77,7 +78,7 @@ private:
   CheckedInt wholeActivations, wholeInput, wholeWeightGrad;
   std::vector<bool> isCore; ///< by kernel
   bool keepsAll = false;
-  std::string overflow; ///< the first, empty for none
+  std::string overflow; ///< message of the first overflow; empty: none
 };
 
 } // namespace pipesched

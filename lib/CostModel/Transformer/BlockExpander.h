@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes a block kernel by kernel and tensor by tensor. docs/CostModel.md has
-// the tables that the code follows.
+// Writes a block kernel by kernel and tensor by tensor, as the tables of
+// docs/CostModel.md list them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ struct Sizes {
   CheckedInt vocabulary;
   // NOLINTNEXTLINE(readability-identifier-naming): T = b s in every source
   CheckedInt T;    ///< tokens
-  CheckedInt x, y; ///< elements of the residual stream, of the MLP
-  CheckedInt n;    ///< attention scores, all of them
+  CheckedInt x, y; ///< elements of the residual stream and of the MLP
+  CheckedInt n;    ///< number of attention scores
 };
 
 /// FLOPs per element of a vector kernel.
@@ -41,8 +41,8 @@ struct PerElement {
   int64_t forward, inputGrad, weightGrad;
 };
 
-/// Writes the kernels of one block, in the order in which forward runs them,
-/// with the tensors that they keep and their parameters.
+/// Writes the kernels of one block, in the order in which the forward runs
+/// them, with the tensors that they keep and their parameters.
 class BlockExpander {
 public:
   BlockExpander(const Architecture &arch, const Sizes &z,
@@ -58,40 +58,40 @@ public:
   void head();
 
 private:
-  /// Where the FLOPs of a linear layer run and which of its sides is divided.
+  /// Which engine runs a linear layer and what its accelerators divide.
   struct LinearKind {
     Engine engine = Engine::Matrix;
     Share work = Share::Divided;   ///< of the whole kernel
-    Share output = Share::Divided; ///< of the gradient of what it makes
+    Share output = Share::Divided; ///< of its output's gradient
   };
-  /// Rows times a matrix of weights, with the weights of `copies` such matrices
-  /// read: the rows of a mixture of experts go to different ones.
+  /// `rows` times a weight matrix. The kernel reads `copies` such matrices: the
+  /// rows of a mixture of experts go to different ones.
   void linear(llvm::StringRef name, CheckedInt rows, CheckedInt in,
               CheckedInt out, LinearKind kind, CheckedInt copies = 1);
-  /// The two that tensor parallelism is about: split by columns, their outputs
-  /// are divided; split by rows, outputs are those of the residual stream.
+  /// The two splits of tensor parallelism: a split by columns divides the
+  /// outputs; a split by rows has outputs in the residual stream.
   LinearKind byColumns() const { return {linears}; }
   LinearKind byRows() const { return {linears, Share::Divided, stream}; }
-  /// Outside of it: done as the residual stream is.
+  /// Outside tensor parallelism: divided or whole as the residual stream is.
   LinearKind onStream(Engine engine) const { return {engine, stream, stream}; }
-  /// A GEMM of the attention core between `width` of each token and the `kept`
-  /// keys or values; it has no weights.
+  /// A GEMM of the attention core between `width` elements of each token and
+  /// the `kept` keys or values; it has no weights.
   void scores(llvm::StringRef name, CheckedInt width, CheckedInt kept,
               bool isForward);
   void vector(llvm::StringRef name, CheckedWork forward, CheckedWork inputGrad,
               Part part = Part::Rest, Share share = Share::Divided);
-  /// One pass over the scores that reads and writes `passes` values of each.
+  /// A sweep over the scores that reads and writes `passes` values of each.
   CheckedWork scorePass(int64_t passes);
   void norm(llvm::StringRef name, Norm form, CheckedInt elements,
             Share share = Share::Divided);
-  /// A norm of the residual stream, its parameters included.
+  /// A norm of the residual stream, with its parameters.
   void streamNorm(llvm::StringRef name);
-  /// Where a value has several users, their gradients are summed.
+  /// Sums the gradients of the users of a value.
   void fork(llvm::StringRef name, CheckedInt elements, int64_t users,
             Share share = Share::Divided);
   void dropout(llvm::StringRef name, CheckedInt elements,
                Part part = Part::Rest, Share share = Share::Divided);
-  /// A tensor of the residual stream, which W reads or I alone.
+  /// A tensor of the residual stream; `lastUse` says whether W reads it.
   void savesStream(llvm::StringRef name, CheckedInt bytes, LastUse lastUse) {
     block.saves(name, bytes, lastUse, Part::Rest, stream);
   }
@@ -99,8 +99,7 @@ private:
   void reduce(llvm::StringRef name, bool forward, bool inputGrad);
   /// Dropout and addition to the residual stream.
   void residual(llvm::StringRef dropoutName, llvm::StringRef name);
-  /// Parameters of a linear layer, `count` times, of which a token uses
-  /// `active`.
+  /// Parameters of `count` equal linear layers, `active` of which a token uses.
   void weights(llvm::StringRef name, CheckedInt in, CheckedInt out,
                bool hasBias, CheckedInt count = 1, CheckedInt active = 1);
 
@@ -114,11 +113,11 @@ private:
   void coreTensors();
 
   // FeedforwardKernels.cpp
-  /// An MLP over `rows` of which each goes through one of `copies` equal ones.
+  /// An MLP over `rows`, each of which goes through one of `copies` equal MLPs.
   struct Mlp {
     std::string prefix;
     CheckedInt rows, width, copies;
-    bool isWeighted; ///< results are scaled, in the kernel of the activation
+    bool isWeighted; ///< the activation kernel also scales results
   };
   void denseMlp();
   void experts(const Experts &experts);
@@ -141,9 +140,9 @@ private:
   const Sizes &z;
   BlockBuilder &block;
   bool isFused;
-  Engine linears; ///< of linear layers but those that stay in full precision
-  /// Of the residual stream, its norms and its dropouts: divided by the
-  /// sequence, or whole on every accelerator.
+  Engine linears; ///< of linear layers, except those in 16 bits
+  /// Whether the residual stream, its norms and its dropouts are divided along
+  /// the sequence or whole on every accelerator.
   Share stream;
 };
 

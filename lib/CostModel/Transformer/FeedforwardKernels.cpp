@@ -16,12 +16,12 @@
 using namespace pipesched;
 using llvm::StringRef;
 
-/// Bytes of the number of an expert or of a row.
+/// Bytes of the index of an expert or of a row.
 static constexpr int64_t kIndexBytes = 4;
 
 namespace {
-/// An activation as kernels: its function, and the name of the kernel that
-/// gates as well.
+/// An activation as kernels: the names of its function and of the kernel that
+/// fuses the function with its gate.
 struct ActivationKernel {
   StringRef function, gated;
   PerElement flops; ///< of the function
@@ -80,9 +80,10 @@ void BlockExpander::unfusedActivation(const Mlp &mlp) {
   vector(mlp.prefix + "gate_mul", {y, 3 * bytes}, {2 * y, 5 * bytes});
 }
 
-/// One GEMM makes gate and value. Their product costs one FLOP per element, its
-/// gradients two and the function once more from what is there; a weight of the
-/// row likewise one, and three.
+/// One GEMM computes gate and value. Their product costs one FLOP per element;
+/// its gradients cost two, and recomputing the function's result one more.
+/// Scaling by the row's weight costs one FLOP as well, and three in the
+/// backward.
 void BlockExpander::fusedActivation(const Mlp &mlp) {
   ActivationKernel kernel = kernelOf(arch.activation);
   CheckedInt y = mlp.rows * mlp.width, bytes = z.e * y;
@@ -125,8 +126,8 @@ void BlockExpander::mlpWeights(StringRef name, CheckedInt width, bool hasBias,
 // Mixture of experts
 //===----------------------------------------------------------------------===//
 
-/// Grouped GEMMs, as in MegaBlocks (arXiv 2211.15841): every row once, and the
-/// weights of each expert that has a row.
+/// Grouped GEMMs, as in MegaBlocks (arXiv 2211.15841): they read every row
+/// once, and the weights of each expert that has a row.
 void BlockExpander::experts(const Experts &experts) {
   bool hasShared = experts.sharedFeedforward > 0;
   CheckedInt rows = z.T * experts.perToken;
@@ -142,7 +143,7 @@ void BlockExpander::experts(const Experts &experts) {
     sharedExperts(experts);
 }
 
-/// Scores of all experts, the choice of a few, and a copy of each token for
+/// Computes the scores of all experts, chooses a few, and copies each token for
 /// each of them.
 void BlockExpander::routing(const Experts &experts, CheckedInt rows) {
   CheckedInt scores = z.T * experts.count, copies = rows * z.h;
@@ -156,8 +157,8 @@ void BlockExpander::routing(const Experts &experts, CheckedInt rows) {
   block.saves("expert input", z.e * copies, LastUse::WeightGrad);
 }
 
-/// Sums the results of each token. Unfused, it weighs them as well, and keeps
-/// them for the gradient of the weights.
+/// Sums the results of each token. Unfused, it also weighs them, and keeps them
+/// for the gradient of the weights.
 void BlockExpander::combine(const Experts &experts, CheckedInt rows) {
   CheckedInt copies = rows * z.h;
   if (isFused) {

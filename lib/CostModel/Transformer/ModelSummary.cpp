@@ -15,7 +15,7 @@
 
 using namespace pipesched;
 
-/// Forward, input gradient and weight gradient of a GEMM cost alike.
+/// Forward, input gradient and weight gradient of a GEMM cost the same.
 static constexpr int64_t kPassesOfTraining = 3;
 
 namespace {
@@ -34,7 +34,7 @@ struct GemmFlops {
   CheckedInt all, attention;
 };
 
-/// Sums over all blocks; one microbatch.
+/// Sums over all blocks, for one microbatch.
 struct ModelSums {
   void add(const BlockFacts &block, const GemmFlops &flops) {
     CheckedInt count = block.count;
@@ -50,7 +50,7 @@ struct ModelSums {
   CheckedInt stored, parameters, active, activations, forward, attention;
 };
 
-/// Stores what fits, and remembers whether all of it did.
+/// Stores values, and remembers whether all of them fit.
 class Store {
 public:
   void operator()(int64_t &to, CheckedInt value) {
@@ -82,18 +82,18 @@ static BlockSummary summarizeBlock(const BlockFacts &block,
   return summary;
 }
 
-/// Alike but for their number, which interleaved kinds repeat.
+/// Whether blocks are equal except for their count: interleaved kinds repeat.
 static bool isSameBlock(const BlockFacts &a, const BlockFacts &b) {
   BlockFacts other = b;
   other.count = a.count;
   return a == other;
 }
 
-/// Block by block; what occurred before is counted there.
+/// Sums block by block; a repeated block is added to its first occurrence.
 static ModelSums summarizeBlocks(const ModelFacts &model, int64_t tokens,
                                  ModelSummary &summary) {
   ModelSums sums;
-  llvm::SmallVector<const BlockFacts *> seen; // beside summary.blocks
+  llvm::SmallVector<const BlockFacts *> seen; // parallel to summary.blocks
   for (const BlockFacts &block : model.blocks) {
     GemmFlops flops(block);
     sums.add(block, flops);

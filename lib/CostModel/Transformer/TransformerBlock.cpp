@@ -108,7 +108,7 @@ void BlockExpander::reduce(StringRef name, bool forward, bool inputGrad) {
                inputGrad ? payload : CheckedWork());
 }
 
-/// Fused: one pass, and the gradient of the addition is its input.
+/// If fused, this is one kernel, and the gradient of the addition is its input.
 void BlockExpander::residual(StringRef dropoutName, StringRef name) {
   CheckedInt bytes = 3 * z.e * z.x;
   auto onStream = [&](StringRef name, CheckedWork forward,
@@ -140,8 +140,8 @@ void BlockExpander::weights(StringRef name, CheckedInt in, CheckedInt out,
 //===----------------------------------------------------------------------===//
 
 void BlockExpander::layer(bool hasExperts) {
-  // A norm reads it again in its backward, a projection without one before it
-  // reads it in W.
+  // A norm reads the input again in its backward; without a norm before it, a
+  // projection reads it in W.
   block.savesInput("layer input", z.e * z.x, stream);
   arch.branches == Branches::Sequential ? sequentialLayer(hasExperts)
                                         : parallelLayer(hasExperts);
@@ -184,8 +184,8 @@ void BlockExpander::sequentialLayer(bool hasExperts) {
   residual("drop2", "res2");
 }
 
-/// GPT-J's form: x + attention(norm(x)) + mlp(norm(x)), whose two branches are
-/// summed before they are reduced.
+/// GPT-J's form: x + attention(norm(x)) + mlp(norm(x)). The two branches are
+/// summed before the all-reduce.
 void BlockExpander::parallelLayer(bool hasExperts) {
   bool sharesNorm = arch.branches == Branches::ParallelSharedNorm;
   CheckedInt bytes = z.e * z.x;
@@ -209,7 +209,7 @@ void BlockExpander::parallelLayer(bool hasExperts) {
 // Embedding and head
 //===----------------------------------------------------------------------===//
 
-/// Rows of the table by token ids; W adds the gradient to them.
+/// Looks up rows of the table by token ids; W adds the gradient to those rows.
 void BlockExpander::embedding() {
   CheckedInt width = arch.embeddingWidth ? arch.embeddingWidth : arch.hidden;
   CheckedInt ids = kIdBytes * z.T, rows = z.T * width;
@@ -242,7 +242,7 @@ void BlockExpander::embedding() {
 }
 
 /// Norm, logits and cross entropy. The loss reads the logits and keeps them in
-/// 4-byte floats for its gradient (2205.05198, section 4.3).
+/// 4-byte floats for its gradient (arXiv 2205.05198, section 4.3).
 void BlockExpander::head() {
   CheckedInt logits = z.T * z.vocabulary;
   CheckedInt width = arch.embeddingWidth ? arch.embeddingWidth : arch.hidden;
@@ -289,7 +289,7 @@ static llvm::Error checkOptions(const ExpansionOptions &options) {
 }
 
 namespace {
-/// Which of the two kinds of each half occur in a model.
+/// Which kinds of layers occur in a model, by feedforward and by attention.
 struct LayerKinds {
   explicit LayerKinds(llvm::ArrayRef<LayerRun> runs) {
     for (const LayerRun &run : runs) {
@@ -298,7 +298,7 @@ struct LayerKinds {
     }
   }
 
-  /// "layer", after what tells this kind from others of the model.
+  /// "layer", with a prefix for each property in which layers differ.
   std::string nameOf(const LayerRun &run) const {
     std::string name;
     if (hasWindow && hasFull)

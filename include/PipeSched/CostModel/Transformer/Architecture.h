@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a model file says: sizes, and which variant of each part. Facts with
-// FLOPs and bytes are made from it (TransformerBlock.h).
+// What a model file says: sizes, and which variant of each part.
+// TransformerBlock.h expands it to FLOPs and bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,12 +22,12 @@
 
 namespace pipesched {
 
-/// Kernels of the attention and of what stands around it: one per operation, or
-/// FlashAttention and fused pointwise kernels.
+/// Kernels of the attention and the pointwise work around it: one per
+/// operation, or FlashAttention and fused pointwise kernels.
 enum class Attention : uint8_t { Unfused, Fused };
 
-/// Function of the MLP. The last three are gated: its result is multiplied by
-/// that of a second matrix (arXiv 2002.05202).
+/// Activation function of the MLP. The last three are gated: the result is
+/// multiplied by the output of a second matrix (arXiv 2002.05202).
 enum class Activation : uint8_t {
   Gelu,
   Relu,
@@ -41,33 +41,33 @@ constexpr bool isGated(Activation activation) {
   return activation >= Activation::GeGLU;
 }
 
-/// LayerNorm has a gain and a bias, RMSNorm a gain; the others are LayerNorm
-/// with the gain alone and with neither.
+/// LayerNorm has a gain and a bias, RMSNorm a gain. GainNorm is a LayerNorm
+/// with the gain alone, PlainNorm one with neither.
 enum class Norm : uint8_t { LayerNorm, RMSNorm, GainNorm, PlainNorm };
-/// Parameters of a norm per element of what it norms.
+/// Parameters of a norm per normalized element.
 constexpr int64_t parametersPerElement(Norm norm) {
   return norm == Norm::LayerNorm ? 2 : norm == Norm::PlainNorm ? 0 : 1;
 }
 
-/// Where norms stand around the attention and around the MLP.
+/// Where norms are placed around the attention and around the MLP.
 enum class NormPlacement : uint8_t { Before, After, Around };
 
-/// Attention and MLP one after the other, or both on the input of the layer,
-/// each behind its own norm or behind one that they share.
+/// Attention and MLP run one after the other, or both run on the input of the
+/// layer, each behind its own norm or behind a shared one.
 enum class Branches : uint8_t { Sequential, Parallel, ParallelSharedNorm };
 
-/// Norms of queries and of keys: of each head, with one gain for all heads, or
-/// with a gain for each element of all heads.
+/// Norms of queries and keys: per head with one gain that all heads share, or
+/// over the whole width with a gain for each element.
 enum class QueryKeyNorm : uint8_t { None, Head, Width };
 
-/// Which linear layers add a bias. With latent attention `queryKeyValue` is
-/// that of the two down-projections.
+/// Which linear layers add a bias. With latent attention `queryKeyValue` is the
+/// bias of the two down-projections.
 struct Biases {
   bool queryKeyValue = false, output = false, mlp = false, head = false;
 };
 
-/// Some of the layers, counted from 0: `first`, first + every, ..., or those
-/// that are listed.
+/// A set of layers, counted from 0: `first`, first + every, ..., or those that
+/// are listed.
 struct LayerSet {
   int64_t first = 0;
   int64_t every = 1;                          ///< 0: none
@@ -83,31 +83,31 @@ struct LayerSet {
 
 /// Layers whose tokens see only the last `size` tokens.
 struct Window {
-  int64_t size = 0; ///< 0: every token sees all before it, in every layer
+  int64_t size = 0; ///< 0: every token sees all tokens before it
   LayerSet fullLayers = LayerSet::none(); ///< layers without the window
 };
 
 /// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1):
-/// keys and values come from one narrow vector per token, queries may. A head's
-/// queries and keys have a part without and one with rotary positions; that of
-/// the keys is shared by all heads.
+/// keys and values, and optionally queries, are expanded from one narrow vector
+/// per token. A head's queries and keys have one part without and one with
+/// rotary positions; all heads share the positional part of the keys.
 struct LatentAttention {
   int64_t queryRank = 0; ///< 0: queries are not compressed
   int64_t keyValueRank = 0;
-  int64_t headSize = 0;     ///< without positions
-  int64_t ropeHeadSize = 0; ///< with positions
+  int64_t headSize = 0;     ///< of the part without positions
+  int64_t ropeHeadSize = 0; ///< of the part with positions
   int64_t valueHeadSize = 0;
 };
 
 /// Mixture of experts in place of the MLP: a router sends each token to
-/// `perToken` of them; shared experts see all tokens.
+/// `perToken` of them; every token also goes through the shared experts.
 struct Experts {
   int64_t count = 0, perToken = 0;
   int64_t feedforward = 0;       ///< of one expert
   int64_t sharedFeedforward = 0; ///< of all shared experts together; 0: none
-  bool sharedGate = false; ///< a sigmoid of one linear output scales the shared
+  bool sharedGate = false;       ///< a sigmoid gate scales the shared experts
   bool routerBias = false, biases = false;
-  LayerSet layers; ///< those with experts; the others have an MLP
+  LayerSet layers; ///< layers with experts; the others have an MLP
 };
 
 /// The facts of a model file (models/*.json). Sizes in elements.
@@ -116,14 +116,14 @@ struct Architecture {
   /// What a reader assumed or left out, one sentence each without a period.
   std::vector<std::string> notes;
   int64_t hidden = 0;
-  int64_t feedforward = 0; ///< of the MLP; 0 where every layer has experts
+  int64_t feedforward = 0; ///< of the MLP; 0 if every layer has experts
   int64_t sequence = 0;
   int64_t layers = 0;
   int64_t attentionHeads = 0;
   int64_t keyValueHeads = 0; ///< attentionHeads unless grouped-query attention
-  /// Of all query heads together; need not be hidden, nor a multiple of the
-  /// heads (the paper's 80 heads share 4096). Latent attention has its own
-  /// sizes, and this and keyValueHeads are not asked for.
+  /// Of all query heads together. It may differ from hidden and need not be a
+  /// multiple of the heads (the paper's 80 heads share 4096). Latent attention
+  /// has its own sizes and ignores this field and keyValueHeads.
   int64_t attentionWidth = 0;
   std::optional<LatentAttention> latent;
   std::optional<Experts> experts;
@@ -139,14 +139,15 @@ struct Architecture {
   Biases biases;
   bool attentionSinks = false; ///< one parameter per head
   int64_t vocabulary = 0;      ///< 0: neither embedding nor head is modelled
-  /// The head's matrix is the embedding's table.
+  /// Whether the head uses the embedding's table as its matrix.
   bool tiedEmbeddings = false;
-  /// Width of the table's rows where a linear layer brings them to `hidden`
-  /// (and back before the head); 0: they have it.
+  /// Width of the embedding's rows if a linear layer expands them to `hidden`
+  /// (and another reduces them before the head); 0: the width is `hidden`.
   int64_t embeddingWidth = 0;
   bool embeddingNorm = false;
   bool finalNorm = true;
-  int64_t learnedPositions = 0; ///< rows of their table; needs vocabulary
+  int64_t learnedPositions = 0; ///< rows of the position table; needs
+                                ///< vocabulary
   int64_t bytesPerElement = 2;
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
           optimizerBytesPerParameter = 12;
@@ -160,16 +161,16 @@ struct LayerRun {
   bool hasExperts = false, hasWindow = false;
 };
 
-/// The layers of an architecture in their order, alike neighbours together. A
-/// window as long as the sequence is none, and unfused attention computes all
-/// scores, so that a window makes no difference there.
+/// The layers of an architecture in their order, with equal neighbours in one
+/// run. A window that covers the sequence does not count. Unfused attention
+/// computes all scores, so windows make no difference there.
 ///
-/// Precondition: sizes are not negative; where kinds alternate, layers are at
-/// most kMaxMixedLayers.
+/// Precondition: sizes are not negative; if kinds alternate, there are at most
+/// kMaxMixedLayers layers.
 std::vector<LayerRun> layerRuns(const Architecture &architecture);
 constexpr int64_t kMaxMixedLayers = 4096;
 
-/// Whether layers are of several kinds in a pattern that must be walked.
+/// Whether there are layers of several kinds, whose pattern must be walked.
 bool hasMixedLayers(const Architecture &architecture);
 
 /// Errors name the field: sizes that are too small, do not divide, or exclude

@@ -18,7 +18,7 @@
 
 namespace pipesched {
 
-/// `count` equal blocks; numbers are those of one.
+/// `count` equal blocks; the numbers are those of one block.
 struct BlockSummary {
   std::string name;
   BlockPosition position = BlockPosition::Layer;
@@ -28,29 +28,30 @@ struct BlockSummary {
   int64_t activationBytes = 0, weightGradBytes = 0, recomputedBytes = 0;
 };
 
-/// FLOPs are those of the model, not of a schedule: the GEMMs of the forward
-/// three times, since input and weight gradient cost as much again; what is
-/// recomputed, kernels that make scores twice and vector kernels do not count
-/// (as in Megatron, arXiv 2104.04473, section 5, and PaLM, 2204.02311, appendix
-/// B). A causal mask saves nothing.
+/// FLOPs are those of the model, not of a schedule: three times the GEMMs of
+/// the forward, because input and weight gradient cost as much each.
+/// Recomputation, kernels that compute scores twice, and vector kernels do not
+/// count (as in Megatron, arXiv 2104.04473, section 5, and PaLM, 2204.02311,
+/// appendix B). A causal mask saves nothing.
 struct ModelSummary {
   std::string name, source;
   int64_t microbatchSize = 0, sequence = 0, layers = 0;
-  int64_t parameters = 0;       ///< copies counted once
-  int64_t activeParameters = 0; ///< those one token goes through
-  /// F, I and W. Nothing where the tokens of a sequence are not known.
+  int64_t parameters = 0;       ///< tied copies count once
+  int64_t activeParameters = 0; ///< those that one token uses
+  /// Of F, I and W. Absent if the tokens of a sequence are not known.
   std::optional<int64_t> flopsPerToken;
-  /// Of those, of GEMMs without weights: the scores and their use.
+  /// The part of flopsPerToken in GEMMs without weights (attention scores and
+  /// their use).
   std::optional<int64_t> attentionFlopsPerToken;
-  int64_t activationBytesPerBlock = 0; ///< the largest of the layers
+  int64_t activationBytesPerBlock = 0; ///< the largest layer
   int64_t activationBytes = 0;         ///< all blocks, one microbatch
   int64_t boundaryBytes = 0;
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
-  /// Equal blocks once, in the order in which they first occur.
+  /// Equal blocks are listed once, in the order in which they first occur.
   std::vector<BlockSummary> blocks;
 };
 
-/// Per token, numbers are rounded down. Errors: sums over 2^63 - 1.
+/// Numbers per token are rounded down. Errors: sums over 2^63 - 1.
 llvm::Expected<ModelSummary> summarize(const ModelFacts &model);
 
 } // namespace pipesched

@@ -1,5 +1,4 @@
-//===- TransformerBlock.h - Op-level facts of transformer models -*- C++
-//-*-===//
+//===- TransformerBlock.h - Op-level facts of transformers ------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -10,7 +9,6 @@
 // Expands an architecture to kernels with FLOPs and bytes: the Megatron block
 // of arXiv 2605.24006 (unfused), a FlashAttention-style fused variant
 // (2205.14135), latent attention and mixtures of experts.
-//
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_COSTMODEL_TRANSFORMER_TRANSFORMERBLOCK_H
@@ -24,23 +22,24 @@ namespace pipesched {
 struct ExpansionOptions {
   int64_t microbatchSize = 1;
   Recompute recompute = Recompute::None;
-  /// Bytes of a message between stages where they are not the activation's.
+  /// Bytes of a message between stages, if they differ from the activation's.
   std::optional<int64_t> boundaryBytes;
   Precision precision = Precision::BF16;
-  /// The accelerators of a worker divide the residual stream by its sequence
-  /// (arXiv 2205.05198); else each norms and keeps all of it.
+  /// Whether the accelerators of a worker divide the residual stream along the
+  /// sequence (arXiv 2205.05198). Otherwise each accelerator normalizes and
+  /// keeps all of it.
   bool sequenceParallel = true;
 };
 
 /// One block for each run of layers of one kind, in their order, and embedding
-/// and head where there is a vocabulary. A block is called "layer", after what
-/// tells it from others where there are several kinds: "dense_layer" and
-/// "expert_layer", "window_layer" and "full_layer", "window_expert_layer".
-/// Every block names the all-reduces of tensor parallelism (Engine::Link); how
-/// many accelerators take part, if any, is the system's matter.
+/// and head if there is a vocabulary. A block is called "layer"; a prefix says
+/// its kind if there are several: "dense_layer" and "expert_layer",
+/// "window_layer" and "full_layer", "window_expert_layer". Every block contains
+/// the all-reduces of tensor parallelism (Engine::Link); the system decides how
+/// many accelerators take part.
 ///
-/// Errors: checkArchitecture's; sizes whose products overflow int64, naming the
-/// kernel.
+/// Errors: those of checkArchitecture; sizes whose products overflow int64,
+/// with the name of the kernel.
 llvm::Expected<ModelFacts> expandArchitecture(const Architecture &architecture,
                                               const ExpansionOptions &options);
 

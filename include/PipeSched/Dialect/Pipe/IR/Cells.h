@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one reader and writer of cells, for the rows of pipe and the ops of exec.
+// The only reader and writer of cells, for the rows of pipe and the ops of
+// exec.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,7 @@
 
 namespace pipesched::pipe {
 
-/// Parses one cell: `2F0`, `_`, `_12`. The error stands at the cell.
+/// Parses one cell: `2F0`, `_`, `_12`. Errors point to the cell.
 mlir::ParseResult parseCell(mlir::AsmParser &parser, Cell &cell);
 /// Parses a row: `[0F0 _2 0F1+0B0]`.
 mlir::ParseResult parseCells(mlir::AsmParser &parser, std::vector<Cell> &cells);
@@ -28,8 +29,8 @@ mlir::ParseResult parseCells(mlir::AsmParser &parser, std::vector<Cell> &cells);
 void printCell(mlir::AsmPrinter &printer, Cell cell);
 void printCells(mlir::AsmPrinter &printer, llvm::ArrayRef<Cell> cells);
 
-/// For `custom<Cell>` and `custom<Cells>`, which give one error where a
-/// property in a format gives a second one ("invalid value for property").
+/// For `custom<Cell>` and `custom<Cells>`, which emit one error; a property in
+/// a format would add a second one ("invalid value for property").
 inline void printCell(mlir::AsmPrinter &printer, mlir::Operation *, Cell cell) {
   printCell(printer, cell);
 }
@@ -40,21 +41,22 @@ inline void printCells(mlir::AsmPrinter &printer, mlir::Operation *,
 
 using EmitErrorFn = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
-/// A cell as an i64 attribute that holds its bits, and back. Errors: another
-/// attribute; bits that are no cell.
+/// Converts a cell to an i64 attribute that holds its bits, and back. Errors:
+/// another kind of attribute; bits that are no cell.
 mlir::Attribute cellToAttribute(mlir::MLIRContext *context, Cell cell);
 mlir::LogicalResult cellFromAttribute(Cell &cell, mlir::Attribute attribute,
                                       EmitErrorFn emitError);
-/// A row as an i64 array attribute, and back.
+/// Converts a row to an i64 array attribute, and back.
 mlir::Attribute cellsToAttribute(mlir::MLIRContext *context,
                                  llvm::ArrayRef<Cell> cells);
 mlir::LogicalResult cellsFromAttribute(std::vector<Cell> &cells,
                                        mlir::Attribute attribute,
                                        EmitErrorFn emitError);
 
-/// A cell as a variable-length integer, a row as a blob of 8 bytes per cell,
-/// little endian. The blob is not copied: `cells` outlives the writing. Errors
-/// of reading: a size that is no multiple of 8; bits that are no cell.
+/// Writes and reads a cell as a variable-length integer, and a row as a blob of
+/// 8 bytes per cell, little endian. The blob is not copied: `cells` must
+/// outlive the writing. Errors of reading: a size that is no multiple of 8;
+/// bits that are no cell.
 void writeCell(mlir::DialectBytecodeWriter &writer, Cell cell);
 mlir::LogicalResult readCell(mlir::DialectBytecodeReader &reader, Cell &cell);
 void writeCells(mlir::DialectBytecodeWriter &writer,

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Dialect, attributes and ops of pipe, and the placement that paths make
+// Dialect, attributes and ops of pipe, and the placement that paths define
 // together.
 //
 //===----------------------------------------------------------------------===//
@@ -39,12 +39,12 @@
 
 namespace pipesched::pipe {
 
-/// The placement of the pipe.path ops in the body of `owner`. An error is
+/// The placement of the pipe.path ops in the body of `owner`. Errors are
 /// emitted at the path or at `owner`: no path; a worker or microbatch that does
-/// not exist; a microbatch on no path or on two.
+/// not exist; a microbatch on no path or on several.
 mlir::FailureOr<Placement> loadPlacement(PlacementOwnerOpInterface owner);
 
-/// As emitOpError, but never prints the op, whose rows may be long.
+/// Like emitOpError, but never prints the op, whose rows may be long.
 mlir::InFlightDiagnostic emitTableError(mlir::Operation *op);
 
 } // namespace pipesched::pipe

@@ -23,11 +23,11 @@ def Pipe_Dialect : Dialect {
     A `pipe.schedule` is the table that papers draw: one row per worker, one
     cell per phase of a microbatch on a stage. Without rows it is a problem;
     with rows it is a solution; `pipe-verify` is the proof. `pipe.model` and the
-    attributes of this dialect carry the facts from which cost models make
+    attributes of this dialect hold the facts from which cost models compute
     times.
 
-    A cell is written `<stage><phase><microbatch>`, the stage being the position
-    on that microbatch's path:
+    A cell is written `<stage><phase><microbatch>`, where the stage is the
+    position on that microbatch's path:
 
     | letter | phase | number |
     |---|---|---|

@@ -1,4 +1,4 @@
-//===- PipeEnums.td - Choices that several ops have --------*- tablegen -*-===//
+//===- PipeEnums.td - Enums that several ops share ---------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Enums of models, schedules and programs. The values are those of the enums of
-// Analysis/Facts.h.
+// Enums of models, schedules and programs. Their values equal those of the
+// enums in Facts/Facts.h.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What pipe.path asks of the op around it, so that schedules and execution
-// programs place stages in the same words.
+// What pipe.path needs from its parent op, so that schedules and programs place
+// stages with the same syntax.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ def Pipe_PlacementOwnerOpInterface : OpInterface<"PlacementOwnerOpInterface"> {
   let cppNamespace = "::pipesched::pipe";
   let description = [{
     An op whose first region holds `pipe.path` ops in its only block. See
-    `loadPlacement` for the placement they make together.
+    `loadPlacement` for the placement that they define together.
   }];
   let methods = [
     InterfaceMethod<"Workers, from 1 to 65536.", "int64_t", "getNumWorkers">,

@@ -1,4 +1,4 @@
-//===- PipeModelOps.td - What is trained, in facts -*- tablegen -*-===//
+//===- PipeModelOps.td - What is trained, in facts ---------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A model as blocks of kernels: FLOPs, bytes and parameters, no times. The
-// structs of Analysis/Facts.h are its plain form. //
+// structs of Facts/Facts.h are its plain form.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_DIALECT_PIPE_IR_PIPEMODELOPS_TD
@@ -25,7 +26,7 @@ include "mlir/IR/SymbolInterfaces.td"
 // Attributes of models
 //===----------------------------------------------------------------------===//
 
-// The values are those of the enums of Analysis/Facts.h.
+// The values equal those of the enums in Facts/Facts.h.
 def Pipe_KernelEngine : I32EnumAttr<"KernelEngine",
     "unit of a worker that executes a kernel", [
       I32EnumAttrCase<"Matrix", 0, "matrix">,
@@ -75,13 +76,13 @@ def Pipe_ModelOp : Pipe_Op<"model", [
   let summary = "what is trained, cut into blocks, in facts only";
   let description = [{
     The blocks of the model in their order, with the work of one microbatch of
-    `microbatch_size` sequences. `boundary_bytes` is the activation that goes
-    from stage to stage (and its gradient back). `state_bytes` are the bytes
-    that each parameter takes as weight, as gradient and in the optimizer.
+    `microbatch_size` sequences. `boundary_bytes` is the size of the activation
+    between stages, and of its gradient. `state_bytes` are the bytes that each
+    parameter takes as weight, as gradient and in the optimizer.
 
-    `recompute` says what every backward computes again before it starts.
-    Schedules with R cells say so themselves and need no clause here.
-    `sequence` are the tokens of a sequence, where they are known.
+    `recompute` says what every backward recomputes before it starts; schedules
+    with R cells say this themselves, so they need no such clause here.
+    `sequence` is the number of tokens in a sequence, if it is known.
 
     ```mlir
     pipe.model @toy microbatch_size 2 boundary_bytes 4096
@@ -103,13 +104,14 @@ def Pipe_ModelOp : Pipe_Op<"model", [
     ```
 
     Constraints:
-    - `model_c1`: a positive microbatch size and sequence; bytes are not
+    - `model_c1`: microbatch size and sequence are positive; bytes are not
       negative.
     - `model_c2`: the body holds `pipe.block` and `pipe.repeat` ops, at least
       one.
-    - `model_c3`: `first` blocks before layers before `last` blocks.
+    - `model_c3`: `first` blocks stand before layers, layers before `last`
+      blocks.
     - `model_c4`: the layers of all blocks add up within 64 bits.
-    - `model_c5`: at most 65,536 blocks and repeats.
+    - `model_c5`: there are at most 65,536 blocks and repeats.
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
@@ -142,21 +144,21 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>]> {
   let summary = "equal blocks of a model";
   let description = [{
-    `x n` equal blocks. Layers are what stages divide, in the order of the
+    `x n` equal blocks. Layers are divided among stages in the order of the
     blocks; `first` and `last` blocks stand on the first and last stage of each
-    path. Of its `parameters` a token goes through the `active_parameters`, all
-    where none are given; the `tied_parameters` are copies of those of another
-    block, which take memory like any. Bytes are those of one block and one
-    microbatch:
+    path. A token uses the `active_parameters` among `parameters`, or all if
+    they are not given. `tied_parameters` are copies of another block's
+    parameters, which take memory like the others. Bytes are those of one block
+    and one microbatch:
 
     - `activation_bytes`: kept from F until the last phase that needs them;
-    - `weight_grad_bytes`: held between a split I and its W, which are the
-      inputs of weights and the gradients of their outputs;
-    - `recomputed_bytes`: kept from F where all is recomputed that can be;
-    - `core_bytes`: not kept from F where the core of the attention is
-      recomputed;
-    - `whole_bytes`: of the first three, what every accelerator of a worker
-      holds all of; they divide the rest.
+    - `weight_grad_bytes`: held between a split I and its W, that is, the inputs
+      of weights and the gradients of their outputs;
+    - `recomputed_bytes`: kept from F under full recompute;
+    - `core_bytes`: not kept from F under selective recompute, which recomputes
+      the attention core;
+    - `whole_bytes`: the parts of the first three that every accelerator of a
+      worker holds in full; the rest is divided among the accelerators.
 
     ```mlir
     pipe.model @one_layer microbatch_size 1 boundary_bytes 64
@@ -172,11 +174,12 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     Constraints:
     - `block_c1`: at least one block; numbers are not negative.
     - `block_c2`: the body holds `pipe.kernel` ops only.
-    - `block_c3`: recomputed bytes are a part of the activation bytes, and so
-      are core bytes.
-    - `block_c4`: active parameters are a part of the parameters, tied ones of
-      the active.
-    - `block_c5`: whole bytes are three, each a part of what it is of.
+    - `block_c3`: recomputed bytes and core bytes are each a part of the
+      activation bytes.
+    - `block_c4`: active parameters are a part of the parameters, and tied
+      parameters a part of the active ones.
+    - `block_c5`: there are three whole bytes, each a part of the number that
+      it belongs to.
   }];
   let arguments = (ins
     StrAttr:$name,
@@ -207,11 +210,12 @@ def Pipe_BlockOp : Pipe_Op<"block", [
 }
 
 def Pipe_RepeatOp : Pipe_Op<"repeat", [HasParent<"ModelOp">]> {
-  let summary = "more of a block that stands above";
+  let summary = "more layers like a block above";
   let description = [{
-    Another run of layers that are like the closest block above of that name.
-    Models with kinds of layers in turn, such as one that sees all tokens after
-    five with a window, so have the kernels of each kind once.
+    Another run of layers that equal the closest block above with that name. In
+    models whose kinds of layers alternate, such as five layers with a window
+    and then one that sees all tokens, the kernels of each kind then stand only
+    once.
 
     ```mlir
     pipe.model @in_turn microbatch_size 1 boundary_bytes 64
@@ -242,11 +246,11 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
   let summary = "one kernel of a block";
   let description = [{
     A roofline point per phase in which the kernel runs. A `link` kernel is an
-    all-reduce among the accelerators of a worker, free where there is but one;
-    a `matrix_fp8` one runs on the matrix engine at its rate for 8-bit floats.
-    R runs the F of every kernel again that is not `kept`, where it recomputes
-    selectively that of the `core` ones. Of a `whole` kernel every accelerator
-    of a worker does all, in place of its part.
+    all-reduce among the accelerators of a worker, and free if there is only
+    one. A `matrix_fp8` kernel runs on the matrix engine at its rate for 8-bit
+    floats. R runs the F of every kernel again that is not `kept`, or under
+    selective recompute that of the `core` kernels. Every accelerator of a
+    worker runs all of a `whole` kernel, not only its part.
 
     ```mlir
     pipe.model @kernels microbatch_size 1 boundary_bytes 64

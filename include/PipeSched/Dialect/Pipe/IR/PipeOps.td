@@ -29,7 +29,7 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>,
     DeclareOpInterfaceMethods<Pipe_PlacementOwnerOpInterface>]> {
-  let summary = "a schedule table, or the problem of making one";
+  let summary = "a schedule table, or the problem of filling one";
   let description = [{
     The paths of the microbatches through the workers and, in a solution, one
     row of cells per worker. Without rows it is a problem for a
@@ -46,28 +46,29 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
     }
     ```
 
-    `family` names the generator and its options; it is dropped when rows change
-    otherwise. `gradient after W` says that W, not I, sends the gradient
-    upstream where the backward is split. `recompute selective` says that R
-    cells run the core of the attention again and not all. `aligned` says that
-    each cell stands at its slot, idle slots being written. `slots` says how
-    many slots cells take, aligned or not; without it they are unit slots: one
-    for F, I, W, R, O and G, two for B, the sum for a pair. `model` names the
-    `pipe.model` that is trained; `profile` has measured times, which go before
-    the model's.
+    `family` names the generator and its options; it is dropped when anything
+    else changes the rows. `gradient after W` says that in a split backward W,
+    not I, sends the gradient upstream. `recompute selective` says that R cells
+    recompute only the attention core. `aligned` says that each cell stands at
+    its slot and idle slots are written. `slots` says how many slots cells take,
+    aligned or not; without it they take unit slots: one for F, I, W, R, O and
+    G, two for B, the sum for a pair. `model` names the `pipe.model` that is
+    trained; `profile` gives measured times, which have precedence over the
+    model's.
 
     Constraints:
-    - `schedule_c1`: 1 to 65536 workers, 1 to 2147483647 microbatches.
+    - `schedule_c1`: there are 1 to 65536 workers and 1 to 2147483647
+      microbatches.
     - `schedule_c2`: the body holds `pipe.path` and `pipe.worker` ops, at least
       one path.
     - `schedule_c3`: every microbatch is on exactly one path; with rows, several
-      paths say which they take.
-    - `schedule_c4`: no rows, or exactly one per worker.
+      paths say which microbatches they take.
+    - `schedule_c4`: there are no rows, or exactly one per worker.
     - `schedule_c5`: `model` names a `pipe.model`.
-    - `schedule_c6`: family options only with a family, and not empty.
+    - `schedule_c6`: family options stand only with a family, and are not empty.
     - `schedule_c7`: lists of `slots` fit the paths.
     - `schedule_c8`: `slots` give every cell of the rows a number of slots, and
-      not more than 2^62 to all of them.
+      all of them together at most 2^62.
     - `schedule_c9`: `recompute` is `selective` or `full`.
   }];
   let arguments = (ins
@@ -100,11 +101,11 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
   let extraClassDeclaration = [{
     /// The paths in order: path p is the p-th.
     auto getPaths() { return getBody()->getOps<PathOp>(); }
-    /// The rows as they are written, not by worker.
+    /// The rows in their written order, which need not be that of workers.
     auto getRows() { return getBody()->getOps<WorkerOp>(); }
-    /// No rows yet.
+    /// Whether there are no rows yet.
     bool isProblem() { return getRows().empty(); }
-    /// Sets or, without a name, drops family and options.
+    /// Sets family and options, or drops both if the name is empty.
     void setFamily(::llvm::StringRef name,
                    ::llvm::ArrayRef<::mlir::NamedAttribute> options);
     void dropFamily();
@@ -116,10 +117,10 @@ def Pipe_PathOp : Pipe_Op<"path"> {
   let description = [{
     Entry s of `on` is the worker of stage s. `takes` lists the path's
     microbatches, singly or as ranges `begin:end` or `begin:end:step` without
-    their end; one path takes all without saying so. `blocks` gives the number
-    of the model's layers per stage; `weights` says how long stages are relative
-    to each other while there is no model (`pipe-attach-model` makes blocks of
-    them). Without either, layers are divided evenly.
+    their end; a single path takes all microbatches without saying so. `blocks`
+    gives the number of the model's layers per stage. `weights` gives the
+    relative lengths of stages before there is a model; `pipe-attach-model`
+    turns them into blocks. Without either, layers are divided evenly.
 
     ```mlir
     pipe.schedule @mirrored workers 2 microbatches 8 {
@@ -133,12 +134,12 @@ def Pipe_PathOp : Pipe_Op<"path"> {
     ```
 
     Constraints:
-    - `path_c1`: inside a `pipe.schedule` or an `exec.program`.
-    - `path_c2`: at least one stage, each on a worker that exists.
+    - `path_c1`: it is inside a `pipe.schedule` or an `exec.program`.
+    - `path_c2`: it has at least one stage, each on a worker that exists.
     - `path_c3`: `takes` and its ranges are not empty, ascend and stay below the
       number of microbatches.
-    - `path_c4`: one number of blocks per stage, 0 or more, not all 0.
-    - `path_c5`: one weight per stage, 1 or more, and no blocks.
+    - `path_c4`: there is one number of blocks per stage, 0 or more, not all 0.
+    - `path_c5`: there is one weight per stage, 1 or more, and no blocks.
   }];
   let arguments = (ins
     DenseI32ArrayAttr:$workers,
@@ -163,7 +164,7 @@ def Pipe_WorkerOp : Pipe_Op<"worker", [HasParent<"ScheduleOp">]> {
   let description = [{
     The cells that one worker runs, in this order. `_` is one idle slot, `_12`
     twelve; `a+b` runs two cells overlapped. `d` and `u` join an offload or
-    reload: the next compute cell of the row waits for it.
+    reload: the next compute cell of the row waits for the copy.
 
     ```mlir
     pipe.schedule @offloaded workers 1 microbatches 2 {
@@ -176,10 +177,10 @@ def Pipe_WorkerOp : Pipe_Op<"worker", [HasParent<"ScheduleOp">]> {
     - `worker_c1`: the worker exists.
     - `worker_c2`: every cell's microbatch (O and G: path) exists.
     - `worker_c3`: every cell's stage is on this worker by its path.
-    - `worker_c4`: no cell occurs twice; not both B and I or W.
+    - `worker_c4`: no cell occurs twice; there is not both B and I or W.
     - `worker_c5`: B and I come after their own F, W after its I, U after its D,
       a join after its copy.
-    - `worker_c6`: two overlapped cells, not more, both compute.
+    - `worker_c6`: exactly two cells overlap, and both compute.
   }];
   let arguments = (ins I64Prop:$worker, Pipe_CellsProp:$cells);
   let assemblyFormat = "$worker `runs` custom<Cells>($cells) attr-dict";

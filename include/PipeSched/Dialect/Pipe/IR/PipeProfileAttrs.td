@@ -1,4 +1,4 @@
-//===- PipeProfileAttrs.td - Measured times -*- tablegen -*-===//
+//===- PipeProfileAttrs.td - Measured times ----------------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The times of the phases of a stage, in the words of pipe-attach-profile. The
-// struct Profile of Analysis/Facts.h is the plain form.
+// The times of the phases of a stage, in the syntax of pipe-attach-profile. The
+// struct Profile of Facts/Facts.h is the plain form.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,13 +21,13 @@ def Pipe_ProfileAttr : AttrDef<Pipe_Dialect, "Profile"> {
   let mnemonic = "profile";
   let summary = "measured times of a stage";
   let description = [{
-    Times by phase: F, B, I, W, R, D, U, O, G, and FB for an overlapped pair; of
-    a message: `comm` its latency and `send` the time for which it holds its
-    queues. One time stands for every stage, a list has one per stage. Units are
-    ps, ns, us, ms and s; a time is a whole number of picoseconds.
+    Times by phase: F, B, I, W, R, D, U, O, G, and FB for an overlapped pair;
+    for messages `comm`, the latency, and `send`, the time for which a message
+    holds its queues. One time applies to every stage; a list has one per stage.
+    Units are ps, ns, us, ms and s; a time is a whole number of picoseconds.
 
-    What is not given: B is I + W, R is F, FB is F + B, D, U, O, G, comm and
-    send are 0. Where only B is given, a table with I and W is an error.
+    Defaults: B is I + W, R is F, FB is F + B; D, U, O, G, comm and send are 0.
+    If only B is given, a table with I and W is an error.
 
     ```mlir
     pipe.schedule @profiled workers 2 microbatches 2
@@ -37,11 +37,12 @@ def Pipe_ProfileAttr : AttrDef<Pipe_Dialect, "Profile"> {
     ```
 
     Constraints:
-    - `profile_c1`: known names, none twice, at least one.
+    - `profile_c1`: names are known and none occurs twice; there is at least
+      one.
     - `profile_c2`: times are not negative, have a unit, and are whole
       picoseconds within 64 bits.
   }];
-  // The canonical text: parse, print.
+  // The canonical text, which parseProfile and printProfile define.
   let parameters = (ins StringRefParameter<>:$times);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Properties that pipe and exec ops share. Cells are flat arrays in the op, not
-// attributes: mutable in place, freed with the op
+// attributes, so they can change in place and are freed with the op
 // (docs/Dialects/RationalePipe.md).
 //
 //===----------------------------------------------------------------------===//

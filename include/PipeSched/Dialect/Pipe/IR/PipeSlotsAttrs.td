@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The slot lengths that a schedule carries, so that whoever reads its table
-// needs no cost model. StageSlots of Schedule/SlotLengths.h is the plain form.
+// The slot lengths that a schedule carries, so that reading its table needs no
+// cost model. StageSlots of Schedule/SlotLengths.h is the plain form.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,17 +21,17 @@ def Pipe_SlotsAttr : AttrDef<Pipe_Dialect, "Slots"> {
   let mnemonic = "slots";
   let summary = "how many slots cells take";
   let description = [{
-    Slots by phase: F, B, I, W, R, O, G, and FB for an overlapped pair, of the
-    stage of its first cell. One number stands for every stage; a list has one
-    per stage of a path, where all paths have as many stages, or one per stage
-    of all paths, one path after the other. A number or list without a name,
-    which comes first, weighs the stages: their cells take so many times their
-    unit slots.
+    Slots by phase: F, B, I, W, R, O, G, and FB for an overlapped pair, by the
+    stage of its first cell. One number applies to every stage. A list has one
+    number per stage of a path, if all paths have equally many stages, or one
+    per stage of all paths, one path after the other. A number or list without a
+    name comes first and gives weights of stages: a cell takes its unit slots
+    times the weight of its stage.
 
-    What is not given: F, I, W, O and G take the weight of their stage, or one
-    slot; R takes as many as F, B the sum of I and W, a pair the sum of its
-    cells. Where B is given, I and W of split backwards are too. Copies take
-    none.
+    Defaults: F, I, W, O and G take the weight of their stage, or one slot; R
+    takes as many slots as F, B the sum of I and W, a pair the sum of its cells.
+    If B is given, I and W must be given too for split backwards. Copies take no
+    slots.
 
     ```mlir
     pipe.schedule @asymmetric workers 2 microbatches 1 aligned slots <[1, 2]> {
@@ -48,8 +48,9 @@ def Pipe_SlotsAttr : AttrDef<Pipe_Dialect, "Slots"> {
     ```
 
     Constraints:
-    - `slots_c1`: known names, none twice, at least one number.
-    - `slots_c2`: numbers of slots are 0 or more; weights at most 2^61.
+    - `slots_c1`: names are known and none occurs twice; there is at least one
+      number.
+    - `slots_c2`: numbers of slots are 0 or more; weights are at most 2^61.
   }];
   // Numbers by name, one name after the other; `counts` has how many each has.
   let parameters = (ins
@@ -63,8 +64,8 @@ def Pipe_SlotsAttr : AttrDef<Pipe_Dialect, "Slots"> {
     static SlotsAttr get(::mlir::MLIRContext *context,
                          const ::pipesched::Placement &placement,
                          ::llvm::ArrayRef<::pipesched::StageSlots> stages);
-    /// By global stage. Errors: a list that fits neither the stages of every
-    /// path nor those of all paths.
+    /// The lengths by global stage. Errors: a list that fits neither the stages
+    /// of every path nor those of all paths.
     ::llvm::Expected<::std::vector<::pipesched::StageSlots>>
     toStages(const ::pipesched::Placement &placement) const;
   }];

@@ -1,4 +1,4 @@
-//===- PipeSystemAttrs.td - The hardware as attributes -*- tablegen -*-===//
+//===- PipeSystemAttrs.td - The hardware as attributes -----*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Devices of a DLTI target system: a worker with its engines and memory, and
-// the network between workers. The structs of Analysis/Facts.h are the plain
-// form. //
+// the network between workers. The structs of Facts/Facts.h are the plain form.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_DIALECT_PIPE_IR_PIPESYSTEMATTRS_TD
@@ -20,11 +20,11 @@ include "mlir/Interfaces/DataLayoutInterfaces.td"
 
 def Pipe_EfficiencyAttr : AttrDef<Pipe_Dialect, "Efficiency"> {
   let mnemonic = "efficiency";
-  let summary = "share of a peak that is reached, by size";
+  let summary = "the share of a peak that is reached, by size";
   let description = [{
-    One number for all sizes, or points `size : share` between which the share
-    is linear in the size and outside of which it is constant. A size is the
-    FLOPs of a kernel on one accelerator, or the bytes of a transfer.
+    One share for all sizes, or points `size : share`; the share is linear in
+    the size between points and constant outside them. A size is the FLOPs of a
+    kernel on one accelerator, or the bytes of a transfer.
 
     ```mlir
     module attributes {
@@ -33,8 +33,8 @@ def Pipe_EfficiencyAttr : AttrDef<Pipe_Dialect, "Efficiency"> {
     ```
 
     Constraints:
-    - `efficiency_c1`: at least one point; a share is above 0, at most 1, and
-      has at most six decimals.
+    - `efficiency_c1`: there is at least one point; a share is above 0, at most
+      1, and has at most six decimals.
     - `efficiency_c2`: sizes are not negative and ascend.
   }];
   // Size and parts per million alternate.
@@ -59,9 +59,9 @@ def Pipe_EngineSpecAttr : Pipe_RateAttr<"EngineSpec", "engine_spec"> {
   let summary = "an engine of one accelerator";
   let description = [{
     Peak rate, time to start a kernel, and the share of the peak by FLOPs.
-    Without `efficiency` the peak is reached, without `latency_ps` a start is
-    free. `fp8_flops_per_s` is the peak in 8-bit floats, where there is one; the
-    share holds for it too.
+    Without `efficiency` the peak is reached; without `latency_ps` a start is
+    free. `fp8_flops_per_s` is the peak in 8-bit floats, if the engine has them;
+    the share applies to it too.
 
     ```mlir
     module attributes {test.engine = #pipe.engine_spec<
@@ -70,10 +70,10 @@ def Pipe_EngineSpecAttr : Pipe_RateAttr<"EngineSpec", "engine_spec"> {
     ```
 
     Constraints:
-    - `engine_spec_c1`: rates above 0, a latency not below 0.
-    - `engine_spec_c2`: no other field, none twice.
+    - `engine_spec_c1`: rates are above 0, the latency is not below 0.
+    - `engine_spec_c2`: there is no other field, and none twice.
   }];
-  // No FP8 rate is 0.
+  // An FP8 rate of 0 means that there is none.
   let parameters = (ins "int64_t":$flopsPerSecond, "int64_t":$latencyPs,
                         OptionalParameter<"EfficiencyAttr">:$efficiency,
                         "int64_t":$fp8FlopsPerSecond);
@@ -96,8 +96,8 @@ def Pipe_LinkSpecAttr : Pipe_RateAttr<"LinkSpec", "link_spec"> {
     ```
 
     Constraints:
-    - `link_spec_c1`: a bandwidth above 0, a latency not below 0.
-    - `link_spec_c2`: no other field, none twice.
+    - `link_spec_c1`: the bandwidth is above 0, the latency is not below 0.
+    - `link_spec_c2`: there is no other field, and none twice.
   }];
   let parameters = (ins "int64_t":$bytesPerSecond, "int64_t":$latencyPs,
                         OptionalParameter<"EfficiencyAttr">:$efficiency);
@@ -124,19 +124,19 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
   let summary = "a worker: equal accelerators that share work evenly";
   let description = [{
     A device of `#dlti.target_system_spec`, under the key "worker". Engines,
-    memory and `host` (the way to host memory) are those of one accelerator;
-    `link` joins the accelerators of a worker. With `no_overlap` a kernel takes
-    the time of its FLOPs and that of its bytes together, without it the longer
-    of the two. `source` says where the numbers come from.
+    memory and `host` (the link to host memory) are those of one accelerator;
+    `link` joins the accelerators of a worker. With `no_overlap` the time of a
+    kernel is the sum of the times of its FLOPs and its bytes; without it, the
+    longer of the two. `source` says where the numbers come from.
 
-    `accelerators_per_node` are those that `link` joins, so that workers on one
-    node use it for what they send each other; without it all workers are joined
-    by the network alone. There are `data_parallel` equal pipelines, one where
-    it is not given, of which a schedule is one. `sharding` is what they divide
-    among them, "none", "optimizer" or "full", and `rank_order` what stands next
-    to each other on nodes: the "data"-parallel peers of a worker, or the
-    workers of a "pipeline" (docs/CostModel.md, "A training step"). The first of
-    each is what is not printed.
+    `accelerators_per_node` is the number that `link` joins, so that workers on
+    one node send each other messages over it; without it, only the network
+    joins workers. `data_parallel` is the number of equal pipelines (default 1),
+    of which a schedule describes one. `sharding` says what the pipelines divide
+    among them, "none", "optimizer" or "full". `rank_order` says what stands
+    next to each other on nodes: the "data"-parallel peers of a worker, or the
+    workers of a "pipeline" (docs/CostModel.md, "A training step"). The first
+    word of each is the default, and is not printed.
 
     ```mlir
     module attributes {dlti.target_system_spec = #dlti.target_system_spec<
@@ -163,19 +163,19 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
 
     Constraints:
     - `worker_spec_c1`: `name`, `accelerators`, `matrix`, `vector`, `memory` and
-      `memory_bytes` are given, each field once, no other but `link`, `host`,
-      `no_overlap`, `accelerators_per_node`, `data_parallel`, `sharding`,
-      `rank_order` and `source`.
+      `memory_bytes` are given, each field once, and no other field except
+      `link`, `host`, `no_overlap`, `accelerators_per_node`, `data_parallel`,
+      `sharding`, `rank_order` and `source`.
     - `worker_spec_c2`: `accelerators` and `memory_bytes` are above 0,
       `accelerators_per_node` is at most 65,536, `data_parallel` at most
       2^31 - 1.
-    - `worker_spec_c3`: several accelerators have a `link`, and so do nodes.
-    - `worker_spec_c4`: `sharding` and `rank_order` are one of their words.
+    - `worker_spec_c3`: several accelerators need a `link`, and so do nodes.
+    - `worker_spec_c4`: `sharding` and `rank_order` are among their words.
   }];
   let extraClassDeclaration = [{
     static WorkerSpecAttr get(::mlir::MLIRContext *context,
                               const ::pipesched::SystemFacts &facts);
-    /// All but the network.
+    /// Everything except the network.
     ::pipesched::SystemFacts toFacts() const;
   }];
 }
@@ -193,8 +193,8 @@ def Pipe_NetworkSpecAttr : Pipe_DeviceSpecAttr<"NetworkSpec", "network_spec"> {
     ```
 
     Constraints:
-    - `network_spec_c1`: a bandwidth above 0, a latency not below 0.
-    - `network_spec_c2`: no other field, none twice.
+    - `network_spec_c1`: the bandwidth is above 0, the latency is not below 0.
+    - `network_spec_c2`: there is no other field, and none twice.
   }];
   let extraClassDeclaration = [{
     static NetworkSpecAttr get(::mlir::MLIRContext *context,

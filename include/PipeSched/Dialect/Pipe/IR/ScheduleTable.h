@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The bridge between ops and lib/Schedule: reads a schedule without copying its
-// rows, writes rows and paths back, turns findings into diagnostics.
+// rows, writes rows and paths back, and turns findings into diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,11 +20,11 @@
 
 namespace pipesched::pipe {
 
-/// A verified schedule op as a table. Owns the placement; the rows stay in the
-/// ops, which must outlive it unchanged.
+/// A verified schedule op as a table. It owns the placement; the rows stay in
+/// the ops, which must outlive it unchanged.
 class ScheduleTable {
 public:
-  /// Of a problem the table has empty rows.
+  /// The rows of a problem are empty.
   explicit ScheduleTable(ScheduleOp schedule);
 
   const Placement &getPlacement() const { return placement; }
@@ -44,17 +44,17 @@ void storePaths(ScheduleOp schedule, llvm::ArrayRef<Path> paths);
 /// Replaces the rows of a schedule, one per worker, in the order of workers.
 void storeRows(ScheduleOp schedule, std::vector<Row> &&rows);
 
-/// Says how many slots cells take, or nothing for unit slots.
+/// Stores how many slots cells take, or nothing if they take unit slots.
 void storeSlots(ScheduleOp schedule, const Placement &placement,
                 llvm::ArrayRef<StageSlots> slots);
 
-/// Emits a finding at the row it is about, else at the schedule. Notes stand at
-/// their rows; a note without one stands with the finding.
+/// Emits a finding at its row, else at the schedule. Notes are emitted at their
+/// rows; a note without a row is emitted with the finding.
 mlir::InFlightDiagnostic emitViolation(ScheduleOp schedule,
                                        const Violation &violation);
 
 /// Emits why a function of lib/Schedule or lib/Analysis failed: a
-/// ViolationError as the finding that it is, any other at the schedule.
+/// ViolationError as a finding, any other error at the schedule.
 mlir::LogicalResult emitTableError(ScheduleOp schedule, llvm::Error error);
 
 } // namespace pipesched::pipe

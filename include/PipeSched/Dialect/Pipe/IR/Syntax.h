@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Gradient rule and family clause, as both pipe.schedule and exec.program write
-// them. (Cells.h has the cells.)
+// Gradient rule and family clause, which pipe.schedule and exec.program both
+// write. Cells.h has the cells.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@
 
 namespace pipesched::pipe {
 
-/// `I` or `W`; as an attribute that letter as a string, in bytecode the enum's
-/// value.
+/// `I` or `W`. As an attribute it is that letter as a string, in bytecode the
+/// value of the enum.
 mlir::ParseResult parseGradientAfter(mlir::AsmParser &parser,
                                      GradientAfter &gradientAfter);
 mlir::OptionalParseResult
@@ -41,9 +41,9 @@ void writeGradientAfter(mlir::DialectBytecodeWriter &writer,
 mlir::LogicalResult readGradientAfter(mlir::DialectBytecodeReader &reader,
                                       GradientAfter &gradientAfter);
 
-/// `family "interleaved-1f1b" {group = 4}`, or nothing. The region that may
-/// follow starts with a brace too; a brace opens options when a key and one of
-/// `=`, `,`, `}` follow.
+/// Parses `family "interleaved-1f1b" {group = 4}`, if it is present. The region
+/// that may follow also starts with a brace; the brace opens options if a key
+/// and one of `=`, `,`, `}` follow it.
 mlir::OptionalParseResult parseFamily(mlir::OpAsmParser &parser,
                                       mlir::StringAttr &family,
                                       mlir::DictionaryAttr &options);

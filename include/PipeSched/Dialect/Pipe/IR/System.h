@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The attribute under dlti.target_system_spec and SystemFacts, both ways.
+// Converts between the attribute dlti.target_system_spec and SystemFacts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +19,13 @@
 
 namespace pipesched::pipe {
 
-/// `#dlti.target_system_spec<"worker" = #pipe.worker_spec<...>,
+/// Creates `#dlti.target_system_spec<"worker" = #pipe.worker_spec<...>,
 /// "network" = #pipe.network_spec<...>>`.
 mlir::TargetSystemSpecInterface systemToAttribute(mlir::MLIRContext *context,
                                                   const SystemFacts &facts);
 
-/// The inverse. Errors: a target without "worker" or "network", or with others
-/// than this dialect's attributes there.
+/// The inverse. Errors: a target without "worker" or "network", or with
+/// attributes of other dialects there.
 mlir::FailureOr<SystemFacts>
 systemFromAttribute(mlir::TargetSystemSpecInterface target,
                     llvm::function_ref<mlir::InFlightDiagnostic()> emitError);

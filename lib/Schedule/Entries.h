@@ -1,4 +1,4 @@
-//===- Steps.h - The entries of a row -------------------------*- C++ -*-===//
+//===- Entries.h - The entries of a row -------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,32 +6,32 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rows entry by entry, and what a cell is to its activations: for transforms.
+// Iterates over the entries of a row, and says how cells use activations.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_LIB_SCHEDULE_STEPS_H
-#define PIPESCHED_LIB_SCHEDULE_STEPS_H
+#ifndef PIPESCHED_LIB_SCHEDULE_ENTRIES_H
+#define PIPESCHED_LIB_SCHEDULE_ENTRIES_H
 
 #include "PipeSched/Schedule/Cell.h"
 #include "llvm/ADT/ArrayRef.h"
 
 namespace pipesched {
 
-/// Needs the activations first.
+/// Whether a cell needs the activations before any other cell does.
 inline bool isBackward(Cell cell) {
   return cell.is(Phase::Backward) || cell.is(Phase::InputGrad);
 }
 
-/// Frees the activations.
+/// Whether a cell frees the activations.
 inline bool freesActivations(Cell cell) {
   return cell.is(Phase::Backward) || cell.is(Phase::WeightGrad);
 }
 
-/// Calls `visit(index, cells)` for each entry of a row, the cells of an
-/// overlapped pair together.
+/// Calls `visit(index, cells)` for each entry of a row, or once for both cells
+/// of an overlapped pair.
 template <typename Visit>
-void forEachStep(llvm::ArrayRef<Cell> row, Visit &&visit) {
+void forEachEntry(llvm::ArrayRef<Cell> row, Visit &&visit) {
   for (size_t i = 0; i < row.size();) {
     size_t count = row[i].overlapsNext() ? 2 : 1;
     visit(i, row.slice(i, count));
@@ -41,4 +41,4 @@ void forEachStep(llvm::ArrayRef<Cell> row, Visit &&visit) {
 
 } // namespace pipesched
 
-#endif // PIPESCHED_LIB_SCHEDULE_STEPS_H
+#endif // PIPESCHED_LIB_SCHEDULE_ENTRIES_H

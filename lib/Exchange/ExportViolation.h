@@ -1,4 +1,4 @@
-//===- Refusal.h - What a format cannot express -----------------*- C++ -*-===//
+//===- ExportViolation.h - What a format cannot express ---------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Findings of the writers, in the same words.
+// Findings that several writers report in the same words.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_LIB_EXCHANGE_REFUSAL_H
-#define PIPESCHED_LIB_EXCHANGE_REFUSAL_H
+#ifndef PIPESCHED_LIB_EXCHANGE_EXPORTVIOLATION_H
+#define PIPESCHED_LIB_EXCHANGE_EXPORTVIOLATION_H
 
 #include "PipeSched/Schedule/Verify.h"
 
@@ -22,7 +22,8 @@ inline Violation makeViolation(std::string message,
   return {at, std::move(message), {}};
 }
 
-/// A phase other than F, B, I, W and idle, for "the format has no ... for ".
+/// Names a phase other than F, B, I, W and idle, after "the format has no ...
+/// for ".
 inline const char *describeOtherPhase(Phase phase) {
   switch (phase) {
   case Phase::Recompute:
@@ -44,4 +45,4 @@ inline const char *describeOtherPhase(Phase phase) {
 
 } // namespace pipesched
 
-#endif // PIPESCHED_LIB_EXCHANGE_REFUSAL_H
+#endif // PIPESCHED_LIB_EXCHANGE_EXPORTVIOLATION_H
