@@ -206,7 +206,10 @@ typedef struct PipeschedSummary {
 MLIR_CAPI_EXPORTED PipeschedSummary
 pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation);
 
-/// The cells with their times, row by row, and their copies.
+/// The cells with their times, row by row. Both cells of an overlapped pair
+/// have the time of the pair. A G lasts from the start of the first to the end
+/// of the last all-reduce in which its worker takes part by this cell; without
+/// any it is left out, as idle entries and joins are.
 MLIR_CAPI_EXPORTED intptr_t
 pipeschedEvaluationGetNumCells(PipeschedEvaluation evaluation);
 MLIR_CAPI_EXPORTED void
