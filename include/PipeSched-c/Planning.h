@@ -31,6 +31,7 @@ typedef struct PipeschedSizes {
   int64_t acceleratorsPerNode; ///< as of a worker where the system has no nodes
   int64_t fp8FlopsPerSecond;   ///< of the matrix engine in 8-bit floats
   int64_t memoryBytes;         ///< of one accelerator
+  int64_t hostBytesPerSecond;  ///< to host memory, of one accelerator
 } PipeschedSizes;
 
 MLIR_CAPI_EXPORTED PipeschedSizes pipeschedCostsGetSizes(PipeschedCosts costs);

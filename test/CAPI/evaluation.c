@@ -330,11 +330,12 @@ static void plan(void) {
   options.system.text = text("h100-sxm");
   PipeschedCosts costs = pipeschedCostsCreate(options, printError, NULL);
   PipeschedSizes sizes = pipeschedCostsGetSizes(costs);
-  printf("sizes: %d %d %d %d %d %d %.0f\n", (int)sizes.layers,
+  printf("sizes: %d %d %d %d %d %d %.0f, host %d\n", (int)sizes.layers,
          (int)sizes.attentionHeads, (int)sizes.keyValueHeads,
          (int)sizes.sequence, (int)sizes.accelerators,
-         (int)sizes.acceleratorsPerNode, (double)sizes.memoryBytes);
-  // CHECK-NEXT: sizes: 32 32 8 8192 1 8 80000000000
+         (int)sizes.acceleratorsPerNode, (double)sizes.memoryBytes,
+         sizes.hostBytesPerSecond > 0);
+  // CHECK-NEXT: sizes: 32 32 8 8192 1 8 80000000000, host 1
   printBalance(costs);
   // CHECK-NEXT: layers: 11 11 10
   pipeschedCostsDestroy(costs);

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 import pandas as pd
 import pipesched
@@ -94,13 +95,15 @@ def test_frames_are_the_rows(family: str, transform: str | None) -> None:
 
 @pytest.mark.parametrize("family", pipesched.families())
 @pytest.mark.parametrize(("place", "step"), [("eager", "overlapped"), ("end", "exposed")])
-def test_configurations_have_the_same_cells(family: str, place: str, step: str) -> None:
+def test_configurations_have_the_same_cells(
+    family: str, place: str, step: Literal["overlapped", "exposed"]
+) -> None:
     for workers, microbatches in SIZES:
         made = _made(family, workers, microbatches)
         if made is None:
             continue
         whole = made.transform(f"pipe-add-optimizer{{all-reduce={place}}}")
-        point = Configuration(family, workers, microbatches, optimizer_step=step)  # type: ignore[arg-type]
+        point = Configuration(family, workers, microbatches, optimizer_step=step)
         assert _listed(point.simulate().to_frame()) == list(_cells(whole))
 
 
