@@ -40,7 +40,7 @@ MLIR_CAPI_EXPORTED PipeschedSizes pipeschedCostsGetSizes(PipeschedCosts costs);
 /// busiest worker to be as short as it can be, embedding and head counted;
 /// `workers` are those of its stages. Errors, after which nothing is written:
 /// costs without a model or a system, or those of numMicrobatches microbatches
-/// that have no prices.
+/// that have no costs.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedCostsBalanceLayers(
     PipeschedCosts costs, int64_t numMicrobatches, intptr_t numStages,
     const int32_t *workers, int64_t *layers, MlirStringCallback onError,

@@ -93,7 +93,7 @@ MlirModule pipeschedModuleCreateProblem(MlirContext context, MlirStringRef name,
 }
 
 /// The error in what MLIR's parser of pipelines prints, without the line of
-/// text that it repeats below.
+/// text that it repeats below. That parser reports errors as text only.
 static StringRef errorOf(StringRef printed) {
   auto [place, error] = printed.split("error: ");
   return error.empty() ? printed.rtrim() : error.split('\n').first;
