@@ -25,7 +25,8 @@ extern "C" {
   };                                                                           \
   typedef struct name name
 
-/// What prices schedules. Immutable; any number of threads may use one.
+/// What the costs of schedules follow from: a model, a system, times.
+/// Immutable; any number of threads may use one.
 DEFINE_C_API_STRUCT(PipeschedCosts, void);
 /// All that is known of a schedule under costs. Immutable.
 DEFINE_C_API_STRUCT(PipeschedEvaluation, void);
@@ -170,7 +171,7 @@ MLIR_CAPI_EXPORTED PipeschedEvaluation
 pipeschedScheduleEvaluate(MlirOperation scheduleOrProgram, PipeschedCosts costs,
                           PipeschedTiming timing);
 
-/// Generates and evaluates without IR. Errors: those of generating, of pricing
+/// Generates and evaluates without IR. Errors: those of generating, of costs
 /// and of timing.
 MLIR_CAPI_EXPORTED PipeschedEvaluation
 pipeschedConfigurationEvaluate(const PipeschedConfiguration *configuration,
@@ -206,7 +207,10 @@ typedef struct PipeschedSummary {
 MLIR_CAPI_EXPORTED PipeschedSummary
 pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation);
 
-/// The cells with their times, row by row, and their copies.
+/// The cells with their times, row by row. Both cells of an overlapped pair
+/// have the time of the pair. A G lasts from the start of the first to the end
+/// of the last all-reduce in which its worker takes part by this cell; without
+/// any it is left out, as idle entries and joins are.
 MLIR_CAPI_EXPORTED intptr_t
 pipeschedEvaluationGetNumCells(PipeschedEvaluation evaluation);
 MLIR_CAPI_EXPORTED void

@@ -87,12 +87,12 @@ typedef struct PipeschedCellColumns {
   int64_t *startPs, *endPs;
 } PipeschedCellColumns;
 
-/// The cells of a schedule or program, row by row; idle entries and joins do
-/// not count. -1 after an error: a program of which it does not show where its
-/// stages are.
+/// The number of cells of a schedule or program, without idle entries and
+/// joins. In a program, a G that takes part in several all-reduces counts once.
+/// -1 after an error: a program that does not say where its stages are.
 MLIR_CAPI_EXPORTED intptr_t
 pipeschedScheduleGetNumCells(MlirOperation scheduleOrProgram);
-/// `startPs` and `endPs` are left out.
+/// The cells, row by row. `startPs` and `endPs` are left out.
 MLIR_CAPI_EXPORTED void
 pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
                           PipeschedCellColumns columns);

@@ -31,6 +31,7 @@ typedef struct PipeschedSizes {
   int64_t acceleratorsPerNode; ///< as of a worker where the system has no nodes
   int64_t fp8FlopsPerSecond;   ///< of the matrix engine in 8-bit floats
   int64_t memoryBytes;         ///< of one accelerator
+  int64_t hostBytesPerSecond;  ///< to host memory, of one accelerator
 } PipeschedSizes;
 
 MLIR_CAPI_EXPORTED PipeschedSizes pipeschedCostsGetSizes(PipeschedCosts costs);
@@ -39,7 +40,7 @@ MLIR_CAPI_EXPORTED PipeschedSizes pipeschedCostsGetSizes(PipeschedCosts costs);
 /// busiest worker to be as short as it can be, embedding and head counted;
 /// `workers` are those of its stages. Errors, after which nothing is written:
 /// costs without a model or a system, or those of numMicrobatches microbatches
-/// that have no prices.
+/// that have no costs.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedCostsBalanceLayers(
     PipeschedCosts costs, int64_t numMicrobatches, intptr_t numStages,
     const int32_t *workers, int64_t *layers, MlirStringCallback onError,

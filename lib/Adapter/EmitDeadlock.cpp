@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Adapter/EmitDeadlock.h"
-#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -32,4 +32,25 @@ pipesched::emitDeadlock(Operation *op, const Program &program,
     diagnostic.attachNote(op->getLoc())
         << "and " << cycle.size() - kMaxNotes << " more";
   return diagnostic;
+}
+
+LogicalResult pipesched::emitProgramError(pipe::ScheduleOp schedule,
+                                          const Program &program,
+                                          llvm::Error error,
+                                          StringRef condition) {
+  SmallVector<Location> rows(program.getNumWorkers(), schedule.getLoc());
+  for (pipe::WorkerOp row : schedule.getRows())
+    rows[row.getWorker()] = row.getLoc();
+  auto placeOf = [&](uint32_t instruction) {
+    return rows[llvm::upper_bound(program.rowBegins, instruction) -
+                program.rowBegins.begin() - 1];
+  };
+  llvm::Error other =
+      llvm::handleErrors(std::move(error), [&](const DeadlockError &found) {
+        (void)emitDeadlock(schedule, program, found.getDeadlock(), condition,
+                           placeOf);
+      });
+  if (other)
+    return pipe::emitTableError(schedule, std::move(other));
+  return failure();
 }

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Adapter/EmitDeadlock.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Adapter/LoadProgram.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
@@ -23,17 +24,21 @@ using namespace pipesched;
 // Schedules
 //===----------------------------------------------------------------------===//
 
-/// The first line is the error, further lines are notes.
-static LogicalResult emitAnalysisError(pipe::ScheduleOp schedule,
-                                       llvm::Error error) {
-  std::string text = llvm::toString(std::move(error));
-  SmallVector<StringRef> lines;
-  StringRef(text).split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-  InFlightDiagnostic diagnostic = pipe::emitTableError(schedule)
-                                  << lines.front();
-  for (StringRef line : llvm::drop_begin(lines))
-    diagnostic.attachNote() << line.trim();
-  return diagnostic;
+/// Waits of a deadlock are between instructions of the program that was timed.
+/// Nobody keeps that program, so it is made once more.
+static LogicalResult emitEvaluationError(pipe::ScheduleOp schedule,
+                                         const TableView &table,
+                                         const TimingOptions &options,
+                                         llvm::Error error) {
+  if (!error.isA<DeadlockError>())
+    return pipe::emitTableError(schedule, std::move(error));
+  llvm::Expected<Program> program = lowerTable(table, options.receivePlacement);
+  if (!program)
+    return pipe::emitTableError(
+        schedule, llvm::joinErrors(std::move(error), program.takeError()));
+  if (options.forwardSends == ForwardSends::Sync)
+    synchronizeForwards(*program);
+  return emitProgramError(schedule, *program, std::move(error));
 }
 
 static LogicalResult verifySolution(pipe::ScheduleOp schedule,
@@ -85,7 +90,8 @@ evaluateSchedule(pipe::ScheduleOp schedule, const CostInputs &costs,
       evaluateTable(result.tableView(), result.family, costs, options,
                     loadFamilyOptions(schedule));
   if (!evaluation)
-    return emitAnalysisError(schedule, evaluation.takeError());
+    return emitEvaluationError(schedule, result.tableView(), options,
+                               evaluation.takeError());
   result.evaluation = std::move(*evaluation);
   return std::move(result);
 }

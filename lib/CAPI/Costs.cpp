@@ -1,4 +1,4 @@
-//===- Costs.cpp - C API for what prices schedules ------------------------===//
+//===- Costs.cpp - C API for the costs of schedules -----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -13,6 +13,7 @@
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Evaluation/Summary.h"
+#include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Target/ChromeTrace.h"
 #include "PipeSched/Target/Comparison.h"
 #include "PipeSched/Target/Report.h"
@@ -180,53 +181,18 @@ PipeschedSummary pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation) {
 // Cells
 //===----------------------------------------------------------------------===//
 
-/// Goes through the tasks of a program in the order of its instructions:
-///
-///   taskOfInstruction  0F0 send 0F1 D 0B0 .. | 1F0 ..
-///   rowTasks           0F0      0F1   0B0 .. | 1F0 ..
-///
-/// Compute and all-reduce tasks come in the order of rowTasks, which tells the
-/// worker; a second instruction of the same task is the other half of a pair.
-template <typename Handle>
-static void forEachTimedCell(const Execution &execution, Handle handle) {
-  const TaskGraph &graph = execution.graph;
-  uint32_t next = 0, last = TaskGraph::kNone;
-  int64_t worker = 0;
-  for (uint32_t task : graph.taskOfInstruction) {
-    if (task == TaskGraph::kNone)
-      continue;
-    if (graph.is(task, InstructionRole::Copy)) {
-      handle(graph.worker[task], graph.cell[task], task);
-    } else if (task == last) {
-      handle(worker, graph.overlapped[task], task);
-      last = TaskGraph::kNone;
-    } else if (graph.is(task, InstructionRole::Compute) ||
-               graph.is(task, InstructionRole::Collective)) {
-      while (graph.rowBegins[worker + 1] <= next)
-        ++worker;
-      ++next;
-      handle(worker, graph.cell[task], task);
-      last = graph.cell[task].overlapsNext() ? task : TaskGraph::kNone;
-    }
-  }
-}
-
 intptr_t pipeschedEvaluationGetNumCells(PipeschedEvaluation evaluation) {
-  intptr_t count = 0;
-  forEachTimedCell(unwrap(evaluation)->result.evaluation.execution,
-                   [&](int64_t, Cell, uint32_t) { ++count; });
-  return count;
+  return countTimedCells(unwrap(evaluation)->result.evaluation.execution);
 }
 
 void pipeschedEvaluationGetCells(PipeschedEvaluation evaluation,
                                  PipeschedCellColumns columns) {
-  const Execution &execution = unwrap(evaluation)->result.evaluation.execution;
   CellWriter writer(columns);
-  forEachTimedCell(execution, [&](int64_t worker, Cell cell, uint32_t task) {
-    int64_t startPs = execution.timeline.startPs[task];
-    writer.write(worker, cell, startPs,
-                 startPs + execution.times.occupancyPs[task]);
-  });
+  forEachTimedCell(unwrap(evaluation)->result.evaluation.execution,
+                   [&](const TimedCell &cell) {
+                     writer.write(cell.worker, cell.cell, cell.startPs,
+                                  cell.endPs);
+                   });
 }
 
 //===----------------------------------------------------------------------===//

@@ -93,7 +93,7 @@ MlirModule pipeschedModuleCreateProblem(MlirContext context, MlirStringRef name,
 }
 
 /// The error in what MLIR's parser of pipelines prints, without the line of
-/// text that it repeats below.
+/// text that it repeats below. That parser reports errors as text only.
 static StringRef errorOf(StringRef printed) {
   auto [place, error] = printed.split("error: ");
   return error.empty() ? printed.rtrim() : error.split('\n').first;
@@ -193,6 +193,22 @@ static bool isCell(InstructionKind kind) {
          role == InstructionRole::Collective || role == InstructionRole::Copy;
 }
 
+/// A G that takes part in several all-reduces is one cell of its row.
+static void forEachCellOfRow(ArrayRef<Instruction> row,
+                             llvm::function_ref<void(Cell)> handle) {
+  SmallVector<Cell> reduced;
+  for (const Instruction &instruction : row) {
+    if (!isCell(instruction.kind))
+      continue;
+    if (instruction.kind == InstructionKind::AllReduce) {
+      if (llvm::is_contained(reduced, instruction.cell))
+        continue;
+      reduced.push_back(instruction.cell);
+    }
+    handle(instruction.cell);
+  }
+}
+
 static LogicalResult
 forEachCell(exec::ProgramOp op,
             llvm::function_ref<void(int64_t, Cell)> handle) {
@@ -200,11 +216,13 @@ forEachCell(exec::ProgramOp op,
   if (failed(loaded))
     return failure();
   const Program &program = loaded->program;
-  for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker)
-    for (uint32_t i = program.rowBegins[worker];
-         i < program.rowBegins[worker + 1]; ++i)
-      if (isCell(program.instructions[i].kind))
-        handle(worker, program.instructions[i].cell);
+  ArrayRef<Instruction> instructions = program.instructions;
+  for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker) {
+    uint32_t begin = program.rowBegins[worker];
+    uint32_t size = program.rowBegins[worker + 1] - begin;
+    forEachCellOfRow(instructions.slice(begin, size),
+                     [&](Cell cell) { handle(worker, cell); });
+  }
   return success();
 }
 

@@ -39,6 +39,7 @@ PipeschedSizes pipeschedCostsGetSizes(PipeschedCosts costs) {
                                     : system.accelerators;
     sizes.fp8FlopsPerSecond = system.matrix.fp8FlopsPerSecond;
     sizes.memoryBytes = system.memoryBytes;
+    sizes.hostBytesPerSecond = system.host.bytesPerSecond;
   }
   return sizes;
 }

@@ -14,6 +14,7 @@
 
 #include "PipeSched/CostModel/BalanceLayers.h"
 #include "PipeSched/Support/CheckedInt.h"
+#include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/NearestMultiples.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/Twine.h"
@@ -27,10 +28,6 @@ using llvm::Twine;
 
 /// Limit of the dynamic programme: stages times cuts.
 static constexpr int64_t kMaxCuts = int64_t(1) << 24;
-
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 //===----------------------------------------------------------------------===//
 // Loads

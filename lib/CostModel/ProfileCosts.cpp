@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -18,10 +19,6 @@ using namespace pipesched;
 using llvm::Twine;
 
 static constexpr int64_t kSlotPs = 1000000;
-
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 static unsigned bit(Phase phase) { return 1u << static_cast<unsigned>(phase); }
 

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Support/MakeError.h"
 #include "Reductions.h"
 #include "StageLayers.h"
 #include "llvm/ADT/Twine.h"
@@ -22,10 +23,6 @@ using llvm::Twine;
 static constexpr double kPsPerSecond = 1e12;
 /// 2^63, the first time that does not fit into int64.
 static constexpr double kPsLimit = 9223372036854775808.0;
-
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 static unsigned bit(Phase phase) { return 1u << static_cast<unsigned>(phase); }
 

@@ -12,16 +12,13 @@
 
 #include "StageLayers.h"
 #include "PipeSched/Support/Divisors.h"
+#include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/NearestMultiples.h"
 #include "llvm/ADT/Twine.h"
 #include <numeric>
 
 using namespace pipesched;
 using llvm::Twine;
-
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 static llvm::Expected<std::vector<int64_t>>
 divideEvenly(int64_t path, int64_t stages, int64_t layers) {

@@ -13,6 +13,7 @@
 
 #include "FieldReader.h"
 #include "PipeSched/Support/ClosestName.h"
+#include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
@@ -50,10 +51,6 @@ static std::string placeOf(StringRef file, StringRef text, const char *at) {
   return (file + ":" + Twine(before.count('\n') + 1) + ":" + Twine(column) +
           ": ")
       .str();
-}
-
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
 /// Checks, before parsing, that values are not nested too deeply.

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/Evaluate.h"
+#include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Support/CheckedInt.h"
 
 using namespace pipesched;
@@ -324,12 +325,24 @@ static llvm::Error costGraph(const Placement &placement,
                           execution.traffic);
 }
 
-static llvm::Expected<Execution>
-executeGraph(TaskGraph graph, const Placement &placement,
-             const CostInputs &costs, unsigned phases, Transport transport,
-             llvm::ArrayRef<StatedWork> work = {}) {
+/// What an execution keeps of a program.
+static llvm::Expected<Execution> instantiateProgram(const Program &program,
+                                                    Transport transport) {
+  llvm::Expected<TaskGraph> graph = buildTaskGraph(program, transport);
+  if (!graph)
+    return graph.takeError();
   Execution execution;
-  execution.graph = std::move(graph);
+  execution.graph = std::move(*graph);
+  execution.groupCells = listGroupCells(program, execution.graph);
+  return execution;
+}
+
+/// Adds times, memory and all else to what instantiateProgram made.
+static llvm::Expected<Execution> execute(Execution execution,
+                                         const Placement &placement,
+                                         const CostInputs &costs,
+                                         unsigned phases, Transport transport,
+                                         llvm::ArrayRef<StatedWork> work = {}) {
   if (llvm::Error error =
           costGraph(placement, costs, phases, transport, work, execution))
     return std::move(error);
@@ -349,11 +362,11 @@ llvm::Expected<Execution>
 pipesched::executeProgram(const Program &program, const Placement &placement,
                           const CostInputs &costs, Transport transport,
                           llvm::ArrayRef<StatedWork> work) {
-  llvm::Expected<TaskGraph> graph = buildTaskGraph(program, transport);
-  if (!graph)
-    return graph.takeError();
-  return executeGraph(std::move(*graph), placement, costs, phasesInUse(program),
-                      transport, work);
+  llvm::Expected<Execution> execution = instantiateProgram(program, transport);
+  if (!execution)
+    return execution.takeError();
+  return execute(std::move(*execution), placement, costs, phasesInUse(program),
+                 transport, work);
 }
 
 /// Uses the table's own slots if it has any; else `unitSlots`, its earliest
@@ -369,8 +382,9 @@ measureTable(const TableView &table, const CellIndex &index,
   return computeMetrics(table, index, *slots);
 }
 
-/// Measures the table and builds its graph; frees index, slots and program.
-static llvm::Expected<TaskGraph> instantiateTable(const TableView &table,
+/// Measures the table and builds its graph; index, slots and program are gone
+/// when it returns.
+static llvm::Expected<Execution> instantiateTable(const TableView &table,
                                                   const TimingOptions &options,
                                                   TableMetrics &metrics) {
   std::optional<Program> program;
@@ -393,7 +407,7 @@ static llvm::Expected<TaskGraph> instantiateTable(const TableView &table,
     if (options.forwardSends == ForwardSends::Sync)
       synchronizeForwards(*program);
   }
-  return buildTaskGraph(*program, options.transport);
+  return instantiateProgram(*program, options.transport);
 }
 
 llvm::Expected<Evaluation>
@@ -401,13 +415,14 @@ pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
                          const CostInputs &costs, const TimingOptions &options,
                          const FamilyOptions &familyOptions) {
   Evaluation evaluation;
-  llvm::Expected<TaskGraph> graph =
+  llvm::Expected<Execution> instantiated =
       instantiateTable(table, options, evaluation.table.emplace());
-  if (!graph)
-    return graph.takeError();
+  if (!instantiated)
+    return instantiated.takeError();
   unsigned phases = phasesInUse(table);
-  llvm::Expected<Execution> execution = executeGraph(
-      std::move(*graph), *table.placement, costs, phases, options.transport);
+  llvm::Expected<Execution> execution =
+      execute(std::move(*instantiated), *table.placement, costs, phases,
+              options.transport);
   if (!execution)
     return execution.takeError();
   evaluation.execution = std::move(*execution);

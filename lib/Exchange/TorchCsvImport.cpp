@@ -291,7 +291,11 @@ Error Importer::checkRows() const {
     if (std::optional<Violation> violation =
             verifyRow(table.placement, line, row)) {
       CellRef cell = violation->at.value_or(CellRef{int64_t(line), 0});
-      return errorAt(fieldOf(cell), toString(*violation));
+      std::vector<std::string> notes;
+      for (const Violation::Note &note : violation->notes)
+        notes.push_back(note.message);
+      return errorAtField(lines, fieldOf(cell), violation->message,
+                          std::move(notes));
     }
   return Error::success();
 }

@@ -27,6 +27,8 @@ void TorchCsvError::log(llvm::raw_ostream &os) const {
   if (line != 0)
     os << "line " << line << ", column " << column << ": ";
   os << text;
+  for (const std::string &note : notes)
+    os << "\nnote: " << note;
 }
 
 std::error_code TorchCsvError::convertToErrorCode() const {
@@ -34,13 +36,15 @@ std::error_code TorchCsvError::convertToErrorCode() const {
 }
 
 Error pipesched::errorAtField(llvm::ArrayRef<StringRef> lines, TorchFieldRef at,
-                              std::string text) {
+                              std::string text,
+                              std::vector<std::string> notes) {
   StringRef line = lines[at.line], rest = line;
   for (uint32_t field = 0; field < at.field; ++field)
     rest = rest.drop_front(rest.find(',') + 1);
   StringRef token = rest.take_until([](char c) { return c == ','; }).ltrim();
-  return llvm::make_error<TorchCsvError>(
-      at.line + 1, token.data() - line.data() + 1, std::move(text));
+  return llvm::make_error<TorchCsvError>(at.line + 1,
+                                         token.data() - line.data() + 1,
+                                         std::move(text), std::move(notes));
 }
 
 /// The text as a message can show it: quoted, printable and of limited length.

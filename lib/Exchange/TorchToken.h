@@ -71,7 +71,8 @@ struct TorchFieldRef {
 
 /// An error at the first character of a field.
 llvm::Error errorAtField(llvm::ArrayRef<llvm::StringRef> lines,
-                         TorchFieldRef at, std::string text);
+                         TorchFieldRef at, std::string text,
+                         std::vector<std::string> notes = {});
 
 } // namespace pipesched
 

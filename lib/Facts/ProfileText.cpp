@@ -13,6 +13,7 @@
 
 #include "PipeSched/Facts/ProfileText.h"
 #include "PipeSched/Support/ClosestName.h"
+#include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
@@ -21,10 +22,6 @@
 using namespace pipesched;
 using llvm::StringRef;
 using llvm::Twine;
-
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 //===----------------------------------------------------------------------===//
 // Times

@@ -62,6 +62,20 @@ Error pipesched::checkIndexRanges(StringRef what, ArrayRef<IndexRange> ranges,
   return Error::success();
 }
 
+llvm::Error pipesched::checkSelection(const Placement &placement,
+                                      llvm::ArrayRef<IndexRange> stages,
+                                      llvm::ArrayRef<IndexRange> workers,
+                                      llvm::ArrayRef<IndexRange> microbatches) {
+  if (llvm::Error error =
+          checkIndexRanges("stage", stages, placement.getMaxStages()))
+    return error;
+  if (llvm::Error error =
+          checkIndexRanges("worker", workers, placement.getNumWorkers()))
+    return error;
+  return checkIndexRanges("microbatch", microbatches,
+                          placement.getNumMicrobatches());
+}
+
 bool pipesched::isInRanges(ArrayRef<IndexRange> ranges, int64_t index) {
   return ranges.empty() || llvm::any_of(ranges, [&](const IndexRange &range) {
            return index >= range.begin && index < range.end &&

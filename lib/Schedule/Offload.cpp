@@ -33,14 +33,8 @@ static Error checkOptions(const Placement &placement,
     return formatError("activations to keep or to hold and cells to reload "
                        "ahead are 0 or more, found {0}",
                        least);
-  if (Error error =
-          checkIndexRanges("stage", options.stages, placement.getMaxStages()))
-    return error;
-  if (Error error = checkIndexRanges("worker", options.workers,
-                                     placement.getNumWorkers()))
-    return error;
-  return checkIndexRanges("microbatch", options.microbatches,
-                          placement.getNumMicrobatches());
+  return checkSelection(placement, options.stages, options.workers,
+                        options.microbatches);
 }
 
 //===----------------------------------------------------------------------===//

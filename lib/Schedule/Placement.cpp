@@ -162,8 +162,8 @@ static Error checkCover(llvm::ArrayRef<Path> paths, int64_t numMicrobatches) {
   return Error::success();
 }
 
-Error Placement::checkPath(int64_t number, const Path &path, int64_t numWorkers,
-                           int64_t numMicrobatches) {
+static Error checkPath(int64_t number, const Path &path, int64_t numWorkers,
+                       int64_t numMicrobatches) {
   if (Error error = checkStages(number, path, numWorkers))
     return error;
   if (Error error = checkBlocks(number, path))
@@ -173,6 +173,8 @@ Error Placement::checkPath(int64_t number, const Path &path, int64_t numWorkers,
   return checkTakes(number, path, numMicrobatches);
 }
 
+char PathError::ID = 0;
+
 Expected<Placement> Placement::create(int64_t numWorkers,
                                       int64_t numMicrobatches,
                                       std::vector<Path> paths) {
@@ -180,7 +182,8 @@ Expected<Placement> Placement::create(int64_t numWorkers,
     return std::move(error);
   for (auto [number, path] : llvm::enumerate(paths))
     if (Error error = checkPath(number, path, numWorkers, numMicrobatches))
-      return std::move(error);
+      return llvm::make_error<PathError>(number,
+                                         llvm::toString(std::move(error)));
   Placement placement;
   placement.numWorkers = numWorkers;
   placement.numMicrobatches = numMicrobatches;

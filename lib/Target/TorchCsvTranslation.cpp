@@ -70,21 +70,16 @@ static StringRef nameOfSchedule(StringRef file) {
   return stem.empty() || file == "-" || file == "<stdin>" ? "schedule" : stem;
 }
 
-/// Emits an error at its position in the file. The first line of its text is
-/// the error; further lines are notes.
+/// Emits an error at its position in the file.
 static void emitImportError(MLIRContext *context, StringRef file,
                             llvm::Error error) {
   llvm::handleAllErrors(std::move(error), [&](const TorchCsvError &csvError) {
     Location location = FileLineColLoc::get(
         context, file, std::max<int64_t>(csvError.getLine(), 1),
         std::max<int64_t>(csvError.getColumn(), 1));
-    SmallVector<StringRef> lines;
-    csvError.getText().split(lines, '\n');
-    InFlightDiagnostic diagnostic = emitError(location) << lines.front();
-    for (StringRef line : llvm::drop_begin(lines)) {
-      line.consume_front("note: ");
-      diagnostic.attachNote() << line;
-    }
+    InFlightDiagnostic diagnostic = emitError(location) << csvError.getText();
+    for (const std::string &note : csvError.getNotes())
+      diagnostic.attachNote() << note;
   });
 }
 

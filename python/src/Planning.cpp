@@ -29,6 +29,7 @@ static nb::dict sizesOf(const Costs &costs) {
   named["accelerators_per_node"] = sizes.acceleratorsPerNode;
   named["fp8_flops_per_s"] = sizes.fp8FlopsPerSecond;
   named["memory_bytes"] = sizes.memoryBytes;
+  named["host_bytes_per_s"] = sizes.hostBytesPerSecond;
   return named;
 }
 

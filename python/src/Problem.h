@@ -52,7 +52,7 @@ private:
   PipeschedProblem problem;
 };
 
-/// Costs, shared by all that are priced with them.
+/// Costs, shared by all configurations that are evaluated with them.
 class Costs {
 public:
   /// Sources are (kind, text) or nothing; see PipeschedSourceKind for kinds.

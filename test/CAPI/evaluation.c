@@ -161,8 +161,53 @@ static void printSteps(void) {
   pipeschedCostsDestroy(configuration.costs);
 }
 
+/// Two workers of Chimera reduce each half of the model together, each by the
+/// G cell of its own stage.
+static void printCellsOfStep(void) {
+  PipeschedConfiguration configuration = {0};
+  configuration.problem = problem("chimera", 2, 2);
+  configuration.costs = profiled("F=1ms,B=2ms,G=4ms,O=8ms");
+  configuration.optimizerStep = PipeschedOptimizerStepOverlapped;
+  PipeschedEvaluation evaluation =
+      pipeschedConfigurationEvaluate(&configuration, printError, NULL);
+  enum { kMost = 16 };
+  int32_t worker[kMost], index[kMost], stage[kMost], microbatch[kMost];
+  int8_t phase[kMost];
+  int64_t start[kMost], end[kMost];
+  PipeschedCellColumns columns = {worker,     index, stage, phase,
+                                  microbatch, start, end};
+  intptr_t count = pipeschedEvaluationGetNumCells(evaluation);
+  printf("%d cells\n", (int)count);
+  // CHECK-NEXT: 16 cells
+  if (count == kMost)
+    pipeschedEvaluationGetCells(evaluation, columns);
+  for (intptr_t i = 0; i < count && count == kMost; ++i)
+    printf("%d.%d %d%c%d %d-%d\n", worker[i], index[i], stage[i],
+           "FBIWRDUOGdu_"[phase[i]], microbatch[i],
+           (int)(start[i] / 1000000000), (int)(end[i] / 1000000000));
+  // CHECK-NEXT: {{^}}0.0 0F0 0-1{{$}}
+  // CHECK-NEXT: {{^}}0.1 1F1 1-2{{$}}
+  // CHECK-NEXT: {{^}}0.2 1B1 2-4{{$}}
+  // CHECK-NEXT: {{^}}0.3 1G1 4-8{{$}}
+  // CHECK-NEXT: {{^}}0.4 0B0 4-6{{$}}
+  // CHECK-NEXT: {{^}}0.5 0G0 8-12{{$}}
+  // CHECK-NEXT: {{^}}0.6 1O1 8-16{{$}}
+  // CHECK-NEXT: {{^}}0.7 0O0 16-24{{$}}
+  // CHECK-NEXT: {{^}}1.0 0F1 0-1{{$}}
+  // CHECK-NEXT: {{^}}1.1 1F0 1-2{{$}}
+  // CHECK-NEXT: {{^}}1.2 1B0 2-4{{$}}
+  // CHECK-NEXT: {{^}}1.3 1G0 4-8{{$}}
+  // CHECK-NEXT: {{^}}1.4 0B1 4-6{{$}}
+  // CHECK-NEXT: {{^}}1.5 0G1 8-12{{$}}
+  // CHECK-NEXT: {{^}}1.6 1O0 8-16{{$}}
+  // CHECK-NEXT: {{^}}1.7 0O1 16-24{{$}}
+  pipeschedEvaluationDestroy(evaluation);
+  pipeschedCostsDestroy(configuration.costs);
+}
+
 static void printEvaluation(void) {
   printSteps();
+  printCellsOfStep();
   pipeschedCostsDestroy(profiled("F=1ms,Q=2ms"));
   // CHECK-NEXT: error: unknown name 'Q'
   PipeschedConfiguration configuration = {0};
@@ -285,11 +330,12 @@ static void plan(void) {
   options.system.text = text("h100-sxm");
   PipeschedCosts costs = pipeschedCostsCreate(options, printError, NULL);
   PipeschedSizes sizes = pipeschedCostsGetSizes(costs);
-  printf("sizes: %d %d %d %d %d %d %.0f\n", (int)sizes.layers,
+  printf("sizes: %d %d %d %d %d %d %.0f, host %d\n", (int)sizes.layers,
          (int)sizes.attentionHeads, (int)sizes.keyValueHeads,
          (int)sizes.sequence, (int)sizes.accelerators,
-         (int)sizes.acceleratorsPerNode, (double)sizes.memoryBytes);
-  // CHECK-NEXT: sizes: 32 32 8 8192 1 8 80000000000
+         (int)sizes.acceleratorsPerNode, (double)sizes.memoryBytes,
+         sizes.hostBytesPerSecond > 0);
+  // CHECK-NEXT: sizes: 32 32 8 8192 1 8 80000000000, host 1
   printBalance(costs);
   // CHECK-NEXT: layers: 11 11 10
   pipeschedCostsDestroy(costs);

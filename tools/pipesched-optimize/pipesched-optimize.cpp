@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/Cache.h"
+#include "PipeSched/Support/MakeError.h"
 #include "ProgressLine.h"
 #include "ResultTable.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -82,10 +83,6 @@ struct Options {
 };
 
 } // namespace
-
-static llvm::Error makeError(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 llvm::Error Options::check() const {
   for (const cl::opt<double> *option : {&timeLimit, &gap})

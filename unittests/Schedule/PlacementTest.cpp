@@ -45,6 +45,29 @@ TEST(Placement, LooksUpOnePath) {
   EXPECT_EQ(placement.rankOnPath(2), 2);
 }
 
+TEST(Placement, ErrorsNameTheirPath) {
+  auto pathOfError = [](std::vector<Path> paths) -> int64_t {
+    llvm::Expected<Placement> placement =
+        Placement::create(2, 2, std::move(paths));
+    int64_t path = -1;
+    llvm::handleAllErrors(
+        placement.takeError(),
+        [&](const PathError &error) { path = error.getPath(); },
+        [](const llvm::ErrorInfoBase &) {});
+    return path;
+  };
+  Path first, second;
+  first.workers = {0, 1};
+  first.takes = {{0, 1, 1}};
+  second.workers = {0, 2};
+  second.takes = {{1, 2, 1}};
+  EXPECT_EQ(pathOfError({first, second}), 1);
+  EXPECT_EQ(pathOfError({second, first}), 0);
+  // That two paths take a microbatch is about neither of them alone.
+  second = first;
+  EXPECT_EQ(pathOfError({first, second}), -1);
+}
+
 TEST(Placement, LooksUpSeveralPaths) {
   Placement placement = makePlacement(
       2, 5, {pathOn({0, 1}, {{0, 5, 2}}), pathOn({1, 0}, {{1, 5, 2}})});

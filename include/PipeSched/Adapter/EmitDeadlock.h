@@ -13,8 +13,8 @@
 #ifndef PIPESCHED_ADAPTER_EMITDEADLOCK_H
 #define PIPESCHED_ADAPTER_EMITDEADLOCK_H
 
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Schedule/Deadlock.h"
-#include "mlir/IR/Operation.h"
 
 namespace pipesched {
 
@@ -25,6 +25,13 @@ mlir::LogicalResult
 emitDeadlock(mlir::Operation *op, const Program &program,
              const Deadlock &deadlock, llvm::StringRef condition,
              llvm::function_ref<mlir::Location(uint32_t instruction)> placeOf);
+
+/// Emits why an analysis of the program that a schedule lowers to failed: a
+/// DeadlockError as emitDeadlock does, with notes at the rows that wait; any
+/// other as pipe::emitTableError does.
+mlir::LogicalResult emitProgramError(pipe::ScheduleOp schedule,
+                                     const Program &program, llvm::Error error,
+                                     llvm::StringRef condition = "");
 
 } // namespace pipesched
 

@@ -49,6 +49,9 @@ struct CostInputs {
 /// Level 3 of a program, with all arrays that a picture or a report needs.
 struct Execution {
   TaskGraph graph;
+  /// By member of graph.groupWorkers, the G cell by which the worker takes part
+  /// in the all-reduce.
+  std::vector<Cell> groupCells;
   StageCosts stageCosts;
   TaskTimes times;
   Timeline timeline;

@@ -26,20 +26,24 @@ class TorchCsvError : public llvm::ErrorInfo<TorchCsvError> {
 public:
   static char ID; // NOLINT(readability-identifier-naming): LLVM's name
 
-  TorchCsvError(int64_t line, int64_t column, std::string text)
-      : line(line), column(column), text(std::move(text)) {}
+  TorchCsvError(int64_t line, int64_t column, std::string text,
+                std::vector<std::string> notes = {})
+      : line(line), column(column), text(std::move(text)),
+        notes(std::move(notes)) {}
 
   int64_t getLine() const { return line; }
   int64_t getColumn() const { return column; }
   llvm::StringRef getText() const { return text; }
+  llvm::ArrayRef<std::string> getNotes() const { return notes; }
 
-  /// Prints `line 2, column 15: ` and the text.
+  /// `line 2, column 15: ` and the text; each note on a line of its own.
   void log(llvm::raw_ostream &os) const override;
   std::error_code convertToErrorCode() const override;
 
 private:
   int64_t line, column;
   std::string text;
+  std::vector<std::string> notes;
 };
 
 struct TorchCsvImport {

@@ -32,8 +32,15 @@ llvm::Expected<IndexRange> parseIndexRange(llvm::StringRef text);
 llvm::Error checkIndexRanges(llvm::StringRef what,
                              llvm::ArrayRef<IndexRange> ranges, int64_t count);
 
-/// Whether an index is in one of the ranges; an empty list contains every
-/// index.
+/// Checks the ranges of a transform against the stages on the longest path, the
+/// workers and the microbatches of a placement. Errors: those of
+/// checkIndexRanges.
+llvm::Error checkSelection(const Placement &placement,
+                           llvm::ArrayRef<IndexRange> stages,
+                           llvm::ArrayRef<IndexRange> workers,
+                           llvm::ArrayRef<IndexRange> microbatches);
+
+/// Whether an index is in one of the ranges; no ranges hold every index.
 bool isInRanges(llvm::ArrayRef<IndexRange> ranges, int64_t index);
 
 } // namespace pipesched

@@ -19,7 +19,9 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace pipesched {
@@ -55,8 +57,27 @@ struct Path {
   }
 };
 
-/// The problem: workers, microbatches and paths, with the lookups that loops
-/// over cells need, each O(1).
+/// What is wrong with one of the paths of a placement.
+class PathError : public llvm::ErrorInfo<PathError> {
+public:
+  static char ID; // NOLINT(readability-identifier-naming): LLVM's name
+  PathError(int64_t path, std::string message)
+      : path(path), message(std::move(message)) {}
+
+  void log(llvm::raw_ostream &os) const override { os << message; }
+  std::error_code convertToErrorCode() const override {
+    return llvm::inconvertibleErrorCode();
+  }
+  int64_t getPath() const { return path; }
+  llvm::StringRef getMessage() const { return message; }
+
+private:
+  int64_t path; ///< its number among the paths
+  std::string message;
+};
+
+/// The problem: workers, microbatches, paths; with the lookups that loops over
+/// cells need, each O(1).
 ///
 /// The stages of all paths are numbered consecutively as "global stages": path
 /// p owns [stageOffset(p), stageOffset(p) + S_p).
@@ -64,19 +85,15 @@ class Placement {
 public:
   Placement() = default;
 
-  /// Checks and indexes paths. Errors: sizes out of range; a path that is empty
-  /// or names a worker outside 0..numWorkers-1; `takes` that leave a microbatch
-  /// on no path or put it on two; `blocks` or `weights` of another length than
-  /// the path, or both. Several paths without any `takes` are accepted and are
-  /// `!isAssigned()`. Linear in paths and ranges. Several paths, or `takes`
-  /// other than one range of all microbatches, take time and memory linear in
-  /// microbatches, at most 2^28 of them.
+  /// Checks and indexes. Errors, as PathError: a path that is empty or names a
+  /// worker outside 0..numWorkers-1; `takes` that are out of range; `blocks` or
+  /// `weights` of another length than the path, or both. Other errors: sizes
+  /// out of range; `takes` that leave a microbatch on no path or put it on two.
+  /// Several paths without any `takes` are accepted and are `!isAssigned()`.
+  /// Linear in paths and ranges; several paths, or `takes` other than one range
+  /// of all, take time and memory linear in microbatches, at most 2^28 of them.
   static llvm::Expected<Placement>
   create(int64_t numWorkers, int64_t numMicrobatches, std::vector<Path> paths);
-
-  /// The checks that concern a single path, the `number`-th.
-  static llvm::Error checkPath(int64_t number, const Path &path,
-                               int64_t numWorkers, int64_t numMicrobatches);
 
   int64_t getNumWorkers() const { return numWorkers; }
   int64_t getNumMicrobatches() const { return numMicrobatches; }

@@ -11,15 +11,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/CostModel/Transformer/Architecture.h"
+#include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/Twine.h"
 
 using namespace pipesched;
 using llvm::StringRef;
 using llvm::Twine;
-
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 //===----------------------------------------------------------------------===//
 // Kinds of layers

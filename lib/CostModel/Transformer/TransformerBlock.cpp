@@ -13,6 +13,7 @@
 
 #include "PipeSched/CostModel/Transformer/TransformerBlock.h"
 #include "BlockExpander.h"
+#include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/Twine.h"
 
 using namespace pipesched;
@@ -273,10 +274,6 @@ void BlockExpander::head() {
 //===----------------------------------------------------------------------===//
 // The whole model
 //===----------------------------------------------------------------------===//
-
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 static llvm::Error checkOptions(const ExpansionOptions &options) {
   if (options.microbatchSize < 1)

@@ -25,30 +25,6 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// Notes stand at the rows that wait.
-static LogicalResult emitMessageError(ScheduleOp schedule,
-                                      const Program &program, llvm::Error error,
-                                      MessageSemantics semantics) {
-  SmallVector<Location> rows(program.getNumWorkers(), schedule.getLoc());
-  for (WorkerOp row : schedule.getRows())
-    rows[row.getWorker()] = row.getLoc();
-  auto placeOf = [&](uint32_t instruction) {
-    return rows[llvm::upper_bound(program.rowBegins, instruction) -
-                program.rowBegins.begin() - 1];
-  };
-  std::string condition = ("messages=" + enumName(semantics)).str();
-  llvm::handleAllErrors(
-      std::move(error),
-      [&](const DeadlockError &found) {
-        (void)emitDeadlock(schedule, program, found.getDeadlock(), condition,
-                           placeOf);
-      },
-      [&](const llvm::ErrorInfoBase &other) {
-        emitTableError(schedule) << other.message();
-      });
-  return failure();
-}
-
 static LogicalResult proveFinish(ScheduleOp schedule, const TableView &table,
                                  MessageSemantics semantics,
                                  ReceivePlacement placement) {
@@ -56,7 +32,9 @@ static LogicalResult proveFinish(ScheduleOp schedule, const TableView &table,
   if (!program)
     return emitTableError(schedule) << llvm::toString(program.takeError());
   if (llvm::Error error = verifyMessages(*program, semantics))
-    return emitMessageError(schedule, *program, std::move(error), semantics);
+    return emitProgramError(
+        schedule, *program, std::move(error),
+        ("messages=" + messageSemanticsName(semantics)).str());
   return success();
 }
 

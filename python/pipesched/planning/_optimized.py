@@ -189,7 +189,7 @@ class Optimizing:
         results: list[Made] = []
         reason = None
         priced = self._priced(candidate)
-        several = self._freedoms(priced)
+        several = self._freedoms()
         for done, freedoms in enumerate(several):
             limit = self._time_limit(len(several) * settings - done)
             try:
@@ -217,10 +217,10 @@ class Optimizing:
         )
         return paths.transform(",".join(attaching(self.request, shape, self.folder)))
 
-    def _freedoms(self, priced: Schedule) -> list[OptimizeOptions]:
+    def _freedoms(self) -> list[OptimizeOptions]:
         """None, and all that system and request allow."""
         all_of_them: OptimizeOptions = {}
-        if " host = <" in priced.to_text():
+        if self.request.sizes["host_bytes_per_s"]:
             all_of_them["offload"] = True
         if self.request.recompute[0] == "none" and len(self.request.recompute) > 1:
             all_of_them["recompute"] = self.request.recompute[-1]
@@ -249,9 +249,9 @@ class Optimizing:
 
 
 def _reason(error: PipeSchedError) -> str:
-    """The first line of an error, without the place in the IR."""
-    line = str(error).splitlines()[0]
-    return line.removeprefix("error: ").removeprefix("'pipe.schedule' op ")
+    """What the first error says, without the name of the operation that it is about."""
+    errors = (d.message for d in error.diagnostics if d.severity == "error")
+    return next(errors, str(error)).removeprefix("'pipe.schedule' op ")
 
 
 def optimize_best(

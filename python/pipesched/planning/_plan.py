@@ -316,25 +316,27 @@ def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
     usable = search.space.request.usable_bytes
     changed = list(_others(search, outcome.candidate))
     search.evaluate([candidate for _, candidate in changed])
-    found = []
+    found: list[tuple[Help, Candidate]] = []
     for change, candidate in changed:
         tried = search.outcomes.get(candidate)
         if tried is not None and tried.peak_bytes < outcome.peak_bytes:
             missing = max(0, tried.peak_bytes - usable)
             help = Help(change, missing == 0, missing, tried.peak_bytes, tried.step_ps / 1e12)
-            found.append(help)
-    found.sort(key=lambda h: (h.missing_bytes, h.step_s))
-    return tuple(_without_more(found))
+            found.append((help, candidate))
+    found.sort(key=lambda changed: (changed[0].missing_bytes, changed[0].step_s))
+    return tuple(_without_more(found, outcome.candidate))
 
 
-def _without_more(found: list[Help]) -> Iterator[Help]:
-    """Two schedules are enough, and so is the fewest accelerators; none where others help."""
-    schedules = [h for h in found if h.change.startswith("schedule ")]
-    more = [h for h in found if " accelerators in " in h.change]
+def _without_more(found: list[tuple[Help, Candidate]], given: Candidate) -> Iterator[Help]:
+    """Keeps at most two other schedules. Of changes that need more accelerators it keeps the
+    one with the fewest that fits, and none where a change without more accelerators fits.
+    """
+    schedules = [h for h, c in found if c.schedule != given.schedule]
+    more = [h for h, c in found if c.shape.gpus > given.shape.gpus]
     enough = [h for h in more if h.fits]
-    is_helped = any(h.fits for h in found if h not in more)
+    is_helped = any(h.fits for h, _ in found if h not in more)
     dropped = schedules[2:] + (more if is_helped else [h for h in more if h not in enough[-1:]])
-    return (h for h in found if h not in dropped)
+    return (h for h, _ in found if h not in dropped)
 
 
 # The plan

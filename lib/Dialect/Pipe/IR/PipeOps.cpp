@@ -28,33 +28,33 @@ InFlightDiagnostic pipe::emitTableError(Operation *op) {
 // Placement
 //===----------------------------------------------------------------------===//
 
+/// An error about one path is shown at its op, any other at the owner.
+static LogicalResult emitPlacementError(Operation *owner,
+                                        ArrayRef<PathOp> paths,
+                                        llvm::Error error) {
+  llvm::handleAllErrors(
+      std::move(error),
+      [&](const PathError &found) {
+        emitTableError(paths[found.getPath()]) << found.getMessage();
+      },
+      [&](const llvm::ErrorInfoBase &other) {
+        emitTableError(owner) << other.message();
+      });
+  return failure();
+}
+
 FailureOr<Placement> pipe::loadPlacement(PlacementOwnerOpInterface owner) {
-  int64_t numWorkers = owner.getNumWorkers();
-  int64_t numMicrobatches = owner.getNumMicrobatches();
   std::vector<Path> paths;
   SmallVector<PathOp> ops;
   for (PathOp op : owner->getRegion(0).front().getOps<PathOp>()) {
     paths.push_back(op.toPath());
     ops.push_back(op);
   }
-  llvm::Expected<Placement> placement =
-      Placement::create(numWorkers, numMicrobatches, paths);
+  llvm::Expected<Placement> placement = Placement::create(
+      owner.getNumWorkers(), owner.getNumMicrobatches(), std::move(paths));
   if (placement)
     return std::move(*placement);
-
-  // An error about one path is shown at it, any other at the owner.
-  std::string message = llvm::toString(placement.takeError());
-  Operation *culprit = owner;
-  for (auto [number, path] : llvm::enumerate(paths)) {
-    llvm::Error error =
-        Placement::checkPath(number, path, numWorkers, numMicrobatches);
-    bool isMine = error && llvm::toString(std::move(error)) == message;
-    if (isMine) {
-      culprit = ops[number];
-      break;
-    }
-  }
-  return emitTableError(culprit) << message;
+  return emitPlacementError(owner, ops, placement.takeError());
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,54 @@
+//===- TimedCells.h - The cells of an execution with times --*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which cell each worker runs when, row by row: the columns that the C API and
+// Python hand out.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_EVALUATION_TIMEDCELLS_H
+#define PIPESCHED_EVALUATION_TIMEDCELLS_H
+
+#include "PipeSched/Evaluation/Evaluate.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace pipesched {
+
+/// A cell of a worker and the time that it takes: [startPs, endPs).
+struct TimedCell {
+  int64_t worker;
+  Cell cell;
+  int64_t startPs, endPs;
+};
+
+/// Lists the G cells by which workers take part in all-reduces, in the order of
+/// `graph.groupWorkers`. `graph` is that of `program`.
+std::vector<Cell> listGroupCells(const Program &program,
+                                 const TaskGraph &graph);
+
+/// Calls `handle` once per timed cell, worker by worker, in the order of their
+/// instructions:
+///
+///   - F, B, I, W, R, O: the time of the compute task. The two cells of an
+///     overlapped pair have the time of the pair each.
+///   - D, U: the time of the copy.
+///   - G: from the start of the first to the end of the last all-reduce in
+///     which the worker takes part by this cell.
+///
+/// Joins and idle entries have no time, so there is no call for them. Nor is
+/// there one for a G that takes part in no all-reduce, because a later G of the
+/// same worker reduces all its blocks.
+void forEachTimedCell(const Execution &execution,
+                      llvm::function_ref<void(const TimedCell &)> handle);
+
+/// The number of calls that forEachTimedCell makes.
+size_t countTimedCells(const Execution &execution);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_EVALUATION_TIMEDCELLS_H

@@ -1,0 +1,28 @@
+//===- MakeError.h - Errors from a text --------------------------*- C++
+//-*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Errors that are a text alone. Texts are lower case and end without a period.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SUPPORT_MAKEERROR_H
+#define PIPESCHED_SUPPORT_MAKEERROR_H
+
+#include "llvm/Support/Error.h"
+
+namespace pipesched {
+
+/// An error that says `message` and nothing else.
+inline llvm::Error makeError(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SUPPORT_MAKEERROR_H

@@ -1,0 +1,148 @@
+//===- TimedCells.cpp - The cells of an execution with times --------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks instructions rather than tasks: an all-reduce is one task, but an
+// instruction of every worker of its group.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Evaluation/TimedCells.h"
+
+using namespace pipesched;
+
+namespace {
+
+/// Where the members of each group come in the order of instructions. That
+/// order is by worker, as the order of the members of a group is.
+class GroupMembers {
+public:
+  explicit GroupMembers(const TaskGraph &graph)
+      : next(graph.groupBegins.begin(), graph.groupBegins.end()) {}
+
+  /// The index into graph.groupWorkers of the next member of a group.
+  uint32_t take(int32_t reduction) { return next[reduction]++; }
+
+private:
+  std::vector<uint32_t> next; ///< by number of the all-reduce
+};
+
+/// Collects the cells of one worker at a time, because an all-reduce may extend
+/// a cell that is already listed:
+///
+///   instructions  0B0 | G of piece 0 | G of piece 1 | 0B0 ...  | next worker
+///   row           0B0   0G0 [------------------]
+class RowWriter {
+public:
+  RowWriter(const Execution &execution,
+            llvm::function_ref<void(const TimedCell &)> handle)
+      : graph(execution.graph), execution(execution), handle(handle),
+        members(graph) {}
+
+  void add(uint32_t task);
+  void flush();
+
+private:
+  TimedCell time(int64_t worker, Cell cell, uint32_t task) const;
+  void append(const TimedCell &cell);
+  void addReduction(uint32_t task);
+
+  const TaskGraph &graph;
+  const Execution &execution;
+  llvm::function_ref<void(const TimedCell &)> handle;
+  GroupMembers members;
+  std::vector<TimedCell> row;
+  std::vector<size_t> reduced; ///< the entries of the row that are G cells
+  uint32_t firstHalf = TaskGraph::kNone; ///< a pair whose second half follows
+};
+
+} // namespace
+
+std::vector<Cell> pipesched::listGroupCells(const Program &program,
+                                            const TaskGraph &graph) {
+  std::vector<Cell> cells(graph.groupWorkers.size());
+  if (cells.empty())
+    return cells;
+  GroupMembers members(graph);
+  for (auto [instruction, task] :
+       llvm::zip_equal(program.instructions, graph.taskOfInstruction))
+    if (instruction.kind == InstructionKind::AllReduce)
+      cells[members.take(graph.peer[task])] = instruction.cell;
+  return cells;
+}
+
+TimedCell RowWriter::time(int64_t worker, Cell cell, uint32_t task) const {
+  int64_t startPs = execution.timeline.startPs[task];
+  return {worker, cell, startPs, startPs + execution.times.occupancyPs[task]};
+}
+
+void RowWriter::append(const TimedCell &cell) {
+  if (!row.empty() && row.front().worker != cell.worker)
+    flush();
+  row.push_back(cell);
+}
+
+void RowWriter::addReduction(uint32_t task) {
+  uint32_t member = members.take(graph.peer[task]);
+  TimedCell next =
+      time(graph.groupWorkers[member], execution.groupCells[member], task);
+  if (!row.empty() && row.front().worker == next.worker)
+    for (size_t index : reduced)
+      if (row[index].cell == next.cell) {
+        row[index].startPs = std::min(row[index].startPs, next.startPs);
+        row[index].endPs = std::max(row[index].endPs, next.endPs);
+        return;
+      }
+  append(next);
+  reduced.push_back(row.size() - 1);
+}
+
+void RowWriter::add(uint32_t task) {
+  switch (graph.kind[task]) {
+  case TaskKind::Compute: {
+    bool isSecondHalf = task == firstHalf;
+    Cell cell = isSecondHalf ? graph.overlapped[task] : graph.cell[task];
+    firstHalf = graph.cell[task].overlapsNext() && !isSecondHalf
+                    ? task
+                    : TaskGraph::kNone;
+    return append(time(graph.worker[task], cell, task));
+  }
+  case TaskKind::Offload:
+  case TaskKind::Reload:
+    return append(time(graph.worker[task], graph.cell[task], task));
+  case TaskKind::AllReduce:
+    return addReduction(task);
+  case TaskKind::Message:
+  case TaskKind::Send:
+  case TaskKind::Recv:
+    return;
+  }
+  llvm_unreachable("covered switch");
+}
+
+void RowWriter::flush() {
+  for (const TimedCell &cell : row)
+    handle(cell);
+  row.clear();
+  reduced.clear();
+}
+
+void pipesched::forEachTimedCell(
+    const Execution &execution,
+    llvm::function_ref<void(const TimedCell &)> handle) {
+  RowWriter writer(execution, handle);
+  for (uint32_t task : execution.graph.taskOfInstruction)
+    if (task != TaskGraph::kNone)
+      writer.add(task);
+  writer.flush();
+}
+
+size_t pipesched::countTimedCells(const Execution &execution) {
+  size_t count = 0;
+  forEachTimedCell(execution, [&](const TimedCell &) { ++count; });
+  return count;
+}
