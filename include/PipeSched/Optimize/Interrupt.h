@@ -30,6 +30,10 @@ public:
   InterruptWatch &operator=(const InterruptWatch &) = delete;
 
   const std::atomic<bool> *flag() const;
+
+  /// The flag if a watch lives anywhere in the process, else null. For code
+  /// that stops when its host is interrupted but must not handle signals.
+  static const std::atomic<bool> *current();
 };
 
 } // namespace pipesched::optimize

@@ -21,7 +21,7 @@ namespace pipesched {
 
 struct ProblemOptions {
   optimize::Objective objective = optimize::Objective::Makespan;
-  optimize::Freedoms freedoms;
+  optimize::Techniques techniques;
   GradientAfter gradientAfter = GradientAfter::InputGrad;
   /// Nothing: the memory of the system where there are a model and a system
   /// that says how much it has; else no limit.
