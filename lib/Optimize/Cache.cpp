@@ -136,7 +136,7 @@ static std::string printEntry(const Problem &problem, const CacheEntry &entry) {
 }
 
 namespace {
-/// Lines `key value` of an entry, in their order. Every failure is one: the
+/// Reads lines `key value` of an entry in their order. After any failure the
 /// entry is not used.
 class EntryReader {
 public:
@@ -313,9 +313,8 @@ static bool isBetter(const Problem &problem, const CacheEntry &entry,
 }
 
 namespace {
-/// Holds the writers of a folder apart: those of this process by a mutex, other
-/// processes by a lock on a file, which a file system may not have; it is then
-/// done without.
+/// Lets one writer at a time use a folder: by a mutex within this process, and
+/// by a lock on a file between processes, if the file system supports locks.
 class WriterLock {
 public:
   explicit WriterLock(StringRef directory) : guard(mutex) {
@@ -386,7 +385,7 @@ Error Cache::store(const Problem &problem, const CacheEntry &entry) const {
 // Solving with it
 //===----------------------------------------------------------------------===//
 
-/// Whether a search by these options is not worth while.
+/// Whether the entry makes a search with these options unnecessary.
 static bool isEnough(const Problem &problem, const CacheEntry &entry,
                      const SolverOptions &options) {
   const SolverResult &result = entry.result;
@@ -399,7 +398,7 @@ static bool isEnough(const Problem &problem, const CacheEntry &entry,
          isWithin(options.maxEvaluations, entry.maxEvaluations);
 }
 
-/// What the entry knew, and the search did not find again.
+/// Takes over the bound of the entry if the search did not reach it.
 static void merge(const Problem &problem, const CacheEntry &entry, double gap,
                   SolverResult &result) {
   if (entry.result.lowerBound > result.lowerBound) {

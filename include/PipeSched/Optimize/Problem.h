@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What an optimized schedule has to do and to keep to: paths, times, message
-// delays, copies and memory (docs/Optimize.md, the model).
+// The problem that the optimizer solves: paths, times, message delays, copies
+// and memory (docs/Optimize.md, the problem).
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,7 @@ struct Techniques {
   bool recompute = false;    ///< R
 };
 
-/// Semantics (DESIGN of the pipe dialect). One compute cell at a time per
+/// Semantics: one compute cell at a time per
 /// worker; one copy queue per direction and worker, or one for both. F follows
 /// the F of the stage before, I its own F and the I of the stage behind, W its
 /// own I. D follows F and frees at its end; U follows D, allocates at its start

@@ -39,9 +39,8 @@ static int64_t durationOf(const StageFacts &facts, CellType type) {
   return 0;
 }
 
-/// What an I that leaves more than it found adds is asked for at its start:
-/// nothing on the worker frees memory while it runs, so that the peak is the
-/// same.
+/// An I that leaves more than it found allocates the difference at its start.
+/// Nothing on the worker frees memory while it runs, so the peak is the same.
 static void setMemory(KindFacts &kind, const StageFacts &facts, bool split) {
   switch (kind.type) {
   case CellType::Forward:
@@ -364,8 +363,8 @@ bool RowReader::read(ArrayRef<Row> rows) {
   return true;
 }
 
-/// Microbatches are alike, so that the order in which they came in does for all
-/// cells of a stage; copies and recompute make them different.
+/// Microbatches are alike, so the cells of a stage can keep the order in which
+/// microbatches start, except with copies and recompute.
 void RowReader::putInOrder() {
   if (hasExtras)
     return;

@@ -42,7 +42,7 @@ struct Token {
   friend bool operator!=(Token a, Token b) { return a.cell != b.cell; }
 };
 
-/// What is alike for all microbatches of a stage.
+/// The facts of a kind of cell, which are the same for all microbatches.
 struct KindFacts {
   int64_t duration = 0;
   int64_t delay = 0;        ///< of the message that it waits for
@@ -98,7 +98,7 @@ struct Encoding {
   const StageFacts &stageFacts(uint32_t stage) const {
     return problem.stages[stage];
   }
-  /// Frees by F beyond its kind's where its microbatch is recomputed.
+  /// The memory that F frees in addition if its microbatch is recomputed.
   int64_t freedByDropping(uint32_t stage) const {
     return stageFacts(stage).activation - stageFacts(stage).checkpoint;
   }
@@ -142,10 +142,10 @@ struct Plan {
   bool isComplete(const Encoding &encoding) const;
 };
 
-/// The rows of a seed: whole backwards split where they may be, joins, idle
-/// slots, O and G left out, microbatches in order on every stage without copies
-/// and recompute. Nothing where cells are missing, twice, on another worker or
-/// not allowed.
+/// The plan of the rows of a seed. Whole backwards are split if allowed; joins,
+/// idle slots, O and G are dropped; stages without copies and recompute get
+/// their microbatches in order. Nothing if cells are missing, twice, on another
+/// worker or not allowed.
 std::optional<Plan> planOf(const Encoding &encoding, llvm::ArrayRef<Row> rows);
 
 } // namespace pipesched::optimize

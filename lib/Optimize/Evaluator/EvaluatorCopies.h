@@ -47,7 +47,7 @@ int64_t Evaluator<Clock, Copies>::freedBy(const Plan &plan, Token token) const {
   return kind.frees;
 }
 
-/// Counts what offloads have freed by `time`.
+/// Counts the memory that offloads have freed by `time`.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::takeOffloads(uint32_t worker, int64_t time) {
   CopyState &state = rowStates[worker];
@@ -155,7 +155,7 @@ bool Evaluator<Clock, Copies>::isIssued(const Plan &plan, uint32_t worker,
 }
 
 /// Lets an I wait for its reload. `now`: the end of the compute so far. False:
-/// it does not come.
+/// the reload never ends.
 template <typename Clock, bool Copies>
 template <bool Again>
 bool Evaluator<Clock, Copies>::waitForReload(const Plan &plan, uint32_t worker,
@@ -172,9 +172,9 @@ bool Evaluator<Clock, Copies>::waitForReload(const Plan &plan, uint32_t worker,
   return true;
 }
 
-/// Lets a compute cell wait for its reload and for memory. False: one of them
-/// does not come. What a cell is does not decide a branch by itself, since that
-/// is hard to predict.
+/// Lets a compute cell wait for its reload and for memory. False: it waits
+/// forever. No branch depends on the type of the cell alone, as the processor
+/// predicts such branches badly.
 template <typename Clock, bool Copies>
 template <bool Again>
 bool Evaluator<Clock, Copies>::admit(const Plan &plan, uint32_t worker,
