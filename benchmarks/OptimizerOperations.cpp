@@ -64,7 +64,7 @@ static Problem makeProblem(const Kind &kind, int64_t numMicrobatches) {
   facts.activation = 1;
   problem.stages.assign(kSearchWorkers, facts);
   problem.capacity.assign(kSearchWorkers, kind.activations);
-  problem.freedoms.offload = kind.offload;
+  problem.techniques.offload = kind.offload;
   problem.objective = kind.objective;
   return problem;
 }

@@ -47,6 +47,12 @@ MLIR_CAPI_EXPORTED MlirModule pipeschedModuleCreateProblem(
 MLIR_CAPI_EXPORTED MlirLogicalResult
 pipeschedModuleRunPipeline(MlirModule module, MlirStringRef pipeline);
 
+/// The same for a long search, by a program that owns its process: passes get
+/// one thread per core, if the context has none, and SIGINT ends the search
+/// instead of going to the handler of the process, which gets it afterwards.
+MLIR_CAPI_EXPORTED MlirLogicalResult
+pipeschedModuleRunSearchPipeline(MlirModule module, MlirStringRef pipeline);
+
 //===----------------------------------------------------------------------===//
 // Schedules and programs
 //===----------------------------------------------------------------------===//

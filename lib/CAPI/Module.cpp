@@ -16,6 +16,7 @@
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Optimize/Interrupt.h"
 #include "PipeSched/Target/MegatronLayout.h"
 #include "PipeSched/Target/ShardyRules.h"
 #include "PipeSched/Target/Svg.h"
@@ -27,6 +28,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ThreadPool.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -117,6 +119,19 @@ MlirLogicalResult pipeschedModuleRunPipeline(MlirModule module,
   if (failed(parsePipeline(unwrap(module), unwrap(pipeline), passes)))
     return wrap(failure());
   return wrap(passes.run(unwrap(module)));
+}
+
+MlirLogicalResult pipeschedModuleRunSearchPipeline(MlirModule module,
+                                                   MlirStringRef pipeline) {
+  MLIRContext *context = unwrap(module)->getContext();
+  optimize::InterruptWatch watch;
+  if (context->isMultithreadingEnabled())
+    return pipeschedModuleRunPipeline(module, pipeline);
+  llvm::DefaultThreadPool pool;
+  context->setThreadPool(pool);
+  MlirLogicalResult result = pipeschedModuleRunPipeline(module, pipeline);
+  context->disableMultithreading();
+  return result;
 }
 
 //===----------------------------------------------------------------------===//

@@ -175,7 +175,7 @@ void InstanceReader::readOffload() {
                   "expected 1 or 2, found " + Twine(numQueues));
   problem.sharedCopyQueue = numQueues == 1;
   problem.joinsHoldReloads = true;
-  problem.freedoms.offload = true;
+  problem.techniques.offload = true;
   offload.finish();
 }
 
@@ -186,7 +186,7 @@ void InstanceReader::readRecompute() {
   FieldReader recompute(value, "recompute", errors);
   fill(&StageFacts::recompute, recompute.integer("R", 0));
   fill(&StageFacts::checkpoint, recompute.integer("checkpoint", 0));
-  problem.freedoms.recompute = true;
+  problem.techniques.recompute = true;
   recompute.finish();
 }
 

@@ -70,7 +70,7 @@ std::vector<Cell> pipesched::listGroupCells(const Program &program,
   GroupMembers members(graph);
   for (auto [instruction, task] :
        llvm::zip_equal(program.instructions, graph.taskOfInstruction))
-    if (instruction.kind == InstructionKind::AllReduce)
+    if (instruction.is(InstructionRole::Collective))
       cells[members.take(graph.peer[task])] = instruction.cell;
   return cells;
 }
@@ -102,8 +102,8 @@ void RowWriter::addReduction(uint32_t task) {
 }
 
 void RowWriter::add(uint32_t task) {
-  switch (graph.kind[task]) {
-  case TaskKind::Compute: {
+  switch (traitsOf(graph.kind[task]).role) {
+  case InstructionRole::Compute: {
     bool isSecondHalf = task == firstHalf;
     Cell cell = isSecondHalf ? graph.overlapped[task] : graph.cell[task];
     firstHalf = graph.cell[task].overlapsNext() && !isSecondHalf
@@ -111,14 +111,12 @@ void RowWriter::add(uint32_t task) {
                     : TaskGraph::kNone;
     return append(time(graph.worker[task], cell, task));
   }
-  case TaskKind::Offload:
-  case TaskKind::Reload:
+  case InstructionRole::Copy:
     return append(time(graph.worker[task], graph.cell[task], task));
-  case TaskKind::AllReduce:
+  case InstructionRole::Collective:
     return addReduction(task);
-  case TaskKind::Message:
-  case TaskKind::Send:
-  case TaskKind::Recv:
+  case InstructionRole::Message:
+  case InstructionRole::Join:
     return;
   }
   llvm_unreachable("covered switch");

@@ -28,6 +28,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/SHA256.h"
+#include <cmath>
 #include <mutex>
 
 using namespace pipesched;
@@ -85,8 +86,8 @@ std::string optimize::cacheKey(const Problem &problem) {
   llvm::interleave(problem.capacity, os, " ");
   os << "\nrules " << (problem.gradientAfter == GradientAfter::WeightGrad)
      << ' ' << problem.sharedCopyQueue << ' ' << problem.joinsHoldReloads << ' '
-     << problem.freedoms.splitBackward << ' ' << problem.freedoms.offload << ' '
-     << problem.freedoms.recompute << ' '
+     << problem.techniques.splitBackward << ' ' << problem.techniques.offload
+     << ' ' << problem.techniques.recompute << ' '
      << (problem.objective == Objective::Period) << '\n';
   return hashOf(text);
 }
@@ -101,6 +102,10 @@ static std::string onOneLine(StringRef name) {
   std::replace_if(
       line.begin(), line.end(), [](char c) { return !llvm::isPrint(c); }, ' ');
   return line;
+}
+
+static std::string printLimit(double seconds) {
+  return std::isinf(seconds) ? "none" : formatv("{0:f3}", seconds).str();
 }
 
 static std::string printEntry(const Problem &problem, const CacheEntry &entry) {
@@ -118,7 +123,7 @@ static std::string printEntry(const Problem &problem, const CacheEntry &entry) {
      << "evaluations " << result.evaluations << '\n'
      << "best-seed " << result.bestSeed << '\n'
      << "best-seed-name " << onOneLine(result.bestSeedName) << '\n'
-     << "time-limit " << formatv("{0:f3}", entry.timeLimitSeconds) << '\n'
+     << "time-limit " << printLimit(entry.timeLimitSeconds) << '\n'
      << "max-evaluations " << entry.maxEvaluations << '\n';
   for (ArrayRef<Cell> row : result.solution.rows) {
     os << "row";
@@ -131,7 +136,7 @@ static std::string printEntry(const Problem &problem, const CacheEntry &entry) {
 }
 
 namespace {
-/// Lines `key value` of an entry, in their order. Every failure is one: the
+/// Reads lines `key value` of an entry in their order. After any failure the
 /// entry is not used.
 class EntryReader {
 public:
@@ -153,6 +158,11 @@ public:
   }
   void read(StringRef key, double &value) {
     good &= !readText(key).getAsDouble(value) && value >= 0;
+  }
+  void readLimit(StringRef key, double &seconds) {
+    StringRef text = readText(key);
+    seconds = kNoTimeLimit;
+    good &= text == "none" || (!text.getAsDouble(seconds) && seconds >= 0);
   }
   void read(StringRef key, Status &status) {
     const auto *name = llvm::find(kStatusNames, readText(key));
@@ -219,7 +229,7 @@ static std::optional<CacheEntry> parseEntry(StringRef text, StringRef key,
   reader.read("evaluations", result.evaluations);
   reader.read("best-seed", result.bestSeed);
   result.bestSeedName = reader.readText("best-seed-name");
-  reader.read("time-limit", entry.timeLimitSeconds);
+  reader.readLimit("time-limit", entry.timeLimitSeconds);
   reader.read("max-evaluations", entry.maxEvaluations);
   while (reader.isGood() && result.solution.rows.size() < numWorkers)
     reader.read("row", result.solution.rows.emplace_back());
@@ -297,13 +307,14 @@ static bool isBetter(const Problem &problem, const CacheEntry &entry,
     return mine < others;
   if (entry.result.lowerBound != other.result.lowerBound)
     return entry.result.lowerBound > other.result.lowerBound;
-  return entry.timeLimitSeconds > other.timeLimitSeconds;
+  if (entry.timeLimitSeconds != other.timeLimitSeconds)
+    return entry.timeLimitSeconds > other.timeLimitSeconds;
+  return !isWithin(entry.maxEvaluations, other.maxEvaluations);
 }
 
 namespace {
-/// Holds the writers of a folder apart: those of this process by a mutex, other
-/// processes by a lock on a file, which a file system may not have; it is then
-/// done without.
+/// Lets one writer at a time use a folder: by a mutex within this process, and
+/// by a lock on a file between processes, if the file system supports locks.
 class WriterLock {
 public:
   explicit WriterLock(StringRef directory) : guard(mutex) {
@@ -374,7 +385,7 @@ Error Cache::store(const Problem &problem, const CacheEntry &entry) const {
 // Solving with it
 //===----------------------------------------------------------------------===//
 
-/// Whether a search by these options is not worth while.
+/// Whether the entry makes a search with these options unnecessary.
 static bool isEnough(const Problem &problem, const CacheEntry &entry,
                      const SolverOptions &options) {
   const SolverResult &result = entry.result;
@@ -387,7 +398,7 @@ static bool isEnough(const Problem &problem, const CacheEntry &entry,
          isWithin(options.maxEvaluations, entry.maxEvaluations);
 }
 
-/// What the entry knew, and the search did not find again.
+/// Takes over the bound of the entry if the search did not reach it.
 static void merge(const Problem &problem, const CacheEntry &entry, double gap,
                   SolverResult &result) {
   if (entry.result.lowerBound > result.lowerBound) {

@@ -28,7 +28,7 @@ static_assert(std::atomic<bool>::is_always_lock_free,
 #if LLVM_ON_UNIX
 
 namespace {
-/// Under the lock: how many watch, and whose place our handler has.
+/// The host's handler while ours stands in its place. Under the lock.
 struct HostHandler {
   std::mutex lock;
   unsigned numWatches = 0;
@@ -71,10 +71,17 @@ InterruptWatch::~InterruptWatch() {
     (void)std::raise(SIGINT);
 }
 
+const std::atomic<bool> *InterruptWatch::current() {
+  std::lock_guard<std::mutex> guard(host().lock);
+  return host().numWatches > 0 ? &isInterrupted : nullptr;
+}
+
 #else
 
 InterruptWatch::InterruptWatch() = default;
 InterruptWatch::~InterruptWatch() = default;
+
+const std::atomic<bool> *InterruptWatch::current() { return nullptr; }
 
 #endif
 

@@ -24,15 +24,15 @@ static constexpr unsigned bit(Phase phase) {
   return 1U << static_cast<unsigned>(phase);
 }
 
-/// Of any schedule that uses all its freedoms.
-static unsigned phasesOf(const optimize::Freedoms &freedoms) {
+/// Of any schedule that uses all its techniques.
+static unsigned phasesOf(const optimize::Techniques &techniques) {
   unsigned phases = bit(Phase::Forward);
-  phases |= freedoms.splitBackward
+  phases |= techniques.splitBackward
                 ? bit(Phase::InputGrad) | bit(Phase::WeightGrad)
                 : bit(Phase::Backward);
-  if (freedoms.offload)
+  if (techniques.offload)
     phases |= bit(Phase::Offload) | bit(Phase::Reload);
-  if (freedoms.recompute)
+  if (techniques.recompute)
     phases |= bit(Phase::Recompute);
   return phases;
 }
@@ -52,11 +52,11 @@ static bool givesCopies(const CostInputs &costs) {
 }
 
 static Error checkCosts(const CostInputs &costs,
-                        const optimize::Freedoms &freedoms) {
-  if (freedoms.offload && !givesCopies(costs))
+                        const optimize::Techniques &techniques) {
+  if (techniques.offload && !givesCopies(costs))
     return formatError("has no times for offload: a profile gives D and U, or "
                        "model and system do");
-  if (freedoms.recompute && costs.model &&
+  if (techniques.recompute && costs.model &&
       costs.model->recompute != Recompute::None)
     return formatError("has model '{0}', whose backwards recompute by "
                        "themselves; with recompute=none the optimizer decides "
@@ -67,9 +67,9 @@ static Error checkCosts(const CostInputs &costs,
 
 static Error addTimes(const Placement &placement, const CostInputs &costs,
                       Problem &problem) {
-  bool isSplit = problem.freedoms.splitBackward;
+  bool isSplit = problem.techniques.splitBackward;
   Expected<StageCosts> stageCosts =
-      computeStageCosts(placement, costs, phasesOf(problem.freedoms));
+      computeStageCosts(placement, costs, phasesOf(problem.techniques));
   if (!stageCosts)
     return stageCosts.takeError();
   for (const StageCost &cost : stageCosts->stages) {
@@ -80,9 +80,9 @@ static Error addTimes(const Placement &placement, const CostInputs &costs,
     stage.forward = of(Phase::Forward);
     stage.inputGrad = of(isSplit ? Phase::InputGrad : Phase::Backward);
     stage.weightGrad = isSplit ? of(Phase::WeightGrad) : 0;
-    stage.recompute = problem.freedoms.recompute ? of(Phase::Recompute) : 0;
-    stage.offload = problem.freedoms.offload ? of(Phase::Offload) : 0;
-    stage.reload = problem.freedoms.offload ? of(Phase::Reload) : 0;
+    stage.recompute = problem.techniques.recompute ? of(Phase::Recompute) : 0;
+    stage.offload = problem.techniques.offload ? of(Phase::Offload) : 0;
+    stage.reload = problem.techniques.offload ? of(Phase::Reload) : 0;
     if (llvm::AddOverflow(cost.activation.occupancyPs,
                           cost.activation.latencyPs, stage.activationDelay) ||
         llvm::AddOverflow(cost.gradient.occupancyPs, cost.gradient.latencyPs,
@@ -165,7 +165,7 @@ static Error addMemory(const CostInputs &costs,
   if (!costs.model)
     return formatError("has no model, which a memory budget in bytes needs; a "
                        "number without a unit counts activations");
-  unsigned phases = phasesOf(problem.freedoms);
+  unsigned phases = phasesOf(problem.techniques);
   Expected<MemoryFacts> facts =
       computeMemoryFacts(problem.placement, costs.modelFor(phases),
                          costs.system ? &*costs.system : nullptr, phases);
@@ -173,9 +173,9 @@ static Error addMemory(const CostInputs &costs,
     return facts.takeError();
   for (auto [stage, memory] : llvm::zip_equal(problem.stages, facts->stages)) {
     stage.activation = memory.activationBytes;
-    if (problem.freedoms.splitBackward)
+    if (problem.techniques.splitBackward)
       stage.freedByInputGrad = memory.inputGradFreedBytes;
-    if (problem.freedoms.recompute)
+    if (problem.techniques.recompute)
       stage.checkpoint = memory.boundaryBytes;
   }
   Expected<int64_t> bytes = bytesOf(*budget, costs, *facts);
@@ -190,9 +190,9 @@ Expected<Problem> pipesched::makeProblem(const Placement &placement,
   Problem problem;
   problem.placement = placement;
   problem.gradientAfter = options.gradientAfter;
-  problem.freedoms = options.freedoms;
+  problem.techniques = options.techniques;
   problem.objective = options.objective;
-  if (Error error = checkCosts(costs, options.freedoms))
+  if (Error error = checkCosts(costs, options.techniques))
     return std::move(error);
   if (Error error = addTimes(placement, costs, problem))
     return std::move(error);

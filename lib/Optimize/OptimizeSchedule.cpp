@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Candidates one after the other, the best of them on with what is left of the
-// limits, then again without each of its freedoms.
+// Solves one candidate after the other, goes on with the best of them, then
+// solves that one again without each of its techniques.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,16 +16,17 @@
 #include "PipeSched/Optimize/Cache.h"
 #include "PipeSched/Schedule/Verify.h"
 #include "llvm/ADT/StringExtras.h"
+#include <cmath>
 
 using namespace pipesched;
 using llvm::ArrayRef;
 using llvm::Error;
 using llvm::Expected;
-using optimize::Freedoms;
 using optimize::Problem;
 using optimize::Seed;
 using optimize::SolverOptions;
 using optimize::SolverResult;
+using optimize::Techniques;
 
 Expected<Placement> pipesched::placeBy(PlacementKind kind, int64_t numWorkers,
                                        int64_t numMicrobatches, int64_t chunks,
@@ -60,26 +61,28 @@ namespace {
 /// A part of the limits. Times are whole milliseconds: a cache keeps no finer
 /// ones, and is to find what is asked for again.
 struct Budget {
-  int64_t milliseconds = 0;
+  double milliseconds = 0;  ///< may be infinite
   uint64_t evaluations = 0; ///< 0: no limit, or none left
 
   static Budget of(const SolverOptions &options) {
-    return {static_cast<int64_t>(options.timeLimitSeconds * 1000),
+    return {std::floor(options.timeLimitSeconds * 1000),
             options.maxEvaluations};
   }
   Budget share(double part) const {
-    return {static_cast<int64_t>(part * double(milliseconds)),
+    return {std::floor(part * milliseconds),
             static_cast<uint64_t>(part * double(evaluations))};
   }
   Budget operator-(const Budget &other) const {
-    return {milliseconds - other.milliseconds, evaluations - other.evaluations};
+    bool isUnlimited = std::isinf(milliseconds);
+    return {isUnlimited ? milliseconds : milliseconds - other.milliseconds,
+            evaluations - other.evaluations};
   }
 };
 } // namespace
 
-/// A limit that there is stays one.
+/// Keeps the limit on evaluations that the caller set, even if little is left.
 static SolverOptions within(SolverOptions options, const Budget &budget) {
-  options.timeLimitSeconds = double(budget.milliseconds) / 1000;
+  options.timeLimitSeconds = budget.milliseconds / 1000;
   if (options.maxEvaluations > 0)
     options.maxEvaluations = std::max<uint64_t>(1, budget.evaluations);
   return options;
@@ -89,8 +92,8 @@ static bool isInterrupted(const SolverOptions &options) {
   return options.interrupted && *options.interrupted;
 }
 
-/// Of the limits, where freedoms are explained with the rest; and of that, for
-/// several candidates together.
+/// The share of the limits for the candidates, if the rest explains techniques,
+/// and the part of it that several candidates share in their first turn.
 static constexpr double kMainShare = 0.75, kFirstRound = 0.5;
 
 //===----------------------------------------------------------------------===//
@@ -98,14 +101,14 @@ static constexpr double kMainShare = 0.75, kFirstRound = 0.5;
 //===----------------------------------------------------------------------===//
 
 namespace {
-struct NamedFreedom {
+struct NamedTechnique {
   const char *name;
-  bool Freedoms::*flag;
+  bool Techniques::*flag;
 };
-constexpr NamedFreedom kFreedoms[] = {
-    {"split-backward", &Freedoms::splitBackward},
-    {"offload", &Freedoms::offload},
-    {"recompute", &Freedoms::recompute}};
+constexpr NamedTechnique kTechniques[] = {
+    {"split-backward", &Techniques::splitBackward},
+    {"offload", &Techniques::offload},
+    {"recompute", &Techniques::recompute}};
 
 /// A candidate, what it asks for, and what came of it.
 struct Trial {
@@ -115,7 +118,7 @@ struct Trial {
   Alternative outcome;
 };
 
-/// Tries candidates and freedoms, with the limits shared among them.
+/// Tries candidates and techniques, with the limits shared among them.
 class ScheduleOptimizer {
 public:
   ScheduleOptimizer(ArrayRef<ScheduleCandidate> candidates,
@@ -132,7 +135,8 @@ private:
   Error noSchedule() const;
   Error verify() const;
   void tryWithout(const Budget &budget);
-  Alternative solveWithout(const NamedFreedom &freedom, const Budget &budget);
+  Alternative solveWithout(const NamedTechnique &technique,
+                           const Budget &budget);
   Expected<SolverResult> solve(const Problem &problem, ArrayRef<Seed> own,
                                const Budget &budget);
 
@@ -170,7 +174,7 @@ Expected<SolverResult> ScheduleOptimizer::solve(const Problem &problem,
   return result;
 }
 
-/// Problems and bounds; one alone needs no bound.
+/// Makes problems and bounds. A single candidate needs no bound.
 void ScheduleOptimizer::prepare() {
   trials.reserve(candidates.size());
   for (const ScheduleCandidate &candidate : candidates) {
@@ -215,7 +219,7 @@ void ScheduleOptimizer::tryOne(Trial &trial, const Budget &budget) {
   best->result = std::move(*result);
 }
 
-/// Bounds grow: the first candidate that cannot win is followed by others.
+/// Bounds ascend: after the first candidate that cannot win, none can.
 void ScheduleOptimizer::tryAll(const Budget &budget) {
   Budget each = possible.size() > 1
                     ? budget.share(kFirstRound / double(possible.size()))
@@ -238,12 +242,12 @@ void ScheduleOptimizer::tryAll(const Budget &budget) {
     goOn(left);
 }
 
-/// The best candidate, from its rows on.
+/// Searches on from the rows of the best candidate.
 void ScheduleOptimizer::goOn(const Budget &budget) {
   SolverResult &known = best->result;
   Seed rows{known.origin, known.solution.rows};
   Expected<SolverResult> result = solve(best->problem, rows, budget);
-  if (!result) // cannot be: the rows are a schedule
+  if (!result) // does not happen: the rows are a schedule
     return llvm::consumeError(result.takeError());
   if (result->lowerBound < known.lowerBound) {
     result->lowerBound = known.lowerBound;
@@ -254,7 +258,7 @@ void ScheduleOptimizer::goOn(const Budget &budget) {
   known = std::move(*result);
 }
 
-/// What is wrong with all candidates is said once.
+/// The reasons of all candidates; once, if it is the same reason.
 Error ScheduleOptimizer::noSchedule() const {
   llvm::StringRef first = trials.front().outcome.reason;
   auto isAlike = [&](const Trial &trial) {
@@ -270,14 +274,14 @@ Error ScheduleOptimizer::noSchedule() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Freedoms
+// Techniques
 //===----------------------------------------------------------------------===//
 
-Alternative ScheduleOptimizer::solveWithout(const NamedFreedom &freedom,
+Alternative ScheduleOptimizer::solveWithout(const NamedTechnique &technique,
                                             const Budget &budget) {
-  Alternative without{freedom.name, std::nullopt, /*isBound=*/false, ""};
+  Alternative without{technique.name, std::nullopt, /*isBound=*/false, ""};
   ProblemOptions fewer = options.problem;
-  fewer.freedoms.*freedom.flag = false;
+  fewer.techniques.*technique.flag = false;
   const ScheduleCandidate &candidate = bestCandidate();
   Expected<Problem> problem =
       makeProblem(candidate.placement, candidate.costs, fewer);
@@ -292,20 +296,20 @@ Alternative ScheduleOptimizer::solveWithout(const NamedFreedom &freedom,
 }
 
 void ScheduleOptimizer::tryWithout(const Budget &budget) {
-  auto isGiven = [&](const NamedFreedom &freedom) {
-    return options.problem.freedoms.*freedom.flag;
+  auto isGiven = [&](const NamedTechnique &technique) {
+    return options.problem.techniques.*technique.flag;
   };
-  auto count = double(llvm::count_if(kFreedoms, isGiven));
-  for (const NamedFreedom &freedom : kFreedoms)
-    if (isGiven(freedom) && !isInterrupted(options.solver))
-      best->without.push_back(solveWithout(freedom, budget.share(1 / count)));
+  auto count = double(llvm::count_if(kTechniques, isGiven));
+  for (const NamedTechnique &technique : kTechniques)
+    if (isGiven(technique) && !isInterrupted(options.solver))
+      best->without.push_back(solveWithout(technique, budget.share(1 / count)));
 }
 
 //===----------------------------------------------------------------------===//
 // All together
 //===----------------------------------------------------------------------===//
 
-/// By the rules for any schedule, which share nothing with the optimizer's.
+/// Checks by the rules for any schedule; shares no code with the optimizer.
 Error ScheduleOptimizer::verify() const {
   TableView table;
   table.placement = &best->problem.placement;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 Objective = Literal["makespan", "period"]
 Status = Literal["optimal", "gap-reached", "limit", "interrupted"]
 PlacementName = Literal["linear", "interleaved", "v", "wave"]
+
+DEFAULT_TIME_LIMIT = 30
+"""Seconds."""
 
 _STATUSES: dict[str, Status] = {
     "proven optimal": "optimal",
@@ -87,7 +91,7 @@ class Optimization:
     origin: str
     """What the search found it by."""
     without: dict[str, int | None]
-    """What it takes without each of its freedoms; None: nothing fits, or it was not tried."""
+    """What it takes without each of its techniques; None: nothing fits, or it was not tried."""
     placement: PlacementName | None = None
     """The best of `placements`, where these were given."""
     microbatch_size: int | None = None
@@ -157,13 +161,16 @@ def _read(schedule: Schedule, remarks: list[Diagnostic]) -> Optimization:
     raise PipeSchedError("pipe-optimize did not say what it found")
 
 
-def optimize(schedule: Schedule, options: OptimizeOptions) -> Optimization:
-    """Runs the pass; Ctrl-C ends its search and is raised afterwards."""
-    given = dict(options)
+def optimize(search: Callable[[str], Schedule], options: OptimizeOptions) -> Optimization:
+    """Runs the pass by `search`; Ctrl-C ends it and is raised afterwards.
+
+    Unlike the pass alone it stops by the clock, and by evaluations only if asked to.
+    """
+    given = {"time_limit": DEFAULT_TIME_LIMIT, "max_evaluations": 0, **options}
     if "placements" in options:
         given["placements"] = ",".join(options["placements"])
     if "microbatch_sizes" in options:
         given["microbatch_sizes"] = ",".join(map(str, options["microbatch_sizes"]))
     with collect_remarks() as remarks:
-        optimized = schedule.transform("pipe-optimize" + pass_options(given))
+        optimized = search("pipe-optimize" + pass_options(given))
     return _read(optimized, remarks)

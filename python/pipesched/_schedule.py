@@ -237,6 +237,10 @@ class Schedule:
         """
         return _choose(self._module.run(pipeline), None)
 
+    def _search(self, pipeline: str) -> Schedule:
+        """The same for a long search, which uses all cores and ends at Ctrl-C."""
+        return _choose(self._module.run(pipeline, is_search=True), None)
+
     def optimize(self, **options: Unpack[OptimizeOptions]) -> Optimization:
         """The best schedule for its paths, times and memory (docs/Optimize.md). `memory` is
         the budget of each worker, as `verify` has it; `offload`, `recompute` and
@@ -251,7 +255,7 @@ class Schedule:
         >>> found.objective_ps, found.status
         (134000000000, 'optimal')
         """
-        return optimize(self, options)
+        return optimize(self._search, options)
 
     def verify(
         self,

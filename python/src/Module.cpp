@@ -78,14 +78,16 @@ static std::string print(const Module &module) {
   });
 }
 
-/// Passes run on a copy.
-static ModulePtr runPipeline(const Module &module, std::string_view pipeline) {
+/// Passes run on a copy. A search uses all cores and ends at Ctrl-C.
+static ModulePtr runPipeline(const Module &module, std::string_view pipeline,
+                             bool isSearch) {
+  auto *run =
+      isSearch ? pipeschedModuleRunSearchPipeline : pipeschedModuleRunPipeline;
   std::string copy = writeBytecode(module);
   return Module::create([&](MlirContext context) {
     MlirModule changed = pipeschedModuleParse(context, toRef(copy), toRef(""));
     if (mlirModuleIsNull(changed) ||
-        mlirLogicalResultIsSuccess(
-            pipeschedModuleRunPipeline(changed, toRef(pipeline))))
+        mlirLogicalResultIsSuccess(run(changed, toRef(pipeline))))
       return changed;
     mlirModuleDestroy(changed);
     return MlirModule{nullptr};
@@ -267,6 +269,7 @@ void pipesched::python::bindModule(nb::module_ &m) {
                   nb::arg("file"), nb::arg("keep_columns"),
                   nb::arg("stages_per_path"))
       .def("run", runPipeline, nb::arg("pipeline"),
+           nb::arg("is_search") = false,
            "What a pass pipeline makes of a copy.")
       .def("extract", extract, nb::arg("index"),
            "One schedule or program, with its model and system.")

@@ -3,6 +3,7 @@
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-optimize{memory=lots})' 2>&1 | FileCheck %s --check-prefix=MEMORY
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-optimize{gap=1.5})' 2>&1 | FileCheck %s --check-prefix=GAP
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-optimize{time-limit=-1})' 2>&1 | FileCheck %s --check-prefix=TIME
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-optimize{max-evaluations=0})' 2>&1 | FileCheck %s --check-prefix=LIMIT
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-optimize{placements=linear,waves})' 2>&1 | FileCheck %s --check-prefix=PLACEMENT
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-optimize{placements=v,v})' 2>&1 | FileCheck %s --check-prefix=PLACEMENTS
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-optimize{microbatch-sizes=1,0})' 2>&1 | FileCheck %s --check-prefix=SIZE
@@ -11,8 +12,9 @@
 
 // OBJECTIVE: Cannot find option named 'idle'!
 // MEMORY: error: pipe-optimize: memory: expected a number of activations (4), bytes with a unit (80GiB, 64.5GB) or system, found 'lots'
-// GAP: error: pipe-optimize: time-limit is 0 to 10000000 seconds and gap 0 to 1, found 30.000000 and 1.500000
-// TIME: error: pipe-optimize: time-limit is 0 to 10000000 seconds and gap 0 to 1, found -1.000000 and 0.000000
+// GAP: error: pipe-optimize: gap is 0 to 1, found 1.500000
+// TIME: error: pipe-optimize: time-limit is 0 to 10000000 seconds, found -1.000000
+// LIMIT: error: pipe-optimize: max-evaluations=0 needs a time-limit: without any limit the search may not end
 // PLACEMENT: error: pipe-optimize: placements: no placement is called 'waves', the closest is wave
 // PLACEMENTS: error: pipe-optimize: placements: v is listed twice
 // SIZE: error: pipe-optimize: microbatch-sizes: expected sizes of 1 or more, found 0

@@ -17,7 +17,16 @@
 // RUN: pipesched-translate --export-report --transport=blocking %t.mlir | FileCheck %s --check-prefix=OTHER
 // DELAY: @slow_copies takes what was found
 
-// A folder keeps the results: the second run reads them.
+// The result does not depend on the number of threads.
+
+// RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{memory=2 offload=true max-evaluations=1000000 explain=false schedule=slow_copies})' -o %t.one 2> %t.one.remarks --mlir-disable-threading
+// RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{memory=2 offload=true max-evaluations=1000000 explain=false threads=2 schedule=slow_copies})' -o %t.two 2> %t.two.remarks
+// RUN: cmp %t.one %t.two
+// RUN: cmp %t.one.remarks %t.two.remarks
+// RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{memory=2 schedule=s})' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=DEFAULTS
+// DEFAULTS: pipe-optimize{{.*}}max-evaluations=2000000{{.*}}time-limit={{INF|inf}}
+
+// A folder keeps what was found: the second run reads it.
 
 // RUN: rm -rf %t.cache
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{memory=2 offload=true max-evaluations=2000 threads=1 explain=false cache=%t.cache schedule=slow_copies})' -o %t.first

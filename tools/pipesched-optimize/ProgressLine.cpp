@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Blanks take a longer line out; no control codes but carriage returns.
+// Blanks erase the rest of a longer line; the only control code is the carriage
+// return.
 //
 //===----------------------------------------------------------------------===//
 

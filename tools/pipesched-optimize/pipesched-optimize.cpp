@@ -23,6 +23,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/ThreadPool.h"
 #include "llvm/Support/WithColor.h"
 #include <cmath>
 #include <csignal>
@@ -79,7 +80,7 @@ struct Options {
 
   llvm::Error check() const;
   /// Limits of a search, without its report.
-  SolverOptions makeSolverOptions() const;
+  SolverOptions makeSolverOptions(llvm::ThreadPoolInterface &pool) const;
 };
 
 } // namespace
@@ -259,12 +260,13 @@ static std::optional<int64_t> solveByHeuristics(const Problem &problem,
   return std::nullopt;
 }
 
-SolverOptions Options::makeSolverOptions() const {
+SolverOptions
+Options::makeSolverOptions(llvm::ThreadPoolInterface &pool) const {
   SolverOptions options;
   options.timeLimitSeconds = timeLimit;
   options.gap = gap;
   options.seed = seed;
-  options.threads = threads;
+  options.pool = &pool;
   options.maxEvaluations = maxEvaluations;
   options.interrupted = &isInterrupted;
   return options;
@@ -323,7 +325,8 @@ static llvm::Expected<std::string> textOf(const Problem &problem,
 /// Finds a schedule of one instance and writes it to `answer`, if that is not
 /// empty.
 static llvm::Expected<ResultRow>
-optimizeInstance(StringRef file, StringRef answer, const Options &options) {
+optimizeInstance(StringRef file, StringRef answer, const Options &options,
+                 llvm::ThreadPoolInterface &pool) {
   llvm::Expected<Instance> instance = readInstance(file);
   if (!instance)
     return instance.takeError();
@@ -333,7 +336,7 @@ optimizeInstance(StringRef file, StringRef answer, const Options &options) {
   const Problem &problem = instance->problem;
   if (llvm::Error error = checkCapacity(problem))
     return fail(std::move(error));
-  SolverOptions limits = options.makeSolverOptions();
+  SolverOptions limits = options.makeSolverOptions(pool);
   llvm::Expected<SolverResult> result = search(problem, limits, options.cache);
   if (!result)
     return fail(result.takeError());
@@ -369,10 +372,11 @@ static int optimizeAll(const Options &options) {
   if (!options.cache.empty())
     if (llvm::Error error = makeFolder(options.cache))
       return reportError(std::move(error));
+  llvm::DefaultThreadPool pool(llvm::hardware_concurrency(options.threads));
   int exitStatus = 0;
   std::vector<ResultRow> rows;
   for (auto [instance, answer] : llvm::zip(*instances, *answers)) {
-    if (auto row = optimizeInstance(instance, answer, options))
+    if (auto row = optimizeInstance(instance, answer, options, pool))
       rows.push_back(std::move(*row));
     else
       exitStatus = reportError(row.takeError());

@@ -77,9 +77,9 @@ TEST(InstanceTest, ReadsEveryField) {
   EXPECT_EQ(last.freedByInputGrad, -1);
   EXPECT_EQ(last.checkpoint, 2);
   EXPECT_TRUE(problem.sharedCopyQueue);
-  EXPECT_TRUE(problem.freedoms.splitBackward);
-  EXPECT_TRUE(problem.freedoms.offload);
-  EXPECT_TRUE(problem.freedoms.recompute);
+  EXPECT_TRUE(problem.techniques.splitBackward);
+  EXPECT_TRUE(problem.techniques.offload);
+  EXPECT_TRUE(problem.techniques.recompute);
   EXPECT_EQ(problem.gradientAfter, GradientAfter::InputGrad);
   EXPECT_EQ(problem.objective, Objective::Period);
   EXPECT_EQ(instance.bestKnown, 70);
@@ -89,11 +89,11 @@ TEST(InstanceTest, ReadsEveryField) {
 TEST(InstanceTest, TakesNullForWhatIsNotAllowed) {
   std::string text = with(R"({"D": 7, "U": 8, "queues": 1})", "null");
   Instance instance = llvm::cantFail(instanceFromJson(text, "small.json"));
-  EXPECT_FALSE(instance.problem.freedoms.offload);
+  EXPECT_FALSE(instance.problem.techniques.offload);
   EXPECT_FALSE(instance.problem.sharedCopyQueue);
   text = with(R"({"R": 9, "checkpoint": 2})", "null");
   instance = llvm::cantFail(instanceFromJson(text, "small.json"));
-  EXPECT_FALSE(instance.problem.freedoms.recompute);
+  EXPECT_FALSE(instance.problem.techniques.recompute);
 }
 
 TEST(InstanceTest, LeavesNotesAlone) {

@@ -26,7 +26,7 @@ namespace {
 Problem makeLinearProblem(int64_t workers, int64_t microbatches,
                           int64_t activations) {
   Problem problem = makeProblem(makeLinear(workers, microbatches));
-  problem.freedoms = {};
+  problem.techniques = {};
   problem.capacity.assign(workers, 4 * activations);
   return problem;
 }
@@ -56,7 +56,7 @@ TEST(QuickBoundTest, WaitsForMemoryEachTime) {
 
 TEST(QuickBoundTest, WarmsUpWithWhatMemoryHolds) {
   Problem problem = makeLinearProblem(4, 8, 2);
-  problem.freedoms.recompute = true;
+  problem.techniques.recompute = true;
   for (StageFacts &facts : problem.stages)
     facts.recompute = 10; // all that a checkpoint gains
   Bound bound = quickBound(problem);
@@ -67,7 +67,7 @@ TEST(QuickBoundTest, WarmsUpWithWhatMemoryHolds) {
 
 TEST(QuickBoundTest, CountsOffloadsInTheWarmUp) {
   Problem problem = makeLinearProblem(4, 8, 2);
-  problem.freedoms.offload = true;
+  problem.techniques.offload = true;
   for (StageFacts &facts : problem.stages) {
     facts.offload = 30;
     facts.reload = 1;
@@ -120,8 +120,8 @@ void fitTo(Problem &problem, const Table &table, const Solution &solution) {
       return llvm::any_of(row, [&](Cell cell) { return cell.is(phase); });
     });
   };
-  problem.freedoms.offload = has(Phase::Offload);
-  problem.freedoms.recompute = has(Phase::Recompute);
+  problem.techniques.offload = has(Phase::Offload);
+  problem.techniques.recompute = has(Phase::Recompute);
   problem.capacity = peakMemory(problem, solution);
 }
 
@@ -139,7 +139,7 @@ TEST(QuickBoundTest, IsNotAboveRandomRows) {
     Bound bound = quickBound(problem);
     EXPECT_LE(bound.value, solution.makespan)
         << "seed " << seed << ": " << bound.name;
-    if (problem.freedoms.offload)
+    if (problem.techniques.offload)
       continue; // copies of steps that follow each other may take more memory
     bound = quickBound(forPeriod(problem));
     EXPECT_LE(bound.value, solution.period)
@@ -157,7 +157,9 @@ TEST(QuickBoundTest, ProofsAreNotAboveRandomRows) {
       continue;
     Solution solution = llvm::cantFail(timeRows(problem, random.table.rows));
     fitTo(problem, random.table, solution);
-    Proof proof = prove(problem, solution.makespan + 1, {0.05, nullptr});
+    ProofLimits limits;
+    limits.seconds = 0.05;
+    Proof proof = prove(problem, solution.makespan + 1, limits);
     EXPECT_LE(proof.lowerBound.value,
               proof.better ? proof.better->makespan : solution.makespan)
         << "seed " << seed << ": " << proof.lowerBound.name;

@@ -93,7 +93,6 @@ static CacheEntry slowEntry(const Problem &problem) {
 
 static CacheEntry bestEntry(const Problem &problem) {
   SolverOptions options;
-  options.threads = 1;
   options.maxEvaluations = 2000;
   CacheEntry entry;
   entry.result = llvm::cantFail(solve(problem, familySeeds(problem), options));
@@ -124,9 +123,9 @@ TEST(OptimizeCacheKey, IsOfAllThatMattersAndNothingElse) {
     for (size_t stage : {0, 1})
       add([&](Problem &changed) { ++(changed.stages[stage].*fact); });
   add([](Problem &changed) { ++changed.capacity[1]; });
-  add([](Problem &changed) { changed.freedoms.offload = true; });
-  add([](Problem &changed) { changed.freedoms.recompute = true; });
-  add([](Problem &changed) { changed.freedoms.splitBackward = false; });
+  add([](Problem &changed) { changed.techniques.offload = true; });
+  add([](Problem &changed) { changed.techniques.recompute = true; });
+  add([](Problem &changed) { changed.techniques.splitBackward = false; });
   add([](Problem &changed) { changed.objective = Objective::Period; });
   add([](Problem &changed) { changed.sharedCopyQueue = true; });
   add([](Problem &changed) {
@@ -256,7 +255,6 @@ TEST_F(OptimizeCache, FoldersThatCannotBeWrittenAreErrors) {
 
 static SolverOptions limits(uint64_t maxEvaluations) {
   SolverOptions options;
-  options.threads = 1;
   options.maxEvaluations = maxEvaluations;
   return options;
 }
@@ -264,7 +262,7 @@ static SolverOptions limits(uint64_t maxEvaluations) {
 TEST_F(OptimizeCache, SolvesOnce) {
   // Not proven: what a larger limit asks for is searched again.
   Problem problem = smallProblem(4, 8, 2);
-  problem.freedoms.offload = true;
+  problem.techniques.offload = true;
   auto solveWith = [&](uint64_t maxEvaluations) {
     warning.clear();
     SolverResult result = llvm::cantFail(

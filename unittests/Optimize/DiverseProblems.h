@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every placement, objective and freedom; memory mostly tight: the least that
+// Every placement, objective and technique; memory mostly tight: the least that
 // holds a schedule, or little more, worker by worker.
 //
 //===----------------------------------------------------------------------===//
@@ -25,7 +25,7 @@ public:
     problem = makeProblem(drawPlacement());
     problem.name = "diverse " + std::to_string(seed);
     problem.objective = draw(3) ? Objective::Makespan : Objective::Period;
-    problem.freedoms = {draw(5) != 0, draw(3) != 0, draw(3) == 0};
+    problem.techniques = {draw(5) != 0, draw(3) != 0, draw(3) == 0};
     problem.sharedCopyQueue = draw(2);
     problem.joinsHoldReloads = draw(2);
     problem.gradientAfter =

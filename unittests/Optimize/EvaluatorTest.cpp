@@ -99,7 +99,7 @@ TEST(Evaluator, TimesAreThoseOfTheRows) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     DiverseProblem search(seed);
-    if (search.problem.freedoms.offload)
+    if (search.problem.techniques.offload)
       walk<true>(search.problem, seed);
     else
       walk<false>(search.problem, seed);
@@ -154,7 +154,7 @@ TEST(Evaluator, RefusesWhatIsAboveTheLimit) {
       if (seed % 16 == 0)
         facts.forward = facts.inputGrad = 0;
     }
-    if (search.problem.freedoms.offload)
+    if (search.problem.techniques.offload)
       walkWithin<true>(search.problem, seed);
     else
       walkWithin<false>(search.problem, seed);
@@ -172,10 +172,10 @@ TEST(Evaluator, FindsRowsAsTheyWere) {
     problem.capacity.assign(3, 9);
     problem.joinsHoldReloads = kind & 1;
     problem.sharedCopyQueue = kind & 2;
-    problem.freedoms.recompute = kind & 4;
-    problem.freedoms.offload = kind & 8;
+    problem.techniques.recompute = kind & 4;
+    problem.techniques.offload = kind & 8;
     for (uint32_t seed = 0; seed < 8; ++seed) {
-      if (problem.freedoms.offload)
+      if (problem.techniques.offload)
         walkWithin<true>(problem, seed);
       else
         walkWithin<false>(problem, seed);
@@ -239,7 +239,7 @@ TEST(Evaluator, JoinsOffloadsForTheirMemory) {
   Problem problem =
       makeProblem(llvm::cantFail(Placement::create(1, 2, {placeLinear(1)})));
   problem.capacity = {4};
-  problem.freedoms.recompute = false;
+  problem.techniques.recompute = false;
   Encoding encoding(problem);
   auto rows = [&](llvm::StringRef text) {
     std::optional<Plan> plan = planOf(encoding, {parseRow(text)});

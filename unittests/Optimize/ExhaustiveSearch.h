@@ -35,7 +35,7 @@ public:
 
   /// Nothing: no schedule within so many ticks.
   std::optional<int64_t> findMakespan(int64_t mostTicks) {
-    std::set<State> states = {State(numPairs * kNumSteps, kNotYet)};
+    std::set<State> states = {State(numPairs * kNumCellTypes, kNotYet)};
     for (int64_t tick = 0; tick <= mostTicks && !states.empty(); ++tick) {
       std::set<State> next;
       for (const State &state : states) {
@@ -51,7 +51,7 @@ public:
   }
 
 private:
-  enum Step { F, I, W, R, D, U, kNumSteps };
+  enum CellType { F, I, W, R, D, U, kNumCellTypes };
   /// Ticks until the end of each step of each pair; below zero: since then.
   using State = std::vector<int8_t>;
   static constexpr int8_t kNotYet = 127;
@@ -59,8 +59,8 @@ private:
   static constexpr int8_t kWanted = 125; ///< an R that is
   static constexpr int8_t kLongAgo = -20;
 
-  int8_t at(const State &state, int64_t pair, Step step) const {
-    return state[pair * kNumSteps + step];
+  int8_t at(const State &state, int64_t pair, CellType type) const {
+    return state[pair * kNumCellTypes + type];
   }
   static bool hasStarted(int8_t ticks) { return ticks < kWanted; }
   static bool isDone(int8_t ticks, int64_t delay = 0) {
@@ -73,7 +73,7 @@ private:
   const StageFacts &factsOf(int64_t pair) const {
     return problem.stages[stageOf(pair)];
   }
-  Step lastStep() const { return problem.freedoms.splitBackward ? W : I; }
+  CellType lastStep() const { return problem.techniques.splitBackward ? W : I; }
 
   bool isOver(const State &state) const {
     return llvm::all_of(llvm::seq<int64_t>(0, numPairs), [&](int64_t pair) {
@@ -81,24 +81,24 @@ private:
     });
   }
 
-  int64_t durationOf(int64_t pair, Step step) const {
+  int64_t durationOf(int64_t pair, CellType type) const {
     const StageFacts &facts = factsOf(pair);
     const int64_t durations[] = {facts.forward,    facts.inputGrad,
                                  facts.weightGrad, facts.recompute,
                                  facts.offload,    facts.reload};
-    return durations[step];
+    return durations[type];
   }
   int64_t delayBetween(int64_t pair, int64_t other, int64_t delay) const {
     return workerOf(pair) == workerOf(other) ? 0 : delay;
   }
 
-  bool isReady(const State &state, int64_t pair, Step step) const {
-    if (at(state, pair, step) != (step == R ? kWanted : kNotYet))
+  bool isReady(const State &state, int64_t pair, CellType type) const {
+    if (at(state, pair, type) != (type == R ? kWanted : kNotYet))
       return false;
     int64_t stage = stageOf(pair);
-    Step gradient =
+    CellType gradient =
         problem.gradientAfter == GradientAfter::WeightGrad ? lastStep() : I;
-    switch (step) {
+    switch (type) {
     case F:
       return stage == 0 ||
              isDone(at(state, pair - 1, F),
@@ -115,11 +115,11 @@ private:
       return isDone(at(state, pair, F)) &&
              (at(state, pair, R) == kNever || isDone(at(state, pair, R)));
     case W:
-      return problem.freedoms.splitBackward && isDone(at(state, pair, I));
+      return problem.techniques.splitBackward && isDone(at(state, pair, I));
     case R:
       return isDone(at(state, pair, F));
     case D:
-      return problem.freedoms.offload && isDone(at(state, pair, F)) &&
+      return problem.techniques.offload && isDone(at(state, pair, F)) &&
              at(state, pair, R) == kNever && !hasStarted(at(state, pair, I));
     default:
       return isDone(at(state, pair, D));
@@ -127,17 +127,17 @@ private:
   }
 
   /// The queues of a worker: compute and one or two for copies.
-  int64_t queueOf(int64_t pair, Step step) const {
-    int64_t queue = step < D ? 0 : step == D ? 1 : 2;
+  int64_t queueOf(int64_t pair, CellType type) const {
+    int64_t queue = type < D ? 0 : type == D ? 1 : 2;
     if (queue == 2 && problem.sharedCopyQueue)
       queue = 1;
     return workerOf(pair) * 3 + queue;
   }
   bool isBusy(const State &state, int64_t queue) const {
     for (int64_t pair = 0; pair < numPairs; ++pair)
-      for (Step step : {F, I, W, R, D, U})
-        if (queueOf(pair, step) == queue && hasStarted(at(state, pair, step)) &&
-            at(state, pair, step) > 0)
+      for (CellType type : {F, I, W, R, D, U})
+        if (queueOf(pair, type) == queue && hasStarted(at(state, pair, type)) &&
+            at(state, pair, type) > 0)
           return true;
     return false;
   }
@@ -170,20 +170,20 @@ private:
   /// A start is as early as it can be where a step of its worker or one that it
   /// waits for (in time for its message) was over at this very tick: else it
   /// could have been a tick earlier.
-  bool isAsEarlyAsCanBe(const State &state, int64_t pair, Step step) const {
+  bool isAsEarlyAsCanBe(const State &state, int64_t pair, CellType type) const {
     if (isFirstTick)
       return true;
     for (int64_t other = 0; other < numPairs; ++other)
-      for (Step before : {F, I, W, R, D, U})
+      for (CellType before : {F, I, W, R, D, U})
         if (workerOf(other) == workerOf(pair) && at(state, other, before) == 0)
           return true;
     int64_t stage = stageOf(pair);
-    if (step == F && stage > 0)
+    if (type == F && stage > 0)
       return at(state, pair - 1, F) ==
              -delayBetween(pair, pair - 1, factsOf(pair - 1).activationDelay);
-    Step gradient =
+    CellType gradient =
         problem.gradientAfter == GradientAfter::WeightGrad ? lastStep() : I;
-    return step == I && stage + 1 < numStages &&
+    return type == I && stage + 1 < numStages &&
            at(state, pair + 1, gradient) ==
                -delayBetween(pair, pair + 1, factsOf(pair + 1).gradientDelay);
   }
@@ -201,21 +201,21 @@ private:
     if (isBusy(state, queue))
       return;
     for (int64_t pair = 0; pair < numPairs; ++pair)
-      for (Step step : {F, I, W, R, D, U})
-        if (queueOf(pair, step) == queue && isReady(state, pair, step) &&
-            isAsEarlyAsCanBe(before, pair, step))
-          startOne(state, before, pair, step, next);
+      for (CellType type : {F, I, W, R, D, U})
+        if (queueOf(pair, type) == queue && isReady(state, pair, type) &&
+            isAsEarlyAsCanBe(before, pair, type))
+          startOne(state, before, pair, type, next);
   }
-  void startOne(State &state, const State &before, int64_t pair, Step step,
+  void startOne(State &state, const State &before, int64_t pair, CellType type,
                 std::set<State> &next) {
     State saved = state;
-    int64_t queue = queueOf(pair, step);
-    state[pair * kNumSteps + step] = durationOf(pair, step);
-    if (step == F)
-      state[pair * kNumSteps + R] = kNever;
+    int64_t queue = queueOf(pair, type);
+    state[pair * kNumCellTypes + type] = durationOf(pair, type);
+    if (type == F)
+      state[pair * kNumCellTypes + R] = kNever;
     start(state, before, queue + 1, next);
-    if (step == F && problem.freedoms.recompute) {
-      state[pair * kNumSteps + R] = kWanted;
+    if (type == F && problem.techniques.recompute) {
+      state[pair * kNumCellTypes + R] = kWanted;
       start(state, before, queue + 1, next);
     }
     state = std::move(saved);
@@ -228,7 +228,7 @@ private:
       if (hasStarted(ticks))
         ticks = ticks <= -longestDelay ? kLongAgo : ticks - 1;
     std::vector<State> microbatches;
-    int64_t size = numStages * kNumSteps;
+    int64_t size = numStages * kNumCellTypes;
     for (auto begin = later.begin(); begin != later.end(); begin += size)
       microbatches.emplace_back(begin, begin + size);
     llvm::sort(microbatches);

@@ -76,7 +76,7 @@ TEST(FitMemory, KeepsTheRules) {
     SCOPED_TRACE(seed);
     DiverseProblem search(seed);
     Problem &problem = search.problem;
-    if (!problem.freedoms.offload && !problem.freedoms.recompute)
+    if (!problem.techniques.offload && !problem.techniques.recompute)
       continue;
     Encoding encoding(problem);
     Random random(seed);
@@ -127,7 +127,7 @@ std::string fitInto(int64_t offload) {
   Problem problem =
       makeProblem(llvm::cantFail(Placement::create(1, 3, {placeLinear(1)})));
   problem.capacity = {8};
-  problem.freedoms.recompute = false;
+  problem.techniques.recompute = false;
   problem.stages.front().offload = offload;
   Encoding encoding(problem);
   Random random(1);

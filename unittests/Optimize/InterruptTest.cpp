@@ -42,6 +42,15 @@ TEST(InterruptWatch, HandsTheSignalOnWhenTheLastOneEnds) {
   std::signal(SIGINT, before);
 }
 
+TEST(InterruptWatch, IsCurrentWhileItLives) {
+  EXPECT_EQ(InterruptWatch::current(), nullptr);
+  {
+    InterruptWatch watch;
+    EXPECT_EQ(InterruptWatch::current(), watch.flag());
+  }
+  EXPECT_EQ(InterruptWatch::current(), nullptr);
+}
+
 TEST(InterruptWatch, LeavesProcessesWithoutAHandlerAlone) {
   auto before = std::signal(SIGINT, SIG_DFL);
   {

@@ -63,7 +63,6 @@ static ProblemOptions within(MemoryBudget::Unit unit, int64_t amount) {
 static OptimizeOptions quick(ProblemOptions problem) {
   OptimizeOptions options;
   options.problem = problem;
-  options.solver.threads = 1;
   options.solver.maxEvaluations = 400;
   return options;
 }
@@ -82,7 +81,7 @@ optimizeOn(const Placement &placement, const OptimizeOptions &options,
 
 TEST(OptimizeProblem, HasTheTimesOfTheProfile) {
   ProblemOptions options;
-  options.freedoms = {true, true, true};
+  options.techniques = {true, true, true};
   optimize::Problem problem =
       llvm::cantFail(makeProblem(makeLinear(2, 3), someCosts(), options));
   ASSERT_EQ(problem.stages.size(), 2u);
@@ -98,7 +97,7 @@ TEST(OptimizeProblem, HasTheTimesOfTheProfile) {
   // No limit: every activation has room.
   EXPECT_EQ(stage.activation, 1);
   EXPECT_EQ(problem.capacity, (std::vector<int64_t>{3, 3}));
-  options.freedoms = {false, false, false};
+  options.techniques = {false, false, false};
   problem = llvm::cantFail(makeProblem(makeLinear(2, 3), someCosts(), options));
   EXPECT_EQ(problem.stages[0].inputGrad, 14000000);
   EXPECT_EQ(problem.stages[0].weightGrad, 0);
@@ -110,7 +109,7 @@ TEST(OptimizeProblem, LeavesRoomForParameters) {
   CostInputs costs = someCosts();
   addModel(costs, 2);
   ProblemOptions options = within(MemoryBudget::Unit::Bytes, 1007);
-  options.freedoms.recompute = true;
+  options.techniques.recompute = true;
   optimize::Problem problem =
       llvm::cantFail(makeProblem(makeLinear(2, 3), costs, options));
   EXPECT_EQ(problem.stages[0].activation, 100);
@@ -134,7 +133,7 @@ TEST(OptimizeProblem, LeavesRoomForBackwardsThatRecompute) {
       llvm::cantFail(makeProblem(makeLinear(2, 3), costs, options));
   EXPECT_EQ(problem.stages[0].activation, 20);
   EXPECT_EQ(problem.capacity, (std::vector<int64_t>{910, 910}));
-  options.freedoms.recompute = true;
+  options.techniques.recompute = true;
   EXPECT_EQ(errorOf(makeProblem(makeLinear(2, 3), costs, options)),
             "has model 'layers', whose backwards recompute by themselves; with "
             "recompute=none the optimizer decides which do");
@@ -157,7 +156,7 @@ TEST(OptimizeProblem, RefusesWhatCannotBe) {
             "for activations");
   costs.profile->phasePs[static_cast<unsigned>(Phase::Reload)].clear();
   ProblemOptions options;
-  options.freedoms.offload = true;
+  options.techniques.offload = true;
   EXPECT_EQ(refusal(options),
             "has no times for offload: a profile gives D and U, or model and "
             "system do");
@@ -210,22 +209,23 @@ static std::vector<Placement> placements(int64_t workers,
 }
 
 TEST(OptimizeSchedule, TimesAreThoseOfTheTimeline) {
-  for (optimize::Freedoms freedoms : {optimize::Freedoms{true, false, false},
-                                      {true, true, false},
-                                      {true, false, true},
-                                      {true, true, true},
-                                      {false, true, false},
-                                      {false, false, false}})
+  for (optimize::Techniques techniques :
+       {optimize::Techniques{true, false, false},
+        {true, true, false},
+        {true, false, true},
+        {true, true, true},
+        {false, true, false},
+        {false, false, false}})
     for (int64_t memory : {1, 2, 3})
       for (const Placement &placement : placements(2, 5)) {
         SCOPED_TRACE(testing::Message()
-                     << freedoms.splitBackward << freedoms.offload
-                     << freedoms.recompute << " memory " << memory << " stages "
-                     << placement.getMaxStages());
+                     << techniques.splitBackward << techniques.offload
+                     << techniques.recompute << " memory " << memory
+                     << " stages " << placement.getMaxStages());
         int64_t chunks = placement.getMaxStages() / 2;
         ProblemOptions problem =
             within(MemoryBudget::Unit::Activations, memory * chunks);
-        problem.freedoms = freedoms;
+        problem.techniques = techniques;
         OptimizeOptions options = quick(problem);
         options.explain = false;
         OptimizedSchedule optimized =
@@ -323,7 +323,7 @@ TEST(OptimizeSchedule, CandidatesShareTheLimits) {
   std::vector<ScheduleCandidate> candidates =
       candidatesOn({all[1], all[2], all[3]});
   ProblemOptions problem = within(MemoryBudget::Unit::Activations, 3);
-  problem.freedoms.offload = true;
+  problem.techniques.offload = true;
   OptimizeOptions options = quick(problem);
   auto solve = [&] {
     return llvm::cantFail(optimizeSchedule(candidates, options));
@@ -343,9 +343,9 @@ TEST(OptimizeSchedule, CandidatesShareTheLimits) {
 }
 
 /// Without offload there is no room: the reason is given, not a time.
-TEST(OptimizeSchedule, SaysWhatAFreedomIsWorth) {
+TEST(OptimizeSchedule, SaysWhatATechniqueIsWorth) {
   ProblemOptions problem = within(MemoryBudget::Unit::Activations, 1);
-  problem.freedoms = {true, true, false};
+  problem.techniques = {true, true, false};
   Placement v = placements(2, 4)[2]; // two activations of each microbatch
   OptimizedSchedule optimized = llvm::cantFail(optimizeOn(v, quick(problem)));
   ASSERT_EQ(optimized.without.size(), 2u);

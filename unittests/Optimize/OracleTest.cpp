@@ -26,9 +26,7 @@ namespace {
 /// Whatever the machine does: by evaluations.
 SolverResult solveTiny(const Problem &problem) {
   SolverOptions options;
-  options.timeLimitSeconds = 60;
   options.maxEvaluations = 20000;
-  options.threads = 1;
   SolverResult result =
       llvm::cantFail(solve(problem, familySeeds(problem), options));
   EXPECT_EQ(llvm::toString(verifySolution(problem, result.solution)), "");
@@ -76,8 +74,8 @@ std::vector<TinyKind> milpKinds() {
   std::vector<TinyKind> kinds = tinyKinds();
   llvm::erase_if(kinds, [](const TinyKind &kind) {
     bool isOnePerWorker = int64_t(kind.path.size()) == kind.workers;
-    bool isFree = kind.freedoms.offload || kind.freedoms.recompute;
-    return !kind.freedoms.splitBackward ||
+    bool isFree = kind.techniques.offload || kind.techniques.recompute;
+    return !kind.techniques.splitBackward ||
            (!isOnePerWorker && (isFree || kind.workers == 1));
   });
   return kinds;
@@ -107,7 +105,7 @@ TEST_P(TinyMilp, AgreesWithAllSchedules) {
 /// Sizes that are too large to try all schedules.
 struct SmallCase {
   int64_t workers, microbatches, capacity;
-  Freedoms freedoms;
+  Techniques techniques;
 };
 
 class CbcOracle : public testing::TestWithParam<SmallCase> {};
@@ -115,7 +113,7 @@ class CbcOracle : public testing::TestWithParam<SmallCase> {};
 TEST_P(CbcOracle, AgreesWithTheSolver) {
   const SmallCase &size = GetParam();
   Problem problem = makeProblem(makeLinear(size.workers, size.microbatches));
-  problem.freedoms = size.freedoms;
+  problem.techniques = size.techniques;
   problem.capacity.assign(size.workers, size.capacity);
   SolverResult result = solveTiny(problem);
   std::optional<int64_t> best =

@@ -107,10 +107,10 @@ TEST(ProblemTest, RefusesSumsOverInt64) {
 //===----------------------------------------------------------------------===//
 
 /// Worker 1 holds stages 1 and 2, with activations of 4 and 6.
-Problem makeV(Freedoms freedoms) {
+Problem makeV(Techniques techniques) {
   Problem problem = makeProblem(makePlacement(2, 3, {pathOn({0, 1, 1, 0})}));
   problem.stages[2].activation = 6;
-  problem.freedoms = freedoms;
+  problem.techniques = techniques;
   return problem;
 }
 
@@ -132,7 +132,7 @@ TEST(CapacityTest, CountsWhatInputGradLeaves) {
   Problem problem = makeV({true, false, false});
   problem.stages[1].freedByInputGrad = -7; // 4 + 7 by itself
   EXPECT_EQ(leastCapacities(problem), Capacities({8, 11}));
-  problem.freedoms.splitBackward = false;
+  problem.techniques.splitBackward = false;
   EXPECT_EQ(leastCapacities(problem), Capacities({8, 10}));
 }
 

@@ -21,7 +21,11 @@ using namespace pipesched::optimize::test;
 
 namespace {
 
-constexpr double kAmple = 600;
+ProofLimits ample() {
+  ProofLimits limits;
+  limits.seconds = 600;
+  return limits;
+}
 
 class TinyProof : public testing::TestWithParam<TinyKind> {};
 
@@ -31,11 +35,11 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TinyProof, testing::ValuesIn(tinyKinds()),
                          });
 
 bool isMemoryFixed(const Problem &problem) {
-  return !problem.freedoms.offload && !problem.freedoms.recompute;
+  return !problem.techniques.offload && !problem.techniques.recompute;
 }
 
 void checkProof(const TinyProblem &tiny, int64_t above) {
-  Proof proof = prove(tiny.problem, tiny.best + above, {kAmple, nullptr});
+  Proof proof = prove(tiny.problem, tiny.best + above, ample());
   EXPECT_LE(proof.lowerBound.value, tiny.best) << proof.lowerBound.name;
   if (above == 0)
     EXPECT_FALSE(proof.better);
@@ -72,7 +76,7 @@ TEST_P(TinyProof, AgreesWithExhaustiveSearch) {
 
 Problem makeHard() {
   Problem problem = makeProblem(makeLinear(8, 64));
-  problem.freedoms = {};
+  problem.techniques = {};
   problem.capacity.assign(8, 4 * 6);
   return problem;
 }
@@ -81,18 +85,38 @@ TEST(ProofTest, StopsInTime) {
   Problem problem = makeHard();
   int64_t quick = quickBound(problem).value;
   auto begin = std::chrono::steady_clock::now();
-  Proof proof = prove(problem, 2 * quick, {0.2, nullptr});
+  ProofLimits limits;
+  limits.seconds = 0.2;
+  Proof proof = prove(problem, 2 * quick, limits);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
   EXPECT_GE(proof.lowerBound.value, quick);
 }
 
 TEST(ProofTest, StopsWhenInterrupted) {
   Problem problem = makeHard();
-  std::atomic<bool> interrupted = true;
   int64_t quick = quickBound(problem).value;
-  Proof proof = prove(problem, 2 * quick, {kAmple, &interrupted});
+  ProofLimits limits = ample();
+  limits.mustStop = [] { return true; };
+  Proof proof = prove(problem, 2 * quick, limits);
   EXPECT_EQ(proof.lowerBound.value, quick);
   EXPECT_FALSE(proof.better);
+}
+
+/// The bound is that of the work, whatever time it takes; more work proves
+/// more.
+TEST(ProofTest, StopsAfterItsWork) {
+  Problem problem = makeHard();
+  problem.capacity.assign(8, 4 * 3);
+  int64_t quick = quickBound(problem).value;
+  auto boundOf = [&](uint64_t work) {
+    ProofLimits limits = ample();
+    limits.work = work;
+    return prove(problem, 2 * quick, limits).lowerBound.value;
+  };
+  EXPECT_EQ(boundOf(0), quick);
+  int64_t bound = boundOf(3'000'000);
+  EXPECT_EQ(boundOf(3'000'000), bound);
+  EXPECT_GE(bound, boundOf(30'000));
 }
 
 TEST(ProofTest, HasNoTimeWithoutSeconds) {
@@ -114,7 +138,7 @@ class PublishedInstance : public testing::TestWithParam<const char *> {};
 
 TEST_P(PublishedInstance, IsOptimal) {
   Instance instance = read(GetParam());
-  Proof proof = prove(instance.problem, *instance.bestKnown, {kAmple, nullptr});
+  Proof proof = prove(instance.problem, *instance.bestKnown, ample());
   EXPECT_EQ(proof.lowerBound.value, *instance.bestKnown);
   EXPECT_FALSE(proof.better);
 }
@@ -132,8 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(PublishedInstances, FindsBetterThanAPoorSchedule) {
   Instance instance = read("L02_d4n8_u_m4");
-  Proof proof =
-      prove(instance.problem, *instance.bestKnown + 500, {kAmple, nullptr});
+  Proof proof = prove(instance.problem, *instance.bestKnown + 500, ample());
   ASSERT_TRUE(proof.better);
   EXPECT_EQ(proof.better->makespan, *instance.bestKnown);
   EXPECT_EQ(proof.lowerBound.value, *instance.bestKnown);

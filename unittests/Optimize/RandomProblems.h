@@ -29,7 +29,7 @@ public:
     problem = makeProblem(table.placement);
     problem.gradientAfter = table.gradientAfter;
     problem.sharedCopyQueue = draw(3) == 0;
-    problem.freedoms.splitBackward = draw(4) != 0;
+    problem.techniques.splitBackward = draw(4) != 0;
     for (StageFacts &facts : problem.stages)
       drawFacts(facts);
     for (Row &row : table.rows)
@@ -68,7 +68,7 @@ private:
     Row split;
     for (Cell cell : row) {
       cell = cell.withOverlap(false);
-      bool isSplit = problem.freedoms.splitBackward;
+      bool isSplit = problem.techniques.splitBackward;
       if (cell.is(Phase::Recompute) &&
           llvm::is_contained(row, cell.withPhase(Phase::Offload)))
         continue; // not both

@@ -137,13 +137,13 @@ private:
     addEvent(pair.inputGrad, true, -facts.freedByInputGrad, kAlways);
     addEvent(pair.weightGrad, true, facts.freedByInputGrad - facts.activation,
              kAlways);
-    int offloads = problem.freedoms.offload ? addChoice() : kAlways;
-    int recomputes = problem.freedoms.recompute ? addChoice() : kAlways;
-    if (problem.freedoms.offload)
+    int offloads = problem.techniques.offload ? addChoice() : kAlways;
+    int recomputes = problem.techniques.recompute ? addChoice() : kAlways;
+    if (problem.techniques.offload)
       addCopies(pair, stage, offloads);
-    if (problem.freedoms.recompute)
+    if (problem.techniques.recompute)
       addRecompute(pair, stage, recomputes);
-    if (problem.freedoms.offload && problem.freedoms.recompute)
+    if (problem.techniques.offload && problem.techniques.recompute)
       require({{offloads, -1}, {recomputes, -1}}, -1);
     if (stage == 0 && microbatch > 0) // microbatches are alike
       require(

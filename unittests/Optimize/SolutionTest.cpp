@@ -51,7 +51,7 @@ TEST(TimesTest, SendsGradientsAfterW) {
 
 TEST(TimesTest, RunsWholeBackwards) {
   Problem problem = makeProblem(makeLinear(2, 1));
-  problem.freedoms.splitBackward = false;
+  problem.techniques.splitBackward = false;
   Solution solution = time(problem, {"0F0 0B0", "1F0 1B0"});
   EXPECT_EQ(solution.starts[0], Times({0, 34}));
   EXPECT_EQ(solution.makespan, 46);
@@ -104,7 +104,7 @@ TEST(TimesTest, RefusesRows) {
       pipesched::errorOf(timeRows(problem, {"0F0 0I0 0W0 0O0", "1F0 1I0 1W0"})),
       "worker 0: cell 3 (0O0) is no part of the problem, which ends with "
       "the backwards");
-  problem.freedoms.splitBackward = false;
+  problem.techniques.splitBackward = false;
   EXPECT_EQ(pipesched::errorOf(timeRows(problem, {"0F0 0B0", "1F0 1I0 1W0"})),
             "worker 1: cell 1 (1I0) is part of a split backward: a whole one, "
             "B, is wanted");
@@ -300,7 +300,7 @@ TEST(MemoryTest, FreesAtTheEndOfW) {
 
 TEST(MemoryTest, FreesWholeBackwardsAtOnce) {
   Problem problem = makeProblem(makeLinear(1, 2));
-  problem.freedoms.splitBackward = false;
+  problem.techniques.splitBackward = false;
   EXPECT_EQ(peakOf(problem, "0F0 0B0 0F1 0B1"), 4);
 }
 
@@ -385,7 +385,7 @@ TEST(VerifySolutionTest, NamesWhatIsWrong) {
             }),
             "worker 0: cell 8 (0W2): there are 2 microbatches");
   EXPECT_EQ(
-      errorWith([](Problem &p, Solution &) { p.freedoms.offload = false; }),
+      errorWith([](Problem &p, Solution &) { p.techniques.offload = false; }),
       "worker 0: cell 1 (0D0) is not allowed");
   EXPECT_EQ(errorWith([](Problem &, Solution &s) { s.starts[0][3] = 14; }),
             "worker 0: cell 3 (0F1) starts at 14, its worker is free at 15");

@@ -16,6 +16,7 @@
 #include "PipeSched/Description/Instance.h"
 #include "PipeSched/Optimize/Bounds.h"
 #include "TinyProblems.h"
+#include "llvm/Support/ThreadPool.h"
 #include <chrono>
 
 using namespace pipesched;
@@ -24,11 +25,24 @@ using namespace pipesched::optimize::test;
 
 namespace {
 
+/// Two threads, of which a test may use one.
+llvm::ThreadPoolInterface &pool() {
+  static llvm::DefaultThreadPool pool(llvm::hardware_concurrency(2));
+  return pool;
+}
+
 SolverOptions budget(uint64_t evaluations, unsigned threads = 1) {
   SolverOptions options;
   options.maxEvaluations = evaluations;
+  options.pool = &pool();
   options.threads = threads;
-  options.timeLimitSeconds = 600;
+  return options;
+}
+
+/// By the clock alone.
+SolverOptions timeLimit(double seconds, unsigned threads = 1) {
+  SolverOptions options = budget(0, threads);
+  options.timeLimitSeconds = seconds;
   return options;
 }
 
@@ -75,7 +89,7 @@ TEST(FamilySeeds, KeepTheRulesButForMemory) {
 
 std::vector<std::string> seedNames(Placement placement, bool split) {
   Problem problem = makeProblem(std::move(placement));
-  problem.freedoms.splitBackward = split;
+  problem.techniques.splitBackward = split;
   std::vector<std::string> names;
   for (Seed &seed : familySeeds(problem))
     names.push_back(std::move(seed.name));
@@ -125,7 +139,7 @@ TEST(Solver, FindsTheBestOfTinyProblems) {
         continue;
       SCOPED_TRACE(kind.name.str() + " " + std::to_string(seed));
       SolverResult result = solveAndCheck(tiny->problem, {}, budget(20000));
-      if (kind.freedoms.offload)
+      if (kind.techniques.offload)
         EXPECT_GE(result.solution.makespan, tiny->best);
       else
         EXPECT_EQ(result.solution.makespan, tiny->best);
@@ -177,6 +191,36 @@ TEST(Solver, IsRepeatable) {
   }
 }
 
+void expectSame(const SolverResult &first, const SolverResult &second) {
+  EXPECT_EQ(first.solution.rows, second.solution.rows);
+  EXPECT_EQ(first.solution.starts, second.solution.starts);
+  EXPECT_EQ(first.origin, second.origin);
+  EXPECT_EQ(first.lowerBound, second.lowerBound);
+  EXPECT_EQ(first.boundName, second.boundName);
+  EXPECT_EQ(first.status, second.status);
+}
+
+/// Several searches and the proofs beside them: problems that are proven on the
+/// way, that stop at a gap, and that use all evaluations.
+TEST(Solver, DoesNotDependOnThreads) {
+  for (auto [name, gap] : {std::pair("V02_d4n8_u_m2", 0.0),
+                           {"R01_d8n16_x_m4_rc", 0.2},
+                           {"L02_d4n8_u_m4", 0.0},
+                           {"O02_d4n8_x_m2_k1", 0.02}}) {
+    SCOPED_TRACE(name);
+    Instance instance = llvm::cantFail(readInstance(
+        std::string(PIPESCHED_INSTANCES_DIR "/") + name + ".json"));
+    SolverOptions options = budget(1'000'000, 2);
+    options.gap = gap;
+    SolverResult two = solveAndCheck(instance.problem, {}, options);
+    expectSame(two, solveAndCheck(instance.problem, {}, options));
+    options.threads = 1;
+    expectSame(two, solveAndCheck(instance.problem, {}, options));
+    options.pool = nullptr;
+    expectSame(two, solveAndCheck(instance.problem, {}, options));
+  }
+}
+
 /// Large enough that no proof comes in time.
 Problem makeLargeProblem() {
   Problem problem =
@@ -196,10 +240,8 @@ double secondsOf(llvm::function_ref<void()> run) {
 
 TEST(Solver, StopsAtTheTimeLimit) {
   Problem problem = makeLargeProblem();
-  SolverOptions options;
-  options.threads = 2;
   for (double limit : {0.0, 0.3}) {
-    options.timeLimitSeconds = limit;
+    SolverOptions options = timeLimit(limit, 2);
     double seconds = secondsOf([&] { solveAndCheck(problem, {}, options); });
     EXPECT_LT(seconds, 20);
   }
@@ -208,9 +250,7 @@ TEST(Solver, StopsAtTheTimeLimit) {
 TEST(Solver, StopsWhenInterrupted) {
   Problem problem = makeLargeProblem();
   std::atomic<bool> interrupted = true;
-  SolverOptions options;
-  options.threads = 2;
-  options.timeLimitSeconds = 600;
+  SolverOptions options = timeLimit(600, 2);
   options.interrupted = &interrupted;
   double seconds = secondsOf([&] {
     SolverResult result = solveAndCheck(problem, {}, options);
@@ -221,7 +261,7 @@ TEST(Solver, StopsWhenInterrupted) {
 
 TEST(Solver, StopsAtTheGap) {
   Problem problem = makeLargeProblem();
-  SolverOptions options = budget(0, 2);
+  SolverOptions options = timeLimit(600, 2);
   options.gap = 100;
   SolverResult result = solveAndCheck(problem, {}, options);
   EXPECT_TRUE(result.status == Status::GapReached ||
@@ -230,9 +270,7 @@ TEST(Solver, StopsAtTheGap) {
 
 TEST(Solver, Reports) {
   Problem problem = makeLargeProblem();
-  SolverOptions options;
-  options.threads = 1;
-  options.timeLimitSeconds = 1.5;
+  SolverOptions options = timeLimit(1.5);
   unsigned count = 0;
   int64_t last = std::numeric_limits<int64_t>::max();
   auto report = [&](const Progress &progress) {

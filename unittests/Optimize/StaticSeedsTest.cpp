@@ -28,7 +28,6 @@ constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 /// What seeds are in the solver: the least search there is.
 SolverResult solveBySeeds(const Problem &problem, llvm::ArrayRef<Seed> seeds) {
   SolverOptions options;
-  options.threads = 1;
   options.maxEvaluations = 1;
   options.timeLimitSeconds = 0;
   return llvm::cantFail(solve(problem, seeds, options));
@@ -114,8 +113,8 @@ TEST(StaticSeeds, NoneIsBetterThanTheSolver) {
           for (Objective objective : {Objective::Makespan, Objective::Period}) {
             Problem problem = makeTightProblem(placement, kept, copy);
             problem.objective = objective;
-            problem.freedoms.offload = copy != 25;
-            problem.freedoms.recompute = copy != 2;
+            problem.techniques.offload = copy != 25;
+            problem.techniques.recompute = copy != 2;
             SCOPED_TRACE(std::to_string(workers) + " workers, keeps " +
                          std::to_string(kept) + ", copies in " +
                          std::to_string(copy));
@@ -128,9 +127,9 @@ TEST(StaticSeeds, NoneIsBetterThanTheSolver) {
             int64_t found = objectiveOf(problem, result.solution);
             for (const Seed &seed : seeds) {
               EXPECT_LE(found, objectiveOfRows(problem, seed.rows));
-              if (problem.freedoms.offload)
+              if (problem.techniques.offload)
                 EXPECT_LE(found, bestOffload(problem, seed, kept)) << seed.name;
-              if (problem.freedoms.recompute)
+              if (problem.techniques.recompute)
                 EXPECT_LE(found,
                           objectiveOfChange(
                               problem, addRecompute(viewOf(problem, seed))))
@@ -147,7 +146,7 @@ TEST(StaticSeeds, NoneIsBetterThanTheSolver) {
 TEST(StaticSeeds, AreBetterThanWhatThereIs) {
   Problem problem = makeTightProblem(
       llvm::cantFail(Placement::create(4, 8, {placeLinear(4)})), 2, 2);
-  problem.freedoms.recompute = false;
+  problem.techniques.recompute = false;
   std::vector<Seed> seeds = familySeeds(problem);
   auto go = [] { return false; };
   std::optional<Seed> best = bestStaticSeed(problem, seeds, kNoLimit, go);
@@ -158,7 +157,7 @@ TEST(StaticSeeds, AreBetterThanWhatThereIs) {
   EXPECT_TRUE(bestStaticSeed(problem, seeds, objective + 1, go));
   EXPECT_FALSE(bestStaticSeed(problem, seeds, kNoLimit, [] { return true; }));
   EXPECT_FALSE(bestStaticSeed(problem, *best, kNoLimit, go)); // has copies
-  problem.freedoms.offload = false;
+  problem.techniques.offload = false;
   EXPECT_FALSE(bestStaticSeed(problem, seeds, kNoLimit, go));
 }
 

@@ -39,8 +39,8 @@ inline Problem makeProblem(Placement placement) {
   problem.placement = std::move(placement);
   problem.stages.assign(problem.placement.getNumGlobalStages(), makeFacts());
   problem.capacity.assign(problem.placement.getNumWorkers(), 1000);
-  problem.freedoms = {/*splitBackward=*/true, /*offload=*/true,
-                      /*recompute=*/true};
+  problem.techniques = {/*splitBackward=*/true, /*offload=*/true,
+                        /*recompute=*/true};
   return problem;
 }
 

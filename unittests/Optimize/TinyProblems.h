@@ -29,13 +29,13 @@ struct TinyKind {
   llvm::StringRef name;
   std::vector<int32_t> path;
   int64_t workers, microbatches;
-  Freedoms freedoms;
+  Techniques techniques;
 };
 
 inline std::vector<TinyKind> tinyKinds() {
-  Freedoms split, whole{false}, offload{true, true},
+  Techniques split, whole{false}, offload{true, true},
       recompute{true, false, true};
-  Freedoms both{true, true, true};
+  Techniques both{true, true, true};
   return {
       {"Linear2x2", {0, 1}, 2, 2, split},
       {"Linear2x3", {0, 1}, 2, 3, split},
@@ -68,7 +68,7 @@ inline std::optional<TinyProblem> makeTinyProblem(const TinyKind &kind,
   path.workers = kind.path;
   problem.placement = llvm::cantFail(
       Placement::create(kind.workers, kind.microbatches, {path}));
-  problem.freedoms = kind.freedoms;
+  problem.techniques = kind.techniques;
   problem.sharedCopyQueue = draw(0, 1);
   problem.gradientAfter =
       draw(0, 3) ? GradientAfter::InputGrad : GradientAfter::WeightGrad;

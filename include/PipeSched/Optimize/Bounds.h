@@ -15,7 +15,6 @@
 #define PIPESCHED_OPTIMIZE_BOUNDS_H
 
 #include "PipeSched/Optimize/Solution.h"
-#include <atomic>
 
 namespace pipesched::optimize {
 
@@ -30,10 +29,13 @@ struct Bound {
 /// thousand cells.
 Bound quickBound(const Problem &problem);
 
-/// Stops a proof.
+/// When a proof stops. With a limit on work alone, the same problem gives the
+/// same proof on every machine.
 struct ProofLimits {
-  double seconds = 0;                             ///< 0: none
-  const std::atomic<bool> *interrupted = nullptr; ///< may be null
+  double seconds = 0; ///< may be infinite
+  /// Row edges and precedences that propagation may read.
+  uint64_t work = std::numeric_limits<uint64_t>::max();
+  llvm::function_ref<bool()> mustStop = nullptr; ///< may be null
 };
 
 /// What exact search found out. `lowerBound` holds in any case.
@@ -46,8 +48,9 @@ struct Proof {
 /// Raises the lower bound towards `upperBound`, the objective of a solution
 /// that is known: destructive bounds by propagation (edge-finding, memory
 /// arcs), then branch and bound. Makespan only; for the period the quick bound.
+/// The proof goes on from `knownBound`, a lower bound proven before.
 Proof prove(const Problem &problem, int64_t upperBound,
-            const ProofLimits &limits);
+            const ProofLimits &limits, int64_t knownBound = 0);
 
 } // namespace pipesched::optimize
 

@@ -53,11 +53,11 @@ private:
   std::string directory;
 };
 
-/// solve() with a cache: returns what is there, where that is proven, within
-/// the gap, or found within no smaller limits; else it is one of the seeds, and
-/// what is found is stored. With an empty `directory` just solve(). What goes
-/// wrong with the folder goes to `warning` and changes nothing else. Errors:
-/// those of solve.
+/// solve() with a cache. Returns the entry of the problem if it is proven,
+/// within the gap, or was found within limits no smaller than these. Otherwise
+/// the entry is one of the seeds, and the result is stored. With an empty
+/// `directory` this is solve(). Problems with the folder go to `warning` and
+/// change nothing else. Errors: those of solve.
 llvm::Expected<SolverResult> solveCached(const Problem &problem,
                                          llvm::ArrayRef<Seed> seeds,
                                          const SolverOptions &options,

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A host that handles SIGINT, such as Python, gets it when the search has
-// ended, which it does at once.
+// A search ends soon after SIGINT. A host that handles SIGINT, such as Python,
+// gets the signal when the search has ended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,9 @@ namespace pipesched::optimize {
 
 /// While one of these lives, SIGINT sets a flag for SolverOptions::interrupted
 /// instead of going to the handler of the process, which gets it when the last
-/// of them ends. A process without a handler is left to be ended by the signal.
-/// Any number, on any threads. Does nothing where there are no POSIX signals.
+/// of them ends. In a process without a handler the signal still ends the
+/// process. Any number may live, on any threads. Does nothing where there are
+/// no POSIX signals.
 class InterruptWatch {
 public:
   InterruptWatch();
@@ -30,6 +31,10 @@ public:
   InterruptWatch &operator=(const InterruptWatch &) = delete;
 
   const std::atomic<bool> *flag() const;
+
+  /// The flag if a watch lives anywhere in the process, else null. For code
+  /// that stops when its host is interrupted but must not handle signals.
+  static const std::atomic<bool> *current();
 };
 
 } // namespace pipesched::optimize

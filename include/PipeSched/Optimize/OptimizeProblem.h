@@ -21,21 +21,21 @@ namespace pipesched {
 
 struct ProblemOptions {
   optimize::Objective objective = optimize::Objective::Makespan;
-  optimize::Freedoms freedoms;
+  optimize::Techniques techniques;
   GradientAfter gradientAfter = GradientAfter::InputGrad;
   /// Nothing: the memory of the system where there are a model and a system
   /// that says how much it has; else no limit.
   std::optional<MemoryBudget> memory;
 };
 
-/// The budget that the options and the costs come to; nothing: no limit.
+/// The budget that follows from the options and the costs; nothing: no limit.
 std::optional<MemoryBudget> budgetFor(const CostInputs &costs,
                                       const ProblemOptions &options);
 
-/// Times as transport `delay` has them: a message delays by its occupancy and
-/// its latency. Capacity is what the budget leaves beside parameters, gradients
-/// and optimizer state, and beside what a backward that recomputes by itself
-/// works with; without a limit each activation of the worker has room. Between
+/// Times are those of transport `delay`: a message takes its occupancy and its
+/// latency. Capacity is the budget less parameters, gradients, optimizer state
+/// and the working memory of backwards that recompute by themselves; without a
+/// limit each activation of the worker has room. Between
 /// F and R the optimizer keeps the whole activation until F ends, verifyMemory
 /// the checkpoint alone, so that what it finds is within the budget.
 ///

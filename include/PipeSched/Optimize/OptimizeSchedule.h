@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From paths and prices to rows that are verified within the budget, and what
-// each choice and freedom was worth (docs/Optimize.md, the pass).
+// From paths and costs to rows that are verified within the budget, and what
+// each choice and technique was worth (docs/Optimize.md, the pass).
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,25 +31,24 @@ struct OptimizeOptions {
   ProblemOptions problem;
   optimize::SolverOptions solver; ///< limits are those of everything together
   std::string cacheDirectory;     ///< empty: none
-  /// Solve again without each freedom, in a quarter of the limits.
+  /// Solve again without each technique, in a quarter of the limits.
   bool explain = true;
 };
 
-/// One way to do the same step: on these paths, in microbatches that are priced
-/// so.
+/// One way to do the same step: on these paths, in microbatches of these costs.
 struct ScheduleCandidate {
-  std::string name; ///< what tells it from the others: "placement v"
+  std::string name; ///< differs from those of the others: "placement v"
   Placement placement;
   CostInputs costs;
   std::vector<optimize::Seed> seeds; ///< rows to start from
 };
 
-/// What the schedule takes otherwise.
+/// What the schedule takes with another choice.
 struct Alternative {
   std::string name; ///< of a candidate, or of an option of the pass: "offload"
-  /// In ps; nothing: no schedule, and why.
+  /// In ps; nothing: there is no schedule, for `reason`.
   std::optional<int64_t> objective;
-  bool isBound = false; ///< nothing was searched: it is this long at least
+  bool isBound = false; ///< not searched; `objective` is a lower bound
   std::string reason;
 };
 
@@ -58,21 +57,21 @@ struct OptimizedSchedule {
   optimize::Problem problem;
   optimize::SolverResult result;
   std::vector<Alternative> others;   ///< the other candidates, in their order
-  std::vector<Alternative> without;  ///< the best one, without a freedom each
+  std::vector<Alternative> without;  ///< the best one, without a technique each
   std::vector<std::string> warnings; ///< of the cache
 
   /// Of the solution, in ps.
   int64_t objective() const;
 };
 
-/// The best schedule of any candidate, of which there must be one, within the
-/// budget: its rows stand verifyTable and verifyMemory.
+/// The best schedule of any candidate within the budget; its rows pass
+/// verifyTable and verifyMemory. Needs a candidate.
 ///
-/// Candidates share the limits. Those whose lower bound is least come first;
-/// one whose bound is no better than what is known drops out, and so does one
-/// that has no schedule. All get the same part of half of the limits; the best
-/// gets what is left. Errors: those of makeProblem and solve, of each candidate
-/// where all have one.
+/// Candidates share the limits. The one with the least lower bound comes first.
+/// A candidate without a schedule, or whose bound is no better than a schedule
+/// that was found, is not searched. All get equal parts of half of the limits;
+/// the best gets what is left. Errors: those of makeProblem and solve, if every
+/// candidate has one.
 llvm::Expected<OptimizedSchedule>
 optimizeSchedule(llvm::ArrayRef<ScheduleCandidate> candidates,
                  const OptimizeOptions &options);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What an optimized schedule has to do and to keep to: paths, times, message
-// delays, copies and memory (docs/Optimize.md, the model).
+// The problem that the optimizer solves: paths, times, message delays, copies
+// and memory (docs/Optimize.md, the problem).
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ enum class Objective : uint8_t {
 };
 
 /// What the optimizer may do besides choosing the order of each row.
-struct Freedoms {
+struct Techniques {
   bool splitBackward = true; ///< I and W apart; else each backward is one cell
   bool offload = false;      ///< D and U
   bool recompute = false;    ///< R
@@ -71,7 +71,7 @@ struct Problem {
   /// for memory which a D in the other queue frees. Tables have no such joins:
   /// theirs hold compute.
   bool joinsHoldReloads = false;
-  Freedoms freedoms;
+  Techniques techniques;
   Objective objective = Objective::Makespan;
 };
 
@@ -82,12 +82,12 @@ struct Problem {
 /// that is not assigned.
 llvm::Error checkProblem(const Problem &problem);
 
-/// The least capacity of each worker that holds a schedule under the freedoms
+/// The least capacity of each worker that holds a schedule under the techniques
 /// given: one microbatch at a time. Needs a problem that checkProblem takes.
 std::vector<int64_t> leastCapacities(const Problem &problem);
 
-/// Errors: a worker whose capacity holds no schedule under the freedoms given,
-/// with what is missing and the least capacity that does.
+/// Errors: a worker whose capacity holds no schedule under the techniques
+/// given, with what is missing and the least capacity that does.
 llvm::Error checkCapacity(const Problem &problem);
 
 } // namespace pipesched::optimize

@@ -16,13 +16,18 @@
 
 #include "PipeSched/Optimize/Solution.h"
 #include <atomic>
+#include <limits>
+
+namespace llvm {
+class ThreadPoolInterface;
+} // namespace llvm
 
 namespace pipesched::optimize {
 
 enum class Status : uint8_t {
   Optimal,     ///< proven: the lower bound is met
   GapReached,  ///< within the gap that was asked for
-  TimeLimit,   ///< the best that was found in time
+  TimeLimit,   ///< the best that was found within the limits
   Interrupted, ///< likewise, before it was stopped
 };
 
@@ -32,17 +37,24 @@ struct Progress {
   uint64_t evaluations = 0;
 };
 
+/// The limit on evaluations where nothing else is asked for.
+inline constexpr uint64_t kDefaultMaxEvaluations = 2'000'000;
+inline constexpr double kNoTimeLimit = std::numeric_limits<double>::infinity();
+
 struct SolverOptions {
-  double timeLimitSeconds = 30; ///< 0: the best of seeds and heuristics
-  double gap = 0;               ///< stop at best <= (1 + gap) x lower bound
+  /// 0: the best of seeds and heuristics. A finite limit makes the result
+  /// depend on the machine.
+  double timeLimitSeconds = kNoTimeLimit;
+  double gap = 0; ///< stop at best <= (1 + gap) x lower bound
   uint64_t seed = 0;
-  unsigned threads = 0; ///< 0: one per core
-  /// 0: no limit. With a limit, the same input gives the same result whatever
-  /// the machine does.
-  uint64_t maxEvaluations = 0;
+  /// 0: no limit. With this limit alone the same input gives the same result,
+  /// whatever the machine and the number of threads.
+  uint64_t maxEvaluations = kDefaultMaxEvaluations;
+  llvm::ThreadPoolInterface *pool = nullptr; ///< null: the caller's thread
+  unsigned threads = 0; ///< at most so many of the pool; 0: all of them
   /// Set from elsewhere (a signal handler): stop with the best so far.
   const std::atomic<bool> *interrupted = nullptr;
-  /// Called a few times a second from the caller's thread.
+  /// Called a few times a second, by one thread at a time.
   llvm::function_ref<void(const Progress &)> report = nullptr;
 };
 
@@ -64,15 +76,15 @@ struct Seed {
   std::vector<Row> rows;
 };
 
-/// Schedules of every family that the placement and the freedoms allow, whole
+/// Schedules of every family that the placement and the techniques allow, whole
 /// backwards split where they may be; those that do not fit the memory too.
 std::vector<Seed> familySeeds(const Problem &problem);
 
 /// Errors: those of checkProblem and checkCapacity. Never worse than a seed
 /// that fits, nor than one with offload or recompute by fixed rules, unless it
-/// is interrupted while it reads them; problems of more than 16384 stages times
-/// microbatches are spared these rules. Deterministic for a seed, a number of
-/// threads and `maxEvaluations`.
+/// is interrupted while it reads them; on problems of more than 16384 stages
+/// times microbatches these rules are not tried. Without a time limit the
+/// result depends on the arguments but for `pool` and `threads` alone.
 llvm::Expected<SolverResult> solve(const Problem &problem,
                                    llvm::ArrayRef<Seed> seeds,
                                    const SolverOptions &options);

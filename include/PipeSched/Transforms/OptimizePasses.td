@@ -19,49 +19,52 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
   let summary = "Find the fastest schedule within a memory budget";
   let description = [{
     Searches for the rows with the shortest makespan (or period) for the paths,
-    times and memory that a schedule has, and proves how far they may be from
-    the best there is (docs/Optimize.md). Problems are filled; a schedule that
-    has rows gets better ones, its own being among those that the search starts
-    from. Gradients go upstream after I, the family is dropped. In rows that use
-    offload, joins (`0d3`) hold a cell back until a copy has made room for it,
-    so that the times found are those of the timeline under `transport=delay`,
-    to the picosecond; under other transports the schedule is timed as any.
+    times and memory of a schedule, and proves how far they are at most from the
+    optimum (docs/Optimize.md). Problems are filled. A schedule that has rows
+    gets better ones; the search starts from its rows among others. Gradients go
+    upstream after I, and the family is dropped. In rows that use offload, joins
+    (`0d3`) hold a cell back until a copy has made room for it. The times found
+    are those of the timeline under `transport=delay`, to the picosecond.
 
     `memory` is the budget of each worker, as in `pipe-verify`: activations of
-    one stage and microbatch, bytes with a unit, or `system`. Without it, it is
-    that of the system where there are a model and a system, else there is none.
-    The result is within the budget by the same proof as that of `pipe-verify`.
+    one stage and microbatch, bytes with a unit, or `system`. By default it is
+    that of the system if there are a model and a system, else there is none.
+    The result is checked against the budget as `pipe-verify` does.
 
-    Besides the order of each row, these are free, if allowed:
+    Besides the order of each row, the pass may choose, if allowed:
 
-    - `split-backward`: I and W apart.
-    - `offload`: D and U, at what profile or model and system say they take.
-    - `recompute=selective|full`: R, of that kind. A model whose backwards
-      recompute by themselves is refused.
+    - `split-backward`: I and W as separate cells.
+    - `offload`: D and U, with the times of the profile or of model and system.
+    - `recompute=selective|full`: R of that kind. A model whose backwards
+      recompute by themselves is an error.
     - `placements`: the best of these. `interleaved` has `chunks` stages per
       worker, `wave` goes down and up `waves` times.
     - `microbatch-sizes`: the best of these sizes, in sequences, for the batch
-      that the schedule has; the schedule then names the model of that size and
-      has as many microbatches of it as make the batch. That of another size
-      stands in the module already, or is expanded as the schedule's was, where
-      that one ships with the library. A `memory` of activations counts those of
-      the size tried.
+      of the schedule. The schedule then names the model of that size and has as
+      many microbatches as make the batch. The model of another size is one of
+      the module, or is expanded from the description that ships with the
+      library. A `memory` of activations counts those of the size tried.
 
-    Each of these placements and sizes is searched in the same part of half of
-    the limits, unless a bound rules it out, and the best of them in what is
-    left. The schedule's own rows and paths go where others are chosen.
+    All placements and sizes that no bound rules out get equal parts of half of
+    the limits, and the best of them gets what is left. Where other paths are
+    chosen, they replace the schedule's rows and paths.
 
-    The search ends when the lower bound is met, when the result is within
-    `gap` of it (0.01: one percent), after `time-limit` seconds, or after
-    `max-evaluations` candidates; with the last, and given `seed` and `threads`,
-    the result is the same on every machine that gets so far in time. With
-    `cache` a folder keeps the best schedule known of each problem. Limits are
-    for one schedule, all it takes together.
+    The search ends when the lower bound is met, when the result is within `gap`
+    of it (0.01: one percent), or after `max-evaluations` schedules, 2000000 by
+    default. The same input then gives the same output, whatever the machine,
+    its load and the number of threads. A `time-limit` in seconds, none by
+    default, ends the search as well, but the output then depends on the
+    machine; `max-evaluations=0` leaves the time limit alone. Limits are for all
+    that one schedule takes. With `cache` a folder keeps the best schedule known
+    of each problem, and a result may then come from an earlier run.
 
-    Remarks say the objective, its lower bound and gap, what the search ended
-    by, which placement and size were chosen and what the others give, and what
-    the schedule takes without each of its freedoms. For the latter a quarter of
-    the limits is set aside, unless `explain=false`.
+    The pass runs on the thread pool of its context, on at most `threads` of its
+    threads, and sequentially if the context has none. It handles no signals.
+
+    Remarks state the objective, its lower bound and gap, why the search ended,
+    which placement and size were chosen, what the others give, and what the
+    schedule takes without each technique. The last takes a quarter of the
+    limits, unless `explain=false`.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 4 {
@@ -142,11 +145,11 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
     }
     ```
 
-    Errors: costs that do not price the schedule; a budget that holds no
-    schedule, with the least that does; several paths that do not say what they
-    take; G or O cells, which are to be added afterwards; microbatch sizes that
-    do not divide the batch, with the nearest that do, or without a model of
-    that size; options out of range; no schedule.
+    Errors: costs that lack a time of the schedule; a budget that holds no
+    schedule, with the least one that does; several paths that do not say which
+    microbatches they take; G or O cells, which are added after this pass;
+    microbatch sizes that do not divide the batch, with the nearest that do, or
+    that have no model; options out of range, or no limit at all; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -181,20 +184,22 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
            "Times down and up of placements=wave">,
     ListOption<"microbatchSizes", "microbatch-sizes", "int64_t",
                "Sequences of a microbatch; none: those that there are">,
-    Option<"timeLimit", "time-limit", "double", /*default=*/"30",
-           "Seconds; 0: seeds and heuristics alone">,
+    Option<"timeLimit", "time-limit", "double",
+           /*default=*/"::pipesched::optimize::kNoTimeLimit",
+           "Seconds, inf: no limit; 0: seeds and heuristics alone">,
     Option<"gap", "gap", "double", /*default=*/"0",
            "Distance from the lower bound that is near enough, 0 to 1">,
     Option<"seed", "seed", "uint64_t", /*default=*/"0",
            "Of the random numbers">,
     Option<"threads", "threads", "unsigned", /*default=*/"0",
-           "0: one per core">,
-    Option<"maxEvaluations", "max-evaluations", "uint64_t", /*default=*/"0",
-           "Candidates to look at; 0: no limit">,
+           "Most threads of the context to use; 0: all of them">,
+    Option<"maxEvaluations", "max-evaluations", "uint64_t",
+           /*default=*/"::pipesched::optimize::kDefaultMaxEvaluations",
+           "Schedules to evaluate (2000000); 0: no limit">,
     Option<"cache", "cache", "std::string", /*default=*/"",
            "Folder with the best schedules known">,
     Option<"explain", "explain", "bool", /*default=*/"true",
-           "Solve again without each freedom">
+           "Solve again without each technique">
   ];
 }
 

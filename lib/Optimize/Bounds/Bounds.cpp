@@ -24,21 +24,21 @@ Bound optimize::quickBound(const Problem &problem) {
 namespace {
 
 /// Raises a lower bound and lowers an upper one until they meet or time is out.
-/// Makespans are multiples of the tick, so that there are steps between them.
+/// Makespans are multiples of the tick, so that there are finitely many.
 class Prover {
 public:
   Prover(const BoundsGraph &graph, int64_t upper, const ProofLimits &limits)
-      : tick(graph.getTick()), upper(upper), deadline(limits),
+      : tick(graph.getTick()), upper(upper), deadline(limits, work),
         propagation(graph), search(graph, propagation) {}
 
-  void run(Proof &proof);
+  void run(Proof &proof, int64_t knownBound);
 
 private:
   void propagate();
   void branch();
   Outcome attempt(int64_t makespan, const Deadline &limit);
   Outcome take(int64_t makespan);
-  /// The largest makespan of whole steps above the lower bound and below this.
+  /// The largest makespan below this one, whole ticks above the lower bound.
   int64_t below(int64_t makespan) const {
     return lower + (makespan - lower - 1) / tick * tick;
   }
@@ -52,6 +52,7 @@ private:
 
   int64_t tick, lower = 0, upper;
   llvm::StringRef name;
+  uint64_t work = 0;
   Deadline deadline;
   Propagation propagation;
   BranchAndBound search;
@@ -60,8 +61,8 @@ private:
 
 } // namespace
 
-void Prover::run(Proof &proof) {
-  lower = proof.lowerBound.value;
+void Prover::run(Proof &proof, int64_t knownBound) {
+  lower = std::max(proof.lowerBound.value, knownBound);
   propagate();
   if (lower < upper)
     branch();
@@ -71,13 +72,13 @@ void Prover::run(Proof &proof) {
 }
 
 /// The least makespan that propagation alone does not refute (a destructive
-/// bound, Klein and Scholl 1999): in steps that double, since short makespans
-/// are refuted soonest, then by bisection.
+/// bound, Klein and Scholl 1999): at distances that double, since short
+/// makespans are refuted soonest, then by bisection.
 void Prover::propagate() {
-  int64_t open = upper, step = tick;
+  int64_t open = upper, distance = tick;
   Windows longer;
   while (lower < open && !deadline.isOver()) {
-    int64_t makespan = std::min(addTimes(lower, step - tick), middle(open));
+    int64_t makespan = std::min(addTimes(lower, distance - tick), middle(open));
     bool isFirst = open == upper;
     Windows windows = longer;
     bool holds = isFirst ? propagation.start(windows, makespan, deadline)
@@ -87,7 +88,7 @@ void Prover::propagate() {
       longer = std::move(windows);
     } else {
       refute(makespan, "propagation");
-      step *= 2;
+      distance *= 2;
     }
   }
 }
@@ -123,10 +124,9 @@ void Prover::branch() {
   int64_t most = upper; // it and all above are not asked
   while (lower < most && !deadline.isOver()) {
     int64_t makespan = most == upper ? below(upper) : middle(most);
-    // The last question may take all the time there is.
+    // The last question may take all that is left.
     double share = makespan == lower ? 1 : 0.5;
-    Outcome outcome =
-        attempt(makespan, deadline.within(deadline.secondsLeft() * share));
+    Outcome outcome = attempt(makespan, deadline.share(share));
     if (outcome == Outcome::Refuted)
       refute(makespan, "branch and bound");
     else
@@ -135,11 +135,11 @@ void Prover::branch() {
 }
 
 Proof optimize::prove(const Problem &problem, int64_t upperBound,
-                      const ProofLimits &limits) {
+                      const ProofLimits &limits, int64_t knownBound) {
   BoundsGraph graph(problem);
   Proof proof{quickBound(graph), std::nullopt};
   if (problem.objective == Objective::Makespan &&
-      proof.lowerBound.value < upperBound)
-    Prover(graph, upperBound, limits).run(proof);
+      std::max(proof.lowerBound.value, knownBound) < upperBound)
+    Prover(graph, upperBound, limits).run(proof, knownBound);
   return proof;
 }

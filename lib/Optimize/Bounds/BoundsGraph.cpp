@@ -54,7 +54,7 @@ void BoundsGraph::addCell(int64_t globalStage, Phase phase, int64_t rank) {
 
 void BoundsGraph::numberCells() {
   const Placement &placement = problem.placement;
-  bool split = problem.freedoms.splitBackward;
+  bool split = problem.techniques.splitBackward;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     int64_t offset = placement.stageOffset(path);
     int64_t numStages = placement.getNumStages(path);
@@ -78,7 +78,7 @@ void BoundsGraph::numberCells() {
 
 void BoundsGraph::addDataArcs(int64_t path, int64_t rank) {
   const Placement &placement = problem.placement;
-  bool split = problem.freedoms.splitBackward;
+  bool split = problem.techniques.splitBackward;
   bool late = split && problem.gradientAfter == GradientAfter::WeightGrad;
   Phase gradient = late ? Phase::WeightGrad : Phase::InputGrad;
   int64_t begin = placement.stageOffset(path);
@@ -115,7 +115,7 @@ static int64_t fits(int64_t capacity, int64_t each) {
 /// same holds for W, and is all that memory asks for (docs/Optimize.md).
 void BoundsGraph::addMemoryArcs() {
   const Placement &placement = problem.placement;
-  bool split = problem.freedoms.splitBackward;
+  bool split = problem.techniques.splitBackward;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     int64_t begin = placement.stageOffset(path);
     llvm::SmallVector<int64_t> held(getNumWorkers(), 0);
@@ -151,11 +151,11 @@ void BoundsGraph::computeTick() {
     for (int64_t time : {facts.forward, facts.inputGrad, facts.activationDelay,
                          facts.gradientDelay})
       divisor = std::gcd(divisor, time);
-    if (problem.freedoms.splitBackward)
+    if (problem.techniques.splitBackward)
       divisor = std::gcd(divisor, facts.weightGrad);
-    if (problem.freedoms.recompute)
+    if (problem.techniques.recompute)
       divisor = std::gcd(divisor, facts.recompute);
-    if (problem.freedoms.offload)
+    if (problem.techniques.offload)
       divisor = std::gcd(std::gcd(divisor, facts.offload), facts.reload);
   }
   tick = std::max<int64_t>(divisor, 1);

@@ -83,13 +83,13 @@ public:
   /// Every F, I or W frees its memory by its own end or that of a later cell of
   /// its row: neither copies nor recomputation.
   bool isMemoryFixed() const {
-    return !problem.freedoms.offload && !problem.freedoms.recompute;
+    return !problem.techniques.offload && !problem.techniques.recompute;
   }
   /// Freed at the end of I; all of it where there is no W.
   int64_t freedByInputGrad(int64_t globalStage) const {
     const StageFacts &facts = problem.stages[globalStage];
-    return problem.freedoms.splitBackward ? facts.freedByInputGrad
-                                          : facts.activation;
+    return problem.techniques.splitBackward ? facts.freedByInputGrad
+                                            : facts.activation;
   }
 
   /// Raises starts to what the arcs ask for. `starts` by cell.

@@ -29,7 +29,7 @@ BranchAndBound::BranchAndBound(const BoundsGraph &graph,
                                Propagation &propagation)
     : graph(graph), propagation(propagation), leaf(graph),
       activeSuffices(graph.isMemoryFixed()),
-      statesSuffice(!graph.getProblem().freedoms.offload),
+      statesSuffice(!graph.getProblem().techniques.offload),
       arcsInto(graph.getNumCells()) {
   for (const BoundsGraph::Arc &arc : graph.getArcs())
     arcsInto[arc.to].push_back(arc);
@@ -81,6 +81,8 @@ Outcome BranchAndBound::explore(Windows &windows, const Deadline &deadline) {
   uint32_t end = frontier.rows[choice.worker].end;
   for (const RowEdge &edge : choice.edges) {
     Windows child = windows;
+    for (const RowPaths &row : child.rows)
+      deadline.count(row.edges.size());
     std::vector<RowEdge> &edges = child.rows[choice.worker].edges;
     edges[begin] = edge;
     edges.erase(edges.begin() + begin + 1, edges.begin() + end);

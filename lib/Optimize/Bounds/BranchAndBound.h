@@ -80,8 +80,8 @@ private:
   Frontier frontier; ///< of the node at hand
   std::optional<Solution> solution;
 
-  // Frontiers that were searched: by the states of all rows the times, in which
-  // no later one can do better.
+  // Frontiers that were searched: the times by the states of all rows. A later
+  // frontier with the same states and no earlier times cannot do better.
   std::string key;
   std::vector<int64_t> times;
   llvm::StringMap<std::vector<int64_t>> seen;

@@ -27,7 +27,7 @@ Cell LeafSchedule::nameOf(int64_t globalStage, Phase phase,
                           int64_t rank) const {
   int64_t path = graph.pathOf(globalStage);
   int64_t offset = graph.getProblem().placement.stageOffset(path);
-  if (phase == Phase::InputGrad && !graph.getProblem().freedoms.splitBackward)
+  if (phase == Phase::InputGrad && !graph.getProblem().techniques.splitBackward)
     phase = Phase::Backward;
   return Cell(globalStage - offset, phase, microbatches[path][rank]);
 }

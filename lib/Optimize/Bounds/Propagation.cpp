@@ -93,12 +93,16 @@ bool Propagation::narrow(Times &times, std::vector<RowPaths> &rows,
                          bool dropEdges, const Deadline &deadline) {
   auto isStale = [](uint8_t stale) { return stale != 0; };
   while (sweep(times)) {
+    deadline.count(2 * graph.getArcs().size());
     if (llvm::none_of(times.isStale, isStale) || deadline.isOver())
       return true;
-    for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker)
-      if (times.isStale[worker] &&
-          !narrowRow(times, rows[worker], worker, dropEdges))
+    for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker) {
+      if (!times.isStale[worker])
+        continue;
+      deadline.count(2 * rows[worker].edges.size());
+      if (!narrowRow(times, rows[worker], worker, dropEdges))
         return false;
+    }
   }
   return false;
 }
@@ -268,7 +272,7 @@ bool Propagation::narrowRow(Times &times, RowPaths &row, int64_t worker,
   times.isStale[worker] = false;
   if (row.edges.empty())
     return true;
-  if (graph.getProblem().freedoms.offload) {
+  if (graph.getProblem().techniques.offload) {
     boundCopies(times, worker);
   } else {
     offloaded.assign(1, std::numeric_limits<int64_t>::min());

@@ -115,7 +115,7 @@ int64_t optimize::preemptiveBound(const BoundsGraph &graph, int64_t worker,
 static Area offloadedBy(const BoundsGraph &graph, int64_t worker, int64_t time,
                         int64_t first) {
   const Problem &problem = graph.getProblem();
-  if (!problem.freedoms.offload || time <= first)
+  if (!problem.techniques.offload || time <= first)
     return 0;
   Area freed = 0;
   int64_t copy = std::numeric_limits<int64_t>::max(), largest = 0, pairs = 0;
@@ -139,7 +139,7 @@ static int64_t workBeforeFirstI(const BoundsGraph &graph, int64_t worker,
   for (int32_t stage : graph.stagesOf(worker)) {
     const StageFacts &facts = problem.stages[stage];
     items.push_back({facts.activation, facts.forward, graph.countOf(stage)});
-    if (problem.freedoms.recompute)
+    if (problem.techniques.recompute)
       items.push_back({facts.checkpoint, facts.forward - facts.recompute,
                        graph.countOf(stage)});
   }
@@ -172,9 +172,9 @@ int64_t optimize::warmUpBound(const BoundsGraph &graph, int64_t worker,
 int64_t optimize::coolDownBound(const BoundsGraph &graph, int64_t worker,
                                 Heads times) {
   const Problem &problem = graph.getProblem();
-  if (problem.freedoms.offload)
+  if (problem.techniques.offload)
     return 0;
-  bool split = problem.freedoms.splitBackward;
+  bool split = problem.techniques.splitBackward;
   llvm::SmallVector<Item> items;
   int64_t tail = std::numeric_limits<int64_t>::max();
   for (int32_t stage : graph.stagesOf(worker)) {
@@ -184,7 +184,7 @@ int64_t optimize::coolDownBound(const BoundsGraph &graph, int64_t worker,
       continue;
     int64_t weight = split ? facts.weightGrad : 0;
     items.push_back({facts.activation, facts.inputGrad + weight, count});
-    if (problem.freedoms.recompute)
+    if (problem.techniques.recompute)
       items.push_back({facts.checkpoint, facts.inputGrad + weight, count});
     if (split)
       items.push_back(
@@ -213,7 +213,7 @@ struct Residence {
 /// By global stage: from the end of F to the start of I, no row waiting.
 static std::vector<int64_t> leastTurnarounds(const Problem &problem) {
   const Placement &placement = problem.placement;
-  bool late = problem.freedoms.splitBackward &&
+  bool late = problem.techniques.splitBackward &&
               problem.gradientAfter == GradientAfter::WeightGrad;
   std::vector<int64_t> gaps(problem.stages.size(), 0);
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
@@ -239,14 +239,14 @@ static Residence residenceOf(const BoundsGraph &graph, int64_t stage,
   const Problem &problem = graph.getProblem();
   const StageFacts &facts = problem.stages[stage];
   Area ends = Area(facts.activation) * (Area(facts.forward) + facts.inputGrad);
-  if (problem.freedoms.splitBackward)
+  if (problem.techniques.splitBackward)
     ends += Area(facts.activation - facts.freedByInputGrad) * facts.weightGrad;
   Area between = Area(facts.activation) * turnaround;
   Residence residence{ends + between};
-  if (problem.freedoms.offload)
+  if (problem.techniques.offload)
     residence.savedByOffload =
         between - Area(facts.activation) * (Area(facts.offload) + facts.reload);
-  if (problem.freedoms.recompute)
+  if (problem.techniques.recompute)
     residence.savedByRecompute =
         between - Area(facts.activation) * facts.recompute -
         Area(facts.checkpoint) *

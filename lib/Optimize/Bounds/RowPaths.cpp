@@ -57,7 +57,7 @@ private:
     int64_t hostable = 0; ///< of that, for F that are over and I not begun
   };
   /// One more cell, and memory while it runs and after it.
-  struct Step {
+  struct Extension {
     State to;
     int32_t cell;
     int64_t peak = 0, memory = 0;
@@ -78,13 +78,13 @@ private:
   void addInputGrad(const Known &from, size_t local);
   void addWeightGrad(const Known &from, size_t local);
   void addRecompute(const Known &from, size_t local);
-  void add(const Known &from, Step step);
+  void add(const Known &from, Extension extension);
   Known &meet(Layer &layer, State state);
 
   bool samePath(size_t a, size_t b) const {
     return graph.pathOf(stages[a]) == graph.pathOf(stages[b]);
   }
-  int64_t offloadsFor(const Step &step) const;
+  int64_t offloadsFor(const Extension &extension) const;
 
   const BoundsGraph &graph;
   const Problem &problem;
@@ -106,11 +106,11 @@ bool RowPathBuilder::fitsCounts() const {
 }
 
 /// How many offloads it takes to stay within capacity; -1: no number does.
-int64_t RowPathBuilder::offloadsFor(const Step &step) const {
-  int64_t excess = step.peak - problem.capacity[worker];
+int64_t RowPathBuilder::offloadsFor(const Extension &extension) const {
+  int64_t excess = extension.peak - problem.capacity[worker];
   if (excess <= 0)
     return 0;
-  if (!problem.freedoms.offload || excess > step.onHost)
+  if (!problem.techniques.offload || excess > extension.onHost)
     return -1;
   return (excess + largest - 1) / largest;
 }
@@ -130,23 +130,24 @@ RowPathBuilder::Known &RowPathBuilder::meet(Layer &layer, State state) {
 }
 
 /// An edge, unless time or memory forbids it.
-void RowPathBuilder::add(const Known &from, Step step) {
-  int64_t offloads = offloadsFor(step);
-  bool isTimed = step.cell < graph.getNumCells();
+void RowPathBuilder::add(const Known &from, Extension extension) {
+  int64_t offloads = offloadsFor(extension);
+  bool isTimed = extension.cell < graph.getNumCells();
   int64_t start = from.reached;
   if (isTimed)
-    start = std::max(start, times.starts[step.cell]);
-  if (offloads < 0 || (isTimed && start > times.latest[step.cell]))
+    start = std::max(start, times.starts[extension.cell]);
+  if (offloads < 0 || (isTimed && start > times.latest[extension.cell]))
     return;
   int64_t duration =
-      isTimed ? graph.durationOf(step.cell)
-              : problem.stages[step.cell - graph.getNumCells()].recompute;
-  Known &known = meet(isTimed ? next : current, std::move(step.to));
-  known.memory = step.memory;
-  known.hostable = step.hostable;
+      isTimed ? graph.durationOf(extension.cell)
+              : problem.stages[extension.cell - graph.getNumCells()].recompute;
+  Known &known = meet(isTimed ? next : current, std::move(extension.to));
+  known.memory = extension.memory;
+  known.hostable = extension.hostable;
   known.reached = std::min(known.reached, addTimes(start, duration));
-  paths.edges.push_back({from.id, known.id, step.cell,
-                         static_cast<int32_t>(offloads), step.keepsCheckpoint});
+  paths.edges.push_back({from.id, known.id, extension.cell,
+                         static_cast<int32_t>(offloads),
+                         extension.keepsCheckpoint});
 }
 
 void RowPathBuilder::addForward(const Known &from, size_t local,
@@ -158,18 +159,19 @@ void RowPathBuilder::addForward(const Known &from, size_t local,
   for (size_t other = 0; other < local; ++other)
     if (samePath(other, local) && from.state[other].forward <= rank)
       return;
-  Step step{from.state, graph.cellOf(stages[local], Phase::Forward, rank)};
-  ++step.to[local].forward;
-  step.peak = step.memory = from.memory + facts.activation;
-  step.onHost = from.hostable;
-  step.hostable = from.hostable + facts.activation;
+  Extension extension{from.state,
+                      graph.cellOf(stages[local], Phase::Forward, rank)};
+  ++extension.to[local].forward;
+  extension.peak = extension.memory = from.memory + facts.activation;
+  extension.onHost = from.hostable;
+  extension.hostable = from.hostable + facts.activation;
   if (checkpoint) {
-    ++step.to[local].checkpoints;
-    step.memory = from.memory + facts.checkpoint;
-    step.hostable = from.hostable;
-    step.keepsCheckpoint = true;
+    ++extension.to[local].checkpoints;
+    extension.memory = from.memory + facts.checkpoint;
+    extension.hostable = from.hostable;
+    extension.keepsCheckpoint = true;
   }
-  add(from, std::move(step));
+  add(from, std::move(extension));
 }
 
 void RowPathBuilder::addInputGrad(const Known &from, size_t local) {
@@ -177,7 +179,7 @@ void RowPathBuilder::addInputGrad(const Known &from, size_t local) {
   uint16_t rank = counts.inputGrad;
   if (rank + counts.checkpoints >= counts.forward)
     return;
-  bool late = problem.freedoms.splitBackward &&
+  bool late = problem.techniques.splitBackward &&
               problem.gradientAfter == GradientAfter::WeightGrad;
   for (size_t other = local + 1; other < stages.size(); ++other) {
     const StageCounts &later = from.state[other];
@@ -185,50 +187,53 @@ void RowPathBuilder::addInputGrad(const Known &from, size_t local) {
         (late ? later.weightGrad : later.inputGrad) <= rank)
       return;
   }
-  Step step{from.state, graph.cellOf(stages[local], Phase::InputGrad, rank)};
-  ++step.to[local].inputGrad;
-  step.memory = from.memory - graph.freedByInputGrad(stages[local]);
-  step.peak = std::max(from.memory, step.memory);
+  Extension extension{from.state,
+                      graph.cellOf(stages[local], Phase::InputGrad, rank)};
+  ++extension.to[local].inputGrad;
+  extension.memory = from.memory - graph.freedByInputGrad(stages[local]);
+  extension.peak = std::max(from.memory, extension.memory);
   // The activations of this very I are on the device.
-  step.onHost = step.hostable =
+  extension.onHost = extension.hostable =
       from.hostable - problem.stages[stages[local]].activation;
-  add(from, std::move(step));
+  add(from, std::move(extension));
 }
 
 void RowPathBuilder::addWeightGrad(const Known &from, size_t local) {
   uint16_t rank = from.state[local].weightGrad;
   if (rank == from.state[local].inputGrad)
     return;
-  Step step{from.state, graph.cellOf(stages[local], Phase::WeightGrad, rank)};
-  ++step.to[local].weightGrad;
-  step.memory = from.memory - problem.stages[stages[local]].activation +
-                graph.freedByInputGrad(stages[local]);
-  step.peak = from.memory;
-  step.onHost = step.hostable = from.hostable;
-  add(from, std::move(step));
+  Extension extension{from.state,
+                      graph.cellOf(stages[local], Phase::WeightGrad, rank)};
+  ++extension.to[local].weightGrad;
+  extension.memory = from.memory - problem.stages[stages[local]].activation +
+                     graph.freedByInputGrad(stages[local]);
+  extension.peak = from.memory;
+  extension.onHost = extension.hostable = from.hostable;
+  add(from, std::move(extension));
 }
 
 void RowPathBuilder::addRecompute(const Known &from, size_t local) {
   const StageFacts &facts = problem.stages[stages[local]];
   if (from.state[local].checkpoints == 0)
     return;
-  Step step{from.state, graph.getNumCells() + stages[local]};
-  --step.to[local].checkpoints;
-  step.peak = step.memory = from.memory + facts.activation - facts.checkpoint;
-  step.onHost = from.hostable;
-  step.hostable = from.hostable + facts.activation;
-  add(from, std::move(step));
+  Extension extension{from.state, graph.getNumCells() + stages[local]};
+  --extension.to[local].checkpoints;
+  extension.peak = extension.memory =
+      from.memory + facts.activation - facts.checkpoint;
+  extension.onHost = from.hostable;
+  extension.hostable = from.hostable + facts.activation;
+  add(from, std::move(extension));
 }
 
 void RowPathBuilder::expand(const Known &from) {
   for (size_t local = 0; local < stages.size(); ++local) {
     addForward(from, local, /*checkpoint=*/false);
-    if (problem.freedoms.recompute) {
+    if (problem.techniques.recompute) {
       addForward(from, local, /*checkpoint=*/true);
       addRecompute(from, local);
     }
     addInputGrad(from, local);
-    if (problem.freedoms.splitBackward)
+    if (problem.techniques.splitBackward)
       addWeightGrad(from, local);
   }
 }
@@ -237,10 +242,13 @@ void RowPathBuilder::expand(const Known &from) {
 /// later. False: too many edges, or out of time.
 bool RowPathBuilder::expandLayer(const Deadline &deadline) {
   constexpr uint32_t oftenEnough = 1024;
+  // A state costs about as much as reading so many edges.
+  constexpr uint64_t workOfState = 64;
   uint32_t expanded = 0;
   for (size_t bucket = current.buckets.size(); bucket-- > 0;)
     for (const Known &from : current.buckets[bucket]) {
       expand(from);
+      deadline.count(workOfState);
       bool isTimely = ++expanded % oftenEnough != 0 || !deadline.isOver();
       if (!isTimely || paths.edges.size() > mostEdges)
         return false;

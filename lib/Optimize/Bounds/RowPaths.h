@@ -20,40 +20,43 @@
 
 namespace pipesched::optimize {
 
-/// Says when a proof has to stop.
+/// Says when a proof has to stop. Deadlines of one proof count the same work.
 class Deadline {
 public:
-  explicit Deadline(const ProofLimits &limits)
-      : Deadline(limits.interrupted, std::chrono::steady_clock::now(),
-                 limits.seconds) {}
+  /// `done` counts the work and outlives the deadline.
+  Deadline(const ProofLimits &limits, uint64_t &done)
+      : mustStop(limits.mustStop), end(after(limits.seconds)), done(&done),
+        mostWork(limits.work) {}
 
   bool isOver() const {
-    return (interrupted && interrupted->load(std::memory_order_relaxed)) ||
-           std::chrono::steady_clock::now() >= end;
+    return *done >= mostWork || (mustStop && mustStop()) || Clock::now() >= end;
   }
-  double secondsLeft() const {
-    return std::chrono::duration<double>(end - std::chrono::steady_clock::now())
-        .count();
-  }
-  /// The same with at most so many seconds from now.
-  Deadline within(double seconds) const {
-    return Deadline(interrupted, std::chrono::steady_clock::now(),
-                    std::min(seconds, secondsLeft()));
+  /// More row edges or precedences have been read.
+  void count(uint64_t work) const { *done += work; }
+  /// The same for a share of what is left of time and work.
+  Deadline share(double part) const {
+    Deadline shorter = *this;
+    double seconds = std::chrono::duration<double>(end - Clock::now()).count();
+    shorter.end = after(part * seconds);
+    if (mostWork != std::numeric_limits<uint64_t>::max() && *done < mostWork)
+      shorter.mostWork = *done + uint64_t(part * double(mostWork - *done));
+    return shorter;
   }
 
 private:
-  Deadline(const std::atomic<bool> *interrupted,
-           std::chrono::steady_clock::time_point now, double seconds)
-      : interrupted(interrupted) {
-    // A clock that counts in 64 bits has no more than this.
-    constexpr double most = 1e8;
-    end = now +
-          std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-              std::chrono::duration<double>(std::clamp(seconds, 0.0, most)));
+  using Clock = std::chrono::steady_clock;
+
+  static Clock::time_point after(double seconds) {
+    constexpr double most = 1e8; // a clock of 64 bits does not overflow
+    return Clock::now() +
+           std::chrono::duration_cast<Clock::duration>(
+               std::chrono::duration<double>(std::clamp(seconds, 0.0, most)));
   }
 
-  const std::atomic<bool> *interrupted;
-  std::chrono::steady_clock::time_point end;
+  llvm::function_ref<bool()> mustStop;
+  Clock::time_point end;
+  uint64_t *done;
+  uint64_t mostWork;
 };
 
 /// One more cell in a row. States are what the row has done so far: how many F,

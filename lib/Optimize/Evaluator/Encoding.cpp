@@ -21,47 +21,46 @@ using llvm::ArrayRef;
 // Encoding
 //===----------------------------------------------------------------------===//
 
-static int64_t durationOf(const StageFacts &facts, Step step) {
-  switch (step) {
-  case Step::Forward:
+static int64_t durationOf(const StageFacts &facts, CellType type) {
+  switch (type) {
+  case CellType::Forward:
     return facts.forward;
-  case Step::InputGrad:
+  case CellType::InputGrad:
     return facts.inputGrad;
-  case Step::WeightGrad:
+  case CellType::WeightGrad:
     return facts.weightGrad;
-  case Step::Recompute:
+  case CellType::Recompute:
     return facts.recompute;
-  case Step::Offload:
+  case CellType::Offload:
     return facts.offload;
-  case Step::Reload:
+  case CellType::Reload:
     return facts.reload;
   }
   return 0;
 }
 
-/// What an I that leaves more than it found adds is asked for at its start:
-/// nothing on the worker frees memory while it runs, so that the peak is the
-/// same.
+/// An I that leaves more than it found allocates the difference at its start.
+/// Nothing on the worker frees memory while it runs, so the peak is the same.
 static void setMemory(KindFacts &kind, const StageFacts &facts, bool split) {
-  switch (kind.step) {
-  case Step::Forward:
-  case Step::Reload:
+  switch (kind.type) {
+  case CellType::Forward:
+  case CellType::Reload:
     kind.allocates = facts.activation;
     break;
-  case Step::InputGrad:
+  case CellType::InputGrad:
     kind.frees = facts.activation;
     if (split) {
       kind.allocates = std::max<int64_t>(0, -facts.freedByInputGrad);
       kind.frees = std::max<int64_t>(0, facts.freedByInputGrad);
     }
     break;
-  case Step::WeightGrad:
+  case CellType::WeightGrad:
     kind.frees = facts.activation - facts.freedByInputGrad;
     break;
-  case Step::Recompute:
+  case CellType::Recompute:
     kind.allocates = facts.activation - facts.checkpoint;
     break;
-  case Step::Offload:
+  case CellType::Offload:
     kind.frees = facts.activation;
     break;
   }
@@ -73,8 +72,8 @@ static void setMessages(Encoding &encoding) {
   const Problem &problem = encoding.problem;
   bool afterWeight = problem.gradientAfter == GradientAfter::WeightGrad &&
                      encoding.splitBackward;
-  Step giver = afterWeight ? Step::WeightGrad : Step::InputGrad;
-  auto connect = [&](uint32_t from, Step sent, uint32_t to, Step waits,
+  CellType giver = afterWeight ? CellType::WeightGrad : CellType::InputGrad;
+  auto connect = [&](uint32_t from, CellType sent, uint32_t to, CellType waits,
                      int64_t delay) {
     const KindFacts &source = encoding.facts(from, sent);
     KindFacts &sink = encoding.kinds[encoding.kindOf(to, waits)];
@@ -86,27 +85,27 @@ static void setMessages(Encoding &encoding) {
     uint32_t next = encoding.nextStage[stage];
     if (next == kNone)
       continue;
-    connect(stage, Step::Forward, next, Step::Forward,
+    connect(stage, CellType::Forward, next, CellType::Forward,
             problem.stages[stage].activationDelay);
-    connect(next, giver, stage, Step::InputGrad,
+    connect(next, giver, stage, CellType::InputGrad,
             problem.stages[next].gradientDelay);
   }
 }
 
 static void setKinds(Encoding &encoding) {
   const Placement &placement = encoding.problem.placement;
-  encoding.kinds.resize(size_t(encoding.numStages) * kNumSteps);
+  encoding.kinds.resize(size_t(encoding.numStages) * kNumCellTypes);
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
       uint32_t stage = placement.stageOffset(path) + s;
-      for (uint32_t step = 0; step < kNumSteps; ++step) {
-        KindFacts &kind = encoding.kinds[stage * kNumSteps + step];
-        kind.step = static_cast<Step>(step);
+      for (uint32_t type = 0; type < kNumCellTypes; ++type) {
+        KindFacts &kind = encoding.kinds[stage * kNumCellTypes + type];
+        kind.type = static_cast<CellType>(type);
         kind.stage = stage;
         kind.worker = placement.workerOf(stage);
         kind.count = placement.countOnPath(path);
         kind.firstCell = encoding.numCells;
-        kind.duration = durationOf(encoding.stageFacts(stage), kind.step);
+        kind.duration = durationOf(encoding.stageFacts(stage), kind.type);
         setMemory(kind, encoding.stageFacts(stage), encoding.splitBackward);
         encoding.numCells += kind.count;
       }
@@ -121,7 +120,7 @@ static void setRows(Encoding &encoding) {
   encoding.stagesOf.resize(encoding.numWorkers);
   std::vector<uint32_t> room(encoding.numWorkers, 1);
   for (uint32_t stage = 0; stage < encoding.numStages; ++stage) {
-    const KindFacts &kind = encoding.facts(stage, Step::Forward);
+    const KindFacts &kind = encoding.facts(stage, CellType::Forward);
     encoding.stagesOf[kind.worker].push_back(stage);
     room[kind.worker] += perPair * kind.count;
   }
@@ -142,9 +141,9 @@ Encoding::Encoding(const Problem &problem) : problem(problem) {
   const Placement &placement = problem.placement;
   numWorkers = placement.getNumWorkers();
   numStages = placement.getNumGlobalStages();
-  splitBackward = problem.freedoms.splitBackward;
-  offload = problem.freedoms.offload;
-  recompute = problem.freedoms.recompute;
+  splitBackward = problem.techniques.splitBackward;
+  offload = problem.techniques.offload;
+  recompute = problem.techniques.recompute;
   sharedQueue = problem.sharedCopyQueue;
   reloadsWait = problem.joinsHoldReloads;
   capacity = problem.capacity;
@@ -162,7 +161,7 @@ Cell Encoding::cellOf(Token token) const {
   static constexpr Phase kPhases[] = {Phase::Forward,    Phase::InputGrad,
                                       Phase::WeightGrad, Phase::Recompute,
                                       Phase::Offload,    Phase::Reload};
-  Phase phase = kPhases[static_cast<unsigned>(kind.step)];
+  Phase phase = kPhases[static_cast<unsigned>(kind.type)];
   if (phase == Phase::InputGrad && !splitBackward)
     phase = Phase::Backward;
   int64_t path = 0;
@@ -191,8 +190,8 @@ bool Plan::refresh(const Encoding &encoding, uint32_t worker, uint32_t begin,
     int64_t level = levels[pos] + kind.allocates;
     fits &= level <= encoding.capacity[worker];
     level -= kind.frees;
-    if (encoding.recompute && kind.step == Step::Forward &&
-        has(encoding.sibling(token, Step::Recompute)))
+    if (encoding.recompute && kind.type == CellType::Forward &&
+        has(encoding.sibling(token, CellType::Recompute)))
       level -= encoding.freedByDropping(kind.stage);
     levels[pos + 1] = level;
   }
@@ -206,9 +205,10 @@ bool Plan::refresh(const Encoding &encoding, uint32_t worker, uint32_t begin,
 bool Plan::refreshRow(const Encoding &encoding, uint32_t worker) {
   uint32_t begin = encoding.rowBegins[worker], end = begin + sizes[worker];
   for (uint32_t stage : encoding.stagesOf[worker]) {
-    uint32_t first = encoding.facts(stage, Step::Forward).firstCell;
-    uint32_t count = encoding.facts(stage, Step::Forward).count;
-    std::fill_n(positions.begin() + first, size_t(count) * kNumSteps, kNone);
+    uint32_t first = encoding.facts(stage, CellType::Forward).firstCell;
+    uint32_t count = encoding.facts(stage, CellType::Forward).count;
+    std::fill_n(positions.begin() + first, size_t(count) * kNumCellTypes,
+                kNone);
   }
   for (uint32_t pos = begin; pos < end; ++pos)
     positions[tokens[pos].cell] = pos;
@@ -238,9 +238,10 @@ bool Plan::fitsMemory(const Encoding &encoding) const {
 bool Plan::isOrdered(const Encoding &encoding, Token token) const {
   uint32_t last = 0;
   bool isFirst = true;
-  for (Step step : {Step::Forward, Step::Offload, Step::Reload, Step::Recompute,
-                    Step::InputGrad, Step::WeightGrad}) {
-    uint32_t position = positions[encoding.sibling(token, step).cell];
+  for (CellType type :
+       {CellType::Forward, CellType::Offload, CellType::Reload,
+        CellType::Recompute, CellType::InputGrad, CellType::WeightGrad}) {
+    uint32_t position = positions[encoding.sibling(token, type).cell];
     if (position == kNone)
       continue;
     if (!isFirst && position < last)
@@ -255,14 +256,16 @@ bool Plan::isComplete(const Encoding &encoding) const {
   uint32_t expected = 0, found = 0;
   for (const KindFacts &kind : encoding.kinds)
     for (uint32_t rank = 0; rank < kind.count; ++rank) {
-      Token token = encoding.token(kind.stage, kind.step, rank);
-      bool isNeeded = kind.step < Step::WeightGrad ||
-                      (kind.step == Step::WeightGrad && encoding.splitBackward);
-      bool isPair = kind.step == Step::Offload || kind.step == Step::Reload;
+      Token token = encoding.token(kind.stage, kind.type, rank);
+      bool isNeeded =
+          kind.type < CellType::WeightGrad ||
+          (kind.type == CellType::WeightGrad && encoding.splitBackward);
+      bool isPair =
+          kind.type == CellType::Offload || kind.type == CellType::Reload;
       if ((isNeeded && !has(token)) ||
-          (isPair && has(encoding.sibling(token, Step::Offload)) !=
-                         has(encoding.sibling(token, Step::Reload))) ||
-          (kind.step == Step::Forward && !isOrdered(encoding, token)))
+          (isPair && has(encoding.sibling(token, CellType::Offload)) !=
+                         has(encoding.sibling(token, CellType::Reload))) ||
+          (kind.type == CellType::Forward && !isOrdered(encoding, token)))
         return false;
       expected += has(token);
     }
@@ -275,21 +278,21 @@ bool Plan::isComplete(const Encoding &encoding) const {
 // Rows of cells
 //===----------------------------------------------------------------------===//
 
-static std::optional<Step> stepOf(Phase phase) {
+static std::optional<CellType> typeOf(Phase phase) {
   switch (phase) {
   case Phase::Forward:
-    return Step::Forward;
+    return CellType::Forward;
   case Phase::Backward:
   case Phase::InputGrad:
-    return Step::InputGrad;
+    return CellType::InputGrad;
   case Phase::WeightGrad:
-    return Step::WeightGrad;
+    return CellType::WeightGrad;
   case Phase::Recompute:
-    return Step::Recompute;
+    return CellType::Recompute;
   case Phase::Offload:
-    return Step::Offload;
+    return CellType::Offload;
   case Phase::Reload:
-    return Step::Reload;
+    return CellType::Reload;
   default:
     return std::nullopt;
   }
@@ -326,8 +329,8 @@ bool RowReader::add(uint32_t worker, Token token) {
 }
 
 bool RowReader::readCell(uint32_t worker, Cell cell) {
-  std::optional<Step> step = stepOf(cell.getPhase());
-  if (!step)
+  std::optional<CellType> type = typeOf(cell.getPhase());
+  if (!type)
     return true; // joins, idle slots, O and G
   const Placement &placement = encoding.problem.placement;
   if (cell.getMicrobatch() >= placement.getNumMicrobatches())
@@ -336,18 +339,18 @@ bool RowReader::readCell(uint32_t worker, Cell cell) {
   if (cell.getStage() >= placement.getNumStages(path))
     return false;
   uint32_t stage = placement.globalStage(cell);
-  bool isCopy = *step >= Step::Offload;
+  bool isCopy = *type >= CellType::Offload;
   if (placement.workerOf(stage) != worker || (isCopy && !encoding.offload) ||
-      (*step == Step::Recompute && !encoding.recompute))
+      (*type == CellType::Recompute && !encoding.recompute))
     return false;
-  hasExtras |= *step >= Step::Recompute;
-  if (*step == Step::WeightGrad && !encoding.splitBackward)
+  hasExtras |= *type >= CellType::Recompute;
+  if (*type == CellType::WeightGrad && !encoding.splitBackward)
     return true; // part of its B, which stands where I did
   uint32_t rank = placement.rankOnPath(cell.getMicrobatch());
-  if (!add(worker, encoding.token(stage, *step, rank)))
+  if (!add(worker, encoding.token(stage, *type, rank)))
     return false;
   return !cell.is(Phase::Backward) || !encoding.splitBackward ||
-         add(worker, encoding.token(stage, Step::WeightGrad, rank));
+         add(worker, encoding.token(stage, CellType::WeightGrad, rank));
 }
 
 bool RowReader::read(ArrayRef<Row> rows) {
@@ -360,8 +363,8 @@ bool RowReader::read(ArrayRef<Row> rows) {
   return true;
 }
 
-/// Microbatches are alike, so that the order in which they came in does for all
-/// cells of a stage; copies and recompute make them different.
+/// Microbatches are alike, so the cells of a stage can keep the order in which
+/// microbatches start, except with copies and recompute.
 void RowReader::putInOrder() {
   if (hasExtras)
     return;

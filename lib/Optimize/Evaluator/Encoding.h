@@ -20,9 +20,9 @@ namespace pipesched::optimize {
 
 inline constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 
-/// The kinds of cell that a stage has, in this order. Whole backwards are
-/// InputGrad, and then there is no WeightGrad.
-enum class Step : uint8_t {
+/// The types of cell that a stage has, in this order. A backward that is not
+/// split is an InputGrad, and then there is no WeightGrad.
+enum class CellType : uint8_t {
   Forward,
   InputGrad,
   WeightGrad,
@@ -30,11 +30,11 @@ enum class Step : uint8_t {
   Offload,
   Reload
 };
-inline constexpr uint32_t kNumSteps = 6;
+inline constexpr uint32_t kNumCellTypes = 6;
 
-/// A cell in a row: its number, and that of its kind (stage x kNumSteps +
-/// step). Cells are numbered by kind and rank, so that cells of other kinds
-/// that belong to it are a fixed distance away.
+/// A cell in a row: its number, and that of its kind (stage x kNumCellTypes +
+/// type). Cells are numbered by kind and rank, so that the cells of other kinds
+/// with the same stage and microbatch are a fixed distance away.
 struct Token {
   uint32_t cell = kNone, kind = kNone;
 
@@ -42,7 +42,7 @@ struct Token {
   friend bool operator!=(Token a, Token b) { return a.cell != b.cell; }
 };
 
-/// What is alike for all microbatches of a stage.
+/// The facts of a kind of cell, which are the same for all microbatches.
 struct KindFacts {
   int64_t duration = 0;
   int64_t delay = 0;        ///< of the message that it waits for
@@ -53,9 +53,9 @@ struct KindFacts {
   uint32_t firstCell = 0;   ///< cell of rank 0
   uint32_t count = 0;       ///< microbatches on the path
   uint32_t stage = 0, worker = 0;
-  Step step = Step::Forward;
+  CellType type = CellType::Forward;
 
-  bool isCopy() const { return step >= Step::Offload; }
+  bool isCopy() const { return type >= CellType::Offload; }
 };
 
 /// The problem, by kind. Rows of all workers lie in one array; each has room
@@ -74,20 +74,20 @@ struct Encoding {
   std::vector<uint32_t> nextStage, stageBefore;   ///< on the path, or kNone
   std::vector<std::vector<int32_t>> microbatches; ///< by path and rank
 
-  uint32_t kindOf(uint32_t stage, Step step) const {
-    return stage * kNumSteps + static_cast<uint32_t>(step);
+  uint32_t kindOf(uint32_t stage, CellType type) const {
+    return stage * kNumCellTypes + static_cast<uint32_t>(type);
   }
-  const KindFacts &facts(uint32_t stage, Step step) const {
-    return kinds[kindOf(stage, step)];
+  const KindFacts &facts(uint32_t stage, CellType type) const {
+    return kinds[kindOf(stage, type)];
   }
-  Token token(uint32_t stage, Step step, uint32_t rank) const {
-    uint32_t kind = kindOf(stage, step);
+  Token token(uint32_t stage, CellType type, uint32_t rank) const {
+    uint32_t kind = kindOf(stage, type);
     return {kinds[kind].firstCell + rank, kind};
   }
-  /// The cell of another step, same stage and microbatch.
-  Token sibling(Token token, Step step) const {
+  /// The cell of another type, same stage and microbatch.
+  Token sibling(Token token, CellType type) const {
     const KindFacts &from = kinds[token.kind];
-    return this->token(from.stage, step, token.cell - from.firstCell);
+    return this->token(from.stage, type, token.cell - from.firstCell);
   }
   uint32_t rankOf(Token token) const {
     return token.cell - kinds[token.kind].firstCell;
@@ -98,7 +98,7 @@ struct Encoding {
   const StageFacts &stageFacts(uint32_t stage) const {
     return problem.stages[stage];
   }
-  /// Frees by F beyond its kind's where its microbatch is recomputed.
+  /// The memory that F frees in addition if its microbatch is recomputed.
   int64_t freedByDropping(uint32_t stage) const {
     return stageFacts(stage).activation - stageFacts(stage).checkpoint;
   }
@@ -142,10 +142,10 @@ struct Plan {
   bool isComplete(const Encoding &encoding) const;
 };
 
-/// The rows of a seed: whole backwards split where they may be, joins, idle
-/// slots, O and G left out, microbatches in order on every stage without copies
-/// and recompute. Nothing where cells are missing, twice, on another worker or
-/// not allowed.
+/// The plan of the rows of a seed. Whole backwards are split if allowed; joins,
+/// idle slots, O and G are dropped; stages without copies and recompute get
+/// their microbatches in order. Nothing if cells are missing, twice, on another
+/// worker or not allowed.
 std::optional<Plan> planOf(const Encoding &encoding, llvm::ArrayRef<Row> rows);
 
 } // namespace pipesched::optimize

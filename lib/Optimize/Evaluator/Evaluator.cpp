@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks rows in turns; takes them up again behind what a change leaves alone.
+// Times rows in turns; resumes a changed row where it first differs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,10 +17,10 @@ using namespace pipesched;
 using namespace pipesched::optimize;
 using llvm::ArrayRef;
 
-/// The end of a cell that was not reached yet.
+/// The end of a cell that is not timed yet.
 static constexpr int64_t kNotReached = -1;
-/// Where more cells are walked again, one of so many of all and some, the plan
-/// is timed from nothing: it may be one that never ends.
+/// After re-timing kMostWalked cells plus one kMostOfAll-th of all cells, time
+/// the plan from the start: its order may be cyclic.
 static constexpr uint64_t kMostOfAll = 8, kMostWalked = 256;
 
 static void setTime(int64_t &clock, int64_t time, uint32_t) { clock = time; }
@@ -45,8 +45,8 @@ Evaluator<Clock, Copies>::Evaluator(const Encoding &encoding)
       dirt(encoding.numWorkers) {
   for (const KindFacts &kind : encoding.kinds)
     isTimed &= kind.isCopy() || kind.duration > 0 ||
-               (kind.step == Step::WeightGrad && !encoding.splitBackward) ||
-               (kind.step == Step::Recompute && !encoding.recompute);
+               (kind.type == CellType::WeightGrad && !encoding.splitBackward) ||
+               (kind.type == CellType::Recompute && !encoding.recompute);
   for (Arrays *arrays : {&current, &spare}) {
     arrays->ends.resize(encoding.numCells);
     if (!Copies)
@@ -61,7 +61,8 @@ Evaluator<Clock, Copies>::Evaluator(const Encoding &encoding)
 // From nothing
 //===----------------------------------------------------------------------===//
 
-/// Walks a row as far as messages go. False: it is too late, or breaks a rule.
+/// Times a row until a message is missing. False: too late, or a rule is
+/// broken.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::advance(const Plan &plan, uint32_t worker,
                                        int64_t limit) {
@@ -117,7 +118,7 @@ int64_t Evaluator<Clock, Copies>::latestEnd() const {
   return latest;
 }
 
-/// The rows have to be finished when no row can go on.
+/// Times rows in turns; all must be finished when no row can go on.
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::run(const Plan &plan, int64_t limit) {
   const uint32_t numWorkers = encoding.numWorkers;
@@ -177,7 +178,7 @@ int64_t Evaluator<Clock, Copies>::evaluate(const Plan &plan, int64_t limit,
 // From what was kept
 //===----------------------------------------------------------------------===//
 
-/// Whether the end is another one than it was.
+/// Sets the end of a cell; whether it has changed.
 template <typename Clock, bool Copies>
 template <bool Again>
 bool Evaluator<Clock, Copies>::setEnd(uint32_t cell, Clock end) {
@@ -206,7 +207,7 @@ bool Evaluator<Clock, Copies>::list(std::vector<Token> &copies,
   return Again;
 }
 
-/// What has happened by then is counted, so that equal states are the same.
+/// Drops what has ended by then, so that equal states compare equal.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::settle(uint32_t worker, Clock now) {
   rowStates[worker].clock = now;
@@ -215,8 +216,8 @@ void Evaluator<Clock, Copies>::settle(uint32_t worker, Clock now) {
     takeOffloads(worker, timeOf(now));
 }
 
-/// Whether all is at the checkpoint as it was, so that it will be behind it.
-/// Else the checkpoint is a new one.
+/// Whether the state equals the checkpoint, so that all cells behind it stay as
+/// they are. Otherwise the state replaces the checkpoint.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::isAsBefore(uint32_t worker, uint32_t pos) {
   const CopyState &state = rowStates[worker];
@@ -230,7 +231,7 @@ bool Evaluator<Clock, Copies>::isAsBefore(uint32_t worker, uint32_t pos) {
   return false;
 }
 
-/// The row has to be walked again, from `begin` to `end` at least.
+/// Marks positions `begin` to `end` of the row to be timed again.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::touch(uint32_t worker, uint32_t begin,
                                      uint32_t end, bool isEarlier) {
@@ -242,8 +243,8 @@ void Evaluator<Clock, Copies>::touch(uint32_t worker, uint32_t begin,
   row.isEarlier |= isEarlier;
 }
 
-/// Tells the cell that waits for the one at `pos`, if that starts at another
-/// time for it. False: it stands ahead in the same row.
+/// Marks the cell that waits for the one at `pos` if its start changes. False:
+/// that cell stands earlier in the same row.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::send(const Plan &plan, uint32_t pos,
                                     Clock before, Clock end) {
@@ -294,8 +295,8 @@ bool Evaluator<Clock, Copies>::isLate(Token token, Clock end,
              reorderedUntil;
 }
 
-/// Back to where the row is as it was: its first dirty position, or the
-/// checkpoint ahead of it.
+/// Restores the state before the first dirty position of the row, or at the
+/// checkpoint before it.
 template <typename Clock, bool Copies>
 uint32_t Evaluator<Clock, Copies>::takeUp(const Plan &plan, uint32_t worker) {
   Dirt &own = dirt[worker];
@@ -317,7 +318,7 @@ uint32_t Evaluator<Clock, Copies>::takeUp(const Plan &plan, uint32_t worker) {
   return pos;
 }
 
-/// Walks a row from its first dirty position until it is as it was.
+/// Times a row from its first dirty position until nothing changes any more.
 template <typename Clock, bool Copies>
 typename Evaluator<Clock, Copies>::Walk
 Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
@@ -374,7 +375,7 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
   return Walk::Through;
 }
 
-/// Walks dirty rows until there is none, up and down as messages go.
+/// Times dirty rows until none is left, first down, then up the path.
 template <typename Clock, bool Copies>
 typename Evaluator<Clock, Copies>::Walk
 Evaluator<Clock, Copies>::repair(const Plan &plan, uint32_t worker,
@@ -488,7 +489,7 @@ Row Evaluator<Clock, Copies>::rowOf(const Plan &plan, uint32_t worker) const {
     if (pos == begin + plan.sizes[worker])
       break;
     Token token = plan.tokens[pos];
-    if (encoding.kinds[token.kind].step == Step::Reload)
+    if (encoding.kinds[token.kind].type == CellType::Reload)
       continue;
     if (joins[pos].cell != kNone)
       row.push_back(joinOf(encoding.cellOf(joins[pos])));

@@ -48,12 +48,11 @@ Clock later(Clock a, Clock b) {
 /// is there; where reloads may wait for offloads, as soon as one of them has
 /// freed enough.
 ///
-/// From nothing, rows are walked in turns, each as far as messages go. After a
-/// change of one row, that row is walked again, and each other one from the
-/// first message on that comes at another time and matters, until rows and
-/// messages agree. A walk ends where it finds everything as it was. Cost is
-/// linear in the cells that are walked; nothing is allocated but by the first
-/// evaluations.
+/// A new plan is timed row by row, each until a message is missing. After a
+/// change of one row, that row is timed again, and every other row from the
+/// first message on that arrives at another time and moves its cell. Timing a
+/// row stops where nothing changes any more. The cost is linear in the cells
+/// that are timed; only the first evaluations allocate memory.
 template <typename Clock, bool Copies>
 class Evaluator {
 public:
@@ -108,21 +107,21 @@ private:
     std::vector<CopyState> states;        ///< before that cell, of checkpoints
     std::vector<Token> offloads, reloads; ///< in order, from the row's begin
   };
-  /// What a walk overwrote.
+  /// A value that timing a row has overwritten.
   template <typename Value>
   struct Before {
     uint32_t place;
     Value value;
   };
-  /// A row that has to be walked, from the first position at which something
-  /// changed; the walk may end behind the last one.
+  /// The changed positions of a row that has to be timed again; timing may stop
+  /// behind the last of them.
   struct Dirt {
     uint32_t begin = kNone, end = 0;
     uint32_t offloads = 0, reloads = 0; ///< that many include all that changed
     bool isEarlier = false;             ///< a message comes earlier
   };
-  /// Of a walk: it is done, the plan is refused, or has to be timed from
-  /// nothing.
+  /// The row is timed, the plan is rejected as too late, or it has to be timed
+  /// from the start.
   enum class Walk { Through, Late, Broken };
 
   /// Rows with copies are taken up at checkpoints, so many cells apart;
@@ -133,7 +132,7 @@ private:
   uint32_t endOfTokens(const Plan &plan, uint32_t worker) const {
     return encoding.rowBegins[worker] + plan.sizes[worker];
   }
-  uint32_t cellOf(Token token, Step step) const;
+  uint32_t cellOf(Token token, CellType type) const;
 
   bool advance(const Plan &plan, uint32_t worker, int64_t limit);
   int64_t run(const Plan &plan, int64_t limit);
@@ -181,8 +180,8 @@ private:
   Row rowOf(const Plan &plan, uint32_t worker) const;
 
   const Encoding &encoding;
-  /// Whether all compute takes time, so that whatever waits for itself comes
-  /// later with every walk.
+  /// Whether all compute takes time, so that a cell which waits for itself gets
+  /// later each time its row is timed.
   bool isTimed = true;
   std::vector<Sent> sent;                  ///< by kind
   Tails tails;                             ///< of the plan that was kept

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // How a row waits for memory and for reloads, and when copies run: members of
-// Evaluator, for its walks to be inlined into.
+// Evaluator, in a header so that they are inlined.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +18,12 @@
 
 namespace pipesched::optimize {
 
-/// The cell of another step, same stage and microbatch.
+/// The cell of another type, same stage and microbatch.
 template <typename Clock, bool Copies>
-uint32_t Evaluator<Clock, Copies>::cellOf(Token token, Step step) const {
+uint32_t Evaluator<Clock, Copies>::cellOf(Token token, CellType type) const {
   const KindFacts &kind = encoding.kinds[token.kind];
   uint32_t kinds =
-      static_cast<uint32_t>(step) - static_cast<uint32_t>(kind.step);
+      static_cast<uint32_t>(type) - static_cast<uint32_t>(kind.type);
   return token.cell + kinds * kind.count;
 }
 
@@ -41,13 +41,13 @@ bool Evaluator<Clock, Copies>::CopyState::operator==(
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::freedBy(const Plan &plan, Token token) const {
   const KindFacts &kind = encoding.kinds[token.kind];
-  if (encoding.recompute && kind.step == Step::Forward &&
-      plan.positions[cellOf(token, Step::Recompute)] != kNone)
+  if (encoding.recompute && kind.type == CellType::Forward &&
+      plan.positions[cellOf(token, CellType::Recompute)] != kNone)
     return kind.frees + encoding.freedByDropping(kind.stage);
   return kind.frees;
 }
 
-/// Counts what offloads have freed by `time`.
+/// Counts the memory that offloads have freed by `time`.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::takeOffloads(uint32_t worker, int64_t time) {
   CopyState &state = rowStates[worker];
@@ -155,13 +155,13 @@ bool Evaluator<Clock, Copies>::isIssued(const Plan &plan, uint32_t worker,
 }
 
 /// Lets an I wait for its reload. `now`: the end of the compute so far. False:
-/// it does not come.
+/// the reload never ends.
 template <typename Clock, bool Copies>
 template <bool Again>
 bool Evaluator<Clock, Copies>::waitForReload(const Plan &plan, uint32_t worker,
                                              uint32_t pos, Clock now,
                                              Clock &start) {
-  uint32_t reload = cellOf(plan.tokens[pos], Step::Reload);
+  uint32_t reload = cellOf(plan.tokens[pos], CellType::Reload);
   if (plan.positions[reload] > pos)
     return false;
   while (!isIssued(plan, worker, plan.positions[reload]))
@@ -172,9 +172,9 @@ bool Evaluator<Clock, Copies>::waitForReload(const Plan &plan, uint32_t worker,
   return true;
 }
 
-/// Lets a compute cell wait for its reload and for memory. False: one of them
-/// does not come. What a cell is does not decide a branch by itself, since that
-/// is hard to predict.
+/// Lets a compute cell wait for its reload and for memory. False: it waits
+/// forever. No branch depends on the type of the cell alone, as the processor
+/// predicts such branches badly.
 template <typename Clock, bool Copies>
 template <bool Again>
 bool Evaluator<Clock, Copies>::admit(const Plan &plan, uint32_t worker,
@@ -182,8 +182,8 @@ bool Evaluator<Clock, Copies>::admit(const Plan &plan, uint32_t worker,
   CopyState &state = rowStates[worker];
   Token token = plan.tokens[pos];
   const KindFacts &kind = encoding.kinds[token.kind];
-  bool isOut = plan.positions[cellOf(token, Step::Reload)] != kNone;
-  if (isOut & (kind.step == Step::InputGrad) &&
+  bool isOut = plan.positions[cellOf(token, CellType::Reload)] != kNone;
+  if (isOut & (kind.type == CellType::InputGrad) &&
       !waitForReload<Again>(plan, worker, pos, now, start))
     return false;
   int64_t room = encoding.capacity[worker] - kind.allocates;
@@ -210,7 +210,7 @@ bool Evaluator<Clock, Copies>::issueReload(const Plan &plan, uint32_t worker,
       current.reloads[encoding.rowBegins[worker] + state.firstReload];
   const int64_t capacity = encoding.capacity[worker];
   Clock start = later(from, state.reloadsUntil);
-  start = later(start, current.ends[cellOf(reload, Step::Offload)]);
+  start = later(start, current.ends[cellOf(reload, CellType::Offload)]);
   if (state.level + held > capacity && !recording)
     takeOffloads(worker, timeOf(from));
   int64_t level = state.level + held;
@@ -233,7 +233,7 @@ bool Evaluator<Clock, Copies>::issueReload(const Plan &plan, uint32_t worker,
   state.reloadsUntil = after(start, encoding.kinds[reload.kind].duration);
   ++state.firstReload;
   if (setEnd<Again>(reload.cell, state.reloadsUntil) && Again) {
-    uint32_t user = plan.positions[cellOf(reload, Step::InputGrad)];
+    uint32_t user = plan.positions[cellOf(reload, CellType::InputGrad)];
     dirt[worker].end = std::max(dirt[worker].end, user + 1);
   }
   if (recording) {
@@ -279,7 +279,7 @@ void Evaluator<Clock, Copies>::runCopy(const Plan &plan, uint32_t worker,
   const uint32_t begin = encoding.rowBegins[worker];
   Token token = plan.tokens[pos];
   const KindFacts &kind = encoding.kinds[token.kind];
-  if (kind.step == Step::Offload) {
+  if (kind.type == CellType::Offload) {
     Clock &queue =
         encoding.sharedQueue ? state.reloadsUntil : state.offloadsUntil;
     queue = after(later(now, queue), kind.duration);

@@ -22,8 +22,8 @@ PeriodEvaluator<Copies>::PeriodEvaluator(const Encoding &encoding)
       keptOffsets(encoding.numWorkers), origins(encoding.numWorkers),
       lengths(encoding.numWorkers), visits(encoding.numWorkers) {}
 
-/// Rows that would begin before their last step ends begin later. Whether any
-/// did.
+/// Delays rows that would begin before their last step ends. Whether any was
+/// delayed.
 template <bool Copies>
 bool PeriodEvaluator<Copies>::delayRows(int64_t period) {
   bool hasDelayed = false;
@@ -45,7 +45,7 @@ bool PeriodEvaluator<Copies>::delayRows(int64_t period) {
 }
 
 /// Raises the period to the largest ratio of a cycle of rows that delay each
-/// other. Whether there is one above it.
+/// other. Whether that ratio is above the period.
 template <bool Copies>
 bool PeriodEvaluator<Copies>::hasCycle(int64_t &period) {
   std::fill(visits.begin(), visits.end(), 0);
@@ -84,7 +84,7 @@ int64_t PeriodEvaluator<Copies>::evaluate(const Plan &plan, int64_t limit) {
       return kInfeasible;
     if (!delayRows(period))
       return period;
-    // Times at another period: what delayed a row may do so no longer.
+    // At the new period another row may be the one that delays a row.
     if (hasCycle(period))
       std::fill(origins.begin(), origins.end(), kNone);
   }

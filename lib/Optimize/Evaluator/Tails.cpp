@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks rows back from their ends, or from a change until nothing changes.
+// Reads rows from their ends, or from a change on until nothing changes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +23,14 @@ std::vector<Sent> optimize::sentMessages(const Encoding &encoding) {
   for (const KindFacts &sink : encoding.kinds) {
     if (sink.waitsOn == kNone)
       continue;
-    bool isForward = sink.step == Step::Forward;
+    bool isForward = sink.type == CellType::Forward;
     uint32_t stage = isForward ? encoding.stageBefore[sink.stage]
                                : encoding.nextStage[sink.stage];
-    for (Step step : {Step::Forward, Step::InputGrad, Step::WeightGrad})
-      if (encoding.facts(stage, step).firstCell ==
+    for (CellType type :
+         {CellType::Forward, CellType::InputGrad, CellType::WeightGrad})
+      if (encoding.facts(stage, type).firstCell ==
           sink.firstCell + sink.waitsFor)
-        sent[encoding.kindOf(stage, step)] = {0 - sink.waitsFor, sink.worker,
+        sent[encoding.kindOf(stage, type)] = {0 - sink.waitsFor, sink.worker,
                                               sink.delay, sink.duration};
   }
   return sent;
@@ -94,7 +95,7 @@ void Tails::compute(const Plan &plan) {
   std::fill(dirt.begin(), dirt.end(), Dirt());
 }
 
-/// Walks a row back until its tails are what they were.
+/// Updates tails of a row from its end until they no longer change.
 void Tails::walkBack(const Plan &plan, uint32_t worker) {
   auto [begin, end] = dirt[worker];
   dirt[worker] = Dirt();

@@ -29,8 +29,9 @@ struct Sent {
 /// By kind.
 std::vector<Sent> sentMessages(const Encoding &encoding);
 
-/// By cell: how much later the last cell ends at least, by the rows' orders and
-/// messages; copies and memory are left out. Plans are feasible.
+/// By cell: the least time from its end to the end of the last cell, by the
+/// orders of rows and by messages, without copies and memory. Plans are
+/// feasible.
 class Tails {
 public:
   explicit Tails(const Encoding &encoding);
@@ -41,8 +42,7 @@ public:
   int64_t operator[](uint32_t cell) const { return tails[cell]; }
 
 private:
-  /// A row that has to be walked back, from behind one position to another at
-  /// least.
+  /// Positions of a row whose tails have to be updated, the last one first.
   struct Dirt {
     uint32_t begin = kNone, end = 0;
   };

@@ -114,10 +114,10 @@ llvm::Error ProblemCheck::checkLengths() const {
 llvm::Error ProblemCheck::checkStage(int64_t stage) const {
   const NamedFact facts[] = {
       {"F takes", &StageFacts::forward, 1},
-      {problem.freedoms.splitBackward ? "I takes" : "B takes",
+      {problem.techniques.splitBackward ? "I takes" : "B takes",
        &StageFacts::inputGrad, 1},
       {"W takes", &StageFacts::weightGrad,
-       problem.freedoms.splitBackward ? 1 : 0},
+       problem.techniques.splitBackward ? 1 : 0},
       {"R takes", &StageFacts::recompute, 0},
       {"D takes", &StageFacts::offload, 0},
       {"U takes", &StageFacts::reload, 0},
@@ -140,7 +140,7 @@ llvm::Error ProblemCheck::checkMemory(int64_t stage) const {
                              "allocates",
                              nameOf(stage), facts.freedByInputGrad,
                              facts.activation));
-  if (problem.freedoms.recompute && facts.checkpoint > facts.activation)
+  if (problem.techniques.recompute && facts.checkpoint > facts.activation)
     return makeError(
         formatv("{0}: a checkpoint has {1}, more than the {2} that "
                 "F allocates",
@@ -186,15 +186,15 @@ llvm::Error optimize::checkProblem(const Problem &problem) {
 
 /// What has to be held of an activation while later stages of the same
 /// microbatch run on its worker.
-static int64_t leastHeld(const StageFacts &facts, Freedoms freedoms) {
-  if (freedoms.offload)
+static int64_t leastHeld(const StageFacts &facts, Techniques techniques) {
+  if (techniques.offload)
     return 0;
-  return freedoms.recompute ? facts.checkpoint : facts.activation;
+  return techniques.recompute ? facts.checkpoint : facts.activation;
 }
 
 /// Largest memory of a stage by itself: I may leave more than it found.
-static int64_t ownPeak(const StageFacts &facts, Freedoms freedoms) {
-  int64_t growth = freedoms.splitBackward ? -facts.freedByInputGrad : 0;
+static int64_t ownPeak(const StageFacts &facts, Techniques techniques) {
+  int64_t growth = techniques.splitBackward ? -facts.freedByInputGrad : 0;
   return facts.activation + std::max<int64_t>(growth, 0);
 }
 
@@ -219,9 +219,9 @@ std::vector<int64_t> optimize::leastCapacities(const Problem &problem) {
     for (int64_t stage = begin; stage < end; ++stage) {
       int64_t worker = placement.workerOf(stage);
       const StageFacts &facts = problem.stages[stage];
-      least[worker] = std::max(least[worker],
-                               held[worker] + ownPeak(facts, problem.freedoms));
-      held[worker] += leastHeld(facts, problem.freedoms);
+      least[worker] = std::max(
+          least[worker], held[worker] + ownPeak(facts, problem.techniques));
+      held[worker] += leastHeld(facts, problem.techniques);
     }
   }
   return least;

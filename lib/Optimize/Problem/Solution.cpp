@@ -30,15 +30,15 @@ static llvm::Error makeError(const std::string &message) {
 //===----------------------------------------------------------------------===//
 
 /// What a cell is that tables may have and a problem may not; else empty.
-static llvm::StringRef whyNoPart(Cell cell, Freedoms freedoms) {
+static llvm::StringRef whyNoPart(Cell cell, Techniques techniques) {
   if (cell.isPerPath())
     return "is no part of the problem, which ends with the backwards";
   if (cell.overlapsNext())
     return "is overlapped: cells run one at a time";
-  if (cell.is(Phase::Backward) && freedoms.splitBackward)
+  if (cell.is(Phase::Backward) && techniques.splitBackward)
     return "is a whole backward: I and W are wanted";
   bool isSplit = cell.is(Phase::InputGrad) || cell.is(Phase::WeightGrad);
-  if (isSplit && !freedoms.splitBackward)
+  if (isSplit && !techniques.splitBackward)
     return "is part of a split backward: a whole one, B, is wanted";
   return "";
 }
@@ -49,7 +49,7 @@ static llvm::Error checkRow(const Problem &problem, int64_t row,
           verifyRow(problem.placement, row, cells))
     return makeError(formatv("worker {0}: {1}", row, toString(*violation)));
   for (auto [i, cell] : llvm::enumerate(cells))
-    if (llvm::StringRef why = whyNoPart(cell, problem.freedoms); !why.empty())
+    if (llvm::StringRef why = whyNoPart(cell, problem.techniques); !why.empty())
       return makeError(
           formatv("worker {0}: cell {1} ({2}) {3}", row, i, cell, why));
   return llvm::Error::success();

@@ -71,12 +71,13 @@ private:
   }
   int64_t durationOf(Cell cell) const;
   Phase backward() const {
-    return problem.freedoms.splitBackward ? Phase::InputGrad : Phase::Backward;
+    return problem.techniques.splitBackward ? Phase::InputGrad
+                                            : Phase::Backward;
   }
   Phase gradient() const {
     bool isLate = problem.gradientAfter == GradientAfter::WeightGrad;
-    return problem.freedoms.splitBackward && isLate ? Phase::WeightGrad
-                                                    : backward();
+    return problem.techniques.splitBackward && isLate ? Phase::WeightGrad
+                                                      : backward();
   }
   std::string nameOf(int64_t worker, int64_t i) const {
     return formatv("worker {0}: cell {1} ({2})", worker, i,
@@ -115,7 +116,7 @@ llvm::Error SolutionCheck::checkShape() const {
 /// Phases that the problem has.
 llvm::Error SolutionCheck::checkPhase(int64_t worker, int64_t i) const {
   Cell cell = solution.rows[worker][i];
-  const Freedoms &freedoms = problem.freedoms;
+  const Techniques &techniques = problem.techniques;
   bool isAllowed = false;
   switch (cell.getPhase()) {
   case Phase::Forward:
@@ -123,20 +124,20 @@ llvm::Error SolutionCheck::checkPhase(int64_t worker, int64_t i) const {
     isAllowed = true;
     break;
   case Phase::Backward:
-    isAllowed = !freedoms.splitBackward;
+    isAllowed = !techniques.splitBackward;
     break;
   case Phase::InputGrad:
   case Phase::WeightGrad:
-    isAllowed = freedoms.splitBackward;
+    isAllowed = techniques.splitBackward;
     break;
   case Phase::Recompute:
-    isAllowed = freedoms.recompute;
+    isAllowed = techniques.recompute;
     break;
   case Phase::Offload:
   case Phase::Reload:
   case Phase::OffloadJoin:
   case Phase::ReloadJoin:
-    isAllowed = freedoms.offload;
+    isAllowed = techniques.offload;
     break;
   default:
     break;
@@ -244,7 +245,7 @@ llvm::Error SolutionCheck::checkCells(int64_t stage, int64_t microbatch) const {
     return error;
   if (llvm::Error error = require(backward()))
     return error;
-  if (problem.freedoms.splitBackward)
+  if (problem.techniques.splitBackward)
     if (llvm::Error error = require(Phase::WeightGrad))
       return error;
   if (!pair[Phase::Offload] && !pair[Phase::Reload])

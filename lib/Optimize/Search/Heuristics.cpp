@@ -25,8 +25,8 @@ using llvm::ArrayRef;
 
 /// An activation with the room for an I that leaves more than it found.
 static int64_t residence(const Encoding &encoding, uint32_t stage) {
-  return encoding.facts(stage, Step::Forward).allocates +
-         encoding.facts(stage, Step::InputGrad).allocates;
+  return encoding.facts(stage, CellType::Forward).allocates +
+         encoding.facts(stage, CellType::InputGrad).allocates;
 }
 
 /// Down a path fewer and fewer microbatches are under way: a straight line
@@ -61,15 +61,15 @@ DispatchRule optimize::drawRule(const Encoding &encoding,
   for (uint32_t i = 0; i < rule.penalty.size(); ++i) {
     const KindFacts &kind = encoding.kinds[i];
     double place = double(kind.stage) / encoding.numStages;
-    rule.penalty[i] = kind.step == Step::Forward     ? forward + depth * place
-                      : kind.step == Step::InputGrad ? first
-                                                     : weight;
+    rule.penalty[i] = kind.type == CellType::Forward ? forward + depth * place
+                      : kind.type == CellType::InputGrad ? first
+                                                         : weight;
   }
   rule.noise = random.chance(0.5) ? 0 : 0.7 * random.unit();
   int64_t longest = 0;
   for (const KindFacts &kind : encoding.kinds)
-    longest =
-        std::max(longest, kind.step <= Step::WeightGrad ? kind.duration : 0);
+    longest = std::max(longest,
+                       kind.type <= CellType::WeightGrad ? kind.duration : 0);
   rule.patience =
       random.chance(0.4) ? 0 : int64_t(double(longest) * random.unit());
   return rule;
@@ -155,10 +155,10 @@ private:
 /// When the next cell of a kind can start; kNever: it cannot yet.
 int64_t Dispatcher::startOf(uint32_t worker, uint32_t index) const {
   const KindFacts &kind = encoding.kinds[index];
-  uint32_t rank = next[index], first = kind.stage * kNumSteps;
+  uint32_t rank = next[index], first = kind.stage * kNumCellTypes;
   if (rank == kind.count)
     return kNever;
-  if (kind.step == Step::Forward) {
+  if (kind.type == CellType::Forward) {
     int64_t room = rule.capacity[worker] - reserve[kind.stage] -
                    residence(encoding, kind.stage);
     if (levels[worker] > room ||
@@ -176,8 +176,8 @@ int64_t Dispatcher::startOf(uint32_t worker, uint32_t index) const {
 void Dispatcher::look(uint32_t worker) {
   int64_t start = kNever;
   for (uint32_t stage : encoding.stagesOf[worker])
-    for (uint32_t step = 0; step < 2u + encoding.splitBackward; ++step)
-      start = std::min(start, startOf(worker, stage * kNumSteps + step));
+    for (uint32_t type = 0; type < 2u + encoding.splitBackward; ++type)
+      start = std::min(start, startOf(worker, stage * kNumCellTypes + type));
   earliest.set(worker, start);
 }
 
@@ -186,8 +186,8 @@ uint32_t Dispatcher::choose(uint32_t worker) {
   double least = std::numeric_limits<double>::infinity();
   uint32_t best = kNone;
   for (uint32_t stage : encoding.stagesOf[worker])
-    for (uint32_t step = 0; step < 2u + encoding.splitBackward; ++step) {
-      uint32_t kind = stage * kNumSteps + step;
+    for (uint32_t type = 0; type < 2u + encoding.splitBackward; ++type) {
+      uint32_t kind = stage * kNumCellTypes + type;
       int64_t start = startOf(worker, kind);
       if (start == kNever || start > latest)
         continue;
@@ -208,7 +208,7 @@ void Dispatcher::put(uint32_t worker, uint32_t index) {
   Token token = {kind.firstCell + next[index]++, index};
   clocks[worker] = ends[token.cell] = start + kind.duration;
   // What I will leave beyond what it found is there from F on.
-  if (kind.step == Step::Forward)
+  if (kind.type == CellType::Forward)
     levels[worker] += residence(encoding, kind.stage);
   levels[worker] -= kind.frees;
   plan.append(encoding, worker, token);
@@ -216,14 +216,14 @@ void Dispatcher::put(uint32_t worker, uint32_t index) {
   for (uint32_t stage :
        {encoding.nextStage[kind.stage], encoding.stageBefore[kind.stage]})
     if (stage != kNone)
-      look(encoding.facts(stage, Step::Forward).worker);
+      look(encoding.facts(stage, CellType::Forward).worker);
 }
 
 std::optional<Plan> Dispatcher::run() {
   uint32_t numLeft = 0;
   for (const KindFacts &kind : encoding.kinds)
-    if (kind.step < Step::WeightGrad ||
-        (kind.step == Step::WeightGrad && encoding.splitBackward))
+    if (kind.type < CellType::WeightGrad ||
+        (kind.type == CellType::WeightGrad && encoding.splitBackward))
       numLeft += kind.count;
   for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
     look(worker);
@@ -275,9 +275,9 @@ Plan optimize::runOneByOne(const Encoding &encoding) {
   free.reserve(placement.getNumPaths());
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     free.push_back(stagesToFree(encoding, path));
-  auto put = [&](uint32_t stage, Step step, uint32_t rank) {
+  auto put = [&](uint32_t stage, CellType type, uint32_t rank) {
     plan.append(encoding, placement.workerOf(stage),
-                encoding.token(stage, step, rank));
+                encoding.token(stage, type, rank));
   };
   for (int64_t m = 0; m < placement.getNumMicrobatches(); ++m) {
     int64_t path = placement.pathOf(m);
@@ -285,18 +285,18 @@ Plan optimize::runOneByOne(const Encoding &encoding) {
     uint32_t begin = placement.stageOffset(path);
     uint32_t end = begin + placement.getNumStages(path);
     for (uint32_t stage = begin; stage < end; ++stage) {
-      put(stage, Step::Forward, rank);
+      put(stage, CellType::Forward, rank);
       if (free[path][stage] && encoding.offload)
-        put(stage, Step::Offload, rank);
+        put(stage, CellType::Offload, rank);
     }
     for (uint32_t stage = end; stage-- > begin;) {
       if (free[path][stage] && encoding.offload)
-        put(stage, Step::Reload, rank);
+        put(stage, CellType::Reload, rank);
       else if (free[path][stage] && encoding.recompute)
-        put(stage, Step::Recompute, rank);
-      put(stage, Step::InputGrad, rank);
+        put(stage, CellType::Recompute, rank);
+      put(stage, CellType::InputGrad, rank);
       if (encoding.splitBackward)
-        put(stage, Step::WeightGrad, rank);
+        put(stage, CellType::WeightGrad, rank);
     }
   }
   plan.refreshAll(encoding);

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// List scheduling by random rules within a memory guard, one microbatch after
-// the other, and copies and recompute for rows that need more memory than there
-// is.
+// List scheduling by random rules within the memory, one microbatch after the
+// other, and copies and recompute for rows that need too much memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +21,7 @@ namespace pipesched::optimize {
 
 /// What a free worker runs next.
 struct DispatchRule {
-  std::vector<int64_t> capacity; ///< by worker, may be more than there is
+  std::vector<int64_t> capacity; ///< by worker, may exceed the problem's
   std::vector<uint32_t> quota;   ///< by stage: most that are between F and I
   /// By kind: of cells that can start in time, the one with the least runs.
   std::vector<double> penalty;

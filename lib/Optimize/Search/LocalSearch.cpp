@@ -44,18 +44,18 @@ template <typename Objective>
 uint32_t Annealing<Objective>::endingAt(uint32_t worker, uint32_t pos,
                                         int64_t time) const {
   uint32_t begin = encoding.rowBegins[worker];
-  auto stepAt = [&](uint32_t at) {
-    return encoding.kinds[plan.tokens[at].kind].step;
+  auto typeAt = [&](uint32_t at) {
+    return encoding.kinds[plan.tokens[at].kind].type;
   };
-  bool isCopy = stepAt(pos) >= Step::Offload;
+  bool isCopy = typeAt(pos) >= CellType::Offload;
   for (uint32_t at = pos; at-- > begin;)
     if (timeOf(objective.endAt(at)) == time &&
-        (isCopy || stepAt(at) != Step::Reload))
+        (isCopy || typeAt(at) != CellType::Reload))
       return at;
-  if (stepAt(pos) != Step::Reload)
+  if (typeAt(pos) != CellType::Reload)
     return kNone;
   for (uint32_t at = pos + 1; at < begin + plan.sizes[worker]; ++at)
-    if (timeOf(objective.endAt(at)) == time && stepAt(at) != Step::Reload)
+    if (timeOf(objective.endAt(at)) == time && typeAt(at) != CellType::Reload)
       return at;
   return kNone;
 }
@@ -74,10 +74,10 @@ uint32_t Annealing<Objective>::waitOf(uint32_t worker, uint32_t pos) const {
       return source;
   }
   if (encoding.offload) {
-    bool isReload = kind.step == Step::Reload;
-    if (isReload || kind.step == Step::InputGrad) {
-      Token copy =
-          encoding.sibling(token, isReload ? Step::Offload : Step::Reload);
+    bool isReload = kind.type == CellType::Reload;
+    if (isReload || kind.type == CellType::InputGrad) {
+      Token copy = encoding.sibling(token, isReload ? CellType::Offload
+                                                    : CellType::Reload);
       if (plan.has(copy) &&
           timeOf(objective.endAt(plan.positions[copy.cell])) == start)
         return plan.positions[copy.cell];

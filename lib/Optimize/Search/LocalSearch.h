@@ -41,7 +41,7 @@ private:
 /// A change that can be taken back. Of one row: neighbouring blocks change
 /// places, two cells do, or a microbatch's copies or recompute come or go. Of
 /// all rows of a path: two microbatches change places on the way back, which is
-/// worth something only where they are not alike, one being put out for longer.
+/// useful only if one of them is offloaded for longer than the other.
 /// Else cells of one stage and phase keep their order.
 class Mover {
 public:
@@ -106,7 +106,7 @@ public:
   virtual ~Stopper() = default;
   /// `evaluations`: since the last time. `best`: what this search has.
   virtual bool shouldStop(uint64_t evaluations, int64_t best) = 0;
-  /// How much of what there is has been used, from 0 to 1.
+  /// The share of the limits that is used, from 0 to 1.
   virtual double getProgress() const = 0;
 };
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks each row once with the memory that it takes, and puts activations out
-// where there is not enough: first it is decided which and where they come
-// back, then the row is written.
+// Reads each row once and counts its memory. Where memory does not suffice,
+// chooses activations to offload or recompute and where they come back; then
+// writes the row.
 //
 //   F0  F1  F2  I0  W0  F3  I1   ...         room for two
 //   F0  D0? F1  F2: F0, F1 or what is used last goes out
@@ -34,15 +34,16 @@ namespace {
 /// An activation of a row. Positions are those of the row without copies.
 struct Activation {
   Token forward;
-  uint32_t from = 0, until = 0; ///< positions of F and I
-  Step back = Step::Forward;    ///< Reload or Recompute where it is put out
-  uint32_t backAt = kNone;      ///< before which position it comes back
+  uint32_t from = 0, until = 0;      ///< positions of F and I
+  CellType back = CellType::Forward; ///< Reload or Recompute if it is evicted
+  uint32_t backAt = kNone;           ///< before which position it comes back
 };
 
-/// Activations that can be put out, the most worth first: its value, less a
-/// penalty while its offload would not be done in time. From one time to the
-/// next all that are late lose the same, so that their order stays; they change
-/// heaps when they are late no longer. Of equals the one that came first.
+/// Activations that can be evicted, the most valuable first. An activation
+/// whose offload would end too late has a penalty. As time goes on all
+/// penalties change alike, so that the order of the late ones stays; an
+/// activation changes heaps once it is no longer late. Of equal ones the first
+/// added counts.
 class Victims {
 public:
   /// Numbers come in ascending order.
@@ -122,7 +123,7 @@ private:
   std::vector<Activation> activations; ///< in order of F
   Victims victims;
   // By position from `begin`: the activation that an I uses, and whether it is
-  // put out and yet to come back.
+  // evicted and not back yet.
   std::vector<uint32_t> usedAt;
   llvm::BitVector awaited;
 };
@@ -160,7 +161,7 @@ std::optional<uint32_t> Victims::take(double now, IsThere &&isThere,
 /// What putting it out frees, and bringing it back takes.
 int64_t RowFitter::gainOf(const Activation &activation) const {
   uint32_t stage = stageOf(activation);
-  return activation.back == Step::Recompute
+  return activation.back == CellType::Recompute
              ? encoding.freedByDropping(stage)
              : encoding.stageFacts(stage).activation;
 }
@@ -171,7 +172,7 @@ int64_t RowFitter::gainOf(const Activation &activation) const {
 bool RowFitter::makeRoom(int64_t bytes, uint32_t pos, uint32_t until) {
   auto isThere = [&](uint32_t number) {
     return activations[number].until >= pos &&
-           activations[number].back == Step::Forward;
+           activations[number].back == CellType::Forward;
   };
   auto isUsable = [&](uint32_t number) {
     return activations[number].until > until;
@@ -184,7 +185,7 @@ bool RowFitter::makeRoom(int64_t bytes, uint32_t pos, uint32_t until) {
     Activation &activation = activations[*victim];
     bool drop = encoding.recompute &&
                 (!encoding.offload || random.chance(rule.recompute));
-    activation.back = drop ? Step::Recompute : Step::Reload;
+    activation.back = drop ? CellType::Recompute : CellType::Reload;
     awaited.set(activation.until - begin);
     level -= gainOf(activation);
   }
@@ -211,9 +212,9 @@ bool RowFitter::bringBack(uint32_t pos) {
     Activation &activation = activations[usedAt[next]];
     bool isNow = activation.until == pos;
     bool isDue = isNow;
-    if (activation.back == Step::Reload) {
+    if (activation.back == CellType::Reload) {
       int64_t reload =
-          encoding.facts(stageOf(activation), Step::Reload).duration;
+          encoding.facts(stageOf(activation), CellType::Reload).duration;
       ahead += int64_t(rule.lead * double(reload));
       isDue |= startAt(activation.until) - ahead <= startAt(pos);
     }
@@ -225,12 +226,13 @@ bool RowFitter::bringBack(uint32_t pos) {
 
 /// The activation of the F at `pos`.
 void RowFitter::hold(uint32_t pos) {
-  Token input = encoding.sibling(tokenAt(pos), Step::InputGrad);
+  Token input = encoding.sibling(tokenAt(pos), CellType::InputGrad);
   uint32_t number = activations.size(), until = plan.positions[input.cell];
   activations.push_back({tokenAt(pos), pos, until});
   usedAt[until - begin] = number;
   double value = double(startAt(until)) + rule.noise * random.unit();
-  int64_t offload = encoding.facts(factsAt(pos).stage, Step::Offload).duration;
+  int64_t offload =
+      encoding.facts(factsAt(pos).stage, CellType::Offload).duration;
   victims.add(number, value,
               encoding.offload ? double(ends[pos]) + double(offload) : 0);
 }
@@ -238,11 +240,11 @@ void RowFitter::hold(uint32_t pos) {
 bool RowFitter::decide() {
   for (uint32_t pos = begin; pos < end; ++pos) {
     const KindFacts &kind = factsAt(pos);
-    bool isOut = kind.step > Step::WeightGrad; // or back, by the plan
+    bool isOut = kind.type > CellType::WeightGrad; // or back, by the plan
     if (isOut || !bringBack(pos) || !makeRoom(kind.allocates, pos, pos))
       return false;
     level += kind.allocates - kind.frees;
-    if (kind.step == Step::Forward)
+    if (kind.type == CellType::Forward)
       hold(pos);
   }
   return true;
@@ -252,8 +254,8 @@ void RowFitter::write(Plan &out) const {
   std::vector<bool> isOut(end - begin);
   std::vector<Activation> returning;
   for (const Activation &activation : activations) {
-    isOut[activation.from - begin] = activation.back == Step::Reload;
-    if (activation.back != Step::Forward)
+    isOut[activation.from - begin] = activation.back == CellType::Reload;
+    if (activation.back != CellType::Forward)
       returning.push_back(activation);
   }
   llvm::sort(returning, [](const Activation &a, const Activation &b) {
@@ -266,7 +268,7 @@ void RowFitter::write(Plan &out) const {
     out.append(encoding, worker, tokenAt(pos));
     if (isOut[pos - begin])
       out.append(encoding, worker,
-                 encoding.sibling(tokenAt(pos), Step::Offload));
+                 encoding.sibling(tokenAt(pos), CellType::Offload));
   }
 }
 

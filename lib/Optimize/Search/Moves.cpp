@@ -27,7 +27,7 @@ bool Mover::areFree(const Plan &plan, Token earlier, Token later) const {
   const Sent &message = sent[earlier.kind];
   if (message.worker != kNone && earlier.cell + message.distance == later.cell)
     return false;
-  if (a.stage == b.stage && (a.step == b.step || earlier.cell - a.firstCell ==
+  if (a.stage == b.stage && (a.type == b.type || earlier.cell - a.firstCell ==
                                                      later.cell - b.firstCell))
     return false;
   return message.worker != b.waitsOn || b.waitsOn == kNone ||
@@ -187,14 +187,15 @@ bool Mover::remove(Plan &plan, uint32_t position, Token first, Token second) {
 /// stay in order, as those of all kinds do.
 bool Mover::insertCopies(Plan &plan, Token forward, Random &random) {
   uint32_t from = plan.positions[forward.cell] + 1;
-  Token input = encoding.sibling(forward, Step::InputGrad);
+  Token input = encoding.sibling(forward, CellType::InputGrad);
   uint32_t until = plan.positions[input.cell];
   uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
   save(plan, from, rowEnd);
   uint32_t back = until - std::min(until - from, random.below(4));
-  insertAt(plan, worker, rowEnd, back, encoding.sibling(forward, Step::Reload));
+  insertAt(plan, worker, rowEnd, back,
+           encoding.sibling(forward, CellType::Reload));
   insertAt(plan, worker, rowEnd + 1, from,
-           encoding.sibling(forward, Step::Offload));
+           encoding.sibling(forward, CellType::Offload));
   return applyRow(plan);
 }
 
@@ -202,20 +203,20 @@ bool Mover::insertCopies(Plan &plan, Token forward, Random &random) {
 /// there.
 bool Mover::insertRecompute(Plan &plan, Token forward) {
   uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
-  Token input = encoding.sibling(forward, Step::InputGrad);
+  Token input = encoding.sibling(forward, CellType::InputGrad);
   save(plan, plan.positions[forward.cell], rowEnd);
   insertAt(plan, worker, rowEnd, plan.positions[input.cell],
-           encoding.sibling(forward, Step::Recompute));
+           encoding.sibling(forward, CellType::Recompute));
   return applyRow(plan);
 }
 
 /// The microbatch of the cell is offloaded, recomputed or kept instead of what
 /// it is.
 bool Mover::drawToggle(Plan &plan, uint32_t position, Random &random) {
-  Token forward = encoding.sibling(plan.tokens[position], Step::Forward);
-  Token offload = encoding.sibling(forward, Step::Offload);
-  Token reload = encoding.sibling(forward, Step::Reload);
-  Token again = encoding.sibling(forward, Step::Recompute);
+  Token forward = encoding.sibling(plan.tokens[position], CellType::Forward);
+  Token offload = encoding.sibling(forward, CellType::Offload);
+  Token reload = encoding.sibling(forward, CellType::Reload);
+  Token again = encoding.sibling(forward, CellType::Recompute);
   uint32_t from = plan.positions[forward.cell];
   if (plan.has(offload))
     return remove(plan, from, offload, reload);
@@ -242,32 +243,32 @@ void Mover::replace(Plan &plan, Token from, Token to) {
 /// On one stage. The first comes back later than it did and the second earlier,
 /// so that what brings the second back serves the first now. False: it cannot.
 bool Mover::relabel(Plan &plan, Token first, Token second) {
-  auto of = [&](Token token, Step step) {
-    return encoding.sibling(token, step);
+  auto of = [&](Token token, CellType type) {
+    return encoding.sibling(token, type);
   };
-  bool isFirstOut = plan.has(of(first, Step::Offload));
-  bool isSecondOut = plan.has(of(second, Step::Offload));
-  bool isFirstAgain = plan.has(of(first, Step::Recompute));
-  bool isSecondAgain = plan.has(of(second, Step::Recompute));
+  bool isFirstOut = plan.has(of(first, CellType::Offload));
+  bool isSecondOut = plan.has(of(second, CellType::Offload));
+  bool isFirstAgain = plan.has(of(first, CellType::Recompute));
+  bool isSecondAgain = plan.has(of(second, CellType::Recompute));
   if ((isFirstOut && isSecondAgain) || (isFirstAgain && isSecondOut))
     return false;
-  auto exchange = [&](Step step) {
-    replace(plan, of(first, step), of(second, step));
-    replace(plan, of(second, step), of(first, step));
+  auto exchange = [&](CellType type) {
+    replace(plan, of(first, type), of(second, type));
+    replace(plan, of(second, type), of(first, type));
   };
-  exchange(Step::InputGrad);
-  exchange(Step::WeightGrad);
+  exchange(CellType::InputGrad);
+  exchange(CellType::WeightGrad);
   if (isSecondOut)
-    exchange(Step::Reload);
+    exchange(CellType::Reload);
   if (isSecondOut && !isFirstOut)
-    exchange(Step::Offload);
+    exchange(CellType::Offload);
   if (isSecondAgain)
-    exchange(Step::Recompute);
+    exchange(CellType::Recompute);
   return true;
 }
 
 bool Mover::drawRelabel(Plan &plan, uint32_t position, Random &random) {
-  Token input = encoding.sibling(plan.tokens[position], Step::InputGrad);
+  Token input = encoding.sibling(plan.tokens[position], CellType::InputGrad);
   const KindFacts &kind = encoding.kinds[input.kind];
   uint32_t rank = encoding.rankOf(input), distance = 1;
   while (distance < kind.count && random.chance(0.3))
@@ -284,9 +285,9 @@ bool Mover::drawRelabel(Plan &plan, uint32_t position, Random &random) {
   rank = encoding.rankOf(input);
   for (; stage != kNone; stage = encoding.nextStage[stage])
     isValid =
-        isValid &&
-        relabel(plan, encoding.token(stage, Step::Forward, rank),
-                encoding.token(stage, Step::Forward, encoding.rankOf(other)));
+        isValid && relabel(plan, encoding.token(stage, CellType::Forward, rank),
+                           encoding.token(stage, CellType::Forward,
+                                          encoding.rankOf(other)));
   if (patches.empty())
     return false;
   isValid = isValid && plan.refreshAll(encoding) && areOrdered(plan);

@@ -24,13 +24,13 @@ static bool isPattern(const Encoding &encoding, const Plan &plan,
                       uint32_t worker, uint32_t begin, uint32_t end,
                       uint32_t count) {
   for (uint32_t stage : encoding.stagesOf[worker]) {
-    uint32_t counts[kNumSteps] = {};
+    uint32_t counts[kNumCellTypes] = {};
     for (uint32_t pos = begin; pos < end; ++pos)
       if (encoding.kinds[plan.tokens[pos].kind].stage == stage)
-        ++counts[plan.tokens[pos].kind % kNumSteps];
-    for (uint32_t step = 0; step < kNumSteps; ++step) {
-      bool isNeeded = step < 2u + encoding.splitBackward;
-      if (counts[step] != count && (isNeeded || counts[step] != 0))
+        ++counts[plan.tokens[pos].kind % kNumCellTypes];
+    for (uint32_t type = 0; type < kNumCellTypes; ++type) {
+      bool isNeeded = type < 2u + encoding.splitBackward;
+      if (counts[type] != count && (isNeeded || counts[type] != 0))
         return false;
     }
   }
@@ -51,7 +51,7 @@ std::optional<Plan> optimize::repeatMiddle(const Encoding &from,
       const KindFacts &kind = from.kinds[token.kind];
       longer.append(
           to, worker,
-          to.token(kind.stage, kind.step, from.rankOf(token) + shift));
+          to.token(kind.stage, kind.type, from.rankOf(token) + shift));
     }
   };
   for (uint32_t worker = 0; worker < from.numWorkers; ++worker) {
@@ -60,7 +60,7 @@ std::optional<Plan> optimize::repeatMiddle(const Encoding &from,
       continue;
     uint32_t stage = from.stagesOf[worker].back();
     auto inputAt = [&](uint32_t rank) {
-      return plan.positions[from.token(stage, Step::InputGrad, rank).cell];
+      return plan.positions[from.token(stage, CellType::InputGrad, rank).cell];
     };
     uint32_t begin = inputAt(first), next = inputAt(first + count);
     if (begin > next || !isPattern(from, plan, worker, begin, next, count))

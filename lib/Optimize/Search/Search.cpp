@@ -23,12 +23,12 @@ namespace {
 /// Plans that first runs begin with, most of one origin, and plans that runs
 /// ended with and later ones begin with.
 constexpr size_t kNumStarts = 8, kMostAlike = 4, kPoolSize = 8;
-/// List schedules of a thread, times cells times workers.
+/// List schedules of a search, times cells times workers.
 constexpr uint64_t kConstructionWork = 40'000'000;
 /// Repetitions of one plan, times cells.
 constexpr double kRepeatWork = 20e6;
-/// Evaluations of the first run; runs after it, as shares of all that there is
-/// time for.
+/// Evaluations of the first run; lengths of later runs, as shares of all
+/// evaluations that the limits allow.
 constexpr uint64_t kFirstRun = 4000;
 constexpr double kFirstShare = 0.01, kLastShare = 0.15;
 /// Temperatures at the start and the end of a run, in mean durations of a cell,
@@ -36,8 +36,8 @@ constexpr double kFirstShare = 0.01, kLastShare = 0.15;
 constexpr double kCoolest = 0.03, kHottest = 0.3, kFrozen = 0.01;
 constexpr double kLeastTicks = 0.3;
 constexpr uint64_t kMinConstructions = 4, kMaxConstructions = 1500;
-/// Problems that get less than this get it all the same in a part of the time,
-/// where there is a limit.
+/// Large problems get fewer constructions than this only if they take more than
+/// a share of the limits.
 constexpr uint64_t kUsualConstructions = 64;
 constexpr double kConstructionShare = 0.6;
 /// Ways in which one is fitted to the memory, times cells.
@@ -49,7 +49,7 @@ constexpr uint64_t kMinFits = 1, kMaxFits = 12;
 constexpr int64_t kLeastMore = 12;
 constexpr double kSmallerShare = 0.15;
 
-/// Of a search for another one, which has a part of its time.
+/// Gives a nested search a share of the limits of the outer one.
 class NestedStopper : public Stopper {
 public:
   NestedStopper(Stopper &outer, double share)
@@ -195,7 +195,7 @@ void SearchOf<Objective>::addFitted(const Plan &plan, const std::string &name,
   for (uint32_t pos = 0; pos < ends.size(); ++pos)
     ends[pos] = unbounded.endAt(pos);
   Random &random = annealing.getRandom();
-  auto mustStop = [&] { // not before there is something
+  auto mustStop = [&] { // not before a plan is found
     int64_t best = annealing.getBestObjective();
     return best != kInfeasible && stopper.shouldStop(0, best);
   };
@@ -230,14 +230,15 @@ template <typename Objective>
 double SearchOf<Objective>::meanDuration() const {
   double sum = 0, count = 0;
   for (const KindFacts &kind : encoding.kinds)
-    if (kind.step <= Step::WeightGrad && kind.duration > 0) {
+    if (kind.type <= CellType::WeightGrad && kind.duration > 0) {
       sum += double(kind.duration);
       ++count;
     }
   return sum / count;
 }
 
-/// Where memory can be made, list schedules may begin with more than there is.
+/// List schedules may have more memory than the workers, if it can be freed by
+/// offload or recompute.
 template <typename Objective>
 std::vector<int64_t> SearchOf<Objective>::drawCapacity() {
   std::vector<int64_t> capacity = encoding.capacity;
@@ -280,7 +281,8 @@ void SearchOf<Objective>::addRepeated(const Encoding &smaller, const Plan &plan,
     }
 }
 
-/// Many microbatches: fewer of them first, what repeats of that, repeated.
+/// Solves a problem with fewer microbatches first, then repeats the part of its
+/// rows that recurs.
 template <typename Objective>
 void SearchOf<Objective>::constructFromSmaller(Stopper &stopper) {
   const Placement &placement = encoding.problem.placement;

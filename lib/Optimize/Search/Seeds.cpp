@@ -43,7 +43,7 @@ static std::vector<StageSlots> slotsOf(const Problem &problem) {
   std::vector<StageSlots> slots;
   for (const StageFacts &facts : problem.stages) {
     slots.emplace_back(facts.forward, facts.inputGrad, facts.weightGrad);
-    if (!problem.freedoms.splitBackward)
+    if (!problem.techniques.splitBackward)
       slots.back().set(Phase::Backward, facts.inputGrad);
   }
   return slots;
@@ -65,7 +65,7 @@ static std::vector<std::pair<std::string, FamilyOptions>>
 variantsOf(const Family &family, const Problem &problem) {
   FamilyOptions options;
   if (family.takes(FamilyOption::SplitBackward))
-    options.splitBackward = problem.freedoms.splitBackward;
+    options.splitBackward = problem.techniques.splitBackward;
   std::string name = family.name.str();
   std::vector<std::pair<std::string, FamilyOptions>> variants = {
       {name, options}};
@@ -80,7 +80,7 @@ variantsOf(const Family &family, const Problem &problem) {
     variants.emplace_back(name + " with whole backwards", options);
   }
   if (family.name == "greedy" || family.name == "hanayo") {
-    options.splitBackward = problem.freedoms.splitBackward;
+    options.splitBackward = problem.techniques.splitBackward;
     options.slots = slotsOf(problem);
     variants.emplace_back(name + " by durations", options);
   }
@@ -110,7 +110,7 @@ static std::vector<Row> adapt(const Problem &problem, Table table) {
   for (Row &row : table.rows)
     row = plainRow(row);
   table.aligned = false;
-  if (!problem.freedoms.splitBackward)
+  if (!problem.techniques.splitBackward)
     return hasPhase(table.rows, Phase::InputGrad) ? std::vector<Row>()
                                                   : std::move(table.rows);
   if (!hasPhase(table.rows, Phase::Backward))

@@ -116,10 +116,10 @@ void StaticSearch::recompute(const Seed &seed, bool skipAdjacent) {
 }
 
 void StaticSearch::tryAll(const Seed &seed) {
-  if (problem.freedoms.recompute)
+  if (problem.techniques.recompute)
     for (bool skipAdjacent : {true, false})
       recompute(seed, skipAdjacent);
-  if (!problem.freedoms.offload)
+  if (!problem.techniques.offload)
     return;
   llvm::SmallVector<int64_t, 2> limits = {0};
   int64_t room = leastActivations(problem);
@@ -139,7 +139,7 @@ void StaticSearch::tryAll(const Seed &seed) {
 std::optional<Seed>
 optimize::bestStaticSeed(const Problem &problem, ArrayRef<Seed> seeds,
                          int64_t most, llvm::function_ref<bool()> mustStop) {
-  if (!problem.freedoms.offload && !problem.freedoms.recompute)
+  if (!problem.techniques.offload && !problem.techniques.recompute)
     return std::nullopt;
   if (problem.placement.getNumPairs() > kMaxPairs)
     return std::nullopt;

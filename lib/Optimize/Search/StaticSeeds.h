@@ -19,7 +19,7 @@
 namespace pipesched::optimize {
 
 /// How many activations of one stage the tightest worker holds; the largest
-/// number there is where activations take nothing.
+/// int64_t if activations take no memory.
 int64_t leastActivations(const Problem &problem);
 
 /// The best rows below an objective of `most` that keep all rules, of all that

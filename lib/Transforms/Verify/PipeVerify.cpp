@@ -34,7 +34,7 @@ static LogicalResult proveFinish(ScheduleOp schedule, const TableView &table,
   if (llvm::Error error = verifyMessages(*program, semantics))
     return emitProgramError(
         schedule, *program, std::move(error),
-        ("messages=" + messageSemanticsName(semantics)).str());
+        ("messages=" + enumName(semantics)).str());
   return success();
 }
 

@@ -1,0 +1,32 @@
+//===- StoreOptimized.h - An optimized schedule in the IR -------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What pipe-optimize leaves in the IR and says about it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_TRANSFORMS_OPTIMIZE_STOREOPTIMIZED_H
+#define PIPESCHED_LIB_TRANSFORMS_OPTIMIZE_STOREOPTIMIZED_H
+
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Optimize/Candidates.h"
+
+namespace pipesched::pipe {
+
+/// Emits the result as a remark with notes, and the warnings of the cache.
+void emitRemarks(ScheduleOp schedule, const OptimizedStart &optimized);
+
+/// Stores the number of microbatches and the model of their size, the paths if
+/// they are others, and the rows. `isPlaced`: the paths are those of a
+/// placement that was asked for. `kind`: what R recomputes.
+void storeOptimized(ScheduleOp schedule, OptimizedStart &&optimized,
+                    bool isPlaced, Recompute kind);
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_LIB_TRANSFORMS_OPTIMIZE_STOREOPTIMIZED_H
