@@ -15,12 +15,21 @@
 #define PIPESCHED_COSTMODEL_BALANCELAYERS_H
 
 #include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {
 
 /// What is to be even among stages: the number of layers, exactly or as far as
 /// it goes, or the time of a microbatch.
 enum class Balance { Exact, Count, Cost };
+
+template <>
+struct EnumNames<Balance> {
+  static constexpr EnumName<Balance> values[] = {
+      {Balance::Exact, "exact", "The number of layers, exactly"},
+      {Balance::Count, "count", "The number of layers, as far as it goes"},
+      {Balance::Cost, "cost", "The time of a microbatch"}};
+};
 
 /// Layers in their order and what the ends hold beside them, in one unit:
 /// layers or picoseconds.

@@ -17,6 +17,7 @@
 
 #include "PipeSched/Schedule/Table.h"
 #include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {
 
@@ -28,6 +29,14 @@ enum class ShardyBackward : uint8_t {
   /// where the gradient goes to another mesh, two parts (of a B as well), else
   /// a whole one (in the place of I).
   Fragments
+};
+
+template <>
+struct EnumNames<ShardyBackward> {
+  static constexpr EnumName<ShardyBackward> values[] = {
+      {ShardyBackward::Cells, "cells", "one per cell"},
+      {ShardyBackward::Fragments, "fragments",
+       "those of a program that Shardy itself has split"}};
 };
 
 struct ShardyRulesOptions {

@@ -15,6 +15,7 @@
 #define PIPESCHED_SCHEDULE_MESSAGES_H
 
 #include "PipeSched/Schedule/Deadlock.h"
+#include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {
 
@@ -39,6 +40,18 @@ namespace pipesched {
 /// (NCCL user guide, point-to-point communication). NCCL has no tags and serves
 /// calls to one peer in their order, so a program for it needs Fifo as well.
 enum class MessageSemantics : uint8_t { Unbounded, Fifo, Rendezvous, Batched };
+
+template <>
+struct EnumNames<MessageSemantics> {
+  static constexpr EnumName<MessageSemantics> values[] = {
+      {MessageSemantics::Unbounded, "unbounded", "Sends never wait"},
+      {MessageSemantics::Fifo, "fifo",
+       "Sends never wait, a channel keeps its order"},
+      {MessageSemantics::Rendezvous, "rendezvous",
+       "A send and its receive wait for each other"},
+      {MessageSemantics::Batched, "batched",
+       "As rendezvous, neighbours issued together"}};
+};
 
 /// The value of the option `messages` for it: `unbounded`, ..
 llvm::StringRef messageSemanticsName(MessageSemantics semantics);

@@ -75,9 +75,7 @@ static void emitRemarks(ScheduleOp schedule, StringRef chosen,
     emitWarning(schedule.getLoc()) << warning;
   const optimize::SolverResult &result = optimized.result;
   int64_t objective = optimized.objective();
-  StringRef what = optimized.problem.objective == optimize::Objective::Makespan
-                       ? "makespan"
-                       : "period";
+  StringRef what = enumName(optimized.problem.objective);
   InFlightDiagnostic remark = emitRemark(schedule.getLoc());
   remark << "@" << schedule.getSymName() << ": " << what << " "
          << printTime(objective) << ", " << statusText(result.status)
@@ -228,13 +226,12 @@ private:
   }
 
   FailureOr<PlacementKind> readKind(StringRef name) {
-    constexpr StringRef kNames[] = {"linear", "interleaved", "v", "wave"};
-    const auto *found = llvm::find(kNames, name);
-    if (found != std::end(kNames))
-      return static_cast<PlacementKind>(found - std::begin(kNames));
+    if (std::optional<PlacementKind> kind = enumFromName<PlacementKind>(name))
+      return *kind;
     return emitError(getOperation().getLoc())
            << getArgument() << ": placements: no placement is called '" << name
-           << "', the closest is " << closestName(name, kNames);
+           << "', the closest is "
+           << closestName(name, listEnumNames<PlacementKind>());
   }
 
   LogicalResult readBudget(std::optional<MemoryBudget> &budget) {

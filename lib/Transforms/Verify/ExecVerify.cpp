@@ -28,9 +28,8 @@ static LogicalResult verifyProgram(exec::ProgramOp program,
   if (failed(loaded))
     return failure();
   if (llvm::Error error = verifyMessages(loaded->program, semantics))
-    return emitAnalysisError(
-        program, *loaded, std::move(error),
-        ("messages=" + messageSemanticsName(semantics)).str());
+    return emitAnalysisError(program, *loaded, std::move(error),
+                             ("messages=" + enumName(semantics)).str());
   return success();
 }
 

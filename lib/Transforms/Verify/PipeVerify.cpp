@@ -36,7 +36,7 @@ static LogicalResult emitMessageError(ScheduleOp schedule,
     return rows[llvm::upper_bound(program.rowBegins, instruction) -
                 program.rowBegins.begin() - 1];
   };
-  std::string condition = ("messages=" + messageSemanticsName(semantics)).str();
+  std::string condition = ("messages=" + enumName(semantics)).str();
   llvm::handleAllErrors(
       std::move(error),
       [&](const DeadlockError &found) {
