@@ -25,6 +25,7 @@ tools = [
     ToolSubst("pipesched-opt", command=opt, extra_args=["--verify-roundtrip"]),
     ToolSubst("pipesched-opt-raw", command=opt),
     "pipesched-bench",
+    "pipesched-capi-enums-test",
     "pipesched-capi-evaluation-test",
     "pipesched-capi-ir-test",
     "pipesched-lsp-server",

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what clang-format does not: licence headers, white space, line length.
+"""Checks what clang-format does not: licence headers, white space, line length,
+and that names of enum values stand only in EnumNames.
 
 Usage: check-text.py FILE...; prints `file:line: what` and fails if any.
 """
@@ -26,11 +27,14 @@ def complaints(path):
     if text.endswith("\n\n"):
         yield len(lines) - 1, "empty line at the end of the file"
     limit = LINE_LIMIT.get(path.suffix)
+    has_options = path.suffix in LICENSED
     for number, line in enumerate(lines, 1):
         if line != line.rstrip():
             yield number, "white space at the end of the line"
         if "\t" in line and path.suffix in LINE_LIMIT:
             yield number, "tab"
+        if has_options and "clEnumVal" in line:
+            yield number, "clEnumVal: take the values from EnumOptions.h"
         if limit and len(line) > limit and "http" not in line:
             yield number, f"{len(line)} columns, at most {limit}"
 

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Schedule families and their options; systems and models that ship. All
-// strings live as long as the process.
+// Schedule families and their options; the names of enums; systems and models
+// that ship. All strings live as long as the process. Those of an index that is
+// out of range are empty.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,6 +52,25 @@ MLIR_CAPI_EXPORTED PipeschedOptionInfo
 pipeschedGetFamilyOption(intptr_t option);
 MLIR_CAPI_EXPORTED bool pipeschedFamilyTakesOption(intptr_t family,
                                                    intptr_t option);
+
+//===----------------------------------------------------------------------===//
+// Enums
+//===----------------------------------------------------------------------===//
+
+/// A value of an enum: its name, and what it means in one sentence.
+typedef struct PipeschedEnumValue {
+  MlirStringRef name, meaning;
+} PipeschedEnumValue;
+
+/// The enums whose values people choose by name.
+MLIR_CAPI_EXPORTED intptr_t pipeschedGetNumEnums(void);
+/// The name of the option that takes the enum, "transport".
+MLIR_CAPI_EXPORTED MlirStringRef pipeschedGetEnumName(intptr_t enumIndex);
+/// How many values an enum has: 0, 1, ... below that. 0 for an index out of
+/// range.
+MLIR_CAPI_EXPORTED intptr_t pipeschedGetNumEnumValues(intptr_t enumIndex);
+MLIR_CAPI_EXPORTED PipeschedEnumValue pipeschedGetEnumValue(intptr_t enumIndex,
+                                                            intptr_t value);
 
 //===----------------------------------------------------------------------===//
 // Systems and models

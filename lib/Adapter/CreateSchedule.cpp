@@ -30,7 +30,7 @@ pipesched::describeFamily(Builder builder, const Family &family,
     add("memory", builder.getI64IntegerAttr(*options.memory));
   if (options.construction.value_or(ChimeraConstruction::Concat) !=
       ChimeraConstruction::Concat)
-    add("construction", builder.getStringAttr(nameOf(*options.construction)));
+    add("construction", builder.getStringAttr(enumName(*options.construction)));
   return written;
 }
 

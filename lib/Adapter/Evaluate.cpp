@@ -71,8 +71,9 @@ static FamilyOptions loadFamilyOptions(pipe::ScheduleOp schedule) {
   if (auto group = written.getAs<IntegerAttr>("group"))
     options.group = group.getInt();
   if (auto construction = written.getAs<StringAttr>("construction"))
-    options.construction = constructionOf(construction.getValue())
-                               .value_or(ChimeraConstruction::Concat);
+    options.construction =
+        enumFromName<ChimeraConstruction>(construction.getValue())
+            .value_or(ChimeraConstruction::Concat);
   return options;
 }
 

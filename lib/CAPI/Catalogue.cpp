@@ -17,44 +17,66 @@
 
 using namespace pipesched;
 
+/// The entry of that index, or null.
+template <typename T>
+static const T *find(llvm::ArrayRef<T> entries, intptr_t index) {
+  return index >= 0 && index < intptr_t(entries.size()) ? &entries[index]
+                                                        : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Families
+//===----------------------------------------------------------------------===//
+
 intptr_t pipeschedGetNumFamilies(void) { return families().size(); }
 
 PipeschedFamilyInfo pipeschedGetFamily(intptr_t family) {
-  const Family &info = families()[family];
-  return {wrap(info.name), wrap(info.summary), wrap(info.source),
-          wrap(info.sizes)};
+  if (const Family *info = find(families(), family))
+    return {wrap(info->name), wrap(info->summary), wrap(info->source),
+            wrap(info->sizes)};
+  return {};
 }
 
 intptr_t pipeschedGetNumFamilyAliases(void) { return familyAliases().size(); }
 
 PipeschedFamilyAlias pipeschedGetFamilyAlias(intptr_t alias) {
-  const FamilyAlias &info = familyAliases()[alias];
-  return {wrap(info.alias), wrap(info.family), wrap(info.usedBy)};
+  if (const FamilyAlias *info = find(familyAliases(), alias))
+    return {wrap(info->alias), wrap(info->family), wrap(info->usedBy)};
+  return {};
 }
 
 intptr_t pipeschedGetNumFamilyOptions(void) { return familyOptions().size(); }
 
 PipeschedOptionInfo pipeschedGetFamilyOption(intptr_t option) {
-  const FamilyOptionInfo &info = familyOptions()[option];
-  return {wrap(info.name), wrap(info.values), wrap(info.summary)};
+  if (const FamilyOptionInfo *info = find(familyOptions(), option))
+    return {wrap(info->name), wrap(info->values), wrap(info->summary)};
+  return {};
 }
 
 bool pipeschedFamilyTakesOption(intptr_t family, intptr_t option) {
-  return families()[family].takes(familyOptions()[option].option);
+  const Family *taking = find(families(), family);
+  const FamilyOptionInfo *taken = find(familyOptions(), option);
+  return taking && taken && taking->takes(taken->option);
 }
 
-static PipeschedDescription describe(const EmbeddedFile &file) {
-  return {wrap(file.name), wrap(file.text)};
+//===----------------------------------------------------------------------===//
+// Systems and models
+//===----------------------------------------------------------------------===//
+
+static PipeschedDescription describe(const EmbeddedFile *file) {
+  if (!file)
+    return {};
+  return {wrap(file->name), wrap(file->text)};
 }
 
 intptr_t pipeschedGetNumSystems(void) { return embeddedSystems().size(); }
 
 PipeschedDescription pipeschedGetSystem(intptr_t system) {
-  return describe(embeddedSystems()[system]);
+  return describe(find(embeddedSystems(), system));
 }
 
 intptr_t pipeschedGetNumModels(void) { return embeddedModels().size(); }
 
 PipeschedDescription pipeschedGetModel(intptr_t model) {
-  return describe(embeddedModels()[model]);
+  return describe(find(embeddedModels(), model));
 }

@@ -10,14 +10,54 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Enums.h"
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/Facts/ProfileText.h"
+#include "PipeSched/Support/FormatError.h"
 #include "PipeSched/Target/ModelSummaryJson.h"
 #include "Wrap.h"
 
 using namespace pipesched;
 
 static constexpr llvm::StringLiteral kJsonName = "<json>";
+
+namespace {
+/// The choices among the options, each a value of its enum.
+struct CostChoices {
+  Recompute recompute = Recompute::None;
+  AttentionKernels attention = AttentionKernels::AsDescribed;
+  Precision precision = Precision::BF16;
+  Sharding sharding = Sharding::None;
+  RankOrder rankOrder = RankOrder::Data;
+};
+} // namespace
+
+/// Checks every enum of the options, the kinds of their sources too. Errors: a
+/// number that no value of its enum has.
+static llvm::Expected<CostChoices>
+readChoices(const PipeschedCostOptions &options) {
+  CostChoices choices;
+  EnumReader reader;
+  PipeschedSourceKind kind = PipeschedSourceNone;
+  reader.read("the kind of the model's source", options.model.kind, kind);
+  reader.read("the kind of the system's source", options.system.kind, kind);
+  reader.read("the kind of the profile's source", options.profile.kind, kind);
+  reader.read("recompute", options.recompute, choices.recompute);
+  reader.read("attention", options.attention, choices.attention);
+  reader.read("precision", options.precision, choices.precision);
+  reader.read("sharding", options.sharding, choices.sharding);
+  reader.read("rank-order", options.rankOrder, choices.rankOrder);
+  if (llvm::Error error = reader.take())
+    return std::move(error);
+  return choices;
+}
+
+/// A source of a kind that `what` is not read from.
+static llvm::Error makeKindError(llvm::StringRef what,
+                                 const PipeschedSource &source) {
+  return formatError("a {0} is not read from a source of the kind '{1}'", what,
+                     enumName(source.kind));
+}
 
 static llvm::Expected<Architecture>
 readArchitecture(const PipeschedSource &source, int64_t sequence) {
@@ -27,9 +67,11 @@ readArchitecture(const PipeschedSource &source, int64_t sequence) {
     return findArchitecture(text, sequence);
   case PipeschedSourceFile:
     return readArchitecture(text, sequence);
-  default:
+  case PipeschedSourceJson:
     return architectureFromJson(text, kJsonName, SourceRule::Optional,
                                 sequence);
+  default:
+    return makeKindError("model", source);
   }
 }
 
@@ -41,13 +83,15 @@ readDescribedSystem(const PipeschedSource &source) {
     return findSystem(text);
   case PipeschedSourceFile:
     return readSystem(text);
-  default:
+  case PipeschedSourceJson:
     return systemFromJson(text, kJsonName, SourceRule::Optional);
+  default:
+    return makeKindError("system", source);
   }
 }
 
 static llvm::Expected<SystemFacts>
-readSystem(const PipeschedCostOptions &options) {
+readSystem(const PipeschedCostOptions &options, const CostChoices &choices) {
   llvm::Expected<SystemFacts> system = readDescribedSystem(options.system);
   if (!system)
     return system;
@@ -57,8 +101,8 @@ readSystem(const PipeschedCostOptions &options) {
   if (options.dataParallel != 0)
     if (llvm::Error error = setDataParallel(*system, options.dataParallel))
       return std::move(error);
-  system->sharding = static_cast<Sharding>(options.sharding);
-  system->rankOrder = static_cast<RankOrder>(options.rankOrder);
+  system->sharding = choices.sharding;
+  system->rankOrder = choices.rankOrder;
   return system;
 }
 
@@ -69,8 +113,10 @@ static llvm::Expected<Profile> readProfile(const PipeschedSource &source) {
     return readProfile(text);
   case PipeschedSourceJson:
     return profileFromJson(text, kJsonName);
-  default:
+  case PipeschedSourceTimes:
     return parseProfile(text);
+  default:
+    return makeKindError("profile", source);
   }
 }
 
@@ -84,21 +130,23 @@ static llvm::Error store(std::optional<T> &facts, llvm::Expected<T> read) {
 }
 
 /// What changes a system needs one.
-static llvm::Error checkSystemOptions(const PipeschedCostOptions &options) {
+static llvm::Error checkSystemOptions(const PipeschedCostOptions &options,
+                                      const CostChoices &choices) {
   if (options.system.kind != PipeschedSourceNone)
     return llvm::Error::success();
   if (options.accelerators != 0)
     return llvm::createStringError(
         "accelerators are those of a system; none is given");
-  if (options.dataParallel > 1 || options.sharding != PipeschedShardingNone ||
-      options.rankOrder != PipeschedRankOrderData)
+  if (options.dataParallel > 1 || choices.sharding != Sharding::None ||
+      choices.rankOrder != RankOrder::Data)
     return llvm::createStringError("data-parallel, sharding and rank-order are "
                                    "about a system; none is given");
   return llvm::Error::success();
 }
 
 /// What expands a model needs one, and is in range.
-static llvm::Error checkExpansion(const PipeschedCostOptions &options) {
+static llvm::Error checkExpansion(const PipeschedCostOptions &options,
+                                  const CostChoices &choices) {
   if (options.microbatchSize < 0 || options.globalBatch < 0 ||
       options.sequence < 0 || options.boundaryBytes < -1)
     return llvm::createStringError("microbatch-size, global-batch, sequence "
@@ -108,43 +156,43 @@ static llvm::Error checkExpansion(const PipeschedCostOptions &options) {
         "give one of microbatch-size and global-batch, not both");
   bool isGiven = options.microbatchSize != 0 || options.globalBatch != 0 ||
                  options.sequence != 0 || options.boundaryBytes >= 0 ||
-                 options.recompute != PipeschedRecomputeNone ||
-                 options.attention != PipeschedAttentionAsDescribed ||
-                 options.precision != PipeschedPrecisionBF16 ||
+                 choices.recompute != Recompute::None ||
+                 choices.attention != AttentionKernels::AsDescribed ||
+                 choices.precision != Precision::BF16 ||
                  options.withoutSequenceParallel;
   if (isGiven && options.model.kind == PipeschedSourceNone)
     return llvm::createStringError(
         "microbatch-size, global-batch, sequence, boundary-bytes, recompute, "
         "attention, precision and sequence-parallel are about a model; none is "
         "given");
-  return checkSystemOptions(options);
+  return checkSystemOptions(options, choices);
 }
 
 static void readExpansion(CostSources &costs,
-                          const PipeschedCostOptions &options) {
+                          const PipeschedCostOptions &options,
+                          const CostChoices &choices) {
   if (options.microbatchSize != 0)
     costs.microbatchSize = options.microbatchSize;
-  costs.expansion.recompute = static_cast<Recompute>(options.recompute);
-  costs.expansion.precision = static_cast<Precision>(options.precision);
+  costs.expansion.recompute = choices.recompute;
+  costs.expansion.precision = choices.precision;
   costs.expansion.sequenceParallel = !options.withoutSequenceParallel;
   if (options.boundaryBytes >= 0)
     costs.expansion.boundaryBytes = options.boundaryBytes;
   costs.globalBatch = options.globalBatch;
-  if (options.attention != PipeschedAttentionAsDescribed)
-    costs.architecture->attention = options.attention == PipeschedAttentionFused
-                                        ? Attention::Fused
-                                        : Attention::Unfused;
+  costs.architecture->attention =
+      chooseAttention(choices.attention, costs.architecture->attention);
 }
 
 static llvm::Error readFacts(CostSources &costs,
-                             const PipeschedCostOptions &options) {
+                             const PipeschedCostOptions &options,
+                             const CostChoices &choices) {
   if (options.model.kind != PipeschedSourceNone)
     if (llvm::Error error =
             store(costs.architecture,
                   readArchitecture(options.model, options.sequence)))
       return error;
   if (options.system.kind != PipeschedSourceNone)
-    if (llvm::Error error = store(costs.system, readSystem(options)))
+    if (llvm::Error error = store(costs.system, readSystem(options, choices)))
       return error;
   if (options.profile.kind != PipeschedSourceNone)
     return store(costs.profile, readProfile(options.profile));
@@ -153,13 +201,16 @@ static llvm::Error readFacts(CostSources &costs,
 
 static llvm::Expected<CostSources>
 readCosts(const PipeschedCostOptions &options) {
+  llvm::Expected<CostChoices> choices = readChoices(options);
+  if (!choices)
+    return choices.takeError();
   CostSources costs;
-  if (llvm::Error error = checkExpansion(options))
+  if (llvm::Error error = checkExpansion(options, *choices))
     return std::move(error);
-  if (llvm::Error error = readFacts(costs, options))
+  if (llvm::Error error = readFacts(costs, options, *choices))
     return std::move(error);
   if (costs.architecture)
-    readExpansion(costs, options);
+    readExpansion(costs, options, *choices);
   return costs;
 }
 

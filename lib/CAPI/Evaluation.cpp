@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Enums.h"
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Evaluation/Summary.h"
@@ -30,10 +31,35 @@ using namespace pipesched;
 // Evaluating
 //===----------------------------------------------------------------------===//
 
-TimingOptions pipesched::readTiming(PipeschedTiming timing) {
-  return {static_cast<Transport>(timing.transport),
-          static_cast<ReceivePlacement>(timing.receivePlacement),
-          static_cast<ForwardSends>(timing.forwardSends)};
+llvm::Expected<TimingOptions>
+pipesched::readTiming(const PipeschedTiming &timing) {
+  TimingOptions options;
+  EnumReader reader;
+  reader.read("transport", timing.transport, options.transport);
+  reader.read("receive-placement", timing.receivePlacement,
+              options.receivePlacement);
+  reader.read("forward-sends", timing.forwardSends, options.forwardSends);
+  if (llvm::Error error = reader.take())
+    return std::move(error);
+  return options;
+}
+
+/// How a training step ends; nothing: with its last backward.
+static llvm::Expected<std::optional<ReductionPlace>>
+readOptimizerStep(const PipeschedOptimizerStep &given) {
+  llvm::Expected<PipeschedOptimizerStep> step =
+      readEnum<PipeschedOptimizerStep>("optimizer-step", given);
+  if (!step)
+    return step.takeError();
+  switch (*step) {
+  case PipeschedOptimizerStepNone:
+    return std::nullopt;
+  case PipeschedOptimizerStepOverlapped:
+    return ReductionPlace::Eager;
+  case PipeschedOptimizerStepExposed:
+    return ReductionPlace::End;
+  }
+  llvm_unreachable("covered switch");
 }
 
 llvm::Expected<Configuration>
@@ -44,11 +70,15 @@ pipesched::readConfiguration(const PipeschedConfiguration &given) {
   Configuration configuration;
   configuration.problem = std::move(*problem);
   configuration.costs = unwrap(given.costs);
-  configuration.timing = readTiming(given.timing);
-  if (given.optimizerStep == PipeschedOptimizerStepOverlapped)
-    configuration.optimizerStep = ReductionPlace::Eager;
-  if (given.optimizerStep == PipeschedOptimizerStepExposed)
-    configuration.optimizerStep = ReductionPlace::End;
+  llvm::Expected<TimingOptions> timing = readTiming(given.timing);
+  if (!timing)
+    return timing.takeError();
+  configuration.timing = *timing;
+  llvm::Expected<std::optional<ReductionPlace>> step =
+      readOptimizerStep(given.optimizerStep);
+  if (!step)
+    return step.takeError();
+  configuration.optimizerStep = *step;
   return configuration;
 }
 
@@ -77,11 +107,16 @@ PipeschedEvaluation pipeschedScheduleEvaluate(MlirOperation scheduleOrProgram,
                                               PipeschedCosts costs,
                                               PipeschedTiming timing) {
   mlir::Operation *op = unwrap(scheduleOrProgram);
+  llvm::Expected<TimingOptions> options = readTiming(timing);
+  if (!options) {
+    pipe::emitTableError(op)
+        << "cannot be timed: " << llvm::toString(options.takeError());
+    return {nullptr};
+  }
   mlir::FailureOr<CostInputs> inputs = overlayCosts(op, unwrap(costs));
   if (failed(inputs))
     return {nullptr};
-  mlir::FailureOr<NamedEvaluation> result =
-      evaluate(op, *inputs, readTiming(timing));
+  mlir::FailureOr<NamedEvaluation> result = evaluate(op, *inputs, *options);
   if (failed(result))
     return {nullptr};
   auto *evaluation = new OwnedEvaluation();
@@ -275,12 +310,16 @@ MlirLogicalResult pipeschedWriteSvg(intptr_t numEvaluations,
                                     MlirStringCallback callback, void *userData,
                                     MlirStringCallback onError,
                                     void *errorData) {
+  llvm::Expected<SvgVariant> chosen =
+      readEnum<SvgVariant>("svg-variant", variant);
+  if (!chosen) {
+    passError(onError, errorData, chosen.takeError());
+    return mlirLogicalResultFailure();
+  }
   std::string text;
   llvm::raw_string_ostream os(text);
   if (llvm::Error error =
-          writeSvg(os, readResults(numEvaluations, evaluations),
-                   variant == PipeschedSvgTimed ? SvgVariant::Timed
-                                                : SvgVariant::Slots)) {
+          writeSvg(os, readResults(numEvaluations, evaluations), *chosen)) {
     passError(onError, errorData, std::move(error));
     return mlirLogicalResultFailure();
   }

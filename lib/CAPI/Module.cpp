@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched-c/Module.h"
+#include "Enums.h"
 #include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/LoadCosts.h"
@@ -305,13 +306,14 @@ pipeschedScheduleExportTorchCsv(MlirOperation schedule,
   if (!op)
     return wrap(pipe::emitTableError(unwrap(schedule))
                 << "is a program; PyTorch's CSV holds schedules");
+  llvm::Expected<TorchCsvFormat> chosen =
+      readEnum<TorchCsvFormat>("torch-csv-format", format);
+  if (!chosen)
+    return wrap(pipe::emitTableError(op)
+                << "cannot be written: " << llvm::toString(chosen.takeError()));
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (failed(exportTorchCsv(op,
-                            format == PipeschedTorchCsvComputeOnly
-                                ? TorchCsvFormat::ComputeOnly
-                                : TorchCsvFormat::ComputeComms,
-                            os)))
+  if (failed(exportTorchCsv(op, *chosen, os)))
     return wrap(failure());
   passText(callback, userData, text);
   return wrap(success());

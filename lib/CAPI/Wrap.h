@@ -32,13 +32,14 @@ struct GeneratedTable {
 using OwnedEvaluation = EvaluatedTable;
 
 /// From C. Errors: unknown families and options; values that these do not take;
-/// paths with blocks and weights.
+/// paths with blocks and weights; numbers that no value of their enum has.
 llvm::Expected<Problem> readProblem(const PipeschedProblem &problem);
 /// The paths alone.
 std::vector<Path> readPaths(const PipeschedProblem &problem);
 llvm::Expected<Configuration>
 readConfiguration(const PipeschedConfiguration &configuration);
-TimingOptions readTiming(PipeschedTiming timing);
+/// Errors: numbers that no value of their enum has.
+llvm::Expected<TimingOptions> readTiming(const PipeschedTiming &timing);
 
 /// A text to a callback, in one call.
 inline void passText(MlirStringCallback callback, void *userData,

@@ -37,10 +37,8 @@ std::string CalculonExecution::schedulePipeline() const {
 
 std::string CalculonExecution::modelOptions() const {
   std::string text = ("microbatch-size=" + Twine(microbatchSize)).str();
-  if (recompute == Recompute::Selective)
-    text += " recompute=selective";
-  if (recompute == Recompute::Full)
-    text += " recompute=full";
+  if (recompute != Recompute::None)
+    text += " recompute=" + enumName(recompute).str();
   if (!sequenceParallel)
     text += " sequence-parallel=false";
   return text;
@@ -51,7 +49,7 @@ std::string CalculonExecution::systemOptions() const {
   if (replicas > 1)
     text += (" data-parallel=" + Twine(replicas)).str();
   if (shardsOptimizer)
-    text += " sharding=optimizer";
+    text += " sharding=" + enumName(Sharding::Optimizer).str();
   return text;
 }
 

@@ -15,6 +15,7 @@
 #ifndef PIPESCHED_LIB_DESCRIPTION_FIELDREADER_H
 #define PIPESCHED_LIB_DESCRIPTION_FIELDREADER_H
 
+#include "PipeSched/Support/EnumNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
@@ -77,6 +78,15 @@ public:
   /// rounded to the nearest whole number.
   int64_t scaled(llvm::StringRef name, double scale,
                  std::optional<int64_t> otherwise = std::nullopt);
+  /// Reads a value of an enum by its name.
+  template <typename Enum>
+  Enum choice(llvm::StringRef name,
+              std::optional<Enum> otherwise = std::nullopt) {
+    std::optional<unsigned> index;
+    if (otherwise)
+      index = static_cast<unsigned>(*otherwise);
+    return enumValues<Enum>()[choice(name, listEnumNames<Enum>(), index)].value;
+  }
   /// Reads one of several words as its index.
   unsigned choice(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> words,
                   std::optional<unsigned> otherwise = std::nullopt);

@@ -207,8 +207,7 @@ Instance InstanceReader::run() {
     readOffload();
     readRecompute();
   }
-  unsigned objective = reader.choice("objective", {"makespan", "period"});
-  problem.objective = objective == 0 ? Objective::Makespan : Objective::Period;
+  problem.objective = reader.choice<Objective>("objective");
   Instance instance;
   instance.bestKnown = readOptional("best_known");
   instance.lowerBound = readOptional("lower_bound");

@@ -174,24 +174,17 @@ static void readPositions(FieldReader &reader, Architecture &arch) {
                               "'vocabulary'");
 }
 
-static const StringRef kNormWords[] = {"layer", "rms", "layer_no_bias",
-                                       "layer_no_parameters"};
-
 static void readForm(FieldReader &reader, Architecture &arch) {
-  arch.activation = Activation(
-      reader.choice("activation", {"gelu", "relu", "squared_relu", "silu",
-                                   "geglu", "reglu", "swiglu"}));
-  arch.norm = Norm(reader.choice("norm", kNormWords));
-  arch.norms =
-      NormPlacement(reader.choice("norms", {"before", "after", "around"}, 0));
-  arch.branches = Branches(reader.choice(
-      "branches", {"sequential", "parallel", "parallel_shared_norm"}, 0));
-  arch.queryKeyNorm = QueryKeyNorm(
-      reader.choice("query_key_norm", {"none", "head", "width"}, 0));
-  arch.queryKeyNormForm = Norm(
-      reader.choice("query_key_norm_form", kNormWords, unsigned(arch.norm)));
-  arch.attention = Attention(reader.choice("attention", {"unfused", "fused"},
-                                           unsigned(Attention::Fused)));
+  arch.activation = reader.choice<Activation>("activation");
+  arch.norm = reader.choice<Norm>("norm");
+  arch.norms = reader.choice("norms", std::optional(NormPlacement::Before));
+  arch.branches =
+      reader.choice("branches", std::optional(Branches::Sequential));
+  arch.queryKeyNorm =
+      reader.choice("query_key_norm", std::optional(QueryKeyNorm::None));
+  arch.queryKeyNormForm =
+      reader.choice("query_key_norm_form", std::optional(arch.norm));
+  arch.attention = reader.choice("attention", std::optional(Attention::Fused));
   arch.dropout = reader.flag("dropout", false);
   readBiases(reader, arch.biases);
   arch.attentionSinks = reader.flag("attention_sinks", false);

@@ -40,8 +40,6 @@ using llvm::formatv;
 using llvm::StringRef;
 
 static constexpr StringRef kHeader = "pipesched-optimize-cache 1\n";
-static constexpr StringRef kStatusNames[] = {"optimal", "gap-reached",
-                                             "time-limit", "interrupted"};
 
 static std::string hashOf(StringRef text) {
   return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)),
@@ -113,7 +111,7 @@ static std::string printEntry(const Problem &problem, const CacheEntry &entry) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << kHeader << "key " << cacheKey(problem) << '\n'
-     << "status " << kStatusNames[static_cast<unsigned>(result.status)] << '\n'
+     << "status " << enumName(result.status) << '\n'
      << "objective " << objectiveOf(problem, result.solution) << '\n'
      << "lower-bound " << result.lowerBound << '\n'
      << "bound-name " << onOneLine(result.boundName) << '\n'
@@ -165,10 +163,10 @@ public:
     good &= text == "none" || (!text.getAsDouble(seconds) && seconds >= 0);
   }
   void read(StringRef key, Status &status) {
-    const auto *name = llvm::find(kStatusNames, readText(key));
-    good &= name != std::end(kStatusNames);
+    std::optional<Status> named = enumFromName<Status>(readText(key));
+    good &= named.has_value();
     if (good)
-      status = static_cast<Status>(name - std::begin(kStatusNames));
+      status = *named;
   }
   void read(StringRef key, Row &row) {
     StringRef words = readText(key);

@@ -20,31 +20,36 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-static constexpr FamilyOptionInfo kOptions[] = {
-    {FamilyOption::Chunks, "chunks", "an integer from 1", "stages per worker"},
-    {FamilyOption::Group, "group", "an integer from D",
-     "microbatches that run on a chunk before the next has its turn"},
-    {FamilyOption::Waves, "waves", "an integer from 1",
-     "times down and up the workers"},
-    {FamilyOption::Pairs, "pairs", "an integer from 1",
-     "mirrored pairs of paths"},
-    {FamilyOption::Memory, "memory", "an integer from 2",
-     "activations of a stage and microbatch that a worker may hold"},
-    {FamilyOption::Construction, "construction", "concat, doubling or halving",
-     "what more microbatches than a basic unit has become"},
-    {FamilyOption::SplitBackward, "split-backward", "true or false",
-     "split each backward into I and, right behind it, W"},
-    {FamilyOption::GradientAfter, "gradient-after", "I or W",
-     "which cell of a split backward sends the gradient upstream"},
-};
-
-llvm::ArrayRef<FamilyOptionInfo> pipesched::familyOptions() { return kOptions; }
+llvm::ArrayRef<FamilyOptionInfo> pipesched::familyOptions() {
+  static const std::string constructions =
+      describeEnumNames<ChimeraConstruction>();
+  static const std::string gradients = describeEnumNames<GradientAfter>();
+  static const FamilyOptionInfo options[] = {
+      {FamilyOption::Chunks, "chunks", "an integer from 1",
+       "stages per worker"},
+      {FamilyOption::Group, "group", "an integer from D",
+       "microbatches that run on a chunk before the next has its turn"},
+      {FamilyOption::Waves, "waves", "an integer from 1",
+       "times down and up the workers"},
+      {FamilyOption::Pairs, "pairs", "an integer from 1",
+       "mirrored pairs of paths"},
+      {FamilyOption::Memory, "memory", "an integer from 2",
+       "activations of a stage and microbatch that a worker may hold"},
+      {FamilyOption::Construction, "construction", constructions,
+       "what more microbatches than a basic unit has become"},
+      {FamilyOption::SplitBackward, "split-backward", "true or false",
+       "split each backward into I and, right behind it, W"},
+      {FamilyOption::GradientAfter, "gradient-after", gradients,
+       "which cell of a split backward sends the gradient upstream"},
+  };
+  return options;
+}
 
 static Expected<const FamilyOptionInfo *> lookUpOption(StringRef name) {
   std::string spelled = name.lower();
   std::replace(spelled.begin(), spelled.end(), '_', '-');
   llvm::SmallVector<StringRef> names;
-  for (const FamilyOptionInfo &info : kOptions) {
+  for (const FamilyOptionInfo &info : familyOptions()) {
     if (info.name == spelled)
       return &info;
     names.push_back(info.name);
@@ -69,13 +74,12 @@ struct ParseValue {
     value = text.equals_insensitive("true") || text == "1";
     return *value || text.equals_insensitive("false") || text == "0";
   }
-  bool operator()(std::optional<GradientAfter> &value) const {
-    bool isWeight = text.equals_insensitive("W");
-    value = isWeight ? GradientAfter::WeightGrad : GradientAfter::InputGrad;
-    return isWeight || text.equals_insensitive("I");
-  }
-  bool operator()(std::optional<ChimeraConstruction> &value) const {
-    value = constructionOf(text.lower());
+  template <typename Enum>
+  std::enable_if_t<std::is_enum_v<Enum>, bool>
+  operator()(std::optional<Enum> &value) const {
+    for (const EnumName<Enum> &entry : enumValues<Enum>())
+      if (entry.name.equals_insensitive(text))
+        value = entry.value;
     return value.has_value();
   }
 };

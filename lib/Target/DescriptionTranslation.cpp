@@ -93,7 +93,6 @@ describeModel(const std::shared_ptr<llvm::SourceMgr> &sources, raw_ostream &os,
 
 static void writeExecution(json::OStream &json,
                            const CalculonExecution &execution) {
-  static constexpr StringRef recomputeWords[] = {"none", "selective", "full"};
   json.object([&] {
     json.attribute("workers", execution.workers);
     json.attribute("accelerators_per_worker", execution.accelerators);
@@ -102,7 +101,7 @@ static void writeExecution(json::OStream &json,
     json.attribute("global_batch", execution.globalBatch);
     json.attribute("microbatch_size", execution.microbatchSize);
     json.attribute("microbatches", execution.microbatches);
-    json.attribute("recompute", recomputeWords[size_t(execution.recompute)]);
+    json.attribute("recompute", enumName(execution.recompute));
     json.attribute("schedule_pipeline", execution.schedulePipeline());
     json.attribute("model_options", execution.modelOptions());
     json.attribute("system_options", execution.systemOptions());

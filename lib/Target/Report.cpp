@@ -22,26 +22,6 @@ using llvm::ArrayRef;
 using llvm::StringRef;
 using llvm::json::OStream;
 
-static StringRef transportName(Transport transport) {
-  switch (transport) {
-  case Transport::Overlap:
-    return "overlap";
-  case Transport::Delay:
-    return "delay";
-  case Transport::Blocking:
-    return "blocking";
-  }
-  llvm_unreachable("unknown transport");
-}
-
-static StringRef receivePlacementName(ReceivePlacement placement) {
-  return placement == ReceivePlacement::Arrival ? "arrival" : "consumer";
-}
-
-static StringRef forwardSendsName(ForwardSends sends) {
-  return sends == ForwardSends::Async ? "async" : "sync";
-}
-
 static void writeText(OStream &json, StringRef key, StringRef text) {
   json.attribute(key, llvm::json::fixUTF8(text));
 }
@@ -197,14 +177,13 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
   const Execution &execution = result.evaluation.execution;
   ExecutionSummary summary = summarize(execution);
   json.attributeObject("execution", [&] {
-    json.attribute("transport", transportName(result.timing.transport));
+    json.attribute("transport", enumName(result.timing.transport));
     if (result.isProgram()) // a program places its own receives
       json.attribute("receive_placement", nullptr);
     else
       json.attribute("receive_placement",
-                     receivePlacementName(result.timing.receivePlacement));
-    json.attribute("forward_sends",
-                   forwardSendsName(result.timing.forwardSends));
+                     enumName(result.timing.receivePlacement));
+    json.attribute("forward_sends", enumName(result.timing.forwardSends));
     json.attribute("makespan_ps", execution.timeline.makespanPs);
     writeList(json, "busy_ps", execution.idle.busyPs);
     writeDouble(json, "idle_ratio", summary.idleRatio);

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Target/ShardyRules.h"
 #include "PipeSched/Target/Translations.h"
 #include "SelectSchedule.h"
@@ -42,10 +43,7 @@ struct ShardyOptions {
   llvm::cl::opt<ShardyBackward> backward{
       "shardy-backward",
       llvm::cl::desc("Which fragments --export-shardy-rules writes"),
-      llvm::cl::values(
-          clEnumValN(ShardyBackward::Cells, "cells", "one per cell (default)"),
-          clEnumValN(ShardyBackward::Fragments, "fragments",
-                     "those of a program that Shardy itself has split")),
+      enumOptionValuesWithDefault<ShardyBackward::Cells>(),
       llvm::cl::init(ShardyBackward::Cells)};
   llvm::cl::opt<std::string> schedule{
       "shardy-schedule",

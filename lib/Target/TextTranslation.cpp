@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Target/TextPicture.h"
 #include "PipeSched/Target/Translations.h"
 #include "SlotTables.h"
@@ -24,17 +25,25 @@ using namespace mlir;
 using namespace pipesched;
 
 namespace {
-
 enum class ColourChoice { Auto, Always, Never };
+} // namespace
+
+namespace pipesched {
+template <>
+struct EnumNames<ColourChoice> {
+  static constexpr EnumName<ColourChoice> values[] = {
+      {ColourChoice::Auto, "auto", "on a terminal, unless NO_COLOR is set"},
+      {ColourChoice::Always, "always", "ANSI colours"},
+      {ColourChoice::Never, "never", "letters only"}};
+};
+} // namespace pipesched
+
+namespace {
 
 struct TextOptions {
   llvm::cl::opt<ColourChoice> colour{
       "text-color", llvm::cl::desc("Whether --export-text has colours"),
-      llvm::cl::values(
-          clEnumValN(ColourChoice::Auto, "auto",
-                     "on a terminal, unless NO_COLOR is set (default)"),
-          clEnumValN(ColourChoice::Always, "always", "ANSI colours"),
-          clEnumValN(ColourChoice::Never, "never", "letters only")),
+      enumOptionValuesWithDefault<ColourChoice::Auto>(),
       llvm::cl::init(ColourChoice::Auto)};
   llvm::cl::opt<unsigned> width{
       "text-width",

@@ -12,6 +12,7 @@
 
 #include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Target/TorchCsv.h"
 #include "PipeSched/Target/Translations.h"
 #include "SelectSchedule.h"
@@ -39,11 +40,7 @@ struct TorchCsvOptions {
       llvm::cl::value_desc("S")};
   llvm::cl::opt<TorchCsvFormat> format{
       "torch-csv-format", llvm::cl::desc("What --export-torch-csv writes"),
-      llvm::cl::values(
-          clEnumValN(TorchCsvFormat::ComputeOnly, "compute_only",
-                     "cells and idle slots (default)"),
-          clEnumValN(TorchCsvFormat::ComputeComms, "compute_comms",
-                     "cells, sends and receives in PyTorch's own order")),
+      enumOptionValuesWithDefault<TorchCsvFormat::ComputeOnly>(),
       llvm::cl::init(TorchCsvFormat::ComputeOnly)};
   llvm::cl::opt<std::string> schedule{
       "torch-csv-schedule",

@@ -14,6 +14,7 @@
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Target/ChromeTrace.h"
 #include "PipeSched/Target/Comparison.h"
 #include "PipeSched/Target/Report.h"
@@ -38,35 +39,21 @@ struct Options {
   llvm::cl::opt<Transport> transport{
       "transport",
       llvm::cl::desc("How messages occupy workers, for everything that times"),
-      llvm::cl::values(
-          clEnumValN(Transport::Overlap, "overlap",
-                     "send and receive queues beside compute (default)"),
-          clEnumValN(Transport::Delay, "delay",
-                     "a delay between cells, without queues"),
-          clEnumValN(Transport::Blocking, "blocking",
-                     "sends and receives hold the row")),
+      enumOptionValuesWithDefault<Transport::Overlap>(),
       llvm::cl::init(Transport::Overlap)};
   llvm::cl::opt<ReceivePlacement> receivePlacement{
       "receive-placement",
       llvm::cl::desc("Where receives stand in the rows of schedules"),
-      llvm::cl::values(clEnumValN(ReceivePlacement::Arrival, "arrival",
-                                  "at the slot of arrival (default)"),
-                       clEnumValN(ReceivePlacement::Consumer, "consumer",
-                                  "right before the cell that needs it")),
+      enumOptionValuesWithDefault<ReceivePlacement::Arrival>(),
       llvm::cl::init(ReceivePlacement::Arrival)};
   llvm::cl::opt<ForwardSends> forwardSends{
       "forward-sends",
       llvm::cl::desc("What the send of a forward does to a forward behind it"),
-      llvm::cl::values(
-          clEnumValN(ForwardSends::Async, "async", "nothing (default)"),
-          clEnumValN(ForwardSends::Sync, "sync",
-                     "it starts when the message has arrived")),
+      enumOptionValuesWithDefault<ForwardSends::Async>(),
       llvm::cl::init(ForwardSends::Async)};
   llvm::cl::opt<SvgVariant> svgVariant{
       "svg-variant", llvm::cl::desc("What --export-svg draws"),
-      llvm::cl::values(
-          clEnumValN(SvgVariant::Timed, "timed", "the timeline (default)"),
-          clEnumValN(SvgVariant::Slots, "slots", "the table in its slots")),
+      enumOptionValuesWithDefault<SvgVariant::Timed>(),
       llvm::cl::init(SvgVariant::Timed)};
 
   TimingOptions timing() const {

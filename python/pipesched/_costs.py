@@ -58,8 +58,10 @@ class SimulationOptions(CostOptions, TimingOptions, total=False):
     """
 
 
-# The kinds of sources, in the order of the C API.
-_NAME, _FILE, _JSON, _TIMES = range(1, 5)
+# The kinds of sources, as the library numbers them.
+_NAME, _FILE, _JSON, _TIMES = (
+    _core.enums()["source"].index(kind) for kind in ("name", "file", "json", "times")
+)
 _Source = tuple[int, str] | None
 
 
@@ -161,7 +163,7 @@ class Costs:
         )
         choices = (
             code_of(Recompute, "recompute", self.recompute),
-            0 if attention is None else 1 + code_of(Attention, "attention", attention),
+            0 if attention is None else code_of(Attention, "attention", attention),
             code_of(Precision, "precision", self.precision),
             code_of(Sharding, "sharding", self.sharding),
             code_of(RankOrder, "rank_order", self.rank_order),

@@ -22,7 +22,7 @@ from ._batch import Configuration
 from ._catalogue import canonical, families
 from ._costs import Costs, _looks_like_path
 from ._errors import Diagnostic, Location, PipeSchedError
-from ._options import FamilyOptions, Path
+from ._options import FamilyOptions, Path, names_of
 
 MOST_INTEGERS = 1_000_000
 MOST_POINTS = 1_000_000
@@ -61,7 +61,7 @@ def kinds(axis: str) -> tuple[Any, ...]:
     """The types or choices that an axis takes, without None."""
     hint = AXES[axis]
     parts = (hint,) if get_origin(hint) in (None, Literal) else get_args(hint)
-    flat = (get_args(p) if get_origin(p) is Literal else (p,) for p in parts)
+    flat = (names_of(p) if get_origin(p) is Literal else (p,) for p in parts)
     return tuple(kind for kind in itertools.chain(*flat) if kind is not type(None))
 
 

@@ -9,14 +9,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from ._errors import Diagnostic, PipeSchedError, collect_remarks
-from ._options import Recompute, pass_options
+from ._options import Objective, PlacementName, Recompute, pass_options
 
 if TYPE_CHECKING:
     from ._schedule import Schedule
 
-Objective = Literal["makespan", "period"]
 Status = Literal["optimal", "gap-reached", "limit", "interrupted"]
-PlacementName = Literal["linear", "interleaved", "v", "wave"]
 
 DEFAULT_TIME_LIMIT = 30
 """Seconds."""
@@ -29,7 +27,7 @@ _STATUSES: dict[str, Status] = {
 }
 _UNITS = {"s": 12, "ms": 9, "us": 6, "ns": 3, "ps": 0}
 _FOUND = re.compile(
-    r"@.*: (?P<objective>makespan|period) (?P<found>\S+), (?P<status>[^;]+); "
+    r"@.*: (?P<objective>[a-z]+) (?P<found>\S+), (?P<status>[^;]+); "
     r"lower bound (?P<least>\S+) \((?P<bound>.+)\), gap \S+ %; from (?P<origin>.+)"
 )
 _CHOICE = r"(placement (?P<placement>[a-z]+))?(, )?(microbatch size (?P<size>\d+))?"
@@ -147,7 +145,7 @@ def _read(schedule: Schedule, remarks: list[Diagnostic]) -> Optimization:
             placement, size = _chosen(remark.notes)
             return Optimization(
                 schedule=schedule,
-                objective="makespan" if found["objective"] == "makespan" else "period",
+                objective=cast("Objective", found["objective"]),
                 objective_ps=_ps(found["found"]),
                 lower_bound_ps=_ps(found["least"]),
                 bound=found["bound"],

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, get_args
 
+from . import _core
 from ._errors import PipeSchedError
 
+# Type checkers read these lists; `names_of` reads those of the library, and a test holds
+# both equal.
 Transport = Literal["overlap", "delay", "blocking"]
 ReceivePlacement = Literal["arrival", "consumer"]
 ForwardSends = Literal["async", "sync"]
@@ -20,6 +23,45 @@ RankOrder = Literal["data", "pipeline"]
 OptimizerStep = Literal["none", "overlapped", "exposed"]
 SvgVariant = Literal["timed", "slots"]
 CsvFormat = Literal["compute_only", "compute_comms"]
+Construction = Literal["concat", "doubling", "halving"]
+GradientAfter = Literal["I", "W"]
+Slots = Literal["unit", "blocks", "durations"]
+Objective = Literal["makespan", "period"]
+PlacementName = Literal["linear", "interleaved", "v", "wave"]
+
+ENUMS: dict[object, str] = {
+    Transport: "transport",
+    ReceivePlacement: "receive-placement",
+    ForwardSends: "forward-sends",
+    Messages: "messages",
+    Recompute: "recompute",
+    Attention: "attention",
+    Precision: "precision",
+    Sharding: "sharding",
+    RankOrder: "rank-order",
+    OptimizerStep: "optimizer-step",
+    SvgVariant: "svg-variant",
+    CsvFormat: "torch-csv-format",
+    Construction: "construction",
+    GradientAfter: "gradient-after",
+    Slots: "slots",
+    Objective: "objective",
+    PlacementName: "placements",
+}
+"""What the library calls the enums that it has."""
+
+_AS_DESCRIBED = "as-described"
+"""The attention that is None here."""
+
+_LISTED = _core.enums()
+
+
+def names_of(choices: object) -> tuple[Any, ...]:
+    """The names of an enum of the library, or those of any other Literal."""
+    if choices not in ENUMS:
+        return get_args(choices)
+    return tuple(name for name in _LISTED[ENUMS[choices]] if name != _AS_DESCRIBED)
+
 
 class FamilyOptions(TypedDict, total=False):
     """Options of schedule families; `pipesched.families` says which has which."""
@@ -29,9 +71,9 @@ class FamilyOptions(TypedDict, total=False):
     waves: int
     pairs: int
     memory: int
-    construction: Literal["concat", "doubling", "halving"]
+    construction: Construction
     split_backward: bool
-    gradient_after: Literal["I", "W"]
+    gradient_after: GradientAfter
 
 
 class TimingOptions(TypedDict, total=False):
@@ -65,11 +107,11 @@ _INT64_MAX = 2**63 - 1
 
 
 def code_of(choices: object, what: str, value: str) -> int:
-    """The number of a choice among those of a Literal."""
-    names: tuple[str, ...] = get_args(choices)
+    """The number of a choice in the library; of any other Literal, its position."""
+    names = names_of(choices)
     if value not in names:
         raise PipeSchedError(f"{what} is one of {', '.join(names)}; got {value!r}")
-    return names.index(value)
+    return _LISTED[ENUMS[choices]].index(value) if choices in ENUMS else names.index(value)
 
 
 def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_MAX) -> int:

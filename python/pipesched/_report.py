@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_type_hint
 import numpy as np
 import numpy.typing as npt
 
+from ._options import ForwardSends, ReceivePlacement, Transport
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -101,9 +103,9 @@ class IdleByCause(_Section):
 class Execution(_Section):
     """Level 3: when everything happens, in picoseconds."""
 
-    transport: Literal["overlap", "delay", "blocking"]
-    receive_placement: Literal["arrival", "consumer"] | None
-    forward_sends: Literal["async", "sync"]
+    transport: Transport
+    receive_placement: ReceivePlacement | None
+    forward_sends: ForwardSends
     makespan_ps: int
     busy_ps: Integers
     idle_ratio: float

@@ -67,6 +67,18 @@ static nb::list listOptions() {
   return options;
 }
 
+/// The names of the values of each enum, by the name of the enum.
+static nb::dict listEnums() {
+  nb::dict enums;
+  for (intptr_t i = 0; i < pipeschedGetNumEnums(); ++i) {
+    nb::list names;
+    for (intptr_t value = 0; value < pipeschedGetNumEnumValues(i); ++value)
+      names.append(toPython(pipeschedGetEnumValue(i, value).name));
+    enums[toPython(pipeschedGetEnumName(i))] = nb::tuple(names);
+  }
+  return enums;
+}
+
 /// (name, text) of each.
 template <typename Get>
 static nb::list listDescriptions(intptr_t count, Get get) {
@@ -87,6 +99,8 @@ static void bindCatalogue(nb::module_ &m) {
         nb::sig("def family_aliases() -> list[tuple[str, str]]"));
   m.def("family_options", listOptions,
         nb::sig("def family_options() -> list[tuple[str, str, str]]"));
+  m.def("enums", listEnums,
+        nb::sig("def enums() -> dict[str, tuple[str, ...]]"));
   m.def(
       "systems",
       [] {

@@ -55,10 +55,7 @@ static Value ratio(const ResultRow &row) {
 static const Column kColumns[] = {
     {"name", "name", [](const ResultRow &row) { return Value{row.name}; }},
     {"objective", "objective",
-     [](const ResultRow &row) {
-       bool isPeriod = row.objective == Objective::Period;
-       return Value{isPeriod ? "period" : "makespan"};
-     }},
+     [](const ResultRow &row) { return Value{enumName(row.objective).str()}; }},
     {"best known", "best_known",
      [](const ResultRow &row) { return number(row.bestKnown); }},
     {"found", "found", [](const ResultRow &row) { return number(row.found); }},

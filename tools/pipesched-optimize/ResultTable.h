@@ -20,6 +20,20 @@ namespace pipesched::optimize {
 
 enum class TableFormat { Text, Json, Csv };
 
+} // namespace pipesched::optimize
+
+namespace pipesched {
+template <>
+struct EnumNames<optimize::TableFormat> {
+  static constexpr EnumName<optimize::TableFormat> values[] = {
+      {optimize::TableFormat::Text, "text", "columns"},
+      {optimize::TableFormat::Json, "json", "an array of objects"},
+      {optimize::TableFormat::Csv, "csv", "with a line of names"}};
+};
+} // namespace pipesched
+
+namespace pipesched::optimize {
+
 /// Values are in ticks of the objective.
 struct ResultRow {
   std::string name;

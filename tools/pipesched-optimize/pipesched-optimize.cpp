@@ -14,6 +14,7 @@
 
 #include "PipeSched/Optimize/Cache.h"
 #include "PipeSched/Support/MakeError.h"
+#include "PipeSched/Support/EnumOptions.h"
 #include "ProgressLine.h"
 #include "ResultTable.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -71,12 +72,10 @@ struct Options {
   cl::opt<std::string> cache{
       "cache", cl::cat(category), cl::value_desc("folder"),
       cl::desc("Keep the best schedules known here, and start from them")};
-  cl::opt<TableFormat> format{
-      "format", cl::cat(category), cl::desc("Format of the table"),
-      cl::init(TableFormat::Text),
-      cl::values(clEnumValN(TableFormat::Text, "text", "columns (default)"),
-                 clEnumValN(TableFormat::Json, "json", "an array of objects"),
-                 clEnumValN(TableFormat::Csv, "csv", "with a line of names"))};
+  cl::opt<TableFormat> format{"format", cl::cat(category),
+                              cl::desc("Format of the table"),
+                              cl::init(TableFormat::Text),
+                              enumOptionValuesWithDefault<TableFormat::Text>()};
 
   llvm::Error check() const;
   /// Limits of a search, without its report.

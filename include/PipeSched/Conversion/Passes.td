@@ -107,11 +107,7 @@ def ConvertPipeToExecPass
            "::pipesched::ReceivePlacement",
            /*default=*/"::pipesched::ReceivePlacement::Arrival",
            "Where a receive stands among the instructions of its worker",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::ReceivePlacement::Arrival, "arrival",
-                          "At the slot in which the message arrives"),
-               clEnumValN(::pipesched::ReceivePlacement::Consumer, "consumer",
-                          "Right before the cell that needs it"))}]>,
+           [{::pipesched::enumOptionValues<::pipesched::ReceivePlacement>()}]>,
     Option<"keepSchedule", "keep-schedule", "bool", /*default=*/"false",
            "Keep the schedule and call the program <name>_exec">
   ];

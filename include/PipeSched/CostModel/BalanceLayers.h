@@ -16,12 +16,21 @@
 #define PIPESCHED_COSTMODEL_BALANCELAYERS_H
 
 #include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {
 
 /// What stages share evenly: the number of layers, without a remainder (Exact)
 /// or as evenly as possible (Count), or the time of a microbatch (Cost).
 enum class Balance { Exact, Count, Cost };
+
+template <>
+struct EnumNames<Balance> {
+  static constexpr EnumName<Balance> values[] = {
+      {Balance::Exact, "exact", "The number of layers, exactly"},
+      {Balance::Count, "count", "The number of layers, as far as it goes"},
+      {Balance::Cost, "cost", "The time of a microbatch"}};
+};
 
 /// The layers in their order, and what the first and the last stage hold beside
 /// them, in one unit: layers or picoseconds.

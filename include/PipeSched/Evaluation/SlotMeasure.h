@@ -15,6 +15,7 @@
 #define PIPESCHED_EVALUATION_SLOTMEASURE_H
 
 #include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {
 
@@ -23,6 +24,14 @@ enum class SlotMeasure : uint8_t {
   Unit,     ///< a phase of a stage; B is two
   Blocks,   ///< a phase of a block of the model; B of a block is two
   Durations ///< an amount of time
+};
+
+template <>
+struct EnumNames<SlotMeasure> {
+  static constexpr EnumName<SlotMeasure> values[] = {
+      {SlotMeasure::Unit, "unit", "One slot per phase, two for B"},
+      {SlotMeasure::Blocks, "blocks", "The same per block of the model"},
+      {SlotMeasure::Durations, "durations", "Time"}};
 };
 
 /// A cell takes its unit slots times the layers that its stage holds: those of

@@ -17,6 +17,7 @@
 
 #include "PipeSched/Schedule/Table.h"
 #include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {
 
@@ -28,6 +29,14 @@ enum class ShardyBackward : uint8_t {
   /// gradient goes to another mesh is two parts, even if it is a B; any other
   /// is one whole fragment, at the place of its I.
   Fragments
+};
+
+template <>
+struct EnumNames<ShardyBackward> {
+  static constexpr EnumName<ShardyBackward> values[] = {
+      {ShardyBackward::Cells, "cells", "one per cell"},
+      {ShardyBackward::Fragments, "fragments",
+       "those of a program that Shardy itself has split"}};
 };
 
 struct ShardyRulesOptions {

@@ -72,6 +72,14 @@ enum class TorchCsvFormat {
   ComputeComms ///< also sends and receives; no empty cells
 };
 
+template <>
+struct EnumNames<TorchCsvFormat> {
+  static constexpr EnumName<TorchCsvFormat> values[] = {
+      {TorchCsvFormat::ComputeOnly, "compute_only", "cells and idle slots"},
+      {TorchCsvFormat::ComputeComms, "compute_comms",
+       "cells, sends and receives in PyTorch's own order"}};
+};
+
 /// Writes a table that passes verifyTable. A cell and an idle slot take one
 /// column each. In an aligned table columns are slots, so an empty cell follows
 /// each B. `ComputeComms` places messages as PyTorch does when it loads the

@@ -16,6 +16,7 @@
 #define PIPESCHED_FACTS_FACTS_H
 
 #include "PipeSched/Schedule/Cell.h"
+#include "PipeSched/Support/EnumNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Error.h"
 #include <array>
@@ -119,8 +120,22 @@ struct BlockFacts {
 /// Format of linear layers; attention, head and router stay in 16 bits.
 enum class Precision : uint8_t { BF16, FP8 };
 
+template <>
+struct EnumNames<Precision> {
+  static constexpr EnumName<Precision> values[] = {
+      {Precision::BF16, "bf16", "16 bits"}, {Precision::FP8, "fp8", "8 bits"}};
+};
+
 /// What R does: nothing is recomputed, the attention core is, or all is.
 enum class Recompute : uint8_t { None, Selective, Full };
+
+template <>
+struct EnumNames<Recompute> {
+  static constexpr EnumName<Recompute> values[] = {
+      {Recompute::None, "none", "Nothing"},
+      {Recompute::Selective, "selective", "The core of the attention"},
+      {Recompute::Full, "full", "Every layer"}};
+};
 
 struct ModelFacts {
   std::string name, source;
@@ -203,15 +218,27 @@ enum class Sharding : uint8_t {
   Optimizer, ///< the optimizer's state (ZeRO-1)
   Full       ///< weights and gradients too, gathered while a step runs (FSDP)
 };
-inline constexpr llvm::StringLiteral kShardingNames[] = {"none", "optimizer",
-                                                         "full"};
+
+template <>
+struct EnumNames<Sharding> {
+  static constexpr EnumName<Sharding> values[] = {
+      {Sharding::None, "none", "Nothing"},
+      {Sharding::Optimizer, "optimizer", "The optimizer's state (ZeRO-1)"},
+      {Sharding::Full, "full", "Weights and gradients too (FSDP)"}};
+};
 
 /// What ranks count through after the accelerators of a worker.
 enum class RankOrder : uint8_t {
   Data,    ///< its peers in other pipelines, then workers
   Pipeline ///< the workers of a pipeline, then pipelines
 };
-inline constexpr llvm::StringLiteral kRankOrderNames[] = {"data", "pipeline"};
+
+template <>
+struct EnumNames<RankOrder> {
+  static constexpr EnumName<RankOrder> values[] = {
+      {RankOrder::Data, "data", "The peers of a worker in other pipelines"},
+      {RankOrder::Pipeline, "pipeline", "The workers of a pipeline"}};
+};
 
 inline constexpr int64_t kMaxAcceleratorsPerNode = 65536;
 inline constexpr int64_t kMaxDataParallel = 2147483647;

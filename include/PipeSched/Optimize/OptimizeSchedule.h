@@ -22,6 +22,15 @@ namespace pipesched {
 /// Placements of one path that a schedule may be tried on.
 enum class PlacementKind : uint8_t { Linear, Interleaved, V, Wave };
 
+template <>
+struct EnumNames<PlacementKind> {
+  static constexpr EnumName<PlacementKind> values[] = {
+      {PlacementKind::Linear, "linear", "One stage per worker"},
+      {PlacementKind::Interleaved, "interleaved", "Rounds over the workers"},
+      {PlacementKind::V, "v", "Down the workers and up again"},
+      {PlacementKind::Wave, "wave", "Down and up the workers several times"}};
+};
+
 /// Errors: those of Placement::create and of the placement.
 llvm::Expected<Placement> placeBy(PlacementKind kind, int64_t numWorkers,
                                   int64_t numMicrobatches, int64_t chunks,

@@ -46,6 +46,20 @@ enum class Objective : uint8_t {
             ///< cycle ratio
 };
 
+} // namespace pipesched::optimize
+
+namespace pipesched {
+template <>
+struct EnumNames<optimize::Objective> {
+  static constexpr EnumName<optimize::Objective> values[] = {
+      {optimize::Objective::Makespan, "makespan", "One step"},
+      {optimize::Objective::Period, "period",
+       "A step among many without a barrier"}};
+};
+} // namespace pipesched
+
+namespace pipesched::optimize {
+
 /// What the optimizer may do besides choosing the order of each row.
 struct Techniques {
   bool splitBackward = true; ///< I and W apart; else each backward is one cell

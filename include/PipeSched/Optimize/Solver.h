@@ -31,6 +31,24 @@ enum class Status : uint8_t {
   Interrupted, ///< likewise, before it was stopped
 };
 
+} // namespace pipesched::optimize
+
+namespace pipesched {
+template <>
+struct EnumNames<optimize::Status> {
+  static constexpr EnumName<optimize::Status> values[] = {
+      {optimize::Status::Optimal, "optimal", "Proven: the lower bound is met"},
+      {optimize::Status::GapReached, "gap-reached",
+       "Within the gap that was asked for"},
+      {optimize::Status::TimeLimit, "time-limit",
+       "The best that was found in time"},
+      {optimize::Status::Interrupted, "interrupted",
+       "The best that was found before it was stopped"}};
+};
+} // namespace pipesched
+
+namespace pipesched::optimize {
+
 struct Progress {
   double seconds = 0;
   int64_t best = 0, lowerBound = 0; ///< in ticks, of the objective

@@ -15,6 +15,7 @@
 #define PIPESCHED_SCHEDULE_BACKWARD_H
 
 #include "PipeSched/Schedule/Table.h"
+#include "PipeSched/Support/EnumNames.h"
 #include <optional>
 
 namespace pipesched {
@@ -23,6 +24,13 @@ namespace pipesched {
 enum class Remainder : uint8_t {
   Keep,  ///< they stay as they are
   Refuse ///< an error that names the first of them
+};
+
+template <>
+struct EnumNames<Remainder> {
+  static constexpr EnumName<Remainder> values[] = {
+      {Remainder::Keep, "keep", "They stay as they are, with a remark"},
+      {Remainder::Refuse, "refuse", "They are an error"}};
 };
 
 /// Rows with changed backwards, and counts of the changes.

@@ -58,7 +58,7 @@ enum class FamilyOption : uint8_t {
 struct FamilyOptionInfo {
   FamilyOption option;
   llvm::StringLiteral name;    ///< "split-backward", as passes spell it
-  llvm::StringLiteral values;  ///< "true or false"
+  llvm::StringRef values;      ///< "true or false"
   llvm::StringLiteral summary; ///< one line
 };
 

@@ -15,6 +15,7 @@
 #define PIPESCHED_SCHEDULE_FORWARDSENDS_H
 
 #include "PipeSched/Schedule/Program.h"
+#include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {
 
@@ -22,6 +23,13 @@ namespace pipesched {
 enum class ForwardSends : uint8_t {
   Async, ///< nothing: a queue sends the message
   Sync   ///< the next forward starts when the message has arrived
+};
+
+template <>
+struct EnumNames<ForwardSends> {
+  static constexpr EnumName<ForwardSends> values[] = {
+      {ForwardSends::Async, "async", "Nothing"},
+      {ForwardSends::Sync, "sync", "It starts when the message has arrived"}};
 };
 
 /// Makes each F that directly follows another F of its worker wait for the

@@ -117,10 +117,15 @@ enum class ChimeraConstruction : uint8_t {
   Halving,  ///< Doubling's order for microbatches that are halves of one
 };
 
-/// "concat", "doubling", "halving", as options and families spell it.
-llvm::StringRef nameOf(ChimeraConstruction construction);
-/// The construction of that name, or nothing.
-std::optional<ChimeraConstruction> constructionOf(llvm::StringRef name);
+template <>
+struct EnumNames<ChimeraConstruction> {
+  static constexpr EnumName<ChimeraConstruction> values[] = {
+      {ChimeraConstruction::Concat, "concat", "Units one after the other"},
+      {ChimeraConstruction::Doubling, "doubling",
+       "Two microbatches per forward"},
+      {ChimeraConstruction::Halving, "halving",
+       "Doubling for halves of microbatches"}};
+};
 
 struct ChimeraOptions : GeneratorOptions {
   /// As in placeBidirectional. The paths must agree, except that a single path

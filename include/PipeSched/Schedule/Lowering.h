@@ -16,6 +16,7 @@
 
 #include "PipeSched/Schedule/Program.h"
 #include "PipeSched/Schedule/Slots.h"
+#include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {
 
@@ -25,6 +26,15 @@ enum class ReceivePlacement : uint8_t {
   /// Right before the cell that needs it, or before an all-reduce that begins
   /// after the message is sent and would hold it up.
   Consumer
+};
+
+template <>
+struct EnumNames<ReceivePlacement> {
+  static constexpr EnumName<ReceivePlacement> values[] = {
+      {ReceivePlacement::Arrival, "arrival",
+       "At the slot in which the message arrives"},
+      {ReceivePlacement::Consumer, "consumer",
+       "Right before the cell that needs it"}};
 };
 
 /// Lowers a table. Within a slot of a row: first the cells that start in it,

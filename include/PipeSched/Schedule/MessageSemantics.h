@@ -44,14 +44,13 @@ enum class MessageSemantics : uint8_t { Unbounded, Fifo, Rendezvous, Batched };
 template <>
 struct EnumNames<MessageSemantics> {
   static constexpr EnumName<MessageSemantics> values[] = {
-      {MessageSemantics::Unbounded, "unbounded",
-       "A send waits for nothing, a message for its send only"},
+      {MessageSemantics::Unbounded, "unbounded", "Sends never wait"},
       {MessageSemantics::Fifo, "fifo",
-       "A message also waits for those sent before it to the same worker"},
+       "Sends never wait, a channel keeps its order"},
       {MessageSemantics::Rendezvous, "rendezvous",
-       "A send waits until its receive is reached"},
+       "A send and its receive wait for each other"},
       {MessageSemantics::Batched, "batched",
-       "Sends and receives between two computes start together"}};
+       "As rendezvous, neighbours issued together"}};
 };
 
 } // namespace pipesched

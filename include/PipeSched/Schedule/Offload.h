@@ -17,12 +17,21 @@
 
 #include "PipeSched/Schedule/IndexRange.h"
 #include "PipeSched/Schedule/Table.h"
+#include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {
 
 enum class OffloadAmount : uint8_t {
   All,
   Half, ///< on each worker those that live longest; of equals every other one
+};
+
+template <>
+struct EnumNames<OffloadAmount> {
+  static constexpr EnumName<OffloadAmount> values[] = {
+      {OffloadAmount::All, "all", "All"},
+      {OffloadAmount::Half, "half",
+       "Of each worker the half that lives longest"}};
 };
 
 struct OffloadOptions {

@@ -15,6 +15,7 @@
 #define PIPESCHED_SCHEDULE_OPTIMIZERSTEP_H
 
 #include "PipeSched/Schedule/Table.h"
+#include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {
 
@@ -24,6 +25,15 @@ enum class ReductionPlace : uint8_t {
   Eager, ///< as soon as all workers of a group have their gradients, unless
          ///< stages are cut
   None   ///< nowhere: other means keep replicas equal
+};
+
+template <>
+struct EnumNames<ReductionPlace> {
+  static constexpr EnumName<ReductionPlace> values[] = {
+      {ReductionPlace::End, "end", "Behind all other cells of the row"},
+      {ReductionPlace::Eager, "eager",
+       "As soon as all replicas have their gradients"},
+      {ReductionPlace::None, "none", "Nowhere"}};
 };
 
 /// Which stages are reduced.

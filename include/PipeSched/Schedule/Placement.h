@@ -16,6 +16,7 @@
 #define PIPESCHED_SCHEDULE_PLACEMENT_H
 
 #include "PipeSched/Schedule/Cell.h"
+#include "PipeSched/Support/EnumNames.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
@@ -200,6 +201,13 @@ llvm::Expected<Path> placeWave(int64_t numWorkers, int64_t waves);
 /// How microbatches are assigned to the paths of a bidirectional placement.
 enum class Assign { Alternate, Halves };
 
+template <>
+struct EnumNames<Assign> {
+  static constexpr EnumName<Assign> values[] = {
+      {Assign::Alternate, "alternate", "In turn"},
+      {Assign::Halves, "halves", "In equal parts"}};
+};
+
 /// `pairs` pairs of paths; pair k goes down from worker k * D / pairs
 /// cyclically, and its mirror goes back up the same workers (Chimera, Li &
 /// Hoefler 2021, section 3.6; pairs = 1 for Chimera's usual form and DualPipe).
@@ -233,6 +241,15 @@ enum class Asymmetry {
   Ramp,   ///< the same change from each stage to the next
   Ends,   ///< only the first and the last stage differ
   Middle, ///< only the two stages in the middle differ
+};
+
+template <>
+struct EnumNames<Asymmetry> {
+  static constexpr EnumName<Asymmetry> values[] = {
+      {Asymmetry::Halves, "halves", "By a step in the middle"},
+      {Asymmetry::Ramp, "ramp", "By the same amount from stage to stage"},
+      {Asymmetry::Ends, "ends", "On the first and the last stage alone"},
+      {Asymmetry::Middle, "middle", "On the two stages in the middle alone"}};
 };
 
 /// Relative lengths of the stages of a path whose halves have this ratio,

@@ -15,6 +15,7 @@
 #define PIPESCHED_SCHEDULE_TABLE_H
 
 #include "PipeSched/Schedule/SlotLengths.h"
+#include "PipeSched/Support/EnumNames.h"
 #include <limits>
 #include <memory>
 
@@ -31,6 +32,13 @@ inline constexpr int64_t kMaxTableCells = int64_t(1) << 28;
 /// Which cell of a split backward sends the gradient upstream. A whole B always
 /// sends at its end.
 enum class GradientAfter : uint8_t { InputGrad, WeightGrad };
+
+template <>
+struct EnumNames<GradientAfter> {
+  static constexpr EnumName<GradientAfter> values[] = {
+      {GradientAfter::InputGrad, "I", "The input gradient"},
+      {GradientAfter::WeightGrad, "W", "The weight gradient"}};
+};
 
 /// Position of a cell: row (worker) and index in the row, where idle entries
 /// count.

@@ -15,12 +15,20 @@
 #define PIPESCHED_TARGET_SVG_H
 
 #include "PipeSched/Evaluation/NamedEvaluation.h"
+#include "PipeSched/Support/EnumNames.h"
 
 namespace pipesched {
 
 enum class SvgVariant {
   Timed, ///< the timeline, with messages as thin bars below the rows
   Slots  ///< the table in its slots; for schedules only
+};
+
+template <>
+struct EnumNames<SvgVariant> {
+  static constexpr EnumName<SvgVariant> values[] = {
+      {SvgVariant::Timed, "timed", "the timeline"},
+      {SvgVariant::Slots, "slots", "the table in its slots"}};
 };
 
 /// Writes one picture per result, stacked. Errors, before anything is written:

@@ -20,11 +20,7 @@ include "PipeSched/Transforms/PassBase.td"
 class Pipe_RemainderOption<string name, string description>
     : Option<name, name, "::pipesched::Remainder",
              /*default=*/"::pipesched::Remainder::Keep", description,
-             [{::llvm::cl::values(
-                 clEnumValN(::pipesched::Remainder::Keep, "keep",
-                            "They stay as they are, with a remark"),
-                 clEnumValN(::pipesched::Remainder::Refuse, "refuse",
-                            "They are an error"))}]>;
+             [{::pipesched::enumOptionValues<::pipesched::Remainder>()}]>;
 
 def PipeSplitBackwardPass : Pipe_ModulePass<"pipe-split-backward"> {
   let summary = "Split each backward into I and W";
@@ -71,13 +67,8 @@ def PipeSplitBackwardPass : Pipe_ModulePass<"pipe-split-backward"> {
            "::pipesched::pipe::SplitGradient",
            /*default=*/"::pipesched::pipe::SplitGradient::Auto",
            "Which cell of a split backward sends the gradient upstream",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::pipe::SplitGradient::Auto, "auto",
-                          "W, or as backwards that are split already"),
-               clEnumValN(::pipesched::pipe::SplitGradient::InputGrad, "I",
-                          "The input gradient"),
-               clEnumValN(::pipesched::pipe::SplitGradient::WeightGrad, "W",
-                          "The weight gradient"))}]>,
+           [{::pipesched::enumOptionValues<
+               ::pipesched::pipe::SplitGradient>()}]>,
     Pipe_RemainderOption<"overlapped", "Backwards that run overlapped">
   ];
 }
@@ -190,10 +181,9 @@ def PipeAddRecomputePass : Pipe_ModulePass<"pipe-add-recompute"> {
     Pipe_ScheduleOption,
     Option<"kind", "kind", "::pipesched::Recompute",
            /*default=*/"::pipesched::Recompute::Full", "What R runs again",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::Recompute::Full, "full", "Every layer"),
-               clEnumValN(::pipesched::Recompute::Selective, "selective",
-                          "The core of the attention"))}]>,
+           [{::pipesched::someEnumOptionValues<
+               ::pipesched::Recompute::Full,
+               ::pipesched::Recompute::Selective>()}]>,
     ListOption<"stages", "stages", "std::string",
                "Stages to recompute; none: all">,
     ListOption<"workers", "workers", "std::string",

@@ -236,14 +236,8 @@ def PipeScheduleChimeraPass
                   "::pipesched::ChimeraConstruction",
                   /*default=*/"::pipesched::ChimeraConstruction::Concat",
                   "What more microbatches than a basic unit has become",
-                  [{::llvm::cl::values(
-                      clEnumValN(::pipesched::ChimeraConstruction::Concat,
-                                 "concat", "Units one after the other"),
-                      clEnumValN(::pipesched::ChimeraConstruction::Doubling,
-                                 "doubling", "Two microbatches per forward"),
-                      clEnumValN(::pipesched::ChimeraConstruction::Halving,
-                                 "halving",
-                                 "Doubling for halves of microbatches"))}]>]> {
+                  [{::pipesched::enumOptionValues<
+                      ::pipesched::ChimeraConstruction>()}]>]> {
   let summary = "Fill schedules with Chimera";
   let description = [{
     Mirrored paths (Li and Hoefler 2021, arXiv 2107.06925): in a basic unit of D

@@ -108,30 +108,17 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
     Option<"recompute", "recompute", "::pipesched::Recompute",
            /*default=*/"::pipesched::Recompute::None",
            "What every backward computes again first",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::Recompute::None, "none", "Nothing"),
-               clEnumValN(::pipesched::Recompute::Selective, "selective",
-                          "The core of the attention"),
-               clEnumValN(::pipesched::Recompute::Full, "full",
-                          "Every layer"))}]>,
+           [{::pipesched::enumOptionValues<::pipesched::Recompute>()}]>,
     Option<"precision", "precision", "::pipesched::Precision",
            /*default=*/"::pipesched::Precision::BF16",
            "Floats of the linear layers",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::Precision::BF16, "bf16", "16 bits"),
-               clEnumValN(::pipesched::Precision::FP8, "fp8", "8 bits"))}]>,
+           [{::pipesched::enumOptionValues<::pipesched::Precision>()}]>,
     Option<"sequenceParallel", "sequence-parallel", "bool", /*default=*/"true",
            "The accelerators of a worker divide the residual stream">,
-    Option<"attention", "attention", "::pipesched::pipe::AttentionKernels",
-           /*default=*/"::pipesched::pipe::AttentionKernels::AsDescribed",
+    Option<"attention", "attention", "::pipesched::AttentionKernels",
+           /*default=*/"::pipesched::AttentionKernels::AsDescribed",
            "Kernels of the attention and what stands around it",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::pipe::AttentionKernels::AsDescribed,
-                          "as-described", "Those of the description"),
-               clEnumValN(::pipesched::pipe::AttentionKernels::Unfused,
-                          "unfused", "One kernel per operation"),
-               clEnumValN(::pipesched::pipe::AttentionKernels::Fused, "fused",
-                          "FlashAttention and fused pointwise kernels"))}]>
+           [{::pipesched::enumOptionValues<::pipesched::AttentionKernels>()}]>
   ];
 }
 
@@ -201,20 +188,11 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
     Option<"sharding", "sharding", "::pipesched::Sharding",
            /*default=*/"::pipesched::Sharding::None",
            "What pipelines divide among them",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::Sharding::None, "none", "Nothing"),
-               clEnumValN(::pipesched::Sharding::Optimizer, "optimizer",
-                          "The optimizer's state (ZeRO-1)"),
-               clEnumValN(::pipesched::Sharding::Full, "full",
-                          "Weights and gradients too (FSDP)"))}]>,
+           [{::pipesched::enumOptionValues<::pipesched::Sharding>()}]>,
     Option<"rankOrder", "rank-order", "::pipesched::RankOrder",
            /*default=*/"::pipesched::RankOrder::Data",
            "What stands next to each other",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::RankOrder::Data, "data",
-                          "The peers of a worker in other pipelines"),
-               clEnumValN(::pipesched::RankOrder::Pipeline, "pipeline",
-                          "The workers of a pipeline"))}]>
+           [{::pipesched::enumOptionValues<::pipesched::RankOrder>()}]>
   ];
 }
 

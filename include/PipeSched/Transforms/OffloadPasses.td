@@ -92,10 +92,7 @@ def PipeAddOffloadPass : Pipe_ModulePass<"pipe-add-offload"> {
     Option<"amount", "amount", "::pipesched::OffloadAmount",
            /*default=*/"::pipesched::OffloadAmount::All",
            "How many of the activations go",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::OffloadAmount::All, "all", "All"),
-               clEnumValN(::pipesched::OffloadAmount::Half, "half",
-                          "Of each worker the half that lives longest"))}]>,
+           [{::pipesched::enumOptionValues<::pipesched::OffloadAmount>()}]>,
     ListOption<"stages", "stages", "std::string",
                "Stages to offload; none: all">,
     ListOption<"workers", "workers", "std::string",

@@ -156,11 +156,8 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
     Option<"objective", "objective", "::pipesched::optimize::Objective",
            /*default=*/"::pipesched::optimize::Objective::Makespan",
            "What is to be short",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::optimize::Objective::Makespan,
-                          "makespan", "One step"),
-               clEnumValN(::pipesched::optimize::Objective::Period, "period",
-                          "A step among many without a barrier"))}]>,
+           [{::pipesched::enumOptionValues<
+               ::pipesched::optimize::Objective>()}]>,
     Option<"memory", "memory", "std::string", /*default=*/"",
            "Budget of a worker: activations, bytes with a unit, or system">,
     Option<"splitBackward", "split-backward", "bool", /*default=*/"true",
@@ -170,12 +167,7 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
     Option<"recompute", "recompute", "::pipesched::Recompute",
            /*default=*/"::pipesched::Recompute::None",
            "What may be recomputed",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::Recompute::None, "none", "Nothing"),
-               clEnumValN(::pipesched::Recompute::Selective, "selective",
-                          "The core of the attention"),
-               clEnumValN(::pipesched::Recompute::Full, "full",
-                          "Every layer"))}]>,
+           [{::pipesched::enumOptionValues<::pipesched::Recompute>()}]>,
     ListOption<"placements", "placements", "std::string",
                "linear, interleaved, v or wave; none: the paths there are">,
     Option<"chunks", "chunks", "int64_t", /*default=*/"2",

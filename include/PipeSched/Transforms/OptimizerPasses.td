@@ -108,13 +108,7 @@ def PipeAddOptimizerPass : Pipe_ModulePass<"pipe-add-optimizer"> {
     Option<"allReduce", "all-reduce", "::pipesched::ReductionPlace",
            /*default=*/"::pipesched::ReductionPlace::End",
            "Where the gradient all-reduces of replicas stand",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::ReductionPlace::End, "end",
-                          "Behind all other cells of the row"),
-               clEnumValN(::pipesched::ReductionPlace::Eager, "eager",
-                          "As soon as all replicas have their gradients"),
-               clEnumValN(::pipesched::ReductionPlace::None, "none",
-                          "Nowhere"))}]>
+           [{::pipesched::enumOptionValues<::pipesched::ReductionPlace>()}]>
   ];
 }
 

@@ -28,13 +28,7 @@ def Pipe_SlotsOption
     : Option<"slots", "slots", "::pipesched::SlotMeasure",
              /*default=*/"::pipesched::SlotMeasure::Unit",
              "What a slot measures",
-             [{::llvm::cl::values(
-                 clEnumValN(::pipesched::SlotMeasure::Unit, "unit",
-                            "One slot per phase, two for B"),
-                 clEnumValN(::pipesched::SlotMeasure::Blocks, "blocks",
-                            "The same per block of the model"),
-                 clEnumValN(::pipesched::SlotMeasure::Durations, "durations",
-                            "Time"))}]>;
+             [{::pipesched::enumOptionValues<::pipesched::SlotMeasure>()}]>;
 
 def Pipe_SlotOption
     : Option<"slot", "slot", "std::string", /*default=*/"",

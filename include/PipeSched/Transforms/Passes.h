@@ -16,6 +16,7 @@
 #include "PipeSched/Analysis/Messages.h"
 #include "PipeSched/Analysis/TaskGraph.h"
 #include "PipeSched/CostModel/BalanceLayers.h"
+#include "PipeSched/CostModel/Transformer/Architecture.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Evaluation/SlotMeasure.h"
@@ -26,6 +27,7 @@
 #include "PipeSched/Schedule/Lowering.h"
 #include "PipeSched/Schedule/Offload.h"
 #include "PipeSched/Schedule/OptimizerStep.h"
+#include "PipeSched/Support/EnumOptions.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -37,8 +39,32 @@ enum class AsymmetricPaths { Mirrored, Wave };
 /// Which half of a split backward sends the gradient (pipe-split-backward).
 enum class SplitGradient { Auto, InputGrad, WeightGrad };
 
-/// Which kernels a model has (pipe-attach-model).
-enum class AttentionKernels { AsDescribed, Unfused, Fused };
+} // namespace pipesched::pipe
+
+namespace pipesched {
+
+template <>
+struct EnumNames<pipe::AsymmetricPaths> {
+  static constexpr EnumName<pipe::AsymmetricPaths> values[] = {
+      {pipe::AsymmetricPaths::Mirrored, "mirrored",
+       "Pairs of paths that mirror each other"},
+      {pipe::AsymmetricPaths::Wave, "wave", "One path, down and up"}};
+};
+
+template <>
+struct EnumNames<pipe::SplitGradient> {
+  static constexpr EnumName<pipe::SplitGradient> values[] = {
+      {pipe::SplitGradient::Auto, "auto",
+       "W, or as backwards that are split already"},
+      {pipe::SplitGradient::InputGrad, enumName(GradientAfter::InputGrad),
+       enumMeaning(GradientAfter::InputGrad)},
+      {pipe::SplitGradient::WeightGrad, enumName(GradientAfter::WeightGrad),
+       enumMeaning(GradientAfter::WeightGrad)}};
+};
+
+} // namespace pipesched
+
+namespace pipesched::pipe {
 
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION

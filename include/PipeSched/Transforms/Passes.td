@@ -218,11 +218,7 @@ def PipePlaceBidirectionalPass : Pipe_ModulePass<"pipe-place-bidirectional"> {
     Option<"assign", "assign", "::pipesched::Assign",
            /*default=*/"::pipesched::Assign::Alternate",
            "How microbatches go to the paths",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::Assign::Alternate, "alternate",
-                          "In turn"),
-               clEnumValN(::pipesched::Assign::Halves, "halves",
-                          "In equal parts"))}]>
+           [{::pipesched::enumOptionValues<::pipesched::Assign>()}]>
   ];
 }
 
@@ -335,39 +331,21 @@ def Pipe_MessagesOption
     : Option<"messages", "messages", "::pipesched::MessageSemantics",
              /*default=*/"::pipesched::MessageSemantics::Unbounded",
              "How senders and receivers wait for each other",
-             [{::llvm::cl::values(
-                 clEnumValN(::pipesched::MessageSemantics::Unbounded,
-                            "unbounded", "Sends never wait"),
-                 clEnumValN(::pipesched::MessageSemantics::Fifo, "fifo",
-                            "Sends never wait, a channel keeps its order"),
-                 clEnumValN(::pipesched::MessageSemantics::Rendezvous,
-                            "rendezvous",
-                            "A send and its receive wait for each other"),
-                 clEnumValN(::pipesched::MessageSemantics::Batched, "batched",
-                            "As rendezvous, neighbours issued together"))}]>;
+             [{::pipesched::enumOptionValues<
+                 ::pipesched::MessageSemantics>()}]>;
 
 /// Of everything that times.
 def Pipe_TransportOption
     : Option<"transport", "transport", "::pipesched::Transport",
              /*default=*/"::pipesched::Transport::Overlap",
              "How messages occupy workers",
-             [{::llvm::cl::values(
-                 clEnumValN(::pipesched::Transport::Overlap, "overlap",
-                            "Send and receive queues beside compute"),
-                 clEnumValN(::pipesched::Transport::Delay, "delay",
-                            "A delay, no queues"),
-                 clEnumValN(::pipesched::Transport::Blocking, "blocking",
-                            "Sends and receives hold the worker"))}]>;
+             [{::pipesched::enumOptionValues<::pipesched::Transport>()}]>;
 
 def Pipe_ForwardSendsOption
     : Option<"forwardSends", "forward-sends", "::pipesched::ForwardSends",
              /*default=*/"::pipesched::ForwardSends::Async",
              "What the send of a forward does to a forward behind it",
-             [{::llvm::cl::values(
-                 clEnumValN(::pipesched::ForwardSends::Async, "async",
-                            "Nothing"),
-                 clEnumValN(::pipesched::ForwardSends::Sync, "sync",
-                            "It starts when the message has arrived"))}]>;
+             [{::pipesched::enumOptionValues<::pipesched::ForwardSends>()}]>;
 
 def PipeVerifyPass : Pipe_ModulePass<"pipe-verify"> {
   let summary = "Prove schedules complete, free of deadlock, within memory";
@@ -434,11 +412,7 @@ def PipeVerifyPass : Pipe_ModulePass<"pipe-verify"> {
            "::pipesched::ReceivePlacement",
            /*default=*/"::pipesched::ReceivePlacement::Arrival",
            "Where a receive stands among the instructions of its worker",
-           [{::llvm::cl::values(
-               clEnumValN(::pipesched::ReceivePlacement::Arrival, "arrival",
-                          "At the slot in which the message arrives"),
-               clEnumValN(::pipesched::ReceivePlacement::Consumer, "consumer",
-                          "Right before the cell that needs it"))}]>,
+           [{::pipesched::enumOptionValues<::pipesched::ReceivePlacement>()}]>,
     Option<"memory", "memory", "std::string", /*default=*/"",
            "Budget of a worker: activations, bytes with a unit, or system">,
     Pipe_TransportOption

@@ -32,11 +32,7 @@ def Pipe_GradientAfterOption
     : Option<"gradientAfter", "gradient-after", "::pipesched::GradientAfter",
              /*default=*/"::pipesched::GradientAfter::WeightGrad",
              "Which cell of a split backward sends the gradient upstream",
-             [{::llvm::cl::values(
-                 clEnumValN(::pipesched::GradientAfter::InputGrad, "I",
-                            "The input gradient"),
-                 clEnumValN(::pipesched::GradientAfter::WeightGrad, "W",
-                            "The weight gradient"))}]>;
+             [{::pipesched::enumOptionValues<::pipesched::GradientAfter>()}]>;
 
 def Pipe_ChunksOption
     : Option<"chunks", "chunks", "int64_t", /*default=*/"0",

@@ -19,25 +19,6 @@ using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
 
-static constexpr std::pair<ChimeraConstruction, llvm::StringRef>
-    kConstructionNames[] = {
-        {ChimeraConstruction::Concat, "concat"},
-        {ChimeraConstruction::Doubling, "doubling"},
-        {ChimeraConstruction::Halving, "halving"},
-};
-
-llvm::StringRef pipesched::nameOf(ChimeraConstruction construction) {
-  return kConstructionNames[static_cast<unsigned>(construction)].second;
-}
-
-std::optional<ChimeraConstruction>
-pipesched::constructionOf(llvm::StringRef name) {
-  for (auto [construction, known] : kConstructionNames)
-    if (known == name)
-      return construction;
-  return std::nullopt;
-}
-
 /// Down paths enter their microbatches at slots 0, 2, .. so that microbatch j
 /// of a unit has F at slot 2j + s and B at 2j + 2D-1-s on stage s. With B = D /
 /// pairs, a worker at position q + kB (q < B) of the first path is at stage

@@ -77,10 +77,7 @@ FailureOr<Architecture> PipeAttachModelPass::loadArchitecture() {
   for (const std::string &note : architecture->notes)
     emitRemark(module.getLoc())
         << "model '" << architecture->name << "' " << note;
-  if (attention != AttentionKernels::AsDescribed)
-    architecture->attention = attention == AttentionKernels::Fused
-                                  ? Attention::Fused
-                                  : Attention::Unfused;
+  architecture->attention = chooseAttention(attention, architecture->attention);
   return std::move(*architecture);
 }
 

@@ -80,7 +80,7 @@ private:
     SmallVector<NamedAttribute> written =
         describeFamily(builder, family, options);
     written.push_back(builder.getNamedAttr(
-        "slots", builder.getStringAttr(nameOf(slotOptions.measure))));
+        "slots", builder.getStringAttr(enumName(slotOptions.measure))));
     return fillSchedules(getOperation(), schedule, family.name, written,
                          [&](ScheduleOp problem, const Placement &placement) {
                            return generateBySlots(problem, placement, options,

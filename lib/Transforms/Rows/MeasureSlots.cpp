@@ -18,18 +18,6 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-StringRef pipe::nameOf(SlotMeasure measure) {
-  switch (measure) {
-  case SlotMeasure::Unit:
-    return "unit";
-  case SlotMeasure::Blocks:
-    return "blocks";
-  case SlotMeasure::Durations:
-    return "durations";
-  }
-  llvm_unreachable("unknown measure");
-}
-
 FailureOr<SlotOptions> pipe::readSlotOptions(ModuleOp module, StringRef pass,
                                              SlotMeasure measure,
                                              StringRef slot) {
@@ -39,7 +27,7 @@ FailureOr<SlotOptions> pipe::readSlotOptions(ModuleOp module, StringRef pass,
   if (measure != SlotMeasure::Durations)
     return emitError(module.getLoc())
            << pass << ": the length of a slot is for slots=durations, found "
-           << "slots=" << nameOf(measure);
+           << "slots=" << enumName(measure);
   llvm::Expected<int64_t> ps = parseTime(slot);
   if (!ps)
     return emitError(module.getLoc())

@@ -25,9 +25,6 @@ struct SlotOptions {
   std::optional<int64_t> slotPs; ///< nothing: as long as divides all times
 };
 
-/// "unit", "blocks", "durations".
-llvm::StringRef nameOf(SlotMeasure measure);
-
 /// The options as `pass` has them; `slot` is a time, or empty. Errors: no time;
 /// a slot of 0; a slot where slots are no durations.
 mlir::FailureOr<SlotOptions> readSlotOptions(mlir::ModuleOp module,

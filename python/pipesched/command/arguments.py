@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeAlias, cast, get_args
+from typing import Any, TypeAlias, cast
 
 import pipesched
 from pipesched import Costs, Family, FamilyOptions, _grid
@@ -19,6 +19,7 @@ from pipesched._options import (
     Recompute,
     Sharding,
     Transport,
+    names_of,
 )
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -149,10 +150,10 @@ def add_costs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--global-batch", type=positive, metavar="G", help="sequences per step, in place of B"
     )
-    group.add_argument("--recompute", choices=get_args(Recompute), default="none")
-    group.add_argument("--attention", choices=get_args(Attention), help="kernels of attention")
+    group.add_argument("--recompute", choices=names_of(Recompute), default="none")
+    group.add_argument("--attention", choices=names_of(Attention), help="kernels of attention")
     group.add_argument("--sequence", type=positive, metavar="S", help="tokens of a sequence")
-    group.add_argument("--precision", choices=get_args(Precision), default="bf16")
+    group.add_argument("--precision", choices=names_of(Precision), default="bf16")
     group.add_argument(
         "--accelerators", type=positive, metavar="T", help="of a worker, which share its work"
     )
@@ -170,11 +171,11 @@ def add_costs(parser: argparse.ArgumentParser) -> None:
         help="equal pipelines, which divide the global batch",
     )
     group.add_argument(
-        "--sharding", choices=get_args(Sharding), default="none", help="over the pipelines"
+        "--sharding", choices=names_of(Sharding), default="none", help="over the pipelines"
     )
     group.add_argument(
         "--rank-order",
-        choices=get_args(RankOrder),
+        choices=names_of(RankOrder),
         default="data",
         help="what is on one node before the other: data or pipeline parallelism",
     )
@@ -183,8 +184,8 @@ def add_costs(parser: argparse.ArgumentParser) -> None:
 def add_timing(parser: argparse.ArgumentParser) -> None:
     """Adds the options of messages."""
     group = parser.add_argument_group("timing")
-    group.add_argument("--transport", choices=get_args(Transport), default="overlap")
-    group.add_argument("--receive-placement", choices=get_args(ReceivePlacement), default="arrival")
+    group.add_argument("--transport", choices=names_of(Transport), default="overlap")
+    group.add_argument("--receive-placement", choices=names_of(ReceivePlacement), default="arrival")
 
 
 def source(text: str | None, shipped: Callable[[], dict[str, Any]]) -> str | None:

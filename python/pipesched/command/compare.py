@@ -6,11 +6,11 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, get_args
+from typing import Any
 
 import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation, _core
-from pipesched._options import OptimizerStep
+from pipesched._options import OptimizerStep, names_of
 
 from . import page, passes
 from .arguments import (
@@ -76,7 +76,7 @@ def add(verbs: Verbs) -> None:
     add_timing(parser)
     parser.add_argument(
         "--optimizer-step",
-        choices=get_args(OptimizerStep),
+        choices=names_of(OptimizerStep),
         default="none",
         help="end the step with gradient all-reduces, beside compute or behind it, and O cells",
     )

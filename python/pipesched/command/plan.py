@@ -6,13 +6,13 @@ import argparse
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from rich.console import Console
 from rich.progress import Progress as Bar
 
 import pipesched
-from pipesched._options import Attention, Precision, Recompute, Sharding, Transport
+from pipesched._options import Attention, Precision, Recompute, Sharding, Transport, names_of
 from pipesched._schedule import MOST_CELLS, Schedule
 from pipesched.planning import Limits, Plan, Proposal
 from pipesched.planning._launchers import needs_csv
@@ -79,9 +79,9 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("--sequence", type=positive, metavar="S", help="tokens of a sequence")
     _add_choices(parser)
     group = parser.add_argument_group("costs")
-    group.add_argument("--transport", choices=get_args(Transport), default="overlap")
-    group.add_argument("--precision", choices=get_args(Precision), default="bf16")
-    group.add_argument("--attention", choices=get_args(Attention), help="kernels of attention")
+    group.add_argument("--transport", choices=names_of(Transport), default="overlap")
+    group.add_argument("--precision", choices=names_of(Precision), default="bf16")
+    group.add_argument("--attention", choices=names_of(Attention), help="kernels of attention")
     group.add_argument("--memory", metavar="BYTES", help="of an accelerator, such as 80GiB")
     group.add_argument(
         "--reserve", default="0", metavar="BYTES|PART", help="kept free of it, such as 4GiB or 5%%"
@@ -102,7 +102,7 @@ def add(verbs: Verbs) -> None:
 
 def _kinds(choices: object) -> Callable[[str], list[str]]:
     def read(text: str) -> list[str]:
-        given, known = names(text), get_args(choices)
+        given, known = names(text), names_of(choices)
         for name in given:
             if name not in known:
                 raise argparse.ArgumentTypeError(
@@ -130,7 +130,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
         "--recompute",
         type=_kinds(Recompute),
         metavar="KINDS",
-        default=list(get_args(Recompute)),
+        default=list(names_of(Recompute)),
         help="some of none,selective,full",
     )
     group.add_argument(

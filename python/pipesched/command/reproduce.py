@@ -6,13 +6,12 @@ import argparse
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pandas as pd
 from pipesched import PipeSchedError
-from pipesched._options import Transport
+from pipesched._options import Slots, Transport, names_of
 from pipesched.studies import TARGETS, Finding, Study, Target, find
-from pipesched.studies.asymmetric import Slots
 from pipesched.studies.drawing import picture_files
 from pipesched.studies.paper import SYSTEMS, MessageVolume
 from pipesched.studies.table1 import Durations
@@ -65,15 +64,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "stages": {"type": integers, "metavar": "D", "help": "such as 4,8"},
     "microbatches": {"type": integers, "metavar": "N", "help": "such as 8,16 or 2:64"},
     "systems": {"type": _systems, "metavar": "NAMES", "help": "some of the nine"},
-    "durations": {"choices": get_args(Durations), "help": "where F, I and W come from"},
+    "durations": {"choices": names_of(Durations), "help": "where F, I and W come from"},
     "message_volume": {
-        "choices": get_args(MessageVolume),
+        "choices": names_of(MessageVolume),
         "help": "messages of a microbatch, or of one size whatever N is",
     },
     "ratio": {"metavar": "A:B", "help": "first half of a path to its second half"},
     "blocks": {"type": positive, "help": "layers of the model"},
-    "slots": {"choices": get_args(Slots), "help": "what tables are filled by"},
-    "transport": {"choices": get_args(Transport), "help": "how messages occupy workers"},
+    "slots": {"choices": names_of(Slots), "help": "what tables are filled by"},
+    "transport": {"choices": names_of(Transport), "help": "how messages occupy workers"},
     "families": {"type": names, "metavar": "NAMES", "help": "what is ranked"},
     "factors": {"type": _factors, "help": "of compute and network, such as 0.1,1,10"},
     "model": {"metavar": "NAME|FILE", "help": "what is trained"},

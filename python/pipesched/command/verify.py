@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import get_args
 
 from pipesched import PipeSchedError, Schedule
-from pipesched._options import Messages, ReceivePlacement
+from pipesched._options import Messages, ReceivePlacement, names_of
 
 from . import files, passes
 from .arguments import Verbs, add_verb
@@ -34,12 +33,12 @@ def add(verbs: Verbs) -> None:
     files.add_input(parser)
     parser.add_argument(
         "--messages",
-        choices=get_args(Messages),
+        choices=names_of(Messages),
         default="unbounded",
         help="what senders and receivers may rely on",
     )
     parser.add_argument(
-        "--receive-placement", choices=get_args(ReceivePlacement), default="arrival"
+        "--receive-placement", choices=names_of(ReceivePlacement), default="arrival"
     )
     add_output(parser)
 

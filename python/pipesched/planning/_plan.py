@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Unpack
 
 from .._batch import Configuration
 from .._costs import Description
 from .._errors import PipeSchedError
-from .._options import Recompute, Sharding, integer
+from .._options import Recompute, Sharding, integer, names_of
 from .._schedule import Schedule, Simulation
 from ._launchers import Launchers, launchers
 from ._optimized import Attempt, Optimized, optimize_best
@@ -245,13 +245,13 @@ class Plan:
 
 
 def _more_recompute(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    kinds: tuple[Recompute, ...] = get_args(Recompute)
+    kinds: tuple[Recompute, ...] = names_of(Recompute)
     for kind in kinds[kinds.index(shape.recompute) + 1 :]:
         yield f"recompute {kind}", {"recompute": kind}
 
 
 def _more_sharding(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    kinds: tuple[Sharding, ...] = get_args(Sharding)
+    kinds: tuple[Sharding, ...] = names_of(Sharding)
     if shape.data > 1:
         for kind in kinds[kinds.index(shape.sharding) + 1 :]:
             yield f"sharding {kind}", {"sharding": kind}

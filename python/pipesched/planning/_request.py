@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypedDict, TypeVar, get_args
+from typing import TypedDict, TypeVar
 
 from .. import _core
 from .._catalogue import canonical
@@ -22,6 +22,7 @@ from .._options import (
     Transport,
     code_of,
     integer,
+    names_of,
 )
 
 MOST_GPUS = 2**20
@@ -103,7 +104,7 @@ def _numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:
 def _choices(choices: object, what: str, given: Sequence[T]) -> tuple[T, ...]:
     if not given:
         raise PipeSchedError(f"{what} has no values to choose from")
-    order: tuple[T, ...] = get_args(choices)
+    order: tuple[T, ...] = names_of(choices)
     for value in given:
         code_of(choices, what, str(value))
     return tuple(value for value in order if value in given)
@@ -126,7 +127,7 @@ class Request:
     stages: Sequence[int] | None = None
     microbatch_size: Sequence[int] | None = None
     chunks: Sequence[int] | None = None
-    recompute: Sequence[Recompute] = get_args(Recompute)
+    recompute: Sequence[Recompute] = names_of(Recompute)
     sharding: Sequence[Sharding] = ("optimizer",)
     memory: int | str | None = None
     reserve: int | str = 0

@@ -15,7 +15,7 @@ from .._batch import Configuration
 from .._catalogue import families
 from .._costs import Costs
 from .._errors import PipeSchedError
-from .._options import FamilyOptions, Path, Recompute, Sharding
+from .._options import FamilyOptions, Path, PlacementName, Recompute, Sharding
 from .._schedule import generate
 from ._request import Request, divisors
 
@@ -34,7 +34,7 @@ OPTIMIZED = "optimized"
 """What rows are called that the optimizer found, which are of no family."""
 
 Workers = tuple[int, ...]
-PlacementKind = Literal["linear", "interleaved", "v", "wave", "bidirectional", "other"]
+PlacementKind = Literal[PlacementName, "bidirectional", "other"]
 
 
 @dataclass(frozen=True, order=True)

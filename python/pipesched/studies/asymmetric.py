@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pipesched
 from pipesched import Costs, PipeSchedError, Schedule, Simulation
-from pipesched._options import Transport, code_of, integer
+from pipesched._options import Slots, Transport, code_of, integer
 
 from . import paper
 from .drawing import figure, over_microbatches
@@ -23,9 +23,6 @@ BLOCKS = 120
 STAGES = (4, 8)
 MICROBATCHES = (4, 8, 16, 32, 64, 128)
 GIB = 2**30
-
-Slots = Literal["unit", "blocks", "durations"]
-"""What a cell takes when the table is filled: one slot, its blocks, or its time."""
 
 
 def sequences(microbatches: int) -> int:

@@ -14,6 +14,7 @@
 #ifndef PIPESCHED_COSTMODEL_TRANSFORMER_ARCHITECTURE_H
 #define PIPESCHED_COSTMODEL_TRANSFORMER_ARCHITECTURE_H
 
+#include "PipeSched/Support/EnumNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Error.h"
 #include <optional>
@@ -26,6 +27,37 @@ namespace pipesched {
 /// operation, or FlashAttention and fused pointwise kernels.
 enum class Attention : uint8_t { Unfused, Fused };
 
+template <>
+struct EnumNames<Attention> {
+  static constexpr EnumName<Attention> values[] = {
+      {Attention::Unfused, "unfused", "One kernel per operation"},
+      {Attention::Fused, "fused",
+       "FlashAttention and fused pointwise kernels"}};
+};
+
+/// The kernels that somebody asks for: those that the description of the model
+/// says, or others.
+enum class AttentionKernels : uint8_t { AsDescribed, Fused, Unfused };
+
+template <>
+struct EnumNames<AttentionKernels> {
+  static constexpr EnumName<AttentionKernels> values[] = {
+      {AttentionKernels::AsDescribed, "as-described",
+       "Those of the description"},
+      {AttentionKernels::Fused, enumName(Attention::Fused),
+       enumMeaning(Attention::Fused)},
+      {AttentionKernels::Unfused, enumName(Attention::Unfused),
+       enumMeaning(Attention::Unfused)}};
+};
+
+/// The kernels of a model of which `described` is said.
+constexpr Attention chooseAttention(AttentionKernels asked,
+                                    Attention described) {
+  return asked == AttentionKernels::AsDescribed ? described
+         : asked == AttentionKernels::Fused     ? Attention::Fused
+                                                : Attention::Unfused;
+}
+
 /// Activation function of the MLP. The last three are gated: the result is
 /// multiplied by the output of a second matrix (arXiv 2002.05202).
 enum class Activation : uint8_t {
@@ -37,6 +69,19 @@ enum class Activation : uint8_t {
   ReGLU,
   SwiGLU
 };
+
+template <>
+struct EnumNames<Activation> {
+  static constexpr EnumName<Activation> values[] = {
+      {Activation::Gelu, "gelu", "GELU"},
+      {Activation::Relu, "relu", "ReLU"},
+      {Activation::SquaredRelu, "squared_relu", "The square of ReLU"},
+      {Activation::Silu, "silu", "SiLU"},
+      {Activation::GeGLU, "geglu", "GELU, gated"},
+      {Activation::ReGLU, "reglu", "ReLU, gated"},
+      {Activation::SwiGLU, "swiglu", "SiLU, gated"}};
+};
+
 constexpr bool isGated(Activation activation) {
   return activation >= Activation::GeGLU;
 }
@@ -44,6 +89,16 @@ constexpr bool isGated(Activation activation) {
 /// LayerNorm has a gain and a bias, RMSNorm a gain. GainNorm is a LayerNorm
 /// with the gain alone, PlainNorm one with neither.
 enum class Norm : uint8_t { LayerNorm, RMSNorm, GainNorm, PlainNorm };
+
+template <>
+struct EnumNames<Norm> {
+  static constexpr EnumName<Norm> values[] = {
+      {Norm::LayerNorm, "layer", "LayerNorm with a gain and a bias"},
+      {Norm::RMSNorm, "rms", "RMSNorm with a gain"},
+      {Norm::GainNorm, "layer_no_bias", "LayerNorm with a gain alone"},
+      {Norm::PlainNorm, "layer_no_parameters", "LayerNorm without parameters"}};
+};
+
 /// Parameters of a norm per normalized element.
 constexpr int64_t parametersPerElement(Norm norm) {
   return norm == Norm::LayerNorm ? 2 : norm == Norm::PlainNorm ? 0 : 1;
@@ -52,16 +107,44 @@ constexpr int64_t parametersPerElement(Norm norm) {
 /// Where norms are placed around the attention and around the MLP.
 enum class NormPlacement : uint8_t { Before, After, Around };
 
-/// Attention and MLP run one after the other, or both run on the input of the
-/// layer, each behind its own norm or behind a shared one.
+template <>
+struct EnumNames<NormPlacement> {
+  static constexpr EnumName<NormPlacement> values[] = {
+      {NormPlacement::Before, "before",
+       "Before the attention and before the MLP"},
+      {NormPlacement::After, "after", "After them"},
+      {NormPlacement::Around, "around", "Before and after them"}};
+};
+
+/// Attention and MLP one after the other, or both on the input of the layer,
+/// each behind its own norm or behind one that they share.
 enum class Branches : uint8_t { Sequential, Parallel, ParallelSharedNorm };
 
-/// Norms of queries and keys: per head with one gain that all heads share, or
-/// over the whole width with a gain for each element.
+template <>
+struct EnumNames<Branches> {
+  static constexpr EnumName<Branches> values[] = {
+      {Branches::Sequential, "sequential", "One after the other"},
+      {Branches::Parallel, "parallel",
+       "Both on the input of the layer, each behind its own norm"},
+      {Branches::ParallelSharedNorm, "parallel_shared_norm",
+       "Both on the input of the layer, behind one norm"}};
+};
+
+/// Norms of queries and of keys: of each head, with one gain for all heads, or
+/// with a gain for each element of all heads.
 enum class QueryKeyNorm : uint8_t { None, Head, Width };
 
-/// Which linear layers add a bias. With latent attention `queryKeyValue` is the
-/// bias of the two down-projections.
+template <>
+struct EnumNames<QueryKeyNorm> {
+  static constexpr EnumName<QueryKeyNorm> values[] = {
+      {QueryKeyNorm::None, "none", "No norm"},
+      {QueryKeyNorm::Head, "head", "Each head, with one gain for all heads"},
+      {QueryKeyNorm::Width, "width",
+       "Each head, with a gain for each element of all heads"}};
+};
+
+/// Which linear layers add a bias. With latent attention `queryKeyValue` is
+/// that of the two down-projections.
 struct Biases {
   bool queryKeyValue = false, output = false, mlp = false, head = false;
 };

@@ -23,24 +23,13 @@ namespace pipesched::pipe {
 // Gradient rule
 //===----------------------------------------------------------------------===//
 
-static StringRef letterOf(GradientAfter gradientAfter) {
-  return gradientAfter == GradientAfter::InputGrad ? "I" : "W";
-}
-
-static bool setFromLetter(GradientAfter &gradientAfter, StringRef letter) {
-  if (letter != "I" && letter != "W")
-    return false;
-  gradientAfter =
-      letter == "I" ? GradientAfter::InputGrad : GradientAfter::WeightGrad;
-  return true;
-}
-
 OptionalParseResult parseOptionalGradientAfter(AsmParser &parser,
                                                GradientAfter &gradientAfter) {
   StringRef letter;
-  if (failed(parser.parseOptionalKeyword(&letter, {"I", "W"})))
+  if (failed(
+          parser.parseOptionalKeyword(&letter, listEnumNames<GradientAfter>())))
     return std::nullopt;
-  setFromLetter(gradientAfter, letter);
+  gradientAfter = *enumFromName<GradientAfter>(letter);
   return success();
 }
 
@@ -48,27 +37,33 @@ ParseResult parseGradientAfter(AsmParser &parser,
                                GradientAfter &gradientAfter) {
   SMLoc loc = parser.getCurrentLocation();
   if (!parseOptionalGradientAfter(parser, gradientAfter).has_value())
-    return parser.emitError(loc, "expected I or W, the phase that sends the "
-                                 "gradient upstream");
+    return parser.emitError(loc)
+           << "expected " << describeEnumNames<GradientAfter>()
+           << ", the phase that sends the gradient upstream";
   return success();
 }
 
 void printGradientAfter(AsmPrinter &printer, GradientAfter gradientAfter) {
-  printer << letterOf(gradientAfter);
+  printer << enumName(gradientAfter);
 }
 
 Attribute gradientAfterToAttribute(MLIRContext *context,
                                    GradientAfter gradientAfter) {
-  return StringAttr::get(context, letterOf(gradientAfter));
+  return StringAttr::get(context, enumName(gradientAfter));
 }
 
 LogicalResult gradientAfterFromAttribute(GradientAfter &gradientAfter,
                                          Attribute attribute,
                                          EmitErrorFn emitError) {
   auto letter = llvm::dyn_cast_or_null<StringAttr>(attribute);
-  if (!letter || !setFromLetter(gradientAfter, letter.getValue()))
-    return emitError() << "expected gradientAfter \"I\" or \"W\", got "
+  std::optional<GradientAfter> named;
+  if (letter)
+    named = enumFromName<GradientAfter>(letter.getValue());
+  if (!named)
+    return emitError() << "expected gradientAfter "
+                       << quoteEnumNames<GradientAfter>() << ", got "
                        << attribute;
+  gradientAfter = *named;
   return success();
 }
 

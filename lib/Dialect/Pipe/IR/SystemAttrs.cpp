@@ -143,23 +143,18 @@ void WorkerSpecAttr::print(AsmPrinter &printer) const {
   printDevice(printer, getFields());
 }
 
-/// The place of a text among the words that it may be, or an error.
-static FailureOr<unsigned> wordOf(function_ref<InFlightDiagnostic()> emitError,
-                                  StringRef name, ArrayRef<StringLiteral> words,
-                                  Attribute value) {
+/// Checks that a text, if it is given, is the name of a value of the enum.
+template <typename Enum>
+static LogicalResult
+verifyEnumName(function_ref<InFlightDiagnostic()> emitError, StringRef name,
+               Attribute value) {
   if (!value)
-    return 0;
+    return success();
   StringRef text = cast<StringAttr>(value);
-  const StringLiteral *found = llvm::find(words, text);
-  if (found != words.end())
-    return found - words.begin();
-  InFlightDiagnostic diagnostic = emitError();
-  diagnostic << "expected " << name << " to be ";
-  llvm::interleave(
-      words, [&](StringRef word) { diagnostic << '"' << word << '"'; },
-      [&] { diagnostic << " or "; });
-  diagnostic << ", found \"" << text << '"';
-  return failure();
+  if (enumFromName<Enum>(text))
+    return success();
+  return emitError() << "expected " << name << " to be "
+                     << quoteEnumNames<Enum>() << ", found \"" << text << '"';
 }
 
 /// worker_spec_c1 to worker_spec_c4.
@@ -189,10 +184,10 @@ WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (dataParallel > kMaxDataParallel)
     return emitError() << "expected data_parallel of at most "
                        << kMaxDataParallel << ", found " << dataParallel;
-  return failure(
-      failed(wordOf(emitError, "sharding", kShardingNames, find("sharding"))) ||
-      failed(wordOf(emitError, "rank_order", kRankOrderNames,
-                    find("rank_order"))));
+  return failure(failed(verifyEnumName<Sharding>(emitError, "sharding",
+                                                 find("sharding"))) ||
+                 failed(verifyEnumName<RankOrder>(emitError, "rank_order",
+                                                  find("rank_order"))));
 }
 
 DataLayoutEntryListRef WorkerSpecAttr::getEntries() const {
@@ -213,8 +208,11 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
   auto number = [&](int64_t value, int64_t unsaid) {
     return value == unsaid ? IntegerAttr() : builder.getI64IntegerAttr(value);
   };
-  auto word = [&](ArrayRef<StringLiteral> words, unsigned index) {
-    return index == 0 ? StringAttr() : builder.getStringAttr(words[index]);
+  // The first value is the one that nobody has to write.
+  auto word = [&](auto value) {
+    return static_cast<unsigned>(value) == 0
+               ? StringAttr()
+               : builder.getStringAttr(enumName(value));
   };
   FieldValues values = {
       builder.getStringAttr(facts.name),
@@ -228,8 +226,8 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
       facts.overlapsMemory ? BoolAttr() : builder.getBoolAttr(true),
       number(facts.acceleratorsPerNode, 0),
       number(facts.dataParallel, 1),
-      word(kShardingNames, unsigned(facts.sharding)),
-      word(kRankOrderNames, unsigned(facts.rankOrder)),
+      word(facts.sharding),
+      word(facts.rankOrder),
       facts.source.empty() ? StringAttr() : builder.getStringAttr(facts.source),
   };
   return get(context, makeEntries(context, kWorkerFields, values));
@@ -251,12 +249,13 @@ SystemFacts WorkerSpecAttr::toFacts() const {
   facts.acceleratorsPerNode =
       integerOr(lookUp(*this, "accelerators_per_node"), 0);
   facts.dataParallel = integerOr(lookUp(*this, "data_parallel"), 1);
-  auto word = [&](ArrayRef<StringLiteral> words, StringRef name) -> unsigned {
-    Attribute value = lookUp(*this, name);
-    return value ? llvm::find(words, textOf(value)) - words.begin() : 0;
+  auto read = [&](auto &value, StringRef name) {
+    using Enum = std::decay_t<decltype(value)>;
+    if (Attribute text = lookUp(*this, name))
+      value = *enumFromName<Enum>(textOf(text));
   };
-  facts.sharding = Sharding(word(kShardingNames, "sharding"));
-  facts.rankOrder = RankOrder(word(kRankOrderNames, "rank_order"));
+  read(facts.sharding, "sharding");
+  read(facts.rankOrder, "rank_order");
   return facts;
 }
 

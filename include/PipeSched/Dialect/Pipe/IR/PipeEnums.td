@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Enums of models, schedules and programs. Their values equal those of the
-// enums in Facts/Facts.h.
+// Enums of models, schedules and programs that the parser reads. They repeat
+// enums of Facts/Facts.h, and a unit test holds their names and values equal.
 //
 //===----------------------------------------------------------------------===//
 

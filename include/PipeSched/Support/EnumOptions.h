@@ -1,0 +1,73 @@
+//===- EnumOptions.h - Command-line options of enums ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The values that an option of LLVM or of a pass takes, from EnumNames.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SUPPORT_ENUMOPTIONS_H
+#define PIPESCHED_SUPPORT_ENUMOPTIONS_H
+
+#include "PipeSched/Support/EnumNames.h"
+#include "llvm/Support/CommandLine.h"
+#include <array>
+#include <utility>
+
+namespace pipesched {
+
+namespace detail {
+template <typename Enum>
+llvm::cl::OptionEnumValue makeOptionValue(Enum value, llvm::StringRef meaning) {
+  return {enumName(value), static_cast<int>(value), meaning};
+}
+
+template <typename Enum, std::size_t... indices>
+llvm::cl::ValuesClass makeOptionValues(std::index_sequence<indices...>) {
+  return llvm::cl::values(
+      makeOptionValue(EnumNames<Enum>::values[indices].value,
+                      EnumNames<Enum>::values[indices].meaning)...);
+}
+
+template <auto defaultValue, std::size_t... indices>
+llvm::cl::ValuesClass makeOptionValuesWith(std::index_sequence<indices...>) {
+  using Enum = decltype(defaultValue);
+  // Options keep references to the texts.
+  static const std::array<std::string, sizeof...(indices)> meanings = {
+      (EnumNames<Enum>::values[indices].meaning.str() +
+       (EnumNames<Enum>::values[indices].value == defaultValue ? " (default)"
+                                                               : ""))...};
+  return llvm::cl::values(makeOptionValue(
+      EnumNames<Enum>::values[indices].value, meanings[indices])...);
+}
+} // namespace detail
+
+/// All values of an enum.
+template <typename Enum>
+llvm::cl::ValuesClass enumOptionValues() {
+  return detail::makeOptionValues<Enum>(
+      std::make_index_sequence<kNumEnumValues<Enum>>());
+}
+
+/// All values of the enum of `defaultValue`, which is marked as the default.
+template <auto defaultValue>
+llvm::cl::ValuesClass enumOptionValuesWithDefault() {
+  return detail::makeOptionValuesWith<defaultValue>(
+      std::make_index_sequence<kNumEnumValues<decltype(defaultValue)>>());
+}
+
+/// Some values of an enum, in this order, for an option that does not take the
+/// others.
+template <auto... values>
+llvm::cl::ValuesClass someEnumOptionValues() {
+  return llvm::cl::values(
+      detail::makeOptionValue(values, enumMeaning(values))...);
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SUPPORT_ENUMOPTIONS_H

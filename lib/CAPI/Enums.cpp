@@ -1,0 +1,170 @@
+//===- Enums.cpp - C API for the names of enums ---------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Lists the enums whose values people choose by name, and holds the enums of C
+// equal to those of C++.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Enums.h"
+#include "PipeSched-c/Catalogue.h"
+#include "PipeSched/CostModel/BalanceLayers.h"
+#include "PipeSched/CostModel/Transformer/Architecture.h"
+#include "PipeSched/Evaluation/SlotMeasure.h"
+#include "PipeSched/Optimize/OptimizeSchedule.h"
+#include "PipeSched/Schedule/ForwardSends.h"
+#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Schedule/Messages.h"
+#include "PipeSched/Schedule/Offload.h"
+#include "PipeSched/Schedule/OptimizerStep.h"
+#include "PipeSched/Schedule/Transport.h"
+#include "PipeSched/Support/FormatError.h"
+#include "PipeSched/Target/Svg.h"
+#include "PipeSched/Target/TorchCsv.h"
+#include "mlir/CAPI/Support.h"
+
+using namespace pipesched;
+
+//===----------------------------------------------------------------------===//
+// The enums of C are those of C++
+//===----------------------------------------------------------------------===//
+
+template <typename CEnum, typename Enum>
+static constexpr bool isSame(CEnum inC, Enum inCpp) {
+  return static_cast<int>(inC) == static_cast<int>(inCpp);
+}
+
+static_assert(isSame(PipeschedRecomputeNone, Recompute::None) &&
+              isSame(PipeschedRecomputeSelective, Recompute::Selective) &&
+              isSame(PipeschedRecomputeFull, Recompute::Full));
+static_assert(isSame(PipeschedAttentionAsDescribed,
+                     AttentionKernels::AsDescribed) &&
+              isSame(PipeschedAttentionFused, AttentionKernels::Fused) &&
+              isSame(PipeschedAttentionUnfused, AttentionKernels::Unfused));
+static_assert(isSame(PipeschedPrecisionBF16, Precision::BF16) &&
+              isSame(PipeschedPrecisionFP8, Precision::FP8));
+static_assert(isSame(PipeschedShardingNone, Sharding::None) &&
+              isSame(PipeschedShardingOptimizer, Sharding::Optimizer) &&
+              isSame(PipeschedShardingFull, Sharding::Full));
+static_assert(isSame(PipeschedRankOrderData, RankOrder::Data) &&
+              isSame(PipeschedRankOrderPipeline, RankOrder::Pipeline));
+static_assert(isSame(PipeschedTransportOverlap, Transport::Overlap) &&
+              isSame(PipeschedTransportDelay, Transport::Delay) &&
+              isSame(PipeschedTransportBlocking, Transport::Blocking));
+static_assert(isSame(PipeschedReceiveAtArrival, ReceivePlacement::Arrival) &&
+              isSame(PipeschedReceiveAtConsumer, ReceivePlacement::Consumer));
+static_assert(isSame(PipeschedForwardSendsAsync, ForwardSends::Async) &&
+              isSame(PipeschedForwardSendsSync, ForwardSends::Sync));
+static_assert(isSame(PipeschedSvgTimed, SvgVariant::Timed) &&
+              isSame(PipeschedSvgSlots, SvgVariant::Slots));
+static_assert(isSame(PipeschedTorchCsvComputeOnly,
+                     TorchCsvFormat::ComputeOnly) &&
+              isSame(PipeschedTorchCsvComputeComms,
+                     TorchCsvFormat::ComputeComms));
+
+//===----------------------------------------------------------------------===//
+// Numbers from C
+//===----------------------------------------------------------------------===//
+
+llvm::Error pipesched::makeEnumError(llvm::StringRef what, uint32_t number,
+                                     llvm::ArrayRef<llvm::StringRef> names) {
+  std::string allowed;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i != 0)
+      allowed += i + 1 == names.size() ? " or " : ", ";
+    allowed += std::to_string(i) + " (" + names[i].str() + ")";
+  }
+  return formatError("expected {0} to be {1}, found {2}", what, allowed,
+                     static_cast<int32_t>(number));
+}
+
+void EnumReader::keep(llvm::Error error) {
+  std::string message = llvm::toString(std::move(error));
+  if (first.empty())
+    first = std::move(message);
+}
+
+llvm::Error EnumReader::take() const {
+  return first.empty() ? llvm::Error::success()
+                       : llvm::createStringError(first);
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct ListedEnum {
+  llvm::StringLiteral name;
+  intptr_t numValues;
+  PipeschedEnumValue (*getValue)(intptr_t value);
+};
+} // namespace
+
+template <typename Enum>
+static PipeschedEnumValue getValue(intptr_t value) {
+  const EnumName<Enum> &entry = enumValues<Enum>()[value];
+  return {wrap(entry.name), wrap(entry.meaning)};
+}
+
+template <typename Enum>
+static constexpr ListedEnum makeListed(llvm::StringLiteral name) {
+  return {name, intptr_t(kNumEnumValues<Enum>), getValue<Enum>};
+}
+
+/// By the names of the options that take them.
+static constexpr ListedEnum kEnums[] = {
+    makeListed<Transport>("transport"),
+    makeListed<ReceivePlacement>("receive-placement"),
+    makeListed<ForwardSends>("forward-sends"),
+    makeListed<MessageSemantics>("messages"),
+    makeListed<Recompute>("recompute"),
+    makeListed<AttentionKernels>("attention"),
+    makeListed<Precision>("precision"),
+    makeListed<Sharding>("sharding"),
+    makeListed<RankOrder>("rank-order"),
+    makeListed<PipeschedOptimizerStep>("optimizer-step"),
+    makeListed<PipeschedSourceKind>("source"),
+    makeListed<SvgVariant>("svg-variant"),
+    makeListed<TorchCsvFormat>("torch-csv-format"),
+    makeListed<ChimeraConstruction>("construction"),
+    makeListed<GradientAfter>("gradient-after"),
+    makeListed<SlotMeasure>("slots"),
+    makeListed<Balance>("balance"),
+    makeListed<Assign>("assign"),
+    makeListed<Asymmetry>("asymmetry"),
+    makeListed<OffloadAmount>("offload-amount"),
+    makeListed<ReductionPlace>("all-reduce"),
+    makeListed<optimize::Objective>("objective"),
+    makeListed<PlacementKind>("placements"),
+};
+
+static const ListedEnum *findEnum(intptr_t index) {
+  return index >= 0 && index < intptr_t(std::size(kEnums)) ? &kEnums[index]
+                                                           : nullptr;
+}
+
+intptr_t pipeschedGetNumEnums(void) { return std::size(kEnums); }
+
+MlirStringRef pipeschedGetEnumName(intptr_t enumIndex) {
+  const ListedEnum *found = findEnum(enumIndex);
+  return wrap(found ? llvm::StringRef(found->name) : llvm::StringRef());
+}
+
+intptr_t pipeschedGetNumEnumValues(intptr_t enumIndex) {
+  const ListedEnum *found = findEnum(enumIndex);
+  return found ? found->numValues : 0;
+}
+
+PipeschedEnumValue pipeschedGetEnumValue(intptr_t enumIndex, intptr_t value) {
+  const ListedEnum *found = findEnum(enumIndex);
+  if (!found || value < 0 || value >= found->numValues)
+    return {wrap(llvm::StringRef()), wrap(llvm::StringRef())};
+  return found->getValue(value);
+}

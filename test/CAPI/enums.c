@@ -1,0 +1,255 @@
+//===- enums.c - Enums of the C API, in plain C ---------------- -*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Lists the names of enums; numbers that no value has are errors.
+//
+//===----------------------------------------------------------------------===//
+
+// RUN: pipesched-capi-enums-test | FileCheck %s
+
+#include "PipeSched-c/Catalogue.h"
+#include "PipeSched-c/Evaluation.h"
+#include "PipeSched-c/RegisterEverything.h"
+#include "mlir-c/Diagnostics.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static MlirStringRef text(const char *string) {
+  return mlirStringRefCreate(string, strlen(string));
+}
+
+static void print(MlirStringRef string, void *userData) {
+  (void)userData;
+  fwrite(string.data, 1, string.length, stdout);
+}
+
+static void printError(MlirStringRef string, void *userData) {
+  (void)userData;
+  printf("error: ");
+  print(string, NULL);
+  printf("\n");
+}
+
+static MlirLogicalResult printDiagnostic(MlirDiagnostic diagnostic,
+                                         void *userData) {
+  (void)userData;
+  printf("diagnostic: ");
+  mlirDiagnosticPrint(diagnostic, print, NULL);
+  printf("\n");
+  return mlirLogicalResultSuccess();
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+static void printNames(void) {
+  for (intptr_t i = 0; i < pipeschedGetNumEnums(); ++i) {
+    print(pipeschedGetEnumName(i), NULL);
+    printf(":");
+    for (intptr_t value = 0; value < pipeschedGetNumEnumValues(i); ++value) {
+      printf(" ");
+      print(pipeschedGetEnumValue(i, value).name, NULL);
+    }
+    printf("\n");
+  }
+  // CHECK:      transport: overlap delay blocking
+  // CHECK-NEXT: receive-placement: arrival consumer
+  // CHECK-NEXT: forward-sends: async sync
+  // CHECK-NEXT: messages: unbounded fifo rendezvous batched
+  // CHECK-NEXT: recompute: none selective full
+  // CHECK-NEXT: attention: as-described fused unfused
+  // CHECK-NEXT: precision: bf16 fp8
+  // CHECK-NEXT: sharding: none optimizer full
+  // CHECK-NEXT: rank-order: data pipeline
+  // CHECK-NEXT: optimizer-step: none overlapped exposed
+  // CHECK-NEXT: source: none name file json times
+  // CHECK-NEXT: svg-variant: timed slots
+  // CHECK-NEXT: torch-csv-format: compute_only compute_comms
+  // CHECK-NEXT: construction: concat doubling halving
+  // CHECK-NEXT: gradient-after: I W
+  // CHECK-NEXT: slots: unit blocks durations
+  // CHECK:      placements: linear interleaved v wave
+  print(pipeschedGetEnumValue(0, 1).meaning, NULL);
+  printf("\n");
+  // CHECK-NEXT: A delay of V/BW + L and no queue
+}
+
+static void printOutOfRange(void) {
+  intptr_t most = pipeschedGetNumEnums();
+  printf("empty: %d %d %d %d %d %d\n", (int)pipeschedGetEnumName(most).length,
+         (int)pipeschedGetEnumName(-1).length,
+         (int)pipeschedGetNumEnumValues(most),
+         (int)pipeschedGetEnumValue(0, -1).name.length,
+         (int)pipeschedGetEnumValue(0, 1000).name.length,
+         (int)pipeschedGetEnumValue(most, 0).name.length);
+  // CHECK-NEXT: empty: 0 0 0 0 0 0
+  printf("empty: %d %d %d %d %d %d\n",
+         (int)pipeschedGetFamily(pipeschedGetNumFamilies()).name.length,
+         (int)pipeschedGetFamilyAlias(-1).alias.length,
+         (int)pipeschedGetFamilyOption(-1).name.length,
+         (int)pipeschedFamilyTakesOption(0, -1),
+         (int)pipeschedGetSystem(-1).text.length,
+         (int)pipeschedGetModel(pipeschedGetNumModels()).text.length);
+  // CHECK-NEXT: empty: 0 0 0 0 0 0
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers that no value has
+//===----------------------------------------------------------------------===//
+
+static PipeschedCostOptions shippedCosts(void) {
+  PipeschedCostOptions options = {0};
+  options.boundaryBytes = -1;
+  options.microbatchSize = 1;
+  options.model.kind = options.system.kind = PipeschedSourceName;
+  options.model.text = text("llama3-8b");
+  options.system.text = text("h100-sxm");
+  return options;
+}
+
+static void price(PipeschedCostOptions options) {
+  pipeschedCostsDestroy(pipeschedCostsCreate(options, printError, NULL));
+}
+
+static void refuseCosts(void) {
+  PipeschedCostOptions options = shippedCosts();
+  price(options);
+  printf("costs\n");
+  // CHECK-NEXT: costs
+  options.recompute = (PipeschedRecompute)3;
+  price(options);
+  // CHECK-NEXT: error: expected recompute to be 0 (none), 1 (selective) or 2
+  // CHECK-SAME: (full), found 3
+  options = shippedCosts();
+  options.attention = (PipeschedAttention)-1;
+  price(options);
+  // CHECK-NEXT: error: expected attention to be 0 (as-described), 1 (fused) or
+  // CHECK-SAME: 2 (unfused), found -1
+  options = shippedCosts();
+  options.precision = (PipeschedPrecision)2;
+  price(options);
+  // CHECK-NEXT: error: expected precision to be 0 (bf16) or 1 (fp8), found 2
+  options = shippedCosts();
+  options.sharding = (PipeschedSharding)1000;
+  price(options);
+  // CHECK-NEXT: error: expected sharding to be 0 (none), 1 (optimizer) or 2
+  // CHECK-SAME: (full), found 1000
+  options = shippedCosts();
+  options.rankOrder = (PipeschedRankOrder)2;
+  price(options);
+  // CHECK-NEXT: error: expected rank-order to be 0 (data) or 1 (pipeline),
+  // CHECK-SAME: found 2
+}
+
+static void refuseSources(void) {
+  PipeschedCostOptions options = shippedCosts();
+  options.model.kind = (PipeschedSourceKind)5;
+  price(options);
+  // CHECK-NEXT: error: expected the kind of the model's source to be 0 (none),
+  // CHECK-SAME: 1 (name), 2 (file), 3 (json) or 4 (times), found 5
+  options = shippedCosts();
+  options.system.kind = PipeschedSourceTimes;
+  price(options);
+  // CHECK-NEXT: error: a system is not read from a source of the kind 'times'
+  options = shippedCosts();
+  options.profile.kind = PipeschedSourceName;
+  price(options);
+  // CHECK-NEXT: error: a profile is not read from a source of the kind 'name'
+}
+
+static PipeschedConfiguration smallConfiguration(void) {
+  PipeschedConfiguration configuration = {0};
+  configuration.problem.family = text("1f1b");
+  configuration.problem.numWorkers = 2;
+  configuration.problem.numMicrobatches = 2;
+  return configuration;
+}
+
+static void evaluate(PipeschedConfiguration configuration) {
+  pipeschedEvaluationDestroy(
+      pipeschedConfigurationEvaluate(&configuration, printError, NULL));
+}
+
+static void refuseConfigurations(void) {
+  PipeschedConfiguration configuration = smallConfiguration();
+  configuration.timing.transport = (PipeschedTransport)1000;
+  evaluate(configuration);
+  // CHECK-NEXT: error: expected transport to be 0 (overlap), {{.*}}, found 1000
+  configuration = smallConfiguration();
+  configuration.timing.receivePlacement = (PipeschedReceivePlacement)2;
+  evaluate(configuration);
+  // CHECK-NEXT: error: expected receive-placement to be 0 (arrival) or 1
+  // CHECK-SAME: (consumer), found 2
+  configuration = smallConfiguration();
+  configuration.timing.forwardSends = (PipeschedForwardSends)2;
+  evaluate(configuration);
+  // CHECK-NEXT: error: expected forward-sends to be 0 (async) or 1 (sync),
+  // CHECK-SAME: found 2
+  configuration = smallConfiguration();
+  configuration.optimizerStep = (PipeschedOptimizerStep)3;
+  evaluate(configuration);
+  // CHECK-NEXT: error: expected optimizer-step to be 0 (none), 1 (overlapped)
+  // CHECK-SAME: or 2 (exposed), found 3
+}
+
+static void refuseVariants(void) {
+  PipeschedConfiguration configuration = smallConfiguration();
+  PipeschedEvaluation evaluation =
+      pipeschedConfigurationEvaluate(&configuration, printError, NULL);
+  MlirLogicalResult result = pipeschedWriteSvg(
+      1, &evaluation, (PipeschedSvgVariant)2, print, NULL, printError, NULL);
+  // CHECK-NEXT: error: expected svg-variant to be 0 (timed) or 1 (slots), found
+  // CHECK-SAME: 2
+  printf("written: %d\n", mlirLogicalResultIsSuccess(result));
+  // CHECK-NEXT: written: 0
+  pipeschedEvaluationDestroy(evaluation);
+}
+
+/// With IR, errors are diagnostics.
+static void refuseWithIR(void) {
+  MlirContext context = mlirContextCreate();
+  mlirContextAttachDiagnosticHandler(context, printDiagnostic, NULL, NULL);
+  MlirDialectRegistry registry = mlirDialectRegistryCreate();
+  pipeschedRegisterAllDialects(registry);
+  mlirContextAppendDialectRegistry(context, registry);
+  mlirDialectRegistryDestroy(registry);
+  PipeschedTable table =
+      pipeschedTableGenerate(smallConfiguration().problem, printError, NULL);
+  MlirModule module =
+      pipeschedModuleCreateFromTable(context, text("table"), table);
+  pipeschedTableDestroy(table);
+  MlirOperation schedule = pipeschedModuleGetSchedule(module, 0);
+  PipeschedTiming timing = {(PipeschedTransport)1000, PipeschedReceiveAtArrival,
+                            PipeschedForwardSendsAsync};
+  PipeschedCosts none = {NULL};
+  PipeschedEvaluation evaluation =
+      pipeschedScheduleEvaluate(schedule, none, timing);
+  // CHECK-NEXT: diagnostic: {{.*}}cannot be timed: expected transport to be
+  // CHECK-SAME: 0 (overlap), {{.*}}, found 1000
+  printf("evaluated: %d\n", !pipeschedEvaluationIsNull(evaluation));
+  // CHECK-NEXT: evaluated: 0
+  pipeschedScheduleExportTorchCsv(schedule, (PipeschedTorchCsvFormat)2, print,
+                                  NULL);
+  // CHECK-NEXT: diagnostic: {{.*}}cannot be written: expected torch-csv-format
+  // CHECK-SAME: to be 0 (compute_only) or 1 (compute_comms), found 2
+  mlirModuleDestroy(module);
+  mlirContextDestroy(context);
+}
+
+int main(void) {
+  printNames();
+  printOutOfRange();
+  refuseCosts();
+  refuseSources();
+  refuseConfigurations();
+  refuseVariants();
+  refuseWithIR();
+  return 0;
+}

@@ -1,0 +1,226 @@
+//===- EnumNamesTest.cpp - Every enum has one set of names ----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The names of every enum are unique and lead back to their values; options of
+// tools, of passes and of families take each of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/CostModel/Transformer/Architecture.h"
+#include "PipeSched/Exchange/ShardyRules.h"
+#include "PipeSched/Exchange/TorchCsv.h"
+#include "PipeSched/InitAll.h"
+#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Target/Svg.h"
+#include "PipeSched/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringSet.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace pipesched;
+
+//===----------------------------------------------------------------------===//
+// Names and values
+//===----------------------------------------------------------------------===//
+
+namespace {
+template <typename Enum>
+struct EnumNamesTest : testing::Test {};
+
+using AllEnums = testing::Types<
+    Activation, Assign, Asymmetry, Attention, AttentionKernels, Balance,
+    Branches, ChimeraConstruction, ForwardSends, GradientAfter,
+    MessageSemantics, Norm, NormPlacement, OffloadAmount, PlacementKind,
+    Precision, QueryKeyNorm, RankOrder, ReceivePlacement, Recompute,
+    ReductionPlace, Remainder, Sharding, ShardyBackward, SlotMeasure,
+    SvgVariant, TorchCsvFormat, Transport, optimize::Objective,
+    optimize::Status, pipe::AsymmetricPaths, pipe::SplitGradient>;
+} // namespace
+
+TYPED_TEST_SUITE(EnumNamesTest, AllEnums, );
+
+TYPED_TEST(EnumNamesTest, NamesAreUniqueAndInOrder) {
+  llvm::StringSet<> names;
+  unsigned number = 0;
+  for (const EnumName<TypeParam> &entry : enumValues<TypeParam>()) {
+    EXPECT_EQ(static_cast<unsigned>(entry.value), number++);
+    EXPECT_TRUE(names.insert(entry.name).second) << entry.name.str();
+    EXPECT_FALSE(entry.name.empty());
+    EXPECT_FALSE(entry.meaning.empty()) << entry.name.str();
+    EXPECT_FALSE(entry.meaning.ends_with(".")) << entry.name.str();
+  }
+  EXPECT_EQ(number, kNumEnumValues<TypeParam>);
+}
+
+TYPED_TEST(EnumNamesTest, NamesAndNumbersLeadBackToValues) {
+  for (const EnumName<TypeParam> &entry : enumValues<TypeParam>()) {
+    EXPECT_EQ(enumName(entry.value), entry.name);
+    EXPECT_EQ(enumFromName<TypeParam>(entry.name), entry.value);
+    EXPECT_EQ(enumFromNumber<TypeParam>(static_cast<uint64_t>(entry.value)),
+              entry.value);
+  }
+  EXPECT_EQ(enumFromName<TypeParam>(""), std::nullopt);
+  EXPECT_EQ(enumFromName<TypeParam>("no such name"), std::nullopt);
+  EXPECT_EQ(enumFromNumber<TypeParam>(kNumEnumValues<TypeParam>), std::nullopt);
+  EXPECT_EQ(enumFromNumber<TypeParam>(~uint64_t(0)), std::nullopt);
+}
+
+TYPED_TEST(EnumNamesTest, AnOptionTakesEveryName) {
+  llvm::cl::opt<TypeParam> option("enum-names-test",
+                                  enumOptionValues<TypeParam>());
+  for (const EnumName<TypeParam> &entry : enumValues<TypeParam>()) {
+    auto value = enumValues<TypeParam>().front().value;
+    EXPECT_FALSE(
+        option.getParser().parse(option, option.ArgStr, entry.name, value));
+    EXPECT_EQ(value, entry.value) << entry.name.str();
+  }
+  option.removeArgument();
+}
+
+TEST(EnumNames, AreProse) {
+  EXPECT_EQ(describeEnumNames<ChimeraConstruction>(),
+            "concat, doubling or halving");
+  EXPECT_EQ(describeEnumNames<GradientAfter>(), "I or W");
+  EXPECT_EQ(quoteEnumNames<GradientAfter>(), "\"I\" or \"W\"");
+}
+
+TEST(EnumNames, ADefaultIsMarked) {
+  llvm::cl::opt<ReceivePlacement> option(
+      "enum-names-test",
+      enumOptionValuesWithDefault<ReceivePlacement::Consumer>());
+  const auto &parser = option.getParser();
+  ASSERT_EQ(parser.getNumOptions(), kNumEnumValues<ReceivePlacement>);
+  EXPECT_EQ(parser.getDescription(0), enumMeaning(ReceivePlacement::Arrival));
+  EXPECT_EQ(parser.getDescription(1),
+            enumMeaning(ReceivePlacement::Consumer).str() + " (default)");
+  option.removeArgument();
+}
+
+//===----------------------------------------------------------------------===//
+// Enums that stand twice
+//===----------------------------------------------------------------------===//
+
+TEST(EnumNames, RecomputeIsThatOfTheDialect) {
+  EXPECT_EQ(pipe::getMaxEnumValForRecomputeKind() + 1,
+            kNumEnumValues<Recompute>);
+  for (const EnumName<Recompute> &entry : enumValues<Recompute>())
+    EXPECT_EQ(pipe::symbolizeRecomputeKind(entry.name),
+              pipe::RecomputeKind(entry.value))
+        << entry.name.str();
+}
+
+TEST(EnumNames, MessageSemanticsHaveTheNamesOfTheirEnum) {
+  for (const EnumName<MessageSemantics> &entry : enumValues<MessageSemantics>())
+    EXPECT_EQ(messageSemanticsName(entry.value), entry.name);
+}
+
+//===----------------------------------------------------------------------===//
+// Options of passes and of families
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct PassOption {
+  const char *pass, *option;
+  llvm::SmallVector<llvm::StringRef> names;
+};
+} // namespace
+
+template <typename Enum>
+static PassOption takes(const char *pass, const char *option) {
+  return {pass, option, listEnumNames<Enum>()};
+}
+
+/// Every option of a pass that is an enum.
+static std::vector<PassOption> passOptions() {
+  return {
+      takes<Transport>("pipe-verify", "transport"),
+      takes<MessageSemantics>("pipe-verify", "messages"),
+      takes<MessageSemantics>("exec-verify", "messages"),
+      takes<ReceivePlacement>("pipe-verify", "receive-placement"),
+      takes<ReceivePlacement>("convert-pipe-to-exec", "receive-placement"),
+      takes<Remainder>("pipe-split-backward", "overlapped"),
+      takes<pipe::SplitGradient>("pipe-split-backward", "gradient-after"),
+      takes<Recompute>("pipe-attach-model", "recompute"),
+      takes<Recompute>("pipe-optimize", "recompute"),
+      takes<Precision>("pipe-attach-model", "precision"),
+      takes<AttentionKernels>("pipe-attach-model", "attention"),
+      takes<Sharding>("pipe-attach-system", "sharding"),
+      takes<RankOrder>("pipe-attach-system", "rank-order"),
+      takes<OffloadAmount>("pipe-add-offload", "amount"),
+      takes<optimize::Objective>("pipe-optimize", "objective"),
+      takes<ReductionPlace>("pipe-add-optimizer", "all-reduce"),
+      takes<SlotMeasure>("pipe-schedule-greedy", "slots"),
+      takes<Assign>("pipe-place-bidirectional", "assign"),
+      takes<Asymmetry>("pipe-place-asymmetric", "way"),
+      takes<pipe::AsymmetricPaths>("pipe-place-asymmetric", "on"),
+      takes<Balance>("pipe-place-blocks", "balance"),
+      takes<ChimeraConstruction>("pipe-schedule-chimera", "construction"),
+      takes<GradientAfter>("pipe-schedule-1f1b", "gradient-after"),
+  };
+}
+
+TEST(EnumNames, PassesTakeEveryName) {
+  registerAllPasses();
+  for (const PassOption &option : passOptions())
+    for (llvm::StringRef name : option.names) {
+      std::string pass = std::string(option.pass) + "{" + option.option + "=" +
+                         name.str() + "}";
+      std::string error, printed;
+      llvm::raw_string_ostream errors(error), os(printed);
+      mlir::OpPassManager passes("builtin.module");
+      EXPECT_TRUE(
+          mlir::succeeded(mlir::parsePassPipeline(pass, passes, errors)))
+          << pass << ": " << error;
+      passes.printAsTextualPipeline(os);
+      EXPECT_THAT(printed, testing::HasSubstr(std::string(option.option) + "=" +
+                                              name.str()));
+    }
+}
+
+/// What --help says of a pass.
+static std::string helpOf(const char *pass) {
+  testing::internal::CaptureStdout();
+  mlir::PassInfo::lookup(pass)->printHelpStr(/*indent=*/0, /*descIndent=*/40);
+  llvm::outs().flush();
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(EnumNames, HelpHasEveryName) {
+  registerAllPasses();
+  for (const PassOption &option : passOptions()) {
+    std::string help = helpOf(option.pass);
+    for (llvm::StringRef name : option.names)
+      EXPECT_THAT(help, testing::HasSubstr("=" + name.str() + " "))
+          << option.pass << " " << option.option;
+  }
+  // A list of texts, for which the pass suggests the closest name.
+  EXPECT_THAT(helpOf("pipe-optimize"),
+              testing::HasSubstr(describeEnumNames<PlacementKind>()));
+}
+
+template <typename Enum>
+static void checkFamilyOption(llvm::StringRef option) {
+  for (llvm::StringRef name : listEnumNames<Enum>()) {
+    FamilyOptions options;
+    EXPECT_FALSE(llvm::errorToBool(setOption(options, option, name)))
+        << option.str() << "=" << name.str();
+    EXPECT_FALSE(llvm::errorToBool(setOption(options, option, name.lower())));
+  }
+  FamilyOptions options;
+  llvm::Error error = setOption(options, option, "no such name");
+  ASSERT_TRUE(bool(error));
+  EXPECT_THAT(llvm::toString(std::move(error)),
+              testing::HasSubstr(describeEnumNames<Enum>()));
+}
+
+TEST(EnumNames, FamiliesTakeEveryName) {
+  checkFamilyOption<ChimeraConstruction>("construction");
+  checkFamilyOption<GradientAfter>("gradient-after");
+}
