@@ -50,7 +50,6 @@ pipe::ScheduleOp pipesched::createSchedule(OpBuilder &builder,
   pipe::ScheduleOp schedule =
       createProblem(builder, location, name, table.placement);
   pipe::storeRows(schedule, std::move(table.rows));
-  pipe::storeSlots(schedule, table.placement, table.slots);
   schedule.setGradientAfter(table.gradientAfter);
   schedule.setAligned(table.aligned);
   pipe::storeSlots(schedule, table.placement, table.slots);

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GeneratorPasses.h"
+#include "../SchedulePass.h"
 #include "PipeSched/Adapter/CreateSchedule.h"
 
 using namespace mlir;
@@ -24,6 +25,25 @@ FailureOr<Table> pipe::generateFor(ScheduleOp problem, const Family &family,
   if (!table)
     return emitTableError(problem) << llvm::toString(table.takeError());
   return std::move(*table);
+}
+
+LogicalResult pipe::fillSchedules(
+    ModuleOp module, StringRef name, StringRef family,
+    ArrayRef<NamedAttribute> options,
+    llvm::function_ref<FailureOr<Table>(ScheduleOp, const Placement &)>
+        generate) {
+  FailureOr<SmallVector<ScheduleOp>> problems =
+      selectTreated(module, name, Treats::Problems);
+  if (failed(problems))
+    return failure();
+  return treatEach(*problems, [&](ScheduleOp problem) -> LogicalResult {
+    FailureOr<Table> table =
+        generate(problem, ScheduleTable(problem).getPlacement());
+    if (failed(table))
+      return failure();
+    storeTable(problem, family, options, std::move(*table));
+    return success();
+  });
 }
 
 LogicalResult pipe::fillWithFamily(ModuleOp module, StringRef schedule,

@@ -37,7 +37,15 @@ mlir::FailureOr<Table> generateFor(ScheduleOp problem, const Family &family,
                                    const Placement &placement,
                                    const FamilyOptions &options);
 
-/// Fills the problems of a module, or the one called `schedule`.
+/// Fills the problems of a module, or the one called `name`. Errors: no
+/// problem; a named schedule with rows; those that `generate` emits.
+mlir::LogicalResult fillSchedules(
+    mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef family,
+    llvm::ArrayRef<mlir::NamedAttribute> options,
+    llvm::function_ref<mlir::FailureOr<Table>(ScheduleOp, const Placement &)>
+        generate);
+
+/// The same with the tables of a family.
 mlir::LogicalResult fillWithFamily(mlir::ModuleOp module,
                                    llvm::StringRef schedule,
                                    const Family &family,
