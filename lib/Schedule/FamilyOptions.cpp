@@ -21,21 +21,30 @@ using llvm::Expected;
 using llvm::StringRef;
 
 static constexpr FamilyOptionInfo kOptions[] = {
-    {FamilyOption::Chunks, "chunks", "an integer from 1", "stages per worker"},
+    {FamilyOption::Chunks, "chunks", "an integer from 1", "stages per worker",
+     "as the path says", &FamilyOptions::chunks, /*isWritten=*/false},
     {FamilyOption::Group, "group", "an integer from D",
-     "microbatches that run on a chunk before the next has its turn"},
+     "microbatches that run on a chunk before the next has its turn",
+     "the N / max(1, N div D) of PyTorch", &FamilyOptions::group,
+     /*isWritten=*/true},
     {FamilyOption::Waves, "waves", "an integer from 1",
-     "times down and up the workers"},
+     "times down and up the workers", "as the path says, or one",
+     &FamilyOptions::waves, /*isWritten=*/false},
     {FamilyOption::Pairs, "pairs", "an integer from 1",
-     "mirrored pairs of paths"},
+     "mirrored pairs of paths", "as the paths say, or one",
+     &FamilyOptions::pairs, /*isWritten=*/false},
     {FamilyOption::Memory, "memory", "an integer from 2",
-     "activations of a stage and microbatch that a worker may hold"},
+     "activations of a stage and microbatch that a worker may hold",
+     "2D, as 1F1B holds", &FamilyOptions::memory, /*isWritten=*/true},
     {FamilyOption::Construction, "construction", "concat, doubling or halving",
-     "what more microbatches than a basic unit has become"},
+     "what more microbatches than a basic unit has become", "",
+     &FamilyOptions::construction, /*isWritten=*/true},
     {FamilyOption::SplitBackward, "split-backward", "true or false",
-     "split each backward into I and, right behind it, W"},
+     "split each backward into I and, right behind it, W", "",
+     &FamilyOptions::splitBackward, /*isWritten=*/true},
     {FamilyOption::GradientAfter, "gradient-after", "I or W",
-     "which cell of a split backward sends the gradient upstream"},
+     "which cell of a split backward sends the gradient upstream", "",
+     &FamilyOptions::gradientAfter, /*isWritten=*/false},
 };
 
 llvm::ArrayRef<FamilyOptionInfo> pipesched::familyOptions() { return kOptions; }
@@ -81,36 +90,14 @@ struct ParseValue {
 };
 } // namespace
 
-static bool parseInto(FamilyOptions &options, FamilyOption option,
-                      ParseValue parse) {
-  switch (option) {
-  case FamilyOption::Chunks:
-    return parse(options.chunks);
-  case FamilyOption::Group:
-    return parse(options.group);
-  case FamilyOption::Waves:
-    return parse(options.waves);
-  case FamilyOption::Pairs:
-    return parse(options.pairs);
-  case FamilyOption::Memory:
-    return parse(options.memory);
-  case FamilyOption::Construction:
-    return parse(options.construction);
-  case FamilyOption::SplitBackward:
-    return parse(options.splitBackward);
-  case FamilyOption::GradientAfter:
-    return parse(options.gradientAfter);
-  }
-  llvm_unreachable("covered switch");
-}
-
 Error pipesched::setOption(FamilyOptions &options, StringRef name,
                            StringRef value) {
   Expected<const FamilyOptionInfo *> info = lookUpOption(name);
   if (!info)
     return info.takeError();
   FamilyOptions changed = options;
-  if (!parseInto(changed, (*info)->option, {value}))
+  auto parse = [&](auto field) { return ParseValue{value}(changed.*field); };
+  if (!std::visit(parse, (*info)->field))
     return formatError("the option '{0}' takes {1}, found '{2}'", (*info)->name,
                        (*info)->values, value);
   options = std::move(changed);

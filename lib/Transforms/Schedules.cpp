@@ -1,4 +1,4 @@
-//===- Schedules.cpp - Placing and filling schedules ----------------------===//
+//===- Schedules.cpp - Placing schedules ----------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes paths and tables into schedules.
+// Writes paths into schedules without rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,33 +40,4 @@ pipe::placeOnOnePath(ScheduleOp schedule,
       return path.takeError();
     return std::vector<Path>{std::move(*path)};
   });
-}
-
-static bool isSamePath(const Path &a, const Path &b) {
-  return a.workers == b.workers && a.takes == b.takes && a.blocks == b.blocks &&
-         a.weights == b.weights;
-}
-
-/// Writes the paths of the family. A remark says where the family assigns
-/// microbatches in another way than the paths of the problem did.
-static void replacePaths(ScheduleOp schedule, StringRef family,
-                         const Placement &given, const Placement &placement) {
-  if (llvm::equal(given.getPaths(), placement.getPaths(), isSamePath))
-    return;
-  if (given.getNumPaths() > 1 && given.isAssigned())
-    emitRemark(schedule.getLoc())
-        << family << " assigns microbatches to paths by a rule of its own, "
-        << "which replaces what they took";
-  storePaths(schedule, placement.getPaths());
-}
-
-void pipe::storeTable(ScheduleOp problem, StringRef family,
-                      ArrayRef<NamedAttribute> options, Table &&table) {
-  replacePaths(problem, family, ScheduleTable(problem).getPlacement(),
-               table.placement);
-  storeRows(problem, std::move(table.rows));
-  problem.setGradientAfter(table.gradientAfter);
-  problem.setAligned(table.aligned);
-  storeSlots(problem, table.placement, table.slots);
-  problem.setFamily(family, options);
 }

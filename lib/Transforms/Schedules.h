@@ -1,4 +1,4 @@
-//===- Schedules.h - Placing and filling schedules --------------*- C++ -*-===//
+//===- Schedules.h - Placing schedules --------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The two ways in which a pass fills a schedule: with paths and with rows.
+// What passes that place schedules share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 #define PIPESCHED_LIB_TRANSFORMS_SCHEDULES_H
 
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
-#include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Placement.h"
 #include "PipeSched/Transforms/SelectSchedules.h"
 
 namespace pipesched::pipe {
@@ -29,12 +29,6 @@ placeSchedule(ScheduleOp schedule,
 mlir::LogicalResult
 placeOnOnePath(ScheduleOp schedule,
                llvm::function_ref<llvm::Expected<Path>()> place);
-
-/// Writes the table that a family made for a problem: its rows, its paths where
-/// they differ from those of the problem, and the family with its options. A
-/// remark says that microbatches that had a path take another.
-void storeTable(ScheduleOp problem, llvm::StringRef family,
-                llvm::ArrayRef<mlir::NamedAttribute> options, Table &&table);
 
 } // namespace pipesched::pipe
 

@@ -23,6 +23,18 @@
 // RUN: diff %t/flat.mlir %t/nested.mlir
 // RUN: FileCheck %t/problems.mlir < %t/flat.mlir
 
+// So do generators.
+// RUN: pipesched-opt %t/problems.mlir --pass-pipeline='builtin.module(pipe-place-v,pipe-schedule-zb-v)' > %t/flat.mlir
+// RUN: pipesched-opt %t/problems.mlir --pass-pipeline='builtin.module(pipe-place-v,pipe-schedule-zb-v)' --mlir-disable-threading > %t/flat-alone.mlir
+// RUN: pipesched-opt %t/problems.mlir --pass-pipeline='builtin.module(pipe.schedule(pipe-place-v,pipe-schedule{family=zb-v}))' > %t/nested.mlir
+// RUN: pipesched-opt %t/problems.mlir --pass-pipeline='builtin.module(pipe.schedule(pipe-place-v,pipe-schedule-zb-v))' > %t/nested-family.mlir
+// RUN: diff %t/flat.mlir %t/flat-alone.mlir
+// RUN: diff %t/flat.mlir %t/nested.mlir
+// RUN: diff %t/flat.mlir %t/nested-family.mlir
+// RUN: FileCheck %t/problems.mlir --check-prefix=FILLED < %t/flat.mlir
+// RUN: pipesched-opt %t/rows.mlir --pass-pipeline='builtin.module(pipe.schedule(pipe-schedule-zb-v))'
+// RUN: not pipesched-opt %t/rows.mlir --pass-pipeline='builtin.module(pipe.schedule(pipe-schedule-zb-v{schedule=b}))' 2>&1 | FileCheck %t/rows.mlir --check-prefix=FILLED
+
 // Each schedule that fails is reported, in the order of the file.
 // RUN: not pipesched-opt %t/rows.mlir --pass-pipeline='builtin.module(pipe-place-v)' 2> %t/flat.txt
 // RUN: not pipesched-opt %t/rows.mlir --pass-pipeline='builtin.module(pipe-place-v)' --mlir-disable-threading 2> %t/flat-alone.txt
@@ -38,6 +50,7 @@
 // RUN: not pipesched-opt %t/problems.mlir --pass-pipeline='builtin.module(pipe.path(pipe-place-v))' 2>&1 | FileCheck %t/problems.mlir --check-prefix=ANCHOR
 
 //--- rows.mlir
+// FILLED: rows.mlir:[[#@LINE+22]]:1: error: 'pipe.schedule' op has rows already
 // CHECK: pipe.schedule @a
 // CHECK: worker 0 runs [0F0 0F1 0B0 0R1 0B1 0O0]
 // CHECK: pipe.schedule @b
@@ -70,6 +83,11 @@ pipe.schedule @c workers 1 microbatches 1 {
 }
 
 //--- problems.mlir
+// FILLED: pipe.schedule @p workers 2 microbatches 2 family "zb-v" {
+// FILLED-NEXT: path on [0, 1, 1, 0]
+// FILLED-NEXT: worker 0 runs
+// FILLED: pipe.schedule @q workers 1 microbatches 2 family "zb-v" {
+// FILLED-NEXT: path on [0, 0]
 // CHECK: pipe.schedule @p
 // CHECK-NEXT: path on [0, 1, 1, 0, 0, 1, 1, 0] blocks [2, 2, 2, 2, 2, 2, 2, 2]
 // CHECK: pipe.schedule @q

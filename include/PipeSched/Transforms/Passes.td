@@ -15,7 +15,6 @@
 #define PIPESCHED_TRANSFORMS_PASSES_TD
 
 include "PipeSched/Transforms/BackwardPasses.td"
-include "PipeSched/Transforms/BidirectionalSchedulePasses.td"
 include "PipeSched/Transforms/CostPasses.td"
 include "PipeSched/Transforms/FamilyPasses.td"
 include "PipeSched/Transforms/OffloadPasses.td"
@@ -23,7 +22,6 @@ include "PipeSched/Transforms/OptimizePasses.td"
 include "PipeSched/Transforms/OptimizerPasses.td"
 include "PipeSched/Transforms/PassBase.td"
 include "PipeSched/Transforms/PlacementPasses.td"
-include "PipeSched/Transforms/SchedulePasses.td"
 
 //===----------------------------------------------------------------------===//
 // Problems
