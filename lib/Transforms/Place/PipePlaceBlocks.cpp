@@ -97,8 +97,8 @@ PipePlaceBlocksPass::loadLayers(ScheduleOp op, int64_t layers) const {
   if (failed(costs))
     return llvm::createStringError("its costs cannot be read");
   if (!costs->model || !costs->system)
-    return llvm::createStringError("balance=cost needs a model and a system to "
-                                   "price it with; attach both first");
+    return llvm::createStringError("balance=cost needs a model, and a system "
+                                   "for its costs; attach both first");
   return costLayers(*costs->model, *costs->system);
 }
 

@@ -25,7 +25,7 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// Of the activations asked for, those that got no D, and why.
+/// Says how many of the selected activations got no D, and why.
 static void emitRemarks(ScheduleOp schedule, const OffloadChange &change,
                         int64_t ahead) {
   auto remark = [&](int64_t count) {

@@ -25,7 +25,8 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// As the whole table sees it where it can, as its slots did where not.
+/// Reports the violation that a check of the whole table finds, because it
+/// names the cells; if there is none, reports the error of the alignment.
 static LogicalResult emitAlignError(ScheduleOp schedule, const TableView &table,
                                     llvm::Error error,
                                     const SlotOptions &options) {
