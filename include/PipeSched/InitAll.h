@@ -32,6 +32,7 @@ inline void registerAllDialects(mlir::DialectRegistry &registry) {
 /// All passes, into MLIR's global registry.
 inline void registerAllPasses() {
   pipe::registerPipeSchedTransformsPasses();
+  pipe::registerFamilyPasses();
   registerPipeSchedConversionPasses();
 }
 

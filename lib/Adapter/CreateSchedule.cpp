@@ -6,32 +6,102 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rows move into the ops; nothing is copied.
+// Rows move into the ops without a copy. The options of a family become
+// attributes, and options again.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Adapter/CreateSchedule.h"
+#include <algorithm>
 
 using namespace mlir;
 using namespace pipesched;
+
+static std::string attributeName(const FamilyOptionInfo &info) {
+  std::string name = info.name.str();
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+namespace {
+/// The attribute of an option, or null where the option is the default.
+struct WriteOption {
+  Builder &builder;
+  const Family &family;
+
+  Attribute operator()(int64_t number) {
+    return builder.getI64IntegerAttr(number);
+  }
+  Attribute operator()(bool isSplit) {
+    return isSplit == family.splitsBackward ? Attribute()
+                                            : builder.getBoolAttr(isSplit);
+  }
+  Attribute operator()(ChimeraConstruction construction) {
+    return construction == ChimeraConstruction::Concat
+               ? Attribute()
+               : builder.getStringAttr(nameOf(construction));
+  }
+  Attribute operator()(GradientAfter) {
+    llvm_unreachable("the schedule itself has the gradient rule");
+  }
+};
+
+/// Reads the attribute of an option; other attributes than the one that is
+/// written leave it as it is.
+struct ReadOption {
+  Attribute written;
+
+  void operator()(std::optional<int64_t> &number) {
+    if (auto integer = dyn_cast<IntegerAttr>(written))
+      number = integer.getInt();
+  }
+  void operator()(std::optional<bool> &isSplit) {
+    if (auto boolean = dyn_cast<BoolAttr>(written))
+      isSplit = boolean.getValue();
+  }
+  void operator()(std::optional<ChimeraConstruction> &construction) {
+    if (auto name = dyn_cast<StringAttr>(written))
+      construction = constructionOf(name.getValue());
+  }
+  void operator()(std::optional<GradientAfter> &) {
+    llvm_unreachable("the schedule itself has the gradient rule");
+  }
+};
+} // namespace
 
 SmallVector<NamedAttribute>
 pipesched::describeFamily(Builder builder, const Family &family,
                           const FamilyOptions &options) {
   SmallVector<NamedAttribute> written;
-  auto add = [&](StringRef name, Attribute value) {
-    written.push_back(builder.getNamedAttr(name, value));
-  };
-  if (options.splitBackward && options.splitBackward != family.splitsBackward)
-    add("split_backward", builder.getBoolAttr(*options.splitBackward));
-  if (options.group)
-    add("group", builder.getI64IntegerAttr(*options.group));
-  if (options.memory)
-    add("memory", builder.getI64IntegerAttr(*options.memory));
-  if (options.construction.value_or(ChimeraConstruction::Concat) !=
-      ChimeraConstruction::Concat)
-    add("construction", builder.getStringAttr(enumName(*options.construction)));
+  for (const FamilyOptionInfo &info : familyOptions()) {
+    if (!info.isWritten || !info.isGiven(options))
+      continue;
+    Attribute value = std::visit(
+        [&](auto field) {
+          return WriteOption{builder, family}(*(options.*field));
+        },
+        info.field);
+    if (value)
+      written.push_back(builder.getNamedAttr(attributeName(info), value));
+  }
   return written;
+}
+
+FamilyOptions pipesched::loadFamilyOptions(pipe::ScheduleOp schedule) {
+  FamilyOptions options;
+  const Family *family = findFamily(schedule.getFamily().value_or(""));
+  if (!family)
+    return options;
+  if (DictionaryAttr written = schedule.getFamilyOptionsAttr())
+    for (const FamilyOptionInfo &info : familyOptions())
+      if (Attribute value = written.get(attributeName(info));
+          value && info.isWritten)
+        std::visit([&](auto field) { ReadOption{value}(options.*field); },
+                   info.field);
+  bool isSplit = family->splitsBackward.value_or(false);
+  if (options.splitBackward.value_or(isSplit))
+    options.gradientAfter = schedule.getGradientAfter();
+  return options;
 }
 
 pipe::ScheduleOp pipesched::createProblem(OpBuilder &builder, Location location,
@@ -50,7 +120,6 @@ pipe::ScheduleOp pipesched::createSchedule(OpBuilder &builder,
   pipe::ScheduleOp schedule =
       createProblem(builder, location, name, table.placement);
   pipe::storeRows(schedule, std::move(table.rows));
-  pipe::storeSlots(schedule, table.placement, table.slots);
   schedule.setGradientAfter(table.gradientAfter);
   schedule.setAligned(table.aligned);
   pipe::storeSlots(schedule, table.placement, table.slots);

@@ -12,6 +12,7 @@
 
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/EmitDeadlock.h"
+#include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Adapter/LoadProgram.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
@@ -59,22 +60,6 @@ static NamedTable nameTable(pipe::ScheduleOp schedule,
   table.placement = loaded.getPlacement();
   table.table = loaded.view();
   return table;
-}
-
-/// Of what formulas depend on; other options, and values that no generator
-/// writes, do not count.
-static FamilyOptions loadFamilyOptions(pipe::ScheduleOp schedule) {
-  FamilyOptions options;
-  DictionaryAttr written = schedule.getFamilyOptionsAttr();
-  if (!written)
-    return options;
-  if (auto group = written.getAs<IntegerAttr>("group"))
-    options.group = group.getInt();
-  if (auto construction = written.getAs<StringAttr>("construction"))
-    options.construction =
-        enumFromName<ChimeraConstruction>(construction.getValue())
-            .value_or(ChimeraConstruction::Concat);
-  return options;
 }
 
 static FailureOr<NamedEvaluation>

@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The table of families, and what they do with the options that all share: from
-// them to the options of one generator, and to the placement that it takes.
+// The list of families, one row each, and what a family makes of the options
+// that all share: the options of its generator and the placement that it takes.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Families.h"
+#include "Formulas/Families.h"
 #include "PipeSched/Support/FormatError.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -42,8 +43,7 @@ static void read(const FamilyOptions &given, InterleavedOptions &options) {
 static void read(const FamilyOptions &given, ChimeraOptions &options) {
   read(given, static_cast<GeneratorOptions &>(options));
   options.pairs = given.pairs;
-  options.construction =
-      given.construction.value_or(ChimeraConstruction::Concat);
+  options.construction = given.getConstruction();
 }
 static void read(const FamilyOptions &given, ZBAutoOptions &options) {
   options.memory = given.memory;
@@ -86,6 +86,7 @@ static constexpr uint32_t bitsOf(Options... options) {
   return (0u | ... | (1u << static_cast<unsigned>(options)));
 }
 
+static constexpr uint32_t kNoOptions = 0;
 static constexpr uint32_t kSplit =
     bitsOf(FamilyOption::SplitBackward, FamilyOption::GradientAfter);
 static constexpr uint32_t kChunks = bitsOf(FamilyOption::Chunks);
@@ -105,70 +106,223 @@ static constexpr MessageClaims kNoRendezvous = {kBatched, kBatched};
 static constexpr MessageClaims kFifoAtConsumer = {kBatched, kFifo};
 static constexpr MessageClaims kUnboundedAtConsumer = {kBatched, kUnbounded};
 
+/// Other names, then source and sizes, then what the family takes and promises,
+/// then the functions.
 static constexpr Family kFamilies[] = {
-    {"gpipe", "all forwards, then all backwards",
-     "Huang et al. 2019, arXiv 1811.06965", "any", FamilyPlacement::Linear,
-     false, kSplit, kFinishes, adapt<generateGPipe>},
-    {"1f1b", "one forward and one backward in turn",
-     "Narayanan et al. 2021, arXiv 2104.04473", "any", FamilyPlacement::Linear,
-     false, kSplit, kNoRendezvous, adapt<generate1F1B>},
-    {"eager-1f1b", "1F1B that warms up twice as long",
-     "Xhebraj et al. 2024, arXiv 2412.14374", "any", FamilyPlacement::Linear,
-     false, kSplit, kFifoAtConsumer, adapt<generateEager1F1B>},
-    {"zb-h1", "1F1B whose weight gradients fill the drain",
-     "Qi et al. 2024, arXiv 2401.10241", "any", FamilyPlacement::Linear,
-     std::nullopt, 0, kNoRendezvous, adapt<generateZBH1>},
-    {"zb-h2", "ZB-H1 with a longer warm-up and no bubble between steps",
-     "Qi et al. 2024, arXiv 2401.10241", "any", FamilyPlacement::Linear,
-     std::nullopt, 0, kFifoAtConsumer, adapt<generateZBH2>},
-    {"looped-bfs", "breadth first over the chunks of a worker",
-     "Lamy-Poirier 2023, arXiv 2211.05953", "any", FamilyPlacement::Interleaved,
-     false, kSplit | kChunks, kFifoAtConsumer, adapt<generateLoopedBFS>},
-    {"mpmd-circular", "phases of D microbatches through all chunks",
-     "Shardy's MPMD partitioner", "any", FamilyPlacement::Interleaved, false,
-     kSplit | kChunks, kFifoAtConsumer, adapt<generateMpmdCircular>},
-    {"interleaved-1f1b", "1F1B in groups that take turns on the chunks",
+    {"gpipe",
+     "all forwards, then all backwards",
+     {{"fill-drain", "the literature"},
+      {"AFAB", "torchtitan and others: all forwards, all backwards"},
+      {"FThenB", "PaddlePaddle"}},
+     "Huang et al. 2019, arXiv 1811.06965",
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/false,
+     kSplit,
+     kFinishes,
+     adapt<generateGPipe>,
+     formulas::evaluateGPipe},
+    {"1f1b",
+     "one forward and one backward in turn",
+     {{"PipeDream-Flush", "Narayanan et al. 2021"},
+      {"DAPPLE", "Fan et al. 2021"},
+      {"Std1F1B", "JaxPP"},
+      {"one-forward-one-backward", "the literature"}},
      "Narayanan et al. 2021, arXiv 2104.04473",
-     "max(1, N div D) divides N, or a group", FamilyPlacement::Interleaved,
-     false, kSplit | kGroups, kUnboundedAtConsumer,
-     adapt<generateInterleaved1F1B>},
-    {"interleaved-zb", "interleaved order whose weight gradients fill gaps",
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/false,
+     kSplit,
+     kNoRendezvous,
+     adapt<generate1F1B>,
+     formulas::evaluate1F1B},
+    {"eager-1f1b",
+     "1F1B that warms up twice as long",
+     {},
+     "Xhebraj et al. 2024, arXiv 2412.14374",
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/false,
+     kSplit,
+     kFifoAtConsumer,
+     adapt<generateEager1F1B>,
+     formulas::evaluateEager1F1B},
+    {"zb-h1",
+     "1F1B whose weight gradients fill the drain",
+     {{"ZeroBubbleH1", "the literature"}},
+     "Qi et al. 2024, arXiv 2401.10241",
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kNoRendezvous,
+     adapt<generateZBH1>,
+     formulas::evaluateZBH1},
+    {"zb-h2",
+     "ZB-H1 with a longer warm-up and no bubble between steps",
+     {{"ZeroBubbleH2", "the literature"}},
+     "Qi et al. 2024, arXiv 2401.10241",
+     "any",
+     FamilyPlacement::Linear,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kFifoAtConsumer,
+     adapt<generateZBH2>,
+     formulas::evaluateZBH2},
+    {"looped-bfs",
+     "breadth first over the chunks of a worker",
+     {{"BFS", "the literature"}, {"breadth-first", "Lamy-Poirier 2023"}},
+     "Lamy-Poirier 2023, arXiv 2211.05953",
+     "any",
+     FamilyPlacement::Interleaved,
+     /*splitsBackward=*/false,
+     kSplit | kChunks,
+     kFifoAtConsumer,
+     adapt<generateLoopedBFS>,
+     formulas::evaluateLoopedBFS},
+    {"mpmd-circular",
+     "phases of D microbatches through all chunks",
+     {{"circular", "MaxText, Shardy"}},
+     "Shardy's MPMD partitioner",
+     "any",
+     FamilyPlacement::Interleaved,
+     /*splitsBackward=*/false,
+     kSplit | kChunks,
+     kFifoAtConsumer,
+     adapt<generateMpmdCircular>,
+     formulas::evaluateMpmdCircular},
+    {"interleaved-1f1b",
+     "1F1B in groups that take turns on the chunks",
+     {{"VPP", "Megatron-LM, PaddlePaddle"},
+      {"virtual-pipeline", "Megatron-LM"},
+      {"interleaved", "Megatron-LM"},
+      {"1F1B-I", "Qi et al. 2024"},
+      {"1F1B-interleaved", "the literature"}},
+     "Narayanan et al. 2021, arXiv 2104.04473",
+     "max(1, N div D) divides N, or a group",
+     FamilyPlacement::Interleaved,
+     /*splitsBackward=*/false,
+     kSplit | kGroups,
+     kUnboundedAtConsumer,
+     adapt<generateInterleaved1F1B>,
+     formulas::evaluateInterleaved1F1B},
+    {"interleaved-zb",
+     "interleaved order whose weight gradients fill gaps",
+     {{"InterleavedZeroBubble", "PyTorch"}},
      "PyTorch, after Qi et al. 2024, arXiv 2401.10241",
-     "max(1, N div D) divides N, or a group", FamilyPlacement::Interleaved,
-     std::nullopt, kGroups, kUnboundedAtConsumer, adapt<generateInterleavedZB>},
-    {"chimera", "mirrored pipelines that fill each other's bubbles",
+     "max(1, N div D) divides N, or a group",
+     FamilyPlacement::Interleaved,
+     /*splitsBackward=*/std::nullopt,
+     kGroups,
+     kUnboundedAtConsumer,
+     adapt<generateInterleavedZB>,
+     formulas::evaluateInterleavedZB},
+    {"chimera",
+     "mirrored pipelines that fill each other's bubbles",
+     {},
      "Li and Hoefler 2021, arXiv 2107.06925",
      "pairs divides D/2, N >= 2 pairs; halving: an even share per path",
-     FamilyPlacement::Bidirectional, false,
+     FamilyPlacement::Bidirectional,
+     /*splitsBackward=*/false,
      kSplit | bitsOf(FamilyOption::Pairs, FamilyOption::Construction),
-     kFifoAtConsumer, adapt<generateChimera>},
-    {"zb-v", "no bubble between the first and the last cell, on a V",
-     "Qi et al. 2024, arXiv 2405.15362", "any", FamilyPlacement::V,
-     std::nullopt, 0, kUnboundedAtConsumer, adapt<generateZBV>},
-    {"v-half", "half of 1F1B's activations, on a V",
-     "Qi et al. 2024, arXiv 2405.15362", "any", FamilyPlacement::V,
-     std::nullopt, 0, kUnboundedAtConsumer, adapt<generateVHalf>},
-    {"v-min", "a third of 1F1B's activations, on a V",
-     "Qi et al. 2024, arXiv 2405.15362", "any", FamilyPlacement::V,
-     std::nullopt, 0, kUnboundedAtConsumer, adapt<generateVMin>},
-    {"zb-auto", "the shortest V schedule that the memory allows",
-     "after Qi et al. 2024, arXiv 2405.15362", "any", FamilyPlacement::V,
-     std::nullopt, bitsOf(FamilyOption::Memory), kUnboundedAtConsumer,
-     adapt<generateZBAuto>},
-    {"dualpipe-v", "DualPipe cut in half, on a V",
-     "DeepSeek-AI 2025, arXiv 2412.19437", "N >= 2D", FamilyPlacement::V,
-     std::nullopt, 0, kUnboundedAtConsumer, adapt<generateDualPipeV>},
-    {"dualpipe", "forwards of one direction over backwards of the other",
-     "DeepSeek-AI 2025, arXiv 2412.19437", "D and N even, N >= 2D",
-     FamilyPlacement::Bidirectional, std::nullopt, 0, kUnboundedAtConsumer,
-     adapt<generateDualPipe>},
-    {"greedy", "slot by slot the ready cell that is furthest along",
-     "Barley et al. 2026, arXiv 2605.24006", "N >= paths", FamilyPlacement::Any,
-     true, kSplit, kUnboundedAtConsumer, adapt<generateGreedy>},
-    {"hanayo", "waves down and up the workers, filled greedily",
-     "Liu et al. 2023, arXiv 2308.15762", "any", FamilyPlacement::Wave, true,
-     kSplit | bitsOf(FamilyOption::Waves), kUnboundedAtConsumer,
-     adapt<generateHanayo>},
+     kFifoAtConsumer,
+     adapt<generateChimera>,
+     formulas::evaluateChimera},
+    {"zb-v",
+     "no bubble between the first and the last cell, on a V",
+     {{"ZBVZeroBubble", "PyTorch"},
+      {"V-ZB", "Qi et al. 2024, controllable memory"},
+      {"ZeroBubbleV", "the literature"}},
+     "Qi et al. 2024, arXiv 2405.15362",
+     "any",
+     FamilyPlacement::V,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kUnboundedAtConsumer,
+     adapt<generateZBV>,
+     formulas::evaluateZBV},
+    {"v-half",
+     "half of 1F1B's activations, on a V",
+     {},
+     "Qi et al. 2024, arXiv 2405.15362",
+     "any",
+     FamilyPlacement::V,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kUnboundedAtConsumer,
+     adapt<generateVHalf>,
+     formulas::evaluateVHalf},
+    {"v-min",
+     "a third of 1F1B's activations, on a V",
+     {},
+     "Qi et al. 2024, arXiv 2405.15362",
+     "any",
+     FamilyPlacement::V,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kUnboundedAtConsumer,
+     adapt<generateVMin>,
+     formulas::evaluateVMin},
+    {"zb-auto",
+     "the shortest V schedule that the memory allows",
+     {{"V-Auto", "the zero-bubble repository"},
+      {"ZB-V-Auto", "the zero-bubble repository"}},
+     "after Qi et al. 2024, arXiv 2405.15362",
+     "any",
+     FamilyPlacement::V,
+     /*splitsBackward=*/std::nullopt,
+     bitsOf(FamilyOption::Memory),
+     kUnboundedAtConsumer,
+     adapt<generateZBAuto>,
+     nullptr,
+     "it is the shortest of several that the memory allows"},
+    {"dualpipe-v",
+     "DualPipe cut in half, on a V",
+     {},
+     "DeepSeek-AI 2025, arXiv 2412.19437",
+     "N >= 2D",
+     FamilyPlacement::V,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kUnboundedAtConsumer,
+     adapt<generateDualPipeV>,
+     formulas::evaluateDualPipeV},
+    {"dualpipe",
+     "forwards of one direction over backwards of the other",
+     {},
+     "DeepSeek-AI 2025, arXiv 2412.19437",
+     "D and N even, N >= 2D",
+     FamilyPlacement::Bidirectional,
+     /*splitsBackward=*/std::nullopt,
+     kNoOptions,
+     kUnboundedAtConsumer,
+     adapt<generateDualPipe>,
+     formulas::evaluateDualPipe},
+    {"greedy",
+     "slot by slot the ready cell that is furthest along",
+     {},
+     "Barley et al. 2026, arXiv 2605.24006",
+     "N >= paths",
+     FamilyPlacement::Any,
+     /*splitsBackward=*/true,
+     kSplit,
+     kUnboundedAtConsumer,
+     adapt<generateGreedy>,
+     nullptr,
+     "a greedy table has none but those of linear, bidirectional and wave "
+     "placements",
+     /*measuresSlots=*/true},
+    {"hanayo",
+     "waves down and up the workers, filled greedily",
+     {{"wave", "Liu et al. 2023"}},
+     "Liu et al. 2023, arXiv 2308.15762",
+     "any",
+     FamilyPlacement::Wave,
+     /*splitsBackward=*/true,
+     kSplit | bitsOf(FamilyOption::Waves),
+     kUnboundedAtConsumer,
+     adapt<generateHanayo>,
+     formulas::evaluateHanayo},
 };
 
 llvm::ArrayRef<Family> pipesched::families() { return kFamilies; }
@@ -176,28 +330,6 @@ llvm::ArrayRef<Family> pipesched::families() { return kFamilies; }
 //===----------------------------------------------------------------------===//
 // Placements and tables
 //===----------------------------------------------------------------------===//
-
-static bool isGiven(const FamilyOptions &options, FamilyOption option) {
-  switch (option) {
-  case FamilyOption::Chunks:
-    return options.chunks.has_value();
-  case FamilyOption::Group:
-    return options.group.has_value();
-  case FamilyOption::Waves:
-    return options.waves.has_value();
-  case FamilyOption::Pairs:
-    return options.pairs.has_value();
-  case FamilyOption::Memory:
-    return options.memory.has_value();
-  case FamilyOption::Construction:
-    return options.construction.has_value();
-  case FamilyOption::SplitBackward:
-    return options.splitBackward.has_value();
-  case FamilyOption::GradientAfter:
-    return options.gradientAfter.has_value();
-  }
-  llvm_unreachable("covered switch");
-}
 
 static Error refuseOption(const Family &family, StringRef option) {
   llvm::SmallVector<StringRef> taken;
@@ -213,7 +345,7 @@ static Error refuseOption(const Family &family, StringRef option) {
 
 static Error checkOptions(const Family &family, const FamilyOptions &options) {
   for (const FamilyOptionInfo &info : familyOptions())
-    if (isGiven(options, info.option) && !family.takes(info.option))
+    if (info.isGiven(options) && !family.takes(info.option))
       return refuseOption(family, info.name);
   if (!options.slots.empty() && family.splitsBackward != true)
     return refuseOption(family, "slots");

@@ -20,34 +20,18 @@ using namespace pipesched;
 using llvm::Expected;
 using llvm::StringRef;
 
-static constexpr FamilyAlias kAliases[] = {
-    {"fill-drain", "gpipe", "the literature"},
-    {"AFAB", "gpipe", "torchtitan and others: all forwards, all backwards"},
-    {"FThenB", "gpipe", "PaddlePaddle"},
-    {"PipeDream-Flush", "1f1b", "Narayanan et al. 2021"},
-    {"DAPPLE", "1f1b", "Fan et al. 2021"},
-    {"Std1F1B", "1f1b", "JaxPP"},
-    {"one-forward-one-backward", "1f1b", "the literature"},
-    {"ZeroBubbleH1", "zb-h1", "the literature"},
-    {"ZeroBubbleH2", "zb-h2", "the literature"},
-    {"BFS", "looped-bfs", "the literature"},
-    {"breadth-first", "looped-bfs", "Lamy-Poirier 2023"},
-    {"circular", "mpmd-circular", "MaxText, Shardy"},
-    {"VPP", "interleaved-1f1b", "Megatron-LM, PaddlePaddle"},
-    {"virtual-pipeline", "interleaved-1f1b", "Megatron-LM"},
-    {"interleaved", "interleaved-1f1b", "Megatron-LM"},
-    {"1F1B-I", "interleaved-1f1b", "Qi et al. 2024"},
-    {"1F1B-interleaved", "interleaved-1f1b", "the literature"},
-    {"InterleavedZeroBubble", "interleaved-zb", "PyTorch"},
-    {"ZBVZeroBubble", "zb-v", "PyTorch"},
-    {"V-ZB", "zb-v", "Qi et al. 2024, controllable memory"},
-    {"ZeroBubbleV", "zb-v", "the literature"},
-    {"V-Auto", "zb-auto", "the zero-bubble repository"},
-    {"ZB-V-Auto", "zb-auto", "the zero-bubble repository"},
-    {"wave", "hanayo", "Liu et al. 2023"},
-};
+static std::vector<FamilyAlias> collectAliases() {
+  std::vector<FamilyAlias> aliases;
+  for (const Family &family : families())
+    for (const OtherName &other : family.otherNames)
+      aliases.push_back({other.name, family.name, other.usedBy});
+  return aliases;
+}
 
-llvm::ArrayRef<FamilyAlias> pipesched::familyAliases() { return kAliases; }
+llvm::ArrayRef<FamilyAlias> pipesched::familyAliases() {
+  static const std::vector<FamilyAlias> aliases = collectAliases();
+  return aliases;
+}
 
 /// Letters and digits in lower case, without the "schedule" of PyTorch's
 /// classes.
@@ -76,7 +60,7 @@ const Family *pipesched::findFamily(StringRef name) {
   for (const Family &family : families())
     if (spell(family.name) == spelled)
       return &family;
-  for (const FamilyAlias &alias : kAliases)
+  for (const FamilyAlias &alias : familyAliases())
     if (spell(alias.alias) == spelled)
       return findExact(alias.family);
   return nullptr;
@@ -87,7 +71,7 @@ static std::string suggest(StringRef name) {
   llvm::SmallVector<StringRef> names;
   for (const Family &family : families())
     names.push_back(family.name);
-  for (const FamilyAlias &alias : kAliases)
+  for (const FamilyAlias &alias : familyAliases())
     names.push_back(alias.alias);
   StringRef closest = closestName(name, names);
   if (closest.edit_distance_insensitive(name) > 1 + name.size() / 4)

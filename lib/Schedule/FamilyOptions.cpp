@@ -25,23 +25,31 @@ llvm::ArrayRef<FamilyOptionInfo> pipesched::familyOptions() {
       describeEnumNames<ChimeraConstruction>();
   static const std::string gradients = describeEnumNames<GradientAfter>();
   static const FamilyOptionInfo options[] = {
-      {FamilyOption::Chunks, "chunks", "an integer from 1",
-       "stages per worker"},
-      {FamilyOption::Group, "group", "an integer from D",
-       "microbatches that run on a chunk before the next has its turn"},
-      {FamilyOption::Waves, "waves", "an integer from 1",
-       "times down and up the workers"},
-      {FamilyOption::Pairs, "pairs", "an integer from 1",
-       "mirrored pairs of paths"},
-      {FamilyOption::Memory, "memory", "an integer from 2",
-       "activations of a stage and microbatch that a worker may hold"},
-      {FamilyOption::Construction, "construction", constructions,
-       "what more microbatches than a basic unit has become"},
-      {FamilyOption::SplitBackward, "split-backward", "true or false",
-       "split each backward into I and, right behind it, W"},
-      {FamilyOption::GradientAfter, "gradient-after", gradients,
-       "which cell of a split backward sends the gradient upstream"},
-  };
+    {FamilyOption::Chunks, "chunks", "an integer from 1", "stages per worker",
+     "as the path says", &FamilyOptions::chunks, /*isWritten=*/false},
+    {FamilyOption::Group, "group", "an integer from D",
+     "microbatches that run on a chunk before the next has its turn",
+     "the N / max(1, N div D) of PyTorch", &FamilyOptions::group,
+     /*isWritten=*/true},
+    {FamilyOption::Waves, "waves", "an integer from 1",
+     "times down and up the workers", "as the path says, or one",
+     &FamilyOptions::waves, /*isWritten=*/false},
+    {FamilyOption::Pairs, "pairs", "an integer from 1",
+     "mirrored pairs of paths", "as the paths say, or one",
+     &FamilyOptions::pairs, /*isWritten=*/false},
+    {FamilyOption::Memory, "memory", "an integer from 2",
+     "activations of a stage and microbatch that a worker may hold",
+     "2D, as 1F1B holds", &FamilyOptions::memory, /*isWritten=*/true},
+    {FamilyOption::Construction, "construction", constructions,
+     "what more microbatches than a basic unit has become", "",
+     &FamilyOptions::construction, /*isWritten=*/true},
+    {FamilyOption::SplitBackward, "split-backward", "true or false",
+     "split each backward into I and, right behind it, W", "",
+     &FamilyOptions::splitBackward, /*isWritten=*/true},
+    {FamilyOption::GradientAfter, "gradient-after", gradients,
+     "which cell of a split backward sends the gradient upstream", "",
+     &FamilyOptions::gradientAfter, /*isWritten=*/false},
+};
   return options;
 }
 
@@ -85,36 +93,14 @@ struct ParseValue {
 };
 } // namespace
 
-static bool parseInto(FamilyOptions &options, FamilyOption option,
-                      ParseValue parse) {
-  switch (option) {
-  case FamilyOption::Chunks:
-    return parse(options.chunks);
-  case FamilyOption::Group:
-    return parse(options.group);
-  case FamilyOption::Waves:
-    return parse(options.waves);
-  case FamilyOption::Pairs:
-    return parse(options.pairs);
-  case FamilyOption::Memory:
-    return parse(options.memory);
-  case FamilyOption::Construction:
-    return parse(options.construction);
-  case FamilyOption::SplitBackward:
-    return parse(options.splitBackward);
-  case FamilyOption::GradientAfter:
-    return parse(options.gradientAfter);
-  }
-  llvm_unreachable("covered switch");
-}
-
 Error pipesched::setOption(FamilyOptions &options, StringRef name,
                            StringRef value) {
   Expected<const FamilyOptionInfo *> info = lookUpOption(name);
   if (!info)
     return info.takeError();
   FamilyOptions changed = options;
-  if (!parseInto(changed, (*info)->option, {value}))
+  auto parse = [&](auto field) { return ParseValue{value}(changed.*field); };
+  if (!std::visit(parse, (*info)->field))
     return formatError("the option '{0}' takes {1}, found '{2}'", (*info)->name,
                        (*info)->values, value);
   options = std::move(changed);

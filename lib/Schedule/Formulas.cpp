@@ -23,39 +23,6 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-namespace {
-/// A family has a formula, or a reason why it has none.
-struct Entry {
-  StringRef name;
-  Formula *evaluate;
-  StringRef whyNone = "";
-};
-} // namespace
-
-static constexpr Entry kFormulas[] = {
-    {"gpipe", evaluateGPipe},
-    {"1f1b", evaluate1F1B},
-    {"eager-1f1b", evaluateEager1F1B},
-    {"looped-bfs", evaluateLoopedBFS},
-    {"interleaved-1f1b", evaluateInterleaved1F1B},
-    {"interleaved-zb", evaluateInterleavedZB},
-    {"mpmd-circular", evaluateMpmdCircular},
-    {"zb-h1", evaluateZBH1},
-    {"zb-h2", evaluateZBH2},
-    {"zb-v", evaluateZBV},
-    {"v-half", evaluateVHalf},
-    {"v-min", evaluateVMin},
-    {"zb-auto", nullptr,
-     "it is the shortest of several that the memory allows"},
-    {"dualpipe", evaluateDualPipe},
-    {"dualpipe-v", evaluateDualPipeV},
-    {"chimera", evaluateChimera},
-    {"hanayo", evaluateHanayo},
-    {"greedy", nullptr,
-     "a greedy table has none but those of linear, bidirectional and wave "
-     "placements"},
-};
-
 static Error checkSizes(const FormulaInputs &inputs) {
   if (inputs.workers < 1 || inputs.stages < 1 || inputs.microbatches < 1)
     return formatError("a formula needs at least one worker, stage and "
@@ -85,8 +52,8 @@ Error formulas::checkStagesPerWorker(StringRef family,
 
 static Error refuseFamily(StringRef family) {
   llvm::SmallVector<StringRef> names;
-  for (const Entry &known : kFormulas)
-    if (known.evaluate)
+  for (const Family &known : families())
+    if (known.formula)
       names.push_back(known.name);
   StringRef closest = closestName(family, names);
   bool isClose = closest.edit_distance_insensitive(family) <= 2;
@@ -113,8 +80,7 @@ FormulaInputs pipesched::formulaInputsOf(const Placement &placement,
   inputs.sendsAfterInput = options.splitBackward.value_or(false) &&
                            options.gradientAfter == GradientAfter::InputGrad;
   inputs.group = options.group;
-  inputs.construction =
-      options.construction.value_or(ChimeraConstruction::Concat);
+  inputs.construction = options.getConstruction();
   return inputs;
 }
 
@@ -122,16 +88,13 @@ Expected<FormulaResult>
 pipesched::evaluateFormula(StringRef family, const FormulaInputs &inputs) {
   if (Error error = checkSizes(inputs))
     return std::move(error);
-  family = canonicalName(family);
-  for (const Entry &candidate : kFormulas) {
-    if (candidate.name != family)
-      continue;
-    if (candidate.evaluate)
-      return candidate.evaluate(family, inputs);
+  const Family *known = findFamily(family);
+  if (!known)
+    return refuseFamily(family);
+  if (!known->formula)
     return formatError("no closed formula is known for family '{0}': {1}",
-                       family, candidate.whyNone);
-  }
-  return refuseFamily(family);
+                       known->name, known->whyNoFormula);
+  return known->formula(known->name, inputs);
 }
 
 /// Whether a check of the placement found what it takes.

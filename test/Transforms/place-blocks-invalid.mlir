@@ -19,7 +19,7 @@
 // ENDS: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: 30 layers and 3 for the ends cannot be divided evenly over 4 stages; the nearest numbers of layers that can: 29 and 33
 // NEGATIVE: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: embedding and head stand for 0 layers or more
 // ROOM: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: an even share of 2 layers leaves no room for the 6 that the last stage holds beside layers
-// COST: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: balance=cost needs a model and a system to price it with; attach both first
+// COST: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: balance=cost needs a model, and a system for its costs; attach both first
 // HEAD: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: the model says what embedding and head cost; their options are for exact and count
 // MODEL: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: 12 blocks are asked for, its model @toy has 8 layers
 // SUM: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: the blocks of path 0 are more than the model's 8 layers

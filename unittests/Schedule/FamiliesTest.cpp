@@ -304,6 +304,30 @@ static std::string messagesRow(const Family &family) {
                        semanticsOf(family, ReceivePlacement::Consumer));
 }
 
+/// | option | values | meaning | not given |
+static std::string optionRow(const FamilyOptionInfo &info) {
+  return llvm::formatv("\n| {0} | {1} | {2} | {3} |\n", info.name, info.values,
+                       info.summary, info.notGiven);
+}
+
+/// The text from the heading of a family to the next one.
+static StringRef sectionOf(StringRef page, const Family &family) {
+  std::string heading = ("\n## " + family.name + "\n").str();
+  StringRef section = page.drop_front(
+      std::min(page.size(), page.find(heading) + heading.size()));
+  return section.take_front(section.find("\n## "));
+}
+
+/// The example of a pass is a block, a line of this form, and another block;
+/// test/Docs/examples.test runs it.
+static bool showsBeforeAndAfter(StringRef section, const Family &family) {
+  size_t after = section.find(("\nAfter `pipe-schedule-" + family.name).str());
+  return after != StringRef::npos &&
+         section.take_front(after).contains("\n```mlir\n") &&
+         section.drop_front(after).contains(
+             ("family \"" + family.name + "\"").str());
+}
+
 TEST(Families, AreDocumented) {
   auto buffer = llvm::MemoryBuffer::getFile(PIPESCHED_DOCS_DIR "/Schedules.md");
   ASSERT_TRUE(static_cast<bool>(buffer));
@@ -312,5 +336,9 @@ TEST(Families, AreDocumented) {
     EXPECT_TRUE(page.contains(glanceRow(family))) << glanceRow(family);
     EXPECT_TRUE(page.contains(messagesRow(family))) << messagesRow(family);
     EXPECT_TRUE(page.contains(("\n## " + family.name + "\n").str()));
+    EXPECT_TRUE(showsBeforeAndAfter(sectionOf(page, family), family))
+        << family.name.str();
   }
+  for (const FamilyOptionInfo &info : familyOptions())
+    EXPECT_TRUE(page.contains(optionRow(info))) << optionRow(info);
 }

@@ -18,12 +18,18 @@
 
 namespace pipesched {
 
-/// What a schedule says of its family beside its name: the options that change
-/// rows and can be read off neither paths nor the gradient rule, where they are
-/// not the default.
+/// What a schedule says of its family beside the name: the options that change
+/// rows and that neither paths nor the gradient rule show, where they are not
+/// the default.
 llvm::SmallVector<mlir::NamedAttribute>
 describeFamily(mlir::Builder builder, const Family &family,
                const FamilyOptions &options);
+
+/// The options with which the rows of a schedule were generated, the inverse of
+/// describeFamily; `chunks`, `waves` and `pairs` are left to the paths. No
+/// options for a schedule of no known family, and none for an attribute that
+/// describeFamily does not write.
+FamilyOptions loadFamilyOptions(pipe::ScheduleOp schedule);
 
 /// Adds the problem of these paths.
 pipe::ScheduleOp createProblem(mlir::OpBuilder &builder,

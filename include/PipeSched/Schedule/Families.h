@@ -24,8 +24,13 @@
 #include "PipeSched/Schedule/Generators.h"
 #include "PipeSched/Schedule/Lowering.h"
 #include "PipeSched/Schedule/MessageSemantics.h"
+#include <initializer_list>
+#include <variant>
 
 namespace pipesched {
+
+struct FormulaInputs;
+struct FormulaResult;
 
 //===----------------------------------------------------------------------===//
 // Options
@@ -41,7 +46,18 @@ struct FamilyOptions {
   std::optional<GradientAfter> gradientAfter;
   /// Of greedy and hanayo, by global stage; empty: unit slots. No text form.
   std::vector<StageSlots> slots;
+
+  ChimeraConstruction getConstruction() const {
+    return construction.value_or(ChimeraConstruction::Concat);
+  }
 };
+
+/// The member of FamilyOptions that holds an option.
+using FamilyOptionField =
+    std::variant<std::optional<int64_t> FamilyOptions::*,
+                 std::optional<bool> FamilyOptions::*,
+                 std::optional<GradientAfter> FamilyOptions::*,
+                 std::optional<ChimeraConstruction> FamilyOptions::*>;
 
 /// An option as people name it.
 enum class FamilyOption : uint8_t {
@@ -60,6 +76,17 @@ struct FamilyOptionInfo {
   llvm::StringLiteral name;    ///< "split-backward", as passes spell it
   llvm::StringRef values;      ///< "true or false"
   llvm::StringLiteral summary; ///< one line
+  /// What a number is where it is not given; empty for other options.
+  llvm::StringLiteral notGiven;
+  FamilyOptionField field;
+  /// Whether the schedule says it beside the name of its family. The other
+  /// options can be read off its paths and its gradient rule.
+  bool isWritten;
+
+  bool isGiven(const FamilyOptions &options) const {
+    return std::visit(
+        [&](auto member) { return (options.*member).has_value(); }, field);
+  }
 };
 
 /// All of them, in the order of the enum.
@@ -92,9 +119,18 @@ struct MessageClaims {
   uint32_t arrival, consumer;
 };
 
+/// Another name of a family. Other spellings of its own name ("1F1B",
+/// "LoopedBFS") are known without it.
+struct OtherName {
+  llvm::StringLiteral name, usedBy;
+};
+
+/// All that is said of a family in one place: the pass of the family, its
+/// options, its formula and the names by which it is found are made from it.
 struct Family {
   llvm::StringLiteral name; ///< of `family` in IR and of pipe-schedule-<name>
   llvm::StringLiteral summary;
+  std::initializer_list<OtherName> otherNames;
   llvm::StringLiteral source;
   llvm::StringLiteral sizes; ///< D and N that have a table, "any" for all
   FamilyPlacement placement;
@@ -104,6 +140,12 @@ struct Family {
   MessageClaims messages;
   /// Of a placement and checked options: generate() is the way to it.
   llvm::Expected<Table> (*generator)(const Placement &, const FamilyOptions &);
+  /// The closed form, or null: evaluateFormula() is the way to it.
+  llvm::Expected<FormulaResult> (*formula)(llvm::StringRef family,
+                                           const FormulaInputs &);
+  llvm::StringLiteral whyNoFormula = ""; ///< where there is none
+  /// Whether the pass of the family has the options `slots` and `slot`.
+  bool measuresSlots = false;
 
   bool takes(FamilyOption option) const {
     return options >> static_cast<unsigned>(option) & 1;
@@ -121,13 +163,12 @@ struct Family {
 /// All families, in the order of Generators.h.
 llvm::ArrayRef<Family> families();
 
-/// Another name of a family, and who uses it.
+/// Another name of a family, with the name of the family and who uses it.
 struct FamilyAlias {
-  llvm::StringLiteral alias, family, usedBy;
+  llvm::StringRef alias, family, usedBy;
 };
 
-/// Aliases, those of a family one after the other. Spellings of a family's own
-/// name ("1F1B", "LoopedBFS") are not among them: they are known anyway.
+/// The other names of all families, those of a family one after the other.
 llvm::ArrayRef<FamilyAlias> familyAliases();
 
 /// The family of a name or alias; null for none. Only letters and digits count,

@@ -22,7 +22,7 @@ class Pipe_RemainderOption<string name, string description>
              /*default=*/"::pipesched::Remainder::Keep", description,
              [{::pipesched::enumOptionValues<::pipesched::Remainder>()}]>;
 
-def PipeSplitBackwardPass : Pipe_ModulePass<"pipe-split-backward"> {
+def PipeSplitBackwardPass : Pipe_SchedulePass<"pipe-split-backward"> {
   let summary = "Split each backward into I and W";
   let description = [{
     Replaces each B by I and, right behind it, W. In an aligned schedule they
@@ -73,7 +73,7 @@ def PipeSplitBackwardPass : Pipe_ModulePass<"pipe-split-backward"> {
   ];
 }
 
-def PipeMergeBackwardPass : Pipe_ModulePass<"pipe-merge-backward"> {
+def PipeMergeBackwardPass : Pipe_SchedulePass<"pipe-merge-backward"> {
   let summary = "Merge each I with the W behind it";
   let description = [{
     Replaces each I that its own W follows, idle slots aside, by B: the inverse
@@ -114,7 +114,7 @@ def PipeMergeBackwardPass : Pipe_ModulePass<"pipe-merge-backward"> {
   ];
 }
 
-def PipeAddRecomputePass : Pipe_ModulePass<"pipe-add-recompute"> {
+def PipeAddRecomputePass : Pipe_SchedulePass<"pipe-add-recompute"> {
   let summary = "Compute activations again before their backward";
   let description = [{
     Puts an R before each backward, B or I: F then keeps only what R starts from

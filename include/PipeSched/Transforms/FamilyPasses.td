@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One pass for all families, whatever they are called elsewhere.
+// One pass for all families, whatever they are called elsewhere. The pass of
+// each family, pipe-schedule-<family>, is made from the list of families
+// (lib/Transforms/Generate/FamilyPass.cpp); docs/Schedules.md shows them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +17,7 @@
 
 include "PipeSched/Transforms/PassBase.td"
 
-def PipeSchedulePass : Pipe_ModulePass<"pipe-schedule"> {
+def PipeSchedulePass : Pipe_SchedulePass<"pipe-schedule"> {
   let summary = "Fill schedules with a family by name";
   let description = [{
     Does what `pipe-schedule-<family>` does, for a family under its own name or

@@ -16,7 +16,7 @@
 
 include "PipeSched/Transforms/PassBase.td"
 
-def PipeAddOffloadPass : Pipe_ModulePass<"pipe-add-offload"> {
+def PipeAddOffloadPass : Pipe_SchedulePass<"pipe-add-offload"> {
   let summary = "Offload activations to host memory until their backward";
   let description = [{
     Puts a D behind forwards, which sends their activations to the host, and a U

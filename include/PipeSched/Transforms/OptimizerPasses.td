@@ -16,7 +16,7 @@
 
 include "PipeSched/Transforms/PassBase.td"
 
-def PipeAddOptimizerPass : Pipe_ModulePass<"pipe-add-optimizer"> {
+def PipeAddOptimizerPass : Pipe_SchedulePass<"pipe-add-optimizer"> {
   let summary = "Add the optimizer step, and all-reduces of gradients";
   let description = [{
     Appends an O to each row for every stage of its worker, and puts a G before

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Their anchor, dialect and the option that narrows them.
+// The operations that they run on, and options that several of them have.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +16,12 @@
 include "mlir/Pass/PassBase.td"
 
 class Pipe_ModulePass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
+  let dependentDialects = ["::pipesched::pipe::PipeDialect"];
+}
+
+/// A pass that runs on a pipe.schedule, and on a module for each schedule in it
+/// (lib/Transforms/SchedulePass.h).
+class Pipe_SchedulePass<string argument> : Pass<argument> {
   let dependentDialects = ["::pipesched::pipe::PipeDialect"];
 }
 

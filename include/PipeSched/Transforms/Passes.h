@@ -70,6 +70,9 @@ namespace pipesched::pipe {
 #define GEN_PASS_REGISTRATION
 #include "PipeSched/Transforms/Passes.h.inc"
 
+/// Registers the pass pipe-schedule-<family> of each family (Families.h).
+void registerFamilyPasses();
+
 } // namespace pipesched::pipe
 
 #endif // PIPESCHED_TRANSFORMS_PASSES_H

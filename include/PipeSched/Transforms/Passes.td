@@ -15,7 +15,6 @@
 #define PIPESCHED_TRANSFORMS_PASSES_TD
 
 include "PipeSched/Transforms/BackwardPasses.td"
-include "PipeSched/Transforms/BidirectionalSchedulePasses.td"
 include "PipeSched/Transforms/CostPasses.td"
 include "PipeSched/Transforms/FamilyPasses.td"
 include "PipeSched/Transforms/OffloadPasses.td"
@@ -23,7 +22,6 @@ include "PipeSched/Transforms/OptimizePasses.td"
 include "PipeSched/Transforms/OptimizerPasses.td"
 include "PipeSched/Transforms/PassBase.td"
 include "PipeSched/Transforms/PlacementPasses.td"
-include "PipeSched/Transforms/SchedulePasses.td"
 
 //===----------------------------------------------------------------------===//
 // Problems
@@ -64,7 +62,7 @@ def PipeCreatePass : Pipe_ModulePass<"pipe-create"> {
 // Placements
 //===----------------------------------------------------------------------===//
 
-def PipePlaceLinearPass : Pipe_ModulePass<"pipe-place-linear"> {
+def PipePlaceLinearPass : Pipe_SchedulePass<"pipe-place-linear"> {
   let summary = "Place stage s on worker s";
   let description = [{
     Replaces the paths by one with one stage per worker.
@@ -88,7 +86,7 @@ def PipePlaceLinearPass : Pipe_ModulePass<"pipe-place-linear"> {
   let options = [Pipe_ScheduleOption];
 }
 
-def PipePlaceInterleavedPass : Pipe_ModulePass<"pipe-place-interleaved"> {
+def PipePlaceInterleavedPass : Pipe_SchedulePass<"pipe-place-interleaved"> {
   let summary = "Place stage s on worker s mod D, several stages per worker";
   let description = [{
     Replaces the paths by one that goes through all workers `chunks` times
@@ -118,7 +116,7 @@ def PipePlaceInterleavedPass : Pipe_ModulePass<"pipe-place-interleaved"> {
   ];
 }
 
-def PipePlaceVPass : Pipe_ModulePass<"pipe-place-v"> {
+def PipePlaceVPass : Pipe_SchedulePass<"pipe-place-v"> {
   let summary = "Place two stages per worker, down and up again";
   let description = [{
     Replaces the paths by one that goes down the workers and back up, so that
@@ -143,7 +141,7 @@ def PipePlaceVPass : Pipe_ModulePass<"pipe-place-v"> {
   let options = [Pipe_ScheduleOption];
 }
 
-def PipePlaceWavePass : Pipe_ModulePass<"pipe-place-wave"> {
+def PipePlaceWavePass : Pipe_SchedulePass<"pipe-place-wave"> {
   let summary = "Place stages in waves, down and up several times";
   let description = [{
     Replaces the paths by one that goes down the workers and back up `waves`
@@ -173,7 +171,7 @@ def PipePlaceWavePass : Pipe_ModulePass<"pipe-place-wave"> {
   ];
 }
 
-def PipePlaceBidirectionalPass : Pipe_ModulePass<"pipe-place-bidirectional"> {
+def PipePlaceBidirectionalPass : Pipe_SchedulePass<"pipe-place-bidirectional"> {
   let summary = "Place pairs of paths that mirror each other";
   let description = [{
     Replaces the paths by `pairs` pairs, one path down the workers and one back
@@ -226,7 +224,7 @@ def PipePlaceBidirectionalPass : Pipe_ModulePass<"pipe-place-bidirectional"> {
 // Tables
 //===----------------------------------------------------------------------===//
 
-def PipeAlignSlotsPass : Pipe_ModulePass<"pipe-align-slots"> {
+def PipeAlignSlotsPass : Pipe_SchedulePass<"pipe-align-slots"> {
   let summary = "Put each cell at its slot, with idle slots between";
   let description = [{
     Moves each cell to the earliest slot that the order of its row, its
@@ -296,7 +294,7 @@ def PipeAlignSlotsPass : Pipe_ModulePass<"pipe-align-slots"> {
   let options = [Pipe_ScheduleOption, Pipe_SlotsOption, Pipe_SlotOption];
 }
 
-def PipeCompactPass : Pipe_ModulePass<"pipe-compact"> {
+def PipeCompactPass : Pipe_SchedulePass<"pipe-compact"> {
   let summary = "Take the idle slots out of the rows";
   let description = [{
     The inverse of `pipe-align-slots`: rows become orders. Family, model,
@@ -347,7 +345,7 @@ def Pipe_ForwardSendsOption
              "What the send of a forward does to a forward behind it",
              [{::pipesched::enumOptionValues<::pipesched::ForwardSends>()}]>;
 
-def PipeVerifyPass : Pipe_ModulePass<"pipe-verify"> {
+def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
   let summary = "Prove schedules complete, free of deadlock, within memory";
   let description = [{
     Checks what a row alone cannot show: every stage of every path runs F once

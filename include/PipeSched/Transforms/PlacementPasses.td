@@ -19,7 +19,7 @@ def Pipe_BlocksOption
     : Option<"blocks", "blocks", "int64_t", /*default=*/"0",
              "Layers to divide; 0: those of the model">;
 
-def PipePlaceAsymmetricPass : Pipe_ModulePass<"pipe-place-asymmetric"> {
+def PipePlaceAsymmetricPass : Pipe_SchedulePass<"pipe-place-asymmetric"> {
   let summary = "Place paths whose halves differ in length";
   let description = [{
     Replaces the paths by mirrored pairs, as `pipe-place-bidirectional` does, or
@@ -99,7 +99,7 @@ def PipePlaceAsymmetricPass : Pipe_ModulePass<"pipe-place-asymmetric"> {
   ];
 }
 
-def PipePlaceListPass : Pipe_ModulePass<"pipe-place-list"> {
+def PipePlaceListPass : Pipe_SchedulePass<"pipe-place-list"> {
   let summary = "Place paths given by hand";
   let description = [{
     Replaces the paths by those of `paths`: between semicolons, the worker of
@@ -143,7 +143,7 @@ def PipePlaceListPass : Pipe_ModulePass<"pipe-place-list"> {
   ];
 }
 
-def PipePlaceBlocksPass : Pipe_ModulePass<"pipe-place-blocks"> {
+def PipePlaceBlocksPass : Pipe_SchedulePass<"pipe-place-blocks"> {
   let summary = "Say how many layers each stage holds";
   let description = [{
     Keeps the paths and gives their stages `blocks`, in place of blocks or
@@ -216,7 +216,7 @@ def PipePlaceBlocksPass : Pipe_ModulePass<"pipe-place-blocks"> {
   ];
 }
 
-def PipePlaceLayoutPass : Pipe_ModulePass<"pipe-place-layout"> {
+def PipePlaceLayoutPass : Pipe_SchedulePass<"pipe-place-layout"> {
   let summary = "Place stages as a pipeline layout of Megatron-Core says";
   let description = [{
     Replaces the paths by one that goes through all workers again and again, as

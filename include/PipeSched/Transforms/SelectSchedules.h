@@ -23,10 +23,6 @@ namespace pipesched::pipe {
 mlir::FailureOr<llvm::SmallVector<ScheduleOp>>
 selectSchedules(mlir::ModuleOp module, llvm::StringRef name);
 
-/// As selectSchedules, without problems unless they are named.
-mlir::FailureOr<llvm::SmallVector<ScheduleOp>>
-selectSolutions(mlir::ModuleOp module, llvm::StringRef name);
-
 } // namespace pipesched::pipe
 
 #endif // PIPESCHED_TRANSFORMS_SELECTSCHEDULES_H

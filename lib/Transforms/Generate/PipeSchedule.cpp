@@ -10,7 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GeneratorPasses.h"
+#include "../SchedulePass.h"
+#include "FillSchedule.h"
 #include "PipeSched/Transforms/Passes.h"
 
 namespace pipesched::pipe {
@@ -38,26 +39,34 @@ readFamilyOptions(ArrayRef<std::string> texts) {
 
 namespace {
 struct PipeSchedulePass final
-    : pipe::impl::PipeSchedulePassBase<PipeSchedulePass> {
+    : SchedulePass<PipeSchedulePass, pipe::impl::PipeSchedulePassBase,
+                   Treats::Problems> {
   using Base::Base;
 
-  void runOnOperation() override {
-    llvm::Expected<const Family *> known = lookUpFamily(family);
-    if (!known)
-      return fail(known.takeError());
-    auto options = readFamilyOptions(
+  LogicalResult prepare() {
+    llvm::Expected<const Family *> found = lookUpFamily(family);
+    if (!found)
+      return fail(found.takeError());
+    llvm::Expected<FamilyOptions> read = readFamilyOptions(
         std::vector<std::string>(familyOptions.begin(), familyOptions.end()));
-    if (!options)
-      return fail(options.takeError());
-    if (failed(fillWithFamily(getOperation(), schedule, **known, *options)))
-      signalPassFailure();
+    if (!read)
+      return fail(read.takeError());
+    known = *found;
+    options = std::move(*read);
+    return success();
+  }
+
+  LogicalResult treat(ScheduleOp problem) const {
+    return fillSchedule(problem, *known, options);
   }
 
 private:
-  void fail(llvm::Error error) {
-    emitError(getOperation().getLoc())
-        << "pipe-schedule: " << llvm::toString(std::move(error));
-    signalPassFailure();
+  LogicalResult fail(llvm::Error error) {
+    return emitError(getOperation()->getLoc())
+           << "pipe-schedule: " << llvm::toString(std::move(error));
   }
+
+  const Family *known = nullptr;
+  FamilyOptions options;
 };
 } // namespace

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Looks up the model; what it says goes for the option as well.
+// Looks up the model, with which the option must agree.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../SchedulePass.h"
 #include "../Schedules.h"
 #include "LayersToDivide.h"
 #include "PipeSched/Transforms/Passes.h"
@@ -25,13 +26,12 @@ using namespace pipesched::pipe;
 
 namespace {
 struct PipePlaceAsymmetricPass final
-    : pipe::impl::PipePlaceAsymmetricPassBase<PipePlaceAsymmetricPass> {
+    : SchedulePass<PipePlaceAsymmetricPass,
+                   pipe::impl::PipePlaceAsymmetricPassBase, Treats::All> {
   using Base::Base;
 
-  void runOnOperation() override {
-    auto place = [&](ScheduleOp op) { return placeOn(op); };
-    if (failed(placeSchedules(getOperation(), schedule, place)))
-      signalPassFailure();
+  LogicalResult treat(ScheduleOp op) const {
+    return placeSchedule(op, [&] { return placeOn(op); });
   }
 
 private:

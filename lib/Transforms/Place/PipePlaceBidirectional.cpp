@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../SchedulePass.h"
 #include "../Schedules.h"
 #include "PipeSched/Transforms/Passes.h"
 
@@ -24,16 +25,15 @@ using namespace pipesched::pipe;
 
 namespace {
 struct PipePlaceBidirectionalPass final
-    : pipe::impl::PipePlaceBidirectionalPassBase<PipePlaceBidirectionalPass> {
+    : SchedulePass<PipePlaceBidirectionalPass,
+                   pipe::impl::PipePlaceBidirectionalPassBase, Treats::All> {
   using Base::Base;
 
-  void runOnOperation() override {
-    auto place = [&](ScheduleOp op) -> llvm::Expected<std::vector<Path>> {
+  LogicalResult treat(ScheduleOp op) const {
+    return placeSchedule(op, [&] {
       return placeBidirectional(op.getWorkers(), op.getMicrobatches(), pairs,
                                 assign);
-    };
-    if (failed(placeSchedules(getOperation(), schedule, place)))
-      signalPassFailure();
+    });
   }
 };
 } // namespace

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../SchedulePass.h"
 #include "../Schedules.h"
 #include "LayersToDivide.h"
 #include "PipeSched/Adapter/LoadCosts.h"
@@ -28,34 +29,37 @@ using namespace pipesched::pipe;
 
 namespace {
 struct PipePlaceBlocksPass final
-    : pipe::impl::PipePlaceBlocksPassBase<PipePlaceBlocksPass> {
+    : SchedulePass<PipePlaceBlocksPass, pipe::impl::PipePlaceBlocksPassBase,
+                   Treats::All> {
   using Base::Base;
 
-  void runOnOperation() override {
-    auto place = [&](ScheduleOp op) -> llvm::Expected<std::vector<Path>> {
-      std::vector<Path> paths;
-      for (PathOp path : op.getPaths())
-        paths.push_back(path.toPath());
-      if (llvm::Error error = counts.empty() ? divide(op, paths) : give(paths))
-        return std::move(error);
-      for (Path &path : paths)
-        path.weights.clear();
-      if (llvm::Error error = checkPaths(op, paths))
-        return std::move(error);
-      return paths;
-    };
-    if (failed(placeSchedules(getOperation(), schedule, place)))
-      signalPassFailure();
+  LogicalResult treat(ScheduleOp op) const {
+    return placeSchedule(op, [&] { return placeOn(op); });
   }
 
 private:
+  llvm::Expected<std::vector<Path>> placeOn(ScheduleOp op) const;
   llvm::Error give(MutableArrayRef<Path> paths) const;
   llvm::Error divide(ScheduleOp op, MutableArrayRef<Path> paths) const;
   llvm::Expected<LayerLoads> loadLayers(ScheduleOp op, int64_t layers) const;
 };
 } // namespace
 
-/// The counts of the option.
+llvm::Expected<std::vector<Path>>
+PipePlaceBlocksPass::placeOn(ScheduleOp op) const {
+  std::vector<Path> paths;
+  for (PathOp path : op.getPaths())
+    paths.push_back(path.toPath());
+  if (llvm::Error error = counts.empty() ? divide(op, paths) : give(paths))
+    return std::move(error);
+  for (Path &path : paths)
+    path.weights.clear();
+  if (llvm::Error error = checkPaths(op, paths))
+    return std::move(error);
+  return paths;
+}
+
+/// Gives each path the counts of the option.
 llvm::Error PipePlaceBlocksPass::give(MutableArrayRef<Path> paths) const {
   if (balance != Balance::Exact || blocks != 0 || embedding != 0 || head != 0)
     return llvm::createStringError("counts say how many layers each stage "
@@ -93,8 +97,8 @@ PipePlaceBlocksPass::loadLayers(ScheduleOp op, int64_t layers) const {
   if (failed(costs))
     return llvm::createStringError("its costs cannot be read");
   if (!costs->model || !costs->system)
-    return llvm::createStringError("balance=cost needs a model and a system to "
-                                   "price it with; attach both first");
+    return llvm::createStringError("balance=cost needs a model, and a system "
+                                   "for its costs; attach both first");
   return costLayers(*costs->model, *costs->system);
 }
 

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../SchedulePass.h"
 #include "../Schedules.h"
 #include "PipeSched/Transforms/Passes.h"
 
@@ -24,15 +25,14 @@ using namespace pipesched::pipe;
 
 namespace {
 struct PipePlaceInterleavedPass final
-    : pipe::impl::PipePlaceInterleavedPassBase<PipePlaceInterleavedPass> {
+    : SchedulePass<PipePlaceInterleavedPass,
+                   pipe::impl::PipePlaceInterleavedPassBase, Treats::All> {
   using Base::Base;
 
-  void runOnOperation() override {
-    auto place = [&](int64_t numWorkers) {
-      return placeInterleaved(numWorkers, chunks);
-    };
-    if (failed(placeOnOnePath(getOperation(), schedule, place)))
-      signalPassFailure();
+  LogicalResult treat(ScheduleOp op) const {
+    return placeOnOnePath(op, [&]() -> llvm::Expected<Path> {
+      return placeInterleaved(op.getWorkers(), chunks);
+    });
   }
 };
 } // namespace

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../SchedulePass.h"
 #include "../Schedules.h"
 #include "LayersToDivide.h"
 #include "PipeSched/Exchange/MegatronLayout.h"
@@ -28,13 +29,12 @@ using namespace pipesched::pipe;
 
 namespace {
 struct PipePlaceLayoutPass final
-    : pipe::impl::PipePlaceLayoutPassBase<PipePlaceLayoutPass> {
+    : SchedulePass<PipePlaceLayoutPass, pipe::impl::PipePlaceLayoutPassBase,
+                   Treats::All> {
   using Base::Base;
 
-  void runOnOperation() override {
-    auto place = [&](ScheduleOp op) { return placeOn(op); };
-    if (failed(placeSchedules(getOperation(), schedule, place)))
-      signalPassFailure();
+  LogicalResult treat(ScheduleOp op) const {
+    return placeSchedule(op, [&] { return placeOn(op); });
   }
 
 private:

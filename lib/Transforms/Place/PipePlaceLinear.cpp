@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../SchedulePass.h"
 #include "../Schedules.h"
 #include "PipeSched/Transforms/Passes.h"
 
@@ -24,15 +25,14 @@ using namespace pipesched::pipe;
 
 namespace {
 struct PipePlaceLinearPass final
-    : pipe::impl::PipePlaceLinearPassBase<PipePlaceLinearPass> {
+    : SchedulePass<PipePlaceLinearPass, pipe::impl::PipePlaceLinearPassBase,
+                   Treats::All> {
   using Base::Base;
 
-  void runOnOperation() override {
-    auto place = [](int64_t numWorkers) -> llvm::Expected<Path> {
-      return placeLinear(numWorkers);
-    };
-    if (failed(placeOnOnePath(getOperation(), schedule, place)))
-      signalPassFailure();
+  LogicalResult treat(ScheduleOp op) const {
+    return placeOnOnePath(op, [&]() -> llvm::Expected<Path> {
+      return placeLinear(op.getWorkers());
+    });
   }
 };
 } // namespace

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../SchedulePass.h"
 #include "../Schedules.h"
 #include "LayersToDivide.h"
 #include "PipeSched/Schedule/PathText.h"
@@ -26,21 +27,23 @@ using namespace pipesched::pipe;
 
 namespace {
 struct PipePlaceListPass final
-    : pipe::impl::PipePlaceListPassBase<PipePlaceListPass> {
+    : SchedulePass<PipePlaceListPass, pipe::impl::PipePlaceListPassBase,
+                   Treats::All> {
   using Base::Base;
 
-  void runOnOperation() override {
-    auto place = [&](ScheduleOp op) -> llvm::Expected<std::vector<Path>> {
-      llvm::Expected<std::vector<Path>> list = parsePaths(paths);
-      if (!list)
-        return llvm::createStringError("paths, " +
-                                       llvm::toString(list.takeError()));
-      if (llvm::Error error = checkPaths(op, *list))
-        return std::move(error);
-      return list;
-    };
-    if (failed(placeSchedules(getOperation(), schedule, place)))
-      signalPassFailure();
+  LogicalResult treat(ScheduleOp op) const {
+    return placeSchedule(op, [&] { return placeOn(op); });
+  }
+
+private:
+  llvm::Expected<std::vector<Path>> placeOn(ScheduleOp op) const {
+    llvm::Expected<std::vector<Path>> list = parsePaths(paths);
+    if (!list)
+      return llvm::createStringError("paths, " +
+                                     llvm::toString(list.takeError()));
+    if (llvm::Error error = checkPaths(op, *list))
+      return std::move(error);
+    return list;
   }
 };
 } // namespace

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../SchedulePass.h"
 #include "../Schedules.h"
 #include "PipeSched/Transforms/Passes.h"
 
@@ -23,15 +24,14 @@ using namespace pipesched;
 using namespace pipesched::pipe;
 
 namespace {
-struct PipePlaceVPass final : pipe::impl::PipePlaceVPassBase<PipePlaceVPass> {
+struct PipePlaceVPass final
+    : SchedulePass<PipePlaceVPass, pipe::impl::PipePlaceVPassBase,
+                   Treats::All> {
   using Base::Base;
 
-  void runOnOperation() override {
-    auto place = [](int64_t numWorkers) -> llvm::Expected<Path> {
-      return placeV(numWorkers);
-    };
-    if (failed(placeOnOnePath(getOperation(), schedule, place)))
-      signalPassFailure();
+  LogicalResult treat(ScheduleOp op) const {
+    return placeOnOnePath(
+        op, [&]() -> llvm::Expected<Path> { return placeV(op.getWorkers()); });
   }
 };
 } // namespace

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../SchedulePass.h"
 #include "../Schedules.h"
 #include "PipeSched/Transforms/Passes.h"
 
@@ -24,15 +25,14 @@ using namespace pipesched::pipe;
 
 namespace {
 struct PipePlaceWavePass final
-    : pipe::impl::PipePlaceWavePassBase<PipePlaceWavePass> {
+    : SchedulePass<PipePlaceWavePass, pipe::impl::PipePlaceWavePassBase,
+                   Treats::All> {
   using Base::Base;
 
-  void runOnOperation() override {
-    auto place = [&](int64_t numWorkers) {
-      return placeWave(numWorkers, waves);
-    };
-    if (failed(placeOnOnePath(getOperation(), schedule, place)))
-      signalPassFailure();
+  LogicalResult treat(ScheduleOp op) const {
+    return placeOnOnePath(op, [&]() -> llvm::Expected<Path> {
+      return placeWave(op.getWorkers(), waves);
+    });
   }
 };
 } // namespace

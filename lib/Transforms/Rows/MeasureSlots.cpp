@@ -18,22 +18,22 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-FailureOr<SlotOptions> pipe::readSlotOptions(ModuleOp module, StringRef pass,
+FailureOr<SlotOptions> pipe::readSlotOptions(Operation *root, StringRef pass,
                                              SlotMeasure measure,
                                              StringRef slot) {
   SlotOptions options{measure, std::nullopt};
   if (slot.empty())
     return options;
   if (measure != SlotMeasure::Durations)
-    return emitError(module.getLoc())
+    return emitError(root->getLoc())
            << pass << ": the length of a slot is for slots=durations, found "
            << "slots=" << enumName(measure);
   llvm::Expected<int64_t> ps = parseTime(slot);
   if (!ps)
-    return emitError(module.getLoc())
+    return emitError(root->getLoc())
            << pass << ": slot: " << llvm::toString(ps.takeError());
   if (*ps == 0)
-    return emitError(module.getLoc())
+    return emitError(root->getLoc())
            << pass << ": slot: expected a time above 0, found '" << slot << "'";
   options.slotPs = *ps;
   return options;

@@ -25,9 +25,9 @@ struct SlotOptions {
   std::optional<int64_t> slotPs; ///< nothing: as long as divides all times
 };
 
-/// The options as `pass` has them; `slot` is a time, or empty. Errors: no time;
-/// a slot of 0; a slot where slots are no durations.
-mlir::FailureOr<SlotOptions> readSlotOptions(mlir::ModuleOp module,
+/// The options of `pass`, whose `slot` is a time or empty. Errors, at `root`:
+/// text that is no time; a slot of 0; a slot where slots are not durations.
+mlir::FailureOr<SlotOptions> readSlotOptions(mlir::Operation *root,
                                              llvm::StringRef pass,
                                              SlotMeasure measure,
                                              llvm::StringRef slot);

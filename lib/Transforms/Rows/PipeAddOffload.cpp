@@ -10,7 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Schedules.h"
+#include "../SchedulePass.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Schedule/Offload.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "ReadRanges.h"
@@ -24,7 +25,7 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// Of the activations asked for, those that got no D, and why.
+/// Says how many of the selected activations got no D, and why.
 static void emitRemarks(ScheduleOp schedule, const OffloadChange &change,
                         int64_t ahead) {
   auto remark = [&](int64_t count) {
@@ -62,31 +63,22 @@ static LogicalResult addOffload(ScheduleOp schedule,
 
 namespace {
 struct PipeAddOffloadPass final
-    : pipe::impl::PipeAddOffloadPassBase<PipeAddOffloadPass> {
+    : SchedulePass<PipeAddOffloadPass, pipe::impl::PipeAddOffloadPassBase> {
   using Base::Base;
 
-  void runOnOperation() override {
-    FailureOr<SmallVector<ScheduleOp>> schedules =
-        selectSolutions(getOperation(), schedule);
-    FailureOr<OffloadOptions> options = readOptions();
-    if (failed(schedules) || failed(options))
-      return signalPassFailure();
-    for (ScheduleOp op : *schedules)
-      if (failed(::addOffload(op, *options)))
-        return signalPassFailure();
-  }
-
-private:
-  FailureOr<OffloadOptions> readOptions() {
-    OffloadOptions options;
+  LogicalResult prepare() {
+    options = {};
     options.amount = amount;
     options.keep = keep;
     options.ahead = ahead;
     options.memory = memory;
-    SelectionTexts texts = {*stages, *workers, *microbatches};
-    if (failed(readSelection(getOperation(), getArgument(), texts, options)))
-      return failure();
-    return options;
+    return readSelection(getOperation(), getArgument(),
+                         {*stages, *workers, *microbatches}, options);
   }
+
+  LogicalResult treat(ScheduleOp op) const { return ::addOffload(op, options); }
+
+private:
+  OffloadOptions options;
 };
 } // namespace

@@ -10,8 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Schedules.h"
+#include "../SchedulePass.h"
 #include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Transforms/Passes.h"
 
 namespace pipesched::pipe {
@@ -41,17 +42,11 @@ static LogicalResult addOptimizer(ScheduleOp schedule, ReductionPlace place) {
 
 namespace {
 struct PipeAddOptimizerPass final
-    : pipe::impl::PipeAddOptimizerPassBase<PipeAddOptimizerPass> {
+    : SchedulePass<PipeAddOptimizerPass, pipe::impl::PipeAddOptimizerPassBase> {
   using Base::Base;
 
-  void runOnOperation() override {
-    FailureOr<SmallVector<ScheduleOp>> schedules =
-        selectSolutions(getOperation(), schedule);
-    if (failed(schedules))
-      return signalPassFailure();
-    for (ScheduleOp op : *schedules)
-      if (failed(addOptimizer(op, allReduce)))
-        return signalPassFailure();
+  LogicalResult treat(ScheduleOp op) const {
+    return addOptimizer(op, allReduce);
   }
 };
 } // namespace

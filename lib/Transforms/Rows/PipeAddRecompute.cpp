@@ -10,7 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Schedules.h"
+#include "../SchedulePass.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Schedule/Recompute.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "ReadRanges.h"
@@ -65,30 +66,23 @@ static LogicalResult recompute(ScheduleOp schedule, Recompute kind,
 
 namespace {
 struct PipeAddRecomputePass final
-    : pipe::impl::PipeAddRecomputePassBase<PipeAddRecomputePass> {
+    : SchedulePass<PipeAddRecomputePass, pipe::impl::PipeAddRecomputePassBase> {
   using Base::Base;
 
-  void runOnOperation() override {
-    FailureOr<SmallVector<ScheduleOp>> schedules =
-        selectSolutions(getOperation(), schedule);
-    FailureOr<RecomputeOptions> options = readOptions();
-    if (failed(schedules) || failed(options))
-      return signalPassFailure();
-    for (ScheduleOp op : *schedules)
-      if (failed(recompute(op, kind, *options)))
-        return signalPassFailure();
-  }
-
-private:
-  FailureOr<RecomputeOptions> readOptions() {
-    RecomputeOptions options;
+  LogicalResult prepare() {
+    options = {};
     options.keep = keep;
     options.skipAdjacent = skipAdjacent;
     options.ahead = ahead;
-    SelectionTexts texts = {*stages, *workers, *microbatches};
-    if (failed(readSelection(getOperation(), getArgument(), texts, options)))
-      return failure();
-    return options;
+    return readSelection(getOperation(), getArgument(),
+                         {*stages, *workers, *microbatches}, options);
   }
+
+  LogicalResult treat(ScheduleOp op) const {
+    return recompute(op, kind, options);
+  }
+
+private:
+  RecomputeOptions options;
 };
 } // namespace

@@ -10,8 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Schedules.h"
+#include "../SchedulePass.h"
 #include "MeasureSlots.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Transforms/Passes.h"
 
@@ -24,7 +25,8 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// As the whole table sees it where it can, as its slots did where not.
+/// Reports the violation that a check of the whole table finds, because it
+/// names the cells; if there is none, reports the error of the alignment.
 static LogicalResult emitAlignError(ScheduleOp schedule, const TableView &table,
                                     llvm::Error error,
                                     const SlotOptions &options) {
@@ -58,19 +60,21 @@ static LogicalResult align(ScheduleOp schedule, const SlotOptions &options) {
 
 namespace {
 struct PipeAlignSlotsPass final
-    : pipe::impl::PipeAlignSlotsPassBase<PipeAlignSlotsPass> {
+    : SchedulePass<PipeAlignSlotsPass, pipe::impl::PipeAlignSlotsPassBase> {
   using Base::Base;
 
-  void runOnOperation() override {
-    FailureOr<SmallVector<ScheduleOp>> schedules =
-        selectSolutions(getOperation(), schedule);
-    FailureOr<SlotOptions> options =
+  LogicalResult prepare() {
+    FailureOr<SlotOptions> read =
         readSlotOptions(getOperation(), getArgument(), slots, slot);
-    if (failed(schedules) || failed(options))
-      return signalPassFailure();
-    for (ScheduleOp op : *schedules)
-      if (failed(align(op, *options)))
-        return signalPassFailure();
+    if (failed(read))
+      return failure();
+    options = *read;
+    return success();
   }
+
+  LogicalResult treat(ScheduleOp op) const { return align(op, options); }
+
+private:
+  SlotOptions options;
 };
 } // namespace

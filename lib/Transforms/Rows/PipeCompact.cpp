@@ -10,7 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Schedules.h"
+#include "../SchedulePass.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Transforms/Passes.h"
 
@@ -25,18 +26,13 @@ using namespace pipesched::pipe;
 
 namespace {
 struct PipeCompactPass final
-    : pipe::impl::PipeCompactPassBase<PipeCompactPass> {
+    : SchedulePass<PipeCompactPass, pipe::impl::PipeCompactPassBase> {
   using Base::Base;
 
-  void runOnOperation() override {
-    FailureOr<SmallVector<ScheduleOp>> schedules =
-        selectSolutions(getOperation(), schedule);
-    if (failed(schedules))
-      return signalPassFailure();
-    for (ScheduleOp op : *schedules) {
-      storeRows(op, compactRows(ScheduleTable(op).view()));
-      op.setAligned(false);
-    }
+  LogicalResult treat(ScheduleOp op) const {
+    storeRows(op, compactRows(ScheduleTable(op).view()));
+    op.setAligned(false);
+    return success();
   }
 };
 } // namespace

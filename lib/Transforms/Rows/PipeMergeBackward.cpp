@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Schedules.h"
+#include "../SchedulePass.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "StoreBackward.h"
 
@@ -39,18 +39,10 @@ static LogicalResult merge(ScheduleOp schedule, const MergeOptions &options) {
 
 namespace {
 struct PipeMergeBackwardPass final
-    : pipe::impl::PipeMergeBackwardPassBase<PipeMergeBackwardPass> {
+    : SchedulePass<PipeMergeBackwardPass,
+                   pipe::impl::PipeMergeBackwardPassBase> {
   using Base::Base;
 
-  void runOnOperation() override {
-    FailureOr<SmallVector<ScheduleOp>> schedules =
-        selectSolutions(getOperation(), schedule);
-    if (failed(schedules))
-      return signalPassFailure();
-    MergeOptions options = {apart};
-    for (ScheduleOp op : *schedules)
-      if (failed(merge(op, options)))
-        return signalPassFailure();
-  }
+  LogicalResult treat(ScheduleOp op) const { return merge(op, {apart}); }
 };
 } // namespace

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Schedules.h"
+#include "../SchedulePass.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "StoreBackward.h"
 
@@ -51,18 +51,12 @@ static std::optional<GradientAfter> givenRule(SplitGradient option) {
 
 namespace {
 struct PipeSplitBackwardPass final
-    : pipe::impl::PipeSplitBackwardPassBase<PipeSplitBackwardPass> {
+    : SchedulePass<PipeSplitBackwardPass,
+                   pipe::impl::PipeSplitBackwardPassBase> {
   using Base::Base;
 
-  void runOnOperation() override {
-    FailureOr<SmallVector<ScheduleOp>> schedules =
-        selectSolutions(getOperation(), schedule);
-    if (failed(schedules))
-      return signalPassFailure();
-    SplitOptions options = {givenRule(gradientAfter), overlapped};
-    for (ScheduleOp op : *schedules)
-      if (failed(split(op, options)))
-        return signalPassFailure();
+  LogicalResult treat(ScheduleOp op) const {
+    return split(op, {givenRule(gradientAfter), overlapped});
   }
 };
 } // namespace

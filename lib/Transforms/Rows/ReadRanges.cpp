@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Names the pass and the option where a text is no range.
+// Parses ranges; an error names the pass and the option.
 //
 //===----------------------------------------------------------------------===//
 

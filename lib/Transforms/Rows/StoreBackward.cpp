@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The family stays, and its options go on to be true.
+// Keeps the family, and updates the option that the change makes wrong.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,8 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// As a generator would have said it: only what is not the family's default.
+/// Writes `split_backward` as a generator would: only if it is not the default
+/// of the family.
 static void describeSplit(ScheduleOp schedule, bool isSplit) {
   const Family *family = findFamily(schedule.getFamily().value_or(""));
   if (!family || !family->splitsBackward)

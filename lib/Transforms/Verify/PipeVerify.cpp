@@ -10,9 +10,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Schedules.h"
+#include "../SchedulePass.h"
 #include "PipeSched/Adapter/EmitDeadlock.h"
 #include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Evaluation/MemoryBudget.h"
 #include "PipeSched/Transforms/Passes.h"
 
@@ -70,33 +71,35 @@ static LogicalResult verifySchedule(ScheduleOp schedule,
 }
 
 namespace {
-struct PipeVerifyPass final : pipe::impl::PipeVerifyPassBase<PipeVerifyPass> {
+struct PipeVerifyPass final
+    : SchedulePass<PipeVerifyPass, pipe::impl::PipeVerifyPassBase,
+                   Treats::All> {
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<SmallVector<ScheduleOp>> schedules =
-        selectSchedules(getOperation(), schedule);
-    std::optional<MemoryBudget> budget;
-    if (failed(schedules) || failed(readBudget(budget)))
-      return signalPassFailure();
-    TimingOptions timing = {transport, receivePlacement};
-    for (ScheduleOp op : *schedules)
-      if (failed(verifySchedule(op, messages, budget, timing)))
-        signalPassFailure();
+    Base::runOnOperation();
     markAllAnalysesPreserved();
   }
 
+  LogicalResult prepare() { return readBudget(); }
+
+  LogicalResult treat(ScheduleOp op) const {
+    return verifySchedule(op, messages, budget, {transport, receivePlacement});
+  }
+
 private:
-  LogicalResult readBudget(std::optional<MemoryBudget> &budget) {
+  LogicalResult readBudget() {
     if (memory.empty())
       return success();
     llvm::Expected<MemoryBudget> given = parseMemoryBudget(memory);
     if (!given)
-      return emitError(getOperation().getLoc())
+      return emitError(getOperation()->getLoc())
              << getArgument()
              << ": memory: " << llvm::toString(given.takeError());
     budget = *given;
     return success();
   }
+
+  std::optional<MemoryBudget> budget;
 };
 } // namespace

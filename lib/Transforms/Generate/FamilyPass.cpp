@@ -1,0 +1,205 @@
+//===- FamilyPass.cpp - The pass of each family ---------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One class is the pass pipe-schedule-<family> of every family: its name, its
+// description and its options are those of the family in Schedule/Families.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../SchedulePass.h"
+#include "FillSchedule.h"
+#include "PipeSched/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+/// "Mirrored pairs of paths; 0: as the paths say, or one".
+static std::string helpOf(const FamilyOptionInfo &info) {
+  std::string help = info.summary.str();
+  help[0] = llvm::toUpper(help[0]);
+  if (!info.notGiven.empty())
+    help += "; 0: " + info.notGiven.str();
+  return help;
+}
+
+namespace {
+/// An option of a pass that sets an option of its family.
+class FamilyPassOption {
+public:
+  virtual ~FamilyPassOption() = default;
+  virtual void set(FamilyOptions &options) const = 0;
+};
+
+template <typename T>
+class TypedOption final : public FamilyPassOption {
+public:
+  template <typename... Modifiers>
+  TypedOption(Pass &pass, const FamilyOptionInfo &info,
+              std::optional<T> FamilyOptions::*field, Modifiers &&...modifiers)
+      : help(helpOf(info)), option(pass, info.name, llvm::cl::desc(help),
+                                   std::forward<Modifiers>(modifiers)...),
+        field(field) {}
+
+  /// A number that is left to the generator is 0.
+  void set(FamilyOptions &options) const override {
+    if (std::is_same_v<T, int64_t> && option.getValue() == T())
+      return;
+    options.*field = option.getValue();
+  }
+
+private:
+  std::string help; ///< the option refers to it
+  Pass::Option<T> option;
+  std::optional<T> FamilyOptions::*field;
+};
+
+/// Makes the option of a pass by the type of the family's option.
+struct MakeOption {
+  Pass &pass;
+  const Family &family;
+  const FamilyOptionInfo &info;
+
+  using Result = std::unique_ptr<FamilyPassOption>;
+  Result operator()(std::optional<int64_t> FamilyOptions::*field) const {
+    return std::make_unique<TypedOption<int64_t>>(pass, info, field,
+                                                  llvm::cl::init(0));
+  }
+  Result operator()(std::optional<bool> FamilyOptions::*field) const {
+    return std::make_unique<TypedOption<bool>>(
+        pass, info, field, llvm::cl::init(*family.splitsBackward));
+  }
+  Result operator()(std::optional<GradientAfter> FamilyOptions::*field) const {
+    return std::make_unique<TypedOption<GradientAfter>>(
+        pass, info, field, llvm::cl::init(GradientAfter::WeightGrad),
+        llvm::cl::values(
+            clEnumValN(GradientAfter::InputGrad, "I", "The input gradient"),
+            clEnumValN(GradientAfter::WeightGrad, "W", "The weight gradient")));
+  }
+  Result
+  operator()(std::optional<ChimeraConstruction> FamilyOptions::*field) const {
+    using C = ChimeraConstruction;
+    return std::make_unique<TypedOption<C>>(
+        pass, info, field, llvm::cl::init(C::Concat),
+        llvm::cl::values(clEnumValN(C::Concat, nameOf(C::Concat),
+                                    "Units one after the other"),
+                         clEnumValN(C::Doubling, nameOf(C::Doubling),
+                                    "Two microbatches per forward"),
+                         clEnumValN(C::Halving, nameOf(C::Halving),
+                                    "Doubling for halves of microbatches")));
+  }
+};
+
+/// The options `slots` and `slot`, as pipe-align-slots has them.
+struct SlotPassOptions {
+  Pass::Option<SlotMeasure> slots;
+  Pass::Option<std::string> slot;
+
+  explicit SlotPassOptions(Pass &pass)
+      : slots(pass, "slots", llvm::cl::desc("What a slot measures"),
+              llvm::cl::init(SlotMeasure::Unit),
+              llvm::cl::values(
+                  clEnumValN(SlotMeasure::Unit, nameOf(SlotMeasure::Unit),
+                             "One slot per phase, two for B"),
+                  clEnumValN(SlotMeasure::Blocks, nameOf(SlotMeasure::Blocks),
+                             "The same per block of the model"),
+                  clEnumValN(SlotMeasure::Durations,
+                             nameOf(SlotMeasure::Durations), "Time"))),
+        slot(pass, "slot",
+             llvm::cl::desc("Time of one slot (10us) of slots=durations; "
+                            "without it the longest that divides all "
+                            "durations"),
+             llvm::cl::init("")) {}
+};
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// Does for a family what a class made by TableGen does for other passes.
+template <typename Derived>
+class FamilyPassBase : public OperationPass<> {
+public:
+  explicit FamilyPassBase(const Family &family)
+      : OperationPass<>(TypeID::get<Derived>()), family(family),
+        argument(("pipe-schedule-" + family.name).str()),
+        description(
+            ("Fill schedules with " + family.name + ": " + family.summary)
+                .str()) {
+    for (const FamilyOptionInfo &info : familyOptions())
+      if (family.takes(info.option))
+        options.push_back(
+            std::visit(MakeOption{*this, family, info}, info.field));
+    if (family.measuresSlots)
+      slotOptions = std::make_unique<SlotPassOptions>(*this);
+  }
+  /// Pass::clone() copies the values of the options.
+  FamilyPassBase(const FamilyPassBase &other) : FamilyPassBase(other.family) {}
+
+  StringRef getName() const override { return "PipeScheduleFamilyPass"; }
+  StringRef getArgument() const override { return argument; }
+  StringRef getDescription() const override { return description; }
+  std::unique_ptr<Pass> clonePass() const override {
+    return std::make_unique<Derived>(static_cast<const Derived &>(*this));
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<PipeDialect>();
+  }
+
+protected:
+  const Family &family;
+  std::vector<std::unique_ptr<FamilyPassOption>> options;
+  std::unique_ptr<SlotPassOptions> slotOptions; ///< null: no such options
+  Option<std::string> schedule{
+      *this, "schedule",
+      llvm::cl::desc("Name of the schedule to treat; all where there is none"),
+      llvm::cl::init("")};
+
+private:
+  std::string argument, description;
+};
+
+class FamilyPass final
+    : public SchedulePass<FamilyPass, FamilyPassBase, Treats::Problems> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FamilyPass)
+  using Base::Base;
+
+  LogicalResult prepare() {
+    given = {};
+    for (const std::unique_ptr<FamilyPassOption> &option : options)
+      option->set(given);
+    if (!slotOptions)
+      return success();
+    FailureOr<SlotOptions> read = readSlotOptions(
+        getOperation(), getArgument(), slotOptions->slots, slotOptions->slot);
+    if (failed(read))
+      return failure();
+    slots = *read;
+    return success();
+  }
+
+  LogicalResult treat(ScheduleOp problem) const {
+    return fillSchedule(problem, family, given, slots);
+  }
+
+private:
+  FamilyOptions given;
+  SlotOptions slots;
+};
+} // namespace
+
+void pipe::registerFamilyPasses() {
+  for (const Family &family : families())
+    registerPass([&family] { return std::make_unique<FamilyPass>(family); });
+}

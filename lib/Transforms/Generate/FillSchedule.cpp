@@ -1,0 +1,112 @@
+//===- FillSchedule.cpp - The rows of a family ----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Generates the table of a family and writes it into a schedule.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FillSchedule.h"
+#include "PipeSched/Adapter/CreateSchedule.h"
+#include "PipeSched/Schedule/Slots.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+static bool isSamePath(const Path &a, const Path &b) {
+  return a.workers == b.workers && a.takes == b.takes && a.blocks == b.blocks &&
+         a.weights == b.weights;
+}
+
+/// Writes the paths of the family. A remark says where the family assigns
+/// microbatches in another way than the paths of the problem did.
+static void replacePaths(ScheduleOp schedule, StringRef family,
+                         const Placement &given, const Placement &placement) {
+  if (llvm::equal(given.getPaths(), placement.getPaths(), isSamePath))
+    return;
+  if (given.getNumPaths() > 1 && given.isAssigned())
+    emitRemark(schedule.getLoc())
+        << family << " assigns microbatches to paths by a rule of its own, "
+        << "which replaces what they took";
+  storePaths(schedule, placement.getPaths());
+}
+
+static void storeTable(ScheduleOp problem, const Placement &given,
+                       StringRef family, ArrayRef<NamedAttribute> options,
+                       Table &&table) {
+  replacePaths(problem, family, given, table.placement);
+  storeRows(problem, std::move(table.rows));
+  problem.setGradientAfter(table.gradientAfter);
+  problem.setAligned(table.aligned);
+  storeSlots(problem, table.placement, table.slots);
+  problem.setFamily(family, options);
+}
+
+/// The cells of a greedy table that does not exist yet.
+static CellsInUse greedyCells(bool splitBackward) {
+  auto bit = [](Phase phase) { return 1u << static_cast<unsigned>(phase); };
+  unsigned backward = splitBackward
+                          ? bit(Phase::InputGrad) | bit(Phase::WeightGrad)
+                          : bit(Phase::Backward);
+  return {bit(Phase::Forward) | backward};
+}
+
+static FailureOr<Table> generateFor(ScheduleOp problem, const Family &family,
+                                    const Placement &placement,
+                                    const FamilyOptions &options) {
+  llvm::Expected<Table> table = generate(family, placement, options);
+  if (!table)
+    return emitTableError(problem) << llvm::toString(table.takeError());
+  return std::move(*table);
+}
+
+/// Makes the table for cells of the measured length, each at the slot at which
+/// the rule runs it.
+static FailureOr<Table> generateBySlots(ScheduleOp problem,
+                                        const Family &family,
+                                        const Placement &placement,
+                                        FamilyOptions options,
+                                        const SlotOptions &slotOptions) {
+  bool isSplit =
+      options.splitBackward.value_or(family.splitsBackward.value_or(false));
+  FailureOr<std::vector<StageSlots>> slots =
+      measureSlots(problem, placement, slotOptions, greedyCells(isSplit));
+  if (failed(slots))
+    return failure();
+  options.slots = std::move(*slots);
+  FailureOr<Table> table = generateFor(problem, family, placement, options);
+  if (failed(table))
+    return failure();
+  llvm::Expected<std::vector<Row>> rows = alignRows(table->view());
+  if (!rows)
+    return emitTableError(problem)
+           << llvm::toString(rows.takeError()) << adviseOnSlots(slotOptions);
+  table->rows = std::move(*rows);
+  table->aligned = true;
+  return table;
+}
+
+LogicalResult pipe::fillSchedule(ScheduleOp problem, const Family &family,
+                                 const FamilyOptions &options,
+                                 const SlotOptions &slots) {
+  Builder builder(problem.getContext());
+  SmallVector<NamedAttribute> written =
+      describeFamily(builder, family, options);
+  Placement given = ScheduleTable(problem).getPlacement();
+  bool isMeasured = slots.measure != SlotMeasure::Unit;
+  if (isMeasured)
+    written.push_back(builder.getNamedAttr(
+        "slots", builder.getStringAttr(nameOf(slots.measure))));
+  FailureOr<Table> table =
+      isMeasured ? generateBySlots(problem, family, given, options, slots)
+                 : generateFor(problem, family, given, options);
+  if (failed(table))
+    return failure();
+  storeTable(problem, given, family.name, written, std::move(*table));
+  return success();
+}

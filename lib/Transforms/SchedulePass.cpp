@@ -1,0 +1,106 @@
+//===- SchedulePass.cpp - Passes on pipe.schedule -------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Selects schedules by name and by their rows, and works on them in parallel.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SchedulePass.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "PipeSched/Support/ClosestName.h"
+#include "PipeSched/Transforms/SelectSchedules.h"
+#include "mlir/IR/Threading.h"
+#include <atomic>
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+static LogicalResult emitUnknownName(ModuleOp module,
+                                     ArrayRef<ScheduleOp> schedules,
+                                     StringRef name) {
+  auto names = llvm::map_to_vector(
+      schedules, [](ScheduleOp schedule) { return schedule.getSymName(); });
+  return emitError(module.getLoc())
+         << "no pipe.schedule is called @" << name << ", the closest is @"
+         << closestName(name, names);
+}
+
+FailureOr<SmallVector<ScheduleOp>> pipe::selectSchedules(ModuleOp module,
+                                                         StringRef name) {
+  auto schedules = llvm::to_vector(module.getOps<ScheduleOp>());
+  if (schedules.empty())
+    return emitError(module.getLoc(), "the module has no pipe.schedule");
+  if (name.empty())
+    return schedules;
+  for (ScheduleOp schedule : schedules)
+    if (schedule.getSymName() == name)
+      return SmallVector<ScheduleOp>{schedule};
+  return emitUnknownName(module, schedules, name);
+}
+
+/// The schedules that are called `name`; all if it is empty. A pipe.schedule
+/// cannot tell whether a name that is not its own is that of another one.
+static FailureOr<SmallVector<ScheduleOp>> selectByName(Operation *root,
+                                                       StringRef name) {
+  if (auto module = dyn_cast<ModuleOp>(root))
+    return selectSchedules(module, name);
+  auto schedule = cast<ScheduleOp>(root);
+  if (name.empty() || schedule.getSymName() == name)
+    return SmallVector<ScheduleOp>{schedule};
+  return SmallVector<ScheduleOp>();
+}
+
+static bool isTreated(ScheduleOp schedule, Treats treats) {
+  switch (treats) {
+  case Treats::All:
+    return true;
+  case Treats::Problems:
+    return schedule.isProblem();
+  case Treats::Solutions:
+    return !schedule.isProblem();
+  }
+  llvm_unreachable("covered switch");
+}
+
+FailureOr<SmallVector<ScheduleOp>>
+pipe::selectTreated(Operation *root, StringRef name, Treats treats) {
+  FailureOr<SmallVector<ScheduleOp>> schedules = selectByName(root, name);
+  if (failed(schedules))
+    return failure();
+  for (ScheduleOp schedule : *schedules)
+    if (!name.empty() && !isTreated(schedule, treats))
+      return emitTableError(schedule)
+             << (schedule.isProblem() ? "has no rows" : "has rows already");
+  llvm::erase_if(*schedules, [&](ScheduleOp schedule) {
+    return !isTreated(schedule, treats);
+  });
+  if (schedules->empty() && treats == Treats::Problems && isa<ModuleOp>(root))
+    return emitError(root->getLoc(),
+                     "every pipe.schedule of the module has rows already");
+  return schedules;
+}
+
+LogicalResult
+pipe::treatEach(ArrayRef<ScheduleOp> schedules,
+                llvm::function_ref<LogicalResult(ScheduleOp)> treat) {
+  if (schedules.empty())
+    return success();
+  std::atomic<bool> isFine = true;
+  parallelForEach(ScheduleOp(schedules.front())->getContext(), schedules,
+                  [&](ScheduleOp schedule) {
+                    if (failed(treat(schedule)))
+                      isFine = false;
+                  });
+  return success(isFine);
+}
+
+bool pipe::holdsSchedules(RegisteredOperationName name) {
+  return name.getStringRef() == ModuleOp::getOperationName() ||
+         name.getStringRef() == ScheduleOp::getOperationName();
+}

@@ -1,0 +1,85 @@
+//===- SchedulePass.h - Passes on pipe.schedule -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What every pass that changes one schedule after another shares. Such a pass
+// runs on a pipe.schedule, and on a module for the schedules in it:
+//
+//   pipe.schedule(pipe-split-backward,pipe-compact)
+//   pipe-split-backward,pipe-compact
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_TRANSFORMS_SCHEDULEPASS_H
+#define PIPESCHED_LIB_TRANSFORMS_SCHEDULEPASS_H
+
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace pipesched::pipe {
+
+/// Which schedules a pass works on when its option `schedule` names none. A
+/// named schedule must be one of these.
+enum class Treats {
+  All,
+  Problems,  ///< those without rows
+  Solutions, ///< those with rows
+};
+
+/// The schedules of `root`, a module or a pipe.schedule, that a pass works on:
+/// all of these, or only the one called `name`. Errors, for a module: it has no
+/// schedule; it has none of that name; all schedules have rows, where problems
+/// are wanted. For both: the named schedule is not one that the pass works on.
+mlir::FailureOr<llvm::SmallVector<ScheduleOp>>
+selectTreated(mlir::Operation *root, llvm::StringRef name, Treats treats);
+
+/// Runs `treat` on each schedule, on several threads where the context has
+/// them. A schedule that fails does not stop the others, so that the errors do
+/// not depend on the number of threads. Errors: those of `treat`.
+mlir::LogicalResult
+treatEach(llvm::ArrayRef<ScheduleOp> schedules,
+          llvm::function_ref<mlir::LogicalResult(ScheduleOp)> treat);
+
+/// Whether passes on schedules run on operations of this name.
+bool holdsSchedules(mlir::RegisteredOperationName name);
+
+/// The pass `Derived`, on the class that TableGen makes for it. `Derived` has a
+/// method `LogicalResult treat(ScheduleOp) const`, which changes nothing but
+/// that schedule and may run on several threads at once, and may have a method
+/// `LogicalResult prepare()`, which reads options before the first schedule.
+template <typename Derived, template <typename> class GeneratedBase,
+          Treats treats = Treats::Solutions>
+struct SchedulePass : GeneratedBase<Derived> {
+  using Base = SchedulePass;
+  using Generated = GeneratedBase<Derived>;
+  using Generated::Generated;
+
+  bool canScheduleOn(mlir::RegisteredOperationName name) const final {
+    return holdsSchedules(name);
+  }
+
+  mlir::LogicalResult prepare() { return mlir::success(); }
+
+  void runOnOperation() override {
+    auto &derived = static_cast<Derived &>(*this);
+    mlir::FailureOr<llvm::SmallVector<ScheduleOp>> schedules =
+        selectTreated(this->getOperation(), this->schedule, treats);
+    mlir::LogicalResult prepared = derived.prepare();
+    if (failed(schedules) || failed(prepared))
+      return this->signalPassFailure();
+    auto treat = [&](ScheduleOp op) {
+      return std::as_const(derived).treat(op);
+    };
+    if (failed(treatEach(*schedules, treat)))
+      this->signalPassFailure();
+  }
+};
+
+} // namespace pipesched::pipe
+
+#endif // PIPESCHED_LIB_TRANSFORMS_SCHEDULEPASS_H

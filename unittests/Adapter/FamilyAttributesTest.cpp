@@ -1,0 +1,111 @@
+//===- FamilyAttributesTest.cpp - Options of families in IR ---------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a schedule says of its family is enough to generate its rows again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Support/FamilyCases.h"
+#include "PipeSched/Adapter/CreateSchedule.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+namespace {
+struct FamilyAttributesTest : testing::Test {
+  FamilyAttributesTest() { context.loadDialect<pipe::PipeDialect>(); }
+
+  /// A schedule that says that it was generated so.
+  pipe::ScheduleOp create(Table &&table, const Family &family,
+                          const FamilyOptions &options) {
+    Location location = UnknownLoc::get(&context);
+    module = ModuleOp::create(location);
+    auto builder = OpBuilder::atBlockEnd(module->getBody());
+    pipe::ScheduleOp schedule =
+        createSchedule(builder, location, "s", std::move(table));
+    schedule.setFamily(family.name, describeFamily(builder, family, options));
+    return schedule;
+  }
+
+  void expectSameRowsAgain(const FamilyCase &one) {
+    llvm::Expected<Table> table = one.generate();
+    if (!table)
+      return llvm::consumeError(table.takeError());
+    Table copy = *table;
+    FamilyOptions loaded =
+        loadFamilyOptions(create(std::move(*table), *one.family, one.options));
+    Table again = llvm::cantFail(generate(*one.family, copy.placement, loaded));
+    EXPECT_EQ(printRows(again.rows), printRows(copy.rows));
+    EXPECT_EQ(again.gradientAfter, copy.gradientAfter);
+    numGroups += loaded.group.has_value();
+    numMemories += loaded.memory.has_value();
+    numConstructions += loaded.construction.has_value();
+    numSplits += loaded.splitBackward.has_value();
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  int64_t numGroups = 0, numMemories = 0, numConstructions = 0, numSplits = 0;
+};
+} // namespace
+
+TEST_F(FamilyAttributesTest, GenerateTheRowsAgain) {
+  for (const Family &family : families())
+    for (int64_t microbatches : {4, 8, 9})
+      forAllOptions(family, 4, microbatches,
+                    [&](const FamilyCase &one) { expectSameRowsAgain(one); });
+  EXPECT_GT(numGroups, 0);
+  EXPECT_GT(numMemories, 0);
+  EXPECT_GT(numConstructions, 0);
+  EXPECT_GT(numSplits, 0);
+}
+
+TEST_F(FamilyAttributesTest, AreReadOneByOne) {
+  const Family &chimera = *findFamily("chimera");
+  FamilyOptions options;
+  options.construction = ChimeraConstruction::Halving;
+  options.splitBackward = true;
+  options.gradientAfter = GradientAfter::WeightGrad;
+  Table table = llvm::cantFail(generate(chimera, 4, 8, options));
+  pipe::ScheduleOp schedule = create(std::move(table), chimera, options);
+  FamilyOptions loaded = loadFamilyOptions(schedule);
+  EXPECT_EQ(loaded.construction, ChimeraConstruction::Halving);
+  EXPECT_EQ(loaded.splitBackward, true);
+  EXPECT_EQ(loaded.gradientAfter, GradientAfter::WeightGrad);
+  EXPECT_FALSE(loaded.group || loaded.memory || loaded.pairs);
+
+  Builder builder(&context);
+  schedule.setFamily(
+      "VPP", {builder.getNamedAttr("group", builder.getI64IntegerAttr(6)),
+              builder.getNamedAttr("memory", builder.getI64IntegerAttr(5))});
+  loaded = loadFamilyOptions(schedule);
+  EXPECT_EQ(loaded.group, 6);
+  EXPECT_EQ(loaded.memory, 5);
+  EXPECT_FALSE(loaded.construction || loaded.splitBackward ||
+               loaded.gradientAfter);
+}
+
+TEST_F(FamilyAttributesTest, ThatNoGeneratorWritesDoNotCount) {
+  const Family &gpipe = *findFamily("gpipe");
+  Table table = llvm::cantFail(generate(gpipe, 2, 2));
+  pipe::ScheduleOp schedule = create(std::move(table), gpipe, {});
+  Builder builder(&context);
+  auto add = [&](llvm::StringRef name, Attribute value) {
+    return builder.getNamedAttr(name, value);
+  };
+  schedule.setFamily("gpipe",
+                     {add("construction", builder.getStringAttr("units")),
+                      add("chunks", builder.getI64IntegerAttr(3)),
+                      add("group", builder.getStringAttr("four")),
+                      add("split_backward", builder.getStringAttr("true"))});
+  FamilyOptions loaded = loadFamilyOptions(schedule);
+  EXPECT_FALSE(loaded.construction || loaded.chunks || loaded.group ||
+               loaded.splitBackward || loaded.gradientAfter);
+}
