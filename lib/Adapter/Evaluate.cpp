@@ -11,8 +11,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Adapter/Evaluate.h"
-#include "PipeSched/Adapter/EmitDeadlock.h"
 #include "PipeSched/Adapter/CreateSchedule.h"
+#include "PipeSched/Adapter/EmitDeadlock.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Adapter/LoadProgram.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"

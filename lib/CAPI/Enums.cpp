@@ -20,7 +20,7 @@
 #include "PipeSched/Schedule/ForwardSends.h"
 #include "PipeSched/Schedule/Generators.h"
 #include "PipeSched/Schedule/Lowering.h"
-#include "PipeSched/Schedule/Messages.h"
+#include "PipeSched/Schedule/MessageSemantics.h"
 #include "PipeSched/Schedule/Offload.h"
 #include "PipeSched/Schedule/OptimizerStep.h"
 #include "PipeSched/Schedule/Transport.h"

@@ -102,7 +102,8 @@ private:
 
 static Expected<TaskCost> costWork(const StatedWork &work, InstructionRole role,
                                    uint32_t task, const SystemFacts &system,
-                                   const CommunicationCosts &communication, Transport transport) {
+                                   const CommunicationCosts &communication,
+                                   Transport transport) {
   if (role == InstructionRole::Compute)
     return costKernel(work, system);
   if (role == InstructionRole::Copy)

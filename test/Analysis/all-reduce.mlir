@@ -23,6 +23,7 @@
 // END:      "makespan_ps": 3088,
 // END-NEXT: "busy_ps": [2560, 2560],
 // END:      "dependency": [0, 0],
+// END-NEXT: "queue_order": [0, 0],
 // END-NEXT: "communication": [528, 528]
 
 // Eager, stage 1 is reduced during 0B0, behind the send of 1B1 in its queue:

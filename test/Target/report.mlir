@@ -58,6 +58,7 @@
 // CHECK-NEXT:         "fill": [0, 1000000],
 // CHECK-NEXT:         "drain": [0, 2000000],
 // CHECK-NEXT:         "dependency": [3000000, 0],
+// CHECK-NEXT:         "queue_order": [0, 0],
 // CHECK-NEXT:         "communication": [0, 0]
 // CHECK-NEXT:       },
 // CHECK-NEXT:       "exposed_communication_ps": 0,

@@ -13,8 +13,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/Cache.h"
-#include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/EnumOptions.h"
+#include "PipeSched/Support/MakeError.h"
 #include "ProgressLine.h"
 #include "ResultTable.h"
 #include "llvm/ADT/ScopeExit.h"

@@ -25,12 +25,12 @@ struct TaskCost {
 
 inline TaskCost chargeMessage(const MessageCost &message, Transport transport) {
   uint64_t occupancyPs = message.occupancyPs, latencyPs = message.latencyPs;
-  switch (transport) {
-  case Transport::Overlap:
+  switch (heldPart(transport)) {
+  case HeldPart::Bandwidth:
     return {occupancyPs, latencyPs};
-  case Transport::Delay:
+  case HeldPart::None:
     return {0, occupancyPs + latencyPs};
-  case Transport::Blocking:
+  case HeldPart::All:
     return {occupancyPs + latencyPs, 0};
   }
   llvm_unreachable("covered switch");

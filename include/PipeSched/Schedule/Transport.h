@@ -21,10 +21,10 @@ namespace pipesched {
 
 /// How messages occupy workers. A message takes V/BW + L (Hockney).
 enum class Transport : uint8_t {
-  Overlap, ///< send and receive queues beside compute; both are held for V/BW,
-           ///< and the message arrives L later
-  Delay,   ///< a delay of V/BW + L, without queues
-  Blocking ///< sends and receives hold the row; the send takes V/BW + L
+  Overlap,  ///< send and receive queues beside compute; both are held for V/BW,
+            ///< and the message arrives L later
+  Delay,    ///< a delay of V/BW + L and no queue
+  Blocking  ///< sends and receives hold the row; the send takes V/BW + L
 };
 
 template <>
@@ -36,6 +36,22 @@ struct EnumNames<Transport> {
       {Transport::Blocking, "blocking",
        "Sends and receives hold the worker's row"}};
 };
+
+/// Which part of V/BW + L holds the queues of a message; the rest passes until
+/// it arrives.
+enum class HeldPart : uint8_t { None, Bandwidth, All };
+
+constexpr HeldPart heldPart(Transport transport) {
+  switch (transport) {
+  case Transport::Overlap:
+    return HeldPart::Bandwidth;
+  case Transport::Delay:
+    return HeldPart::None;
+  case Transport::Blocking:
+    return HeldPart::All;
+  }
+  return HeldPart::Bandwidth;
+}
 
 } // namespace pipesched
 

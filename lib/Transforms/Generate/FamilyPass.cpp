@@ -13,6 +13,7 @@
 
 #include "../SchedulePass.h"
 #include "FillSchedule.h"
+#include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -82,21 +83,13 @@ struct MakeOption {
   Result operator()(std::optional<GradientAfter> FamilyOptions::*field) const {
     return std::make_unique<TypedOption<GradientAfter>>(
         pass, info, field, llvm::cl::init(GradientAfter::WeightGrad),
-        llvm::cl::values(
-            clEnumValN(GradientAfter::InputGrad, "I", "The input gradient"),
-            clEnumValN(GradientAfter::WeightGrad, "W", "The weight gradient")));
+        enumOptionValues<GradientAfter>());
   }
   Result
   operator()(std::optional<ChimeraConstruction> FamilyOptions::*field) const {
     using C = ChimeraConstruction;
     return std::make_unique<TypedOption<C>>(
-        pass, info, field, llvm::cl::init(C::Concat),
-        llvm::cl::values(clEnumValN(C::Concat, nameOf(C::Concat),
-                                    "Units one after the other"),
-                         clEnumValN(C::Doubling, nameOf(C::Doubling),
-                                    "Two microbatches per forward"),
-                         clEnumValN(C::Halving, nameOf(C::Halving),
-                                    "Doubling for halves of microbatches")));
+        pass, info, field, llvm::cl::init(C::Concat), enumOptionValues<C>());
   }
 };
 
@@ -108,13 +101,7 @@ struct SlotPassOptions {
   explicit SlotPassOptions(Pass &pass)
       : slots(pass, "slots", llvm::cl::desc("What a slot measures"),
               llvm::cl::init(SlotMeasure::Unit),
-              llvm::cl::values(
-                  clEnumValN(SlotMeasure::Unit, nameOf(SlotMeasure::Unit),
-                             "One slot per phase, two for B"),
-                  clEnumValN(SlotMeasure::Blocks, nameOf(SlotMeasure::Blocks),
-                             "The same per block of the model"),
-                  clEnumValN(SlotMeasure::Durations,
-                             nameOf(SlotMeasure::Durations), "Time"))),
+              enumOptionValues<SlotMeasure>()),
         slot(pass, "slot",
              llvm::cl::desc("Time of one slot (10us) of slots=durations; "
                             "without it the longest that divides all "

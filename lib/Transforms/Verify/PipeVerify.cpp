@@ -33,9 +33,8 @@ static LogicalResult proveFinish(ScheduleOp schedule, const TableView &table,
   if (!program)
     return emitTableError(schedule) << llvm::toString(program.takeError());
   if (llvm::Error error = verifyMessages(*program, semantics))
-    return emitProgramError(
-        schedule, *program, std::move(error),
-        ("messages=" + enumName(semantics)).str());
+    return emitProgramError(schedule, *program, std::move(error),
+                            ("messages=" + enumName(semantics)).str());
   return success();
 }
 

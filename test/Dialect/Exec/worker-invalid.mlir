@@ -9,23 +9,11 @@ exec.program @negative {
 // -----
 
 // worker_c2
-exec.program @no_instruction {
-  worker 0 {
-    // expected-error@+1 {{'pipe.schedule' op is no instruction; of 'exec' and 'pipe' the body of 'exec.worker' holds instructions only}}
-    pipe.schedule @inside workers 1 microbatches 1 {
-      path on [0]
-    }
-  }
-}
-
-// -----
-
-// worker_c3: the nearest parent counts.
 exec.program @nested {
   worker 0 {
     builtin.module {
-      // expected-error@+1 {{'exec.compute' op expects parent op 'exec.worker'}}
-      %f0 = "exec.compute"() <{cell = array<i64: 0>}> : () -> !exec.token
+      // expected-error@+1 {{'exec.wait' op expects parent op 'exec.worker'}}
+      "exec.wait"() : () -> ()
     }
   }
 }

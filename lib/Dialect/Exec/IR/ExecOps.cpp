@@ -248,7 +248,7 @@ static LogicalResult verifyJoin(InstructionOpInterface op) {
 
 LogicalResult
 exec::detail::verifyInstruction(InstructionOpInterface instruction) {
-  if (!isa_and_nonnull<WorkerOp>(instruction->getParentOp()))
+  if (!isa_and_nonnull<WorkerOp>(instruction->getParentOp())) // worker_c2
     return instruction->emitOpError()
            << "is an instruction and must stand directly in an 'exec.worker'";
   if (failed(verifyCells(instruction)))

@@ -76,28 +76,6 @@ LogicalResult WorkerOp::verify() {
   return success();
 }
 
-LogicalResult WorkerOp::verifyRegions() {
-  for (Operation &op : *getBody()) {
-    bool isOurs =
-        isa_and_nonnull<ExecDialect, pipe::PipeDialect>(op.getDialect());
-    if (isOurs && !isa<InstructionOpInterface>(op)) // worker_c2
-      return pipe::emitTableError(&op)
-             << "is no instruction; of 'exec' and 'pipe' the body of "
-                "'exec.worker' holds instructions only";
-    if (isa<InstructionOpInterface>(op))
-      continue;
-    WalkResult nested = op.walk([&](InstructionOpInterface instruction) {
-      pipe::emitTableError(instruction) // worker_c3
-          << "stands in a region of '" << op.getName()
-          << "'; instructions stand directly in an 'exec.worker'";
-      return WalkResult::interrupt();
-    });
-    if (nested.wasInterrupted())
-      return failure();
-  }
-  return success();
-}
-
 LogicalResult ProgramOp::verify() {
   bool seenWorker = false;
   for (Operation &op : *getBody()) { // program_c1

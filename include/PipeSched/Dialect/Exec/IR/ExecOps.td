@@ -142,14 +142,13 @@ def Exec_WorkerOp : Exec_Op<"worker", [
 
     Constraints:
     - `worker_c1`: the number is not negative.
-    - `worker_c2`: ops of `exec` and `pipe` in the body are instructions.
-    - `worker_c3`: ops of other dialects hold no instruction in their regions.
+    - `worker_c2`: instructions stand directly in the body, not in a region of
+      another op.
   }];
   let arguments = (ins I64Prop:$worker);
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = "$worker attr-dict-with-keyword $bodyRegion";
   let hasVerifier = 1;
-  let hasRegionVerifier = 1;
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "int64_t":$worker)>];
 }
