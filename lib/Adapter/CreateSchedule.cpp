@@ -39,7 +39,7 @@ struct WriteOption {
   Attribute operator()(ChimeraConstruction construction) {
     return construction == ChimeraConstruction::Concat
                ? Attribute()
-               : builder.getStringAttr(nameOf(construction));
+               : builder.getStringAttr(enumName(construction));
   }
   Attribute operator()(GradientAfter) {
     llvm_unreachable("the schedule itself has the gradient rule");
@@ -61,7 +61,7 @@ struct ReadOption {
   }
   void operator()(std::optional<ChimeraConstruction> &construction) {
     if (auto name = dyn_cast<StringAttr>(written))
-      construction = constructionOf(name.getValue());
+      construction = enumFromName<ChimeraConstruction>(name.getValue());
   }
   void operator()(std::optional<GradientAfter> &) {
     llvm_unreachable("the schedule itself has the gradient rule");

@@ -22,6 +22,10 @@ InstructionWaits::InstructionWaits(const Program &program, Transport transport)
   previous.assign(size, kNone);
   leaders.reserve(size);
   workers.reserve(size);
+  if (queuesOf(InstructionKind::Send, transport).contains(Queue::Pair)) {
+    issuedBehind.assign(size, kNone);
+    lastWithPeer.assign(program.getNumWorkers(), kNone);
+  }
   for (int32_t row = 0; row < program.getNumWorkers(); ++row)
     walkRow(row);
 }
@@ -38,7 +42,10 @@ void InstructionWaits::walkRow(int32_t row) {
     bool isSecondHalf = mayPair && isCompute;
     mayPair = isCompute && !isSecondHalf && instruction.cell.overlapsNext();
 
-    joinQueues(i, ends);
+    if (isInPair(i))
+      joinPair(row, i, ends[static_cast<unsigned>(Queue::Row)]);
+    else
+      joinQueues(i, ends);
     joinNode(row, i, isSecondHalf);
     linkWait(i, pendingWait);
   }
@@ -85,6 +92,18 @@ void InstructionWaits::joinQueues(uint32_t instruction, QueueEnds &ends) {
   }
 }
 
+/// A worker issues its messages in program order, and comes to one when the
+/// computes before it are done.
+void InstructionWaits::joinPair(int32_t row, uint32_t instruction,
+                                uint32_t lastCompute) {
+  uint32_t &lastOfPair = lastWithPeer[program.instructions[instruction].peer];
+  uint32_t last = std::exchange(lastOfPair, instruction);
+  if (last != kNone && last >= program.rowBegins[row])
+    previous[instruction] = last;
+  if (!llvm::is_contained(program.operandsOf(instruction), lastCompute))
+    issuedBehind[instruction] = lastCompute;
+}
+
 void InstructionWaits::linkWait(uint32_t instruction, uint32_t &pending) {
   const Instruction &self = program.instructions[instruction];
   bool takes = self.is(InstructionRole::Compute);
@@ -126,12 +145,13 @@ void InstructionWaits::prefetchAfter(uint32_t node) const {
 }
 
 std::size_t InstructionWaits::getMaxWaits() const {
-  // One per operand, one for the instruction ahead in each queue, one per
-  // receive that is a node of its own.
+  // One per operand, one for the instruction ahead in each queue, one for the
+  // compute behind which a message is issued, one per receive that is a node of
+  // its own.
   std::size_t numReceives = 0;
   if (!isMerged())
     for (const Instruction &instruction : program.instructions)
       numReceives += instruction.is(InstructionKind::Recv);
   return program.operands.size() + program.instructions.size() +
-         previousInSecond.size() + numReceives;
+         previousInSecond.size() + issuedBehind.size() + numReceives;
 }

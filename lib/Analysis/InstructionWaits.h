@@ -60,18 +60,30 @@ private:
   bool isInRow(uint32_t instruction) const {
     return holdsRow(program.instructions[instruction].kind, transport);
   }
+  bool isInPair(uint32_t instruction) const {
+    return queuesOf(program.instructions[instruction].kind, transport)
+        .contains(Queue::Pair);
+  }
   bool isMerged() const { return areMessagesMerged(transport); }
   void walkRow(int32_t row);
   void joinNode(int32_t row, uint32_t instruction, bool isSecondHalf);
   void joinQueues(uint32_t instruction, QueueEnds &ends);
+  void joinPair(int32_t row, uint32_t instruction, uint32_t lastCompute);
   void linkWait(uint32_t instruction, uint32_t &pending);
 
   template <typename Callback>
   void forQueue(uint32_t instruction, Callback &&callback) const {
     if (previous[instruction] != kNone)
-      callback(instruction, previous[instruction], WaitReason::Queue);
+      callback(instruction, previous[instruction],
+               isInPair(instruction) ? WaitReason::Pair : WaitReason::Queue);
     if (!previousInSecond.empty() && previousInSecond[instruction] != kNone)
       callback(instruction, previousInSecond[instruction], WaitReason::Queue);
+  }
+  /// One end of a message waits until its worker has come to it.
+  template <typename Callback>
+  void forIssue(uint32_t instruction, Callback &&callback) const {
+    if (!issuedBehind.empty() && issuedBehind[instruction] != kNone)
+      callback(instruction, issuedBehind[instruction], WaitReason::Row);
   }
   template <typename Callback>
   void forMember(uint32_t instruction, Callback &&callback) const;
@@ -87,6 +99,12 @@ private:
   /// By instruction, empty where no instruction is in two queues: the one
   /// before it in the second.
   std::vector<uint32_t> previousInSecond;
+  /// By instruction, empty unless messages have a queue per pair: the last
+  /// Compute before a Send or Recv in its row, unless it is an operand.
+  std::vector<uint32_t> issuedBehind;
+  /// The last instruction of each pair, by peer; one of an earlier row is
+  /// another pair's.
+  std::vector<uint32_t> lastWithPeer;
   /// By instruction, empty without Waits: the last Wait that a Compute has to
   /// take, and at a Wait the one before it.
   std::vector<uint32_t> pendingWaits;
@@ -143,7 +161,9 @@ void InstructionWaits::forEach(uint32_t node, Callback &&callback) const {
     if (isMerged()) {
       forOperands(leader, leader, callback);
       forQueue(leader, callback);
+      forIssue(leader, callback);
       forQueue(partner, callback);
+      forIssue(partner, callback);
       forOperands(partner, partner, callback);
       return;
     }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One graph for the four semantics: they differ in which calls hold their row,
+// One graph for the first four semantics: they differ in which calls hold their row,
 // in how many calls are one step of it, and in whether a channel has an order.
 // A program finishes exactly if the graph has no cycle, since no process ever
 // chooses between two things to do.
@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Analysis/Messages.h"
+#include "InstructionWaits.h"
 #include "PipeSched/Schedule/TopologicalOrder.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -319,7 +320,33 @@ Deadlock MessageGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
   return deadlock;
 }
 
+//===----------------------------------------------------------------------===//
+// Queues of pairs
+//===----------------------------------------------------------------------===//
+
+/// What stops under the transport `pairs` has no order of tasks.
+static llvm::Error verifyPairs(const Program &program) {
+  struct Edge {
+    uint32_t node;
+  };
+  InstructionWaits waits(program, Transport::Pairs);
+  TopologicalOrder order = orderTopologically<Edge>(
+      waits.getNumNodes(),
+      [&](uint32_t node, std::vector<Edge> &edges) {
+        waits.forEach(node, [&](uint32_t, uint32_t awaited, WaitReason) {
+          edges.push_back({waits.nodeOf(awaited)});
+        });
+      },
+      [](uint32_t, llvm::ArrayRef<Edge>) {});
+  if (!order.isCyclic())
+    return llvm::Error::success();
+  return llvm::make_error<DeadlockError>(program,
+                                         explainCycle(waits, order.cycle));
+}
+
 llvm::Error pipesched::verifyMessages(const Program &program,
                                       MessageSemantics semantics) {
+  if (semantics == MessageSemantics::Pairs)
+    return verifyPairs(program);
   return MessageGraph(program, semantics).verify();
 }

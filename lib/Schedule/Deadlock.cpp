@@ -68,6 +68,13 @@ std::string pipesched::describeWait(const Program &program, const Wait &wait) {
   std::string text;
   llvm::raw_string_ostream os(text);
   printInstruction(os, program, waiter);
+  if (wait.reason == WaitReason::Pair) {
+    os << " stands behind ";
+    printInstruction(os, program, awaited);
+    os << " among the messages of worker " << workerOf(program, wait.waiter)
+       << " with worker " << waiter.peer;
+    return text;
+  }
   bool isQueue = wait.reason == WaitReason::Queue;
   if (isQueue || wait.reason == WaitReason::Row) {
     os << " stands behind ";

@@ -95,12 +95,15 @@ static constexpr uint32_t kGroups = kChunks | bitsOf(FamilyOption::Group);
 /// Where receives stand at the slots in which their messages arrive, all tables
 /// finish but under Rendezvous, which stops where two workers send to each
 /// other at once. Right before their consumers fewer do, as they overtake each
-/// other.
+/// other. Under Pairs two workers must agree on the order of the messages of
+/// both directions; only fill-drain does so at all sizes, since all its
+/// messages of a time go one way.
 static constexpr uint32_t kUnbounded = bitsOf(MessageSemantics::Unbounded);
 static constexpr uint32_t kFifo = kUnbounded | bitsOf(MessageSemantics::Fifo);
 static constexpr uint32_t kBatched = kFifo | bitsOf(MessageSemantics::Batched);
+static constexpr uint32_t kPairs = bitsOf(MessageSemantics::Pairs);
 static constexpr uint32_t kAny =
-    kBatched | bitsOf(MessageSemantics::Rendezvous);
+    kBatched | kPairs | bitsOf(MessageSemantics::Rendezvous);
 static constexpr MessageClaims kFinishes = {kAny, kAny};
 static constexpr MessageClaims kNoRendezvous = {kBatched, kBatched};
 static constexpr MessageClaims kFifoAtConsumer = {kBatched, kFifo};

@@ -53,7 +53,7 @@ class CostOptions(TypedDict, total=False):
 
 
 class SimulationOptions(CostOptions, TimingOptions, total=False):
-    """What a simulation takes: the arguments of `Costs`, `transport` (overlap, delay or
+    """What a simulation takes: the arguments of `Costs`, `transport` (overlap, delay, pairs or
     blocking), `receive_placement` (arrival or consumer) and `forward_sends` (async or sync).
     """
 

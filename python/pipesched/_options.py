@@ -11,10 +11,10 @@ from ._errors import PipeSchedError
 
 # Type checkers read these lists; `names_of` reads those of the library, and a test holds
 # both equal.
-Transport = Literal["overlap", "delay", "blocking"]
+Transport = Literal["overlap", "delay", "blocking", "pairs"]
 ReceivePlacement = Literal["arrival", "consumer"]
 ForwardSends = Literal["async", "sync"]
-Messages = Literal["unbounded", "fifo", "rendezvous", "batched"]
+Messages = Literal["unbounded", "fifo", "rendezvous", "batched", "pairs"]
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["fused", "unfused"]
 Precision = Literal["bf16", "fp8"]

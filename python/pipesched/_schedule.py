@@ -284,7 +284,7 @@ class Schedule:
         self, costs: Costs | None = None, **options: Unpack[SimulationOptions]
     ) -> Simulation:
         """Times it, under costs given as such or by the arguments of `Costs`; what they leave
-        out is as the schedule itself says. `transport` (overlap, delay, blocking) says how
+        out is as the schedule itself says. `transport` (overlap, delay, blocking, pairs) says how
         messages occupy workers, `receive_placement` (arrival, consumer) where receives stand
         in their rows, `forward_sends` (async, sync) whether forwards wait for them.
 

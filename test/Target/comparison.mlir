@@ -27,8 +27,8 @@
 // CHECK-NEXT:by_hand        17.31 %  21.15 %     25.00 %       0.00 %        13.46 %  76.92 %
 // CHECK-EMPTY:
 // CHECK-NEXT:- fastest: twice, 3.23 % ahead of gpipe
-// CHECK-NEXT:- workers idle mostly by fill and drain in gpipe, one_f_one_b and by_hand (11.76 % to 38.46 % of the step)
 // CHECK-NEXT:- workers idle mostly by dependency in twice (9.68 % of the step)
+// CHECK-NEXT:- workers idle mostly by fill and drain in gpipe, one_f_one_b and by_hand (11.76 % to 38.46 % of the step)
 // CHECK-NEXT:- formula and table have gpipe (20.00 %) and one_f_one_b (20.00 %) equal; execution puts gpipe (25.00 %) before one_f_one_b (29.41 %)
 //  CHECK-NOT:{{.+}}
 

@@ -96,6 +96,7 @@ pipe.schedule @unit workers 2 microbatches 2 family "1f1b" {
 // CHECK-NEXT:         "fill": [0, 15000000],
 // CHECK-NEXT:         "drain": [0, 25000000],
 // CHECK-NEXT:         "dependency": [35000000, 0],
+// CHECK-NEXT:         "queue_order": [0, 0],
 // CHECK-NEXT:         "communication": [5000000, 0]
 // CHECK-NEXT:       },
 // CHECK-NEXT:       "exposed_communication_ps": 10000000,

@@ -1,4 +1,4 @@
-//===- MessagesTest.cpp - Programs under four message semantics -----------===//
+//===- MessagesTest.cpp - Programs under message semantics -----------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -67,15 +67,16 @@ TEST_P(Pairs, AgreesWithProcesses) {
 INSTANTIATE_TEST_SUITE_P(All, Pairs, testing::ValuesIn(allFamilies()),
                          printFamily);
 
-/// All messages of a time go one way, in one order. Other families finish at
-/// some sizes only.
+/// All their messages of a time go one way, in one order; with two workers
+/// those of looped BFS between chunks go back. Other families finish at some
+/// sizes only.
 TEST(Pairs, OnlyGPipeAndLoopedBFSAlwaysFinish) {
   for (const Family &family : families())
     for (ReceivePlacement receives :
          {ReceivePlacement::Arrival, ReceivePlacement::Consumer}) {
       SCOPED_TRACE(family.name.str());
       bool alwaysFinishes = true;
-      for (int64_t workers : {2, 4, 6, 8})
+      for (int64_t workers : {3, 4, 6, 8})
         for (int64_t microbatches : {4, 8, 12, 16, 24}) {
           llvm::Expected<Table> table = generate(family, workers, microbatches);
           if (table)
@@ -85,6 +86,11 @@ TEST(Pairs, OnlyGPipeAndLoopedBFSAlwaysFinish) {
       bool isOneWay = family.name == "gpipe" || family.name == "looped-bfs";
       EXPECT_EQ(alwaysFinishes, isOneWay);
     }
+}
+
+TEST(Pairs, LoopedBFSGoesBackToTheSameWorker) {
+  Table table = llvm::cantFail(generate(*findFamily("looped-bfs"), 2, 4));
+  EXPECT_FALSE(isProven(lower(table, ReceivePlacement::Arrival)));
 }
 
 /// Worker 0 posts the receive of 1B0 before it sends 0F1, worker 1 wants 0F1

@@ -400,21 +400,20 @@ TEST_P(FamilyProperties, AreKeptForLargeSizes) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-static constexpr MessageSemantics kSemantics[] = {
-    MessageSemantics::Unbounded, MessageSemantics::Fifo,
-    MessageSemantics::Rendezvous, MessageSemantics::Batched};
+static constexpr llvm::ArrayRef<EnumName<MessageSemantics>> kSemantics =
+    EnumNames<MessageSemantics>::values;
 
 namespace {
 /// The number of tables tried, and of those that deadlock, per semantics.
 struct Stops {
-  int64_t numTables = 0, numStops[std::size(kSemantics)] = {};
+  int64_t numTables = 0, numStops[kNumEnumValues<MessageSemantics>] = {};
 
   void add(const Program &program) {
     ++numTables;
-    for (MessageSemantics semantics : kSemantics)
-      if (llvm::Error error = verifyMessages(program, semantics)) {
+    for (const EnumName<MessageSemantics> &semantics : kSemantics)
+      if (llvm::Error error = verifyMessages(program, semantics.value)) {
         llvm::consumeError(std::move(error));
-        ++numStops[static_cast<unsigned>(semantics)];
+        ++numStops[static_cast<unsigned>(semantics.value)];
       }
   }
 };
@@ -454,14 +453,14 @@ TEST_P(FamilyProperties, FinishUnderTheSemanticsThatTheyClaim) {
       stops.add(llvm::cantFail(lowerTable(table.view(), receives)));
     });
     EXPECT_GT(stops.numTables, 0);
-    for (MessageSemantics semantics : kSemantics) {
+    for (const EnumName<MessageSemantics> &semantics : kSemantics) {
       SCOPED_TRACE(
           testing::Message()
-          << family.name.str() << ", " << enumName(semantics).str()
+          << family.name.str() << ", " << semantics.name.str()
           << ", receive at "
           << (receives == ReceivePlacement::Arrival ? "arrival" : "consumer"));
-      EXPECT_EQ(stops.numStops[static_cast<unsigned>(semantics)] == 0,
-                family.finishesUnder(semantics, receives));
+      EXPECT_EQ(stops.numStops[static_cast<unsigned>(semantics.value)] == 0,
+                family.finishesUnder(semantics.value, receives));
     }
   }
 }

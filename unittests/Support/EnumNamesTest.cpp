@@ -116,11 +116,6 @@ TEST(EnumNames, RecomputeIsThatOfTheDialect) {
         << entry.name.str();
 }
 
-TEST(EnumNames, MessageSemanticsHaveTheNamesOfTheirEnum) {
-  for (const EnumName<MessageSemantics> &entry : enumValues<MessageSemantics>())
-    EXPECT_EQ(messageSemanticsName(entry.value), entry.name);
-}
-
 //===----------------------------------------------------------------------===//
 // Options of passes and of families
 //===----------------------------------------------------------------------===//

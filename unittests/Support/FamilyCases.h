@@ -48,7 +48,7 @@ inline std::ostream &operator<<(std::ostream &os, const FamilyCase &one) {
   print("pairs", one.options.pairs);
   print("memory", one.options.memory);
   if (one.options.construction)
-    os << ' ' << nameOf(*one.options.construction).str();
+    os << ' ' << enumName(*one.options.construction).str();
   if (one.options.splitBackward)
     os << (*one.options.splitBackward ? " split" : " whole");
   if (one.sendsAfterInput())

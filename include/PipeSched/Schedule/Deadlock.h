@@ -23,6 +23,7 @@ namespace pipesched {
 /// Why one instruction cannot start before another.
 enum class WaitReason : uint8_t {
   Need,   ///< it uses its result, is its other end or meets it
+  Pair,   ///< it stands behind it among the messages of two workers
   Queue,  ///< it stands behind it in the queue of their kind
   Row,    ///< it stands behind it in the row
   Channel ///< its message was sent after the other's, from the same worker

@@ -40,11 +40,13 @@ enum class InstructionRole : uint8_t {
 
 /// Where instructions of a worker run one after the other in program order.
 enum class Queue : uint8_t {
-  Row,      ///< the compute queue
-  Sends,    ///< outgoing messages
-  Receives, ///< incoming messages
-  Offloads, ///< copies to the host
-  Reloads,  ///< copies from the host
+  Row,         ///< the compute queue
+  Sends,       ///< outgoing messages
+  Receives,    ///< incoming messages
+  Offloads,    ///< copies to the host
+  Reloads,     ///< copies from the host
+  Pair,        ///< messages with one other worker, a queue for each
+  Collectives, ///< collectives apart from messages
 };
 
 template <>
@@ -54,7 +56,10 @@ struct EnumNames<Queue> {
       {Queue::Sends, "send queue", "Outgoing messages"},
       {Queue::Receives, "receive queue", "Incoming messages"},
       {Queue::Offloads, "offload queue", "Copies to the host"},
-      {Queue::Reloads, "reload queue", "Copies from the host"}};
+      {Queue::Reloads, "reload queue", "Copies from the host"},
+      {Queue::Pair, "queue of the pair", "Messages with one other worker"},
+      {Queue::Collectives, "collective queue",
+       "Collectives apart from messages"}};
 };
 inline constexpr unsigned kNumQueues = kNumEnumValues<Queue>;
 
@@ -121,50 +126,53 @@ struct InstructionTraits {
 /// The table. `hasArrival` aside, a new kind is a row here, an op in exec, and
 /// what makes it.
 ///
-///                 overlap          delay       blocking
+///                 overlap          delay       blocking    pairs
 inline constexpr InstructionTraits kInstructionTraits[] = {
     {"compute",
      InstructionRole::Compute,
      CostRule::Phase,
      Lane::Compute,
      /*hasArrival=*/false,
-     {{Queue::Row}, {Queue::Row}, {Queue::Row}}},
+     {{Queue::Row}, {Queue::Row}, {Queue::Row}, {Queue::Row}}},
     {"send",
      InstructionRole::Message,
      CostRule::Message,
      Lane::Send,
      /*hasArrival=*/false,
-     {{Queue::Sends}, {}, {Queue::Row}}},
+     {{Queue::Sends}, {}, {Queue::Row}, {Queue::Pair}}},
     {"recv",
      InstructionRole::Message,
      CostRule::None,
      Lane::Receive,
      /*hasArrival=*/true,
-     {{Queue::Receives}, {}, {Queue::Row}}},
+     {{Queue::Receives}, {}, {Queue::Row}, {Queue::Pair}}},
     {"offload",
      InstructionRole::Copy,
      CostRule::Phase,
      Lane::Offload,
      /*hasArrival=*/false,
-     {{Queue::Offloads}, {Queue::Offloads}, {Queue::Offloads}}},
+     {{Queue::Offloads},
+      {Queue::Offloads},
+      {Queue::Offloads},
+      {Queue::Offloads}}},
     {"reload",
      InstructionRole::Copy,
      CostRule::Phase,
      Lane::Reload,
      /*hasArrival=*/false,
-     {{Queue::Reloads}, {Queue::Reloads}, {Queue::Reloads}}},
+     {{Queue::Reloads}, {Queue::Reloads}, {Queue::Reloads}, {Queue::Reloads}}},
     {"wait",
      InstructionRole::Join,
      CostRule::None,
      Lane::Compute,
      /*hasArrival=*/false,
-     {{}, {}, {}}},
+     {{}, {}, {}, {}}},
     {"all_reduce",
      InstructionRole::Collective,
      CostRule::Collective,
      Lane::AllReduce,
      /*hasArrival=*/true,
-     {{Queue::Sends, Queue::Receives}, {}, {Queue::Row}}},
+     {{Queue::Sends, Queue::Receives}, {}, {Queue::Row}, {Queue::Collectives}}},
 };
 
 constexpr const InstructionTraits &traitsOf(InstructionKind kind) {

@@ -19,10 +19,10 @@
 
 namespace pipesched {
 
-/// How senders and receivers wait for each other. Under all four one process
-/// per worker runs its row from front to back, a receive holds its process
-/// until the message is there, and an all-reduce until its group is. Messages
-/// find their receive by name, as with MPI's tags.
+/// How senders and receivers wait for each other. One process per worker runs
+/// its row from front to back. Messages find their receive by name, as with
+/// MPI's tags. Under the first four a receive holds its process until the
+/// message is there, and an all-reduce until its group is:
 ///
 ///                send holds        a message is there when
 ///   Unbounded    nothing           its send is reached
@@ -39,7 +39,19 @@ namespace pipesched {
 /// progress independently, and the process goes on when all are complete
 /// (NCCL user guide, point-to-point communication). NCCL has no tags and serves
 /// calls to one peer in their order, so a program for it needs Fifo as well.
-enum class MessageSemantics : uint8_t { Unbounded, Fifo, Rendezvous, Batched };
+///
+/// Under Pairs only computes hold a process: a compute waits until the messages
+/// and all-reduces that it needs are done. The messages of two workers, both
+/// directions, happen one after the other in the order in which each worker
+/// comes to them, and all-reduces in the order of each worker. So PyTorch runs
+/// isend and irecv over NCCL: on one stream for each pair of ranks.
+enum class MessageSemantics : uint8_t {
+  Unbounded,
+  Fifo,
+  Rendezvous,
+  Batched,
+  Pairs
+};
 
 template <>
 struct EnumNames<MessageSemantics> {
@@ -50,7 +62,9 @@ struct EnumNames<MessageSemantics> {
       {MessageSemantics::Rendezvous, "rendezvous",
        "A send and its receive wait for each other"},
       {MessageSemantics::Batched, "batched",
-       "As rendezvous, neighbours issued together"}};
+       "As rendezvous, neighbours issued together"},
+      {MessageSemantics::Pairs, "pairs",
+       "One queue per pair of workers, both directions, in the order of both"}};
 };
 
 } // namespace pipesched

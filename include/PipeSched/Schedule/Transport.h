@@ -24,7 +24,10 @@ enum class Transport : uint8_t {
   Overlap,  ///< send and receive queues beside compute; both are held for V/BW,
             ///< and the message arrives L later
   Delay,    ///< a delay of V/BW + L and no queue
-  Blocking  ///< sends and receives hold the row; the send takes V/BW + L
+  Blocking, ///< sends and receives hold the row; the send takes V/BW + L
+  Pairs     ///< the messages of two workers, both directions, share a queue in
+            ///< the order in which each of them issues them; a message starts
+            ///< when both have come to it, takes V/BW, arrives L later
 };
 
 template <>
@@ -34,7 +37,9 @@ struct EnumNames<Transport> {
        "Send and receive queues beside compute, busy for V/BW each"},
       {Transport::Delay, "delay", "A delay of V/BW + L and no queue"},
       {Transport::Blocking, "blocking",
-       "Sends and receives hold the worker's row"}};
+       "Sends and receives hold the worker's row"},
+      {Transport::Pairs, "pairs",
+       "A queue per pair of workers, in the order of both, beside compute"}};
 };
 
 /// Which part of V/BW + L holds the queues of a message; the rest passes until
@@ -44,6 +49,7 @@ enum class HeldPart : uint8_t { None, Bandwidth, All };
 constexpr HeldPart heldPart(Transport transport) {
   switch (transport) {
   case Transport::Overlap:
+  case Transport::Pairs:
     return HeldPart::Bandwidth;
   case Transport::Delay:
     return HeldPart::None;
