@@ -271,21 +271,8 @@ struct AnswerCell {
 } // namespace
 
 static int64_t durationOf(const Problem &problem, Cell cell) {
-  const StageFacts &facts = problem.stages[problem.placement.globalStage(cell)];
-  switch (cell.getPhase()) {
-  case Phase::Forward:
-    return facts.forward;
-  case Phase::WeightGrad:
-    return facts.weightGrad;
-  case Phase::Recompute:
-    return facts.recompute;
-  case Phase::Offload:
-    return facts.offload;
-  case Phase::Reload:
-    return facts.reload;
-  default:
-    return facts.inputGrad;
-  }
+  return problem.stages[problem.placement.globalStage(cell)].durationOf(
+      cell.getPhase());
 }
 
 /// Lists cells by worker, start and end.

@@ -37,6 +37,9 @@ struct StageFacts {
   int64_t freedByInputGrad = 0; ///< of `activation`, at the end of I; negative:
                                 ///< I leaves more than it found
   int64_t checkpoint = 0; ///< kept between the end of F and the start of R
+
+  /// Ticks of a phase of the stage; nothing for phases that take no time here.
+  int64_t durationOf(Phase phase) const;
 };
 
 /// The objective, both in ticks.

@@ -130,8 +130,8 @@ struct OtherName {
 struct Family {
   llvm::StringLiteral name; ///< of `family` in IR and of pipe-schedule-<name>
   llvm::StringLiteral summary;
-  std::initializer_list<OtherName> otherNames;
   llvm::StringLiteral source;
+  std::initializer_list<OtherName> otherNames;
   llvm::StringLiteral sizes; ///< D and N that have a table, "any" for all
   FamilyPlacement placement;
   /// Nothing: always split, or as the rule has it cell by cell; no option then.

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/Problem.h"
+#include "PipeSched/Support/MakeError.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -19,8 +20,24 @@ using namespace pipesched;
 using namespace pipesched::optimize;
 using llvm::formatv;
 
-static llvm::Error makeError(const std::string &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+int64_t StageFacts::durationOf(Phase phase) const {
+  switch (phase) {
+  case Phase::Forward:
+    return forward;
+  case Phase::Backward:
+  case Phase::InputGrad:
+    return inputGrad;
+  case Phase::WeightGrad:
+    return weightGrad;
+  case Phase::Recompute:
+    return recompute;
+  case Phase::Offload:
+    return offload;
+  case Phase::Reload:
+    return reload;
+  default:
+    return 0;
+  }
 }
 
 namespace {

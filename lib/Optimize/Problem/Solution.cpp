@@ -12,6 +12,7 @@
 
 #include "PipeSched/Optimize/Solution.h"
 #include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Support/MakeError.h"
 #include "StepSweep.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -20,10 +21,6 @@ using namespace pipesched;
 using namespace pipesched::optimize;
 using llvm::ArrayRef;
 using llvm::formatv;
-
-static llvm::Error makeError(const std::string &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 //===----------------------------------------------------------------------===//
 // Checks

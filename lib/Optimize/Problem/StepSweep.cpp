@@ -86,24 +86,8 @@ uint32_t StepSweep::findCopy(Cell cell) const {
 }
 
 int64_t StepSweep::durationOf(Cell cell) const {
-  const StageFacts &facts = problem.stages[problem.placement.globalStage(cell)];
-  switch (cell.getPhase()) {
-  case Phase::Forward:
-    return facts.forward;
-  case Phase::Backward:
-  case Phase::InputGrad:
-    return facts.inputGrad;
-  case Phase::WeightGrad:
-    return facts.weightGrad;
-  case Phase::Recompute:
-    return facts.recompute;
-  case Phase::Offload:
-    return facts.offload;
-  case Phase::Reload:
-    return facts.reload;
-  default:
-    return 0;
-  }
+  return problem.stages[problem.placement.globalStage(cell)].durationOf(
+      cell.getPhase());
 }
 
 /// Of the message that a cell waits for.

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/Solution.h"
+#include "PipeSched/Support/MakeError.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <utility>
@@ -20,10 +21,6 @@ using namespace pipesched;
 using namespace pipesched::optimize;
 using llvm::ArrayRef;
 using llvm::formatv;
-
-static llvm::Error makeError(const std::string &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
 
 namespace {
 
@@ -176,22 +173,8 @@ llvm::Error SolutionCheck::checkCell(int64_t worker, int64_t i) const {
 }
 
 int64_t SolutionCheck::durationOf(Cell cell) const {
-  const StageFacts &facts = problem.stages[placement.globalStage(cell)];
-  switch (cell.getPhase()) {
-  case Phase::Forward:
-    return facts.forward;
-  case Phase::Backward:
-  case Phase::InputGrad:
-    return facts.inputGrad;
-  case Phase::WeightGrad:
-    return facts.weightGrad;
-  case Phase::Recompute:
-    return facts.recompute;
-  case Phase::Offload:
-    return facts.offload;
-  default:
-    return facts.reload;
-  }
+  return problem.stages[placement.globalStage(cell)].durationOf(
+      cell.getPhase());
 }
 
 /// Takes the spans of the cells of a row.
