@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One graph for the first four semantics: they differ in which calls hold their row,
-// in how many calls are one step of it, and in whether a channel has an order.
-// A program finishes exactly if the graph has no cycle, since no process ever
-// chooses between two things to do.
+// One graph for the first four semantics: they differ in which calls hold their
+// row, in how many calls a row waits for at once, and in whether a channel has
+// an order. A program finishes exactly if the graph has no cycle, since no
+// process ever chooses between two things to do. Pairs has the graph of its
+// transport.
 //
 //===----------------------------------------------------------------------===//
 

@@ -98,7 +98,8 @@ def test_compare_is_the_reports(capsys: Capture) -> None:
         assert report.memory is not None
         assert row["step_s"] == report.execution.makespan_ps / 1e12
         assert row["peak_bytes"] == report.memory.peak_bytes.max()
-        causes = sum(row[f"{cause}_ratio"] for cause in ("fill", "drain", "dependency", "queue_order", "communication"))
+        names = ("fill", "drain", "dependency", "queue_order", "communication")
+        causes = sum(row[f"{name}_ratio"] for name in names)
         assert causes == pytest.approx(row["idle_ratio"])
         assert row["tokens_per_s"] == pytest.approx(32 * 8192 / row["step_s"])
         model = json.loads(costs._raw.model())

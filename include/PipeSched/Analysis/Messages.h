@@ -21,8 +21,8 @@ namespace pipesched {
 
 /// Decides whether a program finishes. Linear in instructions and operands.
 ///
-/// The all-reduces of one G cell begin together, except under Pairs, and the row
-/// goes on when all are done.
+/// The all-reduces of one G cell begin together, except under Pairs, and the
+/// row goes on when all are done.
 ///
 /// The batches of a row are its longest runs of sends and receives that no
 /// compute or all-reduce interrupts:

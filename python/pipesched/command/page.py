@@ -31,11 +31,12 @@ th { color: var(--dim); font-weight: 600; }
 .picture svg { display: block; }
 """
 
-_LEGEND = """Idle is the part of workers times step in which workers do nothing: before their first
-cell (fill), after their last one (drain), because data was not computed yet (dependency), because
-its message stood in a queue behind one that was not ready (queue order), or because it was under
-way or waited for bandwidth (communication). Formula, table and span are the same by closed formula, by slots, and by the
-time between the first and last cell of each worker. Memory is that of the fullest worker."""
+_LEGEND = """Idle is the part of workers times step in which workers do nothing: before their
+first cell (fill), after their last one (drain), because data was not computed yet (dependency),
+because its message stood in a queue behind one that was not ready (queue order), or because it was
+under way or waited for bandwidth (communication). Formula, table and span are the same by closed
+formula, by slots, and by the time between the first and last cell of each worker. Memory is that
+of the fullest worker."""
 
 
 def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:

@@ -36,7 +36,7 @@ def Exec_InstructionOpInterface : OpInterface<"InstructionOpInterface"> {
                       or of which its collective is; nothing for a Wait.}],
                     "::std::optional<::pipesched::Cell>",
                     "getInstructionCell">,
-    InterfaceMethod<"Of a Compute: the cell that runs overlapped with the first.",
+    InterfaceMethod<"Of a Compute: the cell that runs overlapped with it.",
                     "::std::optional<::pipesched::Cell>", "getOverlappedCell",
                     (ins), "", "return ::std::nullopt;">,
     InterfaceMethod<"Of a Send: the destination; of a Recv: the source.",
