@@ -234,6 +234,18 @@ pipeschedWriteComparison(intptr_t numEvaluations,
                          const PipeschedEvaluation *evaluations,
                          MlirStringCallback callback, void *userData);
 
+/// Takes one finding of a comparison: what it is about (a name of the enum
+/// "finding", see pipeschedGetEnumValue) and a sentence. Both end with the
+/// call.
+typedef void (*PipeschedFindingCallback)(MlirStringRef kind, MlirStringRef text,
+                                         void *userData);
+
+/// Calls back with each finding that pipeschedWriteComparison lists.
+MLIR_CAPI_EXPORTED void
+pipeschedListFindings(intptr_t numEvaluations,
+                      const PipeschedEvaluation *evaluations,
+                      PipeschedFindingCallback callback, void *userData);
+
 /// Writes the tables in their slots, as text for a terminal of that many
 /// columns; 0: as wide as they are. Errors, after which nothing is written: an
 /// evaluation of a program.

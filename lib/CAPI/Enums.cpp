@@ -25,6 +25,7 @@
 #include "PipeSched/Schedule/OptimizerStep.h"
 #include "PipeSched/Schedule/Transport.h"
 #include "PipeSched/Support/FormatError.h"
+#include "PipeSched/Target/Comparison.h"
 #include "PipeSched/Target/Svg.h"
 #include "PipeSched/Target/TorchCsv.h"
 #include "mlir/CAPI/Support.h"
@@ -143,6 +144,7 @@ static constexpr ListedEnum kEnums[] = {
     makeListed<ReductionPlace>("all-reduce"),
     makeListed<optimize::Objective>("objective"),
     makeListed<PlacementKind>("placements"),
+    makeListed<FindingKind>("finding"),
 };
 
 static const ListedEnum *findEnum(intptr_t index) {

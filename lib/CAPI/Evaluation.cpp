@@ -263,16 +263,30 @@ void pipeschedWriteChromeTrace(intptr_t numEvaluations,
   passText(callback, userData, text);
 }
 
-void pipeschedWriteComparison(intptr_t numEvaluations,
-                              const PipeschedEvaluation *evaluations,
-                              MlirStringCallback callback, void *userData) {
+static std::vector<ComparisonEntry>
+listEntries(intptr_t numEvaluations, const PipeschedEvaluation *evaluations) {
   std::vector<ComparisonEntry> entries;
   for (const NamedEvaluation *result : readResults(numEvaluations, evaluations))
     entries.push_back(summarizeForComparison(*result));
+  return entries;
+}
+
+void pipeschedWriteComparison(intptr_t numEvaluations,
+                              const PipeschedEvaluation *evaluations,
+                              MlirStringCallback callback, void *userData) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  writeComparison(os, entries);
+  writeComparison(os, listEntries(numEvaluations, evaluations));
   passText(callback, userData, text);
+}
+
+void pipeschedListFindings(intptr_t numEvaluations,
+                           const PipeschedEvaluation *evaluations,
+                           PipeschedFindingCallback callback, void *userData) {
+  for (const Finding &finding :
+       findFindings(listEntries(numEvaluations, evaluations)))
+    callback(wrap(enumName(finding.kind)), wrap(llvm::StringRef(finding.text)),
+             userData);
 }
 
 MlirLogicalResult pipeschedWriteText(intptr_t numEvaluations,

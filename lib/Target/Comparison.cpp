@@ -146,6 +146,6 @@ void pipesched::writeComparison(llvm::raw_ostream &os,
         "of the fullest worker.\n\n";
   printIdle(os, entries);
   os << '\n';
-  for (const std::string &sentence : findings(entries))
-    os << "- " << sentence << '\n';
+  for (const Finding &finding : findFindings(entries))
+    os << "- " << finding.text << '\n';
 }

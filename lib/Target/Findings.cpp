@@ -135,7 +135,7 @@ static Cause dominantCause(const ComparisonEntry &entry) {
 }
 
 static void findCauses(ArrayRef<ComparisonEntry> entries,
-                       std::vector<std::string> &sentences) {
+                       std::vector<Finding> &findings) {
   std::map<std::string, Group> byCause;
   for (const ComparisonEntry &entry : entries)
     if (dominantCause(entry).ratio > 0)
@@ -146,9 +146,10 @@ static void findCauses(ArrayRef<ComparisonEntry> entries,
       least = std::min(least, dominantCause(*entry).ratio);
       most = std::max(most, dominantCause(*entry).ratio);
     }
-    sentences.push_back("workers idle mostly by " + cause + " in " +
-                        listNames(group) + " (" + formatRange(least, most) +
-                        " of the step)");
+    findings.push_back(
+        {FindingKind::Cause, "workers idle mostly by " + cause + " in " +
+                                 listNames(group) + " (" +
+                                 formatRange(least, most) + " of the step)"});
   }
 }
 
@@ -174,7 +175,7 @@ static std::string describeNeed(const ComparisonEntry &entry) {
 
 /// Lists the schedules that do not fit, and the one of them closest to fitting.
 static void findWhoDoesNotFit(ArrayRef<ComparisonEntry> entries,
-                              std::vector<std::string> &sentences) {
+                              std::vector<Finding> &findings) {
   Group tooLarge;
   for (const ComparisonEntry &entry : entries)
     if (missingBytes(entry).value_or(0) > 0)
@@ -186,17 +187,19 @@ static void findWhoDoesNotFit(ArrayRef<ComparisonEntry> entries,
         return *missingBytes(*a) < *missingBytes(*b);
       });
   if (tooLarge.size() == 1)
-    sentences.push_back(printableName(closest.name) +
-                        " does not fit: " + describeNeed(closest));
+    findings.push_back(
+        {FindingKind::Fit, printableName(closest.name) +
+                               " does not fit: " + describeNeed(closest)});
   else
-    sentences.push_back(listNames(tooLarge) + " do not fit; closest is " +
-                        printableName(closest.name) + ": " +
-                        describeNeed(closest));
+    findings.push_back({FindingKind::Fit, listNames(tooLarge) +
+                                              " do not fit; closest is " +
+                                              printableName(closest.name) +
+                                              ": " + describeNeed(closest)});
 }
 
 /// Names the fastest schedule that fits, if the overall fastest does not.
 static void findFastestThatFits(ArrayRef<ComparisonEntry> entries,
-                                std::vector<std::string> &sentences) {
+                                std::vector<Finding> &findings) {
   std::vector<double> speeds = relativeSpeeds(entries);
   const ComparisonEntry *best = nullptr;
   double bestSpeed = 0;
@@ -207,7 +210,8 @@ static void findFastestThatFits(ArrayRef<ComparisonEntry> entries,
     bestSpeed = speed;
   }
   if (best && bestSpeed < 1)
-    sentences.push_back("fastest that fits: " + printableName(best->name));
+    findings.push_back({FindingKind::Fastest,
+                        "fastest that fits: " + printableName(best->name)});
 }
 
 /// The part of a sentence on equal steps that compares their memory.
@@ -230,15 +234,16 @@ static std::string compareMemory(const Group &group) {
 }
 
 static void findEqualSteps(const Group &comparable,
-                           std::vector<std::string> &sentences) {
+                           std::vector<Finding> &findings) {
   std::map<int64_t, Group> byStep;
   for (const ComparisonEntry *entry : comparable)
     byStep[entry->stepPs].push_back(entry);
   for (const auto &[stepPs, group] : byStep)
     if (group.size() > 1 && stepPs > 0)
-      sentences.push_back(listNames(group) +
-                          " take the same step to the picosecond, " +
-                          formatTime(stepPs) + compareMemory(group));
+      findings.push_back({FindingKind::EqualSteps,
+                          listNames(group) +
+                              " take the same step to the picosecond, " +
+                              formatTime(stepPs) + compareMemory(group)});
 }
 
 //===----------------------------------------------------------------------===//
@@ -329,9 +334,15 @@ static std::string describeAll(ArrayRef<Opinion> opinions,
   return text;
 }
 
+static FindingKind kindOf(ArrayRef<Opinion> opinions) {
+  bool hasTie = llvm::any_of(
+      opinions, [](const Opinion &opinion) { return opinion.order == 0; });
+  return hasTie ? FindingKind::Tie : FindingKind::Ranking;
+}
+
 /// Lists pairs of equal work whose order depends on the level.
 static void findDisagreements(ArrayRef<Group> groups,
-                              std::vector<std::string> &sentences) {
+                              std::vector<Finding> &findings) {
   constexpr int64_t kMost = 4;
   int64_t pairs = 0, different = 0;
   for (const Group &group : groups)
@@ -341,15 +352,18 @@ static void findDisagreements(ArrayRef<Group> groups,
             opinionsOn(*group[i], *group[j]);
         pairs += opinions.size() > 1;
         if (differ(opinions) && ++different <= kMost)
-          sentences.push_back(describeAll(opinions, *group[i], *group[j]));
+          findings.push_back(
+              {kindOf(opinions), describeAll(opinions, *group[i], *group[j])});
       }
   if (different > kMost)
-    sentences.push_back(std::to_string(different) + " of " +
-                        std::to_string(pairs) +
-                        " pairs of equal work change order between levels");
+    findings.push_back(
+        {FindingKind::AllRankings,
+         std::to_string(different) + " of " + std::to_string(pairs) +
+             " pairs of equal work change order between levels"});
   else if (different == 0 && pairs > 0)
-    sentences.push_back("formula, table and execution, where known, rank all "
-                        "pairs of equal work alike");
+    findings.push_back({FindingKind::AllRankings,
+                        "formula, table and execution, where known, rank all "
+                        "pairs of equal work alike"});
 }
 
 //===----------------------------------------------------------------------===//
@@ -368,17 +382,17 @@ static std::vector<Group> groupComparable(ArrayRef<ComparisonEntry> entries) {
   return result;
 }
 
-std::vector<std::string>
-pipesched::findings(ArrayRef<ComparisonEntry> entries) {
-  std::vector<std::string> sentences;
+std::vector<Finding>
+pipesched::findFindings(ArrayRef<ComparisonEntry> entries) {
+  std::vector<Finding> findings;
   if (entries.size() > 1)
-    sentences.push_back(findFastest(entries));
-  findFastestThatFits(entries, sentences);
-  findCauses(entries, sentences);
+    findings.push_back({FindingKind::Fastest, findFastest(entries)});
+  findFastestThatFits(entries, findings);
+  findCauses(entries, findings);
   std::vector<Group> groups = groupComparable(entries);
   for (const Group &group : groups)
-    findEqualSteps(group, sentences);
-  findWhoDoesNotFit(entries, sentences);
-  findDisagreements(groups, sentences);
-  return sentences;
+    findEqualSteps(group, findings);
+  findWhoDoesNotFit(entries, findings);
+  findDisagreements(groups, findings);
+  return findings;
 }

@@ -30,11 +30,6 @@ std::vector<uint64_t> workPerStep(llvm::ArrayRef<ComparisonEntry> entries);
 /// Work per time of each entry, relative to the best; 0 for an empty step.
 std::vector<double> relativeSpeeds(llvm::ArrayRef<ComparisonEntry> entries);
 
-/// One sentence per finding: what is fastest, why workers idle, equal steps,
-/// what does not fit, and pairs whose order differs between formula, table and
-/// execution (among entries with the same workers and the same work).
-std::vector<std::string> findings(llvm::ArrayRef<ComparisonEntry> entries);
-
 } // namespace pipesched
 
 #endif // PIPESCHED_LIB_TARGET_FINDINGS_H

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from . import _core
 from ._costs import Costs, SimulationOptions, raw_simulation
@@ -150,6 +150,20 @@ def compare(
     from ._frames import comparison_frame
 
     return comparison_frame(_simulations(schedules, costs, options))
+
+
+class Finding(NamedTuple):
+    """One sentence about what stands out in a comparison, and what it is about: "fastest",
+    "cause", "equal-steps", "fit", "ranking", "tie" or "all-rankings".
+    """
+
+    kind: str
+    text: str
+
+
+def findings(simulations: Iterable[Simulation]) -> list[Finding]:
+    """What `explain` lists below its tables."""
+    return [Finding(*found) for found in _core.findings([s._evaluation for s in simulations])]
 
 
 def explain(

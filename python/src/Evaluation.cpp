@@ -130,6 +130,23 @@ static std::string writeComparison(const Evaluations &evaluations) {
   return text.take();
 }
 
+using Findings = std::vector<std::pair<std::string, std::string>>;
+
+/// (kind, text) of each finding.
+static Findings listFindings(const Evaluations &evaluations) {
+  std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
+  nb::gil_scoped_release release;
+  Findings findings;
+  pipeschedListFindings(
+      handles.size(), handles.data(),
+      [](MlirStringRef kind, MlirStringRef text, void *list) {
+        static_cast<Findings *>(list)->emplace_back(toString(kind),
+                                                    toString(text));
+      },
+      &findings);
+  return findings;
+}
+
 static std::string writeText(const Evaluations &evaluations, int64_t width,
                              bool hasColours) {
   std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
@@ -187,6 +204,7 @@ void pipesched::python::bindEvaluation(nb::module_ &m) {
                 "dict[str, numpy.typing.NDArray[typing.Any]]"));
   m.def("chrome_trace", writeChromeTrace, nb::arg("evaluations"));
   m.def("comparison", writeComparison, nb::arg("evaluations"));
+  m.def("findings", listFindings, nb::arg("evaluations"));
   m.def("text", writeText, nb::arg("evaluations"), nb::arg("width"),
         nb::arg("has_colours"));
   m.def("svg", writeSvg, nb::arg("evaluations"), nb::arg("variant"));

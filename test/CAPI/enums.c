@@ -76,6 +76,7 @@ static void printNames(void) {
   // CHECK-NEXT: gradient-after: I W
   // CHECK-NEXT: slots: unit blocks durations
   // CHECK:      placements: linear interleaved v wave
+  // CHECK-NEXT: finding: fastest cause equal-steps fit ranking tie all-rankings
   print(pipeschedGetEnumValue(0, 1).meaning, NULL);
   printf("\n");
   // CHECK-NEXT: A delay of V/BW + L and no queue

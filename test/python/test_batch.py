@@ -10,7 +10,16 @@ import pipesched
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pipesched import Configuration, PipeSchedError, Simulation, compare, generate, simulate_batch
+from pipesched import (
+    Configuration,
+    PipeSchedError,
+    Simulation,
+    _core,
+    compare,
+    generate,
+    simulate_batch,
+)
+from pipesched._batch import findings
 from points import PROFILE, configurations
 
 
@@ -67,6 +76,18 @@ def test_compare_is_the_reports() -> None:
     assert frame.makespan_ps.tolist() == [s.execution.makespan_ps for s in simulations]
     text = pipesched.explain(simulations)
     assert "gpipe" in text and "idle by cause" in text
+
+
+def test_findings_are_the_last_lines() -> None:
+    simulations = [
+        generate(f, workers=4, microbatches=8, name=f).simulate(PROFILE, transport="delay")
+        for f in ("gpipe", "1f1b")
+    ]
+    found = findings(simulations)
+    assert found[0].kind == "fastest"
+    assert {finding.kind for finding in found} <= set(_core.enums()["finding"])
+    lines = pipesched.explain(simulations).splitlines()[-len(found) :]
+    assert lines == [f"- {finding.text}" for finding in found]
 
 
 # Threads

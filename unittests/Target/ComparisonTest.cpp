@@ -142,3 +142,25 @@ TEST(Comparison, IdleCausesAddUp) {
       std::accumulate(entry.idleByCause.begin(), entry.idleByCause.end(), 0.0),
       entry.idle, 1e-12);
 }
+
+/// The kinds of the findings about pairs.
+static std::vector<FindingKind>
+rankingsOf(std::vector<ComparisonEntry> entries) {
+  std::vector<FindingKind> kinds;
+  for (const Finding &finding : findFindings(entries))
+    if (finding.kind == FindingKind::Ranking ||
+        finding.kind == FindingKind::Tie ||
+        finding.kind == FindingKind::AllRankings)
+      kinds.push_back(finding.kind);
+  return kinds;
+}
+
+TEST(Comparison, FindingsSayWhatTheyAreAbout) {
+  using testing::ElementsAre;
+  EXPECT_THAT(rankingsOf({entry("a", 100, 0.2, 0.3), entry("b", 90, 0.3, 0.2)}),
+              ElementsAre(FindingKind::Ranking));
+  EXPECT_THAT(rankingsOf({entry("a", 100, 0.2, 0.3), entry("b", 90, 0.3, 0.3)}),
+              ElementsAre(FindingKind::Tie));
+  EXPECT_THAT(rankingsOf({entry("a", 100, 0.2, 0.2), entry("b", 90, 0.3, 0.3)}),
+              ElementsAre(FindingKind::AllRankings));
+}

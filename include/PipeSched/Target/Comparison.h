@@ -38,6 +38,43 @@ struct ComparisonEntry {
 
 ComparisonEntry summarizeForComparison(const NamedEvaluation &result);
 
+/// What a finding is about.
+enum class FindingKind : uint8_t {
+  Fastest,
+  Cause,
+  EqualSteps,
+  Fit,
+  Ranking,
+  Tie,
+  AllRankings
+};
+
+template <>
+struct EnumNames<FindingKind> {
+  static constexpr EnumName<FindingKind> values[] = {
+      {FindingKind::Fastest, "fastest", "Who is fastest, or fastest that fits"},
+      {FindingKind::Cause, "cause", "The main cause of idle time"},
+      {FindingKind::EqualSteps, "equal-steps", "Steps of the same length"},
+      {FindingKind::Fit, "fit", "Who does not fit"},
+      {FindingKind::Ranking, "ranking",
+       "Two schedules that formula, table and execution put in other orders"},
+      {FindingKind::Tie, "tie",
+       "Two schedules that some of the three hold equal and others do not"},
+      {FindingKind::AllRankings, "all-rankings",
+       "How many pairs change their order between the three"}};
+};
+
+/// One sentence about what stands out in a comparison.
+struct Finding {
+  FindingKind kind;
+  std::string text; ///< without a final period
+};
+
+/// Who is fastest, why workers idle, equal steps, who does not fit, and pairs
+/// whose order differs between formula, table and execution (of entries with
+/// the same workers and the same work).
+std::vector<Finding> findFindings(llvm::ArrayRef<ComparisonEntry> entries);
+
 /// Writes aligned tables and findings; writes nothing if there are no entries.
 void writeComparison(llvm::raw_ostream &os,
                      llvm::ArrayRef<ComparisonEntry> entries);

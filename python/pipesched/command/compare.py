@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation, _core
+from pipesched._batch import findings
 from pipesched._options import OptimizerStep, names_of
 
 from . import page, passes
@@ -208,11 +208,7 @@ def _findings(simulations: list[Simulation]) -> dict[int, str]:
     for simulation in simulations:
         groups[simulation.microbatches].append(simulation)
     return {
-        n: "".join(
-            f"{line[2:]}\n"
-            for line in pipesched.explain(group).splitlines()
-            if line.startswith("- ")
-        )
+        n: "".join(f"{finding.text}\n" for finding in findings(group))
         for n, group in groups.items()
     }
 

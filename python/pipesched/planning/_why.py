@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .._batch import explain
+from .._batch import findings
 from ._space import OPTIMIZED
 
 if TYPE_CHECKING:
@@ -117,13 +117,12 @@ def _levels(plan: Plan) -> Iterator[str]:
     """Where formula or table rank schedules of the same shape otherwise than execution does."""
     if len(plan.alike) < 2:
         return
-    lines = explain(p.report for p in plan.alike).splitlines()
     differing = [
-        line[2:]
-        for line in lines
-        if line.startswith("- ") and " put" in line and " equal" not in line
+        finding.text
+        for finding in findings(p.report for p in plan.alike)
+        if finding.kind == "ranking"
     ]
-    yield from (f"on the same shape, {line}" for line in differing[:MOST_DIFFERENCES])
+    yield from (f"on the same shape, {text}" for text in differing[:MOST_DIFFERENCES])
 
 
 # What does not fit
