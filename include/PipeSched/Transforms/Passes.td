@@ -366,6 +366,9 @@ def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
       other (MPI_Ssend; NCCL without groups).
     - `batched`: sends and receives between two computes are issued together and
       the row goes on when all are complete (batch_isend_irecv; an NCCL group).
+    - `pairs`: neither a send nor a receive holds the row, a compute waits for
+      what it needs. The messages of two workers, both directions, happen in the
+      order in which both issue them (isend and irecv of PyTorch over NCCL).
 
     `memory` is what each worker may hold:
 
@@ -430,7 +433,8 @@ def ExecVerifyPass : Pass<"exec-verify", "::mlir::ModuleOp"> {
     stricter than timing a program, where sends and receives have queues of
     their own beside compute. Changes nothing.
 
-    Here both workers send before they receive, which only `rendezvous` refuses:
+    Here both workers send before they receive, which `rendezvous` and `pairs`
+    refuse:
 
     ```mlir
     exec.program @exchange {
