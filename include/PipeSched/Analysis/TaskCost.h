@@ -18,7 +18,7 @@
 
 namespace pipesched {
 
-/// Times as prices give them; unsigned, so that the sum of any two fits.
+/// Times from the cost model, unsigned so that the sum of any two fits.
 struct TaskCost {
   uint64_t occupancyPs = 0, latencyPs = 0;
 };
