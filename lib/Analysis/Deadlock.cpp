@@ -1,4 +1,4 @@
-//===- Deadlock.cpp - A cycle of tasks, explained -------------------------===//
+//===- Deadlock.cpp - A cycle of tasks as waits of instructions -----------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

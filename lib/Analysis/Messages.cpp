@@ -1,4 +1,4 @@
-//===- Messages.cpp - Does a program finish -------------------------------===//
+//===- Messages.cpp - Proof that a program finishes -----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

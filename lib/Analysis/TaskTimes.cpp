@@ -1,4 +1,4 @@
-//===- TaskTimes.cpp - Times and traffic of tasks, from prices ------------===//
+//===- TaskTimes.cpp - Times and traffic of tasks, from costs -------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

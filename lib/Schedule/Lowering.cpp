@@ -109,7 +109,7 @@ private:
   // The row being written.
   int64_t row = 0;
   ArrayRef<Message> inbox;    ///< receives not yet written
-  ArrayRef<Message> arrivals; ///< Consumer: not yet passed by a G
+  ArrayRef<Message> arrivals; ///< Consumer: to look at before the next G
   Message outbox[2];          ///< sends of the last cell, or of a pair
   unsigned outboxNext = 0, outboxEnd = 0;
   uint32_t lastCompute = kNone; ///< a copy's issue point
@@ -391,8 +391,8 @@ void Lowering::addOperands(Cell cell) {
   }
 }
 
-/// A copy starts after the compute cell before it, which may be its forward, an
-/// operand anyway.
+/// Adds the operands of a copy: the compute cell before it, which may be one of
+/// its dependences, and the other dependences.
 void Lowering::addIssuePoint(Cell cell) {
   addOperand(lastCompute);
   uint32_t preds[Dependences::kMaxPredecessors];

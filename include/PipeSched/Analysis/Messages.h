@@ -1,4 +1,4 @@
-//===- Messages.h - Does a program finish -----------------------*- C++ -*-===//
+//===- Messages.h - Proof that a program finishes ---------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

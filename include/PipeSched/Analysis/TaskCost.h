@@ -1,4 +1,4 @@
-//===- TaskCost.h - What a task is charged for -----------------*- C++ -*-===//
+//===- TaskCost.h - Cost of a message under a transport ---------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- TaskEnds.h - Ends of timed tasks, and what binds them ----*- C++ -*-===//
+//===- TaskEnds.h - Ends of timed tasks and binding edges -------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -86,7 +86,7 @@ struct TaskGraph {
   bool isMessage(uint32_t task) const {
     return kind[task] == InstructionKind::Send;
   }
-  /// Whether the message has arrived when the task ends.
+  /// Whether the end of the task is the arrival of a message.
   bool deliversMessage(uint32_t task) const {
     return kind[task] == InstructionKind::Recv ||
            (isMessage(task) && areMessagesMerged(transport));

@@ -29,7 +29,7 @@ using llvm::Expected;
 ///   from slot B-1-q:  F of up paths, c = .., 1, 0;   then B of their mirrors
 ///
 /// Doubling and halving run units of twice the microbatches: two in each
-/// forward slot, and the backwards in two passes, one for each half.
+/// forward slot, and the backwards in two passes over half of them each.
 namespace {
 struct Shape {
   int64_t numWorkers, pairs, passes; ///< passes: of the backwards of a unit

@@ -44,8 +44,8 @@ static BuildingBlock makeMin(int64_t numWorkers) {
 }
 
 /// Holds as much as 1F1B: forwards are two slots apart, gradients four and one.
-/// Not from the paper, but the best of the blocks tried that hold at least as
-/// much as V-Half.
+/// Not from the paper, but the best of the blocks tried for memories between
+/// V-Half's and 1F1B's.
 static BuildingBlock makeWide(int64_t numWorkers) {
   return {{{{0, 2},
             {4 * numWorkers - 3, -2},

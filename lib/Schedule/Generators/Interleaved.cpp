@@ -104,7 +104,8 @@ defaultGroup(int64_t numWorkers, int64_t numMicrobatches, StringRef family) {
       nearestOf(numMicrobatches, numMicrobatches + numWorkers, isValid));
 }
 
-/// Megatron's rule: each group, also the last one, has at least D microbatches.
+/// Megatron's rule: each group, also the last one, has at least D microbatches,
+/// or all N are one group.
 static Error checkGroup(int64_t group, int64_t numWorkers,
                         int64_t numMicrobatches, StringRef family) {
   auto isValid = [&](int64_t g) {

@@ -37,7 +37,7 @@ namespace {
 /// What a worker does in a slot: a cell of one of the legs, or one of these.
 enum Choice : int { Weight = kNumLegs, Nothing };
 
-/// State of one worker, by leg where an array.
+/// State of one worker; arrays are by leg.
 struct Position {
   int64_t due[kNumLegs];   ///< slot of the next cell in the block
   int32_t done[kNumLegs];  ///< microbatches that ran

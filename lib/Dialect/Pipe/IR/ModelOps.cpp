@@ -1,4 +1,4 @@
-//===- ModelOps.cpp - What is trained, in facts ---------------------------===//
+//===- ModelOps.cpp - Models as ops and as facts --------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
