@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks back from the task that ends last along the edges that bind.
+// Walks back from the task that ends last, along the edges that determined when
+// each task started.
 //
 //===----------------------------------------------------------------------===//
 

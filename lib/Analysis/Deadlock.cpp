@@ -1,4 +1,4 @@
-//===- Deadlock.cpp - A cycle of tasks, explained -------------------------===//
+//===- Deadlock.cpp - A cycle of tasks as waits of instructions -----------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Turns a cycle of tasks back into waits between instructions.
+// Turns a cycle of nodes back into waits between instructions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,8 @@ Deadlock pipesched::explainCycle(const InstructionWaits &waits,
     deadlock.cycle.push_back(
         findWait(waits, cycle[i], cycle[(i + 1) % cycle.size()]));
 
-  // Where a wait arrives at one instruction of a task and the next leaves from
-  // another (a recv and its send), a wait between the two closes the chain.
+  // If one wait ends at an instruction and the next begins at another one of
+  // the same node (a recv and its send), a wait between the two joins them.
   std::vector<Wait> chain;
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     const Wait &wait = deadlock.cycle[i];

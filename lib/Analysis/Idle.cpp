@@ -16,8 +16,8 @@
 //                      dependency | queue order | communication |
 //
 // A message is ready when all that it needs is done. It then waits for the
-// message in front of it in its queue. As long as that is not under way itself,
-// the order of the queue is the cause; from then on the bandwidth is.
+// message in front of it in its queue. Until that message starts, the cause is
+// the order of the queue; from then on it is the bandwidth.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ namespace {
 /// Moments in the life of a transfer that some cell waits for.
 struct TransferTimes {
   int64_t readyPs = 0;    ///< all that it needs is done
-  int64_t runBeginPs = 0; ///< from here to its start transfers of its queues
-                          ///< follow one another without a gap
+  int64_t runBeginPs = 0; ///< from here until it starts, its queues transfer
+                          ///< without a gap
 };
 
 class IdleWalk {
@@ -48,7 +48,8 @@ private:
   struct RowState {
     uint32_t last = TaskGraph::kNone; ///< the last task that held the row
     bool hasBegun = false;            ///< a cell was visited
-    /// Since the last cell: not idle time within the row unless another comes.
+    /// Since the last cell. Counts only if another cell follows; else it is
+    /// part of the drain.
     int64_t dependencyPs = 0, queueOrderPs = 0, communicationPs = 0;
   };
 
@@ -66,21 +67,22 @@ private:
   TaskEnds ends;
   IdleTimes idle;
   std::vector<RowState> rows; ///< by worker
-  /// By task: where the run of transfers that ends with it begins.
+  /// By task: when the gapless run of transfers that ends with it begins.
   std::vector<int64_t> runBeginPs;
 };
 
 } // namespace
 
-/// Whether an edge leads to the task in front of `task` in a queue of both.
+/// Whether an edge leads to the task in front of `task` in a queue that both
+/// use.
 bool IdleWalk::isQueueOrder(uint32_t task, Edge edge) const {
   QueueSet queues = queuesOf(graph.kind[task], graph.transport);
   QueueSet before = queuesOf(graph.kind[edge.task()], graph.transport);
   return !edge.needsArrival() && queues.intersects(before);
 }
 
-/// A transfer that starts when the one in front of it in its queue is released
-/// continues the run of that one.
+/// A transfer continues the run of the one in front of it in its queue if it
+/// starts when that one is released.
 void IdleWalk::findRun(uint32_t task) {
   int64_t &beginPs = runBeginPs[task] = ends.startPs(task);
   for (Edge edge : graph.edgesOf(task))
@@ -88,8 +90,8 @@ void IdleWalk::findRun(uint32_t task) {
       beginPs = std::min(beginPs, runBeginPs[edge.task()]);
 }
 
-/// What holds a row was ready when it started; a cell is no transfer, so that a
-/// wait for it is a dependency to its end.
+/// A wait for a cell is a dependency until the cell ends, since a cell is no
+/// transfer. A message that holds its row was ready when it started.
 TransferTimes IdleWalk::transferTimes(uint32_t task) const {
   if (graph.is(task, InstructionRole::Compute))
     return {timeline.makespanPs, timeline.makespanPs};
@@ -115,7 +117,7 @@ void IdleWalk::splitWait(RowState &row, uint32_t task) {
   row.communicationPs += startPs - runBeginPs;
 }
 
-/// The next task that holds a row. Under `blocking` sends, receives and
+/// Visits the next task that holds a row. Under `blocking`, sends, receives and
 /// all-reduces stand between the cells.
 void IdleWalk::visit(int64_t worker, uint32_t task) {
   RowState &row = rows[worker];
@@ -151,8 +153,8 @@ void IdleWalk::finish(int64_t worker) {
   idle.drainPs[worker] = timeline.makespanPs - idle.lastPs[worker];
 }
 
-/// Topological order holds the order of each row, and reads memory from front
-/// to back.
+/// Visits tasks in topological order, which keeps the order of each row and
+/// reads memory from front to back.
 IdleTimes IdleWalk::run() {
   int64_t numWorkers = graph.getNumWorkers();
   for (std::vector<int64_t> *column :

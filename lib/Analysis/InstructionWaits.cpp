@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One pass over the rows: which instructions are one node, and which one is
-// ahead in the queue.
+// One sweep over the rows finds which instructions are one node, and which
+// instruction is ahead of each in its queues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,8 @@ void InstructionWaits::walkRow(int32_t row) {
   }
 }
 
-/// Gives an instruction its node unless an earlier one of the node did.
+/// Gives an instruction its node, unless an earlier instruction of the same
+/// node already did.
 void InstructionWaits::joinNode(int32_t row, uint32_t instruction,
                                 bool isSecondHalf) {
   const Instruction &self = program.instructions[instruction];
@@ -92,8 +93,8 @@ void InstructionWaits::joinQueues(uint32_t instruction, QueueEnds &ends) {
   }
 }
 
-/// A worker issues its messages in program order, and comes to one when the
-/// computes before it are done.
+/// A worker issues its messages in program order, each when the computes before
+/// it are done.
 void InstructionWaits::joinPair(int32_t row, uint32_t instruction,
                                 uint32_t lastCompute) {
   uint32_t &lastOfPair = lastWithPeer[program.instructions[instruction].peer];
@@ -129,8 +130,8 @@ static void prefetch(const std::vector<T> &array, std::size_t index) {
   __builtin_prefetch(array.data() + std::min(index, array.size()));
 }
 
-/// A search visits the rows side by side: as many streams as there are workers,
-/// more than hardware follows.
+/// A search visits the rows side by side. That makes one memory stream per
+/// worker, more than the hardware prefetcher follows.
 void InstructionWaits::prefetchAfter(uint32_t node) const {
   constexpr std::size_t lookahead = 16;
   uint32_t leader = leaders[node];
@@ -146,7 +147,7 @@ void InstructionWaits::prefetchAfter(uint32_t node) const {
 
 std::size_t InstructionWaits::getMaxWaits() const {
   // One per operand, one for the instruction ahead in each queue, one for the
-  // compute behind which a message is issued, one per receive that is a node of
+  // compute after which a message is issued, one per receive that is a node of
   // its own.
   std::size_t numReceives = 0;
   if (!isMerged())

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The queues of a transport and the waits they imply, by instruction. The task
-// graph makes edges of them, the deadlock report explains a cycle with them.
+// graph turns waits into edges; the deadlock report explains a cycle with them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,8 @@ namespace pipesched {
 ///   node         0     0     1     1     none  2
 ///   previous     .     F0+   .     .     .     B1        in the same queue
 ///
-/// Which queues there are, and what is in them, is said by the table of
-/// instructions (Schedule/Instructions.h). No kind is in more than two.
+/// The table of instructions (Schedule/Instructions.h) says which kind is in
+/// which queues. No kind is in more than two.
 class InstructionWaits {
 public:
   static constexpr uint32_t kNone = Program::kNone;
@@ -42,14 +42,14 @@ public:
   int32_t workerOf(uint32_t node) const { return workers[node]; }
   /// The second half of the overlapped pair that `leader` begins, or kNone.
   uint32_t secondHalfOf(uint32_t leader) const;
-  /// Asks the cache for what the nodes after this one in its row are made of.
+  /// Prefetches the data of the nodes that follow this one in its row.
   void prefetchAfter(uint32_t node) const;
-  /// No more than this many calls of forEach's callback over all nodes.
+  /// An upper bound on the calls of forEach's callback over all nodes.
   std::size_t getMaxWaits() const;
 
-  /// Calls `callback(waiter, awaited, reason)` for each wait of a node; both
-  /// are instructions, the reason is a WaitReason. Waits that row order implies
-  /// are left out. The order in the row comes first.
+  /// Calls `callback(waiter, awaited, reason)` for each wait of a node, with
+  /// two instructions and a WaitReason. Leaves out waits that row order
+  /// implies. The wait for the instruction before it in the row comes first.
   template <typename Callback>
   void forEach(uint32_t node, Callback &&callback) const;
 
@@ -79,7 +79,7 @@ private:
     if (!previousInSecond.empty() && previousInSecond[instruction] != kNone)
       callback(instruction, previousInSecond[instruction], WaitReason::Queue);
   }
-  /// One end of a message waits until its worker has come to it.
+  /// One end of a message waits until its worker has reached it.
   template <typename Callback>
   void forIssue(uint32_t instruction, Callback &&callback) const {
     if (!issuedBehind.empty() && issuedBehind[instruction] != kNone)
@@ -96,21 +96,21 @@ private:
   Transport transport;
   std::vector<uint32_t> nodes, leaders, previous;
   std::vector<int32_t> workers; ///< by node
-  /// By instruction, empty where no instruction is in two queues: the one
-  /// before it in the second.
+  /// By instruction: the one before it in its second queue. Empty if no
+  /// instruction is in two queues.
   std::vector<uint32_t> previousInSecond;
-  /// By instruction, empty unless messages have a queue per pair: the last
-  /// Compute before a Send or Recv in its row, unless it is an operand.
+  /// By Send or Recv: the last Compute before it in its row, unless that is an
+  /// operand. Empty unless messages have a queue per pair.
   std::vector<uint32_t> issuedBehind;
-  /// The last instruction of each pair, by peer; one of an earlier row is
-  /// another pair's.
+  /// By peer: the last message of the pair. If that stands in an earlier row,
+  /// it belongs to another pair.
   std::vector<uint32_t> lastWithPeer;
-  /// By instruction, empty without Waits: the last Wait that a Compute has to
-  /// take, and at a Wait the one before it.
+  /// A list of Waits: at a Compute the last Wait that it must wait for, at a
+  /// Wait the one before it. Empty without Waits.
   std::vector<uint32_t> pendingWaits;
 };
 
-/// The operands of `holder`, on behalf of `waiter`.
+/// Reports the operands of `holder` as waits of `waiter`.
 template <typename Callback>
 void InstructionWaits::forOperands(uint32_t waiter, uint32_t holder,
                                    Callback &&callback) const {
@@ -182,8 +182,8 @@ void InstructionWaits::forEach(uint32_t node, Callback &&callback) const {
   llvm_unreachable("a wait is no node");
 }
 
-/// The waits of a cycle of nodes, each of which waits for the next and the last
-/// for the first.
+/// The waits between the instructions of a cycle of nodes, each of which waits
+/// for the next, and the last for the first.
 Deadlock explainCycle(const InstructionWaits &waits,
                       llvm::ArrayRef<uint32_t> cycle);
 

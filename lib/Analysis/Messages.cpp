@@ -1,4 +1,4 @@
-//===- Messages.cpp - Does a program finish -------------------------------===//
+//===- Messages.cpp - Proof that a program finishes -----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One graph for the first four semantics: they differ in which calls hold their
-// row, in how many calls a row waits for at once, and in whether a channel has
-// an order. A program finishes exactly if the graph has no cycle, since no
-// process ever chooses between two things to do. Pairs has the graph of its
-// transport.
+// The first four semantics share one graph. They differ in which calls hold
+// their row, in how many calls a row waits for at once, and in whether a
+// channel keeps an order. Since no process ever chooses between two actions, a
+// program finishes exactly if the graph has no cycle. Pairs uses the waits of
+// the transport of that name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +31,9 @@ static bool isCall(const Instruction &instruction) {
 namespace {
 
 /// Calls are the instructions that involve other workers, numbered row by row;
-/// computes and copies between them wait for nothing but their own row. A step
-/// is what a row waits for at once; where calls meet (a send and its receive,
-/// or an all-reduce), the message happens.
+/// computes and copies between them wait only for their own row. A step here is
+/// the calls that a row waits for at once. A meeting is a send and its receive,
+/// or the calls of an all-reduce.
 ///
 ///   row 0      F0   s0        s1 r0             s: send, r: receive
 ///   calls           0         1  2
@@ -42,8 +42,8 @@ namespace {
 ///
 /// A meeting waits for the steps before those of its calls; a step waits for
 /// the step before it in its row and for the meetings of the calls that hold
-/// it. Nodes are meetings, by the number of their leading call (a message's is
-/// its send), and behind them the steps.
+/// it. Nodes are first the meetings, by the number of their leading call (of a
+/// message, its send), then the steps.
 class MessageGraph {
 public:
   MessageGraph(const Program &program, MessageSemantics semantics)
@@ -83,14 +83,14 @@ private:
 
   const Program &program;
   MessageSemantics semantics;
-  std::vector<uint32_t> calls;      ///< instruction, by call
-  std::vector<uint32_t> callOf;     ///< call, by instruction, or kNone
+  std::vector<uint32_t> calls;      ///< by call: its instruction
+  std::vector<uint32_t> callOf;     ///< by instruction: its call, or kNone
   std::vector<uint32_t> stepOfCall; ///< ascending
-  std::vector<uint32_t> meetingOf;  ///< leading call, by call
-  /// By meeting under Fifo: the one before it in its channel, or kNone.
+  std::vector<uint32_t> meetingOf;  ///< by call: the leading call
+  /// By meeting, under Fifo only: the one before it in its channel, or kNone.
   std::vector<uint32_t> previousInChannel;
-  std::vector<uint32_t> stepBegins;   ///< first call, by step, and the end
-  std::vector<uint32_t> previousStep; ///< in the row, by step, or kNone
+  std::vector<uint32_t> stepBegins;   ///< by step: its first call; and the end
+  std::vector<uint32_t> previousStep; ///< by step: in its row, or kNone
 };
 
 } // namespace
@@ -113,8 +113,8 @@ llvm::Error MessageGraph::numberCalls() {
   return llvm::Error::success();
 }
 
-/// Whether an operand is a send or a receive at or behind `runBegin`. Copies
-/// ask too: what waits for the copy then waits for the message.
+/// Whether an operand is a send or a receive at or after `runBegin`. This
+/// matters for copies too: what waits for the copy waits for the message.
 bool MessageGraph::needsMessageSince(uint32_t instruction,
                                      uint32_t runBegin) const {
   return llvm::any_of(program.operandsOf(instruction), [&](uint32_t operand) {
@@ -123,7 +123,7 @@ bool MessageGraph::needsMessageSince(uint32_t instruction,
   });
 }
 
-/// Whether an instruction is the next of the collectives of one cell.
+/// Whether an instruction and the one before it are collectives of one cell.
 bool MessageGraph::continuesCollective(uint32_t instruction,
                                        uint32_t runBegin) const {
   const Instruction &self = program.instructions[instruction];
@@ -194,7 +194,8 @@ void MessageGraph::findMeetings() {
 
 void MessageGraph::orderChannels() {
   previousInChannel.assign(numCalls(), kNone);
-  // By destination, the last send; one of an earlier row is another channel's.
+  // By destination: the last send. If that stands in an earlier row, it belongs
+  // to another channel.
   std::vector<uint32_t> lastTo(program.getNumWorkers(), kNone);
   for (int64_t row = 0; row < program.getNumWorkers(); ++row)
     for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
@@ -262,7 +263,7 @@ llvm::Error MessageGraph::verify() {
 // The counterexample
 //===----------------------------------------------------------------------===//
 
-/// The call of a meeting that stands right behind a step.
+/// The call of a meeting that stands right after a step.
 uint32_t MessageGraph::findWaiter(uint32_t meeting, uint32_t stepNode) const {
   uint32_t found = kNone;
   forMeeting(meeting, [&](uint32_t call) {
@@ -285,11 +286,11 @@ Wait MessageGraph::channelWait(uint32_t meeting, uint32_t previous) const {
           WaitReason::Channel};
 }
 
-/// The steps between two meetings are one wait in their row:
+/// Turns the steps between two meetings into one wait in their row:
 ///
 ///   cycle   meeting 3  ->  step 8  ->  step 7  ->  meeting 5  ->  ..
-///   waits   a call of 3 stands behind one of 5, which waits for the other call
-///           of 5 where the next wait leaves from that
+///   waits   a call of 3 stands behind a call of 5; if the next wait begins at
+///           the other call of 5, the first call of 5 waits for that one
 Deadlock MessageGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
   std::vector<uint32_t> cycle(nodes.begin(), nodes.end());
   auto isMeeting = [&](uint32_t node) { return !isStep(node); };
@@ -314,7 +315,7 @@ Deadlock MessageGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
     if (waits[i].awaited != next)
       deadlock.cycle.push_back({waits[i].awaited, next, WaitReason::Need});
   }
-  // A message that does not happen is where a reader looks first.
+  // Begin with a message that cannot happen: a reader looks there first.
   if (deadlock.cycle.back().reason == WaitReason::Need)
     std::rotate(deadlock.cycle.begin(), std::prev(deadlock.cycle.end()),
                 deadlock.cycle.end());
@@ -325,7 +326,8 @@ Deadlock MessageGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
 // Queues of pairs
 //===----------------------------------------------------------------------===//
 
-/// What stops under the transport `pairs` has no order of tasks.
+/// A program stops under the transport `pairs` exactly if its tasks have no
+/// topological order.
 static llvm::Error verifyPairs(const Program &program) {
   struct Edge {
     uint32_t node;

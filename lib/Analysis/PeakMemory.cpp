@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Merges the events of a worker's row and of its two copy queues, each in time
-// order already, and follows the bytes held (docs/CostModel.md, "Copies: D and
-// U" and "Activations, tensor by tensor").
+// Merges the events of a worker's row and of its two copy queues, which are
+// each in time order already, and adds up the bytes held (docs/CostModel.md,
+// "Copies: D and U" and "Activations, tensor by tensor").
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +26,9 @@ struct Activation {
   bool isRecomputed = false; ///< an R allocates what F does not keep
 };
 
-/// Activations, dense over (path, stage, microbatch on the path). Only tables
-/// with R, D or U need them: elsewhere what a cell allocates and frees follows
-/// from its phase.
+/// Activations, dense over (path, stage, microbatch on the path). Only graphs
+/// with R, D or U need this table; in others the phase of a cell says what it
+/// allocates and frees.
 class ActivationTable {
 public:
   explicit ActivationTable(const Placement &placement);
@@ -76,7 +76,7 @@ struct Holding {
 ///   offloads      | D free |                             by end
 ///   reloads                | U alloc |                   by start
 ///
-/// Tasks of all rows are taken in topological order, which holds the order of
+/// Visits the tasks of all rows in topological order, which keeps the order of
 /// each row and reads memory from front to back.
 class MemoryWalk {
 public:
@@ -148,7 +148,7 @@ ActivationTable::ActivationTable(const Placement &placement)
       offsets.push_back(offsets.back() + placement.countOnPath(path));
 }
 
-/// Topological order holds the order of each queue.
+/// Topological order keeps the order of each queue.
 CopyTasks MemoryWalk::collect(InstructionKind kind) const {
   CopyTasks copies;
   if (!llvm::is_contained(graph.kind, kind))
@@ -178,8 +178,8 @@ llvm::Error MemoryWalk::prepare() {
               llvm::any_of(graph.cell, isRecompute);
   if (!isTracked)
     return llvm::Error::success();
-  // A complete table has a cell for each entry. Programs may be sparse, but not
-  // so that the array outgrows them without bound.
+  // A complete table has a cell for each entry. A sparse program may have up to
+  // 2^20 entries, or 64 per task, so that the array stays in proportion.
   constexpr std::size_t minLimit = std::size_t(1) << 20;
   if (activations.size() > std::max(minLimit, std::size_t(graph.size()) * 64))
     return llvm::createStringError(
@@ -197,9 +197,9 @@ llvm::Error MemoryWalk::prepare() {
 // Events
 //===----------------------------------------------------------------------===//
 
-/// Takes the earliest event of a worker whose row goes on with `nextTask`, or
-/// ends. At the same time what frees goes first, except that an offload waits
-/// for the forward whose bytes it moves.
+/// Takes the earliest event of a worker whose row continues with `nextTask`, or
+/// ends if that is kNone. Of events at the same time, those that free memory go
+/// first, except that an offload waits for the forward whose bytes it moves.
 std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(WorkerState &state,
                                                        uint32_t nextTask) {
   std::optional<Event> earliest;
@@ -263,8 +263,8 @@ Change MemoryWalk::apply(const Event &event) {
   return {change.bytes + second.bytes, change.activations + second.activations};
 }
 
-/// F allocates what is kept of it, R the rest; B and I have what they work
-/// with.
+/// F allocates the activations that it keeps, R the rest; B and I allocate
+/// their working memory.
 Change MemoryWalk::start(Cell cell) {
   if (cell.is(Phase::Backward) || cell.is(Phase::InputGrad))
     return {stageOf(cell).workingBytes, 0};
@@ -281,7 +281,8 @@ Change MemoryWalk::start(Cell cell) {
   return {grown, cell.is(Phase::Forward) ? 1 : 0};
 }
 
-/// What B, I or W free of the activations, all that is left but for I.
+/// The activation bytes that B, I or W frees: I its share, B and W all that is
+/// left.
 int64_t MemoryWalk::release(Cell cell) {
   const StageMemory &stage = stageOf(cell);
   bool isInputGrad = cell.is(Phase::InputGrad);
@@ -328,7 +329,7 @@ Change MemoryWalk::moveIn(Cell cell) {
   return {bytes, 1};
 }
 
-/// In a pair it is the forward that allocates.
+/// The cell to name for an event: of a pair the forward, which allocates.
 Cell MemoryWalk::allocatingCell(uint32_t task) const {
   Cell cell = graph.cell[task];
   if (isPair(task) && graph.overlapped[task].is(Phase::Forward))
@@ -336,7 +337,7 @@ Cell MemoryWalk::allocatingCell(uint32_t task) const {
   return cell.withOverlap(false);
 }
 
-/// What an offload frees and a reload allocates, it copies.
+/// Adds the bytes that an offload frees or a reload allocates to those copied.
 llvm::Error MemoryWalk::countCopy(int64_t worker, const Event &event,
                                   Change change) {
   Holding &holding = states[worker].holding;
@@ -355,8 +356,8 @@ llvm::Error MemoryWalk::countCopy(int64_t worker, const Event &event,
                                  holding.cell.str().c_str());
 }
 
-/// Goes through the events of a worker until `nextTask` has started, or to the
-/// end.
+/// Applies the events of a worker until `nextTask` has started, or all of them
+/// if that is kNone.
 template <typename Visitor>
 llvm::Error MemoryWalk::advance(int64_t worker, uint32_t nextTask,
                                 Visitor &&visit) {
@@ -416,7 +417,7 @@ static llvm::Error addPersistent(const Placement &placement,
   return llvm::Error::success();
 }
 
-/// Weights, gradients, optimizer state and activations together.
+/// Weights, gradients, optimizer state and activations must fit int64 together.
 static llvm::Error checkTotal(const WorkerMemory &worker, int64_t number) {
   int64_t total = worker.peakActivationBytes;
   for (int64_t bytes :
@@ -461,7 +462,8 @@ llvm::Expected<MemoryUsage> pipesched::computeMemory(const TaskGraph &graph,
   return usage;
 }
 
-/// Appends a step, unless it changes nothing; the last one at a time stays.
+/// Appends a sample unless the bytes are unchanged. Of several samples at the
+/// same time, keeps only the last.
 static void addSample(const Holding &holding,
                       std::vector<MemorySample> &samples) {
   if (!samples.empty() && samples.back().atPs == holding.atPs)

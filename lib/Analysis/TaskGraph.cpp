@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tasks are written as the search for their order visits them, so that later
-// sweeps read memory from front to back.
+// Tasks are written in the order in which the topological search visits them,
+// so that later sweeps read memory from front to back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ using namespace pipesched;
 
 namespace {
 
-/// What a node waits for.
+/// A node that another one waits for.
 struct NodeEdge {
   uint32_t node;
   bool needsArrival;
@@ -79,7 +79,7 @@ void GraphBuilder::listEdges(uint32_t node,
   });
 }
 
-/// Appends the task of a node, with edges to tasks: what the leader says.
+/// Appends the task of a node, described by its leader. `edges` name tasks.
 void GraphBuilder::addTask(uint32_t node, llvm::ArrayRef<NodeEdge> edges) {
   uint32_t leader = waits.leaderOf(node);
   uint32_t second = waits.secondHalfOf(leader);
@@ -100,8 +100,8 @@ void GraphBuilder::addTask(uint32_t node, llvm::ArrayRef<NodeEdge> edges) {
   graph.edgeBegins.push_back(graph.edges.size());
 }
 
-/// Numbers the all-reduce whose task is being added. Its group is a ring in the
-/// order of workers, from the leader on.
+/// Numbers the all-reduce whose task is being added. Its partners form a ring
+/// in ascending order of workers, beginning with the leader.
 int32_t GraphBuilder::addReduction(uint32_t leader) {
   int32_t number = graph.reductions.size();
   int32_t blocks = program.instructions[leader].peer;

@@ -1,4 +1,4 @@
-//===- TaskTimes.cpp - Times and traffic of tasks, from prices ------------===//
+//===- TaskTimes.cpp - Times and traffic of tasks, from costs -------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -45,7 +45,7 @@ private:
 
 } // namespace
 
-/// F sends activations, every other producer a gradient.
+/// F sends activations; every other producer sends a gradient.
 static const MessageCost &messageCost(Cell producer, const Placement &placement,
                                       const StageCosts &stageCosts) {
   const StageCost &stage = stageCosts.stages[placement.globalStage(producer)];
@@ -115,8 +115,8 @@ pipesched::computeTaskTimes(const TaskGraph &graph, const Placement &placement,
   TaskTimes times;
   times.occupancyPs.resize(graph.size());
   times.latencyPs.resize(graph.size());
-  // No path is longer than all tasks one after the other, so that no later sum
-  // of times can overflow.
+  // No path is longer than all tasks one after the other. If their sum fits, no
+  // later sum of times can overflow.
   uint64_t total = 0;
   for (uint32_t task = 0; task < graph.size(); ++task) {
     TaskCost cost = taskCosts.cost(task);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The longest path to every task, in one sweep.
+// Finds the longest path to every task in one sweep.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ Timeline pipesched::computeTimeline(const TaskGraph &graph,
     int64_t start = 0;
     for (; edge != end; ++edge) {
       uint32_t before = edge->task();
-      // Nothing to decide in the inner loop: a mask of all bits or none.
+      // A mask of all bits or none keeps branches out of the inner loop.
       int64_t mask = -static_cast<int64_t>(edge->needsArrival());
       start = std::max(start, startPs[before] + occupancyPs[before] +
                                   (latencyPs[before] & mask));

@@ -108,7 +108,7 @@ static bool hasCopies(unsigned phases) {
          phases >> static_cast<unsigned>(Phase::Reload) & 1;
 }
 
-/// Returns real times only if they matter, else any.
+/// Returns the times of cells if they matter, else 1 ps for every cell.
 static Expected<StageCosts> costForMemory(const Placement &placement,
                                           const CostInputs &costs,
                                           unsigned phases) {

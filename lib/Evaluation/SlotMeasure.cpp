@@ -1,4 +1,4 @@
-//===- SlotMeasure.cpp - Slots as long as what they stand for -------------===//
+//===- SlotMeasure.cpp - Slots sized by blocks or times -------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

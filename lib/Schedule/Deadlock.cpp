@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Names both instructions of a wait, their workers and the reason.
+// Describes a wait: both instructions, their workers and the reason.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ static int64_t workerOf(const Program &program, uint32_t instruction) {
          program.rowBegins.begin() - 1;
 }
 
-/// As exec spells it.
+/// Prints an instruction as exec spells it.
 static void printInstruction(llvm::raw_ostream &os, const Program &program,
                              const Instruction &instruction) {
   os << traitsOf(instruction.kind).name << ' ' << instruction.cell;
@@ -33,8 +33,8 @@ static void printInstruction(llvm::raw_ostream &os, const Program &program,
        << program.blocks[instruction.peer].end;
 }
 
-/// The queue that two neighbours share where messages have queues of their own;
-/// where these hold rows, both stand in the row.
+/// The queue that two neighbours share under the transport `overlap`. If they
+/// share none there, both stand in the row, which messages hold.
 static llvm::StringRef queueName(InstructionKind waiter,
                                  InstructionKind awaited) {
   QueueSet ofWaiter = queuesOf(waiter, Transport::Overlap);
@@ -45,8 +45,7 @@ static llvm::StringRef queueName(InstructionKind waiter,
   return "row";
 }
 
-/// Why two instructions wait for each other that are one task, or one
-/// channel's.
+/// Why an instruction waits for another one of the same task or channel.
 static llvm::StringRef bondName(const Program &program, const Wait &wait) {
   if (wait.reason == WaitReason::Channel)
     return " (sent before it)";

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The list of families, one row each, and what a family makes of the options
-// that all share: the options of its generator and the placement that it takes.
+// The list of families, one row each, and how the options of a family become
+// the options of its generator and its placement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +23,10 @@ using llvm::Expected;
 using llvm::StringRef;
 
 //===----------------------------------------------------------------------===//
-// From the options of all to those of one
+// Options of one generator
 //===----------------------------------------------------------------------===//
 
-/// The options of one generator.
+/// Reads the options of one generator from those of all families.
 static void read(const FamilyOptions &given, GeneratorOptions &options) {
   options.splitBackward = given.splitBackward.value_or(false);
   if (options.splitBackward)
@@ -70,7 +70,7 @@ runWith(Expected<Table> (&generator)(const Placement &, const Options &),
   return generator(placement, options);
 }
 
-/// A generator with options of its own as one that takes those of all.
+/// Makes a generator with options of its own take the options of all families.
 template <auto &generator>
 static Expected<Table> adapt(const Placement &placement,
                              const FamilyOptions &given) {
@@ -92,12 +92,13 @@ static constexpr uint32_t kSplit =
 static constexpr uint32_t kChunks = bitsOf(FamilyOption::Chunks);
 static constexpr uint32_t kGroups = kChunks | bitsOf(FamilyOption::Group);
 
-/// Where receives stand at the slots in which their messages arrive, all tables
-/// finish but under Rendezvous, which stops where two workers send to each
-/// other at once. Right before their consumers fewer do, as they overtake each
-/// other. Under Pairs two workers must agree on the order of the messages of
-/// both directions; only fill-drain does so at all sizes, since all its
-/// messages of a time go one way.
+/// With receives at the slots in which their messages arrive, all tables finish
+/// under Unbounded, Fifo and Batched; Rendezvous stops where two workers send
+/// to each other at once. With receives right before their consumers fewer
+/// tables finish, because receives overtake each other. Under Pairs two workers
+/// must agree on the order of the messages of both directions; only gpipe does
+/// so at all sizes, since two workers exchange all activations first, then all
+/// gradients.
 static constexpr uint32_t kUnbounded = bitsOf(MessageSemantics::Unbounded);
 static constexpr uint32_t kFifo = kUnbounded | bitsOf(MessageSemantics::Fifo);
 static constexpr uint32_t kBatched = kFifo | bitsOf(MessageSemantics::Batched);
@@ -109,8 +110,7 @@ static constexpr MessageClaims kNoRendezvous = {kBatched, kBatched};
 static constexpr MessageClaims kFifoAtConsumer = {kBatched, kFifo};
 static constexpr MessageClaims kUnboundedAtConsumer = {kBatched, kUnbounded};
 
-/// Source, other names and sizes, then what the family takes and promises, then
-/// the functions.
+/// Each row has the fields of Family in their order.
 static constexpr Family kFamilies[] = {
     {"gpipe",
      "all forwards, then all backwards",
@@ -355,7 +355,7 @@ static Error checkOptions(const Family &family, const FamilyOptions &options) {
   return Error::success();
 }
 
-/// One path, or the error.
+/// A list of that one path, or the error.
 static Expected<std::vector<Path>> alone(Expected<Path> path) {
   if (!path)
     return path.takeError();

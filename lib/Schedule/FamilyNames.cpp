@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which family a name means, however it is spelled.
+// Finds the family of a name, however it is spelled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ llvm::ArrayRef<FamilyAlias> pipesched::familyAliases() {
   return aliases;
 }
 
-/// Letters and digits in lower case, without the "schedule" of PyTorch's
-/// classes.
+/// The letters and digits of a name in lower case, without the "schedule" that
+/// begins the names of PyTorch's classes.
 static std::string spell(StringRef name) {
   std::string spelled;
   for (char character : name)
@@ -66,7 +66,7 @@ const Family *pipesched::findFamily(StringRef name) {
   return nullptr;
 }
 
-/// "; did you mean 'interleaved-1f1b'?" where a name is close.
+/// "; did you mean 'interleaved-1f1b'?" if a name is close, else nothing.
 static std::string suggest(StringRef name) {
   llvm::SmallVector<StringRef> names;
   for (const Family &family : families())

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The table of options, and their values from text.
+// The table of options, and the parser of their values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +68,7 @@ static Expected<const FamilyOptionInfo *> lookUpOption(StringRef name) {
 }
 
 namespace {
-/// Reads a value; false where it is none.
+/// Reads a value from text; returns false if the text is not one.
 struct ParseValue {
   StringRef text;
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which family has which formula, and the refusals of those that have none.
+// Finds the formula of a family, and refuses families and sizes without one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ static Error refuseFamily(StringRef family) {
                              : std::string());
 }
 
-/// A family goes by its own name; what is none keeps the name it has.
+/// The name of the family of a name or alias; an unknown name stays as it is.
 static StringRef canonicalName(StringRef family) {
   const Family *known = findFamily(family);
   return known ? StringRef(known->name) : family;
@@ -97,7 +97,7 @@ pipesched::evaluateFormula(StringRef family, const FormulaInputs &inputs) {
   return known->formula(known->name, inputs);
 }
 
-/// Whether a check of the placement found what it takes.
+/// Whether a check succeeded; consumes its error.
 static bool holds(Error error) {
   bool isFine = !error;
   llvm::consumeError(std::move(error));

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Messages are found row by row, so those to one worker come as one sorted run
-// per source; the runs are merged by slot, and rows are then written in one
-// pass.
+// Messages are found row by row, so those to one worker form one sorted run per
+// source. The runs are merged by slot, and one sweep then writes the rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +22,8 @@ using llvm::Expected;
 static constexpr uint32_t kNone = Program::kNone;
 
 namespace {
-/// A message on its way: the last slot of its producer, and where that is.
+/// A message: the last slot of its producer, the producer's flat index, and its
+/// worker.
 struct Message {
   int64_t slot;
   uint32_t producer;
@@ -74,7 +74,7 @@ private:
   bool isLastCompute(uint32_t instruction) const;
   void joinGroup(uint32_t instruction, int64_t piece);
   void addGradients(Cell cell);
-  /// Of the index-th entry of a row, in unit slots.
+  /// The last unit slot of the index-th entry of a row.
   int64_t lastSlot(uint32_t flat, ArrayRef<Cell> cells, int64_t index) const {
     return slots.start[flat] + slotsOf(UnitSlots(), cells, index) - 1;
   }
@@ -93,23 +93,23 @@ private:
   Dependences dependences;
   ReceivePlacement receives;
 
-  // By flat index: where the cell's message goes, or -1; the instruction the
-  // cell became; of its message, the receive, or before that is written the
-  // send.
+  // By flat index: the worker that the cell's message goes to, or -1; the
+  // instruction of the cell; the receive of its message, or the send while
+  // there is no receive yet.
   std::vector<int32_t> destinationOf;
   std::vector<uint32_t> instructionOf, messageOf;
   Inboxes inboxes;
   Program program;
-  // Where the table has O or G: the last weight gradient, by global stage; of
-  // the all-reduce of a piece the first instruction and the last, and the slot
-  // at which it meets.
+  // Filled if the table has O or G. By global stage: the last weight gradient.
+  // By piece: the first and the last instruction of its all-reduce, and the
+  // slot at which it meets.
   std::vector<uint32_t> lastGradient, firstOfGroup, lastOfGroup;
-  std::vector<int64_t> meetingSlots; ///< -1: not looked for yet
+  std::vector<int64_t> meetingSlots; ///< -1: not computed yet
 
   // The row being written.
   int64_t row = 0;
   ArrayRef<Message> inbox;    ///< receives not yet written
-  ArrayRef<Message> arrivals; ///< Consumer: those to look at before the next G
+  ArrayRef<Message> arrivals; ///< Consumer: to look at before the next G
   Message outbox[2];          ///< sends of the last cell, or of a pair
   unsigned outboxNext = 0, outboxEnd = 0;
   uint32_t lastCompute = kNone; ///< a copy's issue point
@@ -147,8 +147,7 @@ void Lowering::findDestinations() {
     inboxes.begins[worker + 1] += inboxes.begins[worker];
 }
 
-/// Receives at their consumer need the order of the inboxes in front of
-/// all-reduces only.
+/// Receives at their consumer need sorted inboxes only before all-reduces.
 void Lowering::collectMessages() {
   if (receives == ReceivePlacement::Consumer && !index.getCollectives())
     return;
@@ -223,8 +222,8 @@ void Lowering::reserve() {
     lastOfGroup = firstOfGroup;
     meetingSlots.assign(firstOfGroup.size(), -1);
   }
-  // Per cell one operand of its own stage, per message one each of the send and
-  // of the consumer, about; more grow the array.
+  // An estimate: one operand per cell, and per message one for the send and one
+  // for the consumer.
   program.operands.reserve(numCells + 2 * numMessages);
 }
 
@@ -240,7 +239,8 @@ void Lowering::addOperand(uint32_t instruction) {
     program.operands.push_back(instruction);
 }
 
-/// Send and receive meet through their producer, whichever is written first.
+/// Makes a send and its receive partners. Whichever is written second finds the
+/// other through their producer.
 void Lowering::pair(uint32_t instruction, uint32_t producer) {
   uint32_t other = messageOf[producer];
   if (other == kNone)
@@ -271,8 +271,8 @@ void Lowering::emitReceive(const Message &message) {
   program.operandBegins.push_back(program.operands.size());
 }
 
-/// Sends of cells that ended and receives that arrived before `slot`; within
-/// one slot sends come first.
+/// Writes the sends of cells that ended and the receives that arrived before
+/// `slot`. Within one slot sends come first.
 void Lowering::emitMessagesBefore(int64_t slot) {
   while (true) {
     bool hasSend = outboxNext != outboxEnd, hasReceive = !inbox.empty();
@@ -295,7 +295,8 @@ void Lowering::emitReceiveFor(Cell cell) {
     emitReceive({0, producer.flat, static_cast<int32_t>(producer.worker)});
 }
 
-/// Receives wait for no all-reduce that begins after their message was sent.
+/// Writes the receives whose message was sent before `slot`, so that they do
+/// not wait for the all-reduce that begins there.
 void Lowering::emitArrivals(int64_t slot) {
   for (; !arrivals.empty() && arrivals.front().slot < slot;
        arrivals = arrivals.drop_front())
@@ -377,7 +378,8 @@ void Lowering::emitCell(Cell cell, uint32_t flat) {
     lastGradient[table.placement->globalStage(cell)] = instruction;
 }
 
-/// What the cell waits for; a cell of another worker through its receive.
+/// Adds the cells that a cell waits for; a receive stands for a cell of another
+/// worker.
 void Lowering::addOperands(Cell cell) {
   uint32_t preds[Dependences::kMaxPredecessors];
   unsigned count = dependences.predecessors(cell, preds);
@@ -389,7 +391,8 @@ void Lowering::addOperands(Cell cell) {
   }
 }
 
-/// A copy starts after the compute cell before it, which may be its forward.
+/// Adds the operands of a copy: the compute cell before it, which may be one of
+/// its dependences, and the other dependences.
 void Lowering::addIssuePoint(Cell cell) {
   addOperand(lastCompute);
   uint32_t preds[Dependences::kMaxPredecessors];
@@ -403,14 +406,15 @@ void Lowering::addIssuePoint(Cell cell) {
 // All-reduces
 //===----------------------------------------------------------------------===//
 
-/// Whether it is the compute cell before a G, or half of the pair that is.
+/// Whether an instruction is the last compute cell so far, or the first half of
+/// the pair that is.
 bool Lowering::isLastCompute(uint32_t instruction) const {
   return instruction == lastCompute ||
          (instruction + 1 == lastCompute &&
           program.instructions[instruction].cell.overlapsNext());
 }
 
-/// Where the row of a G is free for it.
+/// The slot from which the row of a G is free for it: after the last compute.
 int64_t Lowering::freeSlotFor(CellRef at) const {
   ArrayRef<Cell> cells = table.rows[at.row];
   while (at.index-- > 0)
@@ -419,10 +423,9 @@ int64_t Lowering::freeSlotFor(CellRef at) const {
   return 0;
 }
 
-/// The first slot at which a group of a G meets. It is that of the G, unless it
-/// is in several groups and starts when the last of them meets: then its row
-/// must have come to it for the first, and messages that arrive later stand
-/// behind it.
+/// The first slot at which a group of a G meets. It is the slot of the G unless
+/// the G is in several groups: its slot is when the last of them meets, but its
+/// row must reach it for the first. Messages that arrive later stand behind it.
 int64_t Lowering::meetingSlot(CellRef at) {
   const Collectives &collectives = *index.getCollectives();
   int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
@@ -439,7 +442,7 @@ int64_t Lowering::meetingSlot(CellRef at) {
   return first;
 }
 
-/// One instruction for each piece for which the worker takes part here.
+/// Writes one instruction for each piece that the worker reduces at this cell.
 void Lowering::emitAllReduces(Cell cell, uint32_t flat) {
   const Collectives &collectives = *index.getCollectives();
   CellRef at = {row, flat - index.rowBegin(row)};
@@ -456,7 +459,8 @@ void Lowering::emitAllReduces(Cell cell, uint32_t flat) {
   }
 }
 
-/// Groups are rings: the last instruction of one points to the first.
+/// Adds an all-reduce to its group, a ring whose last instruction points to the
+/// first.
 void Lowering::joinGroup(uint32_t instruction, int64_t piece) {
   uint32_t &first = firstOfGroup[piece], &last = lastOfGroup[piece];
   int32_t &blocks = program.instructions[instruction].peer;
@@ -472,8 +476,8 @@ void Lowering::joinGroup(uint32_t instruction, int64_t piece) {
   last = instruction;
 }
 
-/// What O waits for. Rows are written one by one: the last instruction of a
-/// group is this row's.
+/// Adds what O waits for. Rows are written one by one, so the last instruction
+/// of a group so far belongs to this row.
 void Lowering::addGradients(Cell cell) {
   int64_t stage = table.placement->globalStage(cell);
   const Collectives *collectives = index.getCollectives();

@@ -1,4 +1,4 @@
-//===- Messages.h - Does a program finish -----------------------*- C++ -*-===//
+//===- Messages.h - Proof that a program finishes ---------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Proves that a program finishes, or returns the cycle of waits in which it
-// stops, by what a message layer promises about senders and receivers.
+// Proves that a program finishes under the message semantics of a message
+// layer, or returns the cycle of waits in which it stops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ namespace pipesched {
 
 /// Decides whether a program finishes. Linear in instructions and operands.
 ///
-/// The all-reduces of one G cell begin together, except under Pairs, and the
-/// row goes on when all are done.
+/// Except under Pairs, the all-reduces of one G cell begin together, and the
+/// row continues when all of them are done.
 ///
 /// The batches of a row are its longest runs of sends and receives that no
 /// compute or all-reduce interrupts:
@@ -30,14 +30,14 @@ namespace pipesched {
 ///   F0 | send 0F0, recv 1B0 | B0 | send ..         copies and waits between
 ///                                                  them do not interrupt
 ///
-/// and that do not wait for a message of their own run: one that does, directly
-/// or through a copy, begins the next batch.
+/// A send or receive that waits for a message of its own run, directly or
+/// through a copy, begins the next batch.
 ///
-/// What finishes under Rendezvous finishes under the other three, and what
-/// finishes under Fifo under Unbounded. Needs a program whose Sends and Recvs
-/// have partners, and whose operands are earlier instructions of the row
-/// (readers check both). Errors: DeadlockError; more than 2^31 - 1 sends,
-/// receives and all-reduces.
+/// A program that finishes under Rendezvous also finishes under Batched, Fifo
+/// and Unbounded; one that finishes under Fifo also finishes under Unbounded.
+/// Every Send and Recv must have its partner, and operands must be earlier
+/// instructions of the row (readers check both). Errors: DeadlockError; more
+/// than 2^31 - 1 sends, receives and all-reduces.
 llvm::Error verifyMessages(const Program &program, MessageSemantics semantics);
 
 } // namespace pipesched

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks each row in time: activations appear at F, shrink at I, vanish at B or
-// W; recompute keeps the boundary only, offload moves bytes when its copy ends.
+// Follows each row in time: F allocates activations, I frees part of them, B or
+// W the rest. With recompute, F keeps only the boundary; an offload frees its
+// bytes when its copy ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +24,8 @@ struct WorkerMemory {
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
   int64_t peakActivationBytes = 0;
   int64_t peakPs = 0;           ///< when the peak is first reached
-  std::optional<Cell> peakCell; ///< the cell that reaches it; nothing: no cells
-  int64_t peakMicrobatches = 0; ///< stage activations held then
+  std::optional<Cell> peakCell; ///< the cell that reaches it; none: no cells
+  int64_t peakMicrobatches = 0; ///< stage activations held at the peak
   int64_t offloadedBytes = 0;   ///< by all D
   int64_t reloadedBytes = 0;    ///< by all U
 
@@ -40,23 +41,23 @@ struct MemoryUsage {
   int64_t capacityBytes = 0;
 };
 
-/// One step of a worker's activation memory: from atPs on it holds `bytes`.
+/// A worker holds `bytes` of activations from atPs until the next sample.
 struct MemorySample {
   int64_t atPs, bytes;
 };
 
 /// Linear in tasks. Persistent memory counts every stage of every path that the
-/// placement puts on a worker: replicas count. Errors: sums over int64;
-/// recompute or copies in a program that leaves almost all of its microbatches
-/// out.
+/// placement puts on a worker, replicas included. Errors: sums over int64;
+/// recompute or copies in a program that has cells of only a few of the
+/// microbatches.
 llvm::Expected<MemoryUsage> computeMemory(const TaskGraph &graph,
                                           const TaskTimes &times,
                                           const Timeline &timeline,
                                           const Placement &placement,
                                           const MemoryFacts &facts);
 
-/// The same walk as a step function per worker, for traces. No samples where
-/// computeMemory gives an error.
+/// The same memory as a step function per worker, for traces. There are no
+/// samples if computeMemory returns an error.
 std::vector<std::vector<MemorySample>> traceMemory(const TaskGraph &graph,
                                                    const TaskTimes &times,
                                                    const Timeline &timeline,

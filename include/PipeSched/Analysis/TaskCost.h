@@ -1,4 +1,4 @@
-//===- TaskCost.h - What a task is charged for -----------------*- C++ -*-===//
+//===- TaskCost.h - Cost of a message under a transport ---------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -18,7 +18,7 @@
 
 namespace pipesched {
 
-/// Times as prices give them; unsigned, so that the sum of any two fits.
+/// Times from the cost model, unsigned so that the sum of any two fits.
 struct TaskCost {
   uint64_t occupancyPs = 0, latencyPs = 0;
 };

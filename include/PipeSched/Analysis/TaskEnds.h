@@ -1,4 +1,4 @@
-//===- TaskEnds.h - Ends of timed tasks, and what binds them ----*- C++ -*-===//
+//===- TaskEnds.h - Ends of timed tasks and binding edges -------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the walks over a finished timeline ask: when a task ends, and which edge
-// made it start when it did.
+// Says of a finished timeline when a task ends and which edge determined when
+// it started.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,8 @@ public:
     return edge.needsArrival() ? arrivalPs(edge.task())
                                : releasePs(edge.task());
   }
-  /// The first edge whose end is the start of the task; null where nothing
-  /// holds it.
+  /// The first edge that ends when the task starts; null if the task waited for
+  /// nothing.
   const Edge *bindingEdge(uint32_t task) const {
     llvm::ArrayRef<Edge> edges = graph.edgesOf(task);
     const Edge *binding = llvm::find_if(

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Built from a Program under a transport; topologically ordered, so that time
-// is one sweep. Linear in instructions and operands.
+// The tasks of a Program under a transport, in topological order, so that one
+// sweep finds all start times. Linear in instructions and operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,9 @@
 
 namespace pipesched {
 
-/// An edge to a predecessor: after its release (start + occupancy: the queue is
-/// free again) or after its arrival (release + latency: the data is there).
+/// An edge to a predecessor. The task starts after the predecessor's release
+/// (start + occupancy: the queue is free again) or after its arrival (release +
+/// latency: the data is there).
 class Edge {
 public:
   Edge() = default;
@@ -41,52 +42,51 @@ private:
 ///          |   |  / \  |
 ///   edges  .   0 0   1 2        CSR: edges[edgeBegins[t] .. edgeBegins[t+1])
 ///
-/// A task that stands in a row behind another has that one as its first edge.
-/// An all-reduce is one task, with the cell and the worker of the first of its
-/// group: it starts when all of them are ready. It runs on the network, beside
-/// the compute of its workers, unless messages hold rows.
+/// The first edge of a task leads to the task before it in its row, if there is
+/// one. An all-reduce is one task, with the cell and the worker of its first
+/// instruction: it starts when all of its group are ready. It runs on the
+/// network, beside the compute of its workers, unless messages hold rows.
 struct TaskGraph {
   static constexpr uint32_t kNone = Program::kNone;
 
-  std::vector<Cell> cell; ///< messages: the cell that produced it
-  /// A Send stands for its Recv as well unless messages hold rows; only then
-  /// are there Recvs. No task is a Wait.
+  std::vector<Cell> cell; ///< of a message: the cell that produced it
+  /// A Send and its Recv are one task of kind Send; only where messages hold
+  /// rows is the Recv a task of its own. No task is a Wait.
   std::vector<InstructionKind> kind;
-  std::vector<int32_t> worker; ///< messages: the source; a Recv: its own
-  /// Send: the destination; Recv: the source; all-reduces: their number; else
-  /// -1.
+  std::vector<int32_t> worker; ///< of a Send: the source; a Recv: its own
+  /// Send: the destination; Recv: the source; all-reduce: its number; else -1.
   std::vector<int32_t> peer;
   std::vector<uint32_t> edgeBegins;
   std::vector<Edge> edges;
-  /// Second cell of an overlapped pair, by task, where cell[] has the overlap
-  /// bit; empty where no pair occurs.
+  /// By task: the second cell of an overlapped pair, valid if cell[] has the
+  /// overlap bit. Empty if the program has no pairs.
   std::vector<Cell> overlapped;
   /// Compute tasks of each worker in row order: CSR.
   std::vector<uint32_t> rowBegins, rowTasks;
-  /// By number of the all-reduce: its task, its blocks, and its workers in
-  /// ascending order, CSR.
+  /// By all-reduce number: its task, its blocks, and its workers in ascending
+  /// order (CSR).
   std::vector<uint32_t> reductions;
   std::vector<BlockSpan> reducedBlocks;
   std::vector<uint32_t> groupBegins = {0};
   std::vector<int32_t> groupWorkers;
-  Transport transport = Transport::Overlap; ///< that it was built for
-  /// Task of each instruction (a message for both its Send and Recv; kNone for
-  /// Wait), for annotation.
+  Transport transport = Transport::Overlap; ///< the one it was built for
+  /// Task of each instruction, for annotation: a merged Send and Recv have the
+  /// same task, a Wait has kNone.
   std::vector<uint32_t> taskOfInstruction;
 
   uint32_t size() const { return cell.size(); }
   bool is(uint32_t task, InstructionRole role) const {
     return traitsOf(kind[task]).role == role;
   }
-  /// It runs in the row of its worker, not beside it.
+  /// Whether the task runs in the row of its worker, not beside it.
   bool holdsRow(uint32_t task) const {
     return pipesched::holdsRow(kind[task], transport);
   }
-  /// A Send; with its Recv where both are one task.
+  /// Whether the task is a Send, which includes its Recv if both are one task.
   bool isMessage(uint32_t task) const {
     return kind[task] == InstructionKind::Send;
   }
-  /// Its end is the arrival of a message.
+  /// Whether the end of the task is the arrival of a message.
   bool deliversMessage(uint32_t task) const {
     return kind[task] == InstructionKind::Recv ||
            (isMessage(task) && areMessagesMerged(transport));
@@ -107,13 +107,13 @@ struct TaskGraph {
   }
 };
 
-/// Builds the graph. Every Send and Recv has its partner, and operands are
-/// earlier instructions of the row other than a Wait (readers check both).
-/// Errors: DeadlockError; more than 2^31 - 1 tasks or edges over 2^32 - 2.
+/// Builds the graph. Every Send and Recv must have its partner, and operands
+/// must be earlier instructions of the row other than a Wait (readers check
+/// both). Errors: DeadlockError; more than 2^31 - 1 tasks or 2^32 - 2 edges.
 llvm::Expected<TaskGraph> buildTaskGraph(const Program &program,
                                          Transport transport);
 
-/// Occupancy and latency of each task in ps, from prices by global stage.
+/// Occupancy and latency of each task in ps, from costs by global stage.
 /// Errors: sums that could overflow int64, naming the largest.
 struct TaskTimes {
   std::vector<int64_t> occupancyPs;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Longest path over the task graph, the critical path back through it, and idle
-// time by cause. Queues and tokens are those of docs/Dialects/RationaleExec.md.
+// The longest path through the task graph, the tasks on it, and idle time by
+// cause. docs/Dialects/RationaleExec.md explains queues and tokens.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +24,12 @@ struct Timeline {
   int64_t makespanPs = 0; ///< the last arrival or release of any task
 };
 
-/// One sweep in topological order: start = max over the edges of the release or
-/// arrival of the predecessor.
+/// Finds each start in one sweep in topological order: the latest release or
+/// arrival that the edges of the task wait for.
 Timeline computeTimeline(const TaskGraph &graph, const TaskTimes &times);
 
-/// Tasks of a longest path, first to last. Ties: the first edge that binds.
+/// Tasks of a longest path, first to last. Of several edges that determine the
+/// start of a task, the path follows the first.
 std::vector<uint32_t> criticalPath(const TaskGraph &graph,
                                    const TaskTimes &times,
                                    const Timeline &timeline);
@@ -38,9 +39,9 @@ std::vector<uint32_t> criticalPath(const TaskGraph &graph,
 ///
 ///   fill           before the first cell
 ///   dependency     the data that the next cell needs was not computed yet
-///   queue order    it was, but its message stood in a queue behind one that
-///                  was not ready (head of line)
-///   communication  its message was under way, or waited while another one used
+///   queue order    the data was computed, but its message stood in a queue
+///                  behind one that was not ready (head of line)
+///   communication  the message was under way, or waited while another one used
 ///                  the bandwidth; under Blocking also the time in which a
 ///                  send or an all-reduce of the worker itself holds its row
 ///   drain          after the last cell
@@ -49,18 +50,18 @@ std::vector<uint32_t> criticalPath(const TaskGraph &graph,
 struct IdleTimes {
   std::vector<int64_t> busyPs, fillPs, drainPs, dependencyPs, queueOrderPs,
       communicationPs;
-  /// start of the first cell, end of the last, per worker (0, 0 for no cells)
+  /// Start of the first cell and end of the last, by worker; 0 without cells.
   std::vector<int64_t> firstPs, lastPs;
-  /// Of the copy queues, which run beside the cells.
+  /// Busy time of the copy queues, which run beside the cells.
   std::vector<int64_t> offloadPs, reloadPs;
 };
 
-/// One cause: its key in reports and tables, and its column.
+/// A cause of idle time: its key in reports and tables, and its column.
 struct IdleCause {
   llvm::StringLiteral key;
   std::vector<int64_t> IdleTimes::*ps;
 };
-/// In the order in which they are shown.
+/// All causes, in the order in which reports show them.
 inline constexpr IdleCause kIdleCauses[] = {
     {"fill", &IdleTimes::fillPs},
     {"drain", &IdleTimes::drainPs},
@@ -74,8 +75,8 @@ inline constexpr unsigned kNumIdleCauses = std::size(kIdleCauses);
 IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
                       const Timeline &timeline);
 
-/// Messages and copies in all, bytes that each worker sends in messages and in
-/// all-reduces.
+/// The number of messages and of copies, and the bytes that each worker sends
+/// in messages and all-reduces.
 struct Traffic {
   int64_t messages = 0, copies = 0;
   std::vector<int64_t> bytesSent;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Why a program cannot finish, as waits between its instructions: what checks
-// of messages and the task graph both return as their counterexample.
+// Why a program cannot finish, as waits between its instructions. Both the
+// proof under message semantics and the task graph return this counterexample.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +20,13 @@
 
 namespace pipesched {
 
-/// Why one instruction cannot start before another.
+/// Why the waiter cannot start before the awaited instruction.
 enum class WaitReason : uint8_t {
-  Need,   ///< it uses its result, is its other end or meets it
+  Need,   ///< it uses its result, or both are one message, group or pair
   Pair,   ///< it stands behind it among the messages of two workers
-  Queue,  ///< it stands behind it in the queue of their kind
+  Queue,  ///< it stands behind it in a queue
   Row,    ///< it stands behind it in the row
-  Channel ///< its message was sent after the other's, from the same worker
+  Channel ///< both receive, and its message was sent after the other one
 };
 
 /// `waiter` (an instruction of the program) cannot start before `awaited`.
@@ -35,8 +35,8 @@ struct Wait {
   WaitReason reason;
 };
 
-/// The cycle of waits of a program that cannot finish, w0 waits for w1 waits ..
-/// w0.
+/// The cycle of waits of a program that cannot finish: the awaited instruction
+/// of each wait is the waiter of the next, and that of the last of the first.
 struct Deadlock {
   std::vector<Wait> cycle;
 };

@@ -36,15 +36,15 @@ struct FormulaResult;
 // Options
 //===----------------------------------------------------------------------===//
 
-/// Every option of every family. Nothing: the family's default. The generators
-/// say what each means (Generators.h).
+/// Every option of every family. An option without a value has the family's
+/// default. Generators.h says what each means.
 struct FamilyOptions {
   std::optional<int64_t> chunks, group, waves, pairs, memory;
   std::optional<ChimeraConstruction> construction;
   std::optional<bool> splitBackward;
-  /// Of split backwards only: without effect where they are whole.
+  /// Has no effect on whole backwards.
   std::optional<GradientAfter> gradientAfter;
-  /// Of greedy and hanayo, by global stage; empty: unit slots. No text form.
+  /// For greedy and hanayo, by global stage; empty: unit slots. No text form.
   std::vector<StageSlots> slots;
 
   ChimeraConstruction getConstruction() const {
@@ -59,7 +59,7 @@ using FamilyOptionField =
                  std::optional<GradientAfter> FamilyOptions::*,
                  std::optional<ChimeraConstruction> FamilyOptions::*>;
 
-/// An option as people name it.
+/// The options that have a name and a text form.
 enum class FamilyOption : uint8_t {
   Chunks,
   Group,
@@ -76,11 +76,11 @@ struct FamilyOptionInfo {
   llvm::StringLiteral name;    ///< "split-backward", as passes spell it
   llvm::StringRef values;      ///< "true or false"
   llvm::StringLiteral summary; ///< one line
-  /// What a number is where it is not given; empty for other options.
+  /// The default of a number, in words; empty for other options.
   llvm::StringLiteral notGiven;
   FamilyOptionField field;
-  /// Whether the schedule says it beside the name of its family. The other
-  /// options can be read off its paths and its gradient rule.
+  /// Whether the schedule in IR states it beside the name of its family. The
+  /// other options follow from its paths and its gradient rule.
   bool isWritten;
 
   bool isGiven(const FamilyOptions &options) const {
@@ -89,12 +89,12 @@ struct FamilyOptionInfo {
   }
 };
 
-/// All of them, in the order of the enum.
+/// All options, in the order of the enum.
 llvm::ArrayRef<FamilyOptionInfo> familyOptions();
 
 /// Sets the option of that name ("split-backward", "split_backward") from text
-/// ("true"). Errors: no such option, with the closest; a value that it does not
-/// take. Ranges are checked where a table is made.
+/// ("true"). Errors: an unknown name, with the closest option; a value that the
+/// option does not take. The generator checks ranges.
 llvm::Error setOption(FamilyOptions &options, llvm::StringRef name,
                       llvm::StringRef value);
 
@@ -109,41 +109,42 @@ enum class FamilyPlacement : uint8_t {
   V,             ///< one path, down the workers and up again
   Wave,          ///< one path, down and up `waves` times
   Bidirectional, ///< `pairs` mirrored pairs of paths
-  Any,           ///< whatever paths
+  Any,           ///< any paths
 };
 
-/// Message semantics under which every table finishes, whatever its size and
-/// options: 1 << MessageSemantics, by where receives stand. Under all others
-/// some table deadlocks.
+/// Message semantics under which every table of a family finishes, whatever its
+/// size and options: bits 1 << MessageSemantics, by ReceivePlacement. Under all
+/// other semantics some table deadlocks.
 struct MessageClaims {
   uint32_t arrival, consumer;
 };
 
 /// Another name of a family. Other spellings of its own name ("1F1B",
-/// "LoopedBFS") are known without it.
+/// "LoopedBFS") need no entry.
 struct OtherName {
   llvm::StringLiteral name, usedBy;
 };
 
-/// All that is said of a family in one place: the pass of the family, its
-/// options, its formula and the names by which it is found are made from it.
+/// All facts about a family. Its pass, its options, its formula and the names
+/// by which it is found all come from here.
 struct Family {
-  llvm::StringLiteral name; ///< of `family` in IR and of pipe-schedule-<name>
+  llvm::StringLiteral name; ///< as in IR (`family`) and pipe-schedule-<name>
   llvm::StringLiteral summary;
   llvm::StringLiteral source;
   std::initializer_list<OtherName> otherNames;
-  llvm::StringLiteral sizes; ///< D and N that have a table, "any" for all
+  llvm::StringLiteral sizes; ///< the D and N that have a table, or "any"
   FamilyPlacement placement;
-  /// Nothing: always split, or as the rule has it cell by cell; no option then.
+  /// The default of split-backward. No value: the family has no such option; it
+  /// splits always, or cell by cell as its rule says.
   std::optional<bool> splitsBackward;
-  uint32_t options; ///< 1 << FamilyOption
+  uint32_t options; ///< bits 1 << FamilyOption
   MessageClaims messages;
-  /// Of a placement and checked options: generate() is the way to it.
+  /// Needs checked options; call generate() instead.
   llvm::Expected<Table> (*generator)(const Placement &, const FamilyOptions &);
-  /// The closed form, or null: evaluateFormula() is the way to it.
+  /// The closed form, or null. Needs checked sizes; call evaluateFormula().
   llvm::Expected<FormulaResult> (*formula)(llvm::StringRef family,
                                            const FormulaInputs &);
-  llvm::StringLiteral whyNoFormula = ""; ///< where there is none
+  llvm::StringLiteral whyNoFormula = ""; ///< the reason if there is none
   /// Whether the pass of the family has the options `slots` and `slot`.
   bool measuresSlots = false;
 
@@ -163,21 +164,21 @@ struct Family {
 /// All families, in the order of Generators.h.
 llvm::ArrayRef<Family> families();
 
-/// Another name of a family, with the name of the family and who uses it.
+/// Another name of a family, the name of the family, and who uses the alias.
 struct FamilyAlias {
   llvm::StringRef alias, family, usedBy;
 };
 
-/// The other names of all families, those of a family one after the other.
+/// The other names of all families, in the order of families().
 llvm::ArrayRef<FamilyAlias> familyAliases();
 
-/// The family of a name or alias; null for none. Only letters and digits count,
-/// in either case, and a leading "Schedule" does not: "ScheduleZBVZeroBubble",
+/// The family of a name or alias; null for none. Ignores case, a leading
+/// "Schedule", and all but letters and digits: "ScheduleZBVZeroBubble",
 /// "zbv_zero_bubble" and "ZBV" are all zb-v.
 const Family *findFamily(llvm::StringRef name);
 
-/// The same, never null. Errors: an unknown name, with the closest known one
-/// and all families.
+/// The same, never null. Errors: an unknown name, with all families and the
+/// closest name.
 llvm::Expected<const Family *> lookUpFamily(llvm::StringRef name);
 
 //===----------------------------------------------------------------------===//
@@ -185,15 +186,15 @@ llvm::Expected<const Family *> lookUpFamily(llvm::StringRef name);
 //===----------------------------------------------------------------------===//
 
 /// The placement that the family takes for these sizes: `chunks` defaults to 2,
-/// `waves` and `pairs` to 1; Any is linear. Errors: an option that the family
-/// does not take; those of the placement.
+/// `waves` and `pairs` to 1; Any becomes linear. Errors: an option that the
+/// family does not take; the errors of the placement.
 llvm::Expected<Placement> placeFamily(const Family &family, int64_t numWorkers,
                                       int64_t numMicrobatches,
                                       const FamilyOptions &options = {});
 
-/// The table of the family on a placement; as its generator, which replaces a
-/// path 0..D-1. Errors: an option that the family does not take, with those it
-/// does; those of the generator.
+/// The table of the family on a placement. The generator replaces a path 0..D-1
+/// by the paths that the family needs. Errors: an option that the family does
+/// not take, with those that it takes; the errors of the generator.
 llvm::Expected<Table> generate(const Family &family, const Placement &placement,
                                const FamilyOptions &options = {});
 

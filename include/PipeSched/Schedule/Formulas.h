@@ -21,62 +21,62 @@ namespace pipesched {
 
 /// What a formula may depend on.
 struct FormulaInputs {
-  /// Of one stage, the same for every stage; commPs is the delay of one message
-  /// (transport `delay`).
+  /// Times of one stage, the same for every stage; commPs is the delay of one
+  /// message (transport `delay`).
   struct Times {
     int64_t forwardPs = 0, inputGradPs = 0, weightGradPs = 0, commPs = 0;
-    /// Of an overlapped pair F+B; nothing: the sum.
+    /// Of an overlapped pair F+B; no value: the sum.
     std::optional<int64_t> overlappedPs = std::nullopt;
   };
 
   int64_t workers = 0;
   int64_t stages = 0; ///< of one path
   int64_t microbatches = 0;
-  /// Nothing: times differ between stages.
+  /// No value: times differ between stages, or are unknown.
   std::optional<Times> times = std::nullopt;
   int64_t paths = 1;
   /// Backwards are split into I and, right behind it, W, and send their
-  /// gradient after I. Families that put W off do not ask.
+  /// gradient after I. Families that put W off ignore it.
   bool sendsAfterInput = false;
-  /// The rows were made for stages of these times: greedy ones.
+  /// The greedy rule made the rows with slots in proportion to these times.
   bool isMadeForTimes = false;
-  /// Of interleaved families; nothing: their default.
+  /// Of interleaved families; no value: their default.
   std::optional<int64_t> group = std::nullopt;
   ChimeraConstruction construction = ChimeraConstruction::Concat;
 };
 
-/// Ratios are idle / (idle + work) of a worker, idle being the makespan less
-/// its work.
+/// Ratios are idle / (idle + work) of a worker, where idle is the makespan
+/// minus its work.
 struct FormulaResult {
-  double bubbleRatio = 0;      ///< the literature's
+  double bubbleRatio = 0;      ///< as the literature states it
   int64_t peakActivations = 0; ///< largest over the workers
   std::string source, conditions;
-  /// For the given times, messages included; nothing without uniform times or
-  /// where no general form is known (then the reason is in generalConditions).
+  /// For the given times, messages included. No value without uniform times or
+  /// without a known general form; then generalConditions is the reason.
   std::optional<double> bubbleRatioGeneral;
   std::string generalSource, generalConditions;
 };
 
-/// The family whose formula a schedule goes by: its own, under its own name if
-/// it has one; for greedy that of its placement (bidirectional: chimera, wave:
-/// hanayo, linear: 1f1b).
+/// The family whose formula holds for a schedule. An alias gives the name of
+/// its family; greedy gives the family of its placement (bidirectional:
+/// chimera, wave: hanayo, linear: 1f1b).
 llvm::StringRef formulaFamilyOf(llvm::StringRef family,
                                 const Placement &placement);
 
-/// What the formulas of a schedule depend on, times aside. `options` are those
-/// that it was generated with.
+/// The inputs of the formulas of a schedule, except for times. `options` are
+/// those that it was generated with.
 FormulaInputs formulaInputsOf(const Placement &placement,
                               const FamilyOptions &options = {});
 
 /// The formula of a family ("gpipe", "1f1b", ..., or an alias). Errors: an
-/// unknown family; one without a closed form, saying why; sizes outside its
-/// conditions.
+/// unknown family; a family without a closed form, with the reason; sizes
+/// outside its conditions.
 llvm::Expected<FormulaResult> evaluateFormula(llvm::StringRef family,
                                               const FormulaInputs &inputs);
 
-/// The formula that rows of a family go by on a placement (formulaFamilyOf). Of
-/// greedy rows the general form is that of waves, or nothing: in other formulas
-/// the times are those of another order. Errors: likewise.
+/// The formula that holds for rows of a family on a placement (see
+/// formulaFamilyOf). Greedy rows have a general form on waves only, because the
+/// other formulas are for another order of cells. Errors: as evaluateFormula.
 llvm::Expected<FormulaResult>
 evaluateFormulaOfRows(llvm::StringRef family, const Placement &placement,
                       const FormulaInputs &inputs);

@@ -6,16 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One generator is one pure function from (placement, options) to a table. The
-// rule, its source and its limits stand at each declaration and in
-// docs/Schedules.md; Families.h has them all by name. D workers, V stages on
-// each, N microbatches; r is the position of a worker on the path.
+// Each generator is a pure function from (placement, options) to a table. Its
+// declaration and docs/Schedules.md state its rule, source and limits;
+// Families.h lists all generators by name. There are D workers with V stages
+// each and N microbatches; r is the position of a worker on the path.
 //
-// Every generator refuses a placement that it has no rule for, saying what it
-// found and what it takes, sizes for which its rule is not defined, with the
-// condition that fails and the nearest sizes, and a table of more than
-// kMaxTableCells cells. Time and memory are linear in cells; where that differs
-// it is said.
+// Errors of every generator: a placement that it has no rule for, with what it
+// found and what it takes; sizes for which its rule is not defined, with the
+// condition that fails and the nearest sizes; a table of more than
+// kMaxTableCells cells. Time and memory are linear in cells unless stated
+// otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ namespace pipesched {
 
 /// Options that generators share.
 struct GeneratorOptions {
-  bool splitBackward = false; ///< B as an adjacent pair I W
-  /// Nothing: the family's default (W where a generator splits B into a pair).
+  bool splitBackward = false; ///< writes B as an adjacent pair I W
+  /// No value: the family's default (W if a generator splits B into a pair).
   std::optional<GradientAfter> gradientAfter;
 };
 
@@ -43,7 +43,7 @@ llvm::Expected<Table> generateGPipe(const Placement &placement,
                                     const GeneratorOptions &options = {});
 
 /// min(N, D-r) warm-up forwards, then one backward and one forward in turn,
-/// then the rest (1F1B, Narayanan 2021, arXiv 2104.04473).
+/// then the backwards left (1F1B, Narayanan 2021, arXiv 2104.04473).
 llvm::Expected<Table> generate1F1B(const Placement &placement,
                                    const GeneratorOptions &options = {});
 
@@ -58,7 +58,7 @@ llvm::Expected<Table> generateZBH1(const Placement &placement,
                                    const GeneratorOptions &options = {});
 
 /// ZB-H1 with the warm-up of eager 1F1B and W put off by 2r: no idle between
-/// the first and the last cell of a worker where N >= 2D-1 (ZB-H2, same paper).
+/// the first and the last cell of a worker if N >= 2D-1 (ZB-H2, same paper).
 /// Always split; gradient after I.
 llvm::Expected<Table> generateZBH2(const Placement &placement,
                                    const GeneratorOptions &options = {});
@@ -68,39 +68,42 @@ llvm::Expected<Table> generateZBH2(const Placement &placement,
 //===----------------------------------------------------------------------===//
 
 struct LoopOptions : GeneratorOptions {
-  /// V. The path must agree, except that 0..D-1 is replaced by V rounds of it;
-  /// nothing: as the path says.
+  /// V. The path must agree, except that V rounds of 0..D-1 replace a path
+  /// 0..D-1. No value: as the path says.
   std::optional<int64_t> chunks;
 };
 
 struct InterleavedOptions : LoopOptions {
   /// Microbatches that run on a chunk before the next chunk has its turn.
-  /// Given: Megatron's rule, D <= group <= N (or all N in one group) and
-  /// N mod group 0 or at least D. Nothing: PyTorch's, N / max(1, N div D),
-  /// which must divide N; it is D where D divides N.
+  /// A value follows Megatron's rule: D <= group <= N (or all N in one group),
+  /// and N mod group is 0 or at least D. No value follows PyTorch's: max(1, N
+  /// div D) groups, a number that must divide N; the group is D if D divides N.
   std::optional<int64_t> group;
 };
 
-/// Stages upward, all forwards of each; stages downward, all backwards of each
-/// in reverse (looped BFS, Lamy-Poirier 2023, arXiv 2211.05953).
+/// All forwards of each stage, stages ascending; then all backwards of each in
+/// reverse, stages descending (looped BFS, Lamy-Poirier 2023, arXiv
+/// 2211.05953).
 llvm::Expected<Table> generateLoopedBFS(const Placement &placement,
                                         const LoopOptions &options = {});
 
-/// Microbatches in phases of D; forwards by (phase, stage upward, microbatch),
-/// then backwards by (phase, stage downward, microbatch) (Shardy MPMD's
-/// circular order).
+/// Microbatches in groups of D; forwards by (group, stage ascending,
+/// microbatch), then backwards by (group, stage descending, microbatch) (Shardy
+/// MPMD's circular order, which calls the groups phases).
 llvm::Expected<Table> generateMpmdCircular(const Placement &placement,
                                            const LoopOptions &options = {});
 
 /// Groups of microbatches take turns on the chunks; min((V-1)group + 2(D-1-r),
 /// NV) warm-up forwards, then one forward and one backward in turn, then the
-/// rest (Narayanan 2021, arXiv 2104.04473, section 2.2; Megatron-LM; PyTorch).
+/// backwards left (Narayanan 2021, arXiv 2104.04473, section 2.2; Megatron-LM;
+/// PyTorch).
 llvm::Expected<Table>
 generateInterleaved1F1B(const Placement &placement,
                         const InterleavedOptions &options = {});
 
-/// The interleaved order with (V-1)group + (D-1-r) warm-up forwards, I for B,
-/// and W put off by r (PyTorch's ScheduleInterleavedZeroBubble after Qi 2024).
+/// The interleaved order with (V-1)group + (D-1-r) warm-up forwards, I in place
+/// of B, and W put off by r microbatches (PyTorch's
+/// ScheduleInterleavedZeroBubble after Qi 2024).
 /// Always split; gradient after I.
 llvm::Expected<Table>
 generateInterleavedZB(const Placement &placement,
@@ -114,7 +117,7 @@ generateInterleavedZB(const Placement &placement,
 enum class ChimeraConstruction : uint8_t {
   Concat,   ///< units one after the other
   Doubling, ///< two microbatches in each forward, so that it is as long as a B
-  Halving,  ///< Doubling's order for microbatches that are halves of one
+  Halving,  ///< Doubling's order, where a microbatch is half of one
 };
 
 template <>
@@ -128,37 +131,37 @@ struct EnumNames<ChimeraConstruction> {
 };
 
 struct ChimeraOptions : GeneratorOptions {
-  /// As in placeBidirectional. The paths must agree, except that a single path
-  /// 0..D-1 is replaced by `pairs` mirrored pairs; nothing: as the paths say,
+  /// As in placeBidirectional. The paths must agree, except that `pairs`
+  /// mirrored pairs replace a single path 0..D-1. No value: as the paths say,
   /// or one.
   std::optional<int64_t> pairs;
   ChimeraConstruction construction = ChimeraConstruction::Concat;
 };
 
-/// Basic units of D microbatches (2D for doubling and halving), D / 2pairs of
-/// them per path, that enter every other slot and walk down the path and back
+/// Basic units of D microbatches (2D for doubling and halving), shared evenly
+/// by the paths, that enter every other slot and walk down the path and back
 /// (Chimera, Li & Hoefler 2021, arXiv 2107.06925, sections 3.2 to 3.6). Units
-/// may be incomplete: any N with a microbatch on every path will do, halving
-/// wants an even number of them. Paths without microbatches take turns.
+/// may be incomplete: N must give each path a microbatch, and with halving an
+/// even number of them. Paths without a list of microbatches take turns.
 llvm::Expected<Table> generateChimera(const Placement &placement,
                                       const ChimeraOptions &options = {});
 
 //===----------------------------------------------------------------------===//
-// One path that comes back the way it went: a V, two stages per worker. A path
-// 0..D-1 is replaced by the V.
+// One path that goes down the workers and back up: a V, two stages per worker.
+// It replaces a path 0..D-1.
 //===----------------------------------------------------------------------===//
 
-/// No idle slot between the first and the last cell of a worker where
+/// No idle slot between the first and the last cell of a worker if
 /// N >= 2D-1 (ZB-V, Qi 2024b, arXiv 2405.15362, in the order of PyTorch's
 /// ScheduleZBVZeroBubble). Always split; gradient after I. Peak 2D.
 llvm::Expected<Table> generateZBV(const Placement &placement,
                                   const GeneratorOptions &options = {});
 
 /// V-Half and V-Min of the same paper: their building blocks, repeated and
-/// shifted left at the memory that the blocks hold, forwards in the blocks'
-/// order or with those of the first stage ahead, whichever is shorter in unit
-/// slots. Always split; gradient after I. Peaks: D+2 for even and D+1 for odd
-/// D; 2(floor((D+1)/3)+1).
+/// shifted left within the memory that the blocks hold. Forwards keep the order
+/// of the blocks, or those of the first stage may overtake, whichever is
+/// shorter in unit slots. Always split; gradient after I. Peaks: V-Half D+2 for
+/// even and D+1 for odd D; V-Min 2(floor((D+1)/3)+1).
 llvm::Expected<Table> generateVHalf(const Placement &placement,
                                     const GeneratorOptions &options = {});
 llvm::Expected<Table> generateVMin(const Placement &placement,
@@ -166,25 +169,24 @@ llvm::Expected<Table> generateVMin(const Placement &placement,
 
 struct ZBAutoOptions : GeneratorOptions {
   /// Activations (of one stage and microbatch) that a worker may hold, at least
-  /// 2; nothing: 2D, as 1F1B.
+  /// 2. No value: 2D, as much as 1F1B holds.
   std::optional<int64_t> memory;
 };
 
-/// The shortest, in unit slots, of the left-shifted V blocks that the memory
-/// allows, their periods stretched where it is too small for them.
+/// The shortest table, in unit slots, of several left-shifted V blocks; a block
+/// that needs more memory than there is gets a longer period.
 llvm::Expected<Table> generateZBAuto(const Placement &placement,
                                      const ZBAutoOptions &options = {});
 
-/// DualPipe cut in half: both directions on the two legs of one V, forwards of
-/// one overlapped with backwards of the other (DeepSeek-AI 2025, arXiv
+/// DualPipe cut in half: both directions on the two legs of one V, where
+/// forwards of one overlap with backwards of the other (DeepSeek-AI 2025, arXiv
 /// 2412.19437). N >= 2D. Some backwards are split; gradient after I. Peak 2D+1.
 llvm::Expected<Table> generateDualPipeV(const Placement &placement,
                                         const GeneratorOptions &options = {});
 
-/// The same on two mirrored paths, half of the microbatches each (DualPipe,
-/// DeepSeek-AI 2025, section 3.2.1): the paths are assigned so whatever they
-/// took before, and a path 0..D-1 is replaced by two. D and N even, N >= 2D.
-/// Peak D+1.
+/// The same on two mirrored paths with half of the microbatches each, whatever
+/// they took before (DualPipe, DeepSeek-AI 2025, section 3.2.1). Two mirrored
+/// paths replace a path 0..D-1. D and N even, N >= 2D. Peak D+1.
 llvm::Expected<Table> generateDualPipe(const Placement &placement,
                                        const GeneratorOptions &options = {});
 
@@ -195,23 +197,23 @@ llvm::Expected<Table> generateDualPipe(const Placement &placement,
 struct GreedyOptions {
   bool splitBackward = true;
   GradientAfter gradientAfter = GradientAfter::WeightGrad;
-  /// By global stage of the resulting table, which has them too; empty: unit
+  /// By global stage; empty: unit slots. The resulting table has the same
   /// slots. Longer stages (by blocks, by durations) give another order.
   std::vector<StageSlots> slots;
 };
 
-/// Slot by slot, every free worker runs, of its ready cells, the one furthest
-/// along its chain (s for F, 2S-1-s for B, I and W of stage s of S); of
-/// several, the one that was ready first, then the one that came in first, by
-/// the worker that made it ready (arXiv 2605.24006). All microbatches are ready
-/// at slot 0. Paths without microbatches take turns (m mod P). O(cells log(D
-/// V)).
+/// In each slot, every free worker runs the ready cell that is furthest along
+/// its chain (position s for F, 2S-1-s for B, I and W of stage s of S). Of
+/// several, it runs the one that was ready first, then the one that the worker
+/// with the lowest number made ready (arXiv 2605.24006). All microbatches are
+/// ready at slot 0. Paths without a list of microbatches take turns (m mod P of
+/// P paths). O(cells log(D V)).
 llvm::Expected<Table> generateGreedy(const Placement &placement,
                                      const GreedyOptions &options = {});
 
 struct HanayoOptions : GreedyOptions {
-  /// As in placeWave. The path must agree, except that 0..D-1 is replaced by
-  /// that many waves; nothing: as the path says, or one.
+  /// As in placeWave. The path must agree, except that this many waves replace
+  /// a path 0..D-1. No value: as the path says, or one.
   std::optional<int64_t> waves;
 };
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What each kind of instruction is to proofs, timelines, costs, traces and
-// pictures: one row of a table per kind, which all of them read.
+// The properties of each kind of instruction, in one table that proofs,
+// timelines, costs, traces and pictures all read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,19 +26,20 @@ enum class InstructionKind : uint8_t {
   Offload,   ///< D
   Reload,    ///< U
   Wait,      ///< join: the next Compute of the row waits for the operands
-  AllReduce, ///< of a G, by the workers that hold the blocks
+  AllReduce, ///< part of a G, among the workers that hold the blocks
 };
 
-/// What an instruction does, as far as other instructions can tell.
+/// What an instruction does, as other instructions see it.
 enum class InstructionRole : uint8_t {
   Compute,    ///< runs one cell or an overlapped pair in the row
   Message,    ///< one end of a message between two workers
-  Collective, ///< starts when all workers of its group have come to theirs
+  Collective, ///< starts when all workers of its group have reached theirs
   Copy,       ///< moves activations between a worker and its host
   Join        ///< takes no time and is no task
 };
 
-/// Where instructions of a worker run one after the other in program order.
+/// A queue of a worker, whose instructions run one after the other in program
+/// order.
 enum class Queue : uint8_t {
   Row,         ///< the compute queue
   Sends,       ///< outgoing messages
@@ -46,7 +47,7 @@ enum class Queue : uint8_t {
   Offloads,    ///< copies to the host
   Reloads,     ///< copies from the host
   Pair,        ///< messages with one other worker, a queue for each
-  Collectives, ///< collectives apart from messages
+  Collectives, ///< collectives, beside the messages
 };
 
 template <>
@@ -83,7 +84,7 @@ private:
 
 /// How long an instruction takes (docs/CostModel.md).
 enum class CostRule : uint8_t {
-  None,      ///< no time: a Recv, whose Send bears the cost, and a Wait
+  None,      ///< no time: a Recv, whose Send has the cost, and a Wait
   Phase,     ///< the time of its cell's phase on its stage
   Message,   ///< V/BW + L of its message (Hockney)
   Collective ///< V/BW + L of what its group exchanges
@@ -117,16 +118,14 @@ struct InstructionTraits {
   InstructionRole role;
   CostRule cost;
   Lane lane;
-  /// What waits for it waits until its data has arrived, L after it has left
-  /// its queues.
+  /// Whether instructions that need it wait until its data has arrived, L after
+  /// it leaves its queues.
   bool hasArrival;
   QueueSet queues[kNumEnumValues<Transport>]; ///< by Transport
 };
 
-/// The table. `hasArrival` aside, a new kind is a row here, an op in exec, and
-/// what makes it.
-///
-///                 overlap          delay       blocking    pairs
+/// The table. A new kind needs a row here, an op in exec, and code that emits
+/// it. The last field has the queues under overlap, delay, blocking and pairs.
 inline constexpr InstructionTraits kInstructionTraits[] = {
     {"compute",
      InstructionRole::Compute,
@@ -181,11 +180,11 @@ constexpr const InstructionTraits &traitsOf(InstructionKind kind) {
 constexpr QueueSet queuesOf(InstructionKind kind, Transport transport) {
   return traitsOf(kind).queues[static_cast<unsigned>(transport)];
 }
-/// It runs in the row of its worker, one after the other with computes.
+/// Whether it runs in the row of its worker, between the computes.
 constexpr bool holdsRow(InstructionKind kind, Transport transport) {
   return queuesOf(kind, transport).contains(Queue::Row);
 }
-/// A Send and its Recv are one task, on queues of both workers.
+/// Whether a Send and its Recv are one task, on queues of both workers.
 constexpr bool areMessagesMerged(Transport transport) {
   return !holdsRow(InstructionKind::Send, transport);
 }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides, once for all levels, which sends, receives and operands a cell
-// implies and where they stand (arXiv 2605.24006, table to execution graph).
+// Decides, for both dialects, which sends, receives and operands a cell implies
+// and where they stand (arXiv 2605.24006, table to execution graph).
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ namespace pipesched {
 enum class ReceivePlacement : uint8_t {
   Arrival, ///< at the slot in which the message arrives
   /// Right before the cell that needs it, or before an all-reduce that begins
-  /// after the message is sent and would hold it up.
+  /// after the message is sent and would delay it.
   Consumer
 };
 
@@ -44,22 +44,22 @@ struct EnumNames<ReceivePlacement> {
 ///   row 1, slot 3:   compute 1F2 | send 1F2 to 2 | recv 0F3 from 0
 ///                                                  recv 2B0 from 2
 ///
-/// For `Arrival` slots are those of the unit-slot alignment of the row orders
-/// (`slots`, from alignUnitSlots). D and U become Offload and Reload, joins
-/// Wait; G one AllReduce for each of its pieces (Collectives.h); idle entries
-/// vanish. Linear in cells (messages to one worker are merged from their
-/// sources). Operands of a cell are its dependences (Dependences.h), a receive
-/// standing for a cell of another worker; those of a copy or an all-reduce
-/// begin with the compute cell before it, its issue point. An all-reduce waits
-/// for the last weight gradient of its stage as well, O for that or for the
-/// all-reduces of its blocks. Needs a table that verifies. Errors: none but
-/// those of size.
+/// `Arrival` needs the slots of the rows: `slots` from alignUnitSlots. D and U
+/// become Offload and Reload, joins become Wait, G one AllReduce for each of
+/// its pieces (Collectives.h); idle entries vanish. The operands of a cell are
+/// its dependences (Dependences.h), where a receive stands for a cell of
+/// another worker. Those of a copy or an all-reduce begin with the compute cell
+/// before it, its issue point. An all-reduce also waits for the last weight
+/// gradient of its stage, and O for that gradient or for the all-reduces of its
+/// blocks. Needs a table that verifies. Linear in cells (the messages to one
+/// worker are merged from their sources). Errors: only those of size.
 llvm::Expected<Program> lowerTable(const TableView &table,
                                    const CellIndex &index,
                                    const SlotAssignment &slots,
                                    ReceivePlacement placement);
 
-/// The same by the slots that alignUnitSlots gives. Errors: also its.
+/// The same with the slots of alignUnitSlots. Errors: also those of
+/// alignUnitSlots.
 llvm::Expected<Program> lowerTable(const TableView &table,
                                    ReceivePlacement placement);
 

@@ -26,11 +26,11 @@ namespace pipesched {
 ///
 ///                send holds        a message is there when
 ///   Unbounded    nothing           its send is reached
-///   Fifo         nothing           its send is reached and the messages sent
+///   Fifo         nothing           its send is reached, and all messages sent
 ///                                  before it from the same worker to the same
 ///                                  worker are received
-///   Rendezvous   its process       both its send and its receive are reached
-///   Batched      its batch         both their batches are reached
+///   Rendezvous   its process       its send and its receive are reached
+///   Batched      its batch         the batches of both are reached
 ///
 /// Unbounded is MPI's buffered mode (MPI 4.0, 3.4). Fifo adds one queue without
 /// tags per pair of workers, such as a socket or a pipe. Rendezvous is MPI's
@@ -43,8 +43,8 @@ namespace pipesched {
 /// Under Pairs only computes hold a process: a compute waits until the messages
 /// and all-reduces that it needs are done. The messages of two workers, both
 /// directions, happen one after the other in the order in which each worker
-/// comes to them, and all-reduces in the order of each worker. So PyTorch runs
-/// isend and irecv over NCCL: on one stream for each pair of ranks.
+/// reaches them, and all-reduces in the order of each worker. PyTorch runs
+/// isend and irecv over NCCL in this way, on one stream per pair of ranks.
 enum class MessageSemantics : uint8_t {
   Unbounded,
   Fifo,

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The form that both levels share: a table lowers to it, an exec.program is
-// read into it, and the task graph is built from it.
+// The form of a program that both dialects share: a table is lowered to it, an
+// exec.program is read into it, and the task graph is built from it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,8 @@ namespace pipesched {
 /// Compute of its own right behind the first, whose cell has the overlap bit.
 struct Instruction {
   Cell cell;
-  /// Send: destination worker; Recv: source worker; AllReduce: number of its
-  /// blocks, or -1.
+  /// Send: destination worker; Recv: source worker; AllReduce: index into
+  /// Program::blocks, or -1.
   int32_t peer = -1;
   InstructionKind kind = InstructionKind::Compute;
 
@@ -39,8 +39,8 @@ struct Instruction {
 ///
 ///   instructions  | worker 0 ... | worker 1 ... | ...
 ///   rowBegins     ^              ^              ^      D + 1 entries
-///   operands      CSR by instruction: the instructions of the same row whose
-///                 end it waits for (the tokens of exec)
+///   operands      CSR by instruction: the instructions of the same row for
+///                 whose end it waits (the tokens of exec)
 ///   partner       Send: its Recv; Recv: its Send; AllReduce: the next of
 ///                 its group, cyclically; else kNone
 struct Program {
@@ -51,7 +51,7 @@ struct Program {
   std::vector<uint32_t> operandBegins; ///< size of instructions + 1
   std::vector<uint32_t> operands;
   std::vector<uint32_t> partner;
-  std::vector<BlockSpan> blocks; ///< that all-reduces name by `peer`
+  std::vector<BlockSpan> blocks; ///< of the all-reduces, by `peer`
 
   int64_t getNumWorkers() const { return rowBegins.size() - 1; }
   llvm::ArrayRef<uint32_t> operandsOf(uint32_t instruction) const {

@@ -37,8 +37,8 @@ struct TopologicalOrder {
 ///
 /// `listEdges(node, edges)` appends the edges of a node to a vector of Edge,
 /// whose member `node` is a predecessor. `visit(node, edges)` receives them
-/// after all predecessors were visited; `node` then holds their positions. It
-/// is not called for nodes that wait for a cycle.
+/// after all predecessors were visited; the member `node` of each edge is then
+/// the position of the predecessor. Nodes that wait for a cycle get no visit.
 ///
 ///   stack   n0 ---------> n1 -------> n2       each waits for the one after it
 ///   edges   | of n0 ...   | of n1 ... | of n2 ...

@@ -26,8 +26,8 @@ enum class Transport : uint8_t {
   Delay,    ///< a delay of V/BW + L and no queue
   Blocking, ///< sends and receives hold the row; the send takes V/BW + L
   Pairs     ///< the messages of two workers, both directions, share a queue in
-            ///< the order in which each of them issues them; a message starts
-            ///< when both have come to it, takes V/BW, arrives L later
+            ///< the order in which each worker issues them; a message starts
+            ///< when both have reached it, takes V/BW and arrives L later
 };
 
 template <>
@@ -42,8 +42,8 @@ struct EnumNames<Transport> {
        "A queue per pair of workers, in the order of both, beside compute"}};
 };
 
-/// Which part of V/BW + L holds the queues of a message; the rest passes until
-/// it arrives.
+/// The part of V/BW + L for which a message holds its queues; it arrives when
+/// the rest has passed.
 enum class HeldPart : uint8_t { None, Bandwidth, All };
 
 constexpr HeldPart heldPart(Transport transport) {

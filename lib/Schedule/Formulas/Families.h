@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The functions that Formulas.cpp lists by family, and what they share.
-// Times are doubles here: these are ratios for people, compared with tables and
-// timelines, never fed back into them.
+// The functions that Families.cpp lists by family, and what they share. Times
+// are doubles here because the results are ratios for people, which are
+// compared with tables and timelines but never fed back into them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 
 namespace pipesched::formulas {
 
-/// Times of a stage as doubles. Without neighbours there are no messages.
+/// Times of a stage as doubles. One worker alone has no messages.
 struct StageTimes {
   double forward, inputGrad, weightGrad, comm;
   double gradient; ///< from the start of a backward to its gradient
@@ -35,8 +35,8 @@ struct StageTimes {
   double share() const { return forward + backward(); }
 };
 
-/// Idle over all time, where a worker has work for so many shares of a stage.
-/// Free work has no bubble.
+/// idle / (idle + work) of a worker, whose work is `numShares` times that of
+/// one stage and microbatch (`share`). Work that takes no time has no bubble.
 inline double ratioOf(double idle, double share, double numShares) {
   double total = idle + numShares * share;
   return total > 0 ? idle / total : 0.0;
@@ -46,7 +46,8 @@ inline double ratioOf(double idle, double share, double numShares) {
 inline constexpr llvm::StringLiteral kNoUniformTimes =
     "the times of the stages differ, or none are known";
 
-/// Sizes that have no formula: one stage per worker; a multiple of the workers.
+/// Refuse sizes that have no formula: other than one stage per worker; stages
+/// that are no multiple of the workers.
 llvm::Error checkOneStagePerWorker(llvm::StringRef family,
                                    const FormulaInputs &inputs);
 llvm::Error checkStagesPerWorker(llvm::StringRef family,

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// V stages per worker; F, B and T = F + B are the times of one stage, G that
-// from the start of a backward to its gradient: B, or I where it is sent first.
+// Families with V stages per worker. F, B and T = F + B are the times of one
+// stage; G is the time from the start of a backward to its gradient: I if the
+// gradient is sent after I, else B.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +43,7 @@ static void addGeneral(FormulaResult &result, const FormulaInputs &inputs,
               static_cast<double>(inputs.microbatches) * chunksOf(inputs));
 }
 
-/// The way of the first forward down the workers, and of the last gradient up.
+/// How long the first forward takes down the workers, and the last gradient up.
 static double rampOf(const FormulaInputs &inputs, const StageTimes &times) {
   return (inputs.workers - 1) *
          (times.forward + times.gradient + 2 * times.comm);
@@ -83,8 +84,8 @@ formulas::evaluateLoopedBFS(StringRef family, const FormulaInputs &inputs) {
   return result;
 }
 
-/// As looped BFS in each phase of D microbatches; all but the last phase are
-/// full, so that only their messages hold them up.
+/// Each group of D microbatches (a phase) runs as looped BFS. All phases but
+/// the last are full, so that only messages delay them.
 Expected<FormulaResult>
 formulas::evaluateMpmdCircular(StringRef family, const FormulaInputs &inputs) {
   if (Error error = checkStagesPerWorker(family, inputs))
@@ -111,16 +112,16 @@ formulas::evaluateMpmdCircular(StringRef family, const FormulaInputs &inputs) {
   return result;
 }
 
-/// The group that the generator takes; an undivided N is none.
+/// The group that the generator uses.
 static int64_t groupOf(const FormulaInputs &inputs) {
   int64_t numGroups =
       std::max<int64_t>(1, inputs.microbatches / inputs.workers);
   return inputs.group.value_or(inputs.microbatches / numGroups);
 }
 
-/// Why there is no general form, or nothing. Where gradients go after I, a W
-/// that is long against F + I holds up the D-2 workers between the first and
-/// the last.
+/// Why there is no general form, or nothing. If gradients go after I, a W that
+/// is long compared with F + I delays the D-2 workers between the first and the
+/// last.
 static StringRef whyNoInterleaved(const FormulaInputs &inputs,
                                   const StageTimes &times) {
   double hops = inputs.workers - 1;

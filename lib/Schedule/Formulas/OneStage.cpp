@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All have (D-1)(F + G) idle per worker, messages aside: G is the time to the
-// gradient, B, or I where a split backward sends it first.
+// Families with one stage per worker. Without messages, each worker idles for
+// (D-1)(F + G), where G is the time to the gradient: I if a split backward
+// sends it after I, else B.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ static FormulaResult literatureOf(const FormulaInputs &inputs) {
   return result;
 }
 
-/// `numMessages` delays are on the critical path.
+/// Adds the general form, with `numMessages` delays on the critical path.
 static void addGeneral(FormulaResult &result, const FormulaInputs &inputs,
                        double numMessages) {
   StageTimes times(inputs);
@@ -60,9 +61,9 @@ Expected<FormulaResult> formulas::evaluateGPipe(StringRef family,
   return result;
 }
 
-/// Message delays on 1F1B's critical path. Not from the literature: read off
-/// simulated delays, which the unit tests repeat. Where a W follows the
-/// gradient messages travel beside it.
+/// The number of message delays on 1F1B's critical path. It is not from the
+/// literature but from simulated delays, which the unit tests repeat. If a W
+/// follows the gradient, messages travel beside it.
 static double count1F1BMessages(int64_t workers, int64_t microbatches,
                                 bool sendsAfterInput) {
   if (microbatches < 2 || sendsAfterInput)
@@ -103,8 +104,8 @@ Expected<FormulaResult> formulas::evaluate1F1B(StringRef family,
   return result;
 }
 
-/// A message travels while its receiver runs another pair, if it is fast
-/// enough; then only the first forward and the last gradient wait for theirs.
+/// A message that is fast enough travels while its receiver runs another pair.
+/// Then only the first forward and the last gradient wait for their messages.
 Expected<FormulaResult>
 formulas::evaluateEager1F1B(StringRef family, const FormulaInputs &inputs) {
   if (Error error = checkOneStagePerWorker(family, inputs))

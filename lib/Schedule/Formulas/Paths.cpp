@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Families that are made by their paths.
+// Families that are defined by their paths: chimera and hanayo.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ static Error checkPairs(StringRef family, const FormulaInputs &inputs) {
                      family, inputs.paths, inputs.workers);
 }
 
-/// Idle of K units on a ramp of D / pairs - 2 cells. Within a unit a forward
-/// and a backward meet; between units whatever makes them unequal is lost.
+/// Idle time of K units with a ramp of D / pairs - 2 cells. Within a unit a
+/// forward runs beside a backward; between units their difference is idle.
 static double chimeraIdle(const FormulaInputs &inputs, const StageTimes &times,
                           int64_t numUnits) {
   double ramp = 2.0 * inputs.workers / inputs.paths - 2;
@@ -73,7 +73,7 @@ static void addChimeraGeneral(FormulaResult &result,
                : "Li and Hoefler's table of p pairs, N = 2KD, free messages";
 }
 
-/// The most microbatches that are alive on a worker: those of a unit.
+/// A worker holds at most the activations of one unit.
 Expected<FormulaResult> formulas::evaluateChimera(StringRef family,
                                                   const FormulaInputs &inputs) {
   if (Error error = checkPairs(family, inputs))

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Families whose workers have two stages, of one path or of two.
+// Families whose workers have two stages each, of one path or of two.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ static Error checkV(StringRef family, const FormulaInputs &inputs) {
                      family, inputs.stages, inputs.workers);
 }
 
-/// What the paper says, with F = I = W = 1; `idle` and `numShares` are of a
-/// stage.
+/// The paper's values, with F = I = W = 1 for one stage; a worker has the work
+/// of one stage and microbatch `numShares` times.
 static FormulaResult literatureOf(const FormulaInputs &inputs, double idle,
                                   double numShares, int64_t peak) {
   FormulaResult result;
@@ -80,8 +80,8 @@ Expected<FormulaResult> formulas::evaluateZBV(StringRef family,
   return result;
 }
 
-/// Slots that the left-shifted tables leave idle at F = I = W; the tests hold
-/// them equal.
+/// Idle slots of the left-shifted tables at F = I = W; the tests compare them
+/// with the generators.
 static int64_t idleOfHalf(int64_t workers) {
   if (workers == 1)
     return 0;
@@ -94,7 +94,8 @@ static int64_t idleOfMin(int64_t workers) {
   return workers % 3 == 0 ? 4 * workers - 7 : 4 * workers - 5;
 }
 
-/// At equal times `idleSlots` slots; else the blocks no longer fit together.
+/// Adds the general form: `idleSlots` slots if F = I = W. At other times the
+/// blocks no longer fit together.
 static void addSlots(FormulaResult &result, const FormulaInputs &inputs,
                      int64_t idleSlots, int64_t fewestMicrobatches,
                      StringRef rule, StringRef smallest) {
@@ -145,7 +146,8 @@ Expected<FormulaResult> formulas::evaluateVMin(StringRef family,
   return result;
 }
 
-/// (hops)(F&B + B - 3W), where F&B takes F + B: hops (F + 2B - 3W).
+/// The literature's idle time is hops (F&B + B - 3W), which is hops (F + 2B -
+/// 3W) if F&B takes F + B.
 static void addDualPipeGeneral(FormulaResult &result,
                                const FormulaInputs &inputs, double hops,
                                double numShares) {

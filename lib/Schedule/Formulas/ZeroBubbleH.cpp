@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The literature's values are for F = I = W; the paper's "B" is I here.
+// The formulas of zb-h1, zb-h2 and interleaved-zb. The literature's values are
+// for F = I = W; the paper's "B" is I here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,7 @@ using llvm::StringRef;
 static constexpr StringRef kPaper = "Qi et al. 2024, Zero bubble pipeline "
                                     "parallelism, arXiv 2401.10241";
 
-/// Idle of (D-1) times `perHop`, F = I = W being 1.
+/// The ratio for an idle time of (D-1) `perHop`, with F = I = W = 1.
 static FormulaResult literatureOf(const FormulaInputs &inputs, double perHop) {
   int64_t chunks = inputs.stages / inputs.workers;
   FormulaResult result;
@@ -40,8 +41,8 @@ static void addGeneral(FormulaResult &result, const FormulaInputs &inputs,
       ratioOf(idle, times.share(), inputs.microbatches * chunks);
 }
 
-/// Messages hide behind a pair of cells only at equal times and enough
-/// microbatches; whether the message term holds.
+/// Whether the message term of the general form holds: messages hide behind a
+/// pair of cells only at equal times and with enough microbatches.
 static bool knowsMessages(const FormulaInputs &inputs,
                           const StageTimes &times) {
   if (times.comm == 0)
@@ -53,8 +54,9 @@ static bool knowsMessages(const FormulaInputs &inputs,
          inputs.microbatches >= 2 * inputs.workers;
 }
 
-/// ZB-H1, and its interleaved form: W fills what it can of the drain, and I of
-/// the next microbatch waits a round trip of F and I, or of I alone.
+/// Adds the general form of ZB-H1 and of its interleaved form. W fills part of
+/// the drain, which is F + I per hop; at least the longer of F and I stays
+/// idle.
 static void addH1General(FormulaResult &result, const FormulaInputs &inputs) {
   if (inputs.microbatches < inputs.workers) {
     result.generalConditions = "no general form is known: it takes N >= D";

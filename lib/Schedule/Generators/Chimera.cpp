@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// arXiv 2107.06925, sections 3.2 to 3.6. Cells have slots of one length, which
-// never collide; the rows are their order.
+// Chimera (arXiv 2107.06925, sections 3.2 to 3.6). Each cell takes one slot, no
+// two cells of a worker share a slot, and the rows are the cells by slot.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,21 +19,20 @@ using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
 
-/// Down paths enter their microbatches at slots 0, 2, .. so that microbatch j
-/// of a unit has F at slot 2j + s and B at 2j + 2D-1-s on stage s. With B = D /
-/// pairs, a worker at position q + kB (q < B) of the first path is at stage
-/// q + cB of down path 2(k-c) and at D-1-q-cB of its mirror. Its cells are two
-/// streams, of even and of odd slots, each without a gap within and between
-/// units:
+/// Microbatches enter a path at slots 0, 2, .., so that microbatch j of a unit
+/// has F at slot 2j + s and B at 2j + 2D-1-s on stage s. With B = D / pairs, a
+/// worker at position q + kB (q < B) of the first path is at stage q + cB of
+/// down path 2(k-c) and at D-1-q-cB of its mirror. Its cells are two streams,
+/// of even and of odd slots, each without a gap within and between units:
 ///
 ///   from slot q:      F of down paths, c = 0, 1, ..; then B of their mirrors
 ///   from slot B-1-q:  F of up paths, c = .., 1, 0;   then B of their mirrors
 ///
 /// Doubling and halving run units of twice the microbatches: two in each
-/// forward, and the backwards in two passes.
+/// forward slot, and the backwards in two passes over half of them each.
 namespace {
 struct Shape {
-  int64_t numWorkers, pairs, passes; ///< passes: of backwards in a unit
+  int64_t numWorkers, pairs, passes; ///< passes: of the backwards of a unit
 
   int64_t block() const { return numWorkers / pairs; }
   /// Forwards of a path in a unit.
@@ -64,8 +63,8 @@ private:
   std::vector<int32_t> microbatches;
 };
 
-/// One of the two streams of a worker. It goes from run to run: the steps of
-/// one path within a unit and pass, two slots apart.
+/// One of the two streams of a worker, a sequence of runs. A run is the cells
+/// of one path within a unit and pass, two slots apart.
 class Stream {
 public:
   Stream(const PathMicrobatches &microbatches, const Shape &shape,
@@ -99,7 +98,7 @@ public:
   }
 
 private:
-  /// Sets up the run at (unit, pass, order), or the next that is not empty.
+  /// Enters the run at (unit, pass, order), or the next that is not empty.
   void enterRun() {
     do {
       int64_t c = isDown ? order : shape.pairs - 1 - order;
@@ -118,7 +117,7 @@ private:
     } while (left <= 0 && leaveRun());
   }
 
-  /// Goes on to the next run; false at the end.
+  /// Advances to the next run; false at the end.
   bool leaveRun() {
     step = 0;
     if (++order < shape.pairs)
@@ -139,7 +138,8 @@ private:
 };
 } // namespace
 
-/// Units are shared out evenly; halves of a microbatch go the same way.
+/// Checks that paths share the microbatches evenly, and that with halving both
+/// halves of a microbatch can take the same path.
 static Error checkShares(const Placement &placement,
                          ChimeraConstruction construction) {
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Qi et al. 2024b (arXiv 2405.15362, section 4): V schedules whose memory is
-// what their building block holds.
+// V schedules whose building block determines their memory (Qi et al. 2024b,
+// arXiv 2405.15362, section 4).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ using llvm::ArrayRef;
 using llvm::Error;
 using llvm::Expected;
 
-/// Half of 1F1B's activations. Slots of one period must differ modulo 6: what
-/// is added to the gradient of an even number of workers sees to that.
+/// Holds half of 1F1B's activations. The slots of a worker must differ modulo
+/// the period of 6; with an even number of workers `extra` ensures that.
 static BuildingBlock makeHalf(int64_t numWorkers) {
   int64_t extra = numWorkers % 2 == 0 ? 3 : 0;
   return {{{{0, 2},
@@ -32,8 +32,9 @@ static BuildingBlock makeHalf(int64_t numWorkers) {
             {6 * numWorkers + extra - 2, -1}}}};
 }
 
-/// A third of 1F1B's activations: each cell directly after the one that it
-/// waits for. A multiple of three workers has to give way by two slots.
+/// Holds a third of 1F1B's activations: each cell runs right after the one that
+/// it waits for. With a multiple of three workers, gradients start two slots
+/// later, so that cells do not collide.
 static BuildingBlock makeMin(int64_t numWorkers) {
   int64_t extra = numWorkers % 3 == 0 ? 2 : 0;
   return {{{{0, 1},
@@ -42,8 +43,9 @@ static BuildingBlock makeMin(int64_t numWorkers) {
             {4 * numWorkers + extra - 1, -1}}}};
 }
 
-/// Forwards two slots and gradients four and one apart: holds as much as 1F1B.
-/// Not from the paper; the best of the blocks tried between V-Half and that.
+/// Holds as much as 1F1B: forwards are two slots apart, gradients four and one.
+/// Not from the paper, but the best of the blocks tried for memories between
+/// V-Half's and 1F1B's.
 static BuildingBlock makeWide(int64_t numWorkers) {
   return {{{{0, 2},
             {4 * numWorkers - 3, -2},
@@ -51,8 +53,9 @@ static BuildingBlock makeWide(int64_t numWorkers) {
             {9 * numWorkers - 6, -1}}}};
 }
 
-/// Forwards down two slots and all else one apart: for less memory than V-Min
-/// has, where workers near the turn would else wait for each other. Ours too.
+/// For less memory than V-Min has: forwards down are two slots apart, all else
+/// one, so that workers near the turn do not wait for each other. Not from the
+/// paper either.
 static BuildingBlock makeSteep(int64_t numWorkers) {
   return {{{{0, 2},
             {3 * numWorkers - 2, -1},
@@ -60,8 +63,8 @@ static BuildingBlock makeSteep(int64_t numWorkers) {
             {5 * numWorkers - 2, -1}}}};
 }
 
-/// 2 (floor((D+1)/3) + 1), as V-Min is given in the paper; its block holds one
-/// less where 3 divides D+1.
+/// The peak of V-Min in the paper, 2 (floor((D+1)/3) + 1); its block holds one
+/// less if 3 divides D+1.
 static int64_t peakOfMin(int64_t numWorkers) {
   return 2 * ((numWorkers + 1) / 3 + 1);
 }
@@ -69,7 +72,8 @@ static int64_t peakOfMin(int64_t numWorkers) {
 /// The smallest period that keeps a block within `memory` >= 2.
 static int64_t fitPeriod(BuildingBlock block, int64_t numWorkers,
                          int64_t memory) {
-  // Two activations fit where a microbatch enters after the one before it left.
+  // Two activations suffice if each microbatch enters after the one before it
+  // left.
   int64_t tooSmall = block.period - 1;
   int64_t fits = std::max(block.period, block.slotOf(GradientUp, 0));
   while (fits - tooSmall > 1) {
@@ -79,8 +83,8 @@ static int64_t fitPeriod(BuildingBlock block, int64_t numWorkers,
   return fits;
 }
 
-/// Blocks that may be the best for a memory, each at the period that fits and,
-/// where that leaves gaps, at the next.
+/// Blocks that may be the best for a memory, each with the smallest period that
+/// fits and, if that period is longer than the block's own, also with the next.
 static llvm::SmallVector<BuildingBlock> chooseBlocks(int64_t numWorkers,
                                                      int64_t memory) {
   BuildingBlock half = makeHalf(numWorkers);
@@ -100,7 +104,8 @@ static llvm::SmallVector<BuildingBlock> chooseBlocks(int64_t numWorkers,
   return blocks;
 }
 
-/// Both left shifts of every block; the shortest table, the first of several.
+/// Tries both left shifts of every block and returns the shortest table, of
+/// several the first.
 static Table generateFromBlocks(const Placement &placement,
                                 ArrayRef<BuildingBlock> blocks,
                                 int64_t memory) {
@@ -163,7 +168,7 @@ Expected<Table> pipesched::generateZBAuto(const Placement &given,
     return formatError("zb-auto takes a memory of at least 2 activations, one "
                        "for each stage of a worker, found {0}",
                        memory);
-  // Where all of them fit there is no limit.
+  // If all activations fit, the memory is no limit.
   int64_t numLocalPairs = 2 * placement->getNumMicrobatches();
   if (memory >= numLocalPairs)
     memory = std::max(numLocalPairs, 2 * numWorkers);

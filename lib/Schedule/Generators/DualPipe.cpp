@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// DeepSeek-AI 2025 (arXiv 2412.19437, section 3.2.1; DualPipeV is its "cut in
-// half" on a V). A worker has two chunks, of two directions or of the two legs
-// of the V, and overlaps the forward of one with the backward of the other.
+// DualPipe (DeepSeek-AI 2025, arXiv 2412.19437, section 3.2.1) and DualPipeV,
+// its "cut in half" on a V. A worker has two chunks, of the two directions or
+// of the two legs of the V, and overlaps the forward of one with the backward
+// of the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,9 @@ using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
 
-/// n microbatches per chunk; the worker stands `position` steps behind the
-/// first of `length` workers. Steps, with F0+B1 for an overlapped pair:
+/// Writes the row of the worker at `position` of `length` workers, with n
+/// microbatches per chunk. The steps and how often each repeats, with F0+B1 for
+/// an overlapped pair:
 ///
 ///   1  F0                   2(length - position - 1)
 ///   2  F0 F1                position + 1
@@ -60,8 +62,8 @@ static void writeDualPipe(TwoChunkRow &row, int64_t position, int64_t length,
     row.backward(1);
     row.forwardAndBackward(1, 0);
   }
-  // Of 2 (position + 1) gradients the last position + 1 leave their W for
-  // later.
+  // Of 2 (position + 1) backwards the last position + 1 are split, and their W
+  // run in steps 7 and 8.
   for (int64_t i = 0; i < 2 * before; ++i) {
     int chunk = i % 2 == 0 ? 1 : 0;
     if (i < before)
@@ -77,9 +79,8 @@ static void writeDualPipe(TwoChunkRow &row, int64_t position, int64_t length,
     row.oldestWeightGrad();
 }
 
-/// Cells that each of `before` + `after` workers leaves split, chunk 1's of
-/// step 3 and those of steps 6 and 7, make its row longer than two cells per
-/// stage and microbatch.
+/// Gives a row its final length: two cells per stage and microbatch, and one
+/// more for each backward that is split (in steps 3, 6 and 7).
 static void makeRow(Row &row, int64_t numPairs, int64_t position,
                     int64_t length) {
   int64_t splitPairs = 2 * (length - position - 1) + position + 1;
@@ -144,8 +145,8 @@ static Error checkEvenMicrobatches(int64_t numMicrobatches) {
                      numMicrobatches, numMicrobatches - 1, numMicrobatches + 1);
 }
 
-/// The paths, or on 0..D-1 a mirrored pair, with the first half of the
-/// microbatches on the first.
+/// The paths, or a mirrored pair in place of 0..D-1, with the first half of the
+/// microbatches on the first path.
 static Expected<Placement> placeHalves(const Placement &placement) {
   int64_t numMicrobatches = placement.getNumMicrobatches();
   if (!isPlainLinear(placement))
@@ -159,8 +160,8 @@ static Expected<Placement> placeHalves(const Placement &placement) {
   return replacePaths(placement, std::move(*paths));
 }
 
-/// Worker r of the lower half has the downward path as chunk 0; its mirror in
-/// the upper half does the same with the paths swapped.
+/// Worker r < D/2 has the downward path as chunk 0; its mirror D-1-r runs the
+/// same row with the paths swapped.
 Expected<Table> pipesched::generateDualPipe(const Placement &placement,
                                             const GeneratorOptions &options) {
   int64_t numWorkers = placement.getNumWorkers();

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// GPipe: one stage per worker, both halves in microbatch order.
+// GPipe: one stage per worker, forwards and backwards in microbatch order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A simulation of the table rule of arXiv 2605.24006, from one end of a cell to
-// the next, on queues of ready cells.
+// Simulates the table rule of arXiv 2605.24006 with queues of ready cells; an
+// event is the end of a cell.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@ using llvm::Error;
 using llvm::Expected;
 
 namespace {
-/// A cell that ends, and where. Events of a slot are taken by worker.
+/// The time and worker at which a cell ends. Events of one time run in the
+/// order of workers.
 struct Event {
   int64_t time;
   int32_t worker;
@@ -55,7 +56,7 @@ public:
   }
 
 private:
-  /// The cell goes to the queue of its worker.
+  /// Adds a ready cell to the queue of its worker.
   void release(Cell cell) {
     int64_t globalStage = placement.globalStage(cell);
     int64_t worker = placement.workerOf(globalStage);
@@ -68,7 +69,7 @@ private:
     release(Cell(stage, phase, microbatch));
   }
 
-  /// Releases what the cell's end makes ready, by the chain
+  /// Releases the cells that the end of a cell makes ready, along the chain
   /// F0 .. F(S-1), I(S-1), W(S-1), .. I0, W0.
   void releaseAfter(Cell cell) {
     int64_t stage = cell.getStage(), microbatch = cell.getMicrobatch();
@@ -122,14 +123,14 @@ private:
   const Placement &placement;
   const GreedyOptions &options;
   ReadyQueues ready;
-  std::vector<Cell> running; ///< by worker, where it is busy
+  std::vector<Cell> running; ///< by worker; valid if it is busy
   std::vector<uint8_t> isBusy;
   std::vector<int32_t> touched; ///< workers that may start a cell
   std::priority_queue<Event, std::vector<Event>, std::greater<Event>> events;
 };
 } // namespace
 
-/// The sum of all slots bounds every time of the run.
+/// Checks the sum of all slots, which bounds every time of the run.
 static Error checkSlots(const Placement &placement,
                         const GreedyOptions &options) {
   if (options.slots.empty())

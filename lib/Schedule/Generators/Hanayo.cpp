@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Hanayo (Liu et al. 2023, arXiv 2308.15762): paths that go down and up the
-// workers; the table is that of the greedy rule (arXiv 2605.24006).
+// Hanayo (Liu et al. 2023, arXiv 2308.15762): a path that goes down and up the
+// workers, filled by the greedy rule (arXiv 2605.24006).
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Both walk through (chunk, microbatch) in groups, three times in one row: for
-// the forwards, for the backwards, and for the W cells that are put off.
+// Both families walk through (chunk, microbatch) in groups, up to three times
+// in one row: for the forwards, for the backwards, and for the W put off.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ using llvm::Expected;
 using llvm::StringRef;
 
 namespace {
-/// The pairs (chunk, microbatch) of one worker in the order of forwards; that
-/// of backwards has the chunks reversed. A group of 2 and N = 5:
+/// The pairs (chunk, microbatch) of one worker in the order of forwards;
+/// backwards have the chunks reversed. With groups of 2 and N = 5:
 ///
 ///   chunk 0: 0 1, chunk 1: 0 1 | chunk 0: 2 3, chunk 1: 2 3 | 0: 4, 1: 4
 class GroupWalk {
@@ -86,7 +86,7 @@ private:
 };
 } // namespace
 
-/// PyTorch's: as many equal groups as there are whole multiples of D.
+/// PyTorch's group: N is split into max(1, N div D) equal groups.
 static Expected<int64_t>
 defaultGroup(int64_t numWorkers, int64_t numMicrobatches, StringRef family) {
   auto countGroups = [&](int64_t n) {
@@ -104,7 +104,8 @@ defaultGroup(int64_t numWorkers, int64_t numMicrobatches, StringRef family) {
       nearestOf(numMicrobatches, numMicrobatches + numWorkers, isValid));
 }
 
-/// Megatron's: a group that the pipeline can fill, and so the last one.
+/// Megatron's rule: each group, also the last one, has at least D microbatches,
+/// or all N are one group.
 static Error checkGroup(int64_t group, int64_t numWorkers,
                         int64_t numMicrobatches, StringRef family) {
   auto isValid = [&](int64_t g) {
@@ -140,7 +141,8 @@ static Expected<int64_t> chooseGroup(const Placement &placement,
   return *options.group;
 }
 
-/// `writeRow(r, chunks, group, row)`, with whole or split backwards.
+/// Fills each row with `writeRow(r, chunks, group, row)`, which writes whole or
+/// split backwards.
 template <typename WriteRow>
 static Expected<Table>
 generateInterleaved(const Placement &given, const InterleavedOptions &options,

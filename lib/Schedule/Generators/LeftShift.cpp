@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A simulation slot by slot that touches only workers that may have something
-// to do: those that ran a cell in the slot before, and those that got a
-// message from it.
+// A simulation slot by slot that looks only at workers that may have a ready
+// cell: those that ran a cell in the slot before, and those that received a
+// message from one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,16 +34,16 @@ int64_t BuildingBlock::peakOf(int64_t numWorkers) const {
 }
 
 namespace {
-/// What a worker does in a slot: one of the legs, or one of these.
+/// What a worker does in a slot: a cell of one of the legs, or one of these.
 enum Choice : int { Weight = kNumLegs, Nothing };
 
-/// State of one worker, by leg where an array.
+/// State of one worker; arrays are by leg.
 struct Position {
-  int64_t due[kNumLegs];   ///< the block's slot of the next cell
+  int64_t due[kNumLegs];   ///< slot of the next cell in the block
   int32_t done[kNumLegs];  ///< microbatches that ran
-  int32_t ready[kNumLegs]; ///< microbatches whose input is there
+  int32_t ready[kNumLegs]; ///< microbatches whose input has arrived
   int32_t held = 0;        ///< activations
-  int32_t mostAhead = 0;   ///< of chunk 0, in flight, by overtaking
+  int32_t mostAhead = 0;   ///< limit of chunk 0 in flight, to overtake
   int32_t size = 0;        ///< cells in the row
   int32_t nextWeight = 0;  ///< cells before it are not I, or their W has run
   int32_t weightsLeft = 0; ///< I whose W has not run
@@ -107,8 +107,8 @@ LeftShift::LeftShift(const BuildingBlock &block,
   positions[0].ready[ForwardDown] = numMicrobatches;
 }
 
-/// The forwards of both chunks in the block's order, but for overtaking. In a
-/// tie chunk 1 goes first.
+/// Chooses among the forwards of both chunks in the block's order, unless one
+/// may overtake. In a tie chunk 1 goes first.
 Choice LeftShift::chooseForward(const Position &worker) const {
   bool isUpNext = worker.due[ForwardUp] <= worker.due[ForwardDown];
   if (isUpNext && isReady(worker, ForwardUp))
@@ -147,7 +147,7 @@ void LeftShift::wake(int32_t position) {
   awake.push_back(position);
 }
 
-/// The next cell of the microbatch's walk has its input.
+/// Makes the next cell of the microbatch's walk ready.
 void LeftShift::sendOn(int32_t position, int leg) {
   int32_t neighbour =
       position + (leg == ForwardDown || leg == GradientDown ? 1 : -1);

@@ -8,7 +8,7 @@
 //
 // The construction of Qi et al. 2024b (Pipeline Parallelism with Controllable
 // Memory, arXiv 2405.15362): a block of cells per microbatch, repeated, then
-// shifted left as far as the memory allows. One slot per cell.
+// shifted left as far as the memory allows. A cell takes one slot.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,41 +32,41 @@ enum Leg : int { ForwardDown, ForwardUp, GradientDown, GradientUp };
 inline constexpr int kNumLegs = 4;
 
 /// Slots of the first microbatch's cells, linear in the position; those of
-/// microbatch m are m periods later. W have no slots: they fill gaps.
+/// microbatch m are m periods later. W cells have no slots: they fill gaps.
 struct BuildingBlock {
   struct Leg {
     int64_t first, perPosition;
   };
   std::array<Leg, kNumLegs> legs;
-  int64_t period = 6; ///< cells per microbatch and worker: no gap is left
+  int64_t period = 6; ///< default: the cells per microbatch and worker, no gap
 
   int64_t slotOf(int leg, int64_t position) const {
     return legs[leg].first + legs[leg].perPosition * position;
   }
-  /// Most activations of a chunk, 0 or 1, between its F and its I.
+  /// The most microbatches of chunk 0 or 1 between their F and their I.
   int64_t countInFlight(int chunk, int64_t position) const;
-  /// Most activations of a worker.
+  /// The most activations that a worker holds.
   int64_t peakOf(int64_t numWorkers) const;
 };
 
 struct LeftShiftOptions {
   int64_t memory; ///< activations that a worker may hold, at least peakOf()
-  /// A forward of chunk 0 may run before one of chunk 1 that the block has
-  /// first, where enough memory is left for chunk 1.
+  /// A forward of chunk 0 may run before one of chunk 1 that comes first in the
+  /// block, if enough memory is left for chunk 1.
   bool mayOvertake;
-  int64_t slotLimit; ///< gives up here
+  int64_t slotLimit; ///< stops at so many slots
 };
 
 /// Fills rows on a V path, which have their final lengths, and returns the
-/// slots that they take, or the limit when that is reached. Linear in cells.
+/// slots that they take, or the limit if that is reached. Linear in cells.
 ///
-/// Every worker runs in each slot, of the cells that are ready, the one that
-/// stands first in the block; a W, the oldest, where none is ready or where a
-/// forward finds no memory. This ends: take the first cell in the block's order
-/// that has not run. What it waits for has run; a gradient is therefore ready,
-/// and a forward finds memory, because no more is held than the block holds
-/// there (of chunk 0, where it overtakes, than is left beside the most that the
-/// block holds of chunk 1).
+/// In each slot, every worker runs the ready cell that stands first in the
+/// block, or its oldest W if no cell is ready or a forward finds no memory.
+/// This ends: take the first cell in the block's order that has not run. All
+/// that it waits for has run. A gradient is therefore ready. A forward finds
+/// memory, because the worker holds no more than the block does there; with
+/// overtaking, chunk 0 leaves room for the most that the block holds of chunk
+/// 1.
 int64_t shiftLeft(const BuildingBlock &block, const LeftShiftOptions &options,
                   const Placement &placement, std::vector<Row> &rows);
 

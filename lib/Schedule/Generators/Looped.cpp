@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Both run all forwards of an interleaved path before the first backward.
+// Both families run all forwards of an interleaved path before the first
+// backward.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@ using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
 
-/// `writeRow(position on the path, chunks, row)`.
+/// Fills each row with `writeRow(position on the path, chunks, row)`.
 template <typename WriteRow>
 static Expected<Table>
 generateLoop(const Placement &given, const LoopOptions &options,

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Both are a warm-up of forwards, then one backward and one forward in turn;
-// they differ in how many forwards the warm-up has.
+// Both families run a warm-up of forwards, then one backward and one forward in
+// turn; they differ in the length of the warm-up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ static void writeOneFOneB(RowWriter &row, int64_t stage, int64_t warmUp,
     row.backward(stage, m);
 }
 
-/// `warmUpOf(number of stages from this one to the last)`.
+/// The warm-up of a stage is `warmUpOf(number of stages from it to the last)`.
 template <typename WarmUpOf>
 static Expected<Table>
 generateOneFOneB(const Placement &placement, const GeneratorOptions &options,

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Queues are numbered once, by sorting the positions of all stages.
+// The constructor numbers the queues by sorting the positions of all stages.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A worker has one first-in, first-out queue per position on a chain, so that
-// the furthest ready cell that came first is found without comparing cells.
+// A worker has one first-in, first-out queue per position on a chain. This
+// finds the ready cell that is furthest along, and of several the first one,
+// without comparing cells.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,7 @@ namespace pipesched {
 ///   worker 0: positions 0, 3, 4, 7   queues 0, 1, 2, 3
 ///   worker 1: positions 1, 2, 5, 6   queues 4, 5, 6, 7
 ///
-/// and a heap per worker holds the numbers of those that are not empty. Cells
+/// A heap per worker holds the numbers of the queues that are not empty. Cells
 /// are nodes of linked lists in one pool.
 class ReadyQueues {
 public:
@@ -32,7 +33,7 @@ public:
 
   bool isEmpty(int64_t worker) const { return heapSizes[worker] == 0; }
 
-  /// `globalStage` is the cell's, and `worker` has it.
+  /// `globalStage` is the stage of the cell, which runs on `worker`.
   void push(int64_t worker, int64_t globalStage, Cell cell);
 
   /// Takes the first cell of the last queue; needs !isEmpty(worker).
@@ -56,7 +57,7 @@ private:
 
   std::vector<StageQueues> queuesOf; ///< by global stage
   std::vector<Queue> queues;
-  std::vector<uint32_t> heaps;      ///< one after the other, as the queues
+  std::vector<uint32_t> heaps;      ///< of all workers, one after the other
   std::vector<uint32_t> heapBegins; ///< by worker
   std::vector<uint32_t> heapSizes;  ///< by worker
   std::vector<Node> nodes;

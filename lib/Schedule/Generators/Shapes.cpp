@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Linear, interleaved, wave and mirrored paths are told by their workers; what
-// is none of them is refused at the first stage that is elsewhere.
+// Recognizes linear, interleaved, wave and mirrored paths by their workers, and
+// refuses others at the first stage that is on another worker.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,7 @@ Error pipesched::checkOneStagePerWorker(const Placement &placement,
   return Error::success();
 }
 
-/// The first D stages of the first path are on as many workers.
+/// Checks that the first D stages of the first path are on D workers.
 static Error checkFirstRound(const Placement &placement, StringRef family) {
   int64_t end = std::min(placement.getNumWorkers(), placement.getNumStages(0));
   for (int64_t stage = 0; stage < end; ++stage)
@@ -117,7 +117,7 @@ Error pipesched::checkVPath(const Placement &placement, StringRef family) {
   return readWaves(placement, family).takeError();
 }
 
-/// Path `path` of a bidirectional placement.
+/// Checks path `path` of a bidirectional placement.
 static Error checkPairedPath(const Placement &placement, int64_t path,
                              int64_t pairs, StringRef family) {
   int64_t numWorkers = placement.getNumWorkers();

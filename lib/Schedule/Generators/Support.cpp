@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Placements that replace the one given, sizes, and the empty table.
+// Placements that replace the given one, checks of sizes, and the empty table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -105,7 +105,7 @@ Table pipesched::splitIfAsked(Table table, const GeneratorOptions &options) {
     return table;
   SplitOptions split;
   split.gradientAfter = options.gradientAfter;
-  // The size is checked, and no B runs overlapped.
+  // This cannot fail: the size was checked, and no B is half of a pair.
   BackwardChange change = llvm::cantFail(splitBackward(table.view(), split));
   table.rows = std::move(change.rows);
   table.gradientAfter = change.gradientAfter;

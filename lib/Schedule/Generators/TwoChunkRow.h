@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes the cells of two chunks by count, as the rules of zb-v, dualpipe and
-// dualpipe-v are told: "the next forward of chunk 1".
+// Writes the cells of two chunks by count, since the rules of zb-v, dualpipe
+// and dualpipe-v say "the next forward of chunk 1".
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@
 
 namespace pipesched {
 
-/// Chunk c is a stage and the microbatches [begin, end) that pass it. Each
-/// phase of a chunk runs in microbatch order; counting past `end` writes
-/// nothing. The row has the length it will have.
+/// A chunk is a stage and the microbatches [begin, end) that pass it. Each
+/// phase of a chunk runs in microbatch order; a cell past `end` is not written.
+/// The row must have its final length.
 class TwoChunkRow {
 public:
   struct Chunk {
@@ -45,8 +45,8 @@ public:
     next[-1] = next[-1].withOverlap(true);
     backward(backwardChunk);
   }
-  /// The W of the first I in the row that has none yet. Not to be mixed with
-  /// steps that are W.
+  /// Writes the W of the first I in the row that has none yet. Do not mix it
+  /// with steps that are W.
   void oldestWeightGrad() {
     while (!nextWeight->is(Phase::InputGrad))
       ++nextWeight;

@@ -42,7 +42,7 @@ struct WarmUpAndDelay {
 };
 } // namespace
 
-/// `shapeOf(stage, number of stages)`.
+/// The warm-up and delay of a stage are `shapeOf(stage, number of stages)`.
 template <typename ShapeOf>
 static Expected<Table>
 generateZeroBubbleH(const Placement &placement, const GeneratorOptions &options,

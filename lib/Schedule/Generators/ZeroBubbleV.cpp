@@ -19,8 +19,8 @@ using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
 
-/// The order for n >= 2D-1 microbatches, of which only those that exist are
-/// written.
+/// Writes the order for at least 2D-1 microbatches; cells of microbatches that
+/// do not exist are left out.
 static void writeZBV(TwoChunkRow &row, int64_t position, int64_t numWorkers,
                      int64_t numMicrobatches) {
   using Step = TwoChunkRow::Step;
@@ -28,7 +28,7 @@ static void writeZBV(TwoChunkRow &row, int64_t position, int64_t numWorkers,
   constexpr Step i0{Phase::InputGrad, 0}, i1{Phase::InputGrad, 1};
   constexpr Step w0{Phase::WeightGrad, 0}, w1{Phase::WeightGrad, 1};
   int64_t toTurn = numWorkers - position;
-  // 2D-1-r forwards of chunk 0 and D of chunk 1 before the steady phase.
+  // Before the steady phase: 2D-1-r forwards of chunk 0 and D of chunk 1.
   row.repeat(2 * toTurn - 1, {f0});
   row.repeat(position, {f1, f0});
   row.repeat(toTurn, {f1, i1, w1});

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sorted by their blocks, the instructions of one collective are neighbours,
-// and so are collectives that share blocks.
+// The instructions are sorted by their blocks, so that those of one collective
+// are neighbours, and collectives that share blocks are easy to find.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,19 +37,19 @@ private:
   InstructionOpInterface opOf(const AllReduceEnd &end) const {
     return cast<InstructionOpInterface>(ops[end.instruction]);
   }
-  /// The bytes that it states.
+  /// The bytes that an end states.
   std::optional<int64_t> bytesOf(const AllReduceEnd &end) const {
     auto work = dyn_cast<WorkOpInterface>(ops[end.instruction]);
     return work ? work.getMessageBytes() : std::nullopt;
   }
-  /// An error at one end, with a note at the other.
+  /// Emits an error at one end, with a note at the other.
   LogicalResult emitPair(const AllReduceEnd &end, const Twine &message,
                          const AllReduceEnd &other, const Twine &note) const;
 
   ArrayRef<Operation *> ops;
   const Placement &placement;
   const Replicas &replicas;
-  const AllReduceEnd *last = nullptr; ///< of the blocks that end last so far
+  const AllReduceEnd *last = nullptr; ///< its blocks end last so far
 };
 } // namespace
 
@@ -82,8 +82,9 @@ LogicalResult AllReduceVerifier::verifyStage(const AllReduceEnd &end) const {
          << " of path " << cell.getMicrobatch() << " holds " << str(held);
 }
 
-/// program_c11: a worker has one name once, and names share no blocks, since
-/// all that hold the shared ones would have both.
+/// program_c11: a worker reduces the same blocks once, and different
+/// all-reduces share no blocks, since the holders of shared blocks would have
+/// both.
 LogicalResult AllReduceVerifier::verifyOnce(Group group) {
   for (auto [first, second] : llvm::zip(group, group.drop_front()))
     if (first.worker == second.worker)

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the collectives of all workers owe each other.
+// Checks that the all-reduces of all workers match.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@
 
 namespace pipesched::exec {
 
-/// Checks program_c10 to program_c12; `ops` are the instructions by number,
-/// `placement` is null without paths. Sorts `ends`.
+/// Checks program_c10 to program_c12. `ops` are the instructions by number;
+/// `placement` is null if the program has no paths. Sorts `ends`.
 mlir::LogicalResult verifyAllReduces(std::vector<AllReduceEnd> &ends,
                                      llvm::ArrayRef<mlir::Operation *> ops,
                                      const Placement *placement);

@@ -55,9 +55,9 @@ static void printCellPair(OpAsmPrinter &printer, ComputeOp, Cell cell,
 // Result names
 //===----------------------------------------------------------------------===//
 
-/// The stage of the first cell that the worker around `op` computes, or -1:
-/// results of this stage are named without it. Rows start with the receives of
-/// their first cell, so the search is short; it gives up where that is not so.
+/// The stage of the first cell that the worker around `op` computes, or -1.
+/// Results of this stage are named without it. Rows start with the receives of
+/// their first cell, so a search of bounded length nearly always finds it.
 static int64_t homeStage(Operation *op) {
   constexpr unsigned kSearchLength = 64;
   Block *block = op->getBlock();
@@ -75,7 +75,7 @@ static int64_t homeStage(Operation *op) {
   return -1;
 }
 
-/// `f0`, or `f0_4` for a stage other than the worker's first.
+/// Names a result `f0`, or `f0_4` if its stage is not the worker's first.
 static void nameResult(OpAsmSetValueNameFn setName, Operation *op,
                        StringRef prefix, int64_t number, int64_t stage) {
   std::string name = (prefix + Twine(number)).str();
@@ -108,7 +108,7 @@ void SendOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
              cell.getMicrobatch(), cell.getStage());
 }
 
-/// Receives go by the stage that needs the message.
+/// Names a receive by the stage that needs the message.
 void RecvOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   Cell cell = getCell();
   if (cell.is(Phase::Forward))
@@ -135,7 +135,7 @@ void AllReduceOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// The phases of the cells of a kind, as letters and in words.
+/// The phases that an instruction kind may have, as text for messages.
 static StringRef phasesOf(InstructionKind kind) {
   switch (kind) {
   case InstructionKind::Compute:
@@ -188,7 +188,7 @@ static LogicalResult verifyCells(InstructionOpInterface op) {
   return success();
 }
 
-/// Whether a token is that of the compute of a cell that `wanted` accepts.
+/// Whether a token comes from a compute with a cell that `wanted` accepts.
 static bool isOfCompute(Value token, llvm::function_ref<bool(Cell)> wanted) {
   auto op = token.getDefiningOp<InstructionOpInterface>();
   if (!op || op.getInstructionKind() != InstructionKind::Compute)

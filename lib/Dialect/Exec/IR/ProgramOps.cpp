@@ -33,7 +33,8 @@ void WorkerOp::build(OpBuilder &, OperationState &state, int64_t worker) {
   state.addRegion()->emplaceBlock();
 }
 
-/// The cell of an instruction, and the second one of an overlapped pair.
+/// Calls `fn` with the cell of an instruction and with the second cell of an
+/// overlapped pair.
 template <typename Fn>
 static void forEachCell(InstructionOpInterface instruction, Fn fn) {
   if (std::optional<Cell> cell = instruction.getInstructionCell())
@@ -109,7 +110,7 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A cell that an instruction runs, by the number of the instruction.
+/// A cell and the number of the instruction that runs it.
 struct RunCell {
   Cell cell;
   uint32_t instruction;
@@ -124,8 +125,9 @@ struct RunCell {
 ///   sends                         (0F0, 0 -> 1, 1)
 ///   receives                                            (0F0, 0 -> 1, 2)
 ///
-/// Sorted by name, runs have no neighbours that are equal, and sends and
-/// receives are the same list. All-reduces are checked apart (AllReduces.h).
+/// Once all lists are sorted by name, no two neighbours in `runs` may be equal,
+/// and `sends` and `receives` must be the same list. AllReduces.h checks
+/// all-reduces.
 class ProgramVerifier {
 public:
   explicit ProgramVerifier(ProgramOp program)
@@ -152,7 +154,7 @@ private:
 
   ProgramOp program;
   int64_t numWorkers, numMicrobatches = 0, numPaths = 0;
-  std::optional<Placement> placement; ///< nothing: no paths
+  std::optional<Placement> placement; ///< none: no paths
   std::vector<Operation *> ops;
   std::vector<RunCell> runs;
   std::vector<MessageEnd> sends, receives;
@@ -160,7 +162,7 @@ private:
 };
 } // namespace
 
-/// program_c2, program_c3: sizes are in range, derived ones too.
+/// program_c2, program_c3: sizes are in range, also those not declared.
 LogicalResult ProgramVerifier::verifySizes() {
   if (numWorkers < 1 || numWorkers > kMaxWorkers)
     return pipe::emitTableError(program)
@@ -225,7 +227,7 @@ LogicalResult ProgramVerifier::verifyRange(Operation &op, Cell cell) {
          << ", the program has " << limit;
 }
 
-/// The cell is in range, and on the worker of its stage.
+/// Checks that a cell is in range and on the worker of its stage.
 LogicalResult ProgramVerifier::verifyCell(Operation &op, Cell cell,
                                           int64_t worker) {
   if (failed(verifyRange(op, cell)))
@@ -287,7 +289,7 @@ LogicalResult ProgramVerifier::collectCollective(InstructionOpInterface op,
   return success();
 }
 
-/// Ops that are no instructions are left alone.
+/// Collects the instructions of a worker; ignores other ops.
 LogicalResult ProgramVerifier::collect(WorkerOp worker) {
   int64_t number = worker.getWorker();
   for (InstructionOpInterface op : instructionsOf(worker)) {
@@ -340,7 +342,7 @@ LogicalResult ProgramVerifier::verifyOnce(ArrayRef<MessageEnd> ends) {
                           " to worker " + Twine(repeated->destination));
 }
 
-/// program_c5: the first name that only one of the sorted lists has is a
+/// program_c5: where the two sorted lists first differ, the smaller name is a
 /// message without a partner.
 LogicalResult ProgramVerifier::verifyPaired() {
   auto [send, recv] = std::mismatch(

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reading and printing are on the path of every large schedule: no allocation
-// per cell, numbers straight from the text.
+// Every large schedule reads and prints its cells here. Cells are therefore
+// read from the source text itself, without an allocation per cell.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ namespace pipesched::pipe {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// Reads the digits at the front of `text` and drops them; stops above `limit`,
-/// so that no number overflows.
+/// Reads the digits at the front of `text` and drops them. A number above
+/// `limit` no longer grows, so that none overflows.
 static int64_t takeNumber(StringRef &text, int64_t limit) {
   int64_t value = 0;
   size_t length = 0;
@@ -40,7 +40,7 @@ static int64_t takeNumber(StringRef &text, int64_t limit) {
   return value;
 }
 
-/// `_`, `_12`.
+/// Parses `_` or `_12`.
 static ParseResult parseIdle(AsmParser &parser, SMLoc loc, StringRef word,
                              Cell &cell) {
   StringRef digits = word.drop_front();
@@ -56,7 +56,7 @@ static ParseResult parseIdle(AsmParser &parser, SMLoc loc, StringRef word,
   return success();
 }
 
-/// Says what is wrong with `number` + `word`, which is not a cell.
+/// Emits why `number` + `word` is not a cell.
 static ParseResult emitCellError(AsmParser &parser, SMLoc loc, StringRef number,
                                  StringRef word) {
   std::string text = (number + word).str();
@@ -81,9 +81,9 @@ static ParseResult emitCellError(AsmParser &parser, SMLoc loc, StringRef number,
                                << Cell::kMaxMicrobatches;
 }
 
-/// A cell is two tokens to MLIR's lexer, an integer and a word right behind it.
-/// The number is read from the text at the token: an APInt would cost more than
-/// the rest.
+/// MLIR's lexer reads a cell as two tokens, an integer and a word right behind
+/// it. The number is read from the text at the token, because reading it as an
+/// APInt would take longer than the rest.
 ParseResult parseCell(AsmParser &parser, Cell &cell) {
   SMLoc loc = parser.getCurrentLocation();
   const char *begin = loc.getPointer();
@@ -186,7 +186,8 @@ void printCells(AsmPrinter &printer, ArrayRef<Cell> cells) {
 // Attributes
 //===----------------------------------------------------------------------===//
 
-/// The bits of a cell that text can write: a phase, a number of idle slots.
+/// Whether `raw` is a cell that text can write: it has a phase, and an idle
+/// entry has slots and no stage.
 static bool isCell(uint64_t raw) {
   if (!Cell::isValidRaw(raw))
     return false;
@@ -217,7 +218,7 @@ Attribute cellsToAttribute(MLIRContext *context, ArrayRef<Cell> cells) {
   return DenseI64ArrayAttr::get(context, bits);
 }
 
-/// A row ends in a cell that overlaps nothing.
+/// Whether the last cell overlaps a next one, which no row may have.
 static bool endsOpen(ArrayRef<Cell> cells) {
   return !cells.empty() && cells.back().overlapsNext();
 }

@@ -1,4 +1,4 @@
-//===- ModelOps.cpp - What is trained, in facts ---------------------------===//
+//===- ModelOps.cpp - Models as ops and as facts --------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Verifiers of models, and the way between ops and ModelFacts. Ids such as
-// model_c2 are those of the op's description.
+// Verifiers of models, and the conversion between ops and ModelFacts. Ids such
+// as model_c2 refer to the constraints in the op's description.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-// The enums of the ops are those of the facts.
+// The enums of the ops have the values of those of the facts.
 static_assert(int(KernelEngine::Matrix) == int(Engine::Matrix) &&
               int(KernelEngine::Vector) == int(Engine::Vector) &&
               int(KernelEngine::Link) == int(Engine::Link) &&
@@ -51,7 +51,7 @@ StringRef ModelOp::getDefaultDialect() {
 }
 
 namespace {
-/// Walks the body of a model.
+/// Verifies the body of a model op by op.
 class BodyVerifier {
 public:
   LogicalResult verify(Operation &op) {
@@ -80,7 +80,7 @@ private:
   size_t numRuns = 0;
   int64_t layers = 0;
   BlockOp previous;
-  llvm::StringMap<BlockOp> byName; ///< the last of each name
+  llvm::StringMap<BlockOp> byName; ///< the last block of each name
 };
 } // namespace
 
@@ -131,13 +131,13 @@ LogicalResult ModelOp::verifyRegions() {
   return success();
 }
 
-/// The facts of a phase as an attribute; a phase without work has none.
+/// The work of a phase as an attribute; null without work.
 static WorkAttr workAttr(MLIRContext *context, const Work &work) {
   return work.isZero() ? WorkAttr()
                        : WorkAttr::get(context, work.flops, work.bytes);
 }
 
-/// Null where they are all of the parameters.
+/// Null if all parameters are active.
 static IntegerAttr activeParametersAttr(Builder &builder,
                                         const BlockFacts &facts) {
   return facts.activeParameters
@@ -145,7 +145,7 @@ static IntegerAttr activeParametersAttr(Builder &builder,
              : IntegerAttr();
 }
 
-/// Null where accelerators divide all of them.
+/// Null if the accelerators of a worker divide all bytes.
 static DenseI64ArrayAttr wholeBytesAttr(Builder &builder,
                                         const WholeBytes &whole) {
   if (whole == WholeBytes())
@@ -173,7 +173,7 @@ static void buildBlock(OpBuilder &builder, Location loc,
                      workAttr(context, kernel.weightGrad));
 }
 
-/// The closest block of a name in front of `index`, or null.
+/// The last block of a name before `index`, or null.
 static const BlockFacts *findAbove(const ModelFacts &facts, size_t index,
                                    StringRef name) {
   while (index-- > 0)
@@ -182,7 +182,7 @@ static const BlockFacts *findAbove(const ModelFacts &facts, size_t index,
   return nullptr;
 }
 
-/// Whether a block is like the closest one of its name above but for the count.
+/// Whether a block differs from the last one of its name at most in the count.
 static bool isRepeat(const ModelFacts &facts, size_t index) {
   const BlockFacts &block = facts.blocks[index];
   const BlockFacts *above = findAbove(facts, index, block.name);

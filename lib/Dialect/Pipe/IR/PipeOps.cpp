@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Verifiers and syntax of the table. The placement is built once per schedule,
-// so rows are checked from there; ids such as schedule_c4 are those of the op's
-// description.
+// Verifiers and syntax of the table. The verifier of the schedule checks its
+// rows, so that the placement is built only once. Ids such as schedule_c4 refer
+// to the constraints in the op's description.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ InFlightDiagnostic pipe::emitTableError(Operation *op) {
 // Placement
 //===----------------------------------------------------------------------===//
 
-/// An error about one path is shown at its op, any other at the owner.
+/// Emits an error about one path at its op, any other at the owner.
 static LogicalResult emitPlacementError(Operation *owner,
                                         ArrayRef<PathOp> paths,
                                         llvm::Error error) {
@@ -146,7 +146,7 @@ loadSlots(ScheduleOp schedule, const Placement &placement) {
   return std::move(*stages);
 }
 
-/// schedule_c8, of a schedule whose rows are verified.
+/// schedule_c8. The rows must have been verified.
 static LogicalResult verifySlots(ScheduleOp schedule,
                                  const Placement &placement,
                                  std::vector<StageSlots> slots) {
@@ -201,7 +201,7 @@ static SmallVector<MicrobatchRange> toRanges(ArrayRef<int64_t> triples) {
   return ranges;
 }
 
-/// `5`, `0:4`, `0:8:2`.
+/// Parses `5`, `0:4` or `0:8:2`.
 static ParseResult parseRange(AsmParser &parser, MicrobatchRange &range) {
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseInteger(range.begin))
@@ -280,8 +280,7 @@ Path PathOp::toPath() {
   return path;
 }
 
-/// What is in range depends on the owner, whose verifier checks it
-/// (loadPlacement).
+/// The verifier of the owner checks ranges, which depend on it (loadPlacement).
 LogicalResult PathOp::verify() {
   if (!isa_and_nonnull<PlacementOwnerOpInterface>((*this)->getParentOp()))
     return emitOpError(

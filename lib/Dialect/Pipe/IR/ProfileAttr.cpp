@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The attribute keeps the canonical text; Analysis/ProfileText.h has the
-// grammar.
+// The attribute keeps the canonical text; Facts/ProfileText.h has the grammar.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +39,7 @@ void ProfileAttr::print(AsmPrinter &printer) const {
   printer << "<\"" << getTimes() << "\">";
 }
 
-/// profile_c1, profile_c2; and the text is the canonical one.
+/// profile_c1, profile_c2. The text must also be the canonical one.
 LogicalResult ProfileAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                   StringRef times) {
   llvm::Expected<Profile> profile = parseProfile(times);

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How fast hardware computes and moves bytes: efficiency curves, engines and
-// links, of which the devices of SystemAttrs.cpp are made. One table of fields
-// per attribute drives parser, printer and verifier.
+// Attributes for how fast hardware computes and moves bytes: efficiency curves,
+// engines and links. The devices of SystemAttrs.cpp consist of these. One table
+// of fields per attribute drives parser, printer and verifier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ constexpr Field kEngineFields[] = {
 // EfficiencyAttr
 //===----------------------------------------------------------------------===//
 
-/// A share as a decimal: 425400 is 0.4254.
+/// Prints a share as a decimal: 425400 is 0.4254.
 static std::string shareText(int64_t partsPerMillion) {
   std::string decimals = std::to_string(partsPerMillion % kMillion);
   decimals.insert(0, 6 - decimals.size(), '0');
@@ -46,7 +46,7 @@ static std::string shareText(int64_t partsPerMillion) {
       .str();
 }
 
-/// Parts per million of a share that is not known to be one. NaN fails too.
+/// Checks a share and converts it to parts per million. NaN is an error too.
 static ParseResult toShare(AsmParser &parser, SMLoc loc, double share,
                            int64_t &partsPerMillion) {
   if (!(share > 0 && share <= 1))
@@ -60,7 +60,7 @@ static ParseResult toShare(AsmParser &parser, SMLoc loc, double share,
   return success();
 }
 
-/// `0.5` or `1`.
+/// Parses `0.5` or `1`.
 static ParseResult parseShare(AsmParser &parser, int64_t &partsPerMillion) {
   SMLoc loc = parser.getCurrentLocation();
   int64_t integer;
@@ -76,7 +76,7 @@ static ParseResult parseShare(AsmParser &parser, int64_t &partsPerMillion) {
 Attribute EfficiencyAttr::parse(AsmParser &parser, Type) {
   SmallVector<int64_t> points;
   SMLoc loc = parser.getCurrentLocation();
-  // A leading whole number is a size where a colon follows, else a flat share.
+  // A whole number followed by a colon is a size; else it is a flat share.
   auto parsePoint = [&]() -> ParseResult {
     SMLoc pointLoc = parser.getCurrentLocation();
     int64_t size = 0, share = 0;
@@ -157,8 +157,8 @@ EfficiencyCurve EfficiencyAttr::toFacts() const {
 // EngineSpecAttr and LinkSpecAttr
 //===----------------------------------------------------------------------===//
 
-/// Rate, latency and efficiency are the same three fields under two names; what
-/// follows them is `more`.
+/// Makes an engine or a link from its first three fields: rate, latency and
+/// efficiency. `more` are the parameters that follow them.
 template <typename SpecAttr, typename... More>
 static Attribute parseRate(AsmParser &parser, SMLoc loc,
                            const FieldValues &values, More... more) {

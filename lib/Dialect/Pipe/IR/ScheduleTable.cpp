@@ -68,8 +68,8 @@ void pipe::storeSlots(ScheduleOp schedule, const Placement &placement,
       SlotsAttr::get(schedule.getContext(), placement, slots));
 }
 
-/// The location of the row of a cell, or of the schedule. Only for diagnostics:
-/// looks through the rows.
+/// The location of the row of a cell, or of the schedule. Searches all rows, so
+/// it is only for diagnostics.
 static Location locationOf(ScheduleOp schedule,
                            const std::optional<CellRef> &at) {
   if (at)

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Numbers by name in text; lengths by stage in lib/Schedule; from each to the
-// other, in the shortest form.
+// The text has numbers by name, lib/Schedule has lengths by stage. Each is
+// converted to the other; the text gets the shortest form.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,19 +21,19 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// In the order of the attribute's counts; the weight of stages has no name.
+/// Names in the order of the attribute's counts; the weight of stages has none.
 static constexpr StringRef kNames[] = {"",  "F", "B", "I", "W",
                                        "R", "O", "G", "FB"};
 static constexpr unsigned kNumNames = std::size(kNames);
 static constexpr unsigned kWeight = 0, kBackward = 2, kInputGrad = 3,
                           kWeightGrad = 4, kPair = 8;
 
-/// The phase of a name other than those of weights and pairs.
+/// The phase of a name, which is not that of weights or of pairs.
 static Phase phaseOf(unsigned name) {
   return *phaseFromLetter(kNames[name].front());
 }
 
-/// Weights are doubled for B.
+/// B takes twice the weight, which must not exceed kMaxSlots.
 static constexpr int64_t kMaxWeight = kMaxSlots / 2;
 
 using NumberLists = std::array<SmallVector<int64_t>, kNumNames>;
@@ -42,7 +42,7 @@ using NumberLists = std::array<SmallVector<int64_t>, kNumNames>;
 // Text
 //===----------------------------------------------------------------------===//
 
-/// `4`, `[4, 8]`.
+/// Parses `4` or `[4, 8]`.
 static ParseResult parseNumbers(AsmParser &parser,
                                 SmallVectorImpl<int64_t> &numbers) {
   auto parseOne = [&] { return parser.parseInteger(numbers.emplace_back()); };
@@ -52,7 +52,7 @@ static ParseResult parseNumbers(AsmParser &parser,
   return parseOne();
 }
 
-/// Where an entry has no name, `first` says whether it may.
+/// Parses an entry. Only the first entry may have no name.
 static ParseResult parseEntry(AsmParser &parser, bool first,
                               NumberLists &lists) {
   SMLoc loc = parser.getCurrentLocation();
@@ -98,7 +98,7 @@ Attribute SlotsAttr::parse(AsmParser &parser, Type) {
                                       ArrayRef(counts), ArrayRef(numbers));
 }
 
-/// The list of a name.
+/// The numbers of a name.
 static ArrayRef<int64_t> numbersOf(SlotsAttr slots, unsigned name) {
   ArrayRef<int64_t> counts = slots.getCounts();
   int64_t first =
@@ -156,7 +156,7 @@ LogicalResult SlotsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // From numbers to stages
 //===----------------------------------------------------------------------===//
 
-/// Stages of each path, where all have as many; else -1.
+/// The number of stages of each path, or -1 if paths differ.
 static int64_t stagesOfEachPath(const Placement &placement) {
   int64_t stages = placement.getNumStages(0);
   for (int64_t path = 1; path < placement.getNumPaths(); ++path)
@@ -249,7 +249,7 @@ SlotsAttr::toStages(const Placement &placement) const {
 // From stages to numbers
 //===----------------------------------------------------------------------===//
 
-/// One number where all are equal, those of one path where all paths have the
+/// Keeps one number if all are equal, those of one path if all paths have the
 /// same, else all.
 static void shorten(SmallVectorImpl<int64_t> &numbers,
                     const Placement &placement) {
@@ -267,7 +267,7 @@ static void shorten(SmallVectorImpl<int64_t> &numbers,
   numbers.truncate(each);
 }
 
-/// Whether an entry says something that the others do not imply.
+/// Whether an entry differs from what the others imply.
 static bool isNeeded(unsigned name, ArrayRef<StageSlots> stages) {
   auto any = [&](auto condition) { return llvm::any_of(stages, condition); };
   bool needsBackward = any([](const StageSlots &slots) {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parser, printer and checks of fields, driven by their tables.
+// The parser, the printer and the checks of fields, all driven by tables.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The attributes of a system are lists of named fields of known kinds; one
-// table per attribute drives its parser, printer and verifier.
+// The attributes of a system are lists of named fields of known kinds. Each
+// attribute has one table, which drives its parser, printer and verifier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,14 +34,14 @@ struct Field {
   bool isRequired;
 };
 
-/// Of a link inside a worker, and of the network between workers.
+/// Fields of a link inside a worker, and of the network between workers.
 inline constexpr Field kLinkFields[] = {
     {"bytes_per_s", FieldKind::Count, true},
     {"latency_ps", FieldKind::Latency, false},
     {"efficiency", FieldKind::Curve, false},
 };
 
-/// Values of fields in the order of their table; null where not given.
+/// Values of fields in the order of their table; null: not given.
 using FieldValues = llvm::SmallVector<mlir::Attribute, 10>;
 
 /// The field of this name or null.
@@ -51,16 +51,16 @@ const Field *findField(llvm::ArrayRef<Field> table, llvm::StringRef name);
 std::string unknownField(llvm::ArrayRef<Field> table, llvm::StringRef what,
                          llvm::StringRef name);
 
-/// Whether a value is one that a field of this kind may have.
+/// Whether a field of this kind may have this value.
 bool hasKind(mlir::Attribute value, FieldKind kind);
 
-/// `<name = value, ...>`, in any order. Errors, each at its place: a field that
-/// is unknown, there twice, missing, or of a wrong value.
+/// Parses `<name = value, ...>`, in any order. Errors, each at its place: an
+/// unknown, repeated or missing field; a wrong value.
 mlir::FailureOr<FieldValues> parseFields(mlir::AsmParser &parser,
                                          llvm::ArrayRef<Field> table,
                                          llvm::StringRef what);
 
-/// What parseFields reads; values of this dialect without their `#pipe.`
+/// Prints what parseFields reads. Values of this dialect have no `#pipe.`
 /// prefix.
 void printFields(
     mlir::AsmPrinter &printer,

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Workers, the network between them and the system of both. Every attribute is
-// a list of named fields of known kinds; one table per attribute drives parser,
-// printer and verifier. Ids are those of the descriptions.
+// Workers, the network between them, and the system that consists of both. One
+// table of fields per attribute drives parser, printer and verifier. Ids such
+// as worker_spec_c1 refer to the constraints in the descriptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,8 +79,8 @@ static void printDevice(AsmPrinter &printer,
   printFields(printer, fields);
 }
 
-/// Attributes need not come from the parser: bytecode and builders meet the
-/// same rules here.
+/// Checks what the parser checks, because bytecode and builders make attributes
+/// too.
 static LogicalResult verifyDevice(function_ref<InFlightDiagnostic()> emitError,
                                   ArrayRef<Field> table, StringRef what,
                                   ArrayRef<DataLayoutEntryInterface> entries) {
@@ -105,7 +105,7 @@ static LogicalResult verifyDevice(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// The value of a field, null where it is not given.
+/// The value of a field; null: not given.
 template <typename DeviceAttr>
 static Attribute lookUp(DeviceAttr device, StringRef name) {
   auto key = StringAttr::get(device.getContext(), name);
@@ -208,7 +208,7 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
   auto number = [&](int64_t value, int64_t unsaid) {
     return value == unsaid ? IntegerAttr() : builder.getI64IntegerAttr(value);
   };
-  // The first value is the one that nobody has to write.
+  // The first value of an enum is the default, which is not written.
   auto word = [&](auto value) {
     return static_cast<unsigned>(value) == 0
                ? StringAttr()

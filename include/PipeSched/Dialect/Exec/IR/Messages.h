@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A message is named by the cell that produces it and the two workers: sorted
-// by that name, the sends and the receives of a sound program are the same
-// list. An all-reduce is named by its blocks: sorted by these, those of a group
-// are neighbours.
+// Names of messages and all-reduces. The name of a message is the cell that
+// produces it and the two workers: sorted by name, the sends and the receives
+// of a valid program are the same list. The name of an all-reduce is its
+// blocks: sorted by name, the instructions of a group are neighbours.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 
 namespace pipesched::exec {
 
-/// One end of a message. `instruction` is a number that the user chooses.
+/// One end of a message. `instruction` is a number that the caller chooses.
 struct MessageEnd {
   static_assert(kMaxWorkers <= 1 << 16, "workers are 16 bits here");
 
@@ -53,7 +53,7 @@ struct AllReduceEnd {
   uint32_t instruction;
 };
 
-/// Sorts by name, those of one name by worker.
+/// Sorts by name; the ends of one name are sorted by worker.
 inline void sortByName(std::vector<AllReduceEnd> &ends) {
   llvm::sort(ends, [](const AllReduceEnd &a, const AllReduceEnd &b) {
     return std::tie(a.blocks.begin, a.blocks.end, a.worker, a.instruction) <
@@ -61,7 +61,7 @@ inline void sortByName(std::vector<AllReduceEnd> &ends) {
   });
 }
 
-/// Calls `visit(group)` with the ends of each name, once they are sorted.
+/// Calls `visit(group)` with the ends of each name. `ends` must be sorted.
 template <typename Visit>
 void forEachGroup(llvm::ArrayRef<AllReduceEnd> ends, Visit &&visit) {
   while (!ends.empty()) {
