@@ -17,6 +17,8 @@ using namespace pipesched;
 
 InstructionWaits::InstructionWaits(const Program &program, Transport transport)
     : program(program), transport(transport) {
+  for (unsigned kind = 0; kind < kNumInstructionKinds; ++kind)
+    queues[kind] = queuesOf(static_cast<InstructionKind>(kind), transport);
   std::size_t size = program.instructions.size();
   nodes.assign(size, kNone);
   previous.assign(size, kNone);
@@ -77,20 +79,18 @@ void InstructionWaits::joinNode(int32_t row, uint32_t instruction,
 }
 
 void InstructionWaits::joinQueues(uint32_t instruction, QueueEnds &ends) {
-  QueueSet queues = queuesOf(program.instructions[instruction].kind, transport);
   bool isFirst = true;
-  for (unsigned queue = 0; queue < kNumQueues; ++queue) {
-    if (!queues.contains(static_cast<Queue>(queue)))
-      continue;
-    uint32_t last = std::exchange(ends[queue], instruction);
+  queuesOfInstruction(instruction).forEach([&](Queue queue) {
+    uint32_t last =
+        std::exchange(ends[static_cast<unsigned>(queue)], instruction);
     if (std::exchange(isFirst, false)) {
       previous[instruction] = last;
-      continue;
+      return;
     }
     if (previousInSecond.empty())
       previousInSecond.assign(nodes.size(), kNone);
     previousInSecond[instruction] = last;
-  }
+  });
 }
 
 /// A worker issues its messages in program order, each when the computes before

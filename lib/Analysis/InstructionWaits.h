@@ -58,11 +58,14 @@ private:
   using QueueEnds = std::array<uint32_t, kNumQueues>;
 
   bool isInRow(uint32_t instruction) const {
-    return holdsRow(program.instructions[instruction].kind, transport);
+    return queuesOfInstruction(instruction).contains(Queue::Row);
   }
   bool isInPair(uint32_t instruction) const {
-    return queuesOf(program.instructions[instruction].kind, transport)
-        .contains(Queue::Pair);
+    return queuesOfInstruction(instruction).contains(Queue::Pair);
+  }
+  QueueSet queuesOfInstruction(uint32_t instruction) const {
+    return queues[static_cast<unsigned>(
+        program.instructions[instruction].kind)];
   }
   bool isMerged() const { return areMessagesMerged(transport); }
   void walkRow(int32_t row);
@@ -94,6 +97,8 @@ private:
 
   const Program &program;
   Transport transport;
+  /// By kind: the column of the transport, for loops over instructions.
+  std::array<QueueSet, kNumInstructionKinds> queues;
   std::vector<uint32_t> nodes, leaders, previous;
   std::vector<int32_t> workers; ///< by node
   /// By instruction: the one before it in its second queue. Empty if no

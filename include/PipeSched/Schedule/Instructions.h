@@ -15,6 +15,7 @@
 #define PIPESCHED_SCHEDULE_INSTRUCTIONS_H
 
 #include "PipeSched/Schedule/Transport.h"
+#include "llvm/ADT/bit.h"
 #include <initializer_list>
 
 namespace pipesched {
@@ -76,7 +77,12 @@ public:
     return bits >> static_cast<unsigned>(queue) & 1;
   }
   constexpr bool intersects(QueueSet other) const { return bits & other.bits; }
-  constexpr bool empty() const { return bits == 0; }
+  /// Calls `visit(queue)` for each queue, in the order of the enum.
+  template <typename Visit>
+  void forEach(Visit &&visit) const {
+    for (unsigned rest = bits; rest != 0; rest &= rest - 1)
+      visit(static_cast<Queue>(llvm::countr_zero(rest)));
+  }
 
 private:
   uint8_t bits = 0;
@@ -173,6 +179,8 @@ inline constexpr InstructionTraits kInstructionTraits[] = {
      /*hasArrival=*/true,
      {{Queue::Sends, Queue::Receives}, {}, {Queue::Row}, {Queue::Collectives}}},
 };
+
+inline constexpr unsigned kNumInstructionKinds = std::size(kInstructionTraits);
 
 constexpr const InstructionTraits &traitsOf(InstructionKind kind) {
   return kInstructionTraits[static_cast<unsigned>(kind)];
