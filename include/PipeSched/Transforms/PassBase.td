@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The operations that they run on, and options that several of them have.
+// The classes of passes, and the options that several of them have.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ def Pipe_ScheduleOption
     : Option<"schedule", "schedule", "std::string", /*default=*/"",
              "Name of the schedule to treat; all where there is none">;
 
-/// What slots measure, and how much of it.
+/// The options that choose the length of a slot.
 def Pipe_SlotsOption
     : Option<"slots", "slots", "::pipesched::SlotMeasure",
              /*default=*/"::pipesched::SlotMeasure::Unit",

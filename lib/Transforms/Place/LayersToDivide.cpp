@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Looks up the model, with which the option must agree.
+// Looks up the model and checks that the option agrees with it.
 //
 //===----------------------------------------------------------------------===//
 
