@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sizes of descriptions, and layers divided by what they cost.
+// Sizes of descriptions, and layers divided by their costs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sizes of a model and a system, and how its layers are best divided.
+// Sizes of a model and a system, and the best division of its layers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Makes the structs of the C API from lists and strings.
+// Converts lists and strings to the structs of the C API.
 //
 //===----------------------------------------------------------------------===//
 
