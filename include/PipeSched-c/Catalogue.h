@@ -1,4 +1,4 @@
-//===- Catalogue.h - C API for what there is to choose ------------*- C -*-===//
+//===- Catalogue.h - C API for families and descriptions ----------*- C -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Planning.h - C API for what a planner asks -----------------*- C -*-===//
+//===- Planning.h - C API for planning ----------------------------*- C -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

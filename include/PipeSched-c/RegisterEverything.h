@@ -1,4 +1,4 @@
-//===- RegisterEverything.h - C API to register all ---------------*- C -*-===//
+//===- RegisterEverything.h - C API to register everything --------*- C -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- EmitDeadlock.cpp - A cycle of waits as a diagnostic ----------------===//
+//===- EmitDeadlock.cpp - Deadlocks as diagnostics ------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

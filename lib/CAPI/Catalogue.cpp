@@ -1,4 +1,4 @@
-//===- Catalogue.cpp - C API for what there is to choose ------------------===//
+//===- Catalogue.cpp - C API for families and descriptions ----------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Enums.h - Enums of the C API ---------------------------- -*- C++
-//-*-===//
+//===- Enums.h - Enums of the C API -----------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

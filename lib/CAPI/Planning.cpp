@@ -1,4 +1,4 @@
-//===- Planning.cpp - C API for what a planner asks -----------------------===//
+//===- Planning.cpp - C API for planning ----------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Wrap.h - C++ behind the C API -------------------------- -*- C++ -*-===//
+//===- Wrap.h - C++ behind the C API ----------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Columns.h - Columns of numbers as arrays --------------- -*- C++ -*-===//
+//===- Columns.h - Columns of numbers as arrays -----------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Diagnostics.h - Errors of the C API as exceptions ------ -*- C++ -*-===//
+//===- Diagnostics.h - Errors of the C API as exceptions --------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

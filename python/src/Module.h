@@ -1,4 +1,4 @@
-//===- Module.h - A module with a context of its own ---------- -*- C++ -*-===//
+//===- Module.h - A module with a context of its own ------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

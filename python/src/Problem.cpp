@@ -1,4 +1,4 @@
-//===- Problem.cpp - What to generate, as Python gives it -----------------===//
+//===- Problem.cpp - Problems from Python ---------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

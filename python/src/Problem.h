@@ -1,4 +1,4 @@
-//===- Problem.h - What to generate, as Python gives it ------- -*- C++ -*-===//
+//===- Problem.h - Problems from Python -------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

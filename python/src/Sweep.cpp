@@ -1,4 +1,4 @@
-//===- Sweep.cpp - Many configurations at once ----------------------------===//
+//===- Sweep.cpp - Sweeps on threads --------------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- EmitDeadlock.h - A cycle of waits as a diagnostic --------*- C++ -*-===//
+//===- EmitDeadlock.h - Deadlocks as diagnostics ----------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

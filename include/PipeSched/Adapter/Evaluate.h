@@ -1,4 +1,4 @@
-//===- Evaluate.h - From ops to results ---------------------*- C++ -*-===//
+//===- Evaluate.h - From ops to results -------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- LoadCosts.h - What a schedule or program is priced by ----*- C++ -*-===//
+//===- LoadCosts.h - Costs of a schedule or program -------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- BackwardPasses.td - Passes around the backward ------*- tablegen -*-===//
+//===- BackwardPasses.td - Passes on backwards -------------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -116,7 +116,7 @@ def PipeMergeBackwardPass : Pipe_SchedulePass<"pipe-merge-backward"> {
 }
 
 def PipeAddRecomputePass : Pipe_SchedulePass<"pipe-add-recompute"> {
-  let summary = "Compute activations again before their backward";
+  let summary = "Recompute activations before their backward";
   let description = [{
     Puts an R before each backward, B or I. F then keeps only the input of R,
     and R computes the activations again (Chen et al. 2016, arXiv 1604.06174).

@@ -17,7 +17,7 @@
 include "PipeSched/Transforms/PassBase.td"
 
 def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
-  let summary = "Say which model schedules train";
+  let summary = "Attach a model to schedules and programs";
   let description = [{
     Expands an architecture to a `pipe.model` with the kernels of one
     microbatch, and names this model in the schedules and programs. If the
@@ -126,7 +126,7 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
 }
 
 def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
-  let summary = "Say what hardware schedules run on";
+  let summary = "Attach a target system to the module";
   let description = [{
     Sets the target system of the module. `name` is a description that ships
     with the library, `file` the path of another description, in PipeSched's
@@ -202,7 +202,7 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
 }
 
 def PipeAttachProfilePass : Pipe_ModulePass<"pipe-attach-profile"> {
-  let summary = "Give schedules measured times";
+  let summary = "Attach measured times to schedules and programs";
   let description = [{
     Sets the profile of the schedules and programs, in the notation of
     `#pipe.profile`. `times` is a text in this notation; `file` is the path of a

@@ -1,4 +1,4 @@
-//===- OffloadPasses.td - Passes on copies -----------------*- tablegen -*-===//
+//===- OffloadPasses.td - Offload passes -------------------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- OptimizerPasses.td - Passes around the step ---------*- tablegen -*-===//
+//===- OptimizerPasses.td - Optimizer steps ----------------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- PassBase.td - What passes on schedules share --------*- tablegen -*-===//
+//===- PassBase.td - Base of passes ------------------------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

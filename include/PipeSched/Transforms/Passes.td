@@ -296,7 +296,7 @@ def PipeAlignSlotsPass : Pipe_SchedulePass<"pipe-align-slots"> {
 }
 
 def PipeCompactPass : Pipe_SchedulePass<"pipe-compact"> {
-  let summary = "Take the idle slots out of the rows";
+  let summary = "Remove the idle slots from the rows";
   let description = [{
     The inverse of `pipe-align-slots`: removes the idle slots, so that a row is
     only an order of cells. Family, model, profile and the lengths of cells
@@ -483,7 +483,7 @@ def ExecVerifyPass : Pass<"exec-verify", "::mlir::ModuleOp"> {
 
 def ExecAnnotateTimelinePass
     : Pass<"exec-annotate-timeline", "::mlir::ModuleOp"> {
-  let summary = "Write onto each instruction when it starts and ends";
+  let summary = "Write start and end times onto each instruction";
   let description = [{
     Times every `exec.program` and writes `exec.start_ps` and `exec.end_ps`, in
     picoseconds, onto its instructions. Both ends of a message start together:

@@ -148,7 +148,7 @@ def PipePlaceListPass : Pipe_SchedulePass<"pipe-place-list"> {
 }
 
 def PipePlaceBlocksPass : Pipe_SchedulePass<"pipe-place-blocks"> {
-  let summary = "Say how many layers each stage holds";
+  let summary = "Set how many layers each stage holds";
   let description = [{
     Keeps the paths and sets `blocks` of their stages, replacing blocks or
     weights that are there. `counts` gives the numbers by hand: one list for all
@@ -222,7 +222,7 @@ def PipePlaceBlocksPass : Pipe_SchedulePass<"pipe-place-blocks"> {
 }
 
 def PipePlaceLayoutPass : Pipe_SchedulePass<"pipe-place-layout"> {
-  let summary = "Place stages as a pipeline layout of Megatron-Core says";
+  let summary = "Place stages by a pipeline layout of Megatron-Core";
   let description = [{
     Replaces the paths by one that goes through all workers as many times as the
     stages of `layout` require. Each stage gets the layers that `layout` gives

@@ -1,4 +1,4 @@
-//===- SelectSchedules.h - What a pass treats -------------------*- C++ -*-===//
+//===- SelectSchedules.h - Selected schedules -------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- CostOwners.cpp - What passes that attach costs share ---------------===//
+//===- CostOwners.cpp - Ops that costs attach to --------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- CostOwners.h - What passes that attach costs share -------*- C++ -*-===//
+//===- CostOwners.h - Ops that costs attach to ------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

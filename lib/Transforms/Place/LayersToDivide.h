@@ -1,4 +1,4 @@
-//===- LayersToDivide.h - How many layers stages share ----------*- C++ -*-===//
+//===- LayersToDivide.h - Layers to divide ----------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- ReadRanges.h - Index ranges among the options of passes --*- C++ -*-===//
+//===- ReadRanges.h - Index ranges in options -------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- StoreBackward.cpp - Other backwards in a schedule ------------------===//
+//===- StoreBackward.cpp - Changed backwards ------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- StoreBackward.h - Other backwards in a schedule ----------*- C++ -*-===//
+//===- StoreBackward.h - Changed backwards ----------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
