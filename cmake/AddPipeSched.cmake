@@ -1,9 +1,11 @@
-# The project's kinds of targets, as thin layers over LLVM's and MLIR's own.
+# Functions for the project's kinds of targets: thin layers over those of LLVM
+# and MLIR.
 
-# pipesched_precompile_headers(target [libraries...]): compiles the headers of
-# LLVM, and of MLIR and GoogleTest where the target links them, once per target.
-# They take most of the time of a translation unit otherwise: 5 of 6 seconds for
-# a pass. Sources must compile without them (PIPESCHED_PRECOMPILE_HEADERS=OFF).
+# pipesched_precompile_headers(target [libraries...]): precompiles the headers
+# of LLVM once per target, and those of MLIR and GoogleTest if the target links
+# them. Otherwise they take most of the time of a translation unit: 5 of 6
+# seconds for a pass. Sources must also compile without them
+# (PIPESCHED_PRECOMPILE_HEADERS=OFF).
 function(pipesched_precompile_headers target)
   if(NOT PIPESCHED_PRECOMPILE_HEADERS)
     return()
@@ -28,10 +30,10 @@ function(pipesched_precompile_headers target)
   target_precompile_headers(${target} PRIVATE ${headers})
 endfunction()
 
-# pipesched_reuse_headers(target [MLIR libraries...]): takes the headers that one
-# of the libraries has precompiled. A program has few sources, so that it would
-# win nothing by precompiling its own. It needs MLIR's symbols to take MLIR's
-# headers.
+# pipesched_reuse_headers(target [MLIR libraries...]): uses the precompiled
+# headers of a library. A program has so few sources that precompiling its own
+# headers would save no time. To use MLIR's headers, it must link MLIR's
+# symbols.
 function(pipesched_reuse_headers target)
   set(library PipeSchedDescription)
   if(ARGN)

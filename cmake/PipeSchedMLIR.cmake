@@ -1,5 +1,5 @@
-# Finds LLVM and MLIR 22 and sets what an out-of-tree project sets after
-# find_package: link mode, assertions, output folders.
+# Finds LLVM and MLIR 22, and sets link mode, assertions and output folders,
+# which an out-of-tree project sets after find_package.
 
 set(PIPESCHED_MLIR_VERSION 22.1)
 
@@ -45,12 +45,12 @@ if(PIPESCHED_STATIC)
   set(LLVM_LINK_LLVM_DYLIB OFF)
   include(StaticLLVM)
   pipesched_link_llvm_statically()
-  # LLVMSupport names libz3 and others that nothing here uses.
+  # LLVMSupport links libz3 and other libraries that PipeSched does not use.
   add_link_options(-Wl,--as-needed -static-libstdc++ -static-libgcc)
 else()
   set(MLIR_LINK_MLIR_DYLIB ON)
   set(LLVM_LINK_LLVM_DYLIB ON)
-  # Installed tools find libMLIR where they found it when linked.
+  # Installed tools look for libMLIR in the folder that it was linked from.
   set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 endif()
 

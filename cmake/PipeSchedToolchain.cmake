@@ -1,5 +1,5 @@
-# Refuses, with the reason, what is known not to work, before anything is
-# compiled.
+# Rejects toolchains that are known not to work, with the reason, before
+# anything is compiled.
 
 # Some of MLIR's TypeIDs are resolved by the spelling of __PRETTY_FUNCTION__,
 # which g++ spells differently from the clang that built the shared libMLIR.

@@ -1,9 +1,10 @@
 # Static linking against a distribution's MLIR.
 #
 # The MLIR archives are exported with the shared `LLVM` as their interface.
-# Linking one of them would bring libLLVM.so, and two copies of everything
-# with it. The interface is rewritten to the component archives; the linker
-# takes from an archive only what is used, so that one list serves all.
+# Linking one of them would also link libLLVM.so, so the program would have two
+# copies of LLVM. Therefore this file replaces that interface by the component
+# archives. The linker takes only the needed objects from an archive, so one
+# list fits all targets.
 
 function(pipesched_link_llvm_statically)
   foreach(package ZLIB zstd)

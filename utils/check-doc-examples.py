@@ -75,7 +75,7 @@ def run(opt, text, *options):
 
 
 def check_file(opt, path):
-    """Yields a message for every block that does not hold."""
+    """Yields a message for every block that fails."""
     blocks, headings = read_blocks(path)
     before = None
     for block in blocks:

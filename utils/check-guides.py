@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the pages that say how to add something to the sources.
+"""Checks the pages on how to add something against the sources.
 
 A page docs/Add*.md names files and folders of the project in backticks; each
 must exist. Names with a placeholder, such as `lib/Target/<Name>.cpp`, are

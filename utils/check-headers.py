@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Compiles each public header by itself, without precompiled headers.
 
-A source file sees a precompiled header before its own includes, so that a
-header which forgets an include still compiles there; it fails at users.
+A source file gets a precompiled header before its own includes, so a header that forgets an include
+still compiles there. It fails only for users.
 
-Usage: check-headers.py BUILD_FOLDER [HEADER...]; reads compile_commands.json of
-the folder, in which generated headers must be built. Takes all headers under
-include/ unless some are named. Prints the compiler's errors and fails if any.
+Usage: check-headers.py BUILD_FOLDER [HEADER...]; reads compile_commands.json of the folder, in
+which generated headers must be built. Checks all headers under include/ unless some are named.
+Prints the compiler's errors and fails if there are any.
 """
 
 import concurrent.futures
@@ -17,14 +17,14 @@ import shlex
 import subprocess
 import sys
 
-# A source in C++ of a library that uses MLIR, whose flags fit all headers.
+# A source file of a library that uses MLIR; its flags fit all headers.
 MODEL_SOURCE = "lib/Target/TranslateRegistration.cpp"
 WITH_VALUE = {"-o", "-MT", "-MF", "-MQ"}
 DROPPED = {"-c", "-MD", "-MMD", "-Winvalid-pch"}
 
 
 def compiler_flags(build):
-    """Returns the command of the model source without its files, and a folder."""
+    """Returns the compile command of this source without its files, and its folder."""
     commands = json.loads((build / "compile_commands.json").read_text())
     for command in commands:
         if command["file"].endswith(MODEL_SOURCE):
@@ -36,7 +36,7 @@ def compiler_flags(build):
     for word in words:
         if word in WITH_VALUE:
             next(words)
-        elif word == "-Xclang":  # CMake puts precompiled headers behind it
+        elif word == "-Xclang":  # CMake adds precompiled headers after it
             next(words)
         elif word not in DROPPED and word != command["file"] and "ccache" not in word:
             flags.append(word)

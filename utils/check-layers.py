@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
 """Checks that libraries depend on each other as docs/Contributing.md says.
 
-The table of its section "Where things are" has a row for each library: the
-folders that hold it, in the first column, and in the second the libraries that
-it may use, with all that those use. Rows of other folders are not read.
+The table of its section "Where things are" has a row for each library. The first column names the
+folders of the library, the second the libraries that it may use; everything that those use is
+allowed as well. Rows of other folders are ignored.
 
-Checked are the #include lines of include/PipeSched/<Folder> and lib/<Folder>,
-the LINK_LIBS and MLIR_LIBS of lib/<Folder>/CMakeLists.txt, and that the table
-and the folders are complete.
+It checks the #include lines of include/PipeSched/<Folder> and lib/<Folder>, the LINK_LIBS and
+MLIR_LIBS of lib/<Folder>/CMakeLists.txt, and that the table and the folders are complete.
 
-Usage: check-layers.py [--root FOLDER]; prints `file:line: what` and fails if
-any.
+Usage: check-layers.py [--root FOLDER]; prints `file:line: what` and fails if there are findings.
 """
 
 import argparse
@@ -23,7 +21,7 @@ ROW = re.compile(r"\| *(`(?:lib|include)/.*?) *\| *(.*?) *\| .*\|$")
 INCLUDE = re.compile(r'\s*#?\s*include\s+["<]([^">]+)[">]')
 SUFFIXES = {".h", ".c", ".cpp", ".td"}
 MLIR = "MLIR"
-FACTS_ONLY = ("Dialect/Pipe", "Dialect/Exec")  # ops state facts, and compute nothing
+FACTS_ONLY = ("Dialect/Pipe", "Dialect/Exec")  # ops only state facts
 COMPUTING = {"Analysis", "CostModel", "Evaluation", "Optimize"}
 INIT_ALL = "InitAll.h"
 
@@ -42,7 +40,7 @@ def library_of(path):
 
 
 class Layers:
-    """The table, and everything that goes against it."""
+    """The table, and everything that violates it."""
 
     def __init__(self, root):
         self.root = root
@@ -66,7 +64,7 @@ class Layers:
                     self.uses[library_of(place)] = (number, re.findall(r"`([^`]+)`", row[2]))
 
     def allowed(self, library, seen=()):
-        """Returns what a library may use: its row, and the rows of those."""
+        """Returns what a library may use: its row, and recursively the rows of those libraries."""
         if library in seen or library not in self.uses:
             return set()
         names = self.uses[library][1]
@@ -149,7 +147,7 @@ class Layers:
                 self.check_use(library, used, file, line + at, f"{target} links {word}")
 
     def check_reached(self):
-        """Reports what a library includes but gets from no link line."""
+        """Reports libraries that a library includes but that no link line gives it."""
         for library, includes in self.includes.items():
             if library not in self.links:
                 continue

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """Finds types that break the one-definition rule.
 
-Two types of one qualified name that two files define are undefined behaviour
-once both are linked into a program, even where each file sees only one of
-them; no compiler reports that. Types in anonymous namespaces are exempt, since
-each file has its own.
+If two files define types with the same qualified name, a program that links both has undefined
+behaviour, even if each file sees only one of them. No compiler reports that. Types in anonymous
+namespaces are exempt, since they are local to their file.
 
-Usage: check-odr.py [--root FOLDER]; prints `file:line: what` and fails if any.
+Usage: check-odr.py [--root FOLDER]; prints `file:line: what` and fails if there are findings.
 
-The libraries, include/ and lib/, are one program; every folder of tools/,
-unittests/, benchmarks/ and test/ with sources is a program beside them.
+The libraries (include/ and lib/) are one program. Every folder with sources in tools/, unittests/,
+benchmarks/ and test/ is a separate program that uses them.
 """
 
 import argparse
@@ -39,7 +38,7 @@ def types(paths, root):
 
 
 def clashes(found, places):
-    """Yields (name, places) of what is defined in two files or more."""
+    """Yields (name, places) of each type that two or more files of a program define."""
     for name in sorted(places):
         both = sorted(found.get(name, set()) | places[name])
         if len({file for file, _ in both}) > 1:

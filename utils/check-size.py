@@ -7,9 +7,8 @@
   without indentation; empty lines, comments, descriptions of TableGen, includes,
   imports and lines that only close brackets do not count.
 
-Usage: check-size.py [--root FOLDER] [FILE...]; without files it takes those
-that git tracks under the folder, test/data left out. Prints `file:line: what`
-and fails if it finds anything.
+Usage: check-size.py [--root FOLDER] [FILE...]; without files it checks those that git tracks in the
+folder, except test/data. Prints `file:line: what` and fails if there are findings.
 """
 
 import argparse
@@ -86,7 +85,9 @@ def python_prose(text):
 
 
 def without_descriptions(text):
-    """Empties the prose of TableGen definitions, whose examples are complete."""
+    """Empties the descriptions of TableGen definitions, since their examples are whole programs
+    that repeat each other.
+    """
     return re.sub(
         r"(let description = \[\{).*?(\}\];)",
         lambda match: match[1] + "\n" * match[0].count("\n") + match[2],

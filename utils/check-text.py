@@ -2,7 +2,7 @@
 """Checks what clang-format does not: licence headers, white space, line length,
 and that names of enum values stand only in EnumNames.
 
-Usage: check-text.py FILE...; prints `file:line: what` and fails if any.
+Usage: check-text.py FILE...; prints `file:line: what` and fails if there are findings.
 """
 
 import pathlib

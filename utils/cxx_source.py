@@ -83,8 +83,8 @@ def tokenize(text):
 def top_level(head):
     """Yields (index, token) of the tokens outside of every kind of bracket.
 
-    An opening parenthesis, or brace, is itself yielded. Angle brackets count
-    where they follow a name, which is so for all that declarations hold.
+    An opening parenthesis or brace is itself yielded. Angle brackets count as brackets after a
+    name, which is right for all declarations.
     """
     closing, index = [], 0
     while index < len(head):
@@ -93,7 +93,7 @@ def top_level(head):
             closing.pop()
         elif text == "operator" and not closing:
             yield index, head[index]
-            index += 1  # its symbol is a name: operator<, operator(), operator=
+            index += 1  # the symbol is part of the name: operator<, operator(), operator=
             while index + 1 < len(head) and head[index + 1].text != "(":
                 index += 1
         elif text in OPENING:
@@ -196,7 +196,7 @@ class Reader:
         return self.definitions
 
     def scope(self, index, path, local, member):
-        """Reads up to the closing brace of a scope; returns the index of it."""
+        """Reads up to the closing brace of a scope and returns the index of the brace."""
         start = index
         while index < len(self.tokens):
             text = self.tokens[index].text
@@ -247,5 +247,5 @@ class Reader:
 
 
 def definitions(text):
-    """Returns every Definition of a source, in the order in which they end."""
+    """Returns all Definitions of a source, in the order in which they end."""
     return Reader(text).read()

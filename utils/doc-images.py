@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/images, or checks that they are what is drawn.
+"""Draws the pictures of docs/images, or checks that they are up to date.
 
 Usage: doc-images.py --opt OPT --translate TRANSLATE [--check] FOLDER
 
-Each family has a picture of its table in slots; the picture of the README has
-the pipeline that stands there. With --check nothing is written: prints the
-files that differ, and fails if any.
+Each family has a picture of its table in slots; the picture of the README draws the pipeline of the
+README. With --check it writes nothing, prints the files that differ, and fails if there are any.
 """
 
 import argparse
@@ -53,7 +52,7 @@ def pictures():
 
 
 def draw(tools, pipeline, variant):
-    """Runs both tools; their messages go to our standard error."""
+    """Runs both tools; their messages go to standard error."""
     module = subprocess.run(
         [tools.opt, f"--pass-pipeline=builtin.module({pipeline})"],
         input=b"module {}", stdout=subprocess.PIPE, check=True,

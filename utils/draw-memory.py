@@ -3,9 +3,9 @@
 
 Usage: draw-memory.py [--against TRACE] TRACE
 
-TRACE is what `pipesched-translate --export-chrome-trace` writes of a schedule
-with a model. Each worker has a panel of its own; the memory of the other trace
-is dashed. The picture goes to standard output, as SVG.
+TRACE is the output of `pipesched-translate --export-chrome-trace` for a schedule with a model. Each
+worker has its own panel; the memory of the other trace is dashed. The picture goes to standard
+output as SVG.
 """
 
 import argparse
@@ -25,7 +25,7 @@ STYLE = """<style>
 
 
 def read(name):
-    """The steps of each worker, (us, GiB), and the end of its schedule."""
+    """Returns the changes of memory of each worker, (us, GiB), and the end of its schedule."""
     with open(name, encoding="utf-8") as file:
         trace = json.load(file)
     events = trace["traceEvents"] if isinstance(trace, dict) else trace
@@ -41,7 +41,7 @@ def read(name):
 
 
 def curve(steps, end, most, kind):
-    """A step function in its panel, from its first to its last step."""
+    """Draws a step function in its panel, from its first to its last change."""
     width, height = PANEL
 
     def place(us, size):
@@ -56,7 +56,7 @@ def curve(steps, end, most, kind):
 
 
 def panel(worker, curves, most, seconds):
-    """One worker, with its axes."""
+    """Draws the panel of one worker, with its axes."""
     width, height = PANEL
     x = MARGIN[0] + worker % COLUMNS * (width + MARGIN[0])
     y = MARGIN[1] + worker // COLUMNS * (height + 2 * MARGIN[1])

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks a schedule that pipesched-optimize wrote, by the rules of its instance.
 
-Reads both files and nothing else of PipeSched: every rule of docs/Optimize.md
-is stated here once more. Prints what the schedule reaches and ends with 0, or
-prints each rule that is broken and ends with 1.
+Reads only these two files and uses no code of PipeSched: it states every rule of docs/Optimize.md
+independently. Prints the numbers of the schedule and returns 0, or prints each violated rule and
+returns 1.
 
 Usage: verify-optimized.py INSTANCE.json ANSWER.json
        verify-optimized.py FOLDER FOLDER
@@ -37,13 +37,13 @@ class Checker:
         self.errors.append(text)
 
     def run(self):
-        """Returns the rules that are broken, as texts."""
+        """Returns the violated rules as texts."""
         for cell in self.cells:
             self.check_cell(cell)
         if len(self.at) != len(self.cells):
             self.report("a cell is there twice")
         if self.errors:
-            return self.errors  # what follows takes cells to be as they should
+            return self.errors  # later checks need valid cells
         for stage in range(self.instance["stages"]):
             for microbatch in range(self.instance["microbatches"]):
                 self.check_pair(stage, microbatch)
@@ -82,7 +82,7 @@ class Checker:
             self.report(f"{name}: takes {cell.end - cell.start}")
 
     def check_pair(self, stage, microbatch):
-        """Checks that the cells of a stage and microbatch are there, and wait."""
+        """Checks that all cells of a stage and microbatch are there and wait for each other."""
         own = {phase: self.at.get((phase, stage, microbatch)) for phase in PHASES}
         name = f"stage {stage}, microbatch {microbatch}"
         for phase in "FIW":
@@ -101,7 +101,7 @@ class Checker:
                 self.check_wait(self.at.get((phase, other, microbatch)), own[phase], delay)
 
     def check_wait(self, before, after, delay):
-        """Reports `after` where it starts before the end of `before` and a delay."""
+        """Reports `after` if it starts before the end of `before` plus a delay."""
         if before and after and after.start < before.end + delay:
             self.report(
                 f"{after.stage}{after.phase}{after.microbatch} starts at {after.start}, "
@@ -185,7 +185,9 @@ class Checker:
             self.report(f"{found} is below {known_bound}, which is a bound")
 
     def check_period(self, period):
-        """Steps that follow each other by `period` do not meet on any worker."""
+        """Checks that training steps that follow each other by `period` do not overlap on any
+        worker.
+        """
         for worker in range(self.instance["workers"]):
             own = [cell for cell in self.cells if cell.worker == worker]
             if own:
@@ -195,7 +197,7 @@ class Checker:
 
 
 def check_answer(instance_path, answer_path):
-    """Prints what an answer reaches, or what is wrong with it; returns whether it holds."""
+    """Prints the numbers of an answer, or its errors; returns whether it is correct."""
     instance = json.loads(instance_path.read_text())
     answer = json.loads(answer_path.read_text())
     errors = Checker(instance, answer).run()

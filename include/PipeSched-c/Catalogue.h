@@ -1,4 +1,4 @@
-//===- Catalogue.h - C API for what there is to choose ------------*- C -*-===//
+//===- Catalogue.h - C API for families and descriptions ----------*- C -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Schedule families and their options; the names of enums; systems and models
-// that ship. All strings live as long as the process. Those of an index that is
-// out of range are empty.
+// Schedule families and their options; the names of enums; the systems and
+// models that ship. All strings live as long as the process. An index that is
+// out of range gives empty strings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ extern "C" {
 // Families
 //===----------------------------------------------------------------------===//
 
-/// A schedule family. `sizes` says which numbers of workers D and microbatches
-/// N have a table, "any" for all.
+/// A schedule family. `sizes` says for which numbers of workers D and
+/// microbatches N it has a table; "any": for all.
 typedef struct PipeschedFamilyInfo {
   MlirStringRef name, summary, source, sizes;
 } PipeschedFamilyInfo;
@@ -36,7 +36,7 @@ typedef struct PipeschedFamilyAlias {
   MlirStringRef alias, family, usedBy;
 } PipeschedFamilyAlias;
 
-/// An option of families. `values` says what it takes.
+/// An option of families. `values` describes its valid values.
 typedef struct PipeschedOptionInfo {
   MlirStringRef name, values, summary;
 } PipeschedOptionInfo;
@@ -62,11 +62,11 @@ typedef struct PipeschedEnumValue {
   MlirStringRef name, meaning;
 } PipeschedEnumValue;
 
-/// The enums whose values people choose by name.
+/// The enums whose values users choose by name.
 MLIR_CAPI_EXPORTED intptr_t pipeschedGetNumEnums(void);
 /// The name of the option that takes the enum, "transport".
 MLIR_CAPI_EXPORTED MlirStringRef pipeschedGetEnumName(intptr_t enumIndex);
-/// How many values an enum has: 0, 1, ... below that. 0 for an index out of
+/// The number of values of an enum, which are 0, 1, ...; 0 for an index out of
 /// range.
 MLIR_CAPI_EXPORTED intptr_t pipeschedGetNumEnumValues(intptr_t enumIndex);
 MLIR_CAPI_EXPORTED PipeschedEnumValue pipeschedGetEnumValue(intptr_t enumIndex,

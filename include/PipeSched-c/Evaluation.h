@@ -25,10 +25,10 @@ extern "C" {
   };                                                                           \
   typedef struct name name
 
-/// What the costs of schedules follow from: a model, a system, times.
-/// Immutable; any number of threads may use one.
+/// The data that costs of schedules are computed from: a model, a system,
+/// measured times. Immutable; several threads may use one at the same time.
 DEFINE_C_API_STRUCT(PipeschedCosts, void);
-/// All that is known of a schedule under costs. Immutable.
+/// The results of evaluating a schedule under costs. Immutable.
 DEFINE_C_API_STRUCT(PipeschedEvaluation, void);
 
 #undef DEFINE_C_API_STRUCT
@@ -41,7 +41,7 @@ typedef enum PipeschedSourceKind {
   PipeschedSourceNone,
   PipeschedSourceName, ///< of a description that ships
   PipeschedSourceFile, ///< the path of a JSON file
-  PipeschedSourceJson, ///< the text of one
+  PipeschedSourceJson, ///< the text of a JSON file
   PipeschedSourceTimes ///< profiles only: `F=18.5ms,B=27.4ms,comm=0.6ms`
 } PipeschedSourceKind;
 
@@ -62,7 +62,7 @@ typedef enum PipeschedAttention {
   PipeschedAttentionUnfused
 } PipeschedAttention;
 
-/// Of linear layers.
+/// The floats of linear layers.
 typedef enum PipeschedPrecision {
   PipeschedPrecisionBF16,
   PipeschedPrecisionFP8
@@ -75,26 +75,27 @@ typedef enum PipeschedSharding {
   PipeschedShardingFull
 } PipeschedSharding;
 
-/// What stands next to each other on nodes, behind the devices of a worker.
+/// Which ranks are neighbours on a node, after the devices of a worker.
 typedef enum PipeschedRankOrder {
   PipeschedRankOrderData,
   PipeschedRankOrderPipeline
 } PipeschedRankOrder;
 
-/// Numbers that are 0, and boundaryBytes of -1, are not given.
+/// A number of 0 means that it is not given, as does boundaryBytes of -1.
 typedef struct PipeschedCostOptions {
   PipeschedSource model, system, profile;
-  int64_t microbatchSize; ///< sequences; or it follows from the global batch
-  int64_t globalBatch;    ///< sequences of all pipelines; or the model's own
-  int64_t sequence;       ///< tokens; or the model's own
+  int64_t microbatchSize; ///< sequences; 0: by the global batch
+  int64_t globalBatch;    ///< sequences of all pipelines; 0: the model's
+  int64_t sequence;       ///< tokens; 0: the model's
   int64_t boundaryBytes;  ///< of a message between stages
-  int64_t accelerators;   ///< of a worker; or the system's own
+  int64_t accelerators;   ///< of a worker; 0: the system's
   PipeschedRecompute recompute;
   PipeschedAttention attention;
   PipeschedPrecision precision;
-  /// Every device of a worker norms and keeps the whole residual stream.
+  /// Every device of a worker computes norms on the whole residual stream and
+  /// keeps all of it.
   bool withoutSequenceParallel;
-  int64_t dataParallel; ///< equal pipelines; or 1
+  int64_t dataParallel; ///< equal pipelines; 0: one
   PipeschedSharding sharding;
   PipeschedRankOrder rankOrder;
 } PipeschedCostOptions;
@@ -108,14 +109,13 @@ static inline bool pipeschedCostsIsNull(PipeschedCosts costs) {
   return !costs.ptr;
 }
 
-/// FLOP/s that the matrix engines of a worker reach at most; 0 without a
-/// system.
+/// The peak FLOP/s of the matrix engines of a worker; 0 without a system.
 MLIR_CAPI_EXPORTED double pipeschedCostsGetPeakFlops(PipeschedCosts costs);
 
-/// Writes the model in a few numbers, one JSON object: parameters, FLOPs per
-/// token, bytes; for microbatches of one sequence unless costs say otherwise.
-/// Errors, after which nothing is written: costs without a model; a model that
-/// is too large for its numbers.
+/// Writes a summary of the model as one JSON object: parameters, FLOPs per
+/// token, bytes. Microbatches have one sequence unless the costs say otherwise.
+/// Errors, after which nothing is written: costs without a model; a model whose
+/// numbers overflow.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedCostsWriteModel(
     PipeschedCosts costs, MlirStringCallback callback, void *userData,
     MlirStringCallback onError, void *errorData);
@@ -146,15 +146,16 @@ typedef struct PipeschedTiming {
   PipeschedForwardSends forwardSends;
 } PipeschedTiming;
 
-/// How a step ends: with its last backward, or with optimizer steps, behind
-/// all-reduces of gradients where there are any to make.
+/// How a step ends: with its last backward, or with optimizer steps.
+/// All-reduces of gradients come before these if other workers hold the same
+/// blocks.
 typedef enum PipeschedOptimizerStep {
   PipeschedOptimizerStepNone,
-  PipeschedOptimizerStepOverlapped, ///< reduced as soon as gradients are there
-  PipeschedOptimizerStepExposed ///< reduced behind all compute of the worker
+  PipeschedOptimizerStepOverlapped, ///< reduced as soon as ready
+  PipeschedOptimizerStepExposed     ///< reduced after all compute of the worker
 } PipeschedOptimizerStep;
 
-/// A schedule to generate and to evaluate. Without costs one slot is 1 us and
+/// A schedule to generate and evaluate. Without costs one slot is 1 us and
 /// messages are free.
 typedef struct PipeschedConfiguration {
   PipeschedProblem problem;
@@ -164,15 +165,15 @@ typedef struct PipeschedConfiguration {
 } PipeschedConfiguration;
 
 /// Evaluates a schedule or program of a module, which must outlive the result
-/// unchanged. What `costs` has (it may be null) goes before the model, system
-/// and profile that the op names. Null after an error, which is a diagnostic
-/// of the context.
+/// and stay unchanged. What `costs` gives has priority over the model, system
+/// and profile that the op names; it may be null. Null after an error, which is
+/// a diagnostic of the context.
 MLIR_CAPI_EXPORTED PipeschedEvaluation
 pipeschedScheduleEvaluate(MlirOperation scheduleOrProgram, PipeschedCosts costs,
                           PipeschedTiming timing);
 
-/// Generates and evaluates without IR. Errors: those of generating, of costs
-/// and of timing.
+/// Generates and evaluates a schedule without IR. Errors: those of generating,
+/// of costs and of timing.
 MLIR_CAPI_EXPORTED PipeschedEvaluation
 pipeschedConfigurationEvaluate(const PipeschedConfiguration *configuration,
                                MlirStringCallback onError, void *userData);
@@ -187,17 +188,17 @@ static inline bool pipeschedEvaluationIsNull(PipeschedEvaluation evaluation) {
 // Results
 //===----------------------------------------------------------------------===//
 
-/// An evaluation in single numbers, by the names of the report. Where one is
-/// not known, ratios are NaN and integers -1. Memory is that of the bottleneck
-/// worker.
+/// An evaluation in single numbers, with the names that they have in the
+/// report. A ratio that is not known is NaN, an integer -1. Memory is that of
+/// the bottleneck worker.
 typedef struct PipeschedSummary {
   int64_t workers, stages, microbatches, microbatchSize;
   double formulaBubbleRatio, formulaBubbleRatioGeneral;
   double tableBubbleRatio;
-  int64_t slots, peakActivations; ///< the largest of all workers
+  int64_t slots, peakActivations; ///< the maximum over workers
   int64_t makespanPs, spanPs, exposedCommunicationPs;
   double idleRatio, spanBubbleRatio;
-  /// Idle time by cause, as parts of workers times makespan.
+  /// Idle time by cause, divided by workers times makespan.
   double fill, drain, dependency, queueOrder, communication;
   int64_t messages;
   int64_t bottleneckWorker;
@@ -209,26 +210,26 @@ pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation);
 
 /// The cells with their times, row by row. Both cells of an overlapped pair
 /// have the time of the pair. A G lasts from the start of the first to the end
-/// of the last all-reduce in which its worker takes part by this cell; without
-/// any it is left out, as idle entries and joins are.
+/// of the last all-reduce that it takes part in. Idle entries, joins, and G
+/// cells without an all-reduce are left out.
 MLIR_CAPI_EXPORTED intptr_t
 pipeschedEvaluationGetNumCells(PipeschedEvaluation evaluation);
 MLIR_CAPI_EXPORTED void
 pipeschedEvaluationGetCells(PipeschedEvaluation evaluation,
                             PipeschedCellColumns columns);
 
-/// The report, one JSON object.
+/// Writes the report as one JSON object.
 MLIR_CAPI_EXPORTED void
 pipeschedEvaluationWriteReport(PipeschedEvaluation evaluation,
                                MlirStringCallback callback, void *userData);
 
-/// Timelines in the Chrome trace event format, for Perfetto.
+/// Writes timelines in the Chrome trace event format, for Perfetto.
 MLIR_CAPI_EXPORTED void
 pipeschedWriteChromeTrace(intptr_t numEvaluations,
                           const PipeschedEvaluation *evaluations,
                           MlirStringCallback callback, void *userData);
 
-/// Schedules side by side, as text for a person.
+/// Compares schedules side by side, as text for people.
 MLIR_CAPI_EXPORTED void
 pipeschedWriteComparison(intptr_t numEvaluations,
                          const PipeschedEvaluation *evaluations,
@@ -246,9 +247,9 @@ pipeschedListFindings(intptr_t numEvaluations,
                       const PipeschedEvaluation *evaluations,
                       PipeschedFindingCallback callback, void *userData);
 
-/// Writes the tables in their slots, as text for a terminal of that many
-/// columns; 0: as wide as they are. Errors, after which nothing is written: an
-/// evaluation of a program.
+/// Writes the tables in their slots, as text for a terminal with `width`
+/// columns; 0: no limit. Errors, after which nothing is written: an evaluation
+/// of a program.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedWriteText(
     intptr_t numEvaluations, const PipeschedEvaluation *evaluations,
     int64_t width, bool hasColours, MlirStringCallback callback, void *userData,
@@ -259,8 +260,8 @@ typedef enum PipeschedSvgVariant {
   PipeschedSvgSlots  ///< the table in its slots; for schedules only
 } PipeschedSvgVariant;
 
-/// Pictures of schedules on one scale. Errors, with nothing written: a program
-/// asked for slots; a table that cannot be aligned.
+/// Draws schedules on one scale. Errors, after which nothing is written: slots
+/// of a program; a table that cannot be aligned.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedWriteSvg(
     intptr_t numEvaluations, const PipeschedEvaluation *evaluations,
     PipeschedSvgVariant variant, MlirStringCallback callback, void *userData,
@@ -270,22 +271,23 @@ MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedWriteSvg(
 // Sweeps
 //===----------------------------------------------------------------------===//
 
-/// What a sweep calls.
+/// The callbacks of a sweep.
 typedef struct PipeschedSweepCalls {
   /// Called once per configuration, in any order and by several threads at
-  /// once: with an evaluation, which is destroyed after the call, or with a
-  /// null one and the error.
+  /// once. `evaluation` is destroyed after the call; it is null after an error,
+  /// which `error` describes.
   void (*consume)(intptr_t index, PipeschedEvaluation evaluation,
                   MlirStringRef error, void *userData);
-  /// Called by the caller's thread about twenty times a second, and at the
-  /// end, with how many are done; false: begin no more. May be null.
+  /// Called by the calling thread about twenty times a second, and at the end,
+  /// with the number of finished configurations. If it returns false, no more
+  /// configurations start. May be null.
   bool (*keepGoing)(intptr_t done, void *userData);
   void *userData;
 } PipeschedSweepCalls;
 
-/// Evaluates configurations on threads (0: one per core) and returns when none
-/// works any more: true if all are done. Results depend neither on the number
-/// of threads nor on each other.
+/// Evaluates configurations on threads (0: one per core) and returns when all
+/// threads have stopped: true if all configurations are done. Results depend
+/// neither on the number of threads nor on each other.
 MLIR_CAPI_EXPORTED bool
 pipeschedSweep(intptr_t numConfigurations,
                const PipeschedConfiguration *configurations,

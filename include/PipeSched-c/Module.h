@@ -25,31 +25,31 @@ extern "C" {
 // Modules
 //===----------------------------------------------------------------------===//
 
-/// Parses text or bytecode. `name` stands for the file in locations. Null after
-/// an error.
+/// Parses text or bytecode. `name` is the file name in locations. Null after an
+/// error.
 MLIR_CAPI_EXPORTED MlirModule pipeschedModuleParse(MlirContext context,
                                                    MlirStringRef source,
                                                    MlirStringRef name);
 
-/// A module with the schedule `name` and its family; the table keeps none of
-/// its rows and can only be destroyed.
+/// A module with the schedule `name` and its family. It takes the rows out of
+/// the table, which can then only be destroyed.
 MLIR_CAPI_EXPORTED MlirModule pipeschedModuleCreateFromTable(
     MlirContext context, MlirStringRef name, PipeschedTable table);
 
-/// A module with a schedule without rows, to be filled by a pass. The family of
-/// the problem and its options do not count. Without paths there is a linear
+/// A module with a schedule without rows, which a pass can fill. Ignores the
+/// family of the problem and its options. A problem without paths gets a linear
 /// one.
 MLIR_CAPI_EXPORTED MlirModule pipeschedModuleCreateProblem(
     MlirContext context, MlirStringRef name, PipeschedProblem problem);
 
-/// Runs `a,b{c=1}` or `builtin.module(a,b{c=1})`. After an error the module is
-/// what the passes before left.
+/// Runs `a,b{c=1}` or `builtin.module(a,b{c=1})`. If a pass fails, the module
+/// keeps the changes made so far.
 MLIR_CAPI_EXPORTED MlirLogicalResult
 pipeschedModuleRunPipeline(MlirModule module, MlirStringRef pipeline);
 
-/// The same for a long search, by a program that owns its process: passes get
-/// one thread per core, if the context has none, and SIGINT ends the search
-/// instead of going to the handler of the process, which gets it afterwards.
+/// The same for a long search, by a program that owns its process. Passes get
+/// one thread per core if the context has none. SIGINT ends the search; the
+/// handler of the process gets the signal afterwards.
 MLIR_CAPI_EXPORTED MlirLogicalResult
 pipeschedModuleRunSearchPipeline(MlirModule module, MlirStringRef pipeline);
 
@@ -62,34 +62,33 @@ MLIR_CAPI_EXPORTED intptr_t pipeschedModuleGetNumSchedules(MlirModule module);
 MLIR_CAPI_EXPORTED MlirOperation pipeschedModuleGetSchedule(MlirModule module,
                                                             intptr_t index);
 
-/// A new module that has, of a module, this schedule or program alone, with its
-/// model and system.
+/// Copies one schedule or program, with its model and system, to a new module.
 MLIR_CAPI_EXPORTED MlirModule
 pipeschedModuleCreateFromSchedule(MlirOperation scheduleOrProgram);
 
-/// What an op says of itself. Strings live as long as the op.
+/// Properties of an op. Strings live as long as the op.
 typedef struct PipeschedScheduleInfo {
   MlirStringRef name;
   MlirStringRef family; ///< empty: none
   bool isProgram;
   bool isProblem; ///< a schedule without rows
   int64_t numWorkers, numMicrobatches;
-  intptr_t numPaths; ///< 0 for programs that say none
+  intptr_t numPaths; ///< 0 for programs without paths
 } PipeschedScheduleInfo;
 MLIR_CAPI_EXPORTED PipeschedScheduleInfo
 pipeschedScheduleGetInfo(MlirOperation scheduleOrProgram);
 
-/// Points `workers` to the workers of the stages of a path and returns how many
-/// there are.
+/// Points `workers` to the worker of each stage of a path and returns their
+/// number.
 MLIR_CAPI_EXPORTED intptr_t pipeschedScheduleGetPath(
     MlirOperation scheduleOrProgram, intptr_t path, const int32_t **workers);
 
-/// Where to write cells, column by column; null columns are left out. `index`
-/// is the position among the cells of the worker, `phase` a PipeschedPhase.
+/// The arrays that cells are written to; null columns are left out. `index` is
+/// the position among the cells of the worker, `phase` a PipeschedPhase.
 typedef struct PipeschedCellColumns {
   int32_t *worker, *index, *stage;
   int8_t *phase;
-  int32_t *microbatch; ///< of O and G the path
+  int32_t *microbatch; ///< the path for O and G
   int64_t *startPs, *endPs;
 } PipeschedCellColumns;
 
@@ -98,7 +97,7 @@ typedef struct PipeschedCellColumns {
 /// -1 after an error: a program that does not say where its stages are.
 MLIR_CAPI_EXPORTED intptr_t
 pipeschedScheduleGetNumCells(MlirOperation scheduleOrProgram);
-/// The cells, row by row. `startPs` and `endPs` are left out.
+/// The cells, row by row. `startPs` and `endPs` are not written.
 MLIR_CAPI_EXPORTED void
 pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
                           PipeschedCellColumns columns);
@@ -107,7 +106,7 @@ pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
 // Exchange
 //===----------------------------------------------------------------------===//
 
-/// Draws the table of a schedule in its slots; nothing after an error.
+/// Draws the table of a schedule in its slots; writes nothing after an error.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleExportSlotSvg(
     MlirOperation schedule, MlirStringCallback callback, void *userData);
 
@@ -116,8 +115,8 @@ typedef enum PipeschedTorchCsvFormat {
   PipeschedTorchCsvComputeComms
 } PipeschedTorchCsvFormat;
 
-/// A module with the schedule of a file, which is called as the file without
-/// folder and ending. `keepColumns` reads empty cells as idle slots; with
+/// A module with the schedule of a file; its name is that of the file without
+/// folder and extension. With `keepColumns`, empty cells are idle slots. With
 /// `stagesPerPath` other than 0, stage p * stagesPerPath + s of the file is
 /// stage s of path p. Null after an error, which is emitted at its line and
 /// column.
@@ -126,19 +125,19 @@ MLIR_CAPI_EXPORTED MlirModule pipeschedModuleImportTorchCsv(
     bool keepColumns, int64_t stagesPerPath);
 
 /// Writes a schedule; nothing after an error. A warning says where PyTorch
-/// would not accept what is written.
+/// would reject the result.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleExportTorchCsv(
     MlirOperation schedule, PipeschedTorchCsvFormat format,
     MlirStringCallback callback, void *userData);
 
-/// Writes what --pipeline-model-parallel-layout of Megatron-Core takes, for a
-/// schedule with rows or without; nothing after an error.
+/// Writes the value of Megatron-Core's --pipeline-model-parallel-layout for a
+/// schedule with or without rows; nothing after an error.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleExportMegatronLayout(
     MlirOperation schedule, MlirStringCallback callback, void *userData);
 
-/// Writes what -mpmd-rule-based-schedule of Shardy takes, one line, with
+/// Writes the value of Shardy's -mpmd-rule-based-schedule as one line, with
 /// computations s0, s1, ... and meshes m0, m1, ...; nothing after an error. A
-/// warning says where Shardy would not do as the schedule says.
+/// warning says where Shardy would deviate from the schedule.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleExportShardyRules(
     MlirOperation schedule, MlirStringCallback callback, void *userData);
 

@@ -1,4 +1,4 @@
-//===- Planning.h - C API for what a planner asks -----------------*- C -*-===//
+//===- Planning.h - C API for planning ----------------------------*- C -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sizes of a model and a system, and how its layers are best divided.
+// Sizes of a model and a system, and the best division of its layers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,16 +19,16 @@
 extern "C" {
 #endif
 
-/// Sizes that say how a model can be divided, and what of. 0: not known, for
-/// there is no model or system, or it does not say.
+/// Sizes that determine how a model can be divided. 0: not known, because there
+/// is no model or system or it does not say.
 typedef struct PipeschedSizes {
   int64_t layers;
   int64_t attentionHeads;      ///< of queries
-  int64_t keyValueHeads;       ///< as many as of queries for latent attention
+  int64_t keyValueHeads;       ///< for latent attention the same as queries
   int64_t sequence;            ///< tokens
-  int64_t globalBatch;         ///< sequences of a step, the model's own
+  int64_t globalBatch;         ///< sequences of a step, by the model
   int64_t accelerators;        ///< of a worker
-  int64_t acceleratorsPerNode; ///< as of a worker where the system has no nodes
+  int64_t acceleratorsPerNode; ///< as `accelerators` if there are no nodes
   int64_t fp8FlopsPerSecond;   ///< of the matrix engine in 8-bit floats
   int64_t memoryBytes;         ///< of one accelerator
   int64_t hostBytesPerSecond;  ///< to host memory, of one accelerator
@@ -36,11 +36,11 @@ typedef struct PipeschedSizes {
 
 MLIR_CAPI_EXPORTED PipeschedSizes pipeschedCostsGetSizes(PipeschedCosts costs);
 
-/// Writes to `layers` how many layers each stage of a path is to hold for the
-/// busiest worker to be as short as it can be, embedding and head counted;
-/// `workers` are those of its stages. Errors, after which nothing is written:
-/// costs without a model or a system, or those of numMicrobatches microbatches
-/// that have no costs.
+/// Writes to `layers` how many layers each stage of a path should hold so that
+/// the load of the busiest worker is minimal, including embedding and head.
+/// `workers` has the worker of each stage. Errors, after which nothing is
+/// written: costs without a model or a system; numMicrobatches microbatches for
+/// which there are no costs.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedCostsBalanceLayers(
     PipeschedCosts costs, int64_t numMicrobatches, intptr_t numStages,
     const int32_t *workers, int64_t *layers, MlirStringCallback onError,

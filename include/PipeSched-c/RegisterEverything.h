@@ -1,4 +1,4 @@
-//===- RegisterEverything.h - C API to register all ---------------*- C -*-===//
+//===- RegisterEverything.h - C API to register everything --------*- C -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -19,11 +19,13 @@
 extern "C" {
 #endif
 
-/// The dialects of PipeSched, and DLTI, in which `pipe` states the system.
+/// Registers the dialects of PipeSched, and DLTI, in which `pipe` states the
+/// system.
 MLIR_CAPI_EXPORTED void
 pipeschedRegisterAllDialects(MlirDialectRegistry registry);
 
-/// The passes of PipeSched, for pipelines of this process. May be called again.
+/// Registers the passes of PipeSched for pipelines of this process. May be
+/// called more than once.
 MLIR_CAPI_EXPORTED void pipeschedRegisterAllPasses(void);
 
 /// The version of the library, `0.1.0`.

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From a family and sizes to a table of cells, without any IR.
+// Generates a table of cells from a family and sizes, without any IR.
 //
-// Errors are passed as one text to the callback; what is returned then is null.
+// After an error, a function passes one text to the callback and returns null.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ extern "C" {
   };                                                                           \
   typedef struct name name
 
-/// A schedule as a table. Owned by whoever created it.
+/// A schedule as a table. Its creator owns it.
 DEFINE_C_API_STRUCT(PipeschedTable, void);
 
 #undef DEFINE_C_API_STRUCT
@@ -64,7 +64,7 @@ static inline PipeschedPhase pipeschedCellGetPhase(PipeschedCell cell) {
 static inline int64_t pipeschedCellGetStage(PipeschedCell cell) {
   return (int64_t)(cell >> 32 & 0xffffff);
 }
-/// Of O and G the path, of an idle entry its slots.
+/// The path for O and G, the number of slots for an idle entry.
 static inline int64_t pipeschedCellGetMicrobatch(PipeschedCell cell) {
   return (int64_t)(cell & 0x7fffffff);
 }
@@ -76,14 +76,15 @@ static inline bool pipeschedCellOverlapsNext(PipeschedCell cell) {
 // Problems
 //===----------------------------------------------------------------------===//
 
-/// Microbatches begin, begin + step, ... below end.
+/// The microbatches begin, begin + step, ... below end.
 typedef struct PipeschedRange {
   int64_t begin, end, step;
 } PipeschedRange;
 
-/// A path: the worker of each stage. `takes` are its microbatches, none where
-/// one path takes all or the family assigns them. `blocks` and `weights` have
-/// one entry per stage or are null; not both.
+/// A path: the worker of each stage. `takes` are its microbatches; it is empty
+/// if the only path takes all or the family assigns them. `blocks` and
+/// `weights` have one entry per stage or are null; at most one of them is
+/// given.
 typedef struct PipeschedPath {
   intptr_t numStages;
   const int32_t *workers;
@@ -92,7 +93,7 @@ typedef struct PipeschedPath {
   const int64_t *blocks, *weights;
 } PipeschedPath;
 
-/// An option of a family, as text: "chunks" and "2".
+/// An option of a family as text, such as "chunks" and "2".
 typedef struct PipeschedOption {
   MlirStringRef name, value;
 } PipeschedOption;
@@ -112,7 +113,7 @@ typedef struct PipeschedProblem {
 //===----------------------------------------------------------------------===//
 
 /// Generates the table of a family. Errors: an unknown family or option, with
-/// the closest; sizes or paths that the family has no rule for.
+/// the closest name; sizes or paths that the family has no rule for.
 MLIR_CAPI_EXPORTED PipeschedTable pipeschedTableGenerate(
     PipeschedProblem problem, MlirStringCallback onError, void *userData);
 MLIR_CAPI_EXPORTED void pipeschedTableDestroy(PipeschedTable table);

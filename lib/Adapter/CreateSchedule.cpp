@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rows move into the ops without a copy. The options of a family become
-// attributes, and options again.
+// Moves rows into ops without a copy. Converts the options of a family to
+// attributes and back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ static std::string attributeName(const FamilyOptionInfo &info) {
 }
 
 namespace {
-/// The attribute of an option, or null where the option is the default.
+/// Returns the attribute of an option, or null if the option has its default.
 struct WriteOption {
   Builder &builder;
   const Family &family;
@@ -46,8 +46,8 @@ struct WriteOption {
   }
 };
 
-/// Reads the attribute of an option; other attributes than the one that is
-/// written leave it as it is.
+/// Reads an option from its attribute. An attribute of another type leaves the
+/// option unset.
 struct ReadOption {
   Attribute written;
 

@@ -1,4 +1,4 @@
-//===- EmitDeadlock.cpp - A cycle of waits as a diagnostic ----------------===//
+//===- EmitDeadlock.cpp - Deadlocks as diagnostics ------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An error for the cycle, notes for its waits.
+// Emits an error for the cycle and notes for its waits.
 //
 //===----------------------------------------------------------------------===//
 

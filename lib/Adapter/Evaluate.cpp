@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Loads, calls lib/Analysis, and turns its errors into diagnostics.
+// Loads ops, calls lib/Analysis, and turns its errors into diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ using namespace pipesched;
 // Schedules
 //===----------------------------------------------------------------------===//
 
-/// Waits of a deadlock are between instructions of the program that was timed.
-/// Nobody keeps that program, so it is made once more.
+/// A deadlock refers to instructions of the program that was timed. The
+/// evaluation does not keep that program, so lower the table once more.
 static LogicalResult emitEvaluationError(pipe::ScheduleOp schedule,
                                          const TableView &table,
                                          const TimingOptions &options,

@@ -1,4 +1,4 @@
-//===- LoadCosts.cpp - What a schedule or program is priced by ------------===//
+//===- LoadCosts.cpp - Costs of a schedule or program ---------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

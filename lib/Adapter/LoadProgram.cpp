@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks each worker once and numbers its ops on the way; messages are paired by
-// sorting.
+// Walks each worker once and numbers its instructions; pairs messages by
+// sorting them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ private:
   LoadedProgram loaded;
   std::vector<MessageEnd> sends, receives;
   std::vector<AllReduceEnd> allReduces;
-  /// Instructions of the worker being loaded; tokens do not leave it.
+  /// The instructions of the worker being loaded; no token leaves its worker.
   llvm::DenseMap<Operation *, uint32_t> numbers;
 };
 } // namespace
@@ -64,8 +64,8 @@ void ProgramLoader::append(Operation *instruction, InstructionKind kind,
   loaded.ops.push_back(instruction);
 }
 
-/// An op between two instructions that makes a token of its own, such as a
-/// cast, hides from every analysis what the token stands for.
+/// Rejects tokens made by ops that are no instructions, such as casts: no
+/// analysis can tell what such a token waits for.
 LogicalResult ProgramLoader::verifyTokens(InstructionOpInterface op) const {
   for (Value token : op.getWaits())
     if (!token.getDefiningOp<InstructionOpInterface>()) {
@@ -95,8 +95,8 @@ void ProgramLoader::addWork(WorkOpInterface instruction, uint32_t number) {
     loaded.work.push_back(work);
 }
 
-/// The first half of a pair waits for all that the op waits for; the second
-/// starts with it.
+/// The first half of a pair waits for everything that the op waits for; the
+/// second half starts together with the first.
 void ProgramLoader::loadSecondHalf(InstructionOpInterface op, Cell cell) {
   loaded.program.instructions.back().cell =
       loaded.program.instructions.back().cell.withOverlap(true);
@@ -113,7 +113,7 @@ void ProgramLoader::loadMessageEnd(InstructionOpInterface op, int64_t worker) {
     receives.emplace_back(cell, op.getPeer(), worker, number);
 }
 
-/// As a join in a table: by the copy that it waits for first.
+/// Names a join as tables do: by the first copy that it waits for.
 Cell ProgramLoader::nameOfJoin(InstructionOpInterface wait) const {
   uint32_t first = numbers.lookup(wait.getWaits().front().getDefiningOp());
   Cell cell = loaded.program.instructions[first].cell.withOverlap(false);
@@ -144,7 +144,7 @@ void ProgramLoader::load(InstructionOpInterface op, int64_t worker) {
     addWork(work, number);
 }
 
-/// Ops that are no instructions are left alone.
+/// Skips ops that are no instructions.
 LogicalResult ProgramLoader::loadWorker(WorkerOp worker) {
   numbers.clear();
   for (auto op : worker.getBody()->getOps<InstructionOpInterface>()) {
@@ -156,7 +156,7 @@ LogicalResult ProgramLoader::loadWorker(WorkerOp worker) {
   return success();
 }
 
-/// The verifier has seen that both lists have the same names.
+/// The verifier guarantees that both lists have the same names.
 void ProgramLoader::pairMessages() {
   sortByName(sends);
   sortByName(receives);
@@ -167,7 +167,8 @@ void ProgramLoader::pairMessages() {
   }
 }
 
-/// The verifier has seen that names are groups: a ring of the workers of each.
+/// The verifier guarantees that the all-reduces of one name form one group. The
+/// `partner` of each points to the next in a ring.
 void ProgramLoader::joinGroups() {
   sortByName(allReduces);
   Program &program = loaded.program;
@@ -186,7 +187,7 @@ void ProgramLoader::joinGroups() {
 // Placement
 //===----------------------------------------------------------------------===//
 
-/// Stage s is on the worker that runs its cells.
+/// Places each stage on the worker that runs its cells.
 FailureOr<Path> ProgramLoader::implyPath() {
   Path path;
   std::vector<uint32_t> first; // by stage, the instruction that placed it

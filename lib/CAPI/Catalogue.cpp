@@ -1,4 +1,4 @@
-//===- Catalogue.cpp - C API for what there is to choose ------------------===//
+//===- Catalogue.cpp - C API for families and descriptions ----------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The registry of families and the embedded descriptions, entry by entry.
+// Lists the families and the embedded descriptions, entry by entry.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 using namespace pipesched;
 
-/// The entry of that index, or null.
+/// The entry at that index, or null.
 template <typename T>
 static const T *find(llvm::ArrayRef<T> entries, intptr_t index) {
   return index >= 0 && index < intptr_t(entries.size()) ? &entries[index]

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads models, systems and profiles from wherever they are.
+// Reads models, systems and profiles from names, files and texts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace pipesched;
 static constexpr llvm::StringLiteral kJsonName = "<json>";
 
 namespace {
-/// The choices among the options, each a value of its enum.
+/// The options that are enums, converted to the enums of C++.
 struct CostChoices {
   Recompute recompute = Recompute::None;
   AttentionKernels attention = AttentionKernels::AsDescribed;
@@ -32,8 +32,8 @@ struct CostChoices {
 };
 } // namespace
 
-/// Checks every enum of the options, the kinds of their sources too. Errors: a
-/// number that no value of its enum has.
+/// Checks every enum in the options, including the kinds of their sources.
+/// Errors: a number that no value of its enum has.
 static llvm::Expected<CostChoices>
 readChoices(const PipeschedCostOptions &options) {
   CostChoices choices;
@@ -52,7 +52,7 @@ readChoices(const PipeschedCostOptions &options) {
   return choices;
 }
 
-/// A source of a kind that `what` is not read from.
+/// The error for a source of a kind that `what` cannot be read from.
 static llvm::Error makeKindError(llvm::StringRef what,
                                  const PipeschedSource &source) {
   return formatError("a {0} is not read from a source of the kind '{1}'", what,
@@ -120,7 +120,7 @@ static llvm::Expected<Profile> readProfile(const PipeschedSource &source) {
   }
 }
 
-/// Stores what was read, or returns why it was not.
+/// Stores the result of a read, or returns its error.
 template <typename T>
 static llvm::Error store(std::optional<T> &facts, llvm::Expected<T> read) {
   if (!read)
@@ -129,7 +129,7 @@ static llvm::Error store(std::optional<T> &facts, llvm::Expected<T> read) {
   return llvm::Error::success();
 }
 
-/// What changes a system needs one.
+/// Options that change a system are an error without a system.
 static llvm::Error checkSystemOptions(const PipeschedCostOptions &options,
                                       const CostChoices &choices) {
   if (options.system.kind != PipeschedSourceNone)
@@ -144,7 +144,7 @@ static llvm::Error checkSystemOptions(const PipeschedCostOptions &options,
   return llvm::Error::success();
 }
 
-/// What expands a model needs one, and is in range.
+/// Options that expand a model are an error without a model or out of range.
 static llvm::Error checkExpansion(const PipeschedCostOptions &options,
                                   const CostChoices &choices) {
   if (options.microbatchSize < 0 || options.globalBatch < 0 ||

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Lists the enums whose values people choose by name, and holds the enums of C
-// equal to those of C++.
+// Lists the enums whose values users choose by name, and checks that the enums
+// of C equal those of C++.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,7 +119,7 @@ static constexpr ListedEnum makeListed(llvm::StringLiteral name) {
   return {name, intptr_t(kNumEnumValues<Enum>), getValue<Enum>};
 }
 
-/// By the names of the options that take them.
+/// Each enum has the name of the option that takes it.
 static constexpr ListedEnum kEnums[] = {
     makeListed<Transport>("transport"),
     makeListed<ReceivePlacement>("receive-placement"),

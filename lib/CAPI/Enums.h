@@ -1,5 +1,4 @@
-//===- Enums.h - Enums of the C API ---------------------------- -*- C++
-//-*-===//
+//===- Enums.h - Enums of the C API -----------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks every number that a caller of the C API passes for an enum.
+// Checks the numbers that callers of the C API pass for enums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,12 +41,13 @@ struct EnumNames<PipeschedOptimizerStep> {
        "Gradients are reduced behind all compute of the worker"}};
 };
 
-/// "expected transport to be 0 (overlap) or 1 (delay), found 7".
+/// Makes an error such as "expected transport to be 0 (overlap) or 1 (delay),
+/// found 7".
 llvm::Error makeEnumError(llvm::StringRef what, uint32_t number,
                           llvm::ArrayRef<llvm::StringRef> names);
 
-/// The number that a caller has stored in an enum of C. It may be any, and C++
-/// must not read an enum whose number is out of range.
+/// The number that a caller has stored in an enum of C. It may be any number,
+/// and C++ must not read an enum whose number is out of range.
 template <typename CEnum>
 uint32_t numberOf(const CEnum &given) {
   uint32_t number;
@@ -56,8 +56,8 @@ uint32_t numberOf(const CEnum &given) {
   return number;
 }
 
-/// The value of Enum that has the number of `given`. Errors: a number that no
-/// value has, with those that there are.
+/// The value of Enum with the number of `given`. Errors: a number that no value
+/// has, with the valid numbers.
 template <typename Enum, typename CEnum>
 llvm::Expected<Enum> readEnum(llvm::StringRef what, const CEnum &given) {
   uint32_t number = numberOf(given);
@@ -69,7 +69,7 @@ llvm::Expected<Enum> readEnum(llvm::StringRef what, const CEnum &given) {
 /// Reads several enums and keeps the first error.
 class EnumReader {
 public:
-  /// `value` keeps its value after an error.
+  /// Leaves `value` unchanged after an error.
   template <typename Enum, typename CEnum>
   void read(llvm::StringRef what, const CEnum &given, Enum &value) {
     llvm::Expected<Enum> read = readEnum<Enum>(what, given);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Evaluates with or without IR, and hands out the results.
+// Evaluates with or without IR, and returns the results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ pipesched::readTiming(const PipeschedTiming &timing) {
   return options;
 }
 
-/// How a training step ends; nothing: with its last backward.
+/// How a training step ends; nothing if it ends with its last backward.
 static llvm::Expected<std::optional<ReductionPlace>>
 readOptimizerStep(const PipeschedOptimizerStep &given) {
   llvm::Expected<PipeschedOptimizerStep> step =
@@ -82,7 +82,7 @@ pipesched::readConfiguration(const PipeschedConfiguration &given) {
   return configuration;
 }
 
-/// The costs of an op, in which what is given goes first.
+/// The costs of an op, where those in `given` have priority.
 static mlir::FailureOr<CostInputs> overlayCosts(mlir::Operation *op,
                                                 const CostSources *given) {
   mlir::FailureOr<CostInputs> costs = loadCosts(op);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Modules around schedules and programs, their facts and cells, and PyTorch's
-// CSV.
+// Modules that hold schedules and programs, the information and cells of these,
+// and PyTorch's CSV.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,8 @@ using namespace pipesched;
 // Modules
 //===----------------------------------------------------------------------===//
 
-/// Bytecode wants to be aligned, text wants a null at its end; a copy is both.
+/// Parses a copy of `source`: bytecode must be aligned and text must end in a
+/// null, and a copy is both.
 MlirModule pipeschedModuleParse(MlirContext context, MlirStringRef source,
                                 MlirStringRef name) {
   auto buffer =
@@ -49,7 +50,7 @@ MlirModule pipeschedModuleParse(MlirContext context, MlirStringRef source,
                   .release());
 }
 
-/// An empty module, where `name` can be that of a schedule.
+/// Creates an empty module for a schedule `name`. Error: an empty name.
 static OwningOpRef<ModuleOp> createModule(MLIRContext *context,
                                           StringRef name) {
   context->loadDialect<pipe::PipeDialect>();
@@ -95,8 +96,8 @@ MlirModule pipeschedModuleCreateProblem(MlirContext context, MlirStringRef name,
   return wrap(module.release());
 }
 
-/// The error in what MLIR's parser of pipelines prints, without the line of
-/// text that it repeats below. That parser reports errors as text only.
+/// Extracts the error message from the output of MLIR's pipeline parser, which
+/// reports errors only as text and repeats the pipeline below the message.
 static StringRef errorOf(StringRef printed) {
   auto [place, error] = printed.split("error: ");
   return error.empty() ? printed.rtrim() : error.split('\n').first;
@@ -209,7 +210,8 @@ static bool isCell(InstructionKind kind) {
          role == InstructionRole::Collective || role == InstructionRole::Copy;
 }
 
-/// A G that takes part in several all-reduces is one cell of its row.
+/// Calls `handle` for each cell of a row. A G that takes part in several
+/// all-reduces is one cell.
 static void forEachCellOfRow(ArrayRef<Instruction> row,
                              llvm::function_ref<void(Cell)> handle) {
   SmallVector<Cell> reduced;

@@ -1,4 +1,4 @@
-//===- Planning.cpp - C API for what a planner asks -----------------------===//
+//===- Planning.cpp - C API for planning ----------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sizes of descriptions, and layers divided by what they cost.
+// Sizes of descriptions, and layers divided by their costs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads problems and holds the tables that are generated for them.
+// Reads problems and generates the tables for them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Wrap.h - C++ behind the C API -------------------------- -*- C++ -*-===//
+//===- Wrap.h - C++ behind the C API ----------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the handles of the C API point to, and from C structs to those of the
-// library.
+// The types behind the handles of the C API, and conversions from structs of C
+// to those of the library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,20 +28,21 @@ struct GeneratedTable {
   Table table;
 };
 
-/// An evaluation; `table` has rows where no op has them.
+/// An evaluation; `table` owns the rows if no op does.
 using OwnedEvaluation = EvaluatedTable;
 
-/// From C. Errors: unknown families and options; values that these do not take;
-/// paths with blocks and weights; numbers that no value of their enum has.
+/// Converts a problem from C. Errors: unknown families and options; invalid
+/// values of options; paths with both blocks and weights; numbers that no value
+/// of their enum has.
 llvm::Expected<Problem> readProblem(const PipeschedProblem &problem);
-/// The paths alone.
+/// Converts only the paths.
 std::vector<Path> readPaths(const PipeschedProblem &problem);
 llvm::Expected<Configuration>
 readConfiguration(const PipeschedConfiguration &configuration);
 /// Errors: numbers that no value of their enum has.
 llvm::Expected<TimingOptions> readTiming(const PipeschedTiming &timing);
 
-/// A text to a callback, in one call.
+/// Passes a text to a callback in one call.
 inline void passText(MlirStringCallback callback, void *userData,
                      llvm::StringRef text) {
   callback(wrap(text), userData);
@@ -51,7 +52,7 @@ inline void passError(MlirStringCallback callback, void *userData,
   passText(callback, userData, llvm::toString(std::move(error)));
 }
 
-/// Writes cells to columns, one after the other.
+/// Writes cells to the columns, one after the other.
 class CellWriter {
 public:
   explicit CellWriter(const PipeschedCellColumns &columns) : columns(columns) {}

@@ -94,7 +94,8 @@ private:
 };
 } // namespace
 
-/// The halves of a pair are one op and may wait for the same token, once.
+/// The halves of a pair become one op. Both may wait for the same token, which
+/// the op lists only once.
 void ProgramEmitter::gatherOperands(uint32_t instruction) {
   operands.clear();
   for (uint32_t operand : program.operandsOf(instruction))

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Selects schedules by name and by their rows, and works on them in parallel.
+// Selects schedules by name and by whether they have rows, and treats them in
+// parallel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +45,9 @@ FailureOr<SmallVector<ScheduleOp>> pipe::selectSchedules(ModuleOp module,
   return emitUnknownName(module, schedules, name);
 }
 
-/// The schedules that are called `name`; all if it is empty. A pipe.schedule
-/// cannot tell whether a name that is not its own is that of another one.
+/// The schedules called `name`; all if it is empty. For a root that is a
+/// pipe.schedule, another name selects nothing and is no error, because the
+/// name may be that of another schedule.
 static FailureOr<SmallVector<ScheduleOp>> selectByName(Operation *root,
                                                        StringRef name) {
   if (auto module = dyn_cast<ModuleOp>(root))

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What every pass that changes one schedule after another shares. Such a pass
-// runs on a pipe.schedule, and on a module for the schedules in it:
+// Common base of the passes that change schedules one by one. Such a pass runs
+// on a pipe.schedule, or on a module for all schedules in it:
 //
 //   pipe.schedule(pipe-split-backward,pipe-compact)
 //   pipe-split-backward,pipe-compact
@@ -23,35 +23,37 @@
 
 namespace pipesched::pipe {
 
-/// Which schedules a pass works on when its option `schedule` names none. A
-/// named schedule must be one of these.
+/// The schedules that a pass works on if its option `schedule` is empty. A
+/// schedule that the option names must be one of these.
 enum class Treats {
   All,
   Problems,  ///< those without rows
   Solutions, ///< those with rows
 };
 
-/// The schedules of `root`, a module or a pipe.schedule, that a pass works on:
-/// all of these, or only the one called `name`. Errors, for a module: it has no
-/// schedule; it has none of that name; all schedules have rows, where problems
-/// are wanted. For both: the named schedule is not one that the pass works on.
+/// The schedules that a pass works on: those of `root`, a module or a
+/// pipe.schedule, that `treats` includes, or only the one called `name`.
+/// Errors, for a module: it has no schedule; none has that name; the pass wants
+/// problems, but all schedules have rows. For both: the pass does not work on
+/// the named schedule.
 mlir::FailureOr<llvm::SmallVector<ScheduleOp>>
 selectTreated(mlir::Operation *root, llvm::StringRef name, Treats treats);
 
-/// Runs `treat` on each schedule, on several threads where the context has
-/// them. A schedule that fails does not stop the others, so that the errors do
-/// not depend on the number of threads. Errors: those of `treat`.
+/// Runs `treat` on each schedule, in parallel if the context has threads. An
+/// error in one schedule does not stop the others, so the errors do not depend
+/// on the number of threads. Errors: those of `treat`.
 mlir::LogicalResult
 treatEach(llvm::ArrayRef<ScheduleOp> schedules,
           llvm::function_ref<mlir::LogicalResult(ScheduleOp)> treat);
 
-/// Whether passes on schedules run on operations of this name.
+/// Whether passes on schedules can run on ops of this name.
 bool holdsSchedules(mlir::RegisteredOperationName name);
 
-/// The pass `Derived`, on the class that TableGen makes for it. `Derived` has a
-/// method `LogicalResult treat(ScheduleOp) const`, which changes nothing but
-/// that schedule and may run on several threads at once, and may have a method
-/// `LogicalResult prepare()`, which reads options before the first schedule.
+/// The base class of the pass `Derived`; `GeneratedBase` is the class that
+/// TableGen makes for it. `Derived` has a method `LogicalResult
+/// treat(ScheduleOp) const`, which changes only that schedule and may run on
+/// several threads at once. It may also have a method `LogicalResult
+/// prepare()`, which reads options before the first schedule.
 template <typename Derived, template <typename> class GeneratedBase,
           Treats treats = Treats::Solutions>
 struct SchedulePass : GeneratedBase<Derived> {

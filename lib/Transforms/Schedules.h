@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What passes that place schedules share.
+// Common code of the passes that place the stages of schedules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +19,13 @@
 
 namespace pipesched::pipe {
 
-/// Replaces the paths of a schedule by those that `place` makes. Errors: the
+/// Replaces the paths of a schedule by the result of `place`. Errors: the
 /// schedule has rows; those of `place`.
 mlir::LogicalResult
 placeSchedule(ScheduleOp schedule,
               llvm::function_ref<llvm::Expected<std::vector<Path>>()> place);
 
-/// The same where `place` makes the only path.
+/// The same for a `place` that returns the only path.
 mlir::LogicalResult
 placeOnOnePath(ScheduleOp schedule,
                llvm::function_ref<llvm::Expected<Path>()> place);

@@ -1,4 +1,4 @@
-"""Many schedules at once: comparisons and sweeps."""
+"""Compares schedules and simulates many of them at once."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Configuration:
-    """A schedule to generate and what to time it with: one point of a sweep.
+    """A schedule to generate and the costs and options to time it with.
 
-    With an `optimizer_step` times are those of a whole training step: optimizer steps
-    follow, and before them all-reduces of gradients where the costs say that there are
-    other pipelines (or a time for `G`), or paths place blocks twice. `overlapped` starts
-    these beside the compute that is left, `exposed` behind it.
+    With an `optimizer_step` all times are those of a whole training step, which ends with optimizer
+    steps. All-reduces of gradients come before these if there are other pipelines (by the costs, or
+    by a time for `G`) or if paths place blocks more than once. With `overlapped` the all-reduces
+    run beside the remaining compute, with `exposed` after it.
 
     >>> point = Configuration("chimera", workers=4, microbatches=8, options={"pairs": 2})
     >>> point.simulate().execution.makespan_ps
@@ -65,7 +65,7 @@ class Configuration:
         )
 
     def simulate(self) -> Simulation:
-        """The full report, without any IR; the schedule is called as its family."""
+        """The full report, without any IR. The schedule has the name of its family."""
         evaluation = _core.evaluate_configuration(self._raw())
         return read_report(Simulation, evaluation.report(), _evaluation=evaluation)
 
@@ -94,13 +94,13 @@ def simulate_batch(
     threads: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> pd.DataFrame:
-    """Evaluates configurations on threads, by default one per core, without IR.
+    """Evaluates configurations on threads (default: one per core), without IR.
 
-    One row per configuration, in their order and the same whatever the number of threads:
-    what was asked, the single numbers of the report (memory of the bottleneck worker, peak
-    activations of the worker with most), and `error`, which is None where there are
-    numbers. Now and then `progress` is called with how many are done; what it raises ends
-    the batch, and so does the keyboard.
+    Returns one row per configuration, in the given order; the number of threads does not change the
+    result. A row has the configuration, the single numbers of the report (memory of the bottleneck
+    worker, the maximum of peak activations), and `error`, which is None if there are numbers.
+    `progress` is called from time to time with the number of finished configurations. An exception
+    from `progress` or Ctrl-C ends the batch.
 
     >>> points = [Configuration("1f1b", 4, n) for n in (4, 8, 0)]
     >>> frame = simulate_batch(points)
@@ -136,8 +136,8 @@ def compare(
     costs: Costs | None = None,
     **options: Unpack[SimulationOptions],
 ) -> pd.DataFrame:
-    """Schedules side by side, one row each, in the single numbers of their reports. What is
-    not simulated yet is, as `Schedule.simulate` would.
+    """Compares schedules: one row each, with the single numbers of their reports. A schedule that
+    is not simulated yet is simulated as by `Schedule.simulate`.
 
     >>> families = ("gpipe", "1f1b", "zb-h1")
     >>> made = [generate(f, workers=4, microbatches=8, name=f) for f in families]
@@ -171,8 +171,8 @@ def explain(
     costs: Costs | None = None,
     **options: Unpack[SimulationOptions],
 ) -> str:
-    """The same comparison as text for a person, with findings: who is fastest, where idle
-    time goes, who fits, and where the ranking differs between formula, table and time.
+    """The same comparison as text for people, with findings: which schedule is fastest, where idle
+    time goes, which schedules fit, and where formula, table and time rank them differently.
     """
     simulations = _simulations(schedules, costs, options)
     return _core.comparison([s._evaluation for s in simulations])

@@ -1,4 +1,4 @@
-"""What there is to choose: families, systems, models."""
+"""Lists the families, systems and models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._schedule import generate
 
 @dataclass(frozen=True)
 class Family:
-    """A schedule family. `sizes` says which numbers of workers D and microbatches N it takes."""
+    """A schedule family. `sizes` says which numbers of workers D and microbatches N it supports."""
 
     name: str
     summary: str
@@ -67,7 +67,7 @@ def _names() -> dict[str, str]:
 
 
 def canonical(name: str) -> str:
-    """The family of that name or alias, as the library reads them. Raises for others.
+    """The name of the family with this name or alias. Raises an error for other names.
 
     >>> canonical("Interleaved1F1B")
     'interleaved-1f1b'

@@ -1,4 +1,4 @@
-"""Models, systems and profiles: what prices schedules."""
+"""Costs of schedules: models, systems and profiles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Times = str | Mapping[str, Time | Sequence[Time]] | os.PathLike[str]
 """`"F=18.5ms,B=27.4ms"`, the same as a mapping, or the path of a JSON file."""
 
 Description = str | Mapping[str, Any] | os.PathLike[str]
-"""The name of one that ships, its fields, or the path of a JSON file."""
+"""The name of a description that ships, its fields, or the path of a JSON file."""
 
 
 class CostOptions(TypedDict, total=False):
@@ -53,12 +53,12 @@ class CostOptions(TypedDict, total=False):
 
 
 class SimulationOptions(CostOptions, TimingOptions, total=False):
-    """What a simulation takes: the arguments of `Costs`, `transport` (overlap, delay, pairs or
+    """The options of a simulation: the arguments of `Costs`, `transport` (overlap, delay, pairs or
     blocking), `receive_placement` (arrival or consumer) and `forward_sends` (async or sync).
     """
 
 
-# The kinds of sources, as the library numbers them.
+# The numbers that the library gives to the kinds of sources.
 _NAME, _FILE, _JSON, _TIMES = (
     _core.enums()["source"].index(kind) for kind in ("name", "file", "json", "times")
 )
@@ -108,25 +108,25 @@ def _times(times: Times | None) -> _Source:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Costs:
-    """What prices schedules, read once for any number of them.
+    """The costs of schedules, read once for any number of them.
 
-    `times` are those of the phases of one stage, the same for every stage or one per
-    stage, and of messages. `model` and `system` price by roofline; where all are given,
-    times win. With none, one slot is 1 us and messages are free.
+    `times` has the times of messages and of the phases of a stage: one time for all stages or one
+    per stage. `model` and `system` give costs by the roofline model; if all three are given,
+    `times` have priority. Without any of them, one slot is 1 us and messages are free.
 
-    A microbatch has `microbatch_size` sequences, else its part of `global_batch`, which
-    is the model's own if it is not given, as are `sequence` and `attention`.
-    `boundary_bytes` replaces the size of messages between stages, `accelerators` the
-    number of devices of a worker, which divide its work (tensor parallelism), the residual
-    stream too unless `sequence_parallel` is False. With `precision="fp8"` linear layers run
-    at the system's rate for 8-bit floats.
+    A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`. The
+    defaults of `global_batch`, `sequence` and `attention` are those of the model. `boundary_bytes`
+    replaces the size of messages between stages. `accelerators` replaces the number of devices of a
+    worker, which divide its work (tensor parallelism), and the residual stream too unless
+    `sequence_parallel` is False. With `precision="fp8"` linear layers run at the system's rate for
+    8-bit floats.
 
-    There are `data_parallel` equal pipelines, of which a schedule is one; `global_batch` is
-    that of all of them. `sharding` is what they divide among them: nothing, the state of the
-    optimizer (ZeRO-1), or all that a parameter takes (FSDP). `rank_order` says what stands
-    next to each other on the nodes of a system: peers in other pipelines, or the workers of
-    a pipeline. What comes of it is in all-reduces and optimizer steps, which
-    `Configuration(optimizer_step=...)` adds, in messages and in memory.
+    There are `data_parallel` equal pipelines, and the schedule is one of them; `global_batch` is
+    that of all of them. `sharding` says what the pipelines divide among them: nothing, the state of
+    the optimizer (ZeRO-1), or everything that a parameter takes (FSDP). `rank_order` says which
+    ranks are neighbours on the nodes of a system: peers in other pipelines, or the workers of a
+    pipeline. This affects messages, memory, and the all-reduces and optimizer steps that
+    `Configuration(optimizer_step=...)` adds.
 
     >>> Costs(times={"F": "18.522ms", "I": "18.086ms", "W": "9.337ms", "comm": "0.601ms"})
     Costs(times={'F': '18.522ms', 'I': '18.086ms', 'W': '9.337ms', 'comm': '0.601ms'})
@@ -193,7 +193,7 @@ class Costs:
 def raw_simulation(
     costs: Costs | None, options: SimulationOptions
 ) -> tuple[_core.Costs | None, tuple[int, int, int]]:
-    """Costs, given one way or the other or not at all, and timing."""
+    """Reads costs (from `costs` or its arguments, or none) and timing."""
     timing: TimingOptions = {}
     priced: CostOptions = {}
     for name, value in options.items():

@@ -1,4 +1,4 @@
-"""What goes wrong, with the place where it does."""
+"""Errors, warnings and remarks, with their places."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Location:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One finding: what, where if that is known, and notes that point further."""
+    """One diagnostic: its message, its place if that is known, and notes with details."""
 
     severity: Severity
     message: str
@@ -46,7 +46,7 @@ class Diagnostic:
 class PipeSchedError(Exception):
     """Something could not be read, generated, verified, transformed or timed.
 
-    `diagnostics` has all that was found, errors among them, in order.
+    `diagnostics` has everything that was reported, in order, errors included.
     """
 
     def __init__(self, diagnostics: str | Iterable[Diagnostic]) -> None:
@@ -60,7 +60,7 @@ class PipeSchedError(Exception):
 
 
 class PipeSchedWarning(UserWarning):
-    """What was done may not be what is wanted."""
+    """Something succeeded, but the result may not be what the user wants."""
 
 
 def _read(raw: _Raw) -> Diagnostic:
@@ -70,7 +70,7 @@ def _read(raw: _Raw) -> Diagnostic:
 
 
 def error_of(raw: Sequence[_Raw]) -> PipeSchedError:
-    """The exception for what the library reports."""
+    """The exception for these diagnostics of the library."""
     return PipeSchedError(map(_read, raw) if raw else "failed without saying why")
 
 
@@ -79,7 +79,9 @@ _collected: ContextVar[list[Diagnostic] | None] = ContextVar("collected", defaul
 
 @contextmanager
 def collect_remarks() -> Iterator[list[Diagnostic]]:
-    """What calls within say that do not fail, warnings aside; it is logged as well."""
+    """Collects the remarks and notes of calls inside the `with` block, but not warnings. They are
+    also logged.
+    """
     remarks: list[Diagnostic] = []
     token = _collected.set(remarks)
     try:
@@ -89,7 +91,7 @@ def collect_remarks() -> Iterator[list[Diagnostic]]:
 
 
 def report(raw: Sequence[_Raw]) -> None:
-    """Passes on what was said by a call that did not fail."""
+    """Reports the diagnostics of a call that succeeded."""
     collected = _collected.get()
     for diagnostic in map(_read, raw):
         if collected is not None and diagnostic.severity != "warning":

@@ -1,7 +1,7 @@
-"""What the library returns as data frames.
+"""Converts results of the library to data frames.
 
-The only module that needs pandas, which takes longer to import than most schedules to time:
-the others import it where they make a frame.
+Importing pandas takes longer than timing most schedules, so only this module imports it at the top;
+the others import this module where they make a frame.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PHASES = pd.Index(list("FBIWRDUOG"))
 
 
 def cell_frame(columns: Columns) -> pd.DataFrame:
-    """One row per cell; phases are categories, the rest are the columns as they are."""
+    """One row per cell. Phases are categories; the other columns stay as they are."""
     frame = {
         name: pd.Categorical.from_codes(column, categories=PHASES) if name == "phase" else column
         for name, column in columns.items()
@@ -54,7 +54,7 @@ def worker_frame(report: Report) -> pd.DataFrame:
 
 
 def _known(column: npt.NDArray[Any]) -> Any:
-    """Integers below zero are not known; ratios have NaN themselves."""
+    """Marks integers below zero as not known; ratios that are not known are NaN already."""
     if column.dtype != np.int64:
         return column
     return pd.arrays.IntegerArray(column, column < 0)
@@ -72,7 +72,7 @@ def comparison_frame(simulations: Sequence[Simulation]) -> pd.DataFrame:
 
 
 def _given(points: Sequence[Configuration]) -> dict[str, Any]:
-    """What tells the points of a sweep apart; options that none has are left out."""
+    """The arguments of the points of a sweep; an option that no point has is left out."""
     columns: dict[str, Any] = {
         "family": [point.family for point in points],
         "workers": [point.workers for point in points],
@@ -89,7 +89,7 @@ def _given(points: Sequence[Configuration]) -> dict[str, Any]:
 def batch_frame(
     points: Sequence[Configuration], columns: Columns, errors: Sequence[Any]
 ) -> pd.DataFrame:
-    """One row per point: what was asked, what came out, and what went wrong."""
+    """One row per point: its arguments, its numbers, and its error."""
     given = _given(points)
     found = {name: column for name, column in _summaries(columns).items() if name not in given}
     return pd.DataFrame({**given, **found, "error": pd.Series(errors, dtype=object)})

@@ -1,7 +1,7 @@
 """Grids: every combination of the values of some axes is a configuration.
 
-Axes are called as the arguments are: those of `Configuration`, the options of families and
-the arguments of `Costs`. What those take in future is an axis without a word here.
+The names of axes are those of arguments: the arguments of `Configuration`, the options of families
+and the arguments of `Costs`. New arguments of these become axes without a change here.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ from ._options import FamilyOptions, Path, names_of
 
 MOST_INTEGERS = 1_000_000
 MOST_POINTS = 1_000_000
-"""Points of one sweep; a larger one is several sweeps, each with a file of its own."""
+"""The maximal number of points of a sweep. Larger sweeps must be split, each part with its own
+file.
+"""
 
 Inputs: TypeAlias = dict[str, Any]
-"""What one point is made of, axis by axis, as far as it is given."""
+"""The arguments of one point by axis, if they are given."""
 
 _SIZES = ("workers", "microbatches")
 _FILES = ("model", "system", "times")
 
 
 def _hints() -> dict[str, Any]:
-    """The axes with their types. Points are sorted by them, the first varies slowest: what is
-    to be compared, families and their options, stands together.
+    """The axes with their types. Points are sorted by them, and the first axis varies slowest. So
+    families and their options, which are compared with each other, stand together.
     """
     costs, point = get_type_hints(Costs), get_type_hints(Configuration)
     priced = {f.name: costs[f.name] for f in fields(Costs) if f.init}
@@ -52,7 +54,7 @@ AXES: dict[str, Any] = _hints()
 OPTIONS = tuple(FamilyOptions.__annotations__)
 COSTS = tuple(f.name for f in fields(Costs) if f.init)
 ALIASES = {"schedules": "family", "families": "family", "stages": "workers"}
-"""What axes are called elsewhere."""
+"""Other names of axes."""
 
 _DEFAULTS = {f.name: f.default for f in (*fields(Costs), *fields(Configuration))}
 
@@ -72,12 +74,12 @@ _MOST = 2**63 - 1
 
 
 def _number(text: str) -> int:
-    """The number, or -1 if it is none that the library takes."""
+    """Parses a number; -1 if the library does not accept it."""
     return int(text) if len(text) < 20 and text.strip().isdecimal() else -1
 
 
 def _range(text: str) -> Sequence[int]:
-    """`8`, `8:64:8`, `8:64:x2`; the end is among them."""
+    """Parses `8`, `8:64:8` or `8:64:x2`; ranges include their end."""
     begin, _, rest = text.partition(":")
     end, _, step = rest.partition(":")
     factor = step.removeprefix("x")
@@ -92,7 +94,7 @@ def _range(text: str) -> Sequence[int]:
 
 
 def integers(text: str) -> list[int]:
-    """`8,16,32`, ranges with their end among them, `8:64:8`, and by a factor, `8:64:x2`.
+    """Parses `8,16,32`, ranges that include their end, `8:64:8`, and by a factor, `8:64:x2`.
 
     >>> integers("4,8:12:2,16:64:x2")
     [4, 8, 10, 12, 16, 32, 64]
@@ -108,8 +110,8 @@ def integers(text: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One value of an axis: how it is shown, what is passed on, and what goes into the key of
-    a point, which is nothing for what is the case anyway.
+    """One value of an axis. `label` is shown, `value` is passed on, and `token` is its part of the
+    key of a point; it is empty for the default.
     """
 
     label: Any
@@ -122,13 +124,13 @@ def _json(value: Any) -> str:
 
 
 def _token(value: Any) -> str:
-    """What stands for the value in keys; of long ones a digest."""
+    """The value in keys; a digest if it is long."""
     text = _json(value)
     return text if len(text) <= 64 else sha256(text.encode()).hexdigest()
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """`, the closest is 'x' (of x, y)`."""
+    """Returns `, the closest is 'x' (of x, y)`."""
     known = list(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     listed = f"(of {', '.join(known)})"
@@ -201,7 +203,9 @@ def _path_json(path: Path | list[int]) -> Any:
 
 
 def _described(axis: str, value: Any) -> Choice:
-    """A model, system or times: by name, as fields or in a file, whose contents count."""
+    """Reads a model, a system or times, given by name, by fields or by file. The contents of a file
+    are part of the key.
+    """
     if not isinstance(value, (str, Mapping, os.PathLike)):
         raise _wrong(axis, "a name, a file or an object with its fields", value)
     try:
@@ -281,7 +285,9 @@ def _costs(text: str) -> Costs:
 
 
 def configuration(inputs: Inputs) -> Configuration:
-    """What `Point.inputs` describe. Raises where costs contradict each other."""
+    """The configuration with these `Point.inputs`. Raises an error if costs contradict each
+    other.
+    """
     priced = {name: inputs[name] for name in COSTS if name in inputs}
     options = {name: inputs[name] for name in OPTIONS if name in inputs}
     rest = {name: v for name, v in inputs.items() if name not in priced and name not in options}
@@ -301,19 +307,19 @@ class Point:
 
     @property
     def inputs(self) -> Inputs:
-        """What is given, as far as it is."""
+        """The arguments that are given."""
         chosen = zip(self.axes, self.choices, strict=True)
         return {axis: choice.value for axis, choice in chosen if choice.value is not None}
 
     @property
     def labels(self) -> dict[str, Any]:
-        """The same as it reads: models and systems by their names."""
+        """The arguments as they are shown: models and systems by their names."""
         return {axis: choice.label for axis, choice in zip(self.axes, self.choices, strict=True)}
 
     @property
     def key(self) -> str:
-        """Tells points apart: a digest of what is given and of the version of the library. It
-        is the same in every process and whatever else is in the grid.
+        """Identifies the point: a digest of the given arguments and of the version of the library.
+        It is the same in every process and in every grid.
         """
         chosen = zip(self.axes, self.choices, strict=True)
         given = sorted(f"{axis}={choice.token}" for axis, choice in chosen if choice.token)
@@ -321,7 +327,7 @@ class Point:
 
 
 def _named(part: Mapping[str, Any]) -> dict[str, Any]:
-    """The same by the names of the axes."""
+    """Replaces other names of axes by the names of the axes."""
     if not isinstance(part, Mapping):
         raise PipeSchedError(f"expected an object with the axes of a grid, found {part!r}")
     found: dict[str, Any] = {}
@@ -347,10 +353,10 @@ class Grid:
     >>> len(grid.points())
     6
 
-    A value is one or a list; integers are also ranges with their end, `"8:64:8"`, by a factor
-    `"8:64:x2"`. Without `family` it is all of them. An option of families applies to those
-    that have it. Several such mappings are put after each other, and what they have in common
-    is one point.
+    An axis has one value or a list of values. Integers may also be ranges that include their end,
+    `"8:64:8"`, or by a factor, `"8:64:x2"`. Without `family` the grid has all families. An option
+    of families applies only to the families that have it. Several such mappings are joined, and
+    equal points count once.
     """
 
     def __init__(self, given: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
@@ -376,7 +382,7 @@ class Grid:
         return read
 
     def values(self) -> dict[str, list[Any]]:
-        """The values of each axis, in their order, as they read."""
+        """The values of each axis in order, as they are shown."""
         found: dict[str, list[Any]] = {}
         for axis in self.axes:
             labels = (c.label for part in self.parts for c in part.get(axis, ()))
@@ -390,13 +396,13 @@ class Grid:
 
     @staticmethod
     def defaults() -> dict[str, Any]:
-        """What axes are that are not given, where that is not nothing."""
+        """The defaults of the axes, except None."""
         plain = (str, bool, int)
         return {axis: d for axis in AXES if isinstance(d := _DEFAULTS.get(axis), plain)}
 
     @cached_property
     def _size(self) -> int:
-        """Points, those that parts have in common counted again."""
+        """The number of points; a point in several parts counts several times."""
         return sum(
             math.prod(len(part[axis]) for axis in _axes_of(part, family))
             for part in self.parts
@@ -405,8 +411,8 @@ class Grid:
 
     @staticmethod
     def from_file(path: str | os.PathLike[str], **axes: Any) -> Grid:
-        """Reads a grid from JSON, an object with its axes or an array of such; `axes` are put
-        in place of those of the file.
+        """Reads a grid from JSON: an object with its axes or an array of such objects. `axes`
+        replace those of the file.
         """
         for name, given in axes.items():
             read_axis(name, given)
@@ -457,7 +463,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_json(contents: bytes, filename: str) -> list[dict[str, Any]]:
-    """The grid of a JSON file, an object or an array of them, as `Grid` takes it."""
+    """The grid of a JSON file, an object or an array of objects, as `Grid` takes it."""
     try:
         given = json.loads(contents.decode("utf-8-sig"), object_pairs_hook=_once)
     except json.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""What the optimizer found, from what `pipe-optimize` says."""
+"""Runs `pipe-optimize` and reads its result from its remarks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Status = Literal["optimal", "gap-reached", "limit", "interrupted"]
 
 DEFAULT_TIME_LIMIT = 30
-"""Seconds."""
+"""The default time limit of `Schedule.optimize`, in seconds."""
 
 _STATUSES: dict[str, Status] = {
     "proven optimal": "optimal",
@@ -67,44 +67,48 @@ class Alternative:
     microbatch_size: int | None
     """In sequences; None: `microbatch_sizes` were not given."""
     objective_ps: int | None
-    """None: it has no schedule."""
+    """None: no schedule exists."""
     is_bound: bool
-    """`objective_ps` is a lower bound, no better than what was found: nothing was searched."""
+    """`objective_ps` is a lower bound that is no better than the result, so nothing was
+    searched.
+    """
     reason: str | None
-    """Why it has no schedule."""
+    """Why no schedule exists."""
 
 
 @dataclass(frozen=True)
 class Optimization:
-    """The best schedule that was found, and how far it is from the best there is."""
+    """The best schedule found, and a bound on its distance from the optimum."""
 
     schedule: Schedule
     objective: Objective
     objective_ps: int
     lower_bound_ps: int
-    """No schedule is below it."""
+    """A lower bound on the objective of every schedule."""
     bound: str
-    """Which bound that is."""
+    """The name of this bound."""
     status: Status
     origin: str
-    """What the search found it by."""
+    """The method by which the search found the schedule."""
     without: dict[str, int | None]
-    """What it takes without each of its techniques; None: nothing fits, or it was not tried."""
+    """The objective without each technique that it uses; None: nothing fits, or it was not
+    tried.
+    """
     placement: PlacementName | None = None
-    """The best of `placements`, where these were given."""
+    """The best of `placements`, if these were given."""
     microbatch_size: int | None = None
-    """The best of `microbatch_sizes`, where these were given."""
+    """The best of `microbatch_sizes`, if these were given."""
     others: tuple[Alternative, ...] = ()
-    """The others of them."""
+    """The placements and sizes that were not chosen."""
 
     @property
     def gap(self) -> float:
-        """Distance from the lower bound, as a share of it."""
+        """Distance from the lower bound, as a fraction of that bound."""
         return self.objective_ps / self.lower_bound_ps - 1
 
 
 def _ps(text: str) -> int:
-    """The inverse of how times are printed: "4.5ms"."""
+    """Parses a printed time, such as "4.5ms"."""
     number = text.rstrip("mnpsu")
     return int(Decimal(number).scaleb(_UNITS[text[len(number) :]]))
 
@@ -160,9 +164,9 @@ def _read(schedule: Schedule, remarks: list[Diagnostic]) -> Optimization:
 
 
 def optimize(search: Callable[[str], Schedule], options: OptimizeOptions) -> Optimization:
-    """Runs the pass by `search`; Ctrl-C ends it and is raised afterwards.
+    """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards.
 
-    Unlike the pass alone it stops by the clock, and by evaluations only if asked to.
+    Unlike the pass, it stops by the clock by default, and by evaluations only on request.
     """
     given = {"time_limit": DEFAULT_TIME_LIMIT, "max_evaluations": 0, **options}
     if "placements" in options:

@@ -1,4 +1,4 @@
-"""Options that several functions share, from Python's words to the library's."""
+"""Options that several functions share, and their conversion for the library."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Literal, TypedDict, get_args
 from . import _core
 from ._errors import PipeSchedError
 
-# Type checkers read these lists; `names_of` reads those of the library, and a test holds
-# both equal.
+# Type checkers read these lists, and `names_of` reads the lists of the library. A test checks that
+# they are equal.
 Transport = Literal["overlap", "delay", "blocking", "pairs"]
 ReceivePlacement = Literal["arrival", "consumer"]
 ForwardSends = Literal["async", "sync"]
@@ -48,23 +48,23 @@ ENUMS: dict[object, str] = {
     Objective: "objective",
     PlacementName: "placements",
 }
-"""What the library calls the enums that it has."""
+"""The names of the enums in the library."""
 
 _AS_DESCRIBED = "as-described"
-"""The attention that is None here."""
+"""The name of the library for `attention=None`."""
 
 _LISTED = _core.enums()
 
 
 def names_of(choices: object) -> tuple[Any, ...]:
-    """The names of an enum of the library, or those of any other Literal."""
+    """The names of an enum of the library, or of any other Literal."""
     if choices not in ENUMS:
         return get_args(choices)
     return tuple(name for name in _LISTED[ENUMS[choices]] if name != _AS_DESCRIBED)
 
 
 class FamilyOptions(TypedDict, total=False):
-    """Options of schedule families; `pipesched.families` says which has which."""
+    """Options of schedule families; `pipesched.families` lists the options of each."""
 
     chunks: int
     group: int
@@ -77,7 +77,7 @@ class FamilyOptions(TypedDict, total=False):
 
 
 class TimingOptions(TypedDict, total=False):
-    """How messages occupy workers: those of the timing passes."""
+    """How messages occupy workers: the options of the passes that compute times."""
 
     transport: Transport
     receive_placement: ReceivePlacement
@@ -86,11 +86,11 @@ class TimingOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Path:
-    """The worker of each stage that some microbatches go through.
+    """The workers of the stages that some microbatches go through.
 
-    `takes` are those microbatches, as ranges; one path takes all without saying
-    so. `blocks` divides the layers of the model among the stages, `weights` says
-    how long they are relative to each other; at most one of the two.
+    `takes` has those microbatches as ranges; a single path needs none and takes all. `blocks`
+    divides the layers of the model among the stages; `weights` says how long they are relative to
+    each other. At most one of the two is given.
     """
 
     workers: Sequence[int]
@@ -107,7 +107,7 @@ _INT64_MAX = 2**63 - 1
 
 
 def code_of(choices: object, what: str, value: str) -> int:
-    """The number of a choice in the library; of any other Literal, its position."""
+    """The number of a choice in the library; for any other Literal, its position."""
     names = names_of(choices)
     if value not in names:
         raise PipeSchedError(f"{what} is one of {', '.join(names)}; got {value!r}")
@@ -115,14 +115,14 @@ def code_of(choices: object, what: str, value: str) -> int:
 
 
 def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_MAX) -> int:
-    """Checks what the library cannot take; it checks itself what it can."""
+    """Checks that the library can represent the value; the library itself checks the rest."""
     if not isinstance(value, int) or not least <= value <= most:
         raise PipeSchedError(f"{what} is an integer from {least} to {most}; got {value!r}")
     return value
 
 
 def raw_timing(options: TimingOptions) -> tuple[int, int, int]:
-    """The options as the library takes them."""
+    """The options in the form that the library takes."""
     placement = options.get("receive_placement", "arrival")
     return (
         code_of(Transport, "transport", options.get("transport", "overlap")),
@@ -151,7 +151,7 @@ def _raw_path(path: Path | Sequence[int]) -> _RawPath:
 
 
 def raw_paths(paths: Paths | None) -> list[_RawPath]:
-    """Paths as the library takes them."""
+    """Paths in the form that the library takes."""
     return [_raw_path(path) for path in paths or ()]
 
 
@@ -160,11 +160,11 @@ def _text_of(value: object) -> str:
 
 
 def raw_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Options as texts; None is as good as not given."""
+    """Options as texts, without those that are None."""
     given = ((name, value) for name, value in options.items() if value is not None)
     return [(name.replace("_", "-"), _text_of(value)) for name, value in given]
 
 
 def pass_options(options: Mapping[str, Any]) -> str:
-    """Options as a pass takes them: `{chunks=2 group=4}`."""
+    """Options in the form that a pass takes: `{chunks=2 group=4}`."""
     return "{" + " ".join(f"{name}={value}" for name, value in raw_options(options)) + "}"

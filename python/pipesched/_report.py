@@ -28,7 +28,7 @@ def _same(left: object, right: object) -> bool:
 
 
 class _Section:
-    """Equality that looks into arrays."""
+    """Base class whose equality compares arrays by their contents."""
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -41,14 +41,14 @@ class _Section:
 
 @dataclass(frozen=True, eq=False)
 class Formula(_Section):
-    """Level 1: what the literature says about the family."""
+    """Level 1: the formulas of the literature for the family."""
 
     bubble_ratio: float
     peak_activations: int
     source: str
     conditions: str
     bubble_ratio_general: float | None
-    """For the given times; None where they differ or no such form is known."""
+    """For the given times; None if stages differ or no such formula is known."""
     general_source: str | None
     general_conditions: str | None
 
@@ -78,8 +78,8 @@ class Table(_Section):
 
 @dataclass(frozen=True, eq=False)
 class IdleByCause(_Section):
-    """Adds up, per worker, to makespan minus busy. docs/CostModel.md, "Why workers idle", says
-    what the causes are.
+    """Idle time of each worker; the causes add up to makespan minus busy time. docs/CostModel.md,
+    "Why workers idle", explains the causes.
     """
 
     fill: Integers
@@ -89,8 +89,8 @@ class IdleByCause(_Section):
     communication: Integers
 
     def ratios(self, makespan_ps: int) -> dict[str, float]:
-        """Parts of workers times makespan, as `fill_ratio` and so on; they add up to the idle
-        ratio.
+        """The causes divided by workers times makespan, as `fill_ratio` and so on. They add up to
+        the idle ratio.
         """
         whole = len(self.fill) * makespan_ps or 1
         return {
@@ -118,7 +118,7 @@ class Execution(_Section):
     copies: int
     """Offloads and reloads."""
     offload_ps: Integers
-    """Of the copy queue to the host, beside the cells."""
+    """Time of the copy queue to the host, which runs beside the cells."""
     reload_ps: Integers
     critical_path: tuple[str, ...]
     critical_path_messages: int
@@ -127,7 +127,7 @@ class Execution(_Section):
 
 @dataclass(frozen=True, eq=False)
 class Composition(_Section):
-    """What the peak of each worker is made of."""
+    """The composition of the peak memory of each worker."""
 
     weight_bytes: Integers
     gradient_bytes: Integers
@@ -155,7 +155,7 @@ class Memory(_Section):
 
 @dataclass(frozen=True, eq=False)
 class Report(_Section):
-    """All that is known of one schedule or program under costs."""
+    """The report of one schedule or program under costs."""
 
     schedule: str
     kind: Literal["schedule", "program"]
@@ -171,16 +171,16 @@ class Report(_Section):
     _json: str = field(repr=False, compare=False)
 
     def to_json(self) -> str:
-        """The report as the tools write it."""
+        """The report as JSON, as the tools write it."""
         return self._json
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as dictionaries and lists."""
+        """The report as dictionaries and lists."""
         report: dict[str, Any] = json.loads(self._json)
         return report
 
     def worker_frame(self) -> pd.DataFrame:
-        """What there is per worker, one row each: slots, times, bytes."""
+        """One row per worker: slots, times, bytes."""
         from ._frames import worker_frame
 
         return worker_frame(self)
@@ -191,7 +191,7 @@ _R = TypeVar("_R", bound=Report)
 
 
 def _value(hint: Any, raw: Any) -> Any:
-    """One value of the JSON as the annotation has it."""
+    """Converts one value of the JSON to the type of the annotation."""
     choices = get_args(hint) or (hint,)
     section = next((choice for choice in choices if is_dataclass(choice)), None)
     if raw is None:
@@ -213,7 +213,7 @@ def _section(section: Any, raw: dict[str, Any]) -> Any:
 
 
 def read_report(kind: type[_R], text: str, **extra: Any) -> _R:
-    """The report of that text, which may have further keys."""
+    """Reads a report from JSON text, which may have additional keys."""
     raw = json.loads(text)
     hints = _hints_of(Report)
     names = (f.name for f in fields(Report) if f.name != "_json")

@@ -1,4 +1,4 @@
-"""Schedules: made, read, written, verified, transformed and timed."""
+"""Schedules: generating, reading, writing, verifying, transforming and timing them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_CELLS = 20_000
-"""Notebooks show no pictures of schedules with more cells; `to_svg` makes them."""
+"""Notebooks do not draw schedules with more cells; `to_svg` does."""
 
 
 class Svg(str):
-    """A picture as text, which notebooks show."""
+    """The text of an SVG picture, which notebooks draw."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class Svg(str):
 
 @dataclass(frozen=True, eq=False)
 class Simulation(Report):
-    """A report with the timeline behind it."""
+    """A report with its timeline."""
 
     _evaluation: _core.Evaluation = field(repr=False, compare=False)
 
@@ -71,15 +71,15 @@ class Simulation(Report):
         return self.to_svg() if self._evaluation.num_cells <= MOST_CELLS else None
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The timeline stays behind.
+        # The timeline cannot be pickled, so only the report is kept.
         return read_report, (Report, self.to_json())
 
 
 class Schedule:
     """A schedule or program, with the model, system and times that it names.
 
-    Immutable: `transform` returns another. Threads that have schedules of their own never
-    wait for each other.
+    Immutable: `transform` returns a new schedule. Threads that use different schedules never wait
+    for each other.
     """
 
     __slots__ = ("__dict__", "_module")
@@ -91,14 +91,14 @@ class Schedule:
 
     @staticmethod
     def from_text(text: str, *, name: str | None = None, filename: str = "<text>") -> Schedule:
-        """Reads IR. Of several schedules it takes the one of that name; `filename` stands in
-        the locations of errors.
+        """Reads IR. `name` selects one of several schedules; `filename` is the file in the places
+        of errors.
         """
         return _choose(_core.Module.parse(text, filename), name)
 
     @staticmethod
     def from_bytecode(code: bytes, *, name: str | None = None) -> Schedule:
-        """Reads what `to_bytecode` wrote."""
+        """Reads the bytecode that `to_bytecode` writes."""
         return _choose(_core.Module.parse(code, "<bytecode>"), name)
 
     @staticmethod
@@ -109,15 +109,15 @@ class Schedule:
         keep_columns: bool = False,
         stages_per_path: int | None = None,
     ) -> Schedule:
-        """Reads PyTorch's CSV. `keep_columns` reads empty cells as idle slots; with
-        `stages_per_path` S, stage p * S + s is stage s of path p.
+        """Reads PyTorch's CSV. With `keep_columns`, empty cells are idle slots; with
+        `stages_per_path` S, stage p * S + s of the file is stage s of path p.
         """
         stages = 0 if stages_per_path is None else integer("stages_per_path", stages_per_path, 1)
         return Schedule(_core.Module.import_torch_csv(text, filename, keep_columns, stages))
 
     @staticmethod
     def from_file(path: str | os.PathLike[str], *, name: str | None = None) -> Schedule:
-        """Reads IR or bytecode, or PyTorch's CSV from a file called `.csv`."""
+        """Reads IR or bytecode, or PyTorch's CSV from a file that ends in `.csv`."""
         file = FilePath(path)
         if file.suffix == ".csv":
             text = file.read_text(encoding="utf-8", errors="replace")
@@ -135,11 +135,11 @@ class Schedule:
         return self._module.bytecode()
 
     def to_csv(self, format: CsvFormat = "compute_only") -> str:
-        """PyTorch's CSV, with messages for `compute_comms`."""
+        """PyTorch's CSV; `compute_comms` includes messages."""
         return self._module.export_torch_csv(0, code_of(CsvFormat, "format", format))
 
     def to_megatron_layout(self) -> str:
-        """What `--pipeline-model-parallel-layout` of Megatron-Core takes.
+        """The value of Megatron-Core's `--pipeline-model-parallel-layout`.
 
         >>> from pipesched import Path
         >>> halves = [Path([0, 1, 0, 1], blocks=[1, 2, 2, 1])]
@@ -149,11 +149,11 @@ class Schedule:
         return self._module.export_megatron_layout(0)
 
     def to_shardy_rules(self) -> str:
-        """The option of Shardy's MPMD partitioner with one rule per worker, a line."""
+        """The option of Shardy's MPMD partitioner, on one line, with one rule per worker."""
         return self._module.export_shardy_rules(0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes what the file's ending says: `.mlir`, `.mlirbc`, `.csv` or `.svg`."""
+        """Writes the format of the file's extension: `.mlir`, `.mlirbc`, `.csv` or `.svg`."""
         file = FilePath(path)
         file.write_bytes(self._contents(file.suffix))
 
@@ -170,7 +170,7 @@ class Schedule:
             raise PipeSchedError(f"cannot save as {suffix!r}; known endings: {known}")
         return writers[suffix]().encode()
 
-    # What it is
+    # Properties
 
     @cached_property
     def _facts(self) -> dict[str, Any]:
@@ -183,32 +183,32 @@ class Schedule:
 
     @property
     def family(self) -> str | None:
-        """The family that made it, if its rows are still those."""
+        """The family that generated it, unless its rows have changed since."""
         return self._facts["family"] or None
 
     @property
     def kind(self) -> Literal["schedule", "program"]:
-        """A table, or what `convert-pipe-to-exec` makes of one."""
+        """`schedule` for a table, `program` for the result of `convert-pipe-to-exec`."""
         return "program" if self._facts["is_program"] else "schedule"
 
     @property
     def is_problem(self) -> bool:
-        """It has no rows yet."""
+        """Whether it has no rows yet."""
         return bool(self._facts["is_problem"])
 
     @property
     def workers(self) -> int:
-        """How many workers it has."""
+        """The number of workers."""
         return int(self._facts["workers"])
 
     @property
     def microbatches(self) -> int:
-        """How many microbatches go through it."""
+        """The number of microbatches."""
         return int(self._facts["microbatches"])
 
     @cached_property
     def paths(self) -> tuple[tuple[int, ...], ...]:
-        """The workers of the stages of each path; empty for a program that says none."""
+        """The workers of the stages of each path; empty for a program without paths."""
         return tuple(map(tuple, self._module.paths(0)))
 
     def to_frame(self) -> pd.DataFrame:
@@ -219,10 +219,10 @@ class Schedule:
 
         return cell_frame(self._module.cells(0))
 
-    # What can be done with it
+    # Operations
 
     def transform(self, pipeline: str) -> Schedule:
-        """What a pass pipeline makes of it.
+        """Runs a pass pipeline and returns the result.
 
         >>> schedule = generate("1f1b", workers=2, microbatches=2)
         >>> print(schedule.transform("pipe-align-slots"))
@@ -238,16 +238,16 @@ class Schedule:
         return _choose(self._module.run(pipeline), None)
 
     def _search(self, pipeline: str) -> Schedule:
-        """The same for a long search, which uses all cores and ends at Ctrl-C."""
+        """Runs a pipeline with a long search, which uses all cores and ends at Ctrl-C."""
         return _choose(self._module.run(pipeline, is_search=True), None)
 
     def optimize(self, **options: Unpack[OptimizeOptions]) -> Optimization:
-        """The best schedule for its paths, times and memory (docs/Optimize.md). `memory` is
-        the budget of each worker, as `verify` has it; `offload`, `recompute` and
-        `split_backward` are what may be done to keep to it; `placements` and
-        `microbatch_sizes`, in sequences of the same batch, what is tried for the best of them.
-        Ends when the best is proven, near enough (`gap`), or after `time_limit` seconds or
-        `max_evaluations` candidates.
+        """Searches for the best schedule for its paths, times and memory (docs/Optimize.md).
+        `memory` is the budget of each worker, as in `verify`. `offload`, `recompute` and
+        `split_backward` say which techniques the search may use. `placements` and
+        `microbatch_sizes` (in sequences, for the same batch) list alternatives, and the best is
+        chosen. The search ends when the result is proven optimal or near enough (`gap`), or after
+        `time_limit` seconds or `max_evaluations` candidates.
 
         >>> from pipesched import problem
         >>> times = "pipe-attach-profile{times=F=10ms,I=12ms,W=8ms}"
@@ -265,10 +265,10 @@ class Schedule:
         receive_placement: ReceivePlacement | None = None,
         transport: Transport | None = None,
     ) -> None:
-        """Proves it complete and free of deadlock by what `messages` promises about senders
-        and receivers; raises a PipeSchedError with the finding. A schedule is as well held
-        to `memory`, a budget of each worker: activations, bytes with a unit ("80GB"), or
-        "system"; for bytes it is timed under `transport`.
+        """Proves that it is complete and free of deadlock under the rules of `messages` for senders
+        and receivers; raises a PipeSchedError if it is not. Also checks a schedule against
+        `memory`, the budget of each worker: activations, bytes with a unit ("80GB"), or "system".
+        For bytes the schedule is timed under `transport`.
         """
         code_of(Messages, "messages", messages)
         options = {
@@ -283,10 +283,10 @@ class Schedule:
     def simulate(
         self, costs: Costs | None = None, **options: Unpack[SimulationOptions]
     ) -> Simulation:
-        """Times it, under costs given as such or by the arguments of `Costs`; what they leave
-        out is as the schedule itself says. `transport` (overlap, delay, blocking, pairs) says how
-        messages occupy workers, `receive_placement` (arrival, consumer) where receives stand
-        in their rows, `forward_sends` (async, sync) whether forwards wait for them.
+        """Times it, with `costs` or with the arguments of `Costs`; what these leave out is taken
+        from the schedule itself. `transport` (overlap, delay, blocking, pairs) says how messages
+        occupy workers, `receive_placement` (arrival, consumer) where receives stand in their rows,
+        and `forward_sends` (async, sync) whether forwards wait for sends.
 
         >>> schedule = generate("1f1b", workers=8, microbatches=24)
         >>> times = {"F": "18.522ms", "B": "27.423ms", "comm": "0.601ms"}
@@ -297,8 +297,8 @@ class Schedule:
         return simulate(self, *raw_simulation(costs, options))
 
     def to_svg(self, variant: SvgVariant | None = None) -> Svg:
-        """A picture as papers draw it: the table in its slots, or the timeline, which is all
-        that there is of a program.
+        """A picture as in papers: the table in its slots, or the timeline, which is the only
+        variant for a program.
         """
         if variant is None:
             variant = "slots" if self.kind == "schedule" else "timed"
@@ -307,8 +307,8 @@ class Schedule:
         return draw(self.simulate(), variant=variant)
 
     def _repr_svg_(self) -> str | None:
-        """What a notebook shows; the text of a schedule without a picture, or with one that
-        would be too much.
+        """The picture for notebooks. Without one, because it would be too large or cannot be drawn,
+        notebooks show the text.
         """
         try:
             is_small = 0 < self._module.num_cells(0) <= MOST_CELLS
@@ -316,7 +316,7 @@ class Schedule:
         except PipeSchedError:
             return None
 
-    # What Python asks
+    # Python protocols
 
     def __repr__(self) -> str:
         family = f" family={self.family!r}" if self.family else ""
@@ -337,7 +337,7 @@ class Schedule:
 
 
 def _choose(module: _core.Module, name: str | None) -> Schedule:
-    """The only schedule of a module, or the one of that name."""
+    """The only schedule of a module, or the one with this name."""
     names = [module.describe(index)["name"] for index in range(module.num_schedules)]
     if name is not None and name in names:
         return Schedule(module if len(names) == 1 else module.extract(names.index(name)))
@@ -352,13 +352,13 @@ def _choose(module: _core.Module, name: str | None) -> Schedule:
 def simulate(
     schedule: Schedule, costs: _core.Costs | None, timing: tuple[int, int, int]
 ) -> Simulation:
-    """Times a schedule under costs that are read already."""
+    """Times a schedule with costs that are already read."""
     evaluation = _core.evaluate(schedule._module, 0, costs, timing)
     return read_report(Simulation, evaluation.report(), _evaluation=evaluation)
 
 
 def draw(*simulations: Simulation, variant: SvgVariant = "timed") -> Svg:
-    """Timelines, or tables in their slots, on one scale, so that lengths compare."""
+    """Draws timelines, or tables in their slots, on one scale, so that lengths can be compared."""
     evaluations = [simulation._evaluation for simulation in simulations]
     return Svg(_core.svg(evaluations, code_of(SvgVariant, "variant", variant)))
 
@@ -372,8 +372,8 @@ def generate(
     paths: Paths | None = None,
     **options: Unpack[FamilyOptions],
 ) -> Schedule:
-    """The schedule of a family, by its name or an alias, on the placement that the family
-    takes or on paths of one's own.
+    """Generates the schedule of a family, given by its name or an alias. The placement is that of
+    the family unless `paths` are given.
 
     >>> generate("interleaved-1f1b", workers=4, microbatches=8, chunks=2)
     <schedule 'schedule' family='interleaved-1f1b' workers=4 microbatches=8>
@@ -392,7 +392,8 @@ def generate(
 def problem(
     *, workers: int, microbatches: int, name: str = "schedule", paths: Paths | None = None
 ) -> Schedule:
-    """A schedule without rows, on a linear path or on those given, for passes to fill.
+    """Creates a schedule without rows for passes to fill. Its path is linear unless `paths` are
+    given.
 
     >>> halves = [[0, 1, 1, 0]]
     >>> p = problem(workers=2, microbatches=4, paths=halves)
@@ -409,13 +410,13 @@ def problem(
 
 
 def loads(text: str | bytes, *, filename: str = "<text>") -> list[Schedule]:
-    """All schedules and programs of a module as IR or bytecode, in order."""
+    """Reads all schedules and programs of a module in IR or bytecode, in order."""
     module = _core.Module.parse(text, filename)
     return [Schedule(module.extract(index)) for index in range(module.num_schedules)]
 
 
 def load(path: str | os.PathLike[str]) -> list[Schedule]:
-    """All schedules and programs of a file, in order."""
+    """Reads all schedules and programs of a file, in order."""
     if FilePath(path).suffix == ".csv":
         return [Schedule.from_file(path)]
     return loads(FilePath(path).read_bytes(), filename=os.fspath(path))

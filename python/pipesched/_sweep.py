@@ -1,4 +1,6 @@
-"""Sweeps: the points of a grid evaluated by many processes, kept in a file, gone on with."""
+"""Sweeps: processes evaluate the points of a grid; a file keeps the rows, so a sweep can be
+resumed.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,13 @@ Chunk = list[Point]
 
 @lru_cache(maxsize=64)
 def _model(costs: _core.Costs) -> tuple[int, float]:
-    """Tokens of a sequence and FLOPs of a token; zeros if it does not say."""
+    """Tokens of a sequence and FLOPs of a token; zeros if they are not known."""
     model = json.loads(costs.model())
     return int(model.get("sequence") or 0), float(model.get("flops_per_token") or 0)
 
 
 def _rates(point: Configuration, found: Row) -> Row:
-    """Tokens per second, and the part of the peak FLOP/s that the model's FLOPs are."""
+    """Tokens per second, and the FLOPs of the model divided by the peak FLOPs."""
     unknown = {"tokens_per_s": None, "mfu": None}
     costs, size, makespan = point.costs, found["microbatch_size"], found["makespan_ps"]
     if costs is None or not costs.model or not size or not makespan:
@@ -63,12 +65,12 @@ def _rates(point: Configuration, found: Row) -> Row:
 
 
 def _plain(value: int | float) -> int | float | None:
-    """What is not known, a negative integer or NaN, is None."""
+    """Converts values that are not known, negative integers and NaN, to None."""
     return None if math.isnan(value) or (isinstance(value, int) and value < 0) else value
 
 
 def _finished(point: Configuration, found: Row) -> Row:
-    """The numbers of a point with those that follow from them."""
+    """The numbers of a point, with those computed from them."""
     capacity, peak = found.pop("capacity_bytes"), found["peak_bytes"]
     return {
         **found,
@@ -80,8 +82,8 @@ def _finished(point: Configuration, found: Row) -> Row:
 
 
 def evaluate(inputs: Sequence[Inputs]) -> list[Row]:
-    """The numbers of some points, in their order; of one that has none, its `error`. It runs in
-    whatever process an executor chooses.
+    """The numbers of some points in order; for a point without numbers, its `error`. Executors run
+    this function in their own processes.
     """
     rows: list[Row] = []
     made: list[Configuration] = []
@@ -114,21 +116,21 @@ _TYPES = {
     **dict.fromkeys(("step_s", "tokens_per_s", "mfu"), "float64"),
     "fits": "boolean",
 }
-del _TYPES["capacity_bytes"]  # which is what `fits` is about
+del _TYPES["capacity_bytes"]  # the column `fits` replaces it
 _COLUMNS = (*_TYPES, "error")
 
 
 def _columns(grid: Grid) -> list[str]:
-    """The keys of a row, in their order: always the same for the same grid."""
+    """The keys of a row in order; the same grid always has the same keys."""
     return list(dict.fromkeys(("key", "version", *grid.axes, *_COLUMNS)))
 
 
 def _line(grid: Grid, point: Point, found: Row) -> str:
-    """A row as it stands in the file."""
+    """A row as a line of the file."""
     labels = point.labels
     given = {axis: labels.get(axis) for axis in grid.axes}
     numbers = {name: found.get(name) for name in _COLUMNS}
-    # What was asked, such as the size of microbatches, stays where nothing was found.
+    # Keep arguments, such as the size of microbatches, if there are no numbers.
     kept = {axis: value for axis, value in given.items() if numbers.get(axis) is None}
     row = {"key": point.key, "version": _core.version, **given, **numbers, **kept}
     return json.dumps(row, ensure_ascii=False) + "\n"
@@ -144,7 +146,7 @@ def _named(row: Row, axes: Sequence[str]) -> str:
 
 
 def _stranger(grid: Grid, row: Row) -> str:
-    """Why a row is of no point of the grid."""
+    """Why a row belongs to no point of the grid."""
     if row.get("version") != _core.version:
         return f"written by version {row.get('version')}, this is {_core.version}"
     values = grid.values()
@@ -155,7 +157,7 @@ def _stranger(grid: Grid, row: Row) -> str:
 
 
 def _mismatch(grid: Grid, points: Mapping[str, Point], row: Row) -> str | None:
-    """Why a row is not one of these points as it would be written now, if it is not."""
+    """Why a row cannot be used for one of these points; None if it can."""
     if row["key"] not in points:
         return _stranger(grid, row)
     columns = _columns(grid)
@@ -168,10 +170,11 @@ def _mismatch(grid: Grid, points: Mapping[str, Point], row: Row) -> str | None:
 
 
 class _File:
-    """The rows that there are, one line of JSON each, in the order in which they came.
+    """The file of a sweep: one line of JSON per row, in the order in which rows are finished.
 
-    Rows are appended whole. What a crash leaves half-written at the end is cut off. Nobody
-    else writes meanwhile. When all are there they are put in the order of the grid.
+    Rows are appended whole; a half-written line, left by a crash, is cut off. A lock keeps other
+    sweeps from writing at the same time. When all rows are there, they are sorted in the order of
+    the grid.
     """
 
     def __init__(self, path: str) -> None:
@@ -200,7 +203,7 @@ class _File:
             pass  # some file systems have no locks
 
     def read(self, grid: Grid, points: Mapping[str, Point]) -> dict[str, str]:
-        """The lines by key; raises where it is not the file of this grid."""
+        """The lines by key. Raises an error if the file belongs to another grid."""
         self._file.seek(0)
         contents = self._file.readall()
         whole = contents.rfind(b"\n") + 1
@@ -230,7 +233,7 @@ class _File:
         raise PipeSchedError(f"{self.path}:{line}: {why}; give a file of its own to each sweep")
 
     def append(self, lines: Sequence[str]) -> None:
-        """Adds rows; all of them or, where there is no room, none."""
+        """Adds all of these rows, or none if there is no room."""
         before = os.fstat(self._file.fileno()).st_size
         left = memoryview("".join(lines).encode())
         try:
@@ -242,7 +245,7 @@ class _File:
             raise
 
     def finish(self, lines: Sequence[str]) -> None:
-        """Puts all rows in this order, if they are not."""
+        """Rewrites the file in this order unless it already has it."""
         contents = "".join(lines).encode()
         self._file.seek(0)
         if self._file.readall() == contents:
@@ -266,7 +269,7 @@ class _File:
 _CHUNK_WORK = 100_000
 _CHUNK_POINTS = 250
 _SMALL_WORK = 1_000_000
-"""Work is in stages times microbatches; less than this is done before processes start."""
+"""The work (stages times microbatches) below which starting processes does not pay."""
 
 
 def _work(point: Point) -> int:
@@ -277,7 +280,7 @@ def _work(point: Point) -> int:
 
 
 def _chunks(points: Sequence[Point]) -> Iterator[Chunk]:
-    """Parts of about as much work, in order."""
+    """Splits the points, in order, into parts of about equal work."""
     chunk: Chunk = []
     work = 0
     for point in points:
@@ -299,13 +302,13 @@ def _end_with_parent() -> None:
 
 
 def _begin() -> None:
-    """A process of the pool ends with the one that started it, however that ends."""
+    """Starts a thread that ends this process of the pool when its parent ends for any reason."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 @contextlib.contextmanager
 def _shielded() -> Iterator[None]:
-    """What is started meanwhile never sees Ctrl-C, which is for the one that started it."""
+    """Processes and threads started in this block never get Ctrl-C; their parent handles it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -314,12 +317,12 @@ def _shielded() -> Iterator[None]:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 class _Rows:
-    """The rows that there are, as lines by key, in the file too if there is one."""
+    """The finished rows as lines by key; also writes them to the file if there is one."""
 
     def __init__(
         self, grid: Grid, file: _File | None, progress: Callable[[int, int], object] | None
@@ -334,7 +337,7 @@ class _Rows:
         return [point for key, point in self.points.items() if key not in self.lines]
 
     def keep(self, chunk: Chunk, rows: list[Row]) -> None:
-        """Adds the rows of some points, all or none."""
+        """Adds all rows of a chunk, or none."""
         made = {p.key: _line(self._grid, p, row) for p, row in zip(chunk, rows, strict=True)}
         with _shielded():
             if self._file:
@@ -343,7 +346,7 @@ class _Rows:
         self._tell()
 
     def finished(self) -> list[str]:
-        """All of them in order."""
+        """All rows in the order of the grid."""
         ordered = [self.lines[key] for key in self.points]
         if self._file:
             self._file.finish(ordered)
@@ -355,17 +358,17 @@ class _Rows:
 
 
 def _keep_under_way(futures: Mapping[Future[list[Row]], Chunk], rows: _Rows) -> None:
-    """Starts nothing more, and keeps what is done by those that cannot be stopped."""
+    """Starts no more chunks, and keeps the results of those that cannot be cancelled."""
     running = [future for future in futures if not future.cancel()]
     wait(running)
     for future in running:
         if not future.cancelled() and future.exception() is None:
-            with contextlib.suppress(Exception):  # there is one under way
+            with contextlib.suppress(Exception):  # another exception is already being raised
                 rows.keep(futures[future], future.result())
 
 
 def _run_on(executor: Executor, chunks: Sequence[Chunk], rows: _Rows) -> None:
-    """Keeps what comes, as it comes."""
+    """Keeps the rows of each chunk as soon as it is finished."""
     with _shielded():
         futures: dict[Future[list[Row]], Chunk] = {
             executor.submit(evaluate, [point.inputs for point in chunk]): chunk for chunk in chunks
@@ -415,8 +418,8 @@ def lines_of(
     processes: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[str]:
-    """The rows of all points as lines of JSON, in the order of the grid. `progress` is told
-    how many of how many there are.
+    """The rows of all points as lines of JSON, in the order of the grid. `progress` is called with
+    the number of finished points and the number of all points.
     """
     with contextlib.ExitStack() as stack:
         kept = stack.enter_context(_File(os.fspath(file))) if file is not None else None
@@ -445,13 +448,14 @@ def sweep(
     processes: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> pd.DataFrame:
-    """Evaluates all points of a grid, one row each in its order, whatever evaluates them: an
-    executor of `concurrent.futures`, or as many processes of its own, by default one per core.
-    A point that has no schedule says why in its row.
+    """Evaluates all points of a grid and returns one row each, in the order of the grid. They run
+    on an executor of `concurrent.futures` or on `processes` new processes (default: one per core);
+    the result is the same. The row of a point without a schedule says why.
 
-    With a file the rows are kept there, a line of JSON each, as they come. The same call goes
-    on where the last one was interrupted, and the file then is the same to the byte as that of
-    an undisturbed one. `progress` is told now and then how many of how many points there are.
+    With a file, finished rows are kept there, one line of JSON each. After an interruption the same
+    call resumes the sweep, and the final file is equal to the byte to that of an uninterrupted
+    sweep. `progress` is called from time to time with the number of finished points and the number
+    of all points.
 
     >>> frame = sweep({"family": ["1f1b", "zb-h1"], "workers": 4, "microbatches": "4:8:4"})
     >>> frame[["microbatches", "family", "makespan_ps", "table_bubble_ratio"]]

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One function per source file; types come before the functions that take them.
+// Declares one binding function per source file. Types must be bound before the
+// functions that take them.
 //
 //===----------------------------------------------------------------------===//
 

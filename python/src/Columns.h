@@ -1,4 +1,4 @@
-//===- Columns.h - Columns of numbers as arrays --------------- -*- C++ -*-===//
+//===- Columns.h - Columns of numbers as arrays -----------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Memory that the C API fills and NumPy then owns: nothing is copied.
+// Arrays that the C API fills and NumPy then owns, without a copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,8 @@
 
 namespace pipesched::python {
 
-/// An array of NumPy's that owns `column`, which may be null for no entries.
+/// Makes a NumPy array that takes ownership of `column`, which may be null if
+/// the size is 0.
 template <typename T>
 nanobind::object toArray(std::unique_ptr<T[]> column, size_t size) {
   T *data = column.release();
@@ -44,7 +45,7 @@ public:
             microbatch.get(), startPs.get(), endPs.get()};
   }
 
-  /// Hands the columns to arrays, by name.
+  /// Moves the columns into NumPy arrays, by name.
   nanobind::dict take() {
     nanobind::dict arrays;
     arrays["worker"] = toArray(std::move(worker), size);

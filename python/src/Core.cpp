@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Binds the C API for the package; nothing here is for users.
+// Binds the C API for the package. Users import the package, not this module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ namespace nb = nanobind;
 using namespace pipesched::python;
 
 //===----------------------------------------------------------------------===//
-// What there is to choose
+// Catalogue
 //===----------------------------------------------------------------------===//
 
 static nb::str toPython(MlirStringRef text) {
@@ -34,7 +34,7 @@ static nb::list optionsOf(intptr_t family) {
   return options;
 }
 
-/// (name, summary, source, sizes, options) of each.
+/// One tuple per family: (name, summary, source, sizes, options).
 static nb::list listFamilies() {
   nb::list families;
   for (intptr_t i = 0; i < pipeschedGetNumFamilies(); ++i) {
@@ -46,7 +46,7 @@ static nb::list listFamilies() {
   return families;
 }
 
-/// (alias, family) of each.
+/// One tuple per alias: (alias, family).
 static nb::list listAliases() {
   nb::list aliases;
   for (intptr_t i = 0; i < pipeschedGetNumFamilyAliases(); ++i) {
@@ -56,7 +56,7 @@ static nb::list listAliases() {
   return aliases;
 }
 
-/// (name, values, summary) of each.
+/// One tuple per option of families: (name, values, summary).
 static nb::list listOptions() {
   nb::list options;
   for (intptr_t i = 0; i < pipeschedGetNumFamilyOptions(); ++i) {
@@ -67,7 +67,7 @@ static nb::list listOptions() {
   return options;
 }
 
-/// The names of the values of each enum, by the name of the enum.
+/// Maps the name of each enum to the names of its values.
 static nb::dict listEnums() {
   nb::dict enums;
   for (intptr_t i = 0; i < pipeschedGetNumEnums(); ++i) {
@@ -79,7 +79,7 @@ static nb::dict listEnums() {
   return enums;
 }
 
-/// (name, text) of each.
+/// One tuple per description: (name, text).
 template <typename Get>
 static nb::list listDescriptions(intptr_t count, Get get) {
   nb::list descriptions;
@@ -120,7 +120,7 @@ static void bindCatalogue(nb::module_ &m) {
 //===----------------------------------------------------------------------===//
 
 NB_MODULE(_core, m) {
-  nb::set_leak_warnings(false); // of what lives until the interpreter ends
+  nb::set_leak_warnings(false); // objects live until the interpreter ends
   pipeschedRegisterAllPasses();
   mlirRegisterTransformsPasses();
   m.doc() = "What pipesched is made of; import pipesched instead.";

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Copies diagnostics and hands them to the package, which has the classes.
+// Copies diagnostics and passes them to the package, which defines the
+// exception classes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +73,8 @@ DiagnosticScope::~DiagnosticScope() {
 // Raising
 //===----------------------------------------------------------------------===//
 
-/// As pipesched._errors takes them: (severity, message, place or None, notes).
+/// Converts a diagnostic to the tuple that pipesched._errors takes: (severity,
+/// message, place or None, notes).
 static nb::list toPython(const Diagnostics &diagnostics) {
   nb::list list;
   for (const Diagnostic &diagnostic : diagnostics) {

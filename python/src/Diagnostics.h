@@ -1,4 +1,4 @@
-//===- Diagnostics.h - Errors of the C API as exceptions ------ -*- C++ -*-===//
+//===- Diagnostics.h - Errors of the C API as exceptions --------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -34,7 +34,7 @@ struct Diagnostic {
 };
 using Diagnostics = std::vector<Diagnostic>;
 
-/// Collects the diagnostics of a context while it lives.
+/// Collects the diagnostics of a context during its own lifetime.
 class DiagnosticScope {
 public:
   DiagnosticScope(MlirContext context, Diagnostics &collected);
@@ -46,10 +46,10 @@ private:
   MlirDiagnosticHandlerID handler;
 };
 
-/// Thrown where the C API fails and has said why.
+/// Thrown after the C API has failed and emitted a diagnostic.
 struct Failure {};
 
-/// Gathers the text that a callback of the C API is passed, in pieces.
+/// Joins the pieces of text that the C API passes to a callback.
 class Text {
 public:
   static void append(MlirStringRef piece, void *text) {
@@ -71,11 +71,12 @@ inline std::string toString(MlirStringRef text) {
 /// Raises a PipeSchedError with these diagnostics.
 [[noreturn]] void raise(const Diagnostics &diagnostics);
 
-/// The same for a text: its first line is the error, the others are notes.
+/// Raises a PipeSchedError from a text: the first line is the error, the others
+/// are notes.
 [[noreturn]] void raise(std::string_view text);
 
-/// Passes on what a call said that did not fail: warnings as warnings, remarks
-/// to the log.
+/// Reports the diagnostics of a successful call: warnings as Python warnings,
+/// remarks in the log.
 void warn(const Diagnostics &diagnostics);
 
 } // namespace pipesched::python

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Evaluates schedules of modules; reports, pictures and cells with times.
+// Evaluates schedules of modules, and returns reports, pictures and cells with
+// times.
 //
 //===----------------------------------------------------------------------===//
 

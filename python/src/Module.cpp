@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parsing, printing and passes; schedules and programs as rows of numbers.
+// Parses and prints modules and runs passes on them; returns schedules and
+// programs as rows of numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,7 @@ using ModulePtr = std::shared_ptr<Module>;
 // Modules
 //===----------------------------------------------------------------------===//
 
-/// A context with the dialects of PipeSched and no threads of its own.
+/// Creates a context with the dialects of PipeSched and without threads.
 static MlirContext createContext() {
   MlirDialectRegistry registry = mlirDialectRegistryCreate();
   pipeschedRegisterAllDialects(registry);
@@ -78,7 +79,8 @@ static std::string print(const Module &module) {
   });
 }
 
-/// Passes run on a copy. A search uses all cores and ends at Ctrl-C.
+/// Runs passes on a copy of the module. A search uses all cores and ends at
+/// Ctrl-C.
 static ModulePtr runPipeline(const Module &module, std::string_view pipeline,
                              bool isSearch) {
   auto *run =
@@ -135,7 +137,7 @@ static ModulePtr importTorchCsv(std::string_view text, std::string_view file,
   });
 }
 
-/// Each schedule or program as a module of its own.
+/// Returns each schedule or program as a module of its own.
 static ModulePtr extract(const Module &module, intptr_t index) {
   std::string copy = module.run([&] {
     MlirModule alone =
@@ -166,7 +168,7 @@ static nb::dict describe(const Module &module, intptr_t index) {
   return described;
 }
 
-/// The workers of the stages of each path.
+/// Returns the workers of the stages of each path.
 static std::vector<std::vector<int32_t>> readPaths(const Module &module,
                                                    intptr_t index) {
   return module.run([&] {

@@ -1,4 +1,4 @@
-//===- Module.h - A module with a context of its own ---------- -*- C++ -*-===//
+//===- Module.h - A module with a context of its own ------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Nothing is shared between modules, so that threads with different modules
-// never wait for each other.
+// Modules share no data, so threads with different modules never wait for each
+// other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +22,14 @@
 
 namespace pipesched::python {
 
-/// A module, its context, and the lock without which neither is touched.
-/// Immutable once it is made.
+/// A module, its context, and the lock that guards both. The module is
+/// immutable once it is created.
 class Module {
 public:
   /// Makes a module in a context; null after an error.
   using Make = std::function<MlirModule(MlirContext)>;
 
-  /// Calls `make` without the GIL. Raises what it emits.
+  /// Calls `make` without the GIL. Raises the diagnostics that it emits.
   static std::shared_ptr<Module> create(const Make &make);
   ~Module();
   Module(const Module &) = delete;
@@ -41,8 +41,8 @@ public:
     return pipeschedModuleGetSchedule(module, index);
   }
 
-  /// Calls `work` with the lock and without the GIL, and returns its result.
-  /// Raises what it emits before it throws a Failure.
+  /// Calls `work` with the lock and without the GIL, and returns its result. If
+  /// `work` throws a Failure, raises the diagnostics that it emitted.
   template <typename Work>
   auto run(Work work) const {
     Diagnostics emitted;

@@ -1,4 +1,4 @@
-//===- Planning.cpp - What a planner asks ---------------------------------===//
+//===- Planning.cpp - Sizes and balanced layers ---------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sizes of a model and a system, and how its layers are best divided.
+// Sizes of a model and a system, and the best division of its layers.
 //
 //===----------------------------------------------------------------------===//
 

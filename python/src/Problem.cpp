@@ -1,4 +1,4 @@
-//===- Problem.cpp - What to generate, as Python gives it -----------------===//
+//===- Problem.cpp - Problems from Python ---------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Makes the structs of the C API from lists and strings.
+// Converts lists and strings to the structs of the C API.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Problem.h - What to generate, as Python gives it ------- -*- C++ -*-===//
+//===- Problem.h - Problems from Python -------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -28,12 +28,13 @@ namespace pipesched::python {
 
 using Options = std::vector<std::pair<std::string, std::string>>;
 using Lengths = std::optional<std::vector<int64_t>>;
-/// Workers, takes as (begin, end, step), blocks, weights.
+/// Tuple of workers, takes as (begin, end, step), blocks, weights.
 using Path = std::tuple<std::vector<int32_t>,
                         std::vector<std::tuple<int64_t, int64_t, int64_t>>,
                         Lengths, Lengths>;
 
-/// A PipeschedProblem with what it points to. Stays where it is.
+/// A PipeschedProblem with the data that it points to. It cannot be copied, so
+/// the pointers stay valid.
 class Problem {
 public:
   Problem(std::string family, int64_t workers, int64_t microbatches,
@@ -55,13 +56,13 @@ private:
 /// Costs, shared by all configurations that are evaluated with them.
 class Costs {
 public:
-  /// Sources are (kind, text) or nothing; see PipeschedSourceKind for kinds.
+  /// A source is (kind, text) or nothing; PipeschedSourceKind has the kinds.
   using Source = std::optional<std::pair<int, std::string>>;
   /// Microbatch size, global batch, sequence, boundary bytes, accelerators,
   /// data parallel.
   using Numbers = std::array<int64_t, 6>;
-  /// Recompute, attention, precision, sharding, rank order, whether without
-  /// sequence parallelism.
+  /// Recompute, attention, precision, sharding, rank order, and whether
+  /// sequence parallelism is off.
   using Choices = std::array<int, 6>;
 
   Costs(const Source &model, const Source &system, const Source &profile,
@@ -75,12 +76,12 @@ private:
   PipeschedCosts costs;
 };
 
-/// Null costs where there are none.
+/// Returns null costs for a null pointer.
 inline PipeschedCosts getOrNull(const Costs *costs) {
   return costs ? costs->get() : PipeschedCosts{nullptr};
 }
 
-/// Transport, receive placement and forward sends, in the numbers of C.
+/// Transport, receive placement and forward sends, as numbers of the C enums.
 using Timing = std::tuple<int, int, int>;
 
 inline PipeschedTiming toTiming(Timing timing) {
@@ -90,7 +91,8 @@ inline PipeschedTiming toTiming(Timing timing) {
           static_cast<PipeschedForwardSends>(forwardSends)};
 }
 
-/// A problem and what it is evaluated with.
+/// A problem, and the costs, timing and optimizer step that it is evaluated
+/// with.
 class Configuration {
 public:
   Configuration(std::string family, int64_t workers, int64_t microbatches,

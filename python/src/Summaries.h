@@ -1,5 +1,4 @@
-//===- Summaries.h - Summaries as columns ------------------------*- C++
-//-*-===//
+//===- Summaries.h - Summaries as columns -----------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Sweep.cpp - Many configurations at once ----------------------------===//
+//===- Sweep.cpp - Sweeps on threads --------------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sweeps on threads, which the keyboard can interrupt, and their columns.
+// Sweeps on threads, which Ctrl-C can interrupt, and their results as columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,8 +88,9 @@ pipesched::python::toColumns(const std::vector<PipeschedSummary> &summaries) {
 
 namespace {
 
-/// What the threads of a sweep write, each at its own numbers, and what the
-/// caller's thread is told meanwhile.
+/// The results of a sweep and its progress callback. Each thread writes only
+/// the entries of its own configurations; the calling thread reports progress
+/// and keeps an exception of the callback.
 struct SweepState {
   explicit SweepState(size_t size, nb::object progress)
       : summaries(size), errors(size), progress(std::move(progress)) {}
@@ -102,7 +103,7 @@ struct SweepState {
 
 } // namespace
 
-/// Of a configuration that failed nothing is known.
+/// The summary of a failed configuration: every number is unknown.
 static PipeschedSummary unknownSummary() {
   PipeschedSummary summary;
   for (const auto &field : kIntegers)
@@ -122,8 +123,8 @@ static void consume(intptr_t index, PipeschedEvaluation evaluation,
     state.errors[index] = toString(error);
 }
 
-/// Runs handlers of signals, such as the keyboard's, and reports progress; an
-/// exception of either ends the sweep.
+/// Runs Python's signal handlers and reports progress. An exception from either
+/// ends the sweep.
 static bool keepGoing(intptr_t done, void *userData) {
   auto &state = *static_cast<SweepState *>(userData);
   if (state.raised)

@@ -1,4 +1,4 @@
-"""What the tests of the package share."""
+"""Shared set-up of the tests of the package."""
 
 import signal
 from pathlib import Path
@@ -9,8 +9,8 @@ from hypothesis import settings
 settings.register_profile("pipesched", database=None, deadline=None)
 settings.load_profile("pipesched")
 
-# A shell starts what runs in the background with interrupts ignored, which children inherit:
-# tests that interrupt expect what a user at a terminal has.
+# A shell starts background jobs with interrupts ignored, and children inherit that. Tests that
+# interrupt a child need the default, as for a user at a terminal.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -19,5 +19,5 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def data() -> Path:
-    """Test data that came from elsewhere."""
+    """The folder of test data from other projects."""
     return ROOT / "test" / "data"

@@ -1,5 +1,5 @@
-"""Configurations: random ones of all families and options, and a small grid that has some
-which are impossible.
+"""Configurations: random ones of all families and options, and a small grid in which some are
+impossible.
 """
 
 from typing import Any, get_args, get_type_hints
@@ -31,7 +31,7 @@ _VALUES = {
 
 @st.composite
 def configurations(draw: st.DrawFn) -> Configuration:
-    """One point; about half of them have a schedule."""
+    """Draws one point; about half of the points have a schedule."""
     family = draw(st.sampled_from(list(pipesched.families().values())))
     options = draw(st.fixed_dictionaries({}, optional={o: _VALUES[o] for o in family.options}))
     return Configuration(

@@ -1,4 +1,4 @@
-"""Sweeps on threads, and what they leave to other threads."""
+"""Tests sweeps on threads, and that they leave the interpreter to other threads."""
 
 import math
 import signal
@@ -101,7 +101,7 @@ def test_progress() -> None:
 
 
 LONG = [Configuration("1f1b", 64, 64, costs=PROFILE)] * 20_000
-"""A minute of work at least."""
+"""At least a minute of work."""
 
 
 def test_progress_can_stop() -> None:
@@ -126,7 +126,7 @@ def test_keyboard_can_stop() -> None:
 
 @pytest.mark.parametrize("call", ["simulate", "transform", "to_text", "to_bytecode", "verify"])
 def test_calls_release_the_interpreter(call: str) -> None:
-    """This thread goes on while the other is inside of a call."""
+    """This thread continues while the other is inside a call."""
     schedule = generate("1f1b", workers=64, microbatches=16384)
     arguments = ["pipe-align-slots"] if call == "transform" else []
     inside: list[float] = []
@@ -147,7 +147,7 @@ def test_calls_release_the_interpreter(call: str) -> None:
 
 
 def test_schedules_in_threads() -> None:
-    """Threads with schedules of their own, and threads that share one."""
+    """Threads with separate schedules, and threads that share one."""
     shared = generate("zb-h1", workers=8, microbatches=64)
     expected = shared.simulate().to_json()
     results: list[str] = []

@@ -1,4 +1,4 @@
-"""Scripts in benchmarks/: that they run, and that what they compare is comparable."""
+"""The scripts in benchmarks/ run, and the values that they compare are comparable."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def test_idle_at_equal_memory(costs: str) -> None:
         assert row["fitting"][:1] == ([row["best_known"]] if row["best_known"] else [])
         assert 0 <= row["optimized_idle"] < 1
         if row["best_known"]:
-            # It begins with the best known.
+            # The search starts from the best schedule known.
             assert row["optimized_idle"] <= row["best_known_idle"]
             assert row["step_saved"] >= 0
     for less, more in (rows[:2], rows[2:]):

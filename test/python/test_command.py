@@ -1,4 +1,4 @@
-"""The command: every verb in every format, what it says of mistakes, and what it leaves behind."""
+"""The command: every verb in every format, its error messages, and the files that it leaves."""
 
 import csv
 import io
@@ -39,7 +39,9 @@ Capture = pytest.CaptureFixture[str]
 
 
 def rows_of(capsys: Capture, *arguments: str, status: int = 0) -> list[dict[str, Any]]:
-    """What the verb prints as JSON, which is all that it prints there."""
+    """Returns the rows that the verb prints as JSON; it must print nothing else on standard
+    output.
+    """
     assert main([*arguments, "--format", "json"]) == status
     rows = json.loads(capsys.readouterr().out)
     assert isinstance(rows, list)
@@ -47,7 +49,7 @@ def rows_of(capsys: Capture, *arguments: str, status: int = 0) -> list[dict[str,
 
 
 def failure_of(capsys: Capture, *arguments: str, status: int = 1) -> str:
-    """What the verb says is wrong; standard output stays empty."""
+    """Returns the error message of the verb; standard output must stay empty."""
     assert main(arguments) == status
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -66,7 +68,7 @@ def schedule(tmp_path: Path) -> str:
 
 
 def test_published_bubbles(capsys: Capture) -> None:
-    """Qi et al., Zero Bubble Pipeline Parallelism, table 4, 1.5B model, as simulated there."""
+    """Qi et al., Zero Bubble Pipeline Parallelism, table 4, 1.5B model, simulated as there."""
     rows = rows_of(capsys, *POINT, "--schedules", "1f1b,zb-h1")
     bubbles = {row["schedule"]: round(row["span_bubble_ratio"], 4) for row in rows}
     assert bubbles == {"zb-h1": 0.1585, "1f1b": 0.2431}
@@ -371,7 +373,7 @@ def test_example_of_help(
 def test_documented_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """The lines of docs/Command.md after `$`, and what they print."""
+    """The lines of docs/Command.md after `$` print what the page shows."""
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "Command.md").read_text().replace("\\\n    >", "")
     blocks = "".join(
@@ -402,7 +404,7 @@ def tools() -> Path:
 
 
 def run_passes(capsys: Capture, *arguments: str) -> str:
-    """What the line that --show-passes prints does."""
+    """Runs the command line that --show-passes prints and returns its output."""
     assert main([*arguments, "--show-passes"]) == 0
     line = capsys.readouterr().out
     environment = {**os.environ, "PATH": f"{tools()}:{os.environ['PATH']}"}
@@ -510,7 +512,7 @@ def test_reader_that_has_enough() -> None:
 
 
 def test_training_step(capsys: Capture) -> None:
-    """A batch of all pipelines; what compare says is what its passes give."""
+    """A batch of all pipelines: compare and its passes give the same result."""
     step = shlex.split(
         "--stages 4 --microbatches 8 --model llama3-8b --system h100-sxm --global-batch 32"
         " --accelerators 2 --data-parallel 2 --sharding optimizer --optimizer-step exposed"

@@ -1,4 +1,4 @@
-"""Frames of cells against the rows of the schedules that they come from."""
+"""Compares frames of cells with the rows of their schedules."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ Cell = tuple[int, int, int, str, int]
 
 
 def _rows(schedule: Schedule) -> list[list[list[str]]]:
-    """The cells of each row in the IR: idle entries and joins left out, pairs together."""
+    """The cells of each row in the IR, without idle entries and joins; pairs stay together."""
     rows = re.findall(r"worker \d+ runs \[([^]]*)\]", schedule.to_text())
     entries = [[entry.split("+") for entry in row.split()] for row in rows]
     return [[e for e in row if not re.match(r"_|\d+[du]", e[0])] for row in entries]
@@ -41,7 +41,9 @@ def _cells(schedule: Schedule) -> Iterator[Cell]:
 
 
 def _durations(schedule: Schedule) -> Iterator[int | None]:
-    """Of each cell in us; both cells of a pair last as long as the pair. None: not known."""
+    """The duration of each cell in us, None if not known. Both cells of a pair last as long as the
+    pair.
+    """
     for row in _rows(schedule):
         for entry in row:
             lasts = sum(DURATIONS[re.sub(r"\d", "", cell)] for cell in entry)
@@ -69,7 +71,7 @@ def _schedules(family: str, transform: str | None) -> Iterator[Schedule]:
         try:
             yield made.transform(transform) if transform else made
         except PipeSchedError:
-            assert transform == TRANSFORMS["offload"]  # a row holds more than the limit
+            assert transform == TRANSFORMS["offload"]  # a row exceeds the limit
 
 
 @pytest.mark.parametrize("family", pipesched.families())
@@ -108,7 +110,7 @@ def test_configurations_have_the_same_cells(
 
 
 def test_a_group_ends_together() -> None:
-    """Chimera has each stage on two workers, which reduce it together."""
+    """Chimera places each stage on two workers, which reduce its gradients together."""
     schedule = generate("chimera", workers=4, microbatches=4).transform("pipe-add-optimizer")
     frame = schedule.simulate(times=TIMES).to_frame()
     reduced = frame[frame.phase == "G"]
@@ -120,7 +122,9 @@ def test_a_group_ends_together() -> None:
 
 
 def test_a_g_of_several_groups_is_one_row() -> None:
-    """The second path cuts the model elsewhere, so that a stage is reduced in two pieces."""
+    """The second path divides the model at other layers, so the gradients of a stage are reduced in
+    two parts.
+    """
     text = """
     pipe.schedule @s workers 2 microbatches 2 {
       path on [0, 1] takes [0] blocks [2, 2]

@@ -1,4 +1,4 @@
-"""Grids: their axes, points and keys, and the files that say them."""
+"""Grids: their axes, points, keys and files."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from points import SMALL
 
 
 def test_axes_are_the_arguments() -> None:
-    """What Configuration and Costs take in future is an axis by itself."""
+    """Every argument of Configuration and Costs is an axis, new ones too."""
     taken = {*get_type_hints(Configuration), *get_type_hints(Costs), *OPTIONS}
     assert {*AXES} == taken - {"options", "costs", "_raw"}
     assert not set(OPTIONS) & set(COSTS)

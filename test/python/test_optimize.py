@@ -1,4 +1,4 @@
-"""Schedules found by search: results, errors, the cache, Ctrl-C."""
+"""Optimized schedules: results, errors, the cache, Ctrl-C."""
 
 import os
 import signal

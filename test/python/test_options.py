@@ -1,4 +1,4 @@
-"""The enums of the library and the lists that type checkers read."""
+"""The lists that type checkers read equal the enums of the library."""
 
 from __future__ import annotations
 

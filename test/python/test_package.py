@@ -1,4 +1,4 @@
-"""The package as a whole: types, command, documentation, and the company it keeps."""
+"""The package as a whole: types, command, documentation, and other libraries in its process."""
 
 import ctypes
 import doctest
@@ -92,7 +92,7 @@ def test_command_is_installed() -> None:
 
 
 def run_examples(examples: doctest.DocTest) -> int:
-    """Runs a session, which must hold, and returns how many examples it has."""
+    """Runs the examples of a session, which must pass, and returns their number."""
     results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples)
     assert results.failed == 0
     return results.attempted
@@ -103,7 +103,7 @@ PAGES = ["README.md", "docs/Paper.md", "docs/Planning.md", "docs/Python.md", "do
 
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_of_pages(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks fenced as python, in their order as one session."""
+    """Runs the python blocks of a page in order, as one session."""
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text()
     session = "\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))

@@ -1,5 +1,4 @@
-"""Plans: that the numbers agree with each other, that the best is the best, and that what is
-said to help does.
+"""Plans: their numbers agree with each other, the best is the best, and the suggested changes help.
 """
 
 import csv
@@ -32,7 +31,7 @@ def small(**limits: Any) -> Plan:
 
 
 def flags(lines: tuple[str, ...]) -> dict[str, str]:
-    """Lines as a launcher reads them: every word that begins with dashes is a flag."""
+    """Reads lines as a launcher does: every word that begins with dashes is a flag."""
     found: dict[str, str] = {}
     for word in shlex.split(" ".join(lines)):
         if word.startswith("--"):
@@ -79,7 +78,7 @@ def check_launchers(proposal: Proposal) -> None:
 
 
 def check(proposal: Proposal) -> None:
-    """The numbers of one proposal agree with each other and with its report."""
+    """Checks that the numbers of one proposal agree with each other and with its report."""
     shape, request = proposal.shape, proposal.request
     assert shape.gpus == request.gpus
     assert shape.data * shape.microbatch_size * shape.microbatches == request.global_batch
@@ -218,7 +217,7 @@ def test_limits_are_kept() -> None:
 
 
 def test_layers_that_do_not_divide() -> None:
-    """32 layers and a head on six workers: the last holds less of them."""
+    """32 layers and a head on six workers: the last worker gets fewer layers."""
     best = small(gpus=24, global_batch=24, stages=[6], schedules=["1f1b"]).fitting[0]
     (held,) = best.candidate.layers
     assert sum(held) == 32
@@ -243,13 +242,13 @@ def test_more_memory_is_never_worse() -> None:
 
 
 def test_data_parallelism_is_paid_for() -> None:
-    """Replicas reduce gradients, so that the same batch takes longer on each."""
+    """Replicas reduce gradients, so the same batch takes longer on each of them."""
     limits = {"tensor": [8], "stages": [1], "microbatch_size": [1], "recompute": ["none"]}
     alone = small(gpus=8, global_batch=8, memory="800GB", **limits).fitting[0]
     both = small(gpus=16, global_batch=16, memory="800GB", **limits).fitting[0]
     assert both.shape.microbatches == alone.shape.microbatches
     assert both.step_s > alone.step_s
-    assert both.peak_bytes < alone.peak_bytes  # the optimizer is divided
+    assert both.peak_bytes < alone.peak_bytes  # the optimizer state is divided
     unsharded = small(
         gpus=16, global_batch=16, memory="800GB", sharding=["none"], **limits
     ).fitting[0]
@@ -274,7 +273,7 @@ def test_what_helps_does() -> None:
 
 
 def check_help(proposal: Proposal, step_s: float, **changes: Any) -> None:
-    """A plan that may choose nothing but the change comes to the same time."""
+    """A plan that is restricted to the change has the same step time."""
     shape = proposal.shape
     limits: dict[str, Any] = {
         "tensor": [shape.tensor],
@@ -301,7 +300,7 @@ def test_nothing_fits() -> None:
 
 
 def test_names_of_torch() -> None:
-    """Aliases of PyTorch's classes lead to the families that go by these names."""
+    """The names of PyTorch's classes are aliases of these families."""
     canonical = {
         name: pipesched.generate(name, workers=2, microbatches=4).family
         for name in TORCH_NAMES.values()
@@ -498,10 +497,12 @@ def test_divisors(number: int) -> None:
 def test_documented_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """The lines of docs/Planning.md after `$`, and what they print; `...` is what is left out."""
+    """The lines of docs/Planning.md after `$` print what the page shows; `...` marks omitted
+    lines.
+    """
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "Planning.md").read_text().replace("\\\n    >", "")
-    text = re.sub(r"(?ms)^```.*?^```$", "", text)  # what the clock ends is never the same
+    text = re.sub(r"(?ms)^```.*?^```$", "", text)  # a search that the clock ends varies
     blocks = "".join(
         line[4:] if line.startswith("    ") else "" if line.strip() else "\n"
         for line in text.splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""Plans with optimized rows: that rows and numbers agree, and that the optimizer helps."""
+"""Plans with optimized rows: rows and numbers agree, and the optimizer helps."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def optimized_of(made: Plan) -> list[Proposal]:
 
 
 def check_optimized(proposal: Proposal) -> None:
-    """Rows and numbers agree, and bounds hold."""
+    """Checks that rows and numbers agree and that bounds hold."""
     check(proposal)
     made = proposal.optimized
     assert made is not None and proposal.configuration is None
@@ -74,7 +74,7 @@ def test_optimizing_helps_where_memory_is_tight() -> None:
 
 
 def test_freedoms_are_those_of_request_and_system() -> None:
-    """A system without a host link, and no recomputation: the order of cells alone."""
+    """Without a host link and recomputation, the optimizer may only order cells."""
     system = {k: v for k, v in pipesched.systems()["dgx-h100"].items() if k != "host"}
     system.pop("sources")
     model = pipesched.models()["llama3-8b"]

@@ -1,4 +1,4 @@
-"""The report and the timeline behind it."""
+"""The report and its timeline."""
 
 import json
 import pickle
@@ -16,7 +16,7 @@ from points import configurations
 
 
 def as_json(value: Any) -> Any:
-    """Dataclasses and arrays as they are in JSON."""
+    """Converts dataclasses and arrays to the values that JSON has."""
     if is_dataclass(value):
         return {f.name: as_json(getattr(value, f.name)) for f in fields(value) if f.name[0] != "_"}
     if isinstance(value, np.ndarray):
@@ -159,5 +159,5 @@ def test_pictures_that_notebooks_do_without() -> None:
     needs_system = generate("gpipe", workers=2, microbatches=2).transform(
         "pipe-attach-model{name=toy microbatch-size=2}"
     )
-    assert needs_system._repr_svg_() is not None  # its slots need no price
+    assert needs_system._repr_svg_() is not None  # its slots need no costs
     assert needs_system.transform("convert-pipe-to-exec")._repr_svg_() is None

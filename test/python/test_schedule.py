@@ -1,4 +1,4 @@
-"""Schedules: made, read, written, verified, transformed."""
+"""Schedules: generating, reading, writing, verifying and transforming them."""
 
 import pickle
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def test_families_are_those_of_the_passes(point: Configuration) -> None:
 
     options: Any = {name: value for name, value in point.options.items() if value != 0}
     if "chunks" in pipesched.families()[point.family].options:
-        options.setdefault("chunks", 2)  # of the pass: as the path has it
+        options.setdefault("chunks", 2)  # the pass would take them from the path
     by_pass = make(
         lambda: pipesched.problem(
             workers=point.workers, microbatches=point.microbatches

@@ -46,7 +46,7 @@ def test_no_tau_without_order(left: list[float], right: list[float]) -> None:
 
 
 def counted(left: list[int], right: list[int]) -> float:
-    """The definition, pair by pair."""
+    """Counts pairs by the definition."""
     alike = unlike = ordered_left = ordered_right = 0
     for i, j in itertools.combinations(range(len(left)), 2):
         way = (left[i] - left[j]) * (right[i] - right[j])
@@ -76,7 +76,7 @@ def test_tau_is_the_definition(pairs: list[tuple[int, int]]) -> None:
 
 
 def evaluated(**levels: list[float | None]) -> pd.DataFrame:
-    """One case of families a, b, c, ..."""
+    """A frame with one case of families a, b, c, ..."""
     size = len(levels["execution"])
     case = {"stages": 4, "microbatches": 8, "compute": 1.0, "network": 1.0}
     families = {"family": list("abcdef"[:size])}
@@ -154,7 +154,7 @@ def test_what_is_left_out_is_said() -> None:
 
 
 def test_findings_can_fail() -> None:
-    """One schedule after the other on one system, which all levels order alike."""
+    """Two schedules on one system, which all levels rank equally."""
     (finding,) = stability([4], [16], families=["1f1b", "zb-h1"], factors=[0.1]).findings
     assert finding.verdict == "not met"
     (finding,) = stability(microbatches=[8], factors=[0.1, 1, 10]).findings

@@ -1,4 +1,4 @@
-"""Published results: ours against what was printed, and the verdicts on findings."""
+"""Published results compared with ours, and the verdicts on findings."""
 
 import json
 import math
@@ -68,7 +68,9 @@ def busy_s(system: str) -> float:
 @pytest.mark.parametrize("durations", get_args(table1.Durations))
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_closed_forms(system: str, durations: table1.Durations) -> None:
-    """The forms that the printed numbers satisfy hold where none are printed, too."""
+    """The closed forms that hold for the printed numbers also hold for sizes without printed
+    numbers.
+    """
     inverted = durations == "inverted"
     for scheme in ("chimera", "hanayo"):
         timed = table1.simulate(system, scheme, durations)
@@ -82,7 +84,7 @@ def test_closed_forms(system: str, durations: table1.Durations) -> None:
 
 
 def test_closed_forms_are_the_printed_numbers() -> None:
-    """Which keeps both from being wrong together."""
+    """So closed forms and study cannot be wrong in the same way."""
     for (system, scheme), printed in table1.PUBLISHED.items():
         wanted = table1.closed_form_s(system, scheme)
         assert wanted == pytest.approx(printed.runtime_s, abs=0.03)
@@ -94,7 +96,7 @@ def test_closed_forms_are_the_printed_numbers() -> None:
 
 @pytest.mark.parametrize("scheme", paper.SCHEMES)
 def test_profile_of_stages_is_the_model(scheme: Scheme) -> None:
-    """The times that charged hops are added to give the time of the model without them."""
+    """The stage times, before hops are charged, give the same makespan as the model."""
     point = paper.configuration(scheme, 4, 8, paper.costs("baseline", 8))
     report = point.simulate()
     assert point.costs is not None
@@ -177,7 +179,9 @@ def test_figure4() -> None:
 
 
 def test_message_volume() -> None:
-    """Of one size from eight microbatches on, messages cost more and more."""
+    """Messages that do not shrink with the number of microbatches cost more the more microbatches
+    there are.
+    """
     options = {"stages": [8], "systems": ["slow_nw_fast_cp"]}
     scaled, fixed = steps("scaled", **options), steps("fixed", **options)
     same = scaled.microbatches == 8
@@ -204,7 +208,7 @@ def test_figure5() -> None:
 
 
 def test_memory_conventions() -> None:
-    """Counting one stage alone, Li and Hoefler's Chimera takes less than 1F1B."""
+    """If only one stage is counted, Li and Hoefler's Chimera takes less memory than 1F1B."""
     lower = figures.lower_than_1f1b(figures.figure5().frame)
     by = lower.set_index(["schedule", "convention"]).lower
     assert by["chimera-units", figures.CONVENTIONS["stage_activation_gib"]] == 11
@@ -233,7 +237,7 @@ def test_figure6_of_any_size(ratio: str, d: int, n: int) -> None:
     report = made.simulate(costs, transport="blocking")
     assert row["asymmetric_s"] == report.execution.makespan_ps / 1e12
     assert row["sequences"] == n * asymmetric.sequences(n)
-    # With as many microbatches on each path every worker has the same work.
+    # With equally many microbatches on each path, every worker has the same work.
     assert (len(set(report.execution.busy_ps.tolist())) == 1) == (n % 2 == 0)
     assert len(row["even_worker_gib"]) == d
 
@@ -270,7 +274,9 @@ def test_nearest_microbatches() -> None:
 
 
 def test_zero_bubble(data: Path) -> None:
-    """Data that ship are those that came; the rates are the published ones where ours should be."""
+    """The data that ship equal the original data; our rates equal the published ones where they
+    should.
+    """
     frame = zero_bubble.zero_bubble().frame
     assert len(frame) == 36
     file = json.loads((data / "zero_bubble_iclr24.json").read_text())
@@ -300,7 +306,7 @@ def test_verdicts() -> None:
 
 @pytest.fixture(scope="module")
 def ours() -> tuple[Finding, ...]:
-    """All findings, held against our numbers."""
+    """All findings with verdicts for our numbers."""
     return findings.all_findings()
 
 
@@ -334,7 +340,7 @@ def failing(finding: Finding) -> int:
 
 
 def test_verdicts_hang_on_the_numbers() -> None:
-    """Another number, another verdict."""
+    """Changing a number changes the verdict."""
     table = table1.table1().frame
     hanayo = table.schedule == "hanayo"
     assert failing(table1.finding4(worse(table, hanayo, "runtime_s", 2))) == 4
@@ -498,7 +504,7 @@ PAGE = (ROOT / "docs" / "Paper.md").read_text()
 
 
 def test_table_of_the_page() -> None:
-    """Table I as docs/Paper.md has it is what the study gives."""
+    """Table I in docs/Paper.md equals that of the study."""
     frame = table1.table1().frame.set_index(["system", "schedule"])
     lines = re.findall(r"^\| (\w+) \| ([\d.]+ / .*) \|$", PAGE, re.MULTILINE)
     assert [system for system, _ in lines] == list(SYSTEMS)
@@ -519,7 +525,7 @@ def test_table_of_the_page() -> None:
 
 
 def rows_of_the_page(*columns: str) -> list[list[str]]:
-    """The rows of the table with that head."""
+    """The rows of the table with these columns."""
     head = re.escape(f"| {' | '.join(columns)} |")
     table = re.search(rf"^{head}\n\|[-|]+\|\n((?:\|.*\|\n)+)", PAGE, re.MULTILINE)
     assert table is not None
@@ -553,7 +559,7 @@ def test_commands_of_the_page(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     lines = re.findall(r"^    pipesched (reproduce .*)$", PAGE, re.MULTILINE)
-    assert "reproduce all" in lines  # which is what `test_all` runs
+    assert "reproduce all" in lines  # `test_all` runs this line
     for line in lines:
         if line != "reproduce all":
             assert main(line.split()) == 0

@@ -1,4 +1,4 @@
-"""Sweeps: the rows, what evaluates them, and the file that they are kept in."""
+"""Sweeps: their rows, executors and files."""
 
 import importlib.util
 import json
@@ -77,7 +77,7 @@ def test_what_is_wrong_with_a_point_is_its_row() -> None:
 
 
 class Backwards(Executor):
-    """Does what it is given last first, when somebody waits for it."""
+    """An executor that runs its tasks in reverse order, when somebody waits for them."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1)
@@ -130,7 +130,7 @@ def test_processes_make_no_difference(undisturbed: list[str], tmp_path: Path) ->
 
 
 def example(page: str, word: str, language: str = "python") -> str:
-    """The block of a page that has the word."""
+    """The block of a page that contains the word."""
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / "docs" / page).read_text(), FLAGS)
     (found,) = (block for block in blocks if word in block)
     return str(found)
@@ -141,7 +141,7 @@ DOCUMENTED = {"workers": [4, 8], "microbatches": "8:24:8"}
 
 
 def test_dask_makes_no_difference(tmp_path: Path) -> None:
-    """The example, with two workers in processes of their own."""
+    """The example of the page with two workers in their own processes."""
     pytest.importorskip("distributed", reason="needs dask.distributed")
     script = tmp_path / "script.py"
     script.write_text(example("Python.md", "from distributed import"))
@@ -150,7 +150,7 @@ def test_dask_makes_no_difference(tmp_path: Path) -> None:
 
 
 def test_mpi_makes_no_difference(tmp_path: Path) -> None:
-    """The example, on three processes."""
+    """The example of the page on three processes."""
     if shutil.which("mpiexec") is None or importlib.util.find_spec("mpi4py") is None:
         pytest.skip("needs mpi4py and mpiexec")
     script = tmp_path / "script.py"
@@ -210,7 +210,7 @@ SMALL_LINES = lines_of(Grid(SMALL), processes=1)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_truncated_files_are_gone_on_with(tmp_path: Path, data: st.DataObject) -> None:
-    """Any lines in any order, some twice, the last one cut anywhere."""
+    """Any lines in any order, some of them twice, the last one cut at any place."""
     file = tmp_path / "sweep.jsonl"
     lines = data.draw(st.lists(st.sampled_from(SMALL_LINES)))
     text = "".join(lines).encode()
@@ -241,7 +241,7 @@ def test_interruptions_make_no_difference(
 def test_what_is_there_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "sweep.jsonl"
     expected = sweep(SMALL, file=file)
-    before = file.stat()  # of which reading may change the time of access
+    before = file.stat()  # reading may change the access time
     monkeypatch.setattr("pipesched._sweep.evaluate", lambda inputs: pytest.fail("evaluated again"))
     pd.testing.assert_frame_equal(sweep(SMALL, file=file), expected)
     after = file.stat()
@@ -284,7 +284,7 @@ def test_file_of_another_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_file_of_another_name(tmp_path: Path) -> None:
-    """The same system, but rows would not be the same."""
+    """The same system under another file name: rows would differ, so the file is rejected."""
     (tmp_path / "toy.json").write_text(json.dumps(pipesched.systems()["toy"]))
     grid = {"family": "1f1b", "workers": 2, "microbatches": 4, "model": "toy"}
     named = {**grid, "system": str(tmp_path / "toy.json")}
@@ -326,7 +326,7 @@ def test_files_that_cannot_be() -> None:
 
 
 def test_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
-    """A limit on the size of files stands for the disk."""
+    """A limit on the size of files simulates a full disk."""
     file = tmp_path / "sweep.jsonl"
     code = f"""
         import resource, signal
@@ -390,7 +390,7 @@ def test_tables_are_ranked_by_case(capsys: Capture) -> None:
 def test_values_of_axes_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """A file is found without a folder or an ending, and words stay what was given."""
+    """A description file is found without folder and extension, but other words stay as given."""
     monkeypatch.chdir(tmp_path)
     Path("mine").write_text(json.dumps(pipesched.systems()["toy"]))
     sizes = ["--workers", "2", "--microbatches", "4", "--schedules", "1f1b"]
@@ -489,7 +489,9 @@ def wait_for_rows(file: Path, least: int) -> None:
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_killed_sweeps_are_gone_on_with(ending: signal.Signals, tmp_path: Path) -> None:
-    """Ctrl-C of a terminal, which all processes of the group see, and no warning at all."""
+    """Ends by Ctrl-C at a terminal, which all processes of the group get, or by a kill without
+    warning.
+    """
     file = tmp_path / "sweep.jsonl"
     command = [*COMMAND, *SLOW, "-o", str(file)]
     process = subprocess.Popen(
@@ -497,7 +499,7 @@ def test_killed_sweeps_are_gone_on_with(ending: signal.Signals, tmp_path: Path) 
     )
     wait_for_rows(file, 8)
     os.killpg(process.pid, ending) if ending == signal.SIGINT else process.kill()
-    out, said = process.communicate(timeout=60)  # ends when the last process has
+    out, said = process.communicate(timeout=60)  # returns after the last process has ended
     assert out == ""
     kept = [line for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
     total = len(Grid({"workers": [16, 32], "microbatches": "64:448:32"}).points())

@@ -1,4 +1,4 @@
-"""Measured beside predicted: what was fitted on what, and the page that prints it."""
+"""Measured and predicted times: which data the fit uses, and the page that prints them."""
 
 import json
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_errors_are_of_what_is_measured(frame: pd.DataFrame) -> None:
 def test_half_is_within_ten_percent(frame: pd.DataFrame) -> None:
     errors = frame.error_percent.abs()
     assert errors.median() < 10
-    # Not thanks to the many rows of zero bubble alone.
+    # The result must also hold without the many rows of zero bubble.
     assert errors[frame.curves != "profiled"].median() < 10
     medians = errors.groupby([frame.source, frame.quantity]).median()
     assert medians["2205.05198 table 5", "step"] < 6
@@ -63,7 +63,7 @@ def test_layers_are_predicted_by_others(setting: str, frame: pd.DataFrame) -> No
     predicted = validation.layer_times(setting, validation.fit(others))
     rows = frame[frame.case == f"22B, {setting.replace('_', ' ')}"]
     assert tuple(rows.predicted) == predicted
-    # The fit is inside of its grid, so that the grid does not make it.
+    # The fit lies inside its grid, so the grid does not limit it.
     scales = validation.fit(others)
     for values, found in zip(zip(*validation.GRID, strict=True), scales, strict=True):
         assert min(values) < found < max(values)

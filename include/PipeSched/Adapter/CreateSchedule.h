@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes what generators and importers return as a pipe.schedule.
+// Writes the results of generators and importers as a pipe.schedule.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,25 +18,25 @@
 
 namespace pipesched {
 
-/// What a schedule says of its family beside the name: the options that change
-/// rows and that neither paths nor the gradient rule show, where they are not
-/// the default.
+/// The attributes that a schedule has beside the name of its family: the
+/// options that change rows and follow neither from the paths nor from the
+/// gradient rule, unless they have their default.
 llvm::SmallVector<mlir::NamedAttribute>
 describeFamily(mlir::Builder builder, const Family &family,
                const FamilyOptions &options);
 
-/// The options with which the rows of a schedule were generated, the inverse of
-/// describeFamily; `chunks`, `waves` and `pairs` are left to the paths. No
-/// options for a schedule of no known family, and none for an attribute that
-/// describeFamily does not write.
+/// The options with which the rows of a schedule were generated; the inverse of
+/// describeFamily. `chunks`, `waves` and `pairs` stay unset, because the paths
+/// determine them. A schedule without a known family has no options. Attributes
+/// that describeFamily does not write are ignored.
 FamilyOptions loadFamilyOptions(pipe::ScheduleOp schedule);
 
-/// Adds the problem of these paths.
+/// Adds a problem with these paths.
 pipe::ScheduleOp createProblem(mlir::OpBuilder &builder,
                                mlir::Location location, llvm::StringRef name,
                                const Placement &placement);
 
-/// Adds a schedule with the rows of a table; of no family.
+/// Adds a schedule with the rows of a table and without a family.
 pipe::ScheduleOp createSchedule(mlir::OpBuilder &builder,
                                 mlir::Location location, llvm::StringRef name,
                                 Table &&table);

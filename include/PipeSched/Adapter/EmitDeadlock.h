@@ -1,4 +1,4 @@
-//===- EmitDeadlock.h - A cycle of waits as a diagnostic --------*- C++ -*-===//
+//===- EmitDeadlock.h - Deadlocks as diagnostics ----------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one text for deadlocks of schedules and of programs.
+// The common diagnostic for deadlocks of schedules and programs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,17 +18,18 @@
 
 namespace pipesched {
 
-/// Emits an error at `op`, whose instructions are those of `program`, with one
-/// note per wait at the place of the instruction that waits: at most eight,
-/// then a count. `condition`, if not empty, says under what it deadlocks.
+/// Emits a deadlock of `program` as an error at `op`. Each wait becomes a note
+/// at the place of the waiting instruction: at most eight notes, then their
+/// number. `condition`, if not empty, says under which condition the program
+/// deadlocks.
 mlir::LogicalResult
 emitDeadlock(mlir::Operation *op, const Program &program,
              const Deadlock &deadlock, llvm::StringRef condition,
              llvm::function_ref<mlir::Location(uint32_t instruction)> placeOf);
 
 /// Emits why an analysis of the program that a schedule lowers to failed: a
-/// DeadlockError as emitDeadlock does, with notes at the rows that wait; any
-/// other as pipe::emitTableError does.
+/// DeadlockError as by emitDeadlock, with notes at the rows that wait; any
+/// other error as by pipe::emitTableError.
 mlir::LogicalResult emitProgramError(pipe::ScheduleOp schedule,
                                      const Program &program, llvm::Error error,
                                      llvm::StringRef condition = "");

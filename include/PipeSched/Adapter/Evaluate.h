@@ -1,4 +1,4 @@
-//===- Evaluate.h - From ops to results ---------------------*- C++ -*-===//
+//===- Evaluate.h - From ops to results -------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Evaluates a schedule or a program with the model, profile and system that its
-// op names; exports and annotations start here.
+// op names. Exports and annotations use these functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,19 +22,19 @@ namespace pipesched {
 /// The `pipe.schedule` and `exec.program` ops at or below `root`, in order.
 llvm::SmallVector<mlir::Operation *> findEvaluables(mlir::Operation *root);
 
-/// One of them as a table, which needs no costs. The result refers to the rows,
-/// which must outlive it. Errors, emitted at the op: a program; a schedule
-/// without rows; one that `verifyTable` refuses.
+/// Loads one of these ops as a table; needs no costs. The result refers to the
+/// rows, which must outlive it. Errors, emitted at the op: a program; a
+/// schedule without rows; one that `verifyTable` rejects.
 mlir::FailureOr<NamedTable> loadTable(mlir::Operation *op);
 
-/// Evaluates one of them. The result refers to the rows of a schedule, which
-/// must outlive it. Errors, emitted at the op: a schedule without rows; one
-/// that `verifyTable` refuses; a deadlock, as its cycle; costs that do not
-/// price it.
+/// Evaluates one of these ops. The result refers to the rows of a schedule,
+/// which must outlive it. Errors, emitted at the op: a schedule without rows;
+/// one that `verifyTable` rejects; a deadlock, as its cycle; costs that do not
+/// cover it.
 mlir::FailureOr<NamedEvaluation> evaluate(mlir::Operation *op,
                                           const TimingOptions &options);
 
-/// The same with these costs instead of those that the op names.
+/// The same, with these costs instead of those that the op names.
 mlir::FailureOr<NamedEvaluation> evaluate(mlir::Operation *op,
                                           const CostInputs &costs,
                                           const TimingOptions &options);

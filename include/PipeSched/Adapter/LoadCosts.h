@@ -1,4 +1,4 @@
-//===- LoadCosts.h - What a schedule or program is priced by ----*- C++ -*-===//
+//===- LoadCosts.h - Costs of a schedule or program -------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From the ops around a schedule to the facts that prices are made from.
+// Reads the facts from which costs are computed from the ops around a schedule.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +20,9 @@
 namespace pipesched {
 
 /// Model, system and profile of a pipe.schedule or exec.program: the pipe.model
-/// it names, the target system of the closest module around it that has one,
-/// its profile. Each may be missing. An error is emitted for a target system
-/// that is none of ours.
+/// that it names, the target system of the closest module around it that has
+/// one, and its profile. Each may be missing. Error, emitted: a target system
+/// that is not written in PipeSched's attributes.
 mlir::FailureOr<CostInputs> loadCosts(mlir::Operation *scheduleOrProgram);
 
 /// The pipe.model that a verified pipe.schedule or exec.program names, or null.

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What analyses read of a program: instructions, placement and stated work,
-// with the op of each instruction for results and diagnostics.
+// The data of a program that analyses read: instructions, placement and stated
+// work, and the op of each instruction for results and diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,15 +28,15 @@ struct LoadedProgram {
   std::vector<StatedWork> work; ///< ascending by instruction
 };
 
-/// Reads a verified program, in the order of its workers. Without pipe.path ops
-/// one path is implied: stage s is on the worker that computes it. Errors,
-/// emitted at the op: a stage computed by two workers or by none where paths
-/// are implied; more than 2^32 - 2 instructions.
+/// Reads a verified program in the order of its workers. A program without
+/// pipe.path ops has one implied path: stage s is on the worker that computes
+/// it. Errors, emitted at the op: an implied path for which two workers or none
+/// compute a stage; more than 2^32 - 2 instructions.
 mlir::FailureOr<LoadedProgram> loadProgram(exec::ProgramOp program);
 
 /// Emits why an analysis failed. A deadlock is an error at the program with one
-/// note per wait at the waiting op, at most eight, then a count; `condition`
-/// says under what it deadlocks ("messages=fifo").
+/// note per wait at the waiting op: at most eight notes, then their number.
+/// `condition` says under which condition it deadlocks ("messages=fifo").
 mlir::LogicalResult emitAnalysisError(exec::ProgramOp program,
                                       const LoadedProgram &loaded,
                                       llvm::Error error,

@@ -1,4 +1,4 @@
-//===- BackwardPasses.td - Passes around the backward ------*- tablegen -*-===//
+//===- BackwardPasses.td - Passes on backwards -------------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Splitting, merging and recomputing for it. The rules stand in
-// Schedule/Backward.h, Schedule/Recompute.h and docs/Transforms.md.
+// Passes that split and merge backwards, and that recompute for them. The rules
+// are in Schedule/Backward.h, Schedule/Recompute.h and docs/Transforms.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,18 +25,18 @@ class Pipe_RemainderOption<string name, string description>
 def PipeSplitBackwardPass : Pipe_SchedulePass<"pipe-split-backward"> {
   let summary = "Split each backward into I and W";
   let description = [{
-    Replaces each B by I and, right behind it, W. In an aligned schedule they
-    take its slots. Generators with `split-backward=true` do the same. Problems
-    are left alone; the family stays, with `split_backward` where it is one of
-    its options.
+    Replaces each B by an I directly followed by a W. In an aligned schedule
+    these take the slots of the B. Generators do the same with
+    `split-backward=true`. Problems are left alone. The family stays; if it has
+    the option `split_backward`, that is set.
 
-    `gradient-after` says which of the two sends the gradient upstream. It holds
-    for all split backwards of a schedule, so that where some are split already
-    only their own rule will do, which `auto` takes.
+    `gradient-after` says which of the two sends the gradient upstream. All
+    split backwards of a schedule follow one rule. If some are split already,
+    `gradient-after` must be their rule; `auto` takes it.
 
-    A B that runs overlapped (`0F1+3B0`) is overlapped as a whole, as PyTorch's
-    OVERLAP_F_B and the profile's FB are, and stays whole unless `overlapped`
-    refuses it.
+    A B that runs overlapped (`0F1+3B0`) stays whole, since PyTorch's
+    OVERLAP_F_B and the profile's FB also overlap the whole B. With
+    `overlapped=refuse` it is an error.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 family "1f1b" aligned {
@@ -57,9 +57,9 @@ def PipeSplitBackwardPass : Pipe_SchedulePass<"pipe-split-backward"> {
     }
     ```
 
-    Errors: split backwards that send the gradient after another cell than
-    `gradient-after`; an overlapped B, where it is refused; cells whose number
-    of slots is not known; no schedule.
+    Errors: split backwards that do not follow `gradient-after`; an overlapped B
+    with `overlapped=refuse`; cells whose number of slots is not known; no
+    schedule.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -76,15 +76,16 @@ def PipeSplitBackwardPass : Pipe_SchedulePass<"pipe-split-backward"> {
 def PipeMergeBackwardPass : Pipe_SchedulePass<"pipe-merge-backward"> {
   let summary = "Merge each I with the W behind it";
   let description = [{
-    Replaces each I that its own W follows, idle slots aside, by B: the inverse
-    of `pipe-split-backward`, and PyTorch's merging of its compute-only
-    schedules. An I whose W stands further on, as in zero-bubble schedules, or
-    that runs overlapped stays as it is unless `apart` refuses it. Problems are
-    left alone; the family stays.
+    Replaces each I that its own W follows, apart from idle slots, by a B. This
+    is the inverse of `pipe-split-backward`, and what PyTorch does to merge its
+    compute-only schedules. An I stays as it is if it runs overlapped or if its
+    W comes later, as in zero-bubble schedules; with `apart=refuse` that is an
+    error. Problems are left alone. The family stays.
 
-    A B sends the gradient at its end. Where I did so before W, the stage before
-    may wait longer; an aligned schedule in which it cannot is aligned again, as
-    by `pipe-align-slots`. A schedule free of deadlock stays so.
+    A B sends the gradient at its end. Where I sent it before W, the previous
+    stage may now wait longer. If an aligned schedule has no room for this wait,
+    it is aligned again, as by `pipe-align-slots`. A schedule that is free of
+    deadlock stays so.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 1 aligned {
@@ -104,9 +105,9 @@ def PipeMergeBackwardPass : Pipe_SchedulePass<"pipe-merge-backward"> {
     }
     ```
 
-    Errors: an I apart from its W, where it is refused; cells whose number of
-    slots is not known; in an aligned schedule also those of `pipe-align-slots`;
-    no schedule.
+    Errors: an I that cannot be merged, with `apart=refuse`; cells whose number
+    of slots is not known; in an aligned schedule also those of
+    `pipe-align-slots`; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -115,35 +116,38 @@ def PipeMergeBackwardPass : Pipe_SchedulePass<"pipe-merge-backward"> {
 }
 
 def PipeAddRecomputePass : Pipe_SchedulePass<"pipe-add-recompute"> {
-  let summary = "Compute activations again before their backward";
+  let summary = "Recompute activations before their backward";
   let description = [{
-    Puts an R before each backward, B or I: F then keeps only what R starts from
-    and R brings the activations back (Chen et al. 2016, arXiv 1604.06174).
+    Puts an R before each backward, B or I. F then keeps only the input of R,
+    and R computes the activations again (Chen et al. 2016, arXiv 1604.06174).
     `kind` says what R runs again: every layer, or only the core of the
-    attention (Korthikanti et al. 2022, arXiv 2205.05198), which the schedule
-    then says in `recompute selective`. The model has the facts for both; a
-    profile gives R, by default F's time where the kind is full.
+    attention (Korthikanti et al. 2022, arXiv 2205.05198); the schedule then has
+    the clause `recompute selective`. The model has the costs of both kinds. A
+    profile has a time for R; its default, if the kind is full, is the time of
+    F.
 
-    An R stands right before its backward, or before the overlapped pair that
-    the backward is half of, and needs no gradient: a worker that waits for one
-    recomputes meanwhile. R that are there stay, with a remark. An aligned
-    schedule is aligned again. The family is dropped. Problems are left alone.
+    An R stands directly before its backward, or before the overlapped pair that
+    its backward is part of. It needs no gradient, so a worker can recompute
+    while it waits for one. R cells that are already there stay, with a remark.
+    An aligned schedule is aligned again. The family is dropped. Problems are
+    left alone.
 
-    Which backwards:
+    These options select the backwards:
 
-    - `stages`, `workers`, `microbatches`: of these only, as indices and ranges
-      `begin:end` or `begin:end:step` without their end. A stage is a position
-      on its path.
-    - `keep`: a worker may hold so many activations whole; F that find fewer get
-      no R. With 1F1B these are the microbatches that Megatron-LM leaves out by
-      its number of microbatches with partial activation checkpoints.
-    - `skip-adjacent`: none that would follow its own F, idle slots aside, since
-      nothing is freed in between.
+    - `stages`, `workers`, `microbatches`: only the backwards of these, given as
+      indices and ranges `begin:end` or `begin:end:step`, where `end` is
+      excluded. A stage is a position on its path.
+    - `keep`: the number of whole activations that a worker may hold. An F that
+      finds fewer than this number on its worker gets no R. With 1F1B these are
+      the microbatches that Megatron-LM does not recompute because of its number
+      of microbatches with partial activation checkpoints.
+    - `skip-adjacent`: no R where it would directly follow its own F, apart from
+      idle slots, since no memory is freed in between.
 
-    Where: with `ahead=N` an R may stand further up the row, in slots in which
-    its worker waits for a message, while no more than N activations recomputed
-    so wait for their backward. That delays nothing in slots and costs the
-    memory of N activations.
+    With `ahead=N` an R may stand further up the row, in slots in which its
+    worker waits for a message, as long as at most N recomputed activations wait
+    for their backward. This delays no cell in slots and costs the memory of N
+    activations.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 3 family "gpipe" {
@@ -173,9 +177,9 @@ def PipeAddRecomputePass : Pipe_SchedulePass<"pipe-add-recompute"> {
     }
     ```
 
-    Errors: what `pipe-verify` finds missing or circular; R cells of the other
-    kind; indices out of range; cells whose number of slots is not known; no
-    schedule.
+    Errors: cells that `pipe-verify` finds missing, or a cycle that it finds; R
+    cells of the other kind; indices out of range; cells whose number of slots
+    is not known; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,

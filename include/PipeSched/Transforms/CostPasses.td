@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Model, system and profile: facts that times come from.
+// Passes that attach models, systems and profiles, from which times are
+// computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,28 +17,30 @@
 include "PipeSched/Transforms/PassBase.td"
 
 def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
-  let summary = "Say which model schedules train";
+  let summary = "Attach a model to schedules and programs";
   let description = [{
-    Expands an architecture to a `pipe.model` with the kernels of one microbatch
-    and names it in the schedules and programs. An equal model that is there
-    already is used again. `name` is a description that ships with the library,
-    `file` the path of another. Where paths have weights, the layers are divided
-    by them and the weights become blocks.
+    Expands an architecture to a `pipe.model` with the kernels of one
+    microbatch, and names this model in the schedules and programs. If the
+    module already has an equal model, that one is used. `name` is a description
+    that ships with the library, `file` the path of another description. If
+    paths have weights, these divide the layers and are replaced by blocks.
 
-    A file is one of ours, a `config.json` of Hugging Face or an application of
-    Calculon; its fields tell which. Remarks say what is assumed or left out of
-    the latter two. `sequence` goes before the length that the file gives; a
-    `config.json` has but the longest, of which up to 8192 tokens are taken.
+    A file is in PipeSched's format, a `config.json` of Hugging Face or an
+    application of Calculon; the pass recognizes it by its fields. For the
+    latter two, remarks say what is assumed or left out. `sequence` overrides
+    the sequence length of the file. A `config.json` gives only the longest
+    sequence; without `sequence`, the pass uses that length, but at most 8192
+    tokens.
 
-    A microbatch has `microbatch-size` sequences; without it, the global batch
-    (of the option, else of the description) divided by the schedule's
-    microbatches, in each of the data-parallel pipelines that the system has
-    which is there: attach it before.
+    A microbatch has `microbatch-size` sequences. Without this option, the pass
+    divides the global batch (that of the option, else that of the description)
+    by the microbatches of the schedule and by the data-parallel pipelines of
+    the attached system. So attach the system first.
 
     With `precision=fp8` linear layers run at the system's rate for 8-bit
-    floats, all but the head and the router; attention stays as it is. With
-    `sequence-parallel=false` every accelerator of a worker norms, drops out and
-    keeps the whole residual stream.
+    floats, except the head and the router; attention keeps its precision. With
+    `sequence-parallel=false` every accelerator of a worker computes norms and
+    dropout on the whole residual stream and keeps all of it.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 8 {
@@ -123,18 +126,20 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
 }
 
 def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
-  let summary = "Say what hardware schedules run on";
+  let summary = "Attach a target system to the module";
   let description = [{
     Sets the target system of the module. `name` is a description that ships
-    with the library, `file` the path of another, ours or Calculon's, of which
-    remarks say what is left out. `accelerators` sets how many devices share the
-    work of a worker, which is the degree of tensor parallelism; the bandwidth
-    of the network grows with them. A system that is there is replaced.
+    with the library, `file` the path of another description, in PipeSched's
+    format or Calculon's; for the latter, remarks say what is left out.
+    `accelerators` sets how many devices share the work of a worker. This is the
+    degree of tensor parallelism, and the bandwidth of the network grows with
+    it. A system that the module already has is replaced.
 
-    There are `data-parallel` equal pipelines, of which a schedule is one: G
-    reduces among its workers and their peers in the others. `sharding` says
-    what these divide among them, `rank-order` what of both stands next to each
-    other on the nodes of the system, if it says how large they are
+    There are `data-parallel` equal pipelines, and the schedule is one of them:
+    G reduces among its workers and their peers in the other pipelines.
+    `sharding` says what the pipelines divide among them. `rank-order` says
+    which ranks are neighbours on a node, those of one pipeline or those of
+    peers; it matters only if the system gives the size of its nodes
     (docs/CostModel.md, "A training step").
 
     ```mlir
@@ -197,12 +202,12 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
 }
 
 def PipeAttachProfilePass : Pipe_ModulePass<"pipe-attach-profile"> {
-  let summary = "Give schedules measured times";
+  let summary = "Attach measured times to schedules and programs";
   let description = [{
-    Sets the profile of the schedules and programs, in the words of
-    `#pipe.profile`. `times` is such a text, `file` the path of a JSON object
-    with the same names and times in quotes. A profile that is there is
-    replaced.
+    Sets the profile of the schedules and programs, in the notation of
+    `#pipe.profile`. `times` is a text in this notation; `file` is the path of a
+    JSON object with the same names, and with the times in quotes. A profile
+    that is already there is replaced.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 8 {
@@ -219,8 +224,8 @@ def PipeAttachProfilePass : Pipe_ModulePass<"pipe-attach-profile"> {
     }
     ```
 
-    Errors: not exactly one of `times` and `file`; text that is no profile,
-    quoting it; a file that cannot be read or has a bad field, naming it; no
+    Errors: not exactly one of `times` and `file`; text that is not a profile,
+    quoted; a file that cannot be read or has a bad field, with its name; no
     schedule or program.
   }];
   let options = [

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One pass for all families, whatever they are called elsewhere. The pass of
-// each family, pipe-schedule-<family>, is made from the list of families
-// (lib/Transforms/Generate/FamilyPass.cpp); docs/Schedules.md shows them.
+// One pass for all families, which also accepts their names in other projects.
+// The pass of each family, pipe-schedule-<family>, is made from the list of
+// families (lib/Transforms/Generate/FamilyPass.cpp); docs/Schedules.md shows
+// them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,8 @@ include "PipeSched/Transforms/PassBase.td"
 def PipeSchedulePass : Pipe_SchedulePass<"pipe-schedule"> {
   let summary = "Fill schedules with a family by name";
   let description = [{
-    Does what `pipe-schedule-<family>` does, for a family under its own name or
-    another: `VPP`, `Interleaved1F1B` and `ScheduleInterleaved1F1B` are all
+    Does the same as `pipe-schedule-<family>`, with the family given by its name
+    or an alias: `VPP`, `Interleaved1F1B` and `ScheduleInterleaved1F1B` all mean
     `interleaved-1f1b` (docs/Schedules.md lists the names). Case, `-` and `_` do
     not matter. `options` are those of the family's own pass.
 

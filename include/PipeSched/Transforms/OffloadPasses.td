@@ -1,4 +1,4 @@
-//===- OffloadPasses.td - Passes on copies -----------------*- tablegen -*-===//
+//===- OffloadPasses.td - Offload passes -------------------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Activations in host memory. The rules stand in Schedule/Offload.h and
+// Activations in host memory. The rules are in Schedule/Offload.h and
 // docs/Transforms.md.
 //
 //===----------------------------------------------------------------------===//
@@ -22,29 +22,29 @@ def PipeAddOffloadPass : Pipe_SchedulePass<"pipe-add-offload"> {
     Puts a D behind forwards, which sends their activations to the host, and a U
     before their backwards, which brings them back (PipeOffload, Wan et al.
     2025, arXiv 2503.01328). Both run on copy queues, beside compute. D is
-    issued right behind its F, or the overlapped pair that it is half of; U so
-    that `ahead` compute cells run between its issue and its backward. No other
-    cell moves: an aligned schedule keeps its slots. The family is dropped.
-    Problems are left alone.
+    issued directly behind its F, or behind the overlapped pair that its F is
+    part of. U is issued so early that `ahead` compute cells run between it and
+    its backward. No other cell moves, so an aligned schedule keeps its slots.
+    The family is dropped. Problems are left alone.
 
-    Which activations:
+    These options select the activations:
 
-    - `stages`, `workers`, `microbatches`: of these only, as indices and ranges
-      `begin:end` or `begin:end:step` without their end. A stage is a position
-      on its path.
-    - `amount=half`: of each worker the half that lives longest, in unit slots
-      from F to B or W; of those that live as long as each other every second
-      one first.
-    - `keep`: a worker may hold so many of them on the device; F that find fewer
-      are not offloaded.
-    - Left out, with a remark, are activations that are offloaded already, that
-      an R makes again, or with fewer than `ahead` + 1 compute cells between F
-      and backward: one that hides D, and those that hide U.
+    - `stages`, `workers`, `microbatches`: only the activations of these, given
+      as indices and ranges `begin:end` or `begin:end:step`, where `end` is
+      excluded. A stage is a position on its path.
+    - `amount=half`: on each worker the half that lives longest, in unit slots
+      from F to B or W. Among activations that live equally long, every second
+      one goes first.
+    - `keep`: the number of selected activations that a worker may hold on the
+      device. An F that finds fewer than this number is not offloaded.
+    - Left out, with a remark, are activations that are already offloaded, that
+      an R computes again, or that have fewer than `ahead` + 1 compute cells
+      between F and backward: one cell hides D, the others hide U.
 
-    `memory=N` limits each worker to N activations, copies on their way
-    included, whatever cells and copies take: joins (`0d1`) hold compute back
-    until an offload has made room. A row without room for its reloads so early
-    issues them later, at a half, a quarter, .. of `ahead`.
+    `memory=N` limits each worker to N activations, including those being
+    copied, however long cells and copies take: joins (`0d1`) hold compute back
+    until an offload has made room. A row that has no room for such early
+    reloads issues them later, at a half, a quarter, ... of `ahead`.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 3 family "gpipe" {
@@ -84,8 +84,8 @@ def PipeAddOffloadPass : Pipe_SchedulePass<"pipe-add-offload"> {
     }
     ```
 
-    Errors: what `pipe-verify` finds; a worker that holds more than `memory`
-    with every offload awaited; indices out of range; no schedule.
+    Errors: those of `pipe-verify`; a worker that holds more than `memory` even
+    if every offload is awaited; indices out of range; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,

@@ -18,53 +18,56 @@ include "PipeSched/Transforms/PassBase.td"
 def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
   let summary = "Find the fastest schedule within a memory budget";
   let description = [{
-    Searches for the rows with the shortest makespan (or period) for the paths,
-    times and memory of a schedule, and proves how far they are at most from the
-    optimum (docs/Optimize.md). Problems are filled. A schedule that has rows
-    gets better ones; the search starts from its rows among others. Gradients go
-    upstream after I, and the family is dropped. In rows that use offload, joins
-    (`0d3`) hold a cell back until a copy has made room for it. The times found
-    are those of the timeline under `transport=delay`, to the picosecond.
+    Searches for the rows with the shortest makespan (or period) under the
+    paths, times and memory of a schedule, and proves a bound on their distance
+    from the optimum (docs/Optimize.md). Problems are filled. If a schedule
+    already has rows, the search starts from these among others and replaces
+    them by better ones. Gradients go upstream after I, and the family is
+    dropped. In rows that use offload, joins (`0d3`) hold a cell back until a
+    copy has made room for it. The times found are exactly those of the timeline
+    under `transport=delay`.
 
     `memory` is the budget of each worker, as in `pipe-verify`: activations of
     one stage and microbatch, bytes with a unit, or `system`. By default it is
-    that of the system if there are a model and a system, else there is none.
-    The result is checked against the budget as `pipe-verify` does.
+    the memory of the system if a model and a system are attached; otherwise
+    there is no budget. The result is checked against the budget in the same way
+    as by `pipe-verify`.
 
-    Besides the order of each row, the pass may choose, if allowed:
+    Besides the order of each row, the pass may choose, if an option allows it:
 
     - `split-backward`: I and W as separate cells.
     - `offload`: D and U, with the times of the profile or of model and system.
-    - `recompute=selective|full`: R of that kind. A model whose backwards
-      recompute by themselves is an error.
-    - `placements`: the best of these. `interleaved` has `chunks` stages per
-      worker, `wave` goes down and up `waves` times.
+    - `recompute=selective|full`: R of that kind. A model in which every
+      backward already recomputes is an error.
+    - `placements`: the best of these placements. `interleaved` has `chunks`
+      stages per worker, `wave` goes down and up `waves` times.
     - `microbatch-sizes`: the best of these sizes, in sequences, for the batch
-      of the schedule. The schedule then names the model of that size and has as
-      many microbatches as make the batch. The model of another size is one of
-      the module, or is expanded from the description that ships with the
-      library. A `memory` of activations counts those of the size tried.
+      of the schedule. The schedule then names the model of that size, and its
+      number of microbatches changes to make up the batch. The model of another
+      size is taken from the module or expanded from the description that ships
+      with the library. If `memory` is a number of activations, it counts
+      activations of the size tried.
 
-    All placements and sizes that no bound rules out get equal parts of half of
-    the limits, and the best of them gets what is left. Where other paths are
-    chosen, they replace the schedule's rows and paths.
+    Half of the limits is divided equally among all placements and sizes that no
+    bound rules out; the best of them gets the rest. If the pass chooses other
+    paths, they replace the paths of the schedule.
 
-    The search ends when the lower bound is met, when the result is within `gap`
-    of it (0.01: one percent), or after `max-evaluations` schedules, 2000000 by
-    default. The same input then gives the same output, whatever the machine,
-    its load and the number of threads. A `time-limit` in seconds, none by
-    default, ends the search as well, but the output then depends on the
-    machine; `max-evaluations=0` leaves the time limit alone. Limits are for all
-    that one schedule takes. With `cache` a folder keeps the best schedule known
-    of each problem, and a result may then come from an earlier run.
+    The search ends when the result meets the lower bound, when it is within
+    `gap` of it (0.01: one percent), or after `max-evaluations` schedules,
+    2000000 by default. The same input then gives the same output, whatever the
+    machine, its load and the number of threads. A `time-limit` in seconds
+    (default: none) also ends the search, but then the output depends on the
+    machine. With `max-evaluations=0` only the time limit counts. All searches
+    for one schedule share its limits. With `cache`, a folder keeps the best
+    known schedule of each problem, so a result may come from an earlier run.
 
-    The pass runs on the thread pool of its context, on at most `threads` of its
-    threads, and sequentially if the context has none. It handles no signals.
+    The pass uses at most `threads` threads of the thread pool of its context,
+    and runs sequentially if the context has no pool. It handles no signals.
 
     Remarks state the objective, its lower bound and gap, why the search ended,
-    which placement and size were chosen, what the others give, and what the
-    schedule takes without each technique. The last takes a quarter of the
-    limits, unless `explain=false`.
+    which placement and size were chosen, the results of the others, and the
+    result without each technique. Solving without each technique takes a
+    quarter of the limits; `explain=false` leaves it out.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 4 {
@@ -146,8 +149,8 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
     ```
 
     Errors: costs that lack a time of the schedule; a budget that holds no
-    schedule, with the least one that does; several paths that do not say which
-    microbatches they take; G or O cells, which are added after this pass;
+    schedule, with the smallest one that does; several paths that do not say
+    which microbatches they take; G or O cells, which are added after this pass;
     microbatch sizes that do not divide the batch, with the nearest that do, or
     that have no model; options out of range, or no limit at all; no schedule.
   }];

@@ -1,4 +1,4 @@
-//===- OptimizerPasses.td - Passes around the step ---------*- tablegen -*-===//
+//===- OptimizerPasses.td - Optimizer steps ----------------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The end of a training step. The rules stand in Schedule/OptimizerStep.h and
+// The end of a training step. The rules are in Schedule/OptimizerStep.h and
 // docs/Transforms.md.
 //
 //===----------------------------------------------------------------------===//
@@ -19,26 +19,26 @@ include "PipeSched/Transforms/PassBase.td"
 def PipeAddOptimizerPass : Pipe_SchedulePass<"pipe-add-optimizer"> {
   let summary = "Add the optimizer step, and all-reduces of gradients";
   let description = [{
-    Appends an O to each row for every stage of its worker, and puts a G before
-    it where other workers hold blocks of the stage by another path: the
-    all-reduce of the gradients of replicas (Chimera, Li & Hoefler 2021, arXiv
-    2107.06925, section 3.2). Where the system that is attached has several
-    data-parallel pipelines, or the profile a time for G, every stage has peers
-    and is reduced. Number of both is the path. An aligned schedule is
-    aligned again. The family is dropped. Problems are left alone.
+    Appends an O to each row for every stage of its worker. If other workers
+    hold blocks of the stage on another path, a G before it reduces the
+    gradients of these replicas (Chimera, Li & Hoefler 2021, arXiv 2107.06925,
+    section 3.2). If the attached system has several data-parallel pipelines, or
+    the profile has a time for G, every stage has peers and gets a G. The number
+    at the end of a G or O is its path. An aligned schedule is aligned again.
+    The family is dropped. Problems are left alone.
 
     `all-reduce` says where G stand:
 
-    - `end`: behind all other cells, in the order of the model.
-    - `eager`: where the weight gradients of the blocks are there on all workers
-      that hold them, by the slots of the unit alignment. Beside compute they
-      then take the bubbles that are left.
-    - `none`: nowhere. Replicas are kept alike by other means.
+    - `end`: behind all other cells, in model order.
+    - `eager`: as soon as the weight gradients of the blocks are complete on all
+      workers that hold them, by the slots of the unit alignment. The
+      all-reduces run beside compute and fill the remaining bubbles.
+    - `none`: nowhere. Something else keeps the replicas equal.
 
-    All workers come to the all-reduces that they share in one order: a schedule
-    free of deadlock stays so. With `end` that is so under all `messages`, with
-    `eager` wherever all schedules are (docs/Dialects/RationalePipe.md, "Four
-    message semantics").
+    Workers run the all-reduces that they share in the same order, so a schedule
+    that is free of deadlock stays so. With `end` this holds under all
+    `messages`; with `eager` it holds under those under which every schedule
+    finishes (docs/Dialects/RationalePipe.md, "Four message semantics").
 
     ```mlir
     pipe.schedule @chimera workers 4 microbatches 4 {
@@ -99,9 +99,9 @@ def PipeAddOptimizerPass : Pipe_SchedulePass<"pipe-add-optimizer"> {
     }
     ```
 
-    Errors: what `pipe-verify` finds; O or G cells in the rows; paths whose
-    stages have no common measure below 2^63; cells whose number of slots is not
-    known; in an aligned schedule also those of `pipe-align-slots`; no schedule.
+    Errors: those of `pipe-verify`; O or G cells in the rows; paths whose stages
+    have no common measure below 2^63; cells whose number of slots is not known;
+    in an aligned schedule also those of `pipe-align-slots`; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,

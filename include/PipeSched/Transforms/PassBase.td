@@ -1,4 +1,4 @@
-//===- PassBase.td - What passes on schedules share --------*- tablegen -*-===//
+//===- PassBase.td - Base of passes ------------------------*- tablegen -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The operations that they run on, and options that several of them have.
+// The classes of passes, and the options that several of them have.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ def Pipe_ScheduleOption
     : Option<"schedule", "schedule", "std::string", /*default=*/"",
              "Name of the schedule to treat; all where there is none">;
 
-/// What slots measure, and how much of it.
+/// The options that choose the length of a slot.
 def Pipe_SlotsOption
     : Option<"slots", "slots", "::pipesched::SlotMeasure",
              /*default=*/"::pipesched::SlotMeasure::Unit",

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each pass is an adapter around a function of lib/Schedule; its description
-// shows IR before and after, which a test runs.
+// Each pass is an adapter around a function of lib/Schedule. Its description
+// shows IR before and after the pass; a test checks these examples.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ include "PipeSched/Transforms/PlacementPasses.td"
 def PipeCreatePass : Pipe_ModulePass<"pipe-create"> {
   let summary = "Add the problem of a schedule to the module";
   let description = [{
-    One linear path through all workers, without rows: what a `pipe-place-*` or
-    a `pipe-schedule-*` pass starts from.
+    The problem has one linear path through all workers and no rows.
+    `pipe-place-*` and `pipe-schedule-*` passes start from it.
 
     ```mlir
     module {}
@@ -45,8 +45,8 @@ def PipeCreatePass : Pipe_ModulePass<"pipe-create"> {
     }
     ```
 
-    Errors: a number of workers or microbatches out of range; a name that the
-    module has already.
+    Errors: a number of workers or microbatches out of range; a name that
+    already exists in the module.
   }];
   let options = [
     Option<"name", "name", "std::string", /*default=*/"\"schedule\"",
@@ -65,7 +65,7 @@ def PipeCreatePass : Pipe_ModulePass<"pipe-create"> {
 def PipePlaceLinearPass : Pipe_SchedulePass<"pipe-place-linear"> {
   let summary = "Place stage s on worker s";
   let description = [{
-    Replaces the paths by one with one stage per worker.
+    Replaces the paths by a single path with one stage per worker.
 
     ```mlir
     pipe.schedule @p workers 3 microbatches 6 {
@@ -119,8 +119,8 @@ def PipePlaceInterleavedPass : Pipe_SchedulePass<"pipe-place-interleaved"> {
 def PipePlaceVPass : Pipe_SchedulePass<"pipe-place-v"> {
   let summary = "Place two stages per worker, down and up again";
   let description = [{
-    Replaces the paths by one that goes down the workers and back up, so that
-    first and last stage are on one worker (Qi 2024, arXiv 2405.15362).
+    Replaces the paths by one that goes down the workers and back up, so the
+    first and the last stage are on the same worker (Qi 2024, arXiv 2405.15362).
 
     ```mlir
     pipe.schedule @p workers 3 microbatches 6 {
@@ -174,11 +174,11 @@ def PipePlaceWavePass : Pipe_SchedulePass<"pipe-place-wave"> {
 def PipePlaceBidirectionalPass : Pipe_SchedulePass<"pipe-place-bidirectional"> {
   let summary = "Place pairs of paths that mirror each other";
   let description = [{
-    Replaces the paths by `pairs` pairs, one path down the workers and one back
-    up the same workers (Chimera, Li and Hoefler 2021, arXiv 2107.06925). Pair k
-    starts at worker k * D / pairs. Each path holds the whole model, so blocks
-    are replicated. `assign` deals microbatches to the paths in turn or in equal
-    parts.
+    Replaces the paths by `pairs` pairs of paths: one path goes down the workers
+    and the other back up the same workers (Chimera, Li and Hoefler 2021, arXiv
+    2107.06925). Pair k starts at worker k * D / pairs. Each path holds the
+    whole model, so blocks are replicated. `assign` deals microbatches to the
+    paths in turn or in equal parts.
 
     ```mlir
     pipe.schedule @p workers 4 microbatches 8 {
@@ -228,24 +228,25 @@ def PipeAlignSlotsPass : Pipe_SchedulePass<"pipe-align-slots"> {
   let summary = "Put each cell at its slot, with idle slots between";
   let description = [{
     Moves each cell to the earliest slot that the order of its row, its
-    dependences and the slots of the cells before it allow, writes the idle
-    slots and says `aligned`. Idle slots that were there do not count. Family,
-    model and profile stay. Problems are left alone.
+    dependences and the slots of the cells before it allow. It writes the idle
+    slots and marks the schedule `aligned`. Idle slots that were there before do
+    not count. Family, model and profile stay. Problems are left alone.
 
-    In unit slots F, I, W, R, O and G take one slot, B two, a pair `a+b` the sum
-    of its cells, copies none. Otherwise the schedule says how long its cells
-    are in a clause `slots`, which all that reads its table goes by:
+    In unit slots F, I, W, R, O and G take one slot, B takes two, a pair `a+b`
+    the sum of its cells, and copies none. With other slots the clause `slots`
+    of the schedule says how long its cells are, and everything that reads its
+    table uses these lengths:
 
-    - `slots=blocks`: a phase of a stage takes one slot per block, B two. Blocks
-      are those of the path, or the layers of the model by an even split;
-      without a model, weights do as well, and all stages are alike where a path
-      has neither.
-    - `slots=durations`: a cell takes as many slots as its duration by profile,
-      or model and system, has; a pair those of the profile's FB. `slot` is the
-      time of one slot: durations are rounded to the nearest number, one at
-      least, with a remark. Without it, a slot is the longest that divides all
-      durations, so that free messages under transport `delay` give the slots as
-      a timeline.
+    - `slots=blocks`: a phase of a stage takes one slot per block, B takes two.
+      Blocks are those of the path, or an even split of the layers of the model.
+      Without a model, weights count instead; if a path has neither blocks nor
+      weights, all its stages have equal length.
+    - `slots=durations`: a cell takes as many slots as its duration spans, by
+      profile or by model and system; an overlapped pair takes those of FB in
+      the profile. `slot` is the time of one slot: durations are rounded to the
+      nearest number of slots, at least one, with a remark. Without it, a slot
+      is the longest time that divides all durations. The slots are then those
+      of a timeline with free messages under transport `delay`.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 family "1f1b" {
@@ -286,20 +287,21 @@ def PipeAlignSlotsPass : Pipe_SchedulePass<"pipe-align-slots"> {
     ```
 
     Errors: a missing forward; rows that deadlock, with the cycle; no schedule;
-    `slot` without `slots=durations`, or no time above 0; blocks that are not
-    those of the model, and durations that neither profile nor system give; more
-    than 2^62 slots, or rows of more than 2^28 entries, an idle entry counting
-    2^31 - 1 slots at most.
+    `slot` without `slots=durations`, or that is not a time above 0; blocks that
+    differ from those of the model; durations that neither profile nor system
+    give; more than 2^62 slots, or rows of more than 2^28 entries, where an idle
+    entry counts at most 2^31 - 1 slots.
   }];
   let options = [Pipe_ScheduleOption, Pipe_SlotsOption, Pipe_SlotOption];
 }
 
 def PipeCompactPass : Pipe_SchedulePass<"pipe-compact"> {
-  let summary = "Take the idle slots out of the rows";
+  let summary = "Remove the idle slots from the rows";
   let description = [{
-    The inverse of `pipe-align-slots`: rows become orders. Family, model,
-    profile and the lengths of cells (`slots`) stay; `pipe-align-slots` goes
-    back to unit slots. Problems are left alone.
+    The inverse of `pipe-align-slots`: removes the idle slots, so that a row is
+    only an order of cells. Family, model, profile and the lengths of cells
+    (`slots`) stay; `pipe-align-slots` returns to unit slots. Problems are left
+    alone.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 1 aligned {
@@ -324,7 +326,7 @@ def PipeCompactPass : Pipe_SchedulePass<"pipe-compact"> {
   let options = [Pipe_ScheduleOption];
 }
 
-/// Of pipe-verify and exec-verify.
+/// The option `messages` of pipe-verify and exec-verify.
 def Pipe_MessagesOption
     : Option<"messages", "messages", "::pipesched::MessageSemantics",
              /*default=*/"::pipesched::MessageSemantics::Unbounded",
@@ -332,7 +334,7 @@ def Pipe_MessagesOption
              [{::pipesched::enumOptionValues<
                  ::pipesched::MessageSemantics>()}]>;
 
-/// Of everything that times.
+/// The option `transport` of every pass that computes times.
 def Pipe_TransportOption
     : Option<"transport", "transport", "::pipesched::Transport",
              /*default=*/"::pipesched::Transport::Overlap",
@@ -348,40 +350,43 @@ def Pipe_ForwardSendsOption
 def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
   let summary = "Prove schedules complete, free of deadlock, within memory";
   let description = [{
-    Checks what a row alone cannot show: every stage of every path runs F once
-    and either B or I and W once for every microbatch that takes it; offloads
-    are reloaded; of replicas all have a G or none has; the rows together have
-    no cycle of waits; in an `aligned` schedule each cell starts when what it
-    waits for has ended. Changes nothing.
+    Checks what a single row cannot show: for every microbatch that takes a
+    path, every stage of the path runs F once and either B or both I and W once;
+    offloads are reloaded; either all replicas of a stage have a G or none has;
+    the rows together have no cycle of waits; in an `aligned` schedule each cell
+    starts when everything that it waits for has ended. Changes nothing.
 
-    `messages` is what the message layer promises. A process per worker runs its
-    row from front to back, with its receives where `receive-placement` puts
-    them, as in `convert-pipe-to-exec`:
+    `messages` says what the message layer promises. One process per worker runs
+    its row from front to back; its receives stand where `receive-placement`
+    puts them, as in `convert-pipe-to-exec`:
 
     - `unbounded`: a send never waits. A schedule whose rows have no cycle of
       waits finishes, wherever its receives stand.
-    - `fifo`: nor here, but the messages from one worker to another are received
-      in the order in which they were sent (a channel without tags).
-    - `rendezvous`: a send and its receive wait for each other, one after the
-      other (MPI_Ssend; NCCL without groups).
-    - `batched`: sends and receives between two computes are issued together and
-      the row goes on when all are complete (batch_isend_irecv; an NCCL group).
-    - `pairs`: neither a send nor a receive holds the row, a compute waits for
+    - `fifo`: a send never waits either, but messages from one worker to another
+      are received in the order in which they were sent (a channel without
+      tags).
+    - `rendezvous`: a send and its receive wait for each other; messages are not
+      grouped (MPI_Ssend; NCCL without groups).
+    - `batched`: sends and receives between two computes are issued together,
+      and the row goes on when all of them are complete (batch_isend_irecv; an
+      NCCL group).
+    - `pairs`: neither a send nor a receive holds the row; a compute waits for
       what it needs. The messages of two workers, both directions, happen in the
       order in which both issue them (isend and irecv of PyTorch over NCCL).
 
     `memory` is what each worker may hold:
 
-    - a number: activations of one stage and microbatch, without a model. Those
-      that an R brings back count from R on, those offloaded until their D ends
-      and from their U on.
-    - bytes (`80GiB`, `64.5GB`, `4096B`): parameters, their gradients and
-      optimizer state, and activations, as the report has them; needs a model.
-    - `system`: the same, within the memory of the attached system.
+    - a number: activations of one stage and microbatch, without a model. An
+      activation that an R computes again counts from R on. One that is
+      offloaded counts until its D ends, and again from its U on.
+    - bytes (`80GiB`, `64.5GB`, `4096B`): parameters, their gradients, optimizer
+      state and activations, as in the report; needs a model.
+    - `system`: the same in bytes, where the budget is the memory of the
+      attached system.
 
-    The order of a row alone decides what it holds; only where cells are
-    offloaded or reloaded does time, and so `transport`, model, system and
-    profile, or one slot of 1 us.
+    The order of a row alone decides what it holds. Only if cells are offloaded
+    or reloaded, time matters as well: `transport` and the durations by model,
+    system and profile, or slots of 1 us.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 {
@@ -401,10 +406,11 @@ def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
     }
     ```
 
-    Errors: a finding of those above, at its row; a deadlock, with one note per
-    wait of its cycle at the row that waits; a worker over `memory`, at the cell
-    where it holds most, with what that is; a budget that is none, or without
-    the model or system that it needs; a schedule without rows; no schedule.
+    Errors: a violation of the rules above, at its row; a deadlock, with one
+    note per wait of its cycle at the row that waits; a worker over `memory`, at
+    the cell where it holds most, with the amount; text that is not a budget; a
+    budget without the model or system that it needs; a schedule without rows;
+    no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -427,11 +433,11 @@ def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
 def ExecVerifyPass : Pass<"exec-verify", "::mlir::ModuleOp"> {
   let summary = "Prove programs free of deadlock";
   let description = [{
-    Checks that every `exec.program` finishes when one process per worker runs
-    its instructions from front to back, by what `messages` promises about
-    senders and receivers (`pipe-verify` says what each value means). This is
-    stricter than timing a program, where sends and receives have queues of
-    their own beside compute. Changes nothing.
+    Checks that every `exec.program` finishes if one process per worker runs its
+    instructions from front to back and senders and receivers wait as `messages`
+    says (`pipe-verify` explains the values). This is stricter than timing a
+    program, where sends and receives have queues of their own beside compute.
+    Changes nothing.
 
     Here both workers send before they receive, which `rendezvous` and `pairs`
     refuse:
@@ -481,14 +487,14 @@ def ExecVerifyPass : Pass<"exec-verify", "::mlir::ModuleOp"> {
 
 def ExecAnnotateTimelinePass
     : Pass<"exec-annotate-timeline", "::mlir::ModuleOp"> {
-  let summary = "Write onto each instruction when it starts and ends";
+  let summary = "Write start and end times onto each instruction";
   let description = [{
     Times every `exec.program` and writes `exec.start_ps` and `exec.end_ps`, in
-    picoseconds, onto its instructions. A message starts once: on `send` it ends
-    when the send queue is free again, on `recv` when it has arrived. A `wait`
-    takes no time and gets none. Nothing reads what this pass writes: it is for
-    tests and for readers. `transport` and `forward-sends` are described in
-    docs/CostModel.md.
+    picoseconds, onto its instructions. Both ends of a message start together:
+    `send` ends when the send queue is free again, `recv` when the message has
+    arrived. A `wait` takes no time and gets no attributes. No pass reads what
+    this pass writes: it is for tests and readers. docs/CostModel.md describes
+    `transport` and `forward-sends`.
 
     ```mlir
     exec.program @two_stages profile <"F=3ps,send=2ps,comm=5ps"> {
@@ -522,7 +528,7 @@ def ExecAnnotateTimelinePass
     ```
 
     Errors: no program; a deadlock, with one note per wait of its cycle; costs
-    that do not price the program.
+    that lack a time of the program.
   }];
   let dependentDialects = ["::pipesched::exec::ExecDialect"];
   let options = [Pipe_TransportOption, Pipe_ForwardSendsOption];

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Asymmetric paths, paths written by hand, and how many layers a stage holds.
+// Passes that place asymmetric paths and paths given by hand, and that say how
+// many layers a stage holds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,19 +24,20 @@ def PipePlaceAsymmetricPass : Pipe_SchedulePass<"pipe-place-asymmetric"> {
   let summary = "Place paths whose halves differ in length";
   let description = [{
     Replaces the paths by mirrored pairs, as `pipe-place-bidirectional` does, or
-    by a wave, as `pipe-place-wave` does (with one wave a V), and makes the
-    halves of every path as long as `ratio` says. Stages s and S-1-s of a path
-    always add up to the same, so that every worker has the same to do (Chimera
-    with asymmetric placement, arXiv 2605.24006). `way` says how lengths depart
-    from equal ones:
+    by a wave, as `pipe-place-wave` does (one wave is a V). The lengths of the
+    two halves of every path are in proportion `ratio`. Stages s and S-1-s of a
+    path always have the same total length, so every worker has the same work
+    (Chimera with asymmetric placement, arXiv 2605.24006). `way` says how
+    lengths depart from equal ones:
 
-    - `halves`: by a step in the middle; each half has equal stages.
-    - `ramp`: by the same amount from stage to stage.
-    - `ends`: on the first and the last stage alone.
-    - `middle`: on the last stage of the first half and the one after it alone.
+    - `halves`: they jump in the middle; within each half all stages are equal.
+    - `ramp`: they change by the same amount from stage to stage.
+    - `ends`: only the first and the last stage differ.
+    - `middle`: only the last stage of the first half and the first stage of the
+      second half differ.
 
-    Lengths are blocks where `blocks` gives the layers of the model or the
-    schedule has one, and weights until then.
+    Lengths are blocks if the schedule has a model or `blocks` gives its layers,
+    otherwise weights.
 
     ```mlir
     pipe.schedule @p workers 4 microbatches 8 {
@@ -69,10 +71,11 @@ def PipePlaceAsymmetricPass : Pipe_SchedulePass<"pipe-place-asymmetric"> {
     }
     ```
 
-    Errors: those of the two placing passes; a ratio that is none, or that
-    leaves nothing to a stage, with the bounds of those that do not; blocks that
-    cannot be divided so, with the nearest numbers that can, or that are not the
-    layers of the model; options of the paths that are not placed.
+    Errors: those of the two placing passes; text that is not a ratio; a ratio
+    that leaves nothing to a stage, with the bounds of the valid ratios; a
+    number of blocks that cannot be divided so, with the nearest numbers that
+    can, or that differs from the layers of the model; options that belong to
+    the other kind of paths.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -102,10 +105,11 @@ def PipePlaceAsymmetricPass : Pipe_SchedulePass<"pipe-place-asymmetric"> {
 def PipePlaceListPass : Pipe_SchedulePass<"pipe-place-list"> {
   let summary = "Place paths given by hand";
   let description = [{
-    Replaces the paths by those of `paths`: between semicolons, the worker of
-    each stage, and what else a `pipe.path` may say. A range is `begin:end` or
-    `begin:end:step` without its end, and workers may count down; `n*c` is the
-    count n, c times over. Lists may stand in brackets, as in the IR.
+    Replaces the paths by those of `paths`. Semicolons separate paths; each
+    lists the worker of each stage, followed by any other clauses of a
+    `pipe.path`. A range is `begin:end` or `begin:end:step`, where `end` is
+    excluded; workers may count down. `n*c` repeats the number n c times. Lists
+    may stand in brackets, as in the IR.
 
     ```mlir
     pipe.schedule @p workers 4 microbatches 8 {
@@ -131,10 +135,10 @@ def PipePlaceListPass : Pipe_SchedulePass<"pipe-place-list"> {
     }
     ```
 
-    Errors: text that is no list of paths, with the character; paths that no
-    `pipe.schedule` may have (a worker that does not exist, microbatches on no
-    path or two, blocks of another length); a schedule that has rows; no
-    schedule.
+    Errors: text that is not a list of paths, with the position of the wrong
+    character; paths that no `pipe.schedule` may have (a worker that does not
+    exist, microbatches on no path or two, a list of blocks of another length);
+    a schedule that has rows; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -144,25 +148,26 @@ def PipePlaceListPass : Pipe_SchedulePass<"pipe-place-list"> {
 }
 
 def PipePlaceBlocksPass : Pipe_SchedulePass<"pipe-place-blocks"> {
-  let summary = "Say how many layers each stage holds";
+  let summary = "Set how many layers each stage holds";
   let description = [{
-    Keeps the paths and gives their stages `blocks`, in place of blocks or
-    weights that are there. `counts` gives them by hand, one list for every path
-    or lists for each between semicolons; `n*c` is n, c times over. Otherwise
-    the layers of the model, or `blocks` of them, are divided over each path by
-    `balance`:
+    Keeps the paths and sets `blocks` of their stages, replacing blocks or
+    weights that are there. `counts` gives the numbers by hand: one list for all
+    paths, or one list per path, separated by semicolons; `n*c` repeats n c
+    times. Otherwise the layers of the model, or `blocks` layers, are divided
+    over each path by `balance`:
 
-    - `exact`: alike on all stages, or not at all.
-    - `count`: as evenly as they go. Where a worker holds several stages of the
-      path, workers come before stages. A tie goes to the last stage, which
-      holds fewer activations.
-    - `cost`: the same by the time that a microbatch takes (F, B and what is
-      recomputed, with the model and the system of the schedule), embedding and
-      head included. Where layers differ, the longest stage is as short as it
-      can be, and workers are not looked at.
+    - `exact`: the same number on all stages; an error if that is impossible.
+    - `count`: as evenly as possible. If a worker holds several stages of the
+      path, the totals of workers are balanced before those of stages. On a tie
+      the last stages get more, because they hold fewer activations.
+    - `cost`: as `count`, but by the time of a microbatch (F, B and
+      recomputation, with the model and the system of the schedule), embedding
+      and head included. If layers differ, only the longest stage is made as
+      short as possible; the totals of workers are ignored.
 
-    For `exact` and `count`, `embedding` and `head` say how many layers the
-    first stage is to have less for the embedding, and the last for the head.
+    For `exact` and `count`, `embedding` says how many layers the first stage
+    gets less because of the embedding, and `head` how many the last stage gets
+    less because of the head.
 
     ```mlir
     pipe.schedule @p workers 4 microbatches 8 {
@@ -194,11 +199,11 @@ def PipePlaceBlocksPass : Pipe_SchedulePass<"pipe-place-blocks"> {
     }
     ```
 
-    Errors: `exact` with layers that do not divide, with the nearest numbers
-    that do; counts for another number of stages, or that do not add up to the
-    layers of the model; no model and no blocks; `cost` without a model and a
-    system; options that exclude each other; a schedule that has rows; no
-    schedule.
+    Errors: `exact` with a number of layers that does not divide, with the
+    nearest numbers that do; counts for another number of stages, or that do not
+    add up to the layers of the model; no model and no blocks; `cost` without a
+    model and a system; options that exclude each other; a schedule that has
+    rows; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -217,11 +222,11 @@ def PipePlaceBlocksPass : Pipe_SchedulePass<"pipe-place-blocks"> {
 }
 
 def PipePlaceLayoutPass : Pipe_SchedulePass<"pipe-place-layout"> {
-  let summary = "Place stages as a pipeline layout of Megatron-Core says";
+  let summary = "Place stages by a pipeline layout of Megatron-Core";
   let description = [{
-    Replaces the paths by one that goes through all workers again and again, as
-    often as the stages of `layout` need it, with the layers that it gives them
-    (the string of `--pipeline-model-parallel-layout`, docs/Exchange.md).
+    Replaces the paths by one that goes through all workers as many times as the
+    stages of `layout` require. Each stage gets the layers that `layout` gives
+    it (the string of `--pipeline-model-parallel-layout`, docs/Exchange.md).
 
     ```mlir
     pipe.schedule @p workers 2 microbatches 8 {
@@ -237,10 +242,11 @@ def PipePlaceLayoutPass : Pipe_SchedulePass<"pipe-place-layout"> {
     }
     ```
 
-    Errors: what is no layout or cannot be said with blocks, with the character;
-    stages that are no multiple of the workers, with the nearest numbers of
-    workers that divide them; layers that are not those of the model; a schedule
-    that has rows; no schedule.
+    Errors: text that is not a layout or that blocks cannot express, with the
+    position of the wrong character; a number of stages that is not a multiple
+    of the workers, with the nearest numbers of workers that divide it; a number
+    of layers that is not that of the model; a schedule that has rows; no
+    schedule.
   }];
   let options = [
     Pipe_ScheduleOption,

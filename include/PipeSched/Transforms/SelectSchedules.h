@@ -1,4 +1,4 @@
-//===- SelectSchedules.h - What a pass treats -------------------*- C++ -*-===//
+//===- SelectSchedules.h - Selected schedules -------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How the option 'schedule' narrows a pass to one schedule of the module.
+// How the option 'schedule' restricts a pass to one schedule of the module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@
 
 namespace pipesched::pipe {
 
-/// The schedules of a module, or the one called `name`. Errors: none; an
-/// unknown name, with the closest one.
+/// The schedules of a module, or only the one called `name`. Errors: the module
+/// has no schedule; no schedule has that name, with the closest name.
 mlir::FailureOr<llvm::SmallVector<ScheduleOp>>
 selectSchedules(mlir::ModuleOp module, llvm::StringRef name);
 

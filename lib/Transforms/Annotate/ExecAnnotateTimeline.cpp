@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The pass exec-annotate-timeline: for tests and readers; nothing reads what it
-// writes.
+// The pass exec-annotate-timeline. It is for tests and readers; no other code
+// reads the attributes that it writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ static void clearTimes(exec::ProgramOp program, StringAttr startName,
     }
 }
 
-/// A message has one start; it ends for its sender when the queue is free
-/// again, for its receiver when it has arrived.
+/// Send and receive of a message start together. The send ends when the queue
+/// of the sender is free again, the receive when the message has arrived.
 static void writeTimes(const LoadedProgram &loaded, const Execution &execution,
                        StringAttr startName, StringAttr endName) {
   Builder builder(startName.getContext());

@@ -1,4 +1,4 @@
-//===- CostOwners.cpp - What passes that attach costs share ---------------===//
+//===- CostOwners.cpp - Ops that costs attach to --------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Selection by name, models by their facts, and the two options of which one
-// must be given.
+// Selects ops by name, finds equal models, and checks that exactly one of two
+// options is given.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,13 +40,13 @@ pipe::selectCostOwners(ModuleOp module, StringRef name) {
          << closestName(name, names);
 }
 
-/// Calls `set` with the op as the type that it has.
+/// Calls `set` with the op cast to its own type.
 template <typename Fn>
 static void withOwner(PlacementOwnerOpInterface owner, Fn set) {
   llvm::TypeSwitch<Operation *>(owner).Case<ScheduleOp, exec::ProgramOp>(set);
 }
 
-/// A name that needs no quotes as a symbol: llama3-70b is @llama3_70b.
+/// Makes a symbol name that needs no quotes: llama3-70b becomes @llama3_70b.
 static std::string symbolOf(StringRef name) {
   std::string symbol = name.str();
   for (char &c : symbol)

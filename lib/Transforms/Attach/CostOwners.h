@@ -1,4 +1,4 @@
-//===- CostOwners.h - What passes that attach costs share -------*- C++ -*-===//
+//===- CostOwners.h - Ops that costs attach to ------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Schedules and programs are what models and profiles are attached to.
+// The ops that models and profiles are attached to: schedules and programs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,20 +18,20 @@
 
 namespace pipesched::pipe {
 
-/// The schedules and programs of a module, or the one called `name`. Errors:
-/// there is none; an unknown name, with the closest.
+/// The schedules and programs of a module, or only the one called `name`.
+/// Errors: the module has none; none has that name, with the closest name.
 mlir::FailureOr<llvm::SmallVector<PlacementOwnerOpInterface>>
 selectCostOwners(mlir::ModuleOp module, llvm::StringRef name);
 
-/// The model of these facts, names aside: one that is there, or a new one in
-/// front of `owner`, under a name that needs no quotes.
+/// Returns the model with these facts, whatever its name. If the module has
+/// none, creates one in front of `owner`, with a name that needs no quotes.
 ModelOp getOrCreateModel(mlir::ModuleOp module, mlir::SymbolTable &symbols,
                          mlir::Operation *owner, ModelFacts facts);
 
 void setModel(PlacementOwnerOpInterface owner, llvm::StringRef symbol);
 void setProfile(PlacementOwnerOpInterface owner, ProfileAttr profile);
 
-/// Which of two options that exclude each other is given.
+/// Which of two mutually exclusive options is given.
 enum class OneOf { First, Second };
 
 /// Errors: neither or both are given.

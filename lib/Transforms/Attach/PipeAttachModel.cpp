@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Expands an architecture once per microbatch size and names it in the
-// schedules, whose weights it turns into blocks.
+// Expands an architecture for the microbatch size of each schedule or program,
+// attaches the model, and turns the weights of paths into blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// Weights stand until a model says how many layers there are.
+/// Paths have weights only until a model gives the number of layers.
 static LogicalResult makeBlocksOfWeights(PlacementOwnerOpInterface owner,
                                          int64_t layers) {
   for (auto [number, op] :
@@ -81,7 +81,7 @@ FailureOr<Architecture> PipeAttachModelPass::loadArchitecture() {
   return std::move(*architecture);
 }
 
-/// Pipelines of the system that is there.
+/// The data-parallel pipelines of the attached system, 1 without a system.
 static FailureOr<int64_t> getDataParallel(Operation *op) {
   ModuleOp module = findSystemModule(op);
   if (!module)

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One class is the pass pipe-schedule-<family> of every family: its name, its
-// description and its options are those of the family in Schedule/Families.h.
+// One class implements the pass pipe-schedule-<family> for every family. The
+// name, description and options of each pass are those of the family in
+// Schedule/Families.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,8 @@ using namespace pipesched::pipe;
 // Options
 //===----------------------------------------------------------------------===//
 
-/// "Mirrored pairs of paths; 0: as the paths say, or one".
+/// The help text of an option, such as "Mirrored pairs of paths; 0: as the
+/// paths say, or one".
 static std::string helpOf(const FamilyOptionInfo &info) {
   std::string help = info.summary.str();
   help[0] = llvm::toUpper(help[0]);
@@ -35,7 +37,7 @@ static std::string helpOf(const FamilyOptionInfo &info) {
 }
 
 namespace {
-/// An option of a pass that sets an option of its family.
+/// A pass option that sets an option of the family.
 class FamilyPassOption {
 public:
   virtual ~FamilyPassOption() = default;
@@ -52,7 +54,7 @@ public:
                                    std::forward<Modifiers>(modifiers)...),
         field(field) {}
 
-  /// A number that is left to the generator is 0.
+  /// 0 leaves the number to the generator.
   void set(FamilyOptions &options) const override {
     if (std::is_same_v<T, int64_t> && option.getValue() == T())
       return;
@@ -65,7 +67,7 @@ private:
   std::optional<T> FamilyOptions::*field;
 };
 
-/// Makes the option of a pass by the type of the family's option.
+/// Makes a pass option of the type that the family's option has.
 struct MakeOption {
   Pass &pass;
   const Family &family;
@@ -93,7 +95,7 @@ struct MakeOption {
   }
 };
 
-/// The options `slots` and `slot`, as pipe-align-slots has them.
+/// The options `slots` and `slot`, the same as in pipe-align-slots.
 struct SlotPassOptions {
   Pass::Option<SlotMeasure> slots;
   Pass::Option<std::string> slot;
@@ -113,7 +115,8 @@ struct SlotPassOptions {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Does for a family what a class made by TableGen does for other passes.
+/// Provides for the passes of families what a TableGen class provides for other
+/// passes.
 template <typename Derived>
 class FamilyPassBase : public OperationPass<> {
 public:
@@ -130,7 +133,7 @@ public:
     if (family.measuresSlots)
       slotOptions = std::make_unique<SlotPassOptions>(*this);
   }
-  /// Pass::clone() copies the values of the options.
+  /// Options need no copy here: Pass::clone() copies their values.
   FamilyPassBase(const FamilyPassBase &other) : FamilyPassBase(other.family) {}
 
   StringRef getName() const override { return "PipeScheduleFamilyPass"; }

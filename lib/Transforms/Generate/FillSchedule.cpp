@@ -23,8 +23,8 @@ static bool isSamePath(const Path &a, const Path &b) {
          a.weights == b.weights;
 }
 
-/// Writes the paths of the family. A remark says where the family assigns
-/// microbatches in another way than the paths of the problem did.
+/// Writes the paths of the family. If the problem said which microbatches each
+/// path takes, a remark says that the family replaces this assignment.
 static void replacePaths(ScheduleOp schedule, StringRef family,
                          const Placement &given, const Placement &placement) {
   if (llvm::equal(given.getPaths(), placement.getPaths(), isSamePath))
@@ -47,7 +47,7 @@ static void storeTable(ScheduleOp problem, const Placement &given,
   problem.setFamily(family, options);
 }
 
-/// The cells of a greedy table that does not exist yet.
+/// The phases that a greedy table will have, known before it is generated.
 static CellsInUse greedyCells(bool splitBackward) {
   auto bit = [](Phase phase) { return 1u << static_cast<unsigned>(phase); };
   unsigned backward = splitBackward
@@ -65,8 +65,8 @@ static FailureOr<Table> generateFor(ScheduleOp problem, const Family &family,
   return std::move(*table);
 }
 
-/// Makes the table for cells of the measured length, each at the slot at which
-/// the rule runs it.
+/// Generates a table in which cells have their measured lengths and start at
+/// the slots that the greedy rule chooses.
 static FailureOr<Table> generateBySlots(ScheduleOp problem,
                                         const Family &family,
                                         const Placement &placement,

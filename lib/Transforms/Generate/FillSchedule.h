@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a pass that generates rows does with one schedule.
+// Fills one schedule with the rows of a family.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@
 
 namespace pipesched::pipe {
 
-/// Writes the table of a family into a problem: its rows, its paths where they
-/// differ from those of the problem, and the family with its options. With
-/// other slots than unit slots, which only the greedy rule takes, the table is
-/// made for cells of that length, and its rows are aligned. A remark says that
-/// microbatches that had a path take another. Errors: those of generate(),
+/// Writes the table of a family into a problem: its rows, its paths if they
+/// differ from those of the problem, and the family with its options. Slots
+/// other than unit slots are for the greedy rule only: the table is generated
+/// for cells of those lengths, and its rows are aligned. A remark says when
+/// microbatches move to another path. Errors: those of generate(),
 /// measureSlots() and alignRows().
 mlir::LogicalResult fillSchedule(ScheduleOp problem, const Family &family,
                                  const FamilyOptions &options,

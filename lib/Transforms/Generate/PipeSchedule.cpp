@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Fills schedules with the family of a name or alias.
+// Fills schedules with a family, given by its name or an alias.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Loads schedules, optimizes each of them and stores the rows that are found.
+// Loads schedules, optimizes each of them and stores the rows found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ private:
 };
 } // namespace
 
-/// The error with the option in front of it.
+/// Puts the name of the option in front of the error message.
 static llvm::Error inOption(StringRef option, llvm::Error error) {
   return llvm::createStringError(option + ": " +
                                  llvm::toString(std::move(error)));

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes the microbatches, model, paths and rows that were found.
+// Writes the microbatches, model, paths and rows that the search found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ void pipe::emitRemarks(ScheduleOp schedule, const OptimizedStart &optimized) {
     remark.attachNote() << note;
 }
 
-/// Stores the model of the microbatch size that was chosen.
+/// Attaches the model of the chosen microbatch size.
 static void storeModel(ScheduleOp schedule,
                        const std::optional<ModelFacts> &facts) {
   ModelOp own = findModel(schedule);

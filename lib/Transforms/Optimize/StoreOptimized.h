@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What pipe-optimize leaves in the IR and says about it.
+// How pipe-optimize stores its result in the IR and reports it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +21,9 @@ namespace pipesched::pipe {
 /// Emits the result as a remark with notes, and the warnings of the cache.
 void emitRemarks(ScheduleOp schedule, const OptimizedStart &optimized);
 
-/// Stores the number of microbatches and the model of their size, the paths if
-/// they are others, and the rows. `isPlaced`: the paths are those of a
-/// placement that was asked for. `kind`: what R recomputes.
+/// Stores the number of microbatches, the model of their size, the paths if
+/// they changed, and the rows. `isPlaced`: the paths are those of a placement
+/// that the user asked for. `kind`: what R recomputes.
 void storeOptimized(ScheduleOp schedule, OptimizedStart &&optimized,
                     bool isPlaced, Recompute kind);
 

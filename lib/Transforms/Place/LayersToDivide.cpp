@@ -1,4 +1,4 @@
-//===- LayersToDivide.cpp - How many layers stages share ------------------===//
+//===- LayersToDivide.cpp - Layers to divide ------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Looks up the model, with which the option must agree.
+// Looks up the model and checks that the option agrees with it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- LayersToDivide.h - How many layers stages share ----------*- C++ -*-===//
+//===- LayersToDivide.h - Layers to divide ----------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The layers of the model that a schedule trains, or what an option says.
+// The layers of the model that a schedule trains, or the number that an option
+// gives.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +19,13 @@
 
 namespace pipesched::pipe {
 
-/// Layers of the schedule's model, or `blocks` where that option is not 0;
-/// nothing where there is neither. Errors: blocks below 0; blocks that are not
-/// the layers of the model.
+/// The number of layers of the schedule's model, or `blocks` if there is no
+/// model and that option is not 0; nothing if neither is given. Errors:
+/// `blocks` below 0; `blocks` that differs from the layers of the model.
 llvm::Expected<std::optional<int64_t>> layersToDivide(ScheduleOp schedule,
                                                       int64_t blocks);
 
-/// Refuses paths that the schedule cannot have, or whose blocks do not add up
+/// Checks that the schedule can have these paths and that their blocks add up
 /// to the layers of its model.
 llvm::Error checkPaths(ScheduleOp schedule, llvm::ArrayRef<Path> paths);
 

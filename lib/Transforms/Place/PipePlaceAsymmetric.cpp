@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Places mirrored pairs or a wave and stretches one half of each path.
+// Places mirrored pairs or a wave and makes one half of each path longer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ private:
 };
 } // namespace
 
-/// The paths before their halves differ.
+/// The paths while their halves still have equal length.
 llvm::Expected<std::vector<Path>>
 PipePlaceAsymmetricPass::placeEqual(ScheduleOp op) const {
   if (on == AsymmetricPaths::Mirrored) {

@@ -59,7 +59,7 @@ PipePlaceBlocksPass::placeOn(ScheduleOp op) const {
   return paths;
 }
 
-/// Gives each path the counts of the option.
+/// Sets the blocks of each path to the counts that the option lists.
 llvm::Error PipePlaceBlocksPass::give(MutableArrayRef<Path> paths) const {
   if (balance != Balance::Exact || blocks != 0 || embedding != 0 || head != 0)
     return llvm::createStringError("counts say how many layers each stage "

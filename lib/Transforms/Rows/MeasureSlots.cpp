@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Loads the costs that a measure needs.
+// Loads the costs from which the lengths of cells are computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +39,8 @@ FailureOr<SlotOptions> pipe::readSlotOptions(Operation *root, StringRef pass,
   return options;
 }
 
-/// Says how far off rounded durations are, and where exact ones take more slots
-/// than an idle entry counts.
+/// Remarks on the largest rounding error, and on exact slots so short that a
+/// stage takes more slots than one idle entry can count.
 static void emitSlotRemarks(ScheduleOp schedule, const SlotsByDurations &slots,
                             const SlotOptions &options) {
   if (slots.largestErrorPs > 0)

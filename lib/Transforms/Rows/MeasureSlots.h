@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The options `slots` and `slot` of passes, and what they come to on a
-// schedule.
+// The pass options `slots` and `slot`, and the lengths of cells that they give
+// for a schedule.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,22 +25,23 @@ struct SlotOptions {
   std::optional<int64_t> slotPs; ///< nothing: as long as divides all times
 };
 
-/// The options of `pass`, whose `slot` is a time or empty. Errors, at `root`:
-/// text that is no time; a slot of 0; a slot where slots are not durations.
+/// Parses the options of `pass`; `slot` is a time or empty. Errors, at `root`:
+/// text that is not a time; a slot of 0; a slot unless slots measure durations.
 mlir::FailureOr<SlotOptions> readSlotOptions(mlir::Operation *root,
                                              llvm::StringRef pass,
                                              SlotMeasure measure,
                                              llvm::StringRef slot);
 
-/// The lengths by global stage of the cells that a schedule has or gets; empty
-/// for unit slots. Remarks say where durations are rounded, and where they are
-/// divided too finely. Errors: costs that cannot be loaded; those of
-/// slotsByBlocks, computeStageCosts and slotsByDurations.
+/// The lengths of the cells that a schedule has or will get, by global stage;
+/// empty for unit slots. Remarks say where durations are rounded, and where the
+/// longest common slot is very short. Errors: costs that cannot be loaded;
+/// those of slotsByBlocks, computeStageCosts and slotsByDurations.
 mlir::FailureOr<std::vector<StageSlots>>
 measureSlots(ScheduleOp schedule, const Placement &placement,
              const SlotOptions &options, CellsInUse cells);
 
-/// What to do about too many slots, "; a longer slot ...", or nothing.
+/// The advice to add to an error about too many slots, "; a longer slot ...",
+/// or nothing.
 llvm::StringRef adviseOnSlots(const SlotOptions &options);
 
 } // namespace pipesched::pipe

@@ -25,7 +25,8 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// One kind for a schedule: what R that are there run again must stay true.
+/// All R of a schedule recompute the same kind, so R cells that the schedule
+/// already has must be of `kind`.
 static LogicalResult checkKind(ScheduleOp schedule, Recompute kind) {
   RecomputeKind present = schedule.getRecompute().value_or(RecomputeKind::Full);
   if (present == RecomputeKind(kind))

@@ -25,8 +25,8 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// Reports the violation that a check of the whole table finds, because it
-/// names the cells; if there is none, reports the error of the alignment.
+/// If a check of the whole table finds a violation, reports that one, because
+/// it names the cells; otherwise reports the error of the alignment.
 static LogicalResult emitAlignError(ScheduleOp schedule, const TableView &table,
                                     llvm::Error error,
                                     const SlotOptions &options) {
@@ -39,7 +39,7 @@ static LogicalResult emitAlignError(ScheduleOp schedule, const TableView &table,
 static LogicalResult align(ScheduleOp schedule, const SlotOptions &options) {
   ScheduleTable table(schedule);
   TableView view = table.view();
-  view.aligned = false; // the slots as written do not count
+  view.aligned = false; // ignore the slots as written
   FailureOr<std::vector<StageSlots>> slots =
       measureSlots(schedule, table.getPlacement(), options, cellsInUse(view));
   if (failed(slots))

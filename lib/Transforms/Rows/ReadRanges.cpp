@@ -1,4 +1,4 @@
-//===- ReadRanges.cpp - Index ranges among the options of passes ----------===//
+//===- ReadRanges.cpp - Index ranges in options ---------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- ReadRanges.h - Index ranges among the options of passes --*- C++ -*-===//
+//===- ReadRanges.h - Index ranges in options -------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Options that select stages, workers or microbatches, as text.
+// Pass options that select stages, workers or microbatches by ranges.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,21 +18,21 @@
 
 namespace pipesched::pipe {
 
-/// Appends the ranges that the texts of an option of a pass say. Errors, at
+/// Parses the texts of a pass option and appends their ranges. Errors, at
 /// `root`: those of parseIndexRange.
 mlir::LogicalResult readRanges(mlir::Operation *root, llvm::StringRef pass,
                                llvm::ArrayRef<std::string> texts,
                                llvm::StringRef option,
                                std::vector<IndexRange> &ranges);
 
-/// Texts of the options of a pass that say which cells it takes: ranges of
-/// stages, workers and microbatches.
+/// The options with which a pass selects cells: ranges of stages, workers and
+/// microbatches, as text.
 struct SelectionTexts {
   llvm::ArrayRef<std::string> stages, workers, microbatches;
 };
 
-/// Reads them into the fields of these names of `options`. Errors, at `root`:
-/// those of parseIndexRange.
+/// Parses the ranges into the fields of `options` with the same names. Errors,
+/// at `root`: those of parseIndexRange.
 template <typename Options>
 mlir::LogicalResult readSelection(mlir::Operation *root, llvm::StringRef pass,
                                   const SelectionTexts &texts,

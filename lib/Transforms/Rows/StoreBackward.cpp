@@ -1,4 +1,4 @@
-//===- StoreBackward.cpp - Other backwards in a schedule ------------------===//
+//===- StoreBackward.cpp - Changed backwards ------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Keeps the family, and updates the option that the change makes wrong.
+// Keeps the family and updates its option `split_backward`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// Writes `split_backward` as a generator would: only if it is not the default
-/// of the family.
+/// Writes `split_backward` as a generator does: only if it differs from the
+/// default of the family.
 static void describeSplit(ScheduleOp schedule, bool isSplit) {
   const Family *family = findFamily(schedule.getFamily().value_or(""));
   if (!family || !family->splitsBackward)

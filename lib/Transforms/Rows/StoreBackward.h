@@ -1,4 +1,4 @@
-//===- StoreBackward.h - Other backwards in a schedule ----------*- C++ -*-===//
+//===- StoreBackward.h - Changed backwards ----------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What passes that split and merge backwards write.
+// How passes that split and merge backwards store their result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@
 
 namespace pipesched::pipe {
 
-/// Stores the rows and the gradient rule. A family that has `split_backward`
-/// for an option says so, unless some backwards could not be changed.
+/// Stores the rows and the gradient rule. If the family has the option
+/// `split_backward`, updates it, unless some backwards stayed as they were.
 void storeBackward(ScheduleOp schedule, BackwardChange change, bool isSplit);
 
 } // namespace pipesched::pipe

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Proves programs free of deadlock. A pass beside pipe-verify, since a program
-// has its receives where they are and need not be a complete schedule.
+// Proves programs free of deadlock. This is a pass of its own and not part of
+// pipe-verify: a program already says where its receives stand, and it need not
+// be a complete schedule.
 //
 //===----------------------------------------------------------------------===//
 

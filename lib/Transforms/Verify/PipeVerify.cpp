@@ -59,8 +59,8 @@ static LogicalResult verifySchedule(ScheduleOp schedule,
   TableView table = loaded.view();
   if (std::optional<Violation> violation = verifyTable(table))
     return emitViolation(schedule, *violation);
-  // Rows without a cycle finish where sends never wait, wherever receives stand
-  // (MessagesTest): nothing is left to prove.
+  // If sends never wait, rows without a cycle always finish, wherever receives
+  // stand (MessagesTest). So there is nothing left to prove.
   if (semantics != MessageSemantics::Unbounded &&
       failed(proveFinish(schedule, table, semantics, timing.receivePlacement)))
     return failure();

@@ -21,7 +21,7 @@ from .arguments import Run, UsageError
 VERBS = (show, generate, simulate, compare, plan, sweep, verify, convert, reproduce)
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
-"""Exit statuses: no or no answer, wrong command line, Ctrl-C."""
+"""Exit statuses: the answer is no or there is none; wrong command line; Ctrl-C."""
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,8 +1,8 @@
-"""What to run: a search over degrees of parallelism, schedules, placements and memory.
+"""Plans what to run: searches over degrees of parallelism, schedules, placements and memory.
 
-`_request` says what is to be planned, `_space` what there is to choose from, `_search`
-finds the best of it, `_optimized` makes better rows for the best, `_plan` makes proposals,
-`_passes`, `_launchers` and `_why` put them into words.
+`_request` describes the task and `_space` the candidates. `_search` finds the best candidates,
+`_optimized` improves their rows, and `_plan` makes proposals of them. `_passes`, `_launchers` and
+`_why` express proposals as passes, launcher arguments and sentences.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What to copy into a launcher: flags of torchtitan, arguments of Megatron-LM.
+"""Lines to copy into a launcher: flags of torchtitan, arguments of Megatron-LM.
 
-Both as they were in 2025: torchtitan's `torchtitan/config/job_config.py` and
+Both launchers as of 2025: torchtitan's `torchtitan/config/job_config.py` and
 `torchtitan/distributed/pipeline_parallel.py`, Megatron-LM's `megatron/training/arguments.py`.
 """
 
@@ -28,7 +28,7 @@ TORCH_NAMES = {
 
 @dataclass(frozen=True)
 class Launcher:
-    """Lines to copy, or why there are none."""
+    """Lines to copy, or the reason why there are none."""
 
     lines: tuple[str, ...] | None
     reason: str | None = None
@@ -42,26 +42,26 @@ class Launchers:
     megatron: Launcher
 
     def to_dict(self) -> dict[str, object]:
-        """Lines by launcher, null where there are none, and the reasons."""
+        """Lines by launcher, null if there are none, and the reasons."""
         both = {"torchtitan": self.torchtitan, "megatron": self.megatron}
         lines = {name: list(one.lines) if one.lines else None for name, one in both.items()}
         return {**lines, "reasons": {n: one.reason for n, one in both.items() if one.reason}}
 
 
 class _Cannot(Exception):
-    """A launcher has no words for it."""
+    """Raised if a launcher cannot express the configuration."""
 
 
 def needs_csv(candidate: Candidate) -> bool:
-    """PyTorch has the schedule under no name of its own, and takes it as a file."""
+    """Whether PyTorch has no class for the schedule and must read it from a file."""
     return candidate.shape.pipeline > 1 and candidate.schedule not in TORCH_NAMES
 
 
 def launchers(
     request: Request, candidate: Candidate, csv: str, unknown: str | None = None
 ) -> Launchers:
-    """Lines for both; `csv` is where the schedule is or would be saved, `unknown` says what is
-    in its rows that PyTorch cannot run.
+    """Lines for both launchers. `csv` is the file of the schedule, which need not exist yet;
+    `unknown` says what in its rows PyTorch cannot run.
     """
 
     def made(lines: Callable[[Request, Candidate, str], list[str]]) -> Launcher:
@@ -78,7 +78,7 @@ def launchers(
 
 
 def _modules(layers: Sequence[int]) -> str:
-    """Modules of each stage, as the flag takes them.
+    """The modules of each stage, in the form of the flag.
 
     >>> _modules([2, 1])
     'tok_embeddings,layers.0,layers.1 layers.2,norm,output'
@@ -94,8 +94,8 @@ def _modules(layers: Sequence[int]) -> str:
 
 
 def _torch_division(candidate: Candidate) -> list[str]:
-    """How many layers each stage has. torchtitan gives what is left over to the first stages;
-    other divisions are lists of modules.
+    """The flags for the layers of each stage. By default torchtitan gives remaining layers to the
+    first stages; other divisions need lists of modules.
     """
     layers = candidate.layers[0]
     each, over = divmod(sum(layers), len(layers))
@@ -111,7 +111,9 @@ def _torch_division(candidate: Candidate) -> list[str]:
 
 
 def _torch_schedule(candidate: Candidate, csv: str) -> list[str]:
-    """By name, or from a file; the name then says how stages are placed."""
+    """The flags for the schedule, by name or from a file. For a file, the name says how stages are
+    placed.
+    """
     flag = "--parallelism.pipeline_parallel_schedule"
     if not needs_csv(candidate):
         return [f"{flag} {TORCH_NAMES[candidate.schedule]}"]
@@ -174,7 +176,7 @@ def _torchtitan(request: Request, candidate: Candidate, csv: str) -> list[str]:
 
 
 def _layout(layers: Sequence[int]) -> str:
-    """The string of --pipeline-model-parallel-layout, in which workers play no part."""
+    """The string of --pipeline-model-parallel-layout, which does not depend on the workers."""
     workers = list(range(len(layers)))
     made = problem(workers=len(layers), microbatches=1, paths=[Path(workers, blocks=layers)])
     return made.to_megatron_layout()

@@ -1,7 +1,7 @@
-"""Schedules made to measure: what the optimizer makes of the best settings of a search.
+"""Runs the optimizer on the best settings of a search.
 
-A setting is a choice of degrees and a microbatch size. The best that fit are optimized, and
-those that would be faster but do not fit, within the memory that there is.
+A setting is a choice of degrees, a microbatch size and a sharding. Optimized are the best settings
+that fit, and settings that would be faster but do not fit, within the available memory.
 """
 
 from __future__ import annotations
@@ -22,57 +22,59 @@ from ._search import Found, Outcome, Search, by_step, per_accelerator
 from ._space import OPTIMIZED, Candidate, Shape
 
 SETTINGS = 2
-"""Of those that fit, and of those that do not, so many are optimized."""
+"""The number of settings to optimize among those that fit, and among those that do not."""
 
 MOST_TRIED = 8
-"""Settings that do not fit are tried until enough do, at most so many."""
+"""The maximal number of settings that do not fit to try until enough of them succeed."""
 
 MOST_CELLS = 200_000
-"""Schedules with more are not optimized: a search hardly begins in the usual time."""
+"""Schedules with more cells are not optimized, because a search makes little progress on them in
+the usual time.
+"""
 
 LAST = 1_000_000
-"""Order of optimized schedules among those of equal step and memory."""
+"""Puts optimized schedules last among those of equal step time and memory."""
 
 
 @dataclass(frozen=True)
 class Optimized:
-    """Rows that the optimizer found, and how good they may be at best."""
+    """Rows that the optimizer found, and a bound on how good they can be."""
 
     found: Optimization
-    """Timed by the transport `delay` and without the end of the step."""
+    """Timed with transport `delay` and without the end of the training step."""
     step: Schedule
-    """The whole step: gradients are reduced and the optimizer runs."""
+    """The whole training step, with all-reduces of gradients and optimizer steps."""
     options: OptimizeOptions
 
     @property
     def schedule(self) -> Schedule:
-        """Without the end of the step."""
+        """The schedule without the end of the training step."""
         return self.found.schedule
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Cells by phase."""
+        """The number of cells by phase."""
         phases = self.schedule.to_frame().phase.value_counts()
         return {str(phase): int(count) for phase, count in phases.items()}
 
     @property
     def offloads(self) -> int:
-        """Activations that go to host memory and come back."""
+        """The number of activations that go to host memory and come back."""
         return self.counts.get("D", 0)
 
     @property
     def recomputes(self) -> int:
-        """Activations that are recomputed."""
+        """The number of activations that are recomputed."""
         return self.counts.get("R", 0)
 
     @property
     def activations(self) -> int:
-        """All there are: one per forward."""
+        """The number of all activations: one per forward."""
         return self.counts["F"]
 
     @property
     def launch_problem(self) -> str | None:
-        """Why torchtitan cannot run the rows, if it cannot."""
+        """Why torchtitan cannot run the rows; None if it can."""
         if self.offloads or self.recomputes:
             return (
                 "PyTorch's schedules have no cells that offload or recompute single"
@@ -81,11 +83,11 @@ class Optimized:
         return None
 
     def the_pass(self) -> str:
-        """What made the rows."""
+        """The pass that generated the rows."""
         return "pipe-optimize" + pass_options(self.options)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The values for JSON."""
         return {
             "makespan_s": self.found.objective_ps / 1e12,
             "lower_bound_s": self.found.lower_bound_ps / 1e12,
@@ -100,7 +102,7 @@ class Optimized:
 
 
 def freedoms_of(options: OptimizeOptions) -> dict[str, Any]:
-    """What the optimizer may do besides ordering cells."""
+    """The techniques that the optimizer may use besides ordering cells."""
     return {
         "split_backward": True,
         "offload": options.get("offload", False),
@@ -113,7 +115,7 @@ Made = tuple[Outcome, Optimized]
 
 @dataclass(frozen=True)
 class Attempt:
-    """One setting: what came of it, or why nothing did."""
+    """The results for one setting, or why there are none."""
 
     candidate: Candidate
     results: tuple[Made, ...]
@@ -128,11 +130,13 @@ def _setting(shape: Shape) -> tuple[object, ...]:
 def _firsts(
     outcomes: list[Outcome], most: int, done: set[tuple[object, ...]]
 ) -> Iterator[Outcome]:
-    """The first of each of so many settings that are not done yet and can be optimized."""
+    """The first outcome of each of at most `most` settings that are not yet in `done` and that can
+    be optimized.
+    """
     for outcome in outcomes:
         candidate = outcome.candidate
         setting = _setting(candidate.shape)
-        # Alone, a worker has no order to choose.
+        # A single worker has only one order.
         is_pipeline = candidate.shape.pipeline > 1 and len(candidate.paths) == 1
         if is_pipeline and candidate.cells <= MOST_CELLS and setting not in done:
             if most == 0:
@@ -143,7 +147,7 @@ def _firsts(
 
 
 class Optimizing:
-    """Optimizes the best settings of a search, one after the other, in one budget of time."""
+    """Optimizes the best settings of a search one after the other, within one time limit."""
 
     def __init__(self, search: Search, seconds: float, folder: str) -> None:
         self.request = search.space.request
@@ -154,7 +158,9 @@ class Optimizing:
         self.deadline = 0.0
 
     def run(self, found: Found) -> Iterator[Attempt]:
-        """Attempts that fit come first, the best of them first; then those that did not fit."""
+        """Yields attempts: first for settings that fit, in order of step time; then for those that
+        do not.
+        """
         done: set[tuple[object, ...]] = set()
         usable = self.request.usable_bytes
         all_fitting = sorted((o for o in self.outcomes if o.peak_bytes <= usable), key=by_step)
@@ -172,7 +178,9 @@ class Optimizing:
             yield attempt
 
     def _misses(self, found: Found) -> list[Outcome]:
-        """What would be faster than the best that fits; where nothing fits, the nearest."""
+        """Outcomes that do not fit but would be faster than the best that fits; if nothing fits,
+        the nearest.
+        """
         if not found.fitting:
             return found.missing
         fastest, usable = found.fitting[0].step_ps, self.request.usable_bytes
@@ -180,8 +188,8 @@ class Optimizing:
         return sorted(missing, key=by_step)
 
     def _attempt(self, candidate: Candidate, settings: int) -> Attempt:
-        """The order of the cells alone, which launchers can run; then all that may be done, if
-        that is better. `settings` are still to come, with this one.
+        """Optimizes only the order of the cells, which launchers can run; then with all techniques,
+        if that is better. `settings` counts the settings still to come, including this one.
         """
         base = self.request.recompute[0]
         shape = replace(candidate.shape, recompute=base)
@@ -202,12 +210,12 @@ class Optimizing:
         return Attempt(candidate, tuple(results), None if results else reason)
 
     def _rank(self, made: Made) -> tuple[bool, int]:
-        """What fits first, then what is faster."""
+        """Sorts by whether it fits, then by step time."""
         outcome = made[0]
         return outcome.peak_bytes > self.request.usable_bytes, outcome.step_ps
 
     def _priced(self, candidate: Candidate) -> Schedule:
-        """The problem: paths with their layers, model and system."""
+        """The problem: paths with their layers, the model and the system."""
         shape = candidate.shape
         paths = problem(
             workers=shape.pipeline,
@@ -218,7 +226,7 @@ class Optimizing:
         return paths.transform(",".join(attaching(self.request, shape, self.folder)))
 
     def _freedoms(self) -> list[OptimizeOptions]:
-        """None, and all that system and request allow."""
+        """No techniques, and all techniques that system and request allow."""
         all_of_them: OptimizeOptions = {}
         if self.request.sizes["host_bytes_per_s"]:
             all_of_them["offload"] = True
@@ -227,7 +235,7 @@ class Optimizing:
         return [{}, all_of_them] if all_of_them else [{}]
 
     def _time_limit(self, runs: int) -> float:
-        """An equal part of what is left; runs that end early leave more to the others."""
+        """An equal share of the remaining time. If runs end early, later runs get more."""
         return round(max(0.0, self.deadline - time.monotonic()) / runs, 3)
 
     def _optimize(self, candidate: Candidate, priced: Schedule, chosen: OptimizeOptions) -> Made:
@@ -249,7 +257,7 @@ class Optimizing:
 
 
 def _reason(error: PipeSchedError) -> str:
-    """What the first error says, without the name of the operation that it is about."""
+    """The first error message, without the name of its op."""
     errors = (d.message for d in error.diagnostics if d.severity == "error")
     return next(errors, str(error)).removeprefix("'pipe.schedule' op ")
 
@@ -257,7 +265,7 @@ def _reason(error: PipeSchedError) -> str:
 def optimize_best(
     search: Search, found: Found, seconds: float, progress: Callable[[int, int], object] | None
 ) -> list[Attempt]:
-    """Optimizes the best settings; what comes of it enters `found`, in order."""
+    """Optimizes the best settings, and merges the results into `found` in order."""
     attempts = []
     with TemporaryDirectory() as folder:
         optimizing = Optimizing(search, seconds, folder)

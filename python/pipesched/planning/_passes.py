@@ -1,4 +1,4 @@
-"""The passes that price and end a step, as `pipesched-opt` takes them."""
+"""The passes that attach costs and end a training step, in the form that `pipesched-opt` takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._request import Request
 from ._space import Candidate, Shape
 
 ENDING = "pipe-add-optimizer{all-reduce=eager}"
-"""Reduces gradients beside the compute that is left and steps the optimizer."""
+"""Reduces gradients beside the remaining compute, and adds optimizer steps."""
 
 
 def one_pass(name: str, options: Mapping[str, Any]) -> str:
@@ -21,7 +21,7 @@ def one_pass(name: str, options: Mapping[str, Any]) -> str:
 
 
 def _source(what: str, given: Description, folder: str) -> dict[str, str]:
-    """The option of a pass that takes descriptions; fields go into a file in `folder`."""
+    """The option of a pass for a description; fields are written to a file in `folder`."""
     source = _description(given)
     assert source is not None
     kind, text = source
@@ -33,7 +33,9 @@ def _source(what: str, given: Description, folder: str) -> dict[str, str]:
 
 
 def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
-    """Model and system. What was given as fields is written to `folder`."""
+    """The passes that attach model and system. Descriptions given as fields are written to
+    `folder`.
+    """
     model = {
         **_source("model", request.model, folder),
         "sequence": request.sequence,
@@ -52,7 +54,7 @@ def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
 
 
 def placing(candidate: Candidate) -> str:
-    """Paths with the layers of their stages: `0,1,2,3 blocks 20,20,20,20`."""
+    """Paths with the layers of their stages, as `0,1,2,3 blocks 20,20,20,20`."""
     pairs = zip(candidate.paths, candidate.layers, strict=True)
     paths = ";".join(
         f"{','.join(map(str, path))} blocks {','.join(map(str, layers))}" for path, layers in pairs

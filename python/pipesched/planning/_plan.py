@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MORE = (2, 4, 8, 16)
-"""Times as many accelerators, which are evaluated for what does not fit."""
+"""Factors by which to increase the number of accelerators if a configuration does not fit."""
 
 MOST_ALIKE = 8
-"""Schedules that are set beside the best on its shape."""
+"""The maximal number of schedules to compare with the best on its shape."""
 
 
 @dataclass(frozen=True)
 class Help:
-    """A change of one thing, evaluated: whether what did not fit does then."""
+    """One evaluated change of a configuration that does not fit, and whether it then fits."""
 
     change: str
     fits: bool
@@ -41,29 +41,29 @@ class Help:
     step_s: float
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The values for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """One configuration with all that is known of it. Bytes are those of one accelerator."""
+    """One configuration and its results. Bytes are those of one accelerator."""
 
     place: int
-    """In the plan, from 1."""
+    """The position in the plan, from 1."""
     request: Request = field(repr=False)
     candidate: Candidate = field(repr=False)
     configuration: Configuration | None = field(repr=False)
-    """What generates and times it; None for optimized rows, which no configuration makes."""
+    """Generates and times the schedule; None for optimized rows, which no family generates."""
     step_s: float
     peak_bytes: int
     help: tuple[Help, ...] = ()
     optimized: Optimized | None = field(default=None, repr=False)
-    """How its rows were found, if they are of no family."""
+    """How the rows were found, if the optimizer found them."""
 
     @property
     def name(self) -> str:
-        """Of its files: the place in the plan and the schedule."""
+        """The name of its files: the place in the plan and the schedule."""
         return f"{self.place:02}-{self.schedule}"
 
     @property
@@ -78,33 +78,33 @@ class Proposal:
 
     @property
     def placement(self) -> PlacementKind:
-        """What the placement is called."""
+        """The name of the placement."""
         return placement_kind(self.candidate.paths, self.shape.pipeline)
 
     @property
     def fits(self) -> bool:
-        """It needs no more than there is."""
+        """Whether it fits into the memory."""
         return self.missing_bytes == 0
 
     @property
     def missing_bytes(self) -> int:
-        """What the fullest accelerator needs beyond what there is."""
+        """The bytes that the fullest accelerator lacks."""
         return max(0, self.peak_bytes - self.request.usable_bytes)
 
     @property
     def tokens_per_s_per_gpu(self) -> float:
-        """Tokens of a step, by time and accelerator."""
+        """Tokens per second and accelerator."""
         return self.request.tokens / self.step_s / self.request.gpus
 
     @property
     def mfu(self) -> float | None:
-        """FLOPs of the model as a part of what the matrix engines could do in its precision."""
+        """Model FLOPs divided by the peak FLOPs of the matrix engines in its precision."""
         peak, flops = self.request.peak_flops, self.request.flops_per_token
         return self.tokens_per_s_per_gpu * flops / peak if peak and flops else None
 
     @cached_property
     def report(self) -> Simulation:
-        """The whole report of one pipeline."""
+        """The full report of one pipeline."""
         return self._simulate(whole=True)
 
     def _simulate(self, *, whole: bool) -> Simulation:
@@ -118,49 +118,51 @@ class Proposal:
 
     @cached_property
     def update_s(self) -> float:
-        """What reducing gradients and the optimizer add to the step."""
+        """The time that all-reduces of gradients and optimizer steps add to the training step."""
         return self.step_s - self._simulate(whole=False).execution.makespan_ps / 1e12
 
     @property
     def worst_worker(self) -> int:
-        """The fullest."""
+        """The worker with the largest peak memory."""
         assert self.report.memory is not None
         return self.report.memory.bottleneck_worker
 
     @property
     def peak_cell(self) -> str | None:
-        """The cell at which the fullest worker is."""
+        """The cell at which this worker reaches its peak memory."""
         assert self.report.memory is not None
         return self.report.memory.peak_cell[self.worst_worker]
 
     def why(self) -> list[str]:
-        """Where its time and its memory go, a sentence each."""
+        """Explains where its time and its memory go, one sentence each."""
         return about(self)
 
     def generate(self) -> Schedule:
-        """The schedule, as IR, with the layers of its stages; without the end of the step."""
+        """The schedule as IR, with the layers of its stages but without the end of the training
+        step.
+        """
         if self.optimized:
             return self.optimized.schedule
         assert self.configuration is not None
         return self.configuration.generate(self.name)
 
     def launchers(self, folder: str = "") -> Launchers:
-        """What to copy into a launcher; `folder` has or will have the schedule as a CSV file,
-        for schedules that PyTorch does not know by name.
+        """The lines to copy into a launcher. For schedules without a PyTorch class, the lines name
+        a CSV file in `folder`, which need not exist yet.
         """
         csv = os.path.join(folder, f"{self.name}.csv")
         unknown = self.optimized.launch_problem if self.optimized else None
         return launchers(self.request, self.candidate, csv, unknown)
 
     def causes(self) -> dict[str, float]:
-        """Parts of the step in which workers idle, by cause: docs/CostModel.md, "Why workers
+        """Idle time of workers by cause, as fractions of the step: docs/CostModel.md, "Why workers
         idle".
         """
         execution = self.report.execution
         return execution.idle_by_cause_ps.ratios(execution.makespan_ps)
 
     def to_dict(self, folder: str = "") -> dict[str, Any]:
-        """As JSON has it; `folder` as for `launchers`."""
+        """The values for JSON; `folder` as for `launchers`."""
         shape, report = self.shape, self.report
         paths = zip(self.candidate.paths, self.candidate.layers, strict=True)
         return {
@@ -209,18 +211,20 @@ class Plan:
     fitting: tuple[Proposal, ...]
     missing: tuple[Proposal, ...]
     alike: tuple[Proposal, ...] = field(repr=False)
-    """On the shape of the best, the best of each schedule that was evaluated, fitting or not."""
+    """The best outcome of each schedule that was evaluated on the shape of the best, fitting or
+    not.
+    """
     counts: Counts
     attempts: tuple[Attempt, ...] = field(default=(), repr=False)
-    """What was optimized, and what came of it."""
+    """The settings that were optimized, and their results."""
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
-        """All of them, in order."""
+        """All proposals in order."""
         return self.fitting + self.missing
 
     def to_dicts(self, folder: str = "") -> list[dict[str, Any]]:
-        """As JSON has it."""
+        """The values for JSON."""
         return [proposal.to_dict(folder) for proposal in self.proposals]
 
     def to_frame(self) -> pd.DataFrame:
@@ -235,8 +239,8 @@ class Plan:
         return pd.DataFrame(rows, index=[proposal.name for proposal in self.proposals])
 
     def why(self) -> list[str]:
-        """Findings with numbers, a sentence each: what is best, where its time goes, what
-        nearly fits and what would make it.
+        """Findings with numbers, one sentence each: which configuration is best, where its time
+        goes, what nearly fits and what would make it fit.
         """
         return findings(self)
 
@@ -299,7 +303,9 @@ def _changes(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, An
 
 
 def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:
-    """The same shape with another schedule, and the same schedule on other shapes."""
+    """Changed candidates: the same schedule on other shapes, and other schedules on the same
+    shape.
+    """
     space = search.space
     for change, changes in _changes(space.request, candidate.shape):
         for other in space.near(candidate, **changes):
@@ -312,7 +318,9 @@ def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candida
 
 
 def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
-    """What fits first, the fastest of it; then what saves most."""
+    """The changes that help: those that fit, the fastest first; then those that lack the least
+    memory.
+    """
     usable = search.space.request.usable_bytes
     changed = list(_others(search, outcome.candidate))
     search.evaluate([candidate for _, candidate in changed])
@@ -328,8 +336,9 @@ def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
 
 
 def _without_more(found: list[tuple[Help, Candidate]], given: Candidate) -> Iterator[Help]:
-    """Keeps at most two other schedules. Of changes that need more accelerators it keeps the
-    one with the fewest that fits, and none where a change without more accelerators fits.
+    """Drops changes: keeps at most two other schedules, and of the changes that need more
+    accelerators only the smallest that fits. Drops the latter too if a change without more
+    accelerators fits.
     """
     schedules = [h for h, c in found if c.schedule != given.schedule]
     more = [h for h, c in found if c.shape.gpus > given.shape.gpus]
@@ -343,7 +352,7 @@ def _without_more(found: list[tuple[Help, Candidate]], given: Candidate) -> Iter
 
 
 def _alike(search: Search, best: Outcome) -> list[Outcome]:
-    """The best of each schedule on the shape of the best."""
+    """The best outcome of each schedule on the shape of the best."""
     shape = best.candidate.shape
     same = [o for o in search.outcomes.values() if o.candidate.shape == shape]
     same.sort(key=by_step, reverse=True)
@@ -383,22 +392,23 @@ def plan(
     progress: Progress | None = None,
     **limits: Unpack[Limits],
 ) -> Plan:
-    """Which schedule, placement, microbatch size, recomputation and degrees of parallelism make
-    the shortest step of a model on so many accelerators: the `top` ones that fit, then
-    `misses` that nearly do.
+    """Finds the schedule, placement, microbatch size, recomputation and degrees of parallelism with
+    the shortest training step of a model on `gpus` accelerators: the `top` ones that fit, then
+    `misses` that nearly fit.
 
-    `limits` narrow the choice: `schedules`, `tensor`, `stages` (workers of a pipeline),
-    `microbatch_size` and `chunks` list what may be taken, `recompute` (none, selective, full)
-    and `sharding` (none, optimizer, full) the kinds. `memory` replaces that of an
-    accelerator, `reserve` keeps some of it free; both take `"80GiB"`, the latter `"10%"`.
-    `sequence`, `attention`, `precision` (bf16, fp8) and `transport` are as for `Costs`.
+    `limits` restrict the choice. `schedules`, `tensor`, `stages` (workers of a pipeline),
+    `microbatch_size` and `chunks` list the allowed values, `recompute` (none, selective, full) and
+    `sharding` (none, optimizer, full) the allowed kinds. `memory` replaces the memory of an
+    accelerator, `reserve` keeps some of it free; both take `"80GiB"`, the latter also `"10%"`.
+    `sequence`, `attention`, `precision` (bf16, fp8) and `transport` are as for `Costs` and
+    `Schedule.simulate`.
 
-    `optimize`, a time such as `"30s"`, has the optimizer look for better rows for the best
-    settings, those that nearly fit among them (docs/Planning.md). What it finds is listed with
-    the others. As it is stopped by the clock, the answer may differ from run to run.
+    With `optimize`, a time such as `"30s"`, the optimizer searches for better rows for the best
+    settings, including some that nearly fit (docs/Planning.md). Its results are listed with the
+    others. Because the clock ends the search, the answer may differ from run to run.
 
-    Raises where there is nothing to choose from. Nothing that fits is an answer: a plan
-    whose `fitting` is empty and whose `missing` says what would help.
+    Raises an error if there are no candidates. That nothing fits is not an error: `fitting` is then
+    empty, and `missing` says what would help.
 
     >>> import pipesched
     >>> made = pipesched.plan("llama3-8b", "dgx-h100", gpus=16, global_batch=64, stages=[2, 4])

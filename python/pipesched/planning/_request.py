@@ -1,4 +1,4 @@
-"""What is to be planned, checked before anything is counted."""
+"""The task of a plan, checked before anything is evaluated."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ T = TypeVar("T")
 
 
 class Limits(TypedDict, total=False):
-    """What a plan may choose from. What is not given is all that makes sense."""
+    """Restrictions on what a plan may choose from. A key that is not given allows all sensible
+    values.
+    """
 
     sequence: int | None
     attention: Attention | None
@@ -59,7 +61,7 @@ class Limits(TypedDict, total=False):
 
 
 def bytes_of(what: str, given: int | str, whole: int | None = None) -> int:
-    """A number of bytes: `80GiB`, `80GB`, a plain number, or a part of `whole`: `10%`.
+    """Parses a number of bytes: `80GiB`, `80GB`, a plain number, or a part of `whole`: `10%`.
 
     >>> bytes_of("memory", "1.5GiB"), bytes_of("reserve", "10%", whole=1000)
     (1610612736, 100)
@@ -79,7 +81,7 @@ def bytes_of(what: str, given: int | str, whole: int | None = None) -> int:
 
 
 def seconds_of(what: str, given: float | str) -> float:
-    """A time: `30s`, `2min`, `1.5h`, or a plain number of seconds.
+    """Parses a time: `30s`, `2min`, `1.5h`, or a plain number of seconds.
 
     >>> seconds_of("optimize", "2min"), seconds_of("optimize", 0.5)
     (120.0, 0.5)
@@ -112,7 +114,7 @@ def _choices(choices: object, what: str, given: Sequence[T]) -> tuple[T, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A model, a system, how many accelerators and sequences, and what to choose from."""
+    """A model, a system, the number of accelerators and sequences, and the limits on choices."""
 
     model: Description
     system: Description
@@ -170,7 +172,7 @@ class Request:
 
     @cached_property
     def described(self) -> Costs:
-        """Model and system as they are, for sizes."""
+        """The costs of model and system as described, for their sizes."""
         return Costs(
             model=self.model,
             system=self.system,
@@ -181,42 +183,42 @@ class Request:
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Layers, heads, accelerators of a node, memory of one."""
+        """Layers, heads, accelerators of a node, memory of an accelerator."""
         return _core.sizes(self.described._raw)
 
     @cached_property
     def flops_per_token(self) -> int | None:
-        """Of the model, forward and backward."""
+        """FLOPs of the model per token, forward and backward."""
         flops: int | None = json.loads(self.described._raw.model())["flops_per_token"]
         return flops
 
     @cached_property
     def peak_flops(self) -> float:
-        """Of an accelerator, in the precision of the linear layers, per second."""
+        """FLOP/s of an accelerator in the precision of the linear layers."""
         if self.precision == "fp8":
             return self.sizes["fp8_flops_per_s"]
         return self.described._raw.peak_flops / self.sizes["accelerators"]
 
     @property
     def node(self) -> int:
-        """Accelerators that tensor parallelism may span."""
+        """The number of accelerators that tensor parallelism may span."""
         return self.sizes["accelerators_per_node"]
 
     @property
     def tokens(self) -> int:
-        """Of a step."""
+        """The number of tokens of a step."""
         return self.global_batch * self.sizes["sequence"]
 
     @property
     def capacity_bytes(self) -> int:
-        """Of one accelerator."""
+        """The memory of one accelerator."""
         if self.memory is not None:
             return bytes_of("memory", self.memory)
         return self.sizes["memory_bytes"]
 
     @property
     def usable_bytes(self) -> int:
-        """What is left of it for weights, gradients, optimizer state and activations."""
+        """The part of it that weights, gradients, optimizer state and activations may use."""
         return self.capacity_bytes - bytes_of("reserve", self.reserve, self.capacity_bytes)
 
 
@@ -230,4 +232,4 @@ def divisors(number: int) -> list[int]:
 
 
 Progress = Callable[[int, int], object]
-"""Called with how many configurations are done, and of how many."""
+"""Called with the number of finished configurations and the number of all."""

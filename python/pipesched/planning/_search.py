@@ -1,9 +1,9 @@
-"""Best first: what cannot fit or cannot be fast enough is never generated.
+"""Best-first search. Candidates that cannot fit or cannot be fast enough are never generated.
 
-Every candidate has two bounds that no schedule on its placement can beat, taken from a
-probe, a step of one microbatch per path: the work of all microbatches spread evenly over
-the workers, and the memory of one microbatch. Candidates are evaluated in the order of the
-first, until it passes the slowest of the best that were found.
+Every candidate has two lower bounds for all schedules on its placement: on the step time, the work
+of all microbatches spread evenly over the workers; on the memory, that of one microbatch. Both come
+from a probe, a step of one microbatch per path. Candidates are evaluated in order of the first
+bound, until it exceeds the slowest of the best candidates found.
 """
 
 from __future__ import annotations
@@ -22,40 +22,42 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FIRST_CELLS, MOST_CELLS = 100_000, 4_000_000
-"""Cells of a round of evaluation; the first one is small, for it prunes the others."""
+"""The number of cells of the first round of evaluation and of the largest. The first is small
+because its results prune the others.
+"""
 
 NEAREST = 96
-"""How many that cannot fit are evaluated to find those that nearly do."""
+"""The number of candidates that cannot fit to evaluate to find those that nearly fit."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What no schedule of a candidate can beat."""
+    """Lower bounds for all schedules of a candidate."""
 
     step_ps: float
     peak_bytes: int
-    """Of one accelerator."""
+    """Peak memory of one accelerator."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What evaluating a candidate gave."""
+    """The result of evaluating a candidate."""
 
     candidate: Candidate
     step_ps: int
     peak_bytes: int
-    """Of one accelerator of the fullest worker."""
+    """Peak memory of one accelerator of the fullest worker."""
 
 
 @dataclass
 class Counts:
-    """How many candidates there were, and what became of them."""
+    """The number of candidates by what became of them."""
 
     considered: int = 0
     too_large: int = 0
-    """One microbatch alone is more than the memory."""
+    """A single microbatch exceeds the memory."""
     too_slow: int = 0
-    """Their work alone takes longer than the best do."""
+    """Their work alone takes longer than the steps of the best."""
     impossible: int = 0
     """The family has no schedule at this size."""
     evaluated: int = 0
@@ -64,12 +66,14 @@ class Counts:
 
 @dataclass
 class Found:
-    """What a search found."""
+    """The result of a search."""
 
     fitting: list[Outcome] = field(default_factory=list)
-    """The best that fit, in order."""
+    """The best that fit, in order of step time."""
     missing: list[Outcome] = field(default_factory=list)
-    """Those that nearly fit, the nearest first; faster than the best that fits, if any is."""
+    """Those that nearly fit, the nearest first. The search prefers those faster than the best that
+    fits.
+    """
     counts: Counts = field(default_factory=Counts)
 
 
@@ -79,21 +83,21 @@ def per_accelerator(worker_bytes: int, candidate: Candidate) -> int:
 
 
 def _placed(candidate: Candidate) -> tuple[object, ...]:
-    """What a probe depends on: all but the schedule."""
+    """The key of a probe, which depends on everything except the schedule."""
     return candidate.shape, candidate.paths, candidate.layers
 
 
 def _bounds(candidate: Candidate, probe: Any) -> Bounds:
-    """From the row of a probe, which is a step of one microbatch on each path."""
+    """Computes bounds from the row of a probe, a step of one microbatch on each path."""
     paths = len(candidate.paths)
     work = float(probe.makespan_ps) * (1 - probe.idle_ratio) * candidate.shape.microbatches / paths
-    # Microbatches of several paths need not be on a worker at the same time.
+    # Microbatches of different paths need not be on a worker at the same time.
     least = probe.persistent_bytes if paths > 1 else probe.peak_bytes
     return Bounds(work * (1 - 1e-9), per_accelerator(int(least), candidate))
 
 
 def _rounds(pending: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
-    """Pieces of about as many cells."""
+    """Splits candidates into rounds whose number of cells doubles up to the maximum."""
     begin, budget = 0, FIRST_CELLS
     while begin < len(pending):
         end, cells = begin, 0
@@ -114,7 +118,7 @@ class Search:
         self.counts = Counts()
         self.outcomes: dict[Candidate, Outcome] = {}
         self.reasons: dict[str, None] = {}
-        """Why schedules are impossible, each once."""
+        """The reasons why schedules are impossible, each once."""
 
     # Evaluation
 
@@ -122,7 +126,9 @@ class Search:
         return simulate_batch(configurations, threads=self.threads)
 
     def bounds(self, candidates: Sequence[Candidate]) -> dict[Candidate, Bounds]:
-        """Candidates on the same placement share a probe; what has no prices has no bounds."""
+        """Computes bounds; candidates on the same placement share a probe. Candidates without costs
+        have no bounds.
+        """
         probes = {_placed(c): c for c in candidates}
         frame = self._frame(map(self.space.probe, probes.values()))
         rows = frame.itertuples(index=False)
@@ -136,7 +142,9 @@ class Search:
         return {c: known[_placed(c)] for c in candidates if _placed(c) in known}
 
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Outcome]:
-        """Those that have a schedule, in order; each is evaluated once."""
+        """Evaluates candidates, each only once, and returns those that have a schedule, in
+        order.
+        """
         new = [c for c in dict.fromkeys(candidates) if c not in self.outcomes]
         if new:
             frame = self._frame(map(self.space.configuration, new))
@@ -158,7 +166,7 @@ class Search:
     # The search
 
     def run(self, top: int, misses: int) -> Found:
-        """The best that fit, and those that nearly do."""
+        """Finds the best that fit and those that nearly fit."""
         candidates = self.space.candidates()
         self.counts.considered = len(candidates)
         bounds = self.bounds(candidates)
@@ -198,7 +206,9 @@ class Search:
         fitting: list[Outcome],
         misses: int,
     ) -> list[Outcome]:
-        """One for each choice of degrees; first what would be faster than the best that fits."""
+        """The nearest outcome for each choice of degrees. Prefers those that would be faster than
+        the best that fits.
+        """
         fastest = fitting[0].step_ps if fitting else math.inf
         usable = self.space.request.usable_bytes
         tried = [o for o in self.outcomes.values() if o.peak_bytes > usable]
@@ -213,7 +223,7 @@ class Search:
 
 
 def by_step(outcome: Outcome) -> tuple[object, ...]:
-    """By step time, then memory, then the simpler schedule."""
+    """Sort key: step time, then memory, then simplicity of the schedule."""
     candidate = outcome.candidate
     return (
         outcome.step_ps,

@@ -1,5 +1,5 @@
-"""Everything that could be run: how accelerators and batch divide, which schedule on which
-placement, what is recomputed.
+"""All candidates: how accelerators and batch are divided, which schedule runs on which placement,
+and what is recomputed.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from .._schedule import generate
 from ._request import Request, divisors
 
 MOST_CELLS = 4_000_000
-"""Configurations with more cells are left out; larger microbatches or more replicas have fewer."""
+"""Configurations with more cells are left out; larger microbatches or more replicas have fewer
+cells.
+"""
 
 MOST_CHUNKS = 8
-"""Stages per worker that are tried unless others are asked for."""
+"""The maximal number of stages per worker to try, unless the request lists others."""
 
 WAVES = (1, 2, 4)
 
 ALONE = "1f1b"
-"""What the schedule of one worker is called, and the simplest of several."""
+"""The name of the schedule of one worker, and the simplest schedule of several."""
 
 OPTIMIZED = "optimized"
-"""What rows are called that the optimizer found, which are of no family."""
+"""The name of rows that the optimizer found, which belong to no family."""
 
 Workers = tuple[int, ...]
 PlacementKind = Literal[PlacementName, "bidirectional", "other"]
@@ -39,7 +41,7 @@ PlacementKind = Literal[PlacementName, "bidirectional", "other"]
 
 @dataclass(frozen=True, order=True)
 class Shape:
-    """How accelerators and the batch are divided, and what is kept where."""
+    """How accelerators and the batch are divided, and what is sharded and recomputed."""
 
     tensor: int
     pipeline: int
@@ -51,18 +53,18 @@ class Shape:
 
     @property
     def degrees(self) -> tuple[int, int, int]:
-        """Tensor, pipeline, data."""
+        """Degrees of tensor, pipeline and data parallelism."""
         return self.tensor, self.pipeline, self.data
 
     @property
     def gpus(self) -> int:
-        """Accelerators that it takes."""
+        """The number of accelerators."""
         return self.tensor * self.pipeline * self.data
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One configuration: a schedule on paths whose stages hold so many layers each."""
+    """One configuration: a schedule on paths, with the layers of each stage."""
 
     shape: Shape
     schedule: str
@@ -70,21 +72,21 @@ class Candidate:
     paths: tuple[Workers, ...]
     layers: tuple[tuple[int, ...], ...]
     order: int
-    """Simpler schedules first."""
+    """The rank by simplicity; simpler schedules come first."""
 
     @property
     def chunks(self) -> int:
-        """Stages per worker, of all paths together."""
+        """Stages per worker on all paths together."""
         return sum(map(len, self.paths)) // self.shape.pipeline
 
     @property
     def cells(self) -> int:
-        """About as many as the schedule has."""
+        """The approximate number of cells of the schedule."""
         return 3 * len(self.paths[0]) * self.shape.microbatches
 
     @property
     def family_options(self) -> FamilyOptions:
-        """Those of the schedule."""
+        """The options of the family."""
         return cast(FamilyOptions, dict(self.options))
 
     @property
@@ -95,7 +97,7 @@ class Candidate:
 
 @cache
 def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) -> Sequence[Workers]:
-    """The placement that a family takes; empty where it has none for so many workers."""
+    """The placement that a family takes; empty if it has none for this number of workers."""
     try:
         made = generate(family, workers=workers, microbatches=2 * workers, **dict(options))
     except PipeSchedError:
@@ -104,7 +106,7 @@ def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) ->
 
 
 def placement_kind(paths: Sequence[Workers], workers: int) -> PlacementKind:
-    """What a placement is called.
+    """The name of a placement.
 
     >>> placement_kind([(0, 1, 1, 0)], 2), placement_kind([(0, 1, 0, 1)], 2)
     ('v', 'interleaved')
@@ -124,12 +126,12 @@ def placement_kind(paths: Sequence[Workers], workers: int) -> PlacementKind:
 
 
 class Space:
-    """The candidates of a request, and the costs that price them."""
+    """The candidates of a request, and their costs."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.left_out: Counter[str] = Counter()
-        """Why divisions were not looked at, and how many."""
+        """Why divisions were left out, and how many for each reason."""
         self._costs: dict[tuple[Any, ...], Costs] = {}
 
     # How accelerators and the batch divide
@@ -180,12 +182,12 @@ class Space:
         return [size for size in sizes if local % size == 0]
 
     def shapes(self) -> Iterator[Shape]:
-        """All divisions, in order."""
+        """All divisions of accelerators and batch, in order."""
         request = self.request
         for tensor in self._tensor_degrees():
             for pipeline in self._pipeline_degrees(tensor):
                 data = request.gpus // (tensor * pipeline)
-                # One replica has nothing to shard over.
+                # A single replica has nothing to shard over.
                 sharding = request.sharding if data > 1 else ("none",)
                 for size in self._microbatch_sizes(data):
                     count = request.global_batch // (data * size)
@@ -193,11 +195,13 @@ class Space:
                         for recompute in request.recompute:
                             yield Shape(tensor, pipeline, data, size, count, recompute, shard)
 
-    # Which schedules there are for a shape
+    # Schedules for a shape
 
     @cached_property
     def families(self) -> tuple[str, ...]:
-        """Simpler first. Greedy is a rule to fill any placement; on a linear one it is 1F1B."""
+        """The families, simpler ones first. Greedy is a rule that fills any placement; on a linear
+        one it gives 1F1B.
+        """
         if self.request.schedules is not None:
             return tuple(self.request.schedules)
         known = [name for name in families() if name != "greedy"]
@@ -218,13 +222,13 @@ class Space:
         if "waves" in options:
             return [(("waves", waves),) for waves in WAVES]
         if family == "greedy":
-            # Launchers send gradients after I.
+            # Launchers send gradients after I, not after W.
             return [(("gradient_after", "I"),)]
         return [()]
 
     def _schedules(self, pipeline: int) -> Iterator[tuple[str, tuple[tuple[str, Any], ...]]]:
         if pipeline == 1:
-            # Alone, a worker does the same whatever the schedule is called.
+            # A single worker does the same under every schedule.
             if ALONE in self.families:
                 yield ALONE, ()
             else:
@@ -241,7 +245,7 @@ class Space:
                 yield family, options
 
     def _can_hold(self, family: str, pipeline: int, paths: Sequence[Workers]) -> bool:
-        """Whether there are such paths, and a layer for each stage."""
+        """Whether there are paths and every stage gets at least one layer."""
         if not paths:
             self.left_out[f"{family} is not defined on {pipeline} workers"] += 1
             return False
@@ -253,7 +257,7 @@ class Space:
         return True
 
     def _divisions(self, shape: Shape, paths: Sequence[Workers]) -> Iterator[tuple[Any, ...]]:
-        """Layers of the stages: evenly where they go, and by what they cost."""
+        """Divisions of layers over the stages: evenly if possible, and by costs."""
         layers = self.request.sizes["layers"]
         stages = len(paths[0])
         seen = set()
@@ -268,7 +272,7 @@ class Space:
             yield balanced
 
     def candidates_of(self, shape: Shape) -> Iterator[Candidate]:
-        """Every schedule for one division."""
+        """All schedules for one shape."""
         order = 0
         divided: dict[Any, list[Any]] = {}
         for family, options in self._schedules(shape.pipeline):
@@ -286,7 +290,7 @@ class Space:
                     self.left_out[f"more than {MOST_CELLS:,} cells"] += 1
 
     def candidates(self) -> list[Candidate]:
-        """Every schedule for every division. Raises where there is none."""
+        """All schedules for all shapes. Raises an error if there are none."""
         found = [c for shape in self.shapes() for c in self.candidates_of(shape)]
         if not found:
             raise PipeSchedError(self._reason())
@@ -302,10 +306,10 @@ class Space:
             f" {request.global_batch}: {shown}{more}"
         )
 
-    # Prices
+    # Costs
 
     def costs(self, shape: Shape) -> Costs:
-        """What prices schedules of that shape."""
+        """The costs of schedules of this shape."""
         key = (shape.tensor, shape.data, shape.microbatch_size, shape.recompute, shape.sharding)
         if key not in self._costs:
             request = self.request
@@ -324,7 +328,7 @@ class Space:
         return self._costs[key]
 
     def configuration(self, candidate: Candidate) -> Configuration:
-        """The whole step: gradients are reduced and the optimizer runs at its end."""
+        """The whole training step, with all-reduces of gradients and optimizer steps."""
         return Configuration(
             candidate.schedule,
             candidate.shape.pipeline,
@@ -337,12 +341,12 @@ class Space:
         )
 
     def probe(self, candidate: Candidate) -> Configuration:
-        """The least of its work: one microbatch on each path."""
+        """A probe with one microbatch on each path."""
         return Configuration(
             "greedy",
             candidate.shape.pipeline,
             len(candidate.paths),
-            # Halves of a backward may hold more than the whole.
+            # The halves of a split backward may hold more memory than the whole.
             FamilyOptions(split_backward=False),
             paths=candidate.raw_paths,
             costs=self.costs(candidate.shape),
@@ -350,7 +354,7 @@ class Space:
         )
 
     def near(self, candidate: Candidate, **changes: Any) -> Iterator[Candidate]:
-        """The same schedule on a shape that differs."""
+        """The same schedule on a changed shape."""
         shape = replace(candidate.shape, **changes)
         for other in self.candidates_of(shape):
             if (other.schedule, other.options) == (candidate.schedule, candidate.options):

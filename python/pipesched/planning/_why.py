@@ -1,4 +1,4 @@
-"""A plan in sentences with numbers."""
+"""Explains a plan in sentences with numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ._space import Candidate
 
 MOST_DIFFERENCES = 3
-"""Pairs of schedules that formula or table rank otherwise, which are named."""
+"""The maximal number of sentences on schedules that formula or table rank differently."""
 
 
 def gib(size: float) -> str:
@@ -34,7 +34,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def described(candidate: Candidate) -> str:
-    """A configuration in a few words."""
+    """A short description of a configuration."""
     shape, chunks = candidate.shape, candidate.chunks
     batch = plural(shape.microbatches, "microbatch")
     parts = [
@@ -92,18 +92,18 @@ def _memory(proposal: Proposal) -> str:
 
 
 def about(proposal: Proposal) -> list[str]:
-    """The sentences of one configuration."""
+    """The sentences on one configuration."""
     return [described(proposal.candidate), _time(proposal), _memory(proposal)]
 
 
 def _against(best: Proposal, other: Proposal) -> str:
-    """What the next one of another kind loses."""
+    """How far another proposal is behind the best."""
     behind = other.step_s / best.step_s - 1
     return f"{percent(behind)} behind: {described(other.candidate)}"
 
 
 def _next(plan: Plan) -> Iterator[str]:
-    """The best of other schedules on the same shape, and the best of another shape."""
+    """The best other schedule on the same shape, and the best on another shape."""
     best = plan.fitting[0]
     schedules = [p for p in plan.alike if p.schedule != best.schedule and p.fits]
     if schedules:
@@ -114,7 +114,9 @@ def _next(plan: Plan) -> Iterator[str]:
 
 
 def _levels(plan: Plan) -> Iterator[str]:
-    """Where formula or table rank schedules of the same shape otherwise than execution does."""
+    """Sentences on schedules of the same shape that formula or table rank differently from
+    execution.
+    """
     if len(plan.alike) < 2:
         return
     differing = [
@@ -129,7 +131,7 @@ def _levels(plan: Plan) -> Iterator[str]:
 
 
 def helped(help: Help) -> str:
-    """What one change does."""
+    """The effect of one change."""
     if help.fits:
         return f"with {help.change} it fits, {help.step_s:.4g} s and {gib(help.peak_bytes)}"
     return f"with {help.change} {gib(help.missing_bytes)} are still missing"
@@ -153,7 +155,7 @@ def _missing(proposal: Proposal, plan: Plan) -> str:
 
 
 def _rows(made: Made, plan: Plan) -> str:
-    """How good rows are that the optimizer found."""
+    """The quality of rows that the optimizer found."""
     outcome, optimized = made
     found = optimized.found
     step = outcome.step_ps / 1e12
@@ -196,7 +198,7 @@ def _counts(plan: Plan) -> str:
 
 
 def findings(plan: Plan) -> list[str]:
-    """The sentences of a plan."""
+    """All sentences of a plan."""
     found = []
     if plan.fitting:
         best = plan.fitting[0]
