@@ -127,7 +127,7 @@ void BoundsGraph::addMemoryArcs() {
                               facts.activation - freedByInputGrad(stage));
       held[worker] = addTimes(held[worker], facts.activation);
       int64_t inputs = fits(problem.capacity[worker], held[worker]);
-      // All I before F k are over at best.
+      // At best every I of the microbatches before F k is over.
       int64_t weights =
           fits(problem.capacity[worker] - facts.activation, kept) + 1;
       if (facts.activation > problem.capacity[worker] || kept <= 0)
