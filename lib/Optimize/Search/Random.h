@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The same numbers for the same seed on every machine (SplitMix64, Steele, Lea
-// and Flood 2014).
+// Random numbers that are the same for the same seed on every machine
+// (SplitMix64, Steele, Lea and Flood 2014).
 //
 //===----------------------------------------------------------------------===//
 
