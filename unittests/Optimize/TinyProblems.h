@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// At random, with memory for one to three activations, and their best makespan.
+// Random problems with memory for one to three activations, and their best
+// makespan by exhaustive search.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +56,7 @@ inline std::vector<TinyKind> tinyKinds() {
   };
 }
 
-/// Nothing where memory holds no schedule.
+/// Makes a random problem. Nothing if the memory holds no schedule.
 inline std::optional<TinyProblem> makeTinyProblem(const TinyKind &kind,
                                                   uint32_t seed) {
   std::minstd_rand random(seed + 1);
