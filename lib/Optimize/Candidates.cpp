@@ -1,4 +1,4 @@
-//===- Candidates.cpp - What a schedule may become ------------------------===//
+//===- Candidates.cpp - Placements and sizes to try -----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- OptimizeProblem.cpp - What to optimize, from costs -----------------===//
+//===- OptimizeProblem.cpp - Problems from costs --------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Solver.cpp - Finds schedules ---------------------------------------===//
+//===- Solver.cpp - Search for schedules ----------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

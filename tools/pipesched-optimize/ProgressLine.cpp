@@ -1,4 +1,4 @@
-//===- ProgressLine.cpp - How far a search is, on a terminal --------------===//
+//===- ProgressLine.cpp - Progress of a search ----------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- ProgressLine.h - How far a search is, on a terminal ------*- C++ -*-===//
+//===- ProgressLine.h - Progress of a search --------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

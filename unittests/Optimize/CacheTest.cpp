@@ -1,4 +1,4 @@
-//===- CacheTest.cpp - Schedules found before -----------------------------===//
+//===- CacheTest.cpp - Cache of schedules ---------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

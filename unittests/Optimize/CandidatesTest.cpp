@@ -1,4 +1,4 @@
-//===- CandidatesTest.cpp - What a schedule may become --------------------===//
+//===- CandidatesTest.cpp - Placements and sizes to try -------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

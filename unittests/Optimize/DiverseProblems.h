@@ -1,4 +1,4 @@
-//===- DiverseProblems.h - Problems of every kind at random -----*- C++ -*-===//
+//===- DiverseProblems.h - Random problems of every kind --------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- EvaluatorTest.cpp - The search's times are those of the rows -------===//
+//===- EvaluatorTest.cpp - Times of plans ---------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- ExhaustiveSearch.h - Every schedule of a tiny problem ----*- C++ -*-===//
+//===- ExhaustiveSearch.h - All schedules of a tiny problem -----*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- HeuristicsTest.cpp - Plans from nothing ----------------------------===//
+//===- HeuristicsTest.cpp - Construction of plans -------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- InterruptTest.cpp - Ctrl-C while a search runs ---------------------===//
+//===- InterruptTest.cpp - SIGINT during a search -------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

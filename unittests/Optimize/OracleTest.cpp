@@ -1,4 +1,4 @@
-//===- OracleTest.cpp - The solver against slower ways --------------------===//
+//===- OracleTest.cpp - The solver against exact methods ------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

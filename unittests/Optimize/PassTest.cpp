@@ -1,4 +1,4 @@
-//===- PassTest.cpp - pipe-optimize in a compiler of others ---------------===//
+//===- PassTest.cpp - pipe-optimize in another compiler -------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- RandomProblems.h - Problems and rows at random -----------*- C++ -*-===//
+//===- RandomProblems.h - Random problems and rows --------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- SearchTest.cpp - What a search holds good is what it says ----------===//
+//===- SearchTest.cpp - Objectives of plans -------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

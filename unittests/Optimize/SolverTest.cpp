@@ -1,4 +1,4 @@
-//===- SolverTest.cpp - Schedules that are found --------------------------===//
+//===- SolverTest.cpp - Schedules of the solver ---------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- StaticSeedsTest.cpp - Never worse than fixed rules -----------------===//
+//===- StaticSeedsTest.cpp - Seeds by fixed rules -------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- TinyProblems.h - Problems that are tried out whole -------*- C++ -*-===//
+//===- TinyProblems.h - Problems for exhaustive search ----------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

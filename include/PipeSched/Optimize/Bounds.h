@@ -1,4 +1,4 @@
-//===- Bounds.h - What no schedule can beat ---------------------*- C++ -*-===//
+//===- Bounds.h - Lower bounds and proofs -----------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

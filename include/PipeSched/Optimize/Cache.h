@@ -1,4 +1,4 @@
-//===- Cache.h - Schedules found before -------------------------*- C++ -*-===//
+//===- Cache.h - Cache of schedules -----------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

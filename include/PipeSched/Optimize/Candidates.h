@@ -1,4 +1,4 @@
-//===- Candidates.h - What a schedule may become ----------------*- C++ -*-===//
+//===- Candidates.h - Placements and sizes to try ---------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

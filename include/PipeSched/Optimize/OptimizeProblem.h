@@ -1,4 +1,4 @@
-//===- OptimizeProblem.h - What to optimize, from costs ---------*- C++ -*-===//
+//===- OptimizeProblem.h - Problems from costs ------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

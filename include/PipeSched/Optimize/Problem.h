@@ -1,4 +1,4 @@
-//===- Problem.h - A schedule to be found -----------------------*- C++ -*-===//
+//===- Problem.h - What the optimizer solves --------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Solver.h - Finds schedules -------------------------------*- C++ -*-===//
+//===- Solver.h - Search for schedules --------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -25,10 +25,10 @@ class ThreadPoolInterface;
 namespace pipesched::optimize {
 
 enum class Status : uint8_t {
-  Optimal,     ///< proven: the lower bound is met
-  GapReached,  ///< within the gap that was asked for
+  Optimal,     ///< proven: the schedule meets the lower bound
+  GapReached,  ///< within the requested gap
   TimeLimit,   ///< the best that was found within the limits
-  Interrupted, ///< likewise, before it was stopped
+  Interrupted, ///< the best that was found before the search was stopped
 };
 
 } // namespace pipesched::optimize

@@ -1,4 +1,4 @@
-//===- Bounds.cpp - What no schedule can beat -----------------------------===//
+//===- Bounds.cpp - Lower bounds and proofs -------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Quick bounds first, then proofs for as long as they may take.
+// Computes quick bounds first, then proves better ones within the limits.
 //
 //===----------------------------------------------------------------------===//
 

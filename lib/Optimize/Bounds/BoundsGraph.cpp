@@ -1,4 +1,4 @@
-//===- BoundsGraph.cpp - What any schedule has to keep to -----------------===//
+//===- BoundsGraph.cpp - Precedences that bounds use ----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

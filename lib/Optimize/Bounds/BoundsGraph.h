@@ -1,4 +1,4 @@
-//===- BoundsGraph.h - What any schedule has to keep to ---------*- C++ -*-===//
+//===- BoundsGraph.h - Precedences that bounds use --------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

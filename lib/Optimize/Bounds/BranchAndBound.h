@@ -78,7 +78,7 @@ private:
   LeafSchedule leaf;
   bool activeSuffices, statesSuffice;
   std::vector<llvm::SmallVector<BoundsGraph::Arc, 4>> arcsInto; ///< by cell
-  Frontier frontier; ///< of the node at hand
+  Frontier frontier; ///< of the current node
   std::optional<Solution> solution;
 
   // Frontiers that were searched: their times, by the states of all rows. A

@@ -1,4 +1,4 @@
-//===- LeafSchedule.cpp - Schedules of decided rows -----------------------===//
+//===- LeafSchedule.cpp - Solutions of decided rows -----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

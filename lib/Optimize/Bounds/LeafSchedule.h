@@ -1,4 +1,4 @@
-//===- LeafSchedule.h - Schedules of decided rows ---------------*- C++ -*-===//
+//===- LeafSchedule.h - Solutions of decided rows ---------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

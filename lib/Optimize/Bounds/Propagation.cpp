@@ -1,4 +1,4 @@
-//===- Propagation.cpp - When cells can still run -------------------------===//
+//===- Propagation.cpp - Time windows of cells ----------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Propagation.h - When cells can still run -----------------*- C++ -*-===//
+//===- Propagation.h - Time windows of cells --------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- QuickBounds.cpp - Bounds that take no search -----------------------===//
+//===- QuickBounds.cpp - Bounds without search ----------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- QuickBounds.h - Bounds that take no search ---------------*- C++ -*-===//
+//===- QuickBounds.h - Bounds without search --------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Encoding.cpp - Schedules as the search has them --------------------===//
+//===- Encoding.cpp - Compact form of schedules ---------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Encoding.h - Schedules as the search has them ------------*- C++ -*-===//
+//===- Encoding.h - Compact form of schedules -------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

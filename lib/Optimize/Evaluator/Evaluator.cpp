@@ -118,7 +118,8 @@ int64_t Evaluator<Clock, Copies>::latestEnd() const {
   return latest;
 }
 
-/// Times rows in turns; all must be finished when no row can go on.
+/// Times rows in turn until none can continue. Infeasible if a row is not
+/// finished then.
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::run(const Plan &plan, int64_t limit) {
   const uint32_t numWorkers = encoding.numWorkers;
@@ -272,7 +273,7 @@ bool Evaluator<Clock, Copies>::send(const Plan &plan, uint32_t pos,
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::reorderedBy(const Plan &plan) const {
   if (encoding.recompute && changedEnd == endOfTokens(plan, changedRow))
-    return kInfeasible; // cells may have come or gone
+    return kInfeasible; // cells may have been added or removed
   int64_t latest = 0, until = 0;
   for (uint32_t pos = changedBegin; pos < changedEnd; ++pos) {
     Token token = plan.tokens[pos];

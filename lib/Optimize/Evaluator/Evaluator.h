@@ -188,7 +188,7 @@ private:
   std::vector<uint32_t> cursors;           ///< by worker: positions
   std::vector<uint32_t> awaited;           ///< by worker: cell, or kNone
   std::vector<Clock> clocks;               ///< by worker: end of compute so far
-  std::vector<CopyState> rowStates;        ///< by worker: likewise
+  std::vector<CopyState> rowStates;        ///< by worker: its current state
   std::vector<Clock> keptClocks, keptEnds; ///< of the plan that was kept
   const Plan *evaluated = nullptr;         ///< last
   Arrays current, spare;

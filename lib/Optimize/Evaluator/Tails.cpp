@@ -1,4 +1,4 @@
-//===- Tails.cpp - What is yet to come behind a cell ----------------------===//
+//===- Tails.cpp - Longest chains after cells -----------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Tails.h - What is yet to come behind a cell --------------*- C++ -*-===//
+//===- Tails.h - Longest chains after cells ---------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

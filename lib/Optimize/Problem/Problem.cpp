@@ -1,4 +1,4 @@
-//===- Problem.cpp - A schedule to be found -------------------------------===//
+//===- Problem.cpp - Checks of problems -----------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

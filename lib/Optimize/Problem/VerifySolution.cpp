@@ -1,4 +1,4 @@
-//===- VerifySolution.cpp - Whether a solution holds ----------------------===//
+//===- VerifySolution.cpp - Checks of solutions ---------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Heuristics.h - Plans from nothing ------------------------*- C++ -*-===//
+//===- Heuristics.h - Construction of plans ---------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- LocalSearch.cpp - Better plans from a plan -------------------------===//
+//===- LocalSearch.cpp - Moves and annealing ------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- LocalSearch.h - Better plans from a plan -----------------*- C++ -*-===//
+//===- LocalSearch.h - Moves and annealing ----------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

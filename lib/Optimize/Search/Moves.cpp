@@ -1,4 +1,4 @@
-//===- Moves.cpp - Changes of a row ---------------------------------------===//
+//===- Moves.cpp - Changes of plans ---------------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Portfolio.cpp - Searches with different random numbers -------------===//
+//===- Portfolio.cpp - Rounds of searches and proofs ----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

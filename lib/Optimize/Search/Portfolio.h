@@ -1,4 +1,4 @@
-//===- Portfolio.h - Searches with different random numbers -----*- C++ -*-===//
+//===- Portfolio.h - Rounds of searches and proofs --------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Random.h - Repeatable chance -----------------------------*- C++ -*-===//
+//===- Random.h - Repeatable random numbers ---------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

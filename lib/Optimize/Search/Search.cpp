@@ -1,4 +1,4 @@
-//===- Search.cpp - One thread of a search --------------------------------===//
+//===- Search.cpp - One search of many ------------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

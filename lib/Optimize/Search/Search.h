@@ -1,4 +1,4 @@
-//===- Search.h - One thread of a search ------------------------*- C++ -*-===//
+//===- Search.h - One search of many ----------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

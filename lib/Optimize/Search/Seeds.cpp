@@ -1,4 +1,4 @@
-//===- Seeds.cpp - Rows that are known ------------------------------------===//
+//===- Seeds.cpp - Schedules of families ----------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
