@@ -1,4 +1,4 @@
-//===- Cache.cpp - Schedules found before ---------------------------------===//
+//===- Cache.cpp - Cache of schedules -------------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,8 +14,8 @@
 //   row 0F0 0D0 0F1 ..                one per worker
 //   checksum <64 digits>              of all lines before
 //
-// It is written beside its place and moved there, so that readers see an old
-// entry or a new one. Writers take turns, so that the better one stays.
+// It is written to a temporary file that is renamed, so that readers see either
+// an old entry or a new one. Writers take turns, so that the better one stays.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,7 +94,7 @@ std::string optimize::cacheKey(const Problem &problem) {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// A name as part of a line.
+/// A name without line breaks or other characters that cannot be printed.
 static std::string onOneLine(StringRef name) {
   std::string line = name.str();
   std::replace_if(
@@ -195,7 +195,7 @@ private:
 };
 } // namespace
 
-/// The text before the checksum, where that is right.
+/// The text before the checksum, if the checksum is right.
 static std::optional<StringRef> takeChecked(StringRef text) {
   constexpr StringRef kKey = "checksum ";
   size_t at = text.rfind(kKey);
@@ -206,7 +206,7 @@ static std::optional<StringRef> takeChecked(StringRef text) {
   return found == hashOf(body) ? std::optional(body) : std::nullopt;
 }
 
-/// An entry without its times, which are made anew.
+/// An entry without the times of its rows, which settle() computes.
 static std::optional<CacheEntry> parseEntry(StringRef text, StringRef key,
                                             size_t numWorkers,
                                             int64_t &objective) {
@@ -236,7 +236,8 @@ static std::optional<CacheEntry> parseEntry(StringRef text, StringRef key,
   return entry;
 }
 
-/// Times the rows; false where they break a rule or are not as good as said.
+/// Times the rows. False if they break a rule or have another objective than
+/// the entry says.
 static bool settle(const Problem &problem, int64_t objective,
                    SolverResult &result) {
   const std::vector<Row> &rows = result.solution.rows;
@@ -292,7 +293,7 @@ std::optional<CacheEntry> Cache::find(const Problem &problem,
   return std::nullopt;
 }
 
-/// No limit is above all limits.
+/// Whether a limit is no larger than the other. 0, no limit, is the largest.
 static bool isWithin(uint64_t limit, uint64_t other) {
   return other == 0 || (limit != 0 && limit <= other);
 }
@@ -344,7 +345,7 @@ private:
 std::mutex WriterLock::mutex;
 } // namespace
 
-/// Written whole beside its place, then moved there.
+/// Writes a temporary file in the same folder and renames it to `path`.
 static Error replaceFile(StringRef path, StringRef text) {
   Expected<llvm::sys::fs::TempFile> file =
       llvm::sys::fs::TempFile::create(path + ".%%%%%%%%.tmp");
@@ -396,7 +397,7 @@ static bool isEnough(const Problem &problem, const CacheEntry &entry,
          isWithin(options.maxEvaluations, entry.maxEvaluations);
 }
 
-/// Takes over the bound of the entry if the search did not reach it.
+/// Keeps the bound of the entry if the search found no better one.
 static void merge(const Problem &problem, const CacheEntry &entry, double gap,
                   SolverResult &result) {
   if (entry.result.lowerBound > result.lowerBound) {

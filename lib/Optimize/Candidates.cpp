@@ -1,4 +1,4 @@
-//===- Candidates.cpp - What a schedule may become ------------------------===//
+//===- Candidates.cpp - Placements and sizes to try -----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Lists placements and sizes, optimizes all of them together and puts the
-// result into words.
+// Lists placements and sizes, optimizes all of them together, and describes the
+// result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ using llvm::StringRef;
 // Options
 //===----------------------------------------------------------------------===//
 
-/// In the order of PlacementKind.
+/// Names in the order of PlacementKind.
 static constexpr StringRef kPlacementNames[] = {"linear", "interleaved", "v",
                                                 "wave"};
 
@@ -76,13 +76,13 @@ Error pipesched::checkLimits(const optimize::SolverOptions &options) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A placement by name; the schedule's own has none.
+/// A placement to try; the schedule's own has no name.
 struct PlacementOption {
   std::string name;
   std::optional<PlacementKind> kind;
 };
 
-/// A number of microbatches and what they cost; the schedule's own has no name.
+/// A number of microbatches with its costs; the schedule's own has no name.
 struct SizeOption {
   std::string name;
   int64_t numMicrobatches;
@@ -90,7 +90,7 @@ struct SizeOption {
 };
 } // namespace
 
-/// The rows without idle slots and pairs, as a seed. None for a problem.
+/// The rows without idle slots and pairs as a seed; empty for a problem.
 static Expected<std::vector<optimize::Seed>>
 readSeed(const ScheduleStart &start) {
   std::vector<optimize::Seed> seeds;
@@ -114,8 +114,8 @@ readSeed(const ScheduleStart &start) {
   return seeds;
 }
 
-/// Rows on the paths of one placement are rows on those of another if these run
-/// through the same workers.
+/// Whether rows of one placement are valid on the other: all paths run through
+/// the same workers and take the same microbatches.
 static bool haveSameRows(const Placement &a, const Placement &b) {
   auto isSamePath = [](const Path &path, const Path &other) {
     return path.workers == other.workers && path.takes == other.takes;
@@ -136,7 +136,7 @@ listPlacements(ArrayRef<PlacementKind> kinds) {
   return placements;
 }
 
-/// Why the costs are those of one microbatch size; empty: they are not.
+/// Why the costs hold for one microbatch size only; empty if they do not.
 static StringRef whyOneSize(const CostInputs &costs) {
   if (costs.profile)
     return "has a profile, whose times are those of one microbatch size";

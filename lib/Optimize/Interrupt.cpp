@@ -1,4 +1,4 @@
-//===- Interrupt.cpp - Ctrl-C while a search runs -------------------------===//
+//===- Interrupt.cpp - SIGINT during a search -----------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The first watch puts our handler in the place of the host's, the last one
-// puts that back and hands the signal on.
+// The first watch replaces the host's handler by ours. The last one restores
+// the host's handler and passes the signal on to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ static_assert(std::atomic<bool>::is_always_lock_free,
 #if LLVM_ON_UNIX
 
 namespace {
-/// The host's handler while ours stands in its place. Under the lock.
+/// The host's handler while ours replaces it. All fields are under the lock.
 struct HostHandler {
   std::mutex lock;
   unsigned numWatches = 0;

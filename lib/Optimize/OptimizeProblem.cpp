@@ -1,4 +1,4 @@
-//===- OptimizeProblem.cpp - What to optimize, from costs -----------------===//
+//===- OptimizeProblem.cpp - Problems from costs --------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Times first, then what a worker has room for.
+// Fills a problem with times, then with memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ static constexpr unsigned bit(Phase phase) {
   return 1U << static_cast<unsigned>(phase);
 }
 
-/// Of any schedule that uses all its techniques.
+/// The phases of a schedule that uses all these techniques.
 static unsigned phasesOf(const optimize::Techniques &techniques) {
   unsigned phases = bit(Phase::Forward);
   phases |= techniques.splitBackward
@@ -43,7 +43,7 @@ static unsigned phasesOf(const optimize::Techniques &techniques) {
 
 static bool givesCopies(const CostInputs &costs) {
   if (costs.model && costs.system)
-    return true; // or has an error of its own
+    return true; // if not, computeStageCosts has the error
   auto isGiven = [&](Phase phase) {
     return costs.profile &&
            !costs.profile->phasePs[static_cast<unsigned>(phase)].empty();
@@ -105,7 +105,7 @@ pipesched::budgetFor(const CostInputs &costs, const ProblemOptions &options) {
   return std::nullopt;
 }
 
-/// Each activation is one; room for `most`, or for all.
+/// Counts each activation as one, with room for `most` of them or for all.
 static void countActivations(std::optional<int64_t> most, Problem &problem) {
   for (StageFacts &stage : problem.stages)
     stage.activation = 1;
@@ -129,7 +129,7 @@ static Expected<int64_t> bytesOf(const MemoryBudget &budget,
   return facts.capacityBytes;
 }
 
-/// What the budget leaves for activations.
+/// Sets the capacity: what the budget leaves for activations.
 static Error addCapacity(const MemoryFacts &facts, int64_t budget,
                          Problem &problem) {
   int64_t numWorkers = problem.placement.getNumWorkers();

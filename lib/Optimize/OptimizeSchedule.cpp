@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Solves one candidate after the other, goes on with the best of them, then
-// solves that one again without each of its techniques.
+// Solves one candidate after the other and continues with the best. Then solves
+// that one again without each of its techniques.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +58,8 @@ int64_t OptimizedSchedule::objective() const {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A part of the limits. Times are whole milliseconds: a cache keeps no finer
-/// ones, and is to find what is asked for again.
+/// A part of the limits. Times are whole milliseconds because a cache stores no
+/// finer ones; so the same request finds its entry again.
 struct Budget {
   double milliseconds = 0;  ///< may be infinite
   uint64_t evaluations = 0; ///< 0: no limit, or none left
@@ -92,8 +92,9 @@ static bool isInterrupted(const SolverOptions &options) {
   return options.interrupted && *options.interrupted;
 }
 
-/// The share of the limits for the candidates, if the rest explains techniques,
-/// and the part of it that several candidates share in their first turn.
+/// The share of the limits for the candidates if the rest is used to explain
+/// techniques, and the part of it that several candidates share in their first
+/// turn.
 static constexpr double kMainShare = 0.75, kFirstRound = 0.5;
 
 //===----------------------------------------------------------------------===//
@@ -110,7 +111,7 @@ constexpr NamedTechnique kTechniques[] = {
     {"offload", &Techniques::offload},
     {"recompute", &Techniques::recompute}};
 
-/// A candidate, what it asks for, and what came of it.
+/// A candidate with its problem and its outcome.
 struct Trial {
   const ScheduleCandidate *candidate;
   Problem problem;
@@ -151,7 +152,7 @@ private:
   ArrayRef<ScheduleCandidate> candidates;
   const OptimizeOptions &options;
   std::vector<Trial> trials;
-  std::vector<Trial *> possible; ///< least bound first
+  std::vector<Trial *> possible; ///< those with a problem, least bound first
   std::optional<OptimizedSchedule> best;
   std::vector<std::string> warnings;
 };
@@ -160,7 +161,7 @@ private:
 Expected<SolverResult> ScheduleOptimizer::solve(const Problem &problem,
                                                 ArrayRef<Seed> own,
                                                 const Budget &budget) {
-  if (Error error = checkProblem(problem)) // before families are made for it
+  if (Error error = checkProblem(problem)) // familySeeds needs a valid problem
     return std::move(error);
   std::vector<Seed> seeds(own.begin(), own.end());
   for (Seed &seed : familySeeds(problem))
@@ -198,7 +199,7 @@ void ScheduleOptimizer::prepare() {
   for (Trial *trial : possible)
     trial->bound = quickBound(trial->problem).value;
   llvm::sort(possible, [](const Trial *a, const Trial *b) {
-    return std::pair(a->bound, a) < std::pair(b->bound, b); // in their order
+    return std::pair(a->bound, a) < std::pair(b->bound, b); // as given
   });
 }
 
@@ -219,7 +220,8 @@ void ScheduleOptimizer::tryOne(Trial &trial, const Budget &budget) {
   best->result = std::move(*result);
 }
 
-/// Bounds ascend: after the first candidate that cannot win, none can.
+/// Bounds are in ascending order: after the first candidate that cannot win, no
+/// other can.
 void ScheduleOptimizer::tryAll(const Budget &budget) {
   Budget each = possible.size() > 1
                     ? budget.share(kFirstRound / double(possible.size()))
@@ -242,12 +244,12 @@ void ScheduleOptimizer::tryAll(const Budget &budget) {
     goOn(left);
 }
 
-/// Searches on from the rows of the best candidate.
+/// Continues the search from the rows of the best candidate.
 void ScheduleOptimizer::goOn(const Budget &budget) {
   SolverResult &known = best->result;
   Seed rows{known.origin, known.solution.rows};
   Expected<SolverResult> result = solve(best->problem, rows, budget);
-  if (!result) // does not happen: the rows are a schedule
+  if (!result) // cannot happen: the rows are a schedule
     return llvm::consumeError(result.takeError());
   if (result->lowerBound < known.lowerBound) {
     result->lowerBound = known.lowerBound;
@@ -258,7 +260,7 @@ void ScheduleOptimizer::goOn(const Budget &budget) {
   known = std::move(*result);
 }
 
-/// The reasons of all candidates; once, if it is the same reason.
+/// An error with the reasons of all candidates, or one if all are the same.
 Error ScheduleOptimizer::noSchedule() const {
   llvm::StringRef first = trials.front().outcome.reason;
   auto isAlike = [&](const Trial &trial) {
@@ -309,7 +311,8 @@ void ScheduleOptimizer::tryWithout(const Budget &budget) {
 // All together
 //===----------------------------------------------------------------------===//
 
-/// Checks by the rules for any schedule; shares no code with the optimizer.
+/// Checks the result by the rules for any schedule, which share no code with
+/// the optimizer.
 Error ScheduleOptimizer::verify() const {
   TableView table;
   table.placement = &best->problem.placement;

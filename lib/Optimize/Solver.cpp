@@ -1,4 +1,4 @@
-//===- Solver.cpp - Finds schedules ---------------------------------------===//
+//===- Solver.cpp - Search for schedules ----------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -25,7 +25,8 @@ using llvm::Expected;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Seeds as plans to start from, and the best of them that fits the memory.
+/// Turns seeds into plans to start from, and keeps the best that fits the
+/// memory.
 class SeedReader {
 public:
   SeedReader(const Encoding &encoding, BestSolution &best)
@@ -63,8 +64,9 @@ void SeedReader::offerRows(const Plan &plan, llvm::StringRef name) {
     best.offer(evaluation.rowsOf(plan), name);
 }
 
-/// Backwards split and microbatches in order, a schedule without copies and
-/// recompute is no worse than as it was; of others both are looked at.
+/// To split backwards and put microbatches in order makes no schedule without
+/// copies and recompute worse. Of other schedules the original rows are offered
+/// as well.
 void SeedReader::read(const Seed &seed) {
   std::optional<Plan> plan = planOf(encoding, seed.rows);
   bool isPeriod = encoding.problem.objective == Objective::Period;
@@ -83,7 +85,8 @@ void SeedReader::read(const Seed &seed) {
   candidates.push_back({std::move(*plan), seed.name});
 }
 
-/// Reads the seeds, and what fixed rules make of them if that is better.
+/// Reads the seeds, and the best rows that fixed rules make of them if these
+/// are better.
 static void readSeeds(const Problem &problem, ArrayRef<Seed> seeds,
                       const SharedState &shared, const BestSolution &best,
                       SeedReader &reader) {

@@ -1,4 +1,4 @@
-//===- ProgressLine.cpp - How far a search is, on a terminal --------------===//
+//===- ProgressLine.cpp - Progress of a search ----------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Blanks erase the rest of a longer line; the only control code is the carriage
-// return.
+// Blanks erase the rest of a longer line, so that the only control code is the
+// carriage return.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ ProgressLine::ProgressLine(llvm::StringRef name, const SolverOptions &limits)
       maxEvaluations(limits.maxEvaluations),
       isTerminal(llvm::sys::Process::StandardErrIsDisplayed()) {}
 
-/// The limit that is closest, from 0 to 1.
+/// The used share of the limit that is closest, from 0 to 1.
 double ProgressLine::shareOf(const Progress &progress) const {
   double share = 0;
   if (timeLimitSeconds > 0)

@@ -1,4 +1,4 @@
-//===- ProgressLine.h - How far a search is, on a terminal ------*- C++ -*-===//
+//===- ProgressLine.h - Progress of a search --------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One line that is written over, and is gone in the end.
+// One line that is overwritten with each report and erased at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,12 +17,12 @@
 
 namespace pipesched::optimize {
 
-/// Writes to standard error where that is a terminal, else nothing:
+/// Writes to standard error if that is a terminal:
 ///
 ///   V02_d4n8_u_m2 [=====     ] 15 s of 30 s, best 2950, bound 2900, gap 1.7 %
 class ProgressLine {
 public:
-  /// `limits` say what the bar is full at: time, or evaluations.
+  /// The bar is full when the time or the evaluations of `limits` are used.
   ProgressLine(llvm::StringRef name, const SolverOptions &limits);
   ~ProgressLine() { clear(); }
 
@@ -36,7 +36,7 @@ private:
   double timeLimitSeconds;
   uint64_t maxEvaluations;
   bool isTerminal;
-  size_t width = 0; ///< of what stands there
+  size_t width = 0; ///< of the line on the terminal
 };
 
 } // namespace pipesched::optimize

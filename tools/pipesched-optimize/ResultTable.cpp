@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The columns are listed once; formats differ in how they write a value.
+// The columns are listed once. Formats differ only in how they write a value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using llvm::StringRef;
 
 namespace {
 
-/// A value as text; a number may be missing.
+/// A value as text; empty if it is missing.
 struct Value {
   std::string text;
   bool isNumber = false;
@@ -82,7 +82,7 @@ static const Column kColumns[] = {
 // Formats
 //===----------------------------------------------------------------------===//
 
-/// One line, whatever a name has in it; a dash where there is nothing.
+/// The text with a blank for each control character, or a dash if it is empty.
 static std::string onOneLine(std::string text) {
   for (char &c : text)
     if (llvm::isASCII(c) && !llvm::isPrint(c))
@@ -90,7 +90,7 @@ static std::string onOneLine(std::string text) {
   return text.empty() ? "-" : text;
 }
 
-/// Numbers to the right, a dash where there is none.
+/// Aligns numbers to the right; a dash stands for a missing value.
 static void writeText(llvm::ArrayRef<ResultRow> rows, llvm::raw_ostream &os) {
   std::vector<std::string> lines(rows.size() + 1);
   for (const Column &column : kColumns) {
@@ -136,7 +136,7 @@ static void writeJson(llvm::ArrayRef<ResultRow> rows, llvm::raw_ostream &os) {
   os << (rows.empty() ? "[]\n" : "\n]\n");
 }
 
-/// Quoted where a comma, a quote or a line break asks for it (RFC 4180).
+/// Quotes text with a comma, a quote or a line break (RFC 4180).
 static std::string quote(StringRef text) {
   if (text.find_first_of(",\"\r\n") == StringRef::npos)
     return text.str();

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One row for each instance: what is known, what was found, and what simpler
-// methods find.
+// One row for each instance: the best known value, what was found, and what
+// simpler methods find.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,14 +34,14 @@ struct EnumNames<optimize::TableFormat> {
 
 namespace pipesched::optimize {
 
-/// Values are in ticks of the objective.
+/// The result for one instance. Objectives and bounds are in ticks.
 struct ResultRow {
   std::string name;
   Objective objective = Objective::Makespan;
   std::optional<int64_t> bestKnown;
   int64_t found = 0, lowerBound = 0;
-  std::string bound;  ///< what the lower bound is called
-  std::string origin; ///< what the schedule came from
+  std::string bound;  ///< name of the lower bound
+  std::string origin; ///< what found the schedule
   Status status = Status::TimeLimit;
   double seconds = 0;
   std::optional<int64_t> heuristic; ///< of the constructive heuristics alone

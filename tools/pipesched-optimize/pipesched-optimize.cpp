@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads scheduling instances, writes the best schedule of each and a table of
-// them all (docs/Optimize.md, the tool). An interrupt ends the search, not the
-// tool: what was found until then is written.
+// Reads scheduling instances and writes the best schedule of each and a table
+// of all of them (docs/Optimize.md, the tool). An interrupt ends the search,
+// and the tool then writes what was found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,8 @@ namespace path = llvm::sys::path;
 
 namespace {
 
-/// Made in main, when the options of libLLVM, which have the same names and
-/// concern nobody here, are out of the way.
+/// Constructed in main, after the options of libLLVM are removed: some have the
+/// same names, and none is of use here.
 struct Options {
   cl::OptionCategory category{"pipesched-optimize options"};
   cl::list<std::string> inputs{
@@ -78,7 +78,7 @@ struct Options {
                               enumOptionValuesWithDefault<TableFormat::Text>()};
 
   llvm::Error check() const;
-  /// Limits of a search, without its report.
+  /// The options of a search, without its report.
   SolverOptions makeSolverOptions(llvm::ThreadPoolInterface &pool) const;
 };
 
@@ -98,7 +98,7 @@ llvm::Error Options::check() const {
 // Files
 //===----------------------------------------------------------------------===//
 
-/// The `.json` files of a folder by name.
+/// Adds the `.json` files of a folder, sorted by name.
 static llvm::Error listFolder(StringRef folder,
                               std::vector<std::string> &files) {
   std::error_code code;
@@ -127,7 +127,7 @@ listInstances(llvm::ArrayRef<std::string> inputs) {
   return files;
 }
 
-/// Makes a folder, where it is not there.
+/// Creates a folder if it does not exist.
 static llvm::Error makeFolder(StringRef folder) {
   std::error_code code = fs::create_directories(folder);
   if (!code && !fs::is_directory(folder))
@@ -138,8 +138,7 @@ static llvm::Error makeFolder(StringRef folder) {
   return llvm::Error::success();
 }
 
-/// What would keep an answer from being written is better known before a search
-/// than after it.
+/// Checks before the search that the answer can be written after it.
 static llvm::Error checkAnswer(StringRef answer, StringRef instance) {
   if (fs::equivalent(answer, instance))
     return makeError("the answer to '" + instance +
@@ -153,14 +152,16 @@ static llvm::Error checkAnswer(StringRef answer, StringRef instance) {
                    "': " + std::make_error_code(code).message());
 }
 
-/// A folder is one, or what a folder of instances, or several, are answered in.
+/// Whether the output is a folder: it is one, it ends in a separator, or the
+/// instances are several or a folder.
 static bool isFolder(const Options &options, size_t numInstances) {
   return numInstances != 1 || fs::is_directory(options.output) ||
          fs::is_directory(options.inputs.front()) ||
          path::is_separator(options.output.back());
 }
 
-/// Where the answers of instances go, in their order; empty: nowhere.
+/// The files for the answers to instances, in their order; empty names if no
+/// answer is to be written.
 static llvm::Expected<std::vector<std::string>>
 listAnswers(llvm::ArrayRef<std::string> instances, const Options &options) {
   StringRef output = options.output;
@@ -193,8 +194,9 @@ listAnswers(llvm::ArrayRef<std::string> instances, const Options &options) {
   return answers;
 }
 
-/// Writes a whole file or none: into one beside it that then takes its name.
-/// What is no ordinary file, such as a pipe, is written to.
+/// Writes a file completely or not at all: writes a temporary file beside it
+/// and renames that. Writes directly to what is no regular file, such as a
+/// pipe.
 static llvm::Error writeFile(StringRef file, StringRef text) {
   auto fail = [&](std::error_code code) {
     return makeError("cannot write '" + file + "': " + code.message());
@@ -248,7 +250,7 @@ static void catchInterrupts() {
     sigaction(signal, &action, nullptr);
 }
 
-/// What the constructive heuristics find by themselves.
+/// The objective that the constructive heuristics alone reach.
 static std::optional<int64_t> solveByHeuristics(const Problem &problem,
                                                 SolverOptions options) {
   options.timeLimitSeconds = 0;
@@ -275,7 +277,7 @@ static void reportWarning(StringRef message) {
   llvm::WithColor::warning() << message << "\n";
 }
 
-/// From what the cache has of the problem, if there is one.
+/// Searches, starting from the entry of the cache if there is a cache.
 static llvm::Expected<SolverResult>
 search(const Problem &problem, SolverOptions options, StringRef cache) {
   std::string warning;
@@ -308,7 +310,7 @@ static ResultRow makeRow(const Instance &instance, const SolverResult &result) {
   return row;
 }
 
-/// The answer to an instance as JSON, if it holds.
+/// The answer to an instance as JSON. Errors: the schedule breaks a rule.
 static llvm::Expected<std::string> textOf(const Problem &problem,
                                           const SolverResult &result) {
   if (llvm::Error error = verifySolution(problem, result.solution))
@@ -356,7 +358,8 @@ static int reportError(llvm::Error error) {
   return 1;
 }
 
-/// Instances one after the other, those with an error reported and left out.
+/// Optimizes the instances one after the other; those with an error are
+/// reported and left out of the table.
 static int optimizeAll(const Options &options) {
   if (llvm::Error error = options.check())
     return reportError(std::move(error));

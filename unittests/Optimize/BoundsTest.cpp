@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Closed forms by head; never above the times of random rows whose memory is
-// all there is.
+// Closed forms computed by hand. For random rows and a capacity that just holds
+// them, no bound is above their times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using optimize::test::timeRows;
 
 namespace {
 
-/// F, I and W take 10, 12 and 8, messages 1, an activation has 4.
+/// F, I and W take 10, 12 and 8, messages 1. An activation has 4 units.
 Problem makeLinearProblem(int64_t workers, int64_t microbatches,
                           int64_t activations) {
   Problem problem = makeProblem(makeLinear(workers, microbatches));
@@ -50,7 +50,8 @@ TEST(QuickBoundTest, GoesThereAndBack) {
 }
 
 TEST(QuickBoundTest, WaitsForMemoryEachTime) {
-  // One activation: microbatches follow each other, W before the next F.
+  // One activation: microbatches run one after the other, each W before the
+  // next F.
   EXPECT_EQ(quickBound(makeLinearProblem(4, 8, 1)).value, 8 * (4 * 22 + 6 + 8));
 }
 
@@ -58,9 +59,10 @@ TEST(QuickBoundTest, WarmsUpWithWhatMemoryHolds) {
   Problem problem = makeLinearProblem(4, 8, 2);
   problem.techniques.recompute = true;
   for (StageFacts &facts : problem.stages)
-    facts.recompute = 10; // all that a checkpoint gains
+    facts.recompute = 10; // R undoes all that an F with a checkpoint gains
   Bound bound = quickBound(problem);
-  // The first I of worker 0, then all but the two F that were there to run.
+  // First the earliest I of worker 0, then all work but two F, which fit
+  // before it.
   EXPECT_EQ(bound.value, (40 + 3 + 36 + 3) + 8 * 30 - 2 * 10);
   EXPECT_EQ(bound.name, "warm-up");
 }
@@ -113,7 +115,7 @@ TEST(QuickBoundTest, StaysWithinTheLongestTimes) {
   EXPECT_EQ(quickBound(problem).value, 4 * (4 * (int64_t(1) << 55) + 8 + 2));
 }
 
-/// Allows what the rows do and no memory beyond what they take.
+/// Allows only the techniques that the rows use and the memory that they take.
 void fitTo(Problem &problem, const Table &table, const Solution &solution) {
   auto has = [&](Phase phase) {
     return llvm::any_of(table.rows, [&](const Row &row) {
@@ -140,7 +142,7 @@ TEST(QuickBoundTest, IsNotAboveRandomRows) {
     EXPECT_LE(bound.value, solution.makespan)
         << "seed " << seed << ": " << bound.name;
     if (problem.techniques.offload)
-      continue; // copies of steps that follow each other may take more memory
+      continue; // in a steady state copies may take more memory
     bound = quickBound(forPeriod(problem));
     EXPECT_LE(bound.value, solution.period)
         << "seed " << seed << ": " << bound.name;

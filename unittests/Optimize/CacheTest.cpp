@@ -1,4 +1,4 @@
-//===- CacheTest.cpp - Schedules found before -----------------------------===//
+//===- CacheTest.cpp - Cache of schedules ---------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Entries that are good, better, cut off, changed, and written by many at once.
+// Entries that are valid, better, truncated, changed, and written by several
+// threads at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@ using namespace pipesched;
 using namespace pipesched::optimize;
 
 namespace {
-/// A folder of its own, removed at the end.
+/// Gives each test a folder, which is removed at the end.
 class OptimizeCache : public testing::Test {
 protected:
   void SetUp() override {
@@ -55,7 +56,7 @@ protected:
 };
 } // namespace
 
-/// Times 3, 4 and 2, one activation each, messages of 1.
+/// F, I and W take 3, 4 and 2, messages 1. An activation has 1 unit.
 static Problem smallProblem(int64_t workers = 2, int64_t microbatches = 3,
                             int64_t memory = 3) {
   Problem problem;
@@ -73,7 +74,7 @@ static Problem smallProblem(int64_t workers = 2, int64_t microbatches = 3,
   return problem;
 }
 
-/// Every microbatch forward and back before the next one.
+/// Runs every microbatch forward and backward before the next one.
 static CacheEntry slowEntry(const Problem &problem) {
   std::vector<Row> rows(problem.placement.getNumWorkers());
   for (int64_t microbatch = 0;
@@ -178,8 +179,8 @@ TEST_F(OptimizeCache, TheBetterOneStays) {
   EXPECT_EQ(find(problem)->result.solution.rows, best.result.solution.rows);
 }
 
-/// Cut off anywhere, or with any byte changed, an entry is left aside with a
-/// warning, and replaced.
+/// An entry that is truncated anywhere or has any byte changed is ignored with
+/// a warning, and replaced.
 TEST_F(OptimizeCache, DamagedEntriesAreReplaced) {
   Problem problem = smallProblem();
   store(problem, slowEntry(problem));
@@ -204,7 +205,7 @@ TEST_F(OptimizeCache, DamagedEntriesAreReplaced) {
   EXPECT_EQ(readFile(problem), text);
 }
 
-/// One of another problem under this one's name, with a right checksum.
+/// The file has the entry of another problem, with a right checksum.
 TEST_F(OptimizeCache, EntriesOfOthersAreLeftAside) {
   Problem problem = smallProblem(), other = smallProblem(2, 4);
   store(other, slowEntry(other));
@@ -260,7 +261,7 @@ static SolverOptions limits(uint64_t maxEvaluations) {
 }
 
 TEST_F(OptimizeCache, SolvesOnce) {
-  // Not proven: what a larger limit asks for is searched again.
+  // The schedule is not proven optimal, so a larger limit searches again.
   Problem problem = smallProblem(4, 8, 2);
   problem.techniques.offload = true;
   auto solveWith = [&](uint64_t maxEvaluations) {
@@ -281,7 +282,7 @@ TEST_F(OptimizeCache, SolvesOnce) {
   EXPECT_LE(longer.solution.makespan, first.solution.makespan);
   EXPECT_GE(longer.lowerBound, first.lowerBound);
   EXPECT_EQ(find(problem)->result.solution.makespan, longer.solution.makespan);
-  // A smaller limit has the better one.
+  // A smaller limit returns the better schedule of the larger one.
   EXPECT_EQ(solveWith(100).solution.rows, find(problem)->result.solution.rows);
 }
 

@@ -1,4 +1,4 @@
-//===- CandidatesTest.cpp - What a schedule may become --------------------===//
+//===- CandidatesTest.cpp - Placements and sizes to try -------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Candidates of schedules made by hand, and what is said of the best of them.
+// Candidates of schedules made by hand, and the description of the best one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ TEST(Candidates, AreAllPairs) {
   EXPECT_EQ(candidates[1].placement.getNumMicrobatches(), 2);
   EXPECT_EQ(candidates[1].costs.model->microbatchSize, 2);
   EXPECT_EQ(candidates[2].placement.getPath(0).workers, placeV(2).workers);
-  // The rows fit the first candidate alone.
+  // The rows fit only the first candidate.
   ASSERT_EQ(candidates[0].seeds.size(), 1u);
   EXPECT_EQ(candidates[0].seeds[0].name, "mine");
   EXPECT_EQ(candidates[0].seeds[0].rows, table.rows);

@@ -1,4 +1,4 @@
-//===- DiverseProblems.h - Problems of every kind at random -----*- C++ -*-===//
+//===- DiverseProblems.h - Random problems of every kind --------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every placement, objective and technique; memory mostly tight: the least that
-// holds a schedule, or little more, worker by worker.
+// Problems with every placement, objective and technique. Memory is mostly
+// tight: each worker has the least that holds a schedule, or little more.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +70,7 @@ private:
                           llvm::cantFail(placeBidirectional(
                               workers, microbatches, 1, Assign::Alternate))));
   }
-  /// Stages anywhere; some workers may have none.
+  /// Puts stages on any workers; some workers may have none.
   Path drawPath(int64_t workers) {
     Path path;
     for (int64_t left = 1 + draw(6); left > 0; --left)

@@ -1,4 +1,4 @@
-//===- EvaluatorTest.cpp - The search's times are those of the rows -------===//
+//===- EvaluatorTest.cpp - Times of plans ---------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Plans after random moves: times from the first change on are those from
-// nothing, those of the rows are the same and keep the rules; moves can be
-// taken back.
+// Plans after random moves: timing from the first change gives the same times
+// as timing the whole plan. The rows have these times too and keep the rules.
+// Moves can be undone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ void expectSame(const Encoding &encoding, const Plan &a, const Plan &b) {
     }
 }
 
-/// A change anywhere; false: none was made.
+/// Makes a change anywhere. False: none was made.
 bool drawMove(Mover &mover, const Encoding &encoding, Plan &plan,
               Random &random) {
   uint32_t worker = random.below(encoding.numWorkers);
@@ -108,10 +108,10 @@ TEST(Evaluator, TimesAreThoseOfTheRows) {
   }
 }
 
-/// What annealing does: plans are taken up to a limit that is a little above
-/// the last. Reloads that may not wait may come earlier by coming later, which
-/// may make a refusal out of a plan that meets the limit, but never the
-/// opposite.
+/// Accepts plans as annealing does, up to a limit a little above the last plan.
+/// If reloads may not wait for offloads, a later message can make a reload
+/// earlier. Then a plan that meets the limit may be rejected, but one that
+/// exceeds it is never accepted.
 template <bool Copies>
 void walkWithin(const Problem &problem, uint64_t seed) {
   Encoding encoding(problem);
@@ -163,7 +163,7 @@ TEST(Evaluator, RefusesWhatIsAboveTheLimit) {
   }
 }
 
-/// Rows of many checkpoints, most of which a change leaves as they were.
+/// Rows have many checkpoints, most of which a change does not affect.
 TEST(Evaluator, FindsRowsAsTheyWere) {
   for (uint32_t kind = 0; kind < 16; ++kind) {
     SCOPED_TRACE(kind);
@@ -185,8 +185,8 @@ TEST(Evaluator, FindsRowsAsTheyWere) {
   }
 }
 
-/// Brought up to date after moves, tails are those computed from nothing, and
-/// the longest way through a cell is no longer than the step.
+/// Tails that are updated after moves equal tails that are computed anew, and
+/// the longest chain through a cell is no longer than the step.
 TEST(Tails, AreThoseOfThePlan) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
@@ -234,7 +234,7 @@ TEST(Evaluator, GivesUpAboveTheLimit) {
   EXPECT_EQ(evaluator.evaluate(plan, makespan - 1), kInfeasible);
 }
 
-/// 0U0 gets its memory where it is issued: behind 0F1, which joins 0D0.
+/// 0U0 gets its memory where it is issued: after 0F1, which joins 0D0.
 TEST(Evaluator, JoinsOffloadsForTheirMemory) {
   Problem problem =
       makeProblem(llvm::cantFail(Placement::create(1, 2, {placeLinear(1)})));
@@ -247,7 +247,7 @@ TEST(Evaluator, JoinsOffloadsForTheirMemory) {
   };
   EXPECT_EQ(rows("0F0 0D0 0F1 0I1 0W1 0U0 0I0 0W0"),
             std::vector<Row>{parseRow("0F0 0D0 0d0 0F1 0I1 0W1 0U0 0I0 0W0")});
-  // Memory comes with the end of 0W1: the reload is put off.
+  // The end of 0W1 frees the memory, so the reload is issued after it.
   EXPECT_EQ(rows("0F0 0D0 0F1 0I1 0U0 0W1 0I0 0W0"),
             std::vector<Row>{parseRow("0F0 0D0 0d0 0F1 0I1 0W1 0U0 0I0 0W0")});
   // 0F1 leaves no memory for the reload.

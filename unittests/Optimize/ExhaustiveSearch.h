@@ -1,4 +1,4 @@
-//===- ExhaustiveSearch.h - Every schedule of a tiny problem ----*- C++ -*-===//
+//===- ExhaustiveSearch.h - All schedules of a tiny problem -----*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The least makespan by trying, tick by tick, all that could start then and not
-// a tick before. Knows the rules of a problem and nothing of bounds.
+// Finds the least makespan: tries, tick by tick, every cell that can start then
+// but not a tick earlier. Uses only the rules of a problem, and no bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 
 namespace pipesched::optimize::test {
 
-/// One path. Breadth first over what is running: a set of states per tick.
+/// Searches breadth first, with a set of states per tick. For one path.
 class ExhaustiveSearch {
 public:
   explicit ExhaustiveSearch(const Problem &problem)
@@ -33,7 +33,7 @@ public:
           std::max({longestDelay, facts.activationDelay, facts.gradientDelay});
   }
 
-  /// Nothing: no schedule within so many ticks.
+  /// Nothing: no schedule takes `mostTicks` or less.
   std::optional<int64_t> findMakespan(int64_t mostTicks) {
     std::set<State> states = {State(numPairs * kNumCellTypes, kNotYet)};
     for (int64_t tick = 0; tick <= mostTicks && !states.empty(); ++tick) {
@@ -52,11 +52,12 @@ public:
 
 private:
   enum CellType { F, I, W, R, D, U, kNumCellTypes };
-  /// Ticks until the end of each step of each pair; below zero: since then.
+  /// Ticks until the end of each cell, by pair of microbatch and stage and by
+  /// type. Negative: ticks since its end.
   using State = std::vector<int8_t>;
   static constexpr int8_t kNotYet = 127;
-  static constexpr int8_t kNever = 126;  ///< an R that is not wanted
-  static constexpr int8_t kWanted = 125; ///< an R that is
+  static constexpr int8_t kNever = 126;  ///< an R that will not run
+  static constexpr int8_t kWanted = 125; ///< an R that has to run
   static constexpr int8_t kLongAgo = -20;
 
   int8_t at(const State &state, int64_t pair, CellType type) const {
@@ -126,7 +127,8 @@ private:
     }
   }
 
-  /// The queues of a worker: compute and one or two for copies.
+  /// The queue of a cell: a worker has one for compute and one or two for
+  /// copies.
   int64_t queueOf(int64_t pair, CellType type) const {
     int64_t queue = type < D ? 0 : type == D ? 1 : 2;
     if (queue == 2 && problem.sharedCopyQueue)
@@ -167,9 +169,8 @@ private:
     return true;
   }
 
-  /// A start is as early as it can be where a step of its worker or one that it
-  /// waits for (in time for its message) was over at this very tick: else it
-  /// could have been a tick earlier.
+  /// Whether a start could not be a tick earlier: a cell of its worker ends at
+  /// this tick, or the message that it waits for arrives at this tick.
   bool isAsEarlyAsCanBe(const State &state, int64_t pair, CellType type) const {
     if (isFirstTick)
       return true;
@@ -188,8 +189,8 @@ private:
                -delayBetween(pair, pair + 1, factsOf(pair + 1).gradientDelay);
   }
 
-  /// Starts something or nothing on each queue from this one on, then lets a
-  /// tick go by. `before`: what this tick began with.
+  /// Starts one cell or none on each queue from this one on, then adds the
+  /// states of the next tick. `before` is the state at the start of this tick.
   void start(State &state, const State &before, int64_t queue,
              std::set<State> &next) {
     if (queue == int64_t(problem.capacity.size()) * 3) {
@@ -220,8 +221,9 @@ private:
     }
     state = std::move(saved);
   }
-  /// Forgets what is longer ago than messages take, and which of the
-  /// microbatches, all alike, is which.
+  /// The state of the next tick in a normal form: ends that are longer ago than
+  /// any message takes are all the same, and microbatches, which are alike, are
+  /// sorted.
   State afterOneTick(const State &state) const {
     State later = state;
     for (int8_t &ticks : later)

@@ -1,4 +1,4 @@
-//===- HeuristicsTest.cpp - Plans from nothing ----------------------------===//
+//===- HeuristicsTest.cpp - Construction of plans -------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// List schedules are complete, keep to the memory and do not get stuck; fitted
-// and repeated plans keep the rules.
+// List schedules are complete, fit the memory and do not deadlock. Fitted and
+// repeated plans keep the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ std::vector<int64_t> endsOf(const Encoding &encoding, const Plan &plan) {
   return ends;
 }
 
-/// Whether each worker holds all stages of one path at once, so that the guard
-/// of list scheduling has room.
+/// Whether each worker can hold one activation of each of its stages, the room
+/// that list scheduling reserves.
 bool holdsOneOfEach(const Problem &problem) {
   std::vector<int64_t> needed(problem.capacity.size());
   for (size_t stage = 0; stage < problem.stages.size(); ++stage)
@@ -94,7 +94,7 @@ TEST(FitMemory, KeepsTheRules) {
     EXPECT_TRUE(fitted->isComplete(encoding));
     std::vector<Row> rows = Evaluator<int64_t, true>(encoding).rowsOf(*fitted);
     if (rows.empty())
-      continue; // reloads that find no memory in time
+      continue; // reloads may find no memory in time
     ++count;
     Solution solution = llvm::cantFail(test::timeRows(problem, rows));
     llvm::Error error = verifySolution(problem, solution);
@@ -121,8 +121,8 @@ TEST(FitMemory, RefusesWhatHasCopies) {
   EXPECT_FALSE(fits("0F0 0F1 0I1 0W1 0R0 0I0 0W0"));
 }
 
-/// Room for two of three activations, each needed again in the order of F, and
-/// offloads that take so long.
+/// Fits a row of three activations into room for two. They are needed again in
+/// the order of F, and an offload takes `offload` ticks.
 std::string fitInto(int64_t offload) {
   Problem problem =
       makeProblem(llvm::cantFail(Placement::create(1, 3, {placeLinear(1)})));
@@ -144,8 +144,8 @@ std::string fitInto(int64_t offload) {
 
 TEST(FitMemory, PutsOutWhatIsNeededLast) {
   EXPECT_EQ(fitInto(4), "0F0 0F1 0D1 0F2 0I0 0W0 0U1 0I1 0W1 0I2 0W2");
-  // It would come so late that the one before it is out first. Its reload takes
-  // the place of the other one.
+  // Its offload would be so late that 0D0 comes first. The reload 0U0 then
+  // takes the memory that 0D1 frees.
   EXPECT_EQ(fitInto(6), "0F0 0D0 0F1 0D1 0F2 0U0 0I0 0W0 0U1 0I1 0W1 0I2 0W2");
 }
 

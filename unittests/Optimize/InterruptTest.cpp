@@ -1,4 +1,4 @@
-//===- InterruptTest.cpp - Ctrl-C while a search runs ---------------------===//
+//===- InterruptTest.cpp - SIGINT during a search -------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// SIGINT sent to this process, with and without a handler of its own.
+// Sends SIGINT to this process, with and without a handler of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ TEST(InterruptWatch, HandsTheSignalOnWhenTheLastOneEnds) {
   EXPECT_EQ(numSignals, 0);
   second.reset();
   EXPECT_EQ(numSignals, 1);
-  // The next search starts anew, and the host has its handler again.
+  // The flag is clear for the next search, and the host has its handler again.
   EXPECT_FALSE(*InterruptWatch().flag());
   EXPECT_EQ(numSignals, 1);
   std::raise(SIGINT);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Problems from costs by hand; times and memory of what is found against those
-// of the timeline.
+// Compares problems with costs computed by hand, and times and memory of
+// schedules with those of the timeline.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,8 @@
 
 using namespace pipesched;
 
-/// F 7, I 5 and W 9 us, D 8, U 3, R 6; messages of 2 held and 3 on their way.
+/// In us: F 7, I 5, W 9, D 8, U 3, R 6; messages have an occupancy of 2 and a
+/// latency of 3.
 static CostInputs someCosts() {
   Profile profile;
   auto set = [&](Phase phase, int64_t us) {
@@ -36,8 +37,8 @@ static CostInputs someCosts() {
   return costs;
 }
 
-/// 100 bytes of activations a layer, 30 of them for W alone, 10 for R;
-/// parameters of 1 + 2 + 4 bytes.
+/// A layer has 100 bytes of activations, 30 of them for W alone, a checkpoint
+/// of 10, and parameters of 1 + 2 + 4 bytes.
 static void addModel(CostInputs &costs, int64_t layers) {
   BlockFacts block;
   block.name = "layer";
@@ -94,7 +95,7 @@ TEST(OptimizeProblem, HasTheTimesOfTheProfile) {
   EXPECT_EQ(stage.recompute, 6000000);
   EXPECT_EQ(stage.activationDelay, 5000000);
   EXPECT_EQ(stage.gradientDelay, 5000000);
-  // No limit: every activation has room.
+  // Without a limit every activation has room.
   EXPECT_EQ(stage.activation, 1);
   EXPECT_EQ(problem.capacity, (std::vector<int64_t>{3, 3}));
   options.techniques = {false, false, false};
@@ -122,8 +123,8 @@ TEST(OptimizeProblem, LeavesRoomForParameters) {
   EXPECT_EQ(problem.capacity, (std::vector<int64_t>{2, 2}));
 }
 
-/// 10 bytes are kept of the two layers of a stage each, and one of them is
-/// whole in a backward.
+/// Each of the two layers of a stage keeps 10 bytes, and a backward needs the
+/// whole activations of one layer.
 TEST(OptimizeProblem, LeavesRoomForBackwardsThatRecompute) {
   CostInputs costs = someCosts();
   addModel(costs, 4);
@@ -166,7 +167,7 @@ TEST(OptimizeProblem, RefusesWhatCannotBe) {
 // Schedules
 //===----------------------------------------------------------------------===//
 
-/// Start of each instruction's task, by cell, from the timeline.
+/// Start of a cell by the timeline.
 static int64_t startOf(const Execution &execution, Cell cell) {
   for (uint32_t task = 0; task < execution.graph.size(); ++task) {
     InstructionKind kind = execution.graph.kind[task];
@@ -235,7 +236,7 @@ TEST(OptimizeSchedule, TimesAreThoseOfTheTimeline) {
       }
 }
 
-/// Placements and times of any number of candidates.
+/// Candidates on these placements, with the same times.
 static std::vector<ScheduleCandidate>
 candidatesOn(llvm::ArrayRef<Placement> placements) {
   std::vector<ScheduleCandidate> candidates;
@@ -252,7 +253,7 @@ TEST(OptimizeSchedule, TakesTheBestCandidate) {
   OptimizedSchedule best =
       llvm::cantFail(optimizeSchedule(candidatesOn(all), options));
   EXPECT_EQ(best.candidate, 0u);
-  EXPECT_EQ(best.without.size(), 1u); // of the backward
+  EXPECT_EQ(best.without.size(), 1u); // split-backward is the only technique
   EXPECT_EQ(best.without[0].name, "split-backward");
   ASSERT_EQ(best.others.size(), 3u);
   for (auto [number, other] : llvm::enumerate(best.others)) {
@@ -267,9 +268,9 @@ TEST(OptimizeSchedule, TakesTheBestCandidate) {
   }
 }
 
-/// Profiles of microbatches that are half as many and take three times as long,
-/// and of such that take as long: the bounds of both are above what the former
-/// take.
+/// Beside a candidate with 6 microbatches there is one with half as many that
+/// take three times as long, and one with twice as many that take as long. The
+/// bounds of both are above the makespan of the first.
 TEST(OptimizeSchedule, LeavesOutWhatABoundRulesOut) {
   std::vector<ScheduleCandidate> candidates =
       candidatesOn({makeLinear(2, 3), makeLinear(2, 6), makeLinear(2, 12)});
@@ -286,7 +287,7 @@ TEST(OptimizeSchedule, LeavesOutWhatABoundRulesOut) {
   }
 }
 
-/// V holds two activations of each microbatch on a worker.
+/// On placement v each worker holds two activations of each microbatch.
 TEST(OptimizeSchedule, LeavesOutWhatDoesNotFit) {
   std::vector<ScheduleCandidate> candidates =
       candidatesOn({placements(2, 4)[2], makeLinear(2, 4)});
@@ -316,7 +317,7 @@ TEST(OptimizeSchedule, SaysWhyNoCandidateHasASchedule) {
             "2 more is needed, 2 at least");
 }
 
-/// The limits are those of everything together, and the same input gives the
+/// The limits are for all candidates together, and the same input gives the
 /// same rows.
 TEST(OptimizeSchedule, CandidatesShareTheLimits) {
   std::vector<Placement> all = placements(4, 13);
@@ -342,7 +343,7 @@ TEST(OptimizeSchedule, CandidatesShareTheLimits) {
   EXPECT_LT(taken.count(), 5);
 }
 
-/// Without offload there is no room: the reason is given, not a time.
+/// Without offload there is no schedule: a reason is given instead of a time.
 TEST(OptimizeSchedule, SaysWhatATechniqueIsWorth) {
   ProblemOptions problem = within(MemoryBudget::Unit::Activations, 1);
   problem.techniques = {true, true, false};

@@ -1,4 +1,4 @@
-//===- OracleTest.cpp - The solver against slower ways --------------------===//
+//===- OracleTest.cpp - The solver against exact methods ------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On tiny problems every schedule is tried, on small ones CBC solves a
-// mixed-integer program, where it is installed.
+// Compares the solver with a search of all schedules on tiny problems, and with
+// a mixed-integer program on small ones if CBC is installed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace pipesched::optimize::test;
 
 namespace {
 
-/// Whatever the machine does: by evaluations.
+/// Limits evaluations, so that the result does not depend on the machine.
 SolverResult solveTiny(const Problem &problem) {
   SolverOptions options;
   options.maxEvaluations = 20000;
@@ -50,7 +50,7 @@ TEST_P(TinyOracle, FindsTheBestOfAll) {
     if (!tiny)
       continue;
     ++numTried;
-    // Else the best of all schedules may be none of rows.
+    // Otherwise it may be that no rows describe the best schedule.
     tiny->problem.joinsHoldReloads = true;
     SolverResult result = solveTiny(tiny->problem);
     EXPECT_EQ(result.solution.makespan, tiny->best);
@@ -69,7 +69,7 @@ TEST_P(TinyOracle, FindsTheBestOfAll) {
 
 constexpr int kMilpSeconds = 120;
 
-/// Those that CBC needs seconds for, not minutes.
+/// The kinds for which CBC needs seconds, not minutes.
 std::vector<TinyKind> milpKinds() {
   std::vector<TinyKind> kinds = tinyKinds();
   llvm::erase_if(kinds, [](const TinyKind &kind) {
@@ -123,7 +123,7 @@ TEST_P(CbcOracle, AgreesWithTheSolver) {
   EXPECT_LE(result.lowerBound, *best);
 }
 
-/// An activation has 4.
+/// An activation has 4 units.
 INSTANTIATE_TEST_SUITE_P(
     Sizes, CbcOracle,
     testing::Values(SmallCase{2, 3, 4, {}}, SmallCase{2, 4, 8, {}},

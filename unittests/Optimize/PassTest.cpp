@@ -1,4 +1,4 @@
-//===- PassTest.cpp - pipe-optimize in a compiler of others ---------------===//
+//===- PassTest.cpp - pipe-optimize in another compiler -------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -31,8 +31,8 @@ pipe.schedule @s workers 3 microbatches 5
 }
 )";
 
-/// The schedule that the pass makes of kSchedule, as text. `onRemark` is called
-/// while the pass runs.
+/// The schedule that the pass makes from kSchedule, as text. `onRemark` is
+/// called while the pass runs.
 static std::string runPass(MLIRContext &context, const char *options,
                            llvm::function_ref<void()> onRemark) {
   context.loadDialect<pipe::PipeDialect>();
@@ -61,7 +61,7 @@ static constexpr const char *kQuick =
 #if LLVM_ON_UNIX
 static void onInterrupt(int /*signal*/) {}
 
-/// Before, while and after the pass runs SIGINT goes to the host.
+/// SIGINT goes to the host before, during and after the pass.
 TEST(PipeOptimizePass, LeavesSignalsAlone) {
   auto handlerNow = [] {
     struct sigaction action = {};
@@ -82,7 +82,7 @@ TEST(PipeOptimizePass, LeavesSignalsAlone) {
 }
 #endif
 
-/// The same bytes without threads and with those of the context.
+/// The output has the same bytes with and without the threads of the context.
 TEST(PipeOptimizePass, DoesNotDependOnThreads) {
   const char *options = "memory=2 offload=true max-evaluations=1000000 "
                         "explain=false";

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is no problem, and what fits no capacity.
+// Problems that are rejected, and capacities that hold no schedule.
 //
 //===----------------------------------------------------------------------===//
 
@@ -130,7 +130,7 @@ TEST(CapacityTest, OffloadsAllButOne) {
 
 TEST(CapacityTest, CountsWhatInputGradLeaves) {
   Problem problem = makeV({true, false, false});
-  problem.stages[1].freedByInputGrad = -7; // 4 + 7 by itself
+  problem.stages[1].freedByInputGrad = -7; // the stage alone needs 4 + 7
   EXPECT_EQ(leastCapacities(problem), Capacities({8, 11}));
   problem.techniques.splitBackward = false;
   EXPECT_EQ(leastCapacities(problem), Capacities({8, 10}));
@@ -146,8 +146,8 @@ TEST(CapacityTest, NamesTheWorker) {
   EXPECT_FALSE(bool(checkCapacity(problem)));
 }
 
-/// One microbatch after the other, as late in depth as it goes, fits the least
-/// capacity of every worker; one unit less does not.
+/// Rows of one microbatch after the other take exactly the least capacity of
+/// every worker; with one unit less they do not fit.
 TEST(CapacityTest, IsTightForOneMicrobatchAtATime) {
   Problem problem = makeV({true, false, false});
   problem.capacity = leastCapacities(problem);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On tiny problems at random no bound may be above the best makespan, and
-// without copies and recomputation proofs find it; published instances.
+// On random tiny problems no bound is above the best makespan, and without
+// copies and recomputation proofs find it. Published instances are proven too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,8 +102,8 @@ TEST(ProofTest, StopsWhenInterrupted) {
   EXPECT_FALSE(proof.better);
 }
 
-/// The bound is that of the work, whatever time it takes; more work proves
-/// more.
+/// The bound depends on the work and not on the time that it takes; more work
+/// gives no lower bound.
 TEST(ProofTest, StopsAfterItsWork) {
   Problem problem = makeHard();
   problem.capacity.assign(8, 4 * 3);
@@ -143,7 +143,7 @@ TEST_P(PublishedInstance, IsOptimal) {
   EXPECT_FALSE(proof.better);
 }
 
-// Those that take seconds with optimization on are left to the benchmarks.
+// Instances that take seconds in an optimized build are left to the benchmarks.
 INSTANTIATE_TEST_SUITE_P(
     Instances, PublishedInstance,
     testing::Values("L05_d4n16_u_m2", "L10_d4n16_x_m2", "L12_d8n16_x_m6",

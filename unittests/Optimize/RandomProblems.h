@@ -1,4 +1,4 @@
-//===- RandomProblems.h - Problems and rows at random -----------*- C++ -*-===//
+//===- RandomProblems.h - Random problems and rows --------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rows as the optimizer writes them: nothing overlapped, backwards all split or
-// all whole, joins anywhere behind their copies. A seed always gives the same.
+// Rows as the optimizer writes them: without overlap, with backwards all split
+// or all whole, and with joins anywhere after their copies. A seed always gives
+// the same problem and rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,8 @@
 
 namespace pipesched::optimize::test {
 
-/// `table` may be one that cannot run: joins and whole backwards may have made
-/// a cycle.
+/// `table` may be unable to run, because joins and whole backwards may make a
+/// cycle.
 class RandomProblem {
 public:
   explicit RandomProblem(uint32_t seed) : random(seed) {
@@ -71,7 +72,7 @@ private:
       bool isSplit = problem.techniques.splitBackward;
       if (cell.is(Phase::Recompute) &&
           llvm::is_contained(row, cell.withPhase(Phase::Offload)))
-        continue; // not both
+        continue; // not both offloaded and recomputed
       if (cell.is(Phase::Backward) && isSplit) {
         split.push_back(cell.withPhase(Phase::InputGrad));
         split.push_back(cell.withPhase(Phase::WeightGrad));

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The least makespan by COIN-OR's CBC: start times, an order of every two cells
-// that share a queue, and an order of every two memory events of a worker.
+// Finds the least makespan with COIN-OR's CBC. Variables are start times, the
+// order of every two cells that share a queue, and the order of every two
+// memory events of a worker.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +23,10 @@
 
 namespace pipesched::optimize::test {
 
-/// One path, split backwards.
+/// A problem with one path and split backwards.
 class ScheduleMilp {
 public:
-  /// `horizon`: the makespan of some schedule.
+  /// `horizon` is the makespan of some schedule.
   ScheduleMilp(const Problem &problem, int64_t horizon)
       : problem(problem), placement(problem.placement),
         horizon(double(horizon)), model(Cbc_newModel()) {
@@ -44,7 +45,7 @@ public:
   ScheduleMilp &operator=(const ScheduleMilp &) = delete;
   ~ScheduleMilp() { Cbc_deleteModel(model); }
 
-  /// Nothing: not within so many seconds.
+  /// Nothing: no result in so many seconds.
   std::optional<int64_t> solve(int seconds) {
     Cbc_setParameter(model, "seconds", std::to_string(seconds).c_str());
     Cbc_solve(model);
@@ -56,7 +57,7 @@ public:
 private:
   static constexpr int kAlways = -1; ///< no column: the cell is always there
 
-  /// A cell, with the column that is 1 where the schedule has it.
+  /// A cell, with the column that is 1 if the schedule has it.
   struct Task {
     int start = 0;
     double duration = 0;
@@ -64,7 +65,7 @@ private:
     int64_t worker = 0;
     int queue = 0; ///< compute, offloads, reloads
   };
-  /// Memory at the start or the end of a cell.
+  /// A change of memory at the start or the end of a cell.
   struct Event {
     Task task;
     bool isEnd = false;
@@ -85,8 +86,8 @@ private:
   }
   int addChoice() { return addColumn(0, 1, 0, /*isWhole=*/true); }
 
-  /// The sum of the terms is at least `least`. Terms of kAlways are constants;
-  /// a column may have several.
+  /// Requires that the sum of the terms is at least `least`. Terms of kAlways
+  /// are constants; a column may have several terms.
   void require(llvm::ArrayRef<Term> terms, double least) {
     std::map<int, double> factors;
     for (Term term : terms) {
@@ -145,7 +146,7 @@ private:
       addRecompute(pair, stage, recomputes);
     if (problem.techniques.offload && problem.techniques.recompute)
       require({{offloads, -1}, {recomputes, -1}}, -1);
-    if (stage == 0 && microbatch > 0) // microbatches are alike
+    if (stage == 0 && microbatch > 0) // alike, so they may start in order
       require(
           {{pair.forward.start, 1},
            {pairs[pairs.size() - placement.getNumGlobalStages()].forward.start,
@@ -160,7 +161,7 @@ private:
     pair.reload = addTask(stage, 2, facts.reload, offloads);
     requireAfter(pair.offload, pair.forward);
     requireAfter(pair.reload, pair.offload);
-    // I waits for U where there is one; else U may be anywhere.
+    // I waits for U if there is one; otherwise U may be anywhere.
     require({{pair.inputGrad.start, 1},
              {pair.reload.start, -1},
              {offloads, -2 * horizon}},
@@ -199,7 +200,8 @@ private:
     }
   }
 
-  /// One of two cells of a queue goes first, where both are there.
+  /// Of two cells of a queue that the schedule has, one ends before the other
+  /// starts.
   void addQueues(int64_t worker) {
     for (size_t i = 0; i < tasks.size(); ++i)
       for (size_t j = i + 1; j < tasks.size(); ++j) {
@@ -223,7 +225,7 @@ private:
       }
   }
 
-  /// What a worker holds when something is allocated: all that was allocated
+  /// Limits what a worker holds at each allocation: all that was allocated
   /// until then, less what the program can claim to be freed by then.
   void addMemory(int64_t worker) {
     for (const Event &now : events) {
@@ -251,7 +253,7 @@ private:
   double offsetOf(const Event &event) const {
     return event.isEnd ? event.task.duration : 0;
   }
-  /// `counts` may be 0 where `other` is later, by a tick, or not there.
+  /// `counts` may be 0 only if `other` is at least a tick later or absent.
   void allowLater(int counts, const Event &other, const Event &now) {
     double slack = 2 * horizon + 1;
     require({{other.task.start, 1},
@@ -260,7 +262,7 @@ private:
              {other.presence, -slack}},
             1 + offsetOf(now) - offsetOf(other) - slack);
   }
-  /// `counts` may be 1 where `other` is not later, and there.
+  /// `counts` may be 1 only if `other` is present and not later.
   void allowEarlier(int counts, const Event &other, const Event &now) {
     double slack = 2 * horizon;
     require({{now.task.start, 1}, {other.task.start, -1}, {counts, -slack}},

@@ -1,4 +1,4 @@
-//===- SearchTest.cpp - What a search holds good is what it says ----------===//
+//===- SearchTest.cpp - Objectives of plans -------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Problems of every kind: the rows of the plans that a search ends with have
-// the objective that it has for them, by code that it does not use, and keep
-// the rules.
+// On problems of every kind, the rows of the plans that a search ends with have
+// the objective that it gives them, by code that it does not use, and keep the
+// rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +66,7 @@ TEST(Search, PlansHaveTheObjectiveOfTheirRows) {
           test::timeRows(problem, search->rowsOf(*plan.plan).front()));
       if (problem.objective == Objective::Makespan)
         EXPECT_EQ(solution.makespan, plan.objective);
-      else // joins make all steps alike
+      else // with its joins every step can run as the plan was timed
         EXPECT_LE(solution.period, plan.objective);
       llvm::Error error = verifySolution(problem, solution);
       EXPECT_FALSE(bool(error)) << llvm::toString(std::move(error));
@@ -74,8 +74,8 @@ TEST(Search, PlansHaveTheObjectiveOfTheirRows) {
   }
 }
 
-/// With the joins that one of many steps needs the first one, whose workers
-/// begin at once, holds too much: 0F5 has to join 0D3.
+/// With the joins of one of many steps the first step, in which all workers
+/// begin at once, exceeds the memory: 0F5 has to join 0D3.
 Problem makeFirstStepProblem() {
   Problem problem = makeProblem(llvm::cantFail(Placement::create(
       2, 6, llvm::cantFail(placeBidirectional(2, 6, 1, Assign::Alternate)))));

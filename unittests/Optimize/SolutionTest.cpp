@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Small rows by head; random ones against the timeline of schedules, and their
-// period against many steps in a row.
+// Compares small rows with times computed by hand, random ones with the
+// timeline of schedules, and their period with many steps in a row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ TEST(TimesTest, RunsWholeBackwards) {
 TEST(TimesTest, IssuesCopiesAfterTheCellBefore) {
   Problem problem = makeProblem(makeLinear(1, 2));
   problem.stages[0].offload = 13;
-  // D of 0 is issued at 20; U takes its turn after it and holds its own I.
+  // 0D0 is issued at 20; 0U0 starts when it ends, and holds 0I0.
   Solution solution = time(problem, {"0F0 0F1 0D0 0U0 0I1 0I0 0W0 0W1"});
   EXPECT_EQ(solution.starts[0], Times({0, 10, 20, 33, 20, 38, 50, 58}));
 }
@@ -117,7 +117,7 @@ TEST(TimesTest, RefusesRowsThatWaitForEachOther) {
   EXPECT_NE(error.find("wait"), std::string::npos) << error;
 }
 
-/// The prices of a problem.
+/// The costs of a problem.
 StageCosts costOf(const Problem &problem) {
   StageCosts stageCosts;
   for (const StageFacts &facts : problem.stages) {
@@ -166,7 +166,7 @@ TEST(RandomRowsTest, HaveTheTimesOfTheTimeline) {
     RandomProblem random(seed);
     if (!random.canRun())
       continue;
-    random.problem.sharedCopyQueue = false; // a timeline has two
+    random.problem.sharedCopyQueue = false; // a timeline has two copy queues
     Solution solution =
         llvm::cantFail(timeRows(random.problem, random.table.rows));
     int64_t makespan = 0;
@@ -224,7 +224,7 @@ TEST(PeriodTest, RefusesStepsThatAreTooLong) {
             "the times of all cells and messages add up to more than 2^61");
 }
 
-/// Rows of many steps as one: microbatch m of step k is m + k x N.
+/// The rows of many steps as one step: microbatch m of step k is m + k x N.
 std::vector<Row> repeat(const Problem &problem, const std::vector<Row> &rows,
                         int64_t numSteps) {
   int64_t numMicrobatches = problem.placement.getNumMicrobatches();
@@ -254,7 +254,8 @@ int64_t makespanOf(const RandomProblem &random, int64_t numSteps) {
       .makespan;
 }
 
-/// What a step adds to many, rounded up; and the pattern is one that holds.
+/// The period is what one more step adds, rounded up; the steady state keeps
+/// all rules.
 TEST(RandomRowsTest, HaveThePeriodOfManySteps) {
   int64_t numChecked = 0;
   for (uint32_t seed = 1; seed <= 400; ++seed) {
@@ -312,7 +313,7 @@ TEST(MemoryTest, FreesAtTheEndOfD) {
   EXPECT_EQ(peakOf(problem, "0F0 0D0 0F1 0I1 0W1 0U0 0I0 0W0"), 4);
 }
 
-/// F that is recomputed allocates in full until its end.
+/// An F that is recomputed holds the whole activation until its end.
 TEST(MemoryTest, KeepsCheckpoints) {
   Problem problem = makeProblem(makeLinear(1, 2));
   EXPECT_EQ(peakOf(problem, "0F0 0F1 0I1 0W1 0R0 0I0 0W0"), 5);
@@ -323,7 +324,7 @@ TEST(MemoryTest, KeepsCheckpoints) {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// Every start is as early as can be: a tick less breaks a rule.
+/// Every start is as early as possible: one tick less breaks a rule.
 TEST(RandomRowsTest, HoldAndCannotStartEarlier) {
   for (uint32_t seed = 1; seed <= 300; ++seed) {
     RandomProblem random(seed);

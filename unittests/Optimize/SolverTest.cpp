@@ -1,4 +1,4 @@
-//===- SolverTest.cpp - Schedules that are found --------------------------===//
+//===- SolverTest.cpp - Schedules of the solver ---------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is found keeps the rules, is no worse than a seed and no better than the
-// bound; limits hold; the same input gives the same result.
+// Schedules that are found keep the rules, and are no worse than a seed and no
+// better than the bound. Limits hold. The same input gives the same result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace pipesched::optimize::test;
 
 namespace {
 
-/// Two threads, of which a test may use one.
+/// A pool of two threads; a test may use only one of them.
 llvm::ThreadPoolInterface &pool() {
   static llvm::DefaultThreadPool pool(llvm::hardware_concurrency(2));
   return pool;
@@ -39,7 +39,7 @@ SolverOptions budget(uint64_t evaluations, unsigned threads = 1) {
   return options;
 }
 
-/// By the clock alone.
+/// Limits time only.
 SolverOptions timeLimit(double seconds, unsigned threads = 1) {
   SolverOptions options = budget(0, threads);
   options.timeLimitSeconds = seconds;
@@ -130,7 +130,7 @@ TEST(Solver, FindsWhatKeepsTheRules) {
   }
 }
 
-/// Against every schedule there is, where copies do not come in.
+/// Compares with a search of all schedules, on problems without copies.
 TEST(Solver, FindsTheBestOfTinyProblems) {
   for (const TinyKind &kind : tinyKinds())
     for (uint32_t seed = 0; seed < 6; ++seed) {
@@ -146,8 +146,8 @@ TEST(Solver, FindsTheBestOfTinyProblems) {
     }
 }
 
-/// Best known values of instances whose copies are slow and memory is tight:
-/// rows of schedules do not reach the first.
+/// Best known values of instances with slow copies and tight memory. Rows of
+/// schedules cannot reach the first one.
 TEST(Solver, LetsReloadsWaitForOffloads) {
   for (auto [name, bestKnown] :
        {std::pair("O03_d4n8_x_m2_k2", 3290), {"O05_d8n16_x_m4_k2", 6170}}) {
@@ -200,8 +200,8 @@ void expectSame(const SolverResult &first, const SolverResult &second) {
   EXPECT_EQ(first.status, second.status);
 }
 
-/// Several searches and the proofs beside them: problems that are proven on the
-/// way, that stop at a gap, and that use all evaluations.
+/// Several searches with proofs beside them: problems that are proven before
+/// the limit, that stop at a gap, and that use all evaluations.
 TEST(Solver, DoesNotDependOnThreads) {
   for (auto [name, gap] : {std::pair("V02_d4n8_u_m2", 0.0),
                            {"R01_d8n16_x_m4_rc", 0.2},
@@ -221,7 +221,7 @@ TEST(Solver, DoesNotDependOnThreads) {
   }
 }
 
-/// Large enough that no proof comes in time.
+/// So large that no proof ends in time.
 Problem makeLargeProblem() {
   Problem problem =
       makeProblem(llvm::cantFail(Placement::create(8, 40, {placeLinear(8)})));

@@ -1,4 +1,4 @@
-//===- StaticSeedsTest.cpp - Never worse than fixed rules -----------------===//
+//===- StaticSeedsTest.cpp - Seeds by fixed rules -------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every family with its activations offloaded or recomputed by the rules of
-// the transforms: what fits is no better than what the solver finds, however
-// little it searches.
+// Takes every family with its activations offloaded or recomputed by the rules
+// of the transforms. What fits the memory is no better than what the solver
+// finds, however little it searches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-/// What seeds are in the solver: the least search there is.
+/// Solves with the seeds and the least possible search.
 SolverResult solveBySeeds(const Problem &problem, llvm::ArrayRef<Seed> seeds) {
   SolverOptions options;
   options.maxEvaluations = 1;
@@ -65,7 +65,7 @@ TableView viewOf(const Problem &problem, const Seed &seed) {
   return view;
 }
 
-/// The objective of rows that keep all rules; else as large as can be.
+/// The objective of rows that keep all rules; of others the largest number.
 int64_t objectiveOfRows(const Problem &problem, const std::vector<Row> &rows) {
   llvm::Expected<Solution> solution = test::timeRows(problem, rows);
   if (!solution) {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Equal stages, and rows from text.
+// Problems with equal stages, and rows from text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@
 
 namespace pipesched::optimize::test {
 
-/// F, I and W take 10, 12 and 8; messages 1; copies 5, R 10. An activation has
-/// 4, of which a checkpoint is 1; capacity holds all.
+/// F, I and W take 10, 12 and 8; messages 1; copies 5; R 10. An activation has
+/// 4 units and a checkpoint 1.
 inline StageFacts makeFacts() {
   StageFacts facts;
   facts.forward = 10;

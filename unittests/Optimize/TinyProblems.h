@@ -1,4 +1,4 @@
-//===- TinyProblems.h - Problems that are tried out whole -------*- C++ -*-===//
+//===- TinyProblems.h - Problems for exhaustive search ----------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// At random, with memory for one to three activations, and their best makespan.
+// Random problems with memory for one to three activations, and their best
+// makespan by exhaustive search.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +56,7 @@ inline std::vector<TinyKind> tinyKinds() {
   };
 }
 
-/// Nothing where memory holds no schedule.
+/// Makes a random problem. Nothing if the memory holds no schedule.
 inline std::optional<TinyProblem> makeTinyProblem(const TinyKind &kind,
                                                   uint32_t seed) {
   std::minstd_rand random(seed + 1);

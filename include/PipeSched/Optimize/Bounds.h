@@ -1,4 +1,4 @@
-//===- Bounds.h - What no schedule can beat ---------------------*- C++ -*-===//
+//===- Bounds.h - Lower bounds and proofs -----------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -18,14 +18,14 @@
 
 namespace pipesched::optimize {
 
-/// A bound in ticks of the problem's objective and what it is called in
+/// A lower bound on the problem's objective, in ticks, and its name in
 /// docs/Optimize.md.
 struct Bound {
   int64_t value = 0;
   std::string name;
 };
 
-/// The best of the bounds that take no search: well under a second for a
+/// The best of the bounds that need no search. Takes well under a second for a
 /// thousand cells.
 Bound quickBound(const Problem &problem);
 
@@ -38,17 +38,17 @@ struct ProofLimits {
   llvm::function_ref<bool()> mustStop = nullptr; ///< may be null
 };
 
-/// What exact search found out. `lowerBound` holds in any case.
+/// What exact search found. `lowerBound` holds even if it was stopped.
 struct Proof {
   Bound lowerBound;
-  /// A solution below `upperBound`, where one was found.
+  /// A solution better than `upperBound`, if one was found.
   std::optional<Solution> better;
 };
 
-/// Raises the lower bound towards `upperBound`, the objective of a solution
-/// that is known: destructive bounds by propagation (edge-finding, memory
-/// arcs), then branch and bound. Makespan only; for the period the quick bound.
-/// The proof goes on from `knownBound`, a lower bound proven before.
+/// Raises the lower bound towards `upperBound`, the objective of a known
+/// solution: first destructive bounds by propagation (rows as paths, memory
+/// arcs), then branch and bound. For the period only the quick bound is
+/// computed. `knownBound` is a lower bound that was proven before.
 Proof prove(const Problem &problem, int64_t upperBound,
             const ProofLimits &limits, int64_t knownBound = 0);
 

@@ -1,4 +1,4 @@
-//===- Cache.h - Schedules found before -------------------------*- C++ -*-===//
+//===- Cache.h - Cache of schedules -----------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -18,11 +18,10 @@
 
 namespace pipesched::optimize {
 
-/// 64 hexadecimal digits: the SHA-256 of what makes a problem what it is, all
-/// but its name.
+/// 64 hexadecimal digits: the SHA-256 of everything in a problem but its name.
 std::string cacheKey(const Problem &problem);
 
-/// What a folder holds of a problem.
+/// What a folder stores for a problem.
 struct CacheEntry {
   SolverResult result;
   /// The limits of the search that found it.
@@ -30,23 +29,23 @@ struct CacheEntry {
   uint64_t maxEvaluations = 0;
 };
 
-/// A folder of entries that several threads and processes may use at a time.
-/// An entry is replaced whole; the better of two stays.
+/// A folder of entries that several threads and processes may use at the same
+/// time. An entry is replaced as a whole, and the better of two stays.
 class Cache {
 public:
   explicit Cache(llvm::StringRef directory) : directory(directory) {}
 
-  /// The entry of a problem, timed and verified anew. Nothing: there is none,
-  /// or none that can be used, which `warning` then says, naming the file.
+  /// The entry of a problem, timed and verified again. Nothing: there is none,
+  /// or it cannot be used; then `warning` says so and names the file.
   std::optional<CacheEntry> find(const Problem &problem,
                                  std::string &warning) const;
 
-  /// Keeps the better of `entry` and what is there: of objectives, else of
-  /// bounds, else of limits. Makes the folder. Errors: a folder or file that
-  /// cannot be written, naming it.
+  /// Stores `entry` unless the stored one is better: by objective, then by
+  /// bound, then by limits. Creates the folder. Errors: a folder or file that
+  /// cannot be written, with its name.
   llvm::Error store(const Problem &problem, const CacheEntry &entry) const;
 
-  /// The file of a problem, whether or not it is there.
+  /// The file of a problem, whether or not it exists.
   std::string pathOf(const Problem &problem) const;
 
 private:

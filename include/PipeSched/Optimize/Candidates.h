@@ -1,4 +1,4 @@
-//===- Candidates.h - What a schedule may become ----------------*- C++ -*-===//
+//===- Candidates.h - Placements and sizes to try ---------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Placements and microbatch sizes to try for a schedule, and the search over
-// all of them (docs/Optimize.md, the pass). The pass only loads and stores.
+// all of them (docs/Optimize.md, the pass). Needs no IR: the pass converts
+// schedules from and to IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +31,7 @@ struct ScheduleStart {
 using ResizeFunction = llvm::function_ref<llvm::Expected<ModelFacts>(
     const ModelFacts &model, int64_t size)>;
 
-/// What may be varied besides the rows.
+/// What may vary besides the rows.
 struct CandidateOptions {
   std::vector<PlacementKind> placements; ///< empty: the paths of the schedule
   int64_t chunks = 2, waves = 2;         ///< of the placements
@@ -49,14 +50,14 @@ llvm::Error checkLimits(const optimize::SolverOptions &options);
 
 /// All pairs of a placement and a microbatch size, named "placement v,
 /// microbatch size 2". Candidates on the paths of the schedule have its rows as
-/// a seed, without idle slots and pairs. Errors, which go on from "the schedule
-/// ": rows that break a rule (ViolationError), or have G or O cells; several
-/// paths that do not say which microbatches they take; microbatch sizes that
-/// the costs or the batch do not allow; a placement that does not exist.
+/// a seed, without idle slots and pairs. Error messages continue "the schedule
+/// ". Errors: rows that break a rule (ViolationError), or have G or O cells;
+/// several paths that do not say which microbatches they take; microbatch sizes
+/// that the costs or the batch do not allow; a placement that does not exist.
 llvm::Expected<std::vector<ScheduleCandidate>>
 listCandidates(const ScheduleStart &start, const CandidateOptions &options);
 
-/// A search over candidates.
+/// The result of a search over candidates.
 struct OptimizedStart {
   ScheduleCandidate chosen; ///< the best candidate
   OptimizedSchedule best;   ///< its schedule, and what the others take

@@ -1,4 +1,4 @@
-//===- Interrupt.h - Ctrl-C while a search runs -----------------*- C++ -*-===//
+//===- Interrupt.h - SIGINT during a search ---------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

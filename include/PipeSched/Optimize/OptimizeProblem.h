@@ -1,4 +1,4 @@
-//===- OptimizeProblem.h - What to optimize, from costs ---------*- C++ -*-===//
+//===- OptimizeProblem.h - Problems from costs ------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// StageCosts and memory of a placement as a problem of the optimizer:
-// picoseconds, and bytes or activations (docs/Optimize.md, the pass).
+// Makes a problem of the optimizer from costs and memory of a placement. Ticks
+// are picoseconds, units are bytes or activations (docs/Optimize.md, the pass).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,22 +28,23 @@ struct ProblemOptions {
   std::optional<MemoryBudget> memory;
 };
 
-/// The budget that follows from the options and the costs; nothing: no limit.
+/// The budget under these options and costs. Nothing: there is no limit.
 std::optional<MemoryBudget> budgetFor(const CostInputs &costs,
                                       const ProblemOptions &options);
 
-/// Times are those of transport `delay`: a message takes its occupancy and its
-/// latency. Capacity is the budget less parameters, gradients, optimizer state
-/// and the working memory of backwards that recompute by themselves; without a
-/// limit each activation of the worker has room. Between
-/// F and R the optimizer keeps the whole activation until F ends, verifyMemory
-/// the checkpoint alone, so that what it finds is within the budget.
+/// Makes the problem. Times are those of transport `delay`: a message takes its
+/// occupancy and its latency. Capacity is the budget less parameters,
+/// gradients, optimizer state and the working memory of backwards that
+/// recompute by themselves; without a limit each activation of the worker has
+/// room. If an activation is recomputed, its F takes the whole of it until F
+/// ends; verifyMemory counts only the checkpoint. So what the optimizer finds
+/// is within the budget.
 ///
 /// Needs a placement that is assigned. Errors: those of computeStageCosts and
 /// computeMemoryFacts; a budget in bytes without a model, or the system's
-/// without any; a budget that parameters alone exceed, naming the worker;
-/// copies that neither profile nor system gives times for; `recompute` with a
-/// model whose backwards recompute by themselves.
+/// budget where the system has none; a budget that parameters alone exceed,
+/// with the worker; copies without times in profile or system; `recompute` with
+/// a model whose backwards recompute by themselves.
 llvm::Expected<optimize::Problem> makeProblem(const Placement &placement,
                                               const CostInputs &costs,
                                               const ProblemOptions &options);

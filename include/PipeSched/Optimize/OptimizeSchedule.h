@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From paths and costs to rows that are verified within the budget, and what
-// each choice and technique was worth (docs/Optimize.md, the pass).
+// Finds rows for paths and costs that are verified within the budget, and what
+// each choice and technique is worth (docs/Optimize.md, the pass).
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,13 +38,13 @@ llvm::Expected<Placement> placeBy(PlacementKind kind, int64_t numWorkers,
 
 struct OptimizeOptions {
   ProblemOptions problem;
-  optimize::SolverOptions solver; ///< limits are those of everything together
-  std::string cacheDirectory;     ///< empty: none
-  /// Solve again without each technique, in a quarter of the limits.
+  optimize::SolverOptions solver; ///< its limits are for all searches together
+  std::string cacheDirectory;     ///< empty: no cache
+  /// Solve again without each technique, within a quarter of the limits.
   bool explain = true;
 };
 
-/// One way to do the same step: on these paths, in microbatches of these costs.
+/// One way to run the same step: these paths, and microbatches of these costs.
 struct ScheduleCandidate {
   std::string name; ///< differs from those of the others: "placement v"
   Placement placement;
@@ -52,24 +52,24 @@ struct ScheduleCandidate {
   std::vector<optimize::Seed> seeds; ///< rows to start from
 };
 
-/// What the schedule takes with another choice.
+/// How long the schedule takes with another choice.
 struct Alternative {
   std::string name; ///< of a candidate, or of an option of the pass: "offload"
-  /// In ps; nothing: there is no schedule, for `reason`.
+  /// In ps. Nothing: there is no schedule, and `reason` says why.
   std::optional<int64_t> objective;
   bool isBound = false; ///< not searched; `objective` is a lower bound
   std::string reason;
 };
 
 struct OptimizedSchedule {
-  size_t candidate = 0; ///< index of the one that is best
+  size_t candidate = 0; ///< index of the best one
   optimize::Problem problem;
   optimize::SolverResult result;
   std::vector<Alternative> others;   ///< the other candidates, in their order
-  std::vector<Alternative> without;  ///< the best one, without a technique each
+  std::vector<Alternative> without;  ///< the best one without each technique
   std::vector<std::string> warnings; ///< of the cache
 
-  /// Of the solution, in ps.
+  /// Objective of the solution, in ps.
   int64_t objective() const;
 };
 
@@ -77,10 +77,10 @@ struct OptimizedSchedule {
 /// verifyTable and verifyMemory. Needs a candidate.
 ///
 /// Candidates share the limits. The one with the least lower bound comes first.
-/// A candidate without a schedule, or whose bound is no better than a schedule
-/// that was found, is not searched. All get equal parts of half of the limits;
-/// the best gets what is left. Errors: those of makeProblem and solve, if every
-/// candidate has one.
+/// A candidate is not searched if it has no schedule, or if its bound is no
+/// better than a schedule that was found. All get equal parts of half of the
+/// limits; the best gets what is left. Errors: those of makeProblem and solve,
+/// if every candidate has one.
 llvm::Expected<OptimizedSchedule>
 optimizeSchedule(llvm::ArrayRef<ScheduleCandidate> candidates,
                  const OptimizeOptions &options);

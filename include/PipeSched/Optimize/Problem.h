@@ -1,4 +1,4 @@
-//===- Problem.h - A schedule to be found -----------------------*- C++ -*-===//
+//===- Problem.h - What the optimizer solves --------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -23,10 +23,10 @@ namespace pipesched::optimize {
 /// in.
 struct StageFacts {
   int64_t forward = 0;
-  int64_t inputGrad = 0;  ///< I, or the whole B where backwards are not split
-  int64_t weightGrad = 0; ///< W; unused where backwards are not split
+  int64_t inputGrad = 0;  ///< I, or the whole B if backwards are not split
+  int64_t weightGrad = 0; ///< W; unused if backwards are not split
   int64_t recompute = 0, offload = 0, reload = 0;
-  /// From the end of F to the start of the next stage's F; nothing between
+  /// From the end of F to the start of the next stage's F; not counted between
   /// stages of one worker.
   int64_t activationDelay = 0;
   /// From the end of I (W under `gradientAfter`) to the start of the I of the
@@ -38,7 +38,7 @@ struct StageFacts {
                                 ///< I leaves more than it found
   int64_t checkpoint = 0; ///< kept between the end of F and the start of R
 
-  /// Ticks of a phase of the stage; nothing for phases that take no time here.
+  /// Ticks of a phase of the stage; 0 for phases that take no time here.
   int64_t durationOf(Phase phase) const;
 };
 
@@ -70,13 +70,14 @@ struct Techniques {
   bool recompute = false;    ///< R
 };
 
-/// Semantics (docs/Optimize.md). One compute cell at a time per
-/// worker; one copy queue per direction and worker, or one for both. F follows
-/// the F of the stage before, I its own F and the I of the stage behind, W its
-/// own I. D follows F and frees at its end; U follows D, allocates at its start
-/// and ends before I. R runs between F and I, allocates at its start; its F
-/// frees all but the checkpoint at its end. No microbatch is both offloaded and
-/// recomputed on one stage. What is freed at t can be used at t.
+/// A problem (docs/Optimize.md). Each worker runs one compute cell at a time,
+/// and has one copy queue per direction or one for both. F follows the F of the
+/// stage before, I its own F and the I of the next stage (W under
+/// `gradientAfter`), W its own I. D follows F and frees at its end; U follows
+/// D, allocates at its start and ends before I. R runs between F and I and
+/// allocates at its start; its F frees all but the checkpoint at its end. No
+/// microbatch is both offloaded and recomputed on one stage. What is freed at t
+/// can be used at t.
 struct Problem {
   std::string name;
   Placement placement;            ///< assigned: every microbatch has its path
@@ -92,19 +93,20 @@ struct Problem {
   Objective objective = Objective::Makespan;
 };
 
-/// Errors, which name the stage or worker, what was found and what was wanted:
-/// lists of the wrong length; times that are negative, or zero for F, I or W;
-/// memory that is negative; more freed by I than F allocates; a checkpoint
-/// above that; sums over int64; more cells than a table may have; a placement
-/// that is not assigned.
+/// Checks a problem. Errors name the stage or worker, what was found and what
+/// was expected: lists of the wrong length; times that are negative, or zero
+/// for F, I or W; memory that is negative; an I that frees more than F
+/// allocates; a checkpoint that is larger than that; sums over int64; more
+/// cells than a table may have; a placement that is not assigned.
 llvm::Error checkProblem(const Problem &problem);
 
-/// The least capacity of each worker that holds a schedule under the techniques
-/// given: one microbatch at a time. Needs a problem that checkProblem takes.
+/// The least capacity of each worker that holds a schedule with the techniques
+/// of the problem: one that runs one microbatch at a time. Needs a problem that
+/// passes checkProblem.
 std::vector<int64_t> leastCapacities(const Problem &problem);
 
-/// Errors: a worker whose capacity holds no schedule under the techniques
-/// given, with what is missing and the least capacity that does.
+/// Errors: a worker whose capacity holds no schedule with the techniques of the
+/// problem, with what is missing and the least capacity that suffices.
 llvm::Error checkCapacity(const Problem &problem);
 
 } // namespace pipesched::optimize

@@ -1,4 +1,4 @@
-//===- Solver.h - Finds schedules -------------------------------*- C++ -*-===//
+//===- Solver.h - Search for schedules --------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -25,10 +25,10 @@ class ThreadPoolInterface;
 namespace pipesched::optimize {
 
 enum class Status : uint8_t {
-  Optimal,     ///< proven: the lower bound is met
-  GapReached,  ///< within the gap that was asked for
+  Optimal,     ///< proven: the schedule meets the lower bound
+  GapReached,  ///< within the requested gap
   TimeLimit,   ///< the best that was found within the limits
-  Interrupted, ///< likewise, before it was stopped
+  Interrupted, ///< the best that was found before the search was stopped
 };
 
 } // namespace pipesched::optimize
@@ -55,13 +55,13 @@ struct Progress {
   uint64_t evaluations = 0;
 };
 
-/// The limit on evaluations where nothing else is asked for.
+/// The default limit on evaluations.
 inline constexpr uint64_t kDefaultMaxEvaluations = 2'000'000;
 inline constexpr double kNoTimeLimit = std::numeric_limits<double>::infinity();
 
 struct SolverOptions {
-  /// 0: the best of seeds and heuristics. A finite limit makes the result
-  /// depend on the machine.
+  /// 0: only seeds and heuristics. A finite limit makes the result depend on
+  /// the machine.
   double timeLimitSeconds = kNoTimeLimit;
   double gap = 0; ///< stop at best <= (1 + gap) x lower bound
   uint64_t seed = 0;
@@ -70,7 +70,7 @@ struct SolverOptions {
   uint64_t maxEvaluations = kDefaultMaxEvaluations;
   llvm::ThreadPoolInterface *pool = nullptr; ///< null: the caller's thread
   unsigned threads = 0; ///< at most so many of the pool; 0: all of them
-  /// Set from elsewhere (a signal handler): stop with the best so far.
+  /// May be set at any time (by a signal handler): stop with the best so far.
   const std::atomic<bool> *interrupted = nullptr;
   /// Called a few times a second, by one thread at a time.
   llvm::function_ref<void(const Progress &)> report = nullptr;
@@ -79,30 +79,31 @@ struct SolverOptions {
 struct SolverResult {
   Solution solution;
   int64_t lowerBound = 0; ///< of the objective
-  std::string boundName;  ///< which bound that is
+  std::string boundName;  ///< name of that bound
   Status status = Status::TimeLimit;
   double seconds = 0, secondsToBest = 0;
   uint64_t evaluations = 0;
-  std::string origin;   ///< what the best came from: a seed's name, a heuristic
+  std::string origin;   ///< what found the best: a seed's name, a heuristic
   int64_t bestSeed = 0; ///< objective of the best seed; 0: none fits
   std::string bestSeedName;
 };
 
-/// Rows to start from: a family's, a person's.
+/// Rows to start from, for example those of a family.
 struct Seed {
   std::string name;
   std::vector<Row> rows;
 };
 
-/// Schedules of every family that the placement and the techniques allow, whole
-/// backwards split where they may be; those that do not fit the memory too.
+/// Schedules of every family that the placement and the techniques allow, with
+/// whole backwards split if allowed. Includes those that exceed the memory.
 std::vector<Seed> familySeeds(const Problem &problem);
 
-/// Errors: those of checkProblem and checkCapacity. Never worse than a seed
-/// that fits, nor than one with offload or recompute by fixed rules, unless it
-/// is interrupted while it reads them; on problems of more than 16384 stages
-/// times microbatches these rules are not tried. Without a time limit the
-/// result depends on the arguments but for `pool` and `threads` alone.
+/// Finds a schedule. It is never worse than a seed that fits the memory, nor
+/// than one with offload or recompute by fixed rules, unless the search is
+/// interrupted while it reads them. The fixed rules are not tried on problems
+/// of more than 16384 stages times microbatches. Without a time limit the
+/// result depends only on the arguments, and not on `pool` and `threads`.
+/// Errors: those of checkProblem and checkCapacity.
 llvm::Expected<SolverResult> solve(const Problem &problem,
                                    llvm::ArrayRef<Seed> seeds,
                                    const SolverOptions &options);

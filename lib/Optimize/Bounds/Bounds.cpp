@@ -1,4 +1,4 @@
-//===- Bounds.cpp - What no schedule can beat -----------------------------===//
+//===- Bounds.cpp - Lower bounds and proofs -------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Quick bounds first, then proofs for as long as they may take.
+// Computes quick bounds first, then proves better ones within the limits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,8 @@ private:
   void branch();
   Outcome attempt(int64_t makespan, const Deadline &limit);
   Outcome take(int64_t makespan);
-  /// The largest makespan below this one, whole ticks above the lower bound.
+  /// The largest makespan below this one that is a whole number of ticks above
+  /// the lower bound.
   int64_t below(int64_t makespan) const {
     return lower + (makespan - lower - 1) / tick * tick;
   }
@@ -112,7 +113,7 @@ Outcome Prover::attempt(int64_t makespan, const Deadline &limit) {
 Outcome Prover::take(int64_t makespan) {
   Solution found = search.takeSolution();
   if (found.makespan > makespan)
-    return Outcome::Stopped; // the deadline came before windows were narrow
+    return Outcome::Stopped; // at the deadline the windows were still too wide
   upper = found.makespan;
   better = std::move(found);
   return Outcome::Found;
@@ -121,10 +122,10 @@ Outcome Prover::take(int64_t makespan) {
 /// Asks for the next better makespan first, which ends the proof; where that
 /// takes too long, for lower ones, which are refuted sooner.
 void Prover::branch() {
-  int64_t most = upper; // it and all above are not asked
+  int64_t most = upper; // this makespan and longer ones are not tried
   while (lower < most && !deadline.isOver()) {
     int64_t makespan = most == upper ? below(upper) : middle(most);
-    // The last question may take all that is left.
+    // The last makespan to try may take all the time and work that is left.
     double share = makespan == lower ? 1 : 0.5;
     Outcome outcome = attempt(makespan, deadline.share(share));
     if (outcome == Outcome::Refuted)

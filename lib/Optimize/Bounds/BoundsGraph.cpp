@@ -1,4 +1,4 @@
-//===- BoundsGraph.cpp - What any schedule has to keep to -----------------===//
+//===- BoundsGraph.cpp - Precedences that bounds use ----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -127,7 +127,7 @@ void BoundsGraph::addMemoryArcs() {
                               facts.activation - freedByInputGrad(stage));
       held[worker] = addTimes(held[worker], facts.activation);
       int64_t inputs = fits(problem.capacity[worker], held[worker]);
-      // All I before F k are over at best.
+      // At best every I of the microbatches before F k is over.
       int64_t weights =
           fits(problem.capacity[worker] - facts.activation, kept) + 1;
       if (facts.activation > problem.capacity[worker] || kept <= 0)

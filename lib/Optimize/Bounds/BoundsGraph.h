@@ -1,4 +1,4 @@
-//===- BoundsGraph.h - What any schedule has to keep to ---------*- C++ -*-===//
+//===- BoundsGraph.h - Precedences that bounds use --------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// F, I and W of a problem with their precedences, which hold in some best
-// schedule whatever is offloaded or recomputed: what bounds are computed on.
+// The graph on which bounds are computed: F, I and W of a problem with their
+// precedences. Some best schedule keeps to them, whatever it offloads or
+// recomputes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace pipesched::optimize {
 
-/// Adds two times, at most the largest there is.
+/// Adds two times. A sum that overflows becomes the largest int64.
 inline int64_t addTimes(int64_t a, int64_t b) {
   int64_t sum;
   return __builtin_add_overflow(a, b, &sum)
@@ -26,9 +27,9 @@ inline int64_t addTimes(int64_t a, int64_t b) {
              : sum;
 }
 
-/// The precedence graph. Microbatches of a path are alike, so that those of one
-/// stage and phase may be taken in order (docs/Optimize.md, "First in, first
-/// out"). Cells are numbered so that each comes after all that it waits for:
+/// The precedence graph. Microbatches of a path are alike, so each stage and
+/// phase may take them in order (docs/Optimize.md, "First in, first out"). A
+/// cell has a higher number than every cell that it waits for:
 ///
 ///   path | microbatch of the path | F of stage 0, 1, ..., S-1
 ///                                 | I W of stage S-1, ..., 1, 0
@@ -36,13 +37,13 @@ inline int64_t addTimes(int64_t a, int64_t b) {
 /// Without split backwards I is the whole B and there is no W.
 class BoundsGraph {
 public:
-  /// An arc: `to` starts `lag` or more after the end of `from`.
+  /// `to` starts at least `lag` after the end of `from`.
   struct Arc {
     int32_t from, to;
     int64_t lag;
   };
 
-  /// A cell by its stage and the microbatches of its path before it.
+  /// A cell by stage and phase; `rank` microbatches of its path come before it.
   struct CellName {
     int32_t globalStage;
     Phase phase;
@@ -74,34 +75,35 @@ public:
   llvm::ArrayRef<int32_t> stagesOf(int64_t worker) const {
     return workerStages[worker];
   }
-  /// Compute work of a worker; recomputation not counted.
+  /// Total time of the cells of a worker, without recomputation.
   int64_t workOf(int64_t worker) const { return work[worker]; }
 
-  /// In ascending order of `to`.
+  /// Sorted by `to`, ascending.
   llvm::ArrayRef<Arc> getArcs() const { return arcs; }
 
-  /// Every F, I or W frees its memory by its own end or that of a later cell of
-  /// its row: neither copies nor recomputation.
+  /// Whether F, I and W alone determine the memory of a row: there are neither
+  /// copies nor recomputation.
   bool isMemoryFixed() const {
     return !problem.techniques.offload && !problem.techniques.recompute;
   }
-  /// Freed at the end of I; all of it where there is no W.
+  /// What the end of I frees: the whole activation where there is no W.
   int64_t freedByInputGrad(int64_t globalStage) const {
     const StageFacts &facts = problem.stages[globalStage];
     return problem.techniques.splitBackward ? facts.freedByInputGrad
                                             : facts.activation;
   }
 
-  /// Raises starts to what the arcs ask for. `starts` by cell.
+  /// Raises the starts of cells to the earliest times that the arcs allow.
   void raiseStarts(llvm::MutableArrayRef<int64_t> starts) const;
-  /// Raises tails, from the end of a cell to the end of the step, likewise.
+  /// Likewise for tails: the least time from the end of a cell to the end of
+  /// the step.
   void raiseTails(llvm::MutableArrayRef<int64_t> tails) const;
 
-  /// Largest number that divides every time of the problem.
+  /// The largest number that divides every time of the problem.
   int64_t getTick() const { return tick; }
 
 private:
-  /// The cells of a stage: cell of microbatch k is first[phase] + k * stride.
+  /// The cells of a stage: that of microbatch k is first[phase] + k * stride.
   struct Line {
     int32_t first[3];
     int32_t stride = 0, path = 0;

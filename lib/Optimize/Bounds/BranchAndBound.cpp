@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Depth first, with the frontiers that were searched before as nogoods.
+// Searches depth first; frontiers that were searched before are nogoods.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +19,11 @@ using namespace pipesched::optimize;
 
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// Nogoods in all, in times: 256 MiB.
+/// Times that all nogoods together may hold: 256 MiB.
 static constexpr size_t kMostSeenTimes = size_t(1) << 25;
 
-/// Edges times cells of the deepest branch: 1 GiB of copies.
+/// Edges of all rows times cells. A branch is about as deep as there are cells,
+/// and each node on it copies the rows: 2.5 GiB at most.
 static constexpr size_t kMostCopies = size_t(1) << 27;
 
 BranchAndBound::BranchAndBound(const BoundsGraph &graph,
@@ -41,7 +42,8 @@ BranchAndBound::BranchAndBound(const BoundsGraph &graph,
       activeSuffices = false;
 }
 
-/// Every row has its orders, and copies of them fit memory.
+/// Whether the orders of every row are listed and copies of them fit the memory
+/// of this machine.
 bool BranchAndBound::isWhole(const Windows &windows) const {
   size_t edges = 0;
   for (auto [worker, row] : llvm::enumerate(windows.rows)) {
@@ -98,8 +100,8 @@ Outcome BranchAndBound::explore(Windows &windows, const Deadline &deadline) {
 // What is decided
 //===----------------------------------------------------------------------===//
 
-/// Edges that are alone in leaving their state are decided: up to the first
-/// state that several leave.
+/// An edge is decided if no other leaves its state. Decided edges end at the
+/// first state that several edges leave.
 void BranchAndBound::decide(const Windows &windows, int64_t worker) {
   llvm::ArrayRef<RowEdge> edges = windows.rows[worker].edges;
   Frontier::Row &row = frontier.rows[worker];
@@ -148,8 +150,8 @@ bool BranchAndBound::isSchedulable(const RowEdge &edge) const {
 // What is next
 //===----------------------------------------------------------------------===//
 
-/// The row that can end a cell first (Giffler and Thompson 1960), with its next
-/// cells from the earliest on. No worker where all is decided.
+/// The row that can end a cell first (Giffler and Thompson 1960), and its next
+/// cells by their starts. There is no worker where everything is decided.
 BranchAndBound::Choice BranchAndBound::choose(const Windows &windows) const {
   Choice choice;
   std::tuple<bool, int64_t> best = {true, kNever};
@@ -180,9 +182,9 @@ BranchAndBound::Choice BranchAndBound::choose(const Windows &windows) const {
   return choice;
 }
 
-/// A cell that begins when another could already be over may have that one
-/// before it: with one stage on the worker, memory is no obstacle, as no other
-/// cell allocates in between.
+/// Drops cells that cannot start before another cell could be over: that other
+/// can move before them without delay. With one stage on the worker memory
+/// allows it, because no cell in between allocates.
 void BranchAndBound::keepActive(const Windows &windows, Choice &choice) const {
   int64_t end = kNever;
   for (const RowEdge &edge : choice.edges)
@@ -198,8 +200,8 @@ void BranchAndBound::keepActive(const Windows &windows, Choice &choice) const {
 // What was searched before
 //===----------------------------------------------------------------------===//
 
-/// The states of all rows, and when they and the messages between them are
-/// there: all that the rest of the schedule goes by.
+/// Records the states of all rows, when the rows reach them and when messages
+/// arrive. The rest of the schedule depends on nothing else.
 void BranchAndBound::record(const Windows &windows) {
   key.clear();
   times.clear();

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides row by row, in the order of time, which cell is next
+// Decides in the order of time which cell comes next on which row
 // (docs/Optimize.md, "Branch and bound").
 //
 //===----------------------------------------------------------------------===//
@@ -22,39 +22,40 @@ namespace pipesched::optimize {
 
 enum class Outcome : uint8_t {
   Refuted, ///< no schedule is that short
-  Found,   ///< getSolution() is
-  Open,    ///< orders that no bound refutes, but copies may
-  Stopped, ///< out of time or memory
+  Found,   ///< takeSolution() returns a schedule
+  Open,    ///< no bound refutes these orders, but copies or R may
+  Stopped, ///< out of time, nodes or memory
 };
 
-/// Looks for a schedule of at most a makespan. Where nothing is offloaded or
-/// recomputed, orders that are left are schedules.
+/// Looks for a schedule that is no longer than a makespan. Without offload and
+/// recompute, every order that is left at the end is a schedule.
 class BranchAndBound {
 public:
   BranchAndBound(const BoundsGraph &graph, Propagation &propagation);
 
-  /// `windows` as Propagation::start left them.
+  /// `windows` come from Propagation::start.
   Outcome search(const Windows &windows, size_t mostNodes,
                  const Deadline &deadline);
 
-  /// What search() found.
+  /// The solution that search() found.
   Solution takeSolution() { return std::move(*solution); }
 
   size_t nodes = 0;
 
 private:
-  /// What is decided at a node: the edges that each row has to begin with, and
-  /// those that may follow.
+  /// What a node has decided: the edges that each row begins with, and those
+  /// that may follow.
   struct Frontier {
     struct Row {
-      uint32_t begin = 0, end = 0; ///< edges to choose from; decided before
-      int64_t clock = 0;           ///< end of what is decided
+      uint32_t begin = 0, end = 0; ///< edges to choose from; earlier ones are
+                                   ///< decided
+      int64_t clock = 0;           ///< end of the last decided cell
     };
     std::vector<Row> rows;
     std::vector<bool> decided; ///< by cell
-    bool settled = true;       ///< no decided cell waits for one that is not
+    bool settled = true;       ///< no decided cell waits for an undecided one
   };
-  /// A way to go on.
+  /// The row to branch on, and the edges to try in turn.
   struct Choice {
     int64_t worker = -1;
     llvm::SmallVector<RowEdge, 4> edges;
@@ -77,11 +78,11 @@ private:
   LeafSchedule leaf;
   bool activeSuffices, statesSuffice;
   std::vector<llvm::SmallVector<BoundsGraph::Arc, 4>> arcsInto; ///< by cell
-  Frontier frontier; ///< of the node at hand
+  Frontier frontier; ///< of the current node
   std::optional<Solution> solution;
 
-  // Frontiers that were searched: the times by the states of all rows. A later
-  // frontier with the same states and no earlier times cannot do better.
+  // Frontiers that were searched: their times, by the states of all rows. A
+  // later frontier with the same states and no earlier time cannot do better.
   std::string key;
   std::vector<int64_t> times;
   llvm::StringMap<std::vector<int64_t>> seen;

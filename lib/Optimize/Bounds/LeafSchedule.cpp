@@ -1,4 +1,4 @@
-//===- LeafSchedule.cpp - Schedules of decided rows -----------------------===//
+//===- LeafSchedule.cpp - Solutions of decided rows -----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From counts back to cells.
+// Turns edges, which count microbatches, into cells.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ Cell LeafSchedule::nameOf(int64_t globalStage, Phase phase,
 
 std::optional<Row> LeafSchedule::rowOf(const RowPaths &paths) const {
   Row row;
-  // By stage of the path graph: checkpoints, the oldest first.
+  // By global stage: microbatches of which a checkpoint is left, oldest first.
   std::vector<std::deque<int64_t>> checkpoints(
       graph.getProblem().stages.size());
   for (const RowEdge &edge : paths.edges) {

@@ -1,4 +1,4 @@
-//===- LeafSchedule.h - Schedules of decided rows ---------------*- C++ -*-===//
+//===- LeafSchedule.h - Solutions of decided rows ---------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Makes a solution of the orders that are left where exact search ends.
+// Makes a solution of rows in which exact search has decided every cell.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,13 @@
 
 namespace pipesched::optimize {
 
-/// Names the microbatches of rows that count them. Each R is that of the oldest
-/// checkpoint.
+/// Gives each cell of the rows, which only count microbatches, its microbatch.
+/// Each R takes the oldest checkpoint of its stage.
 class LeafSchedule {
 public:
   explicit LeafSchedule(const BoundsGraph &graph);
 
-  /// Nothing where the rows are no schedule: they need copies, or an I comes
+  /// Nothing if the rows are no schedule: they need copies, or an I comes
   /// before its R.
   std::optional<Solution> build(const Windows &windows) const;
 

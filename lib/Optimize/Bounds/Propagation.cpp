@@ -1,4 +1,4 @@
-//===- Propagation.cpp - When cells can still run -------------------------===//
+//===- Propagation.cpp - Time windows of cells ----------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Narrows windows by precedences and rows in turn.
+// Narrows windows by precedences and by rows, in turn.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@ using namespace pipesched::optimize;
 
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// Edges of all rows together: some hundreds of MiB while they are listed.
+/// Limit on the edges of all rows together, which take some hundreds of MiB
+/// while they are listed.
 static constexpr size_t kMostEdges = size_t(1) << 22;
 
 Propagation::Propagation(const BoundsGraph &graph) : graph(graph) {
@@ -49,7 +50,7 @@ bool Propagation::start(Windows &windows, int64_t makespan,
     if (!row)
       return false;
     windows.rows[worker] = std::move(*row);
-    // The narrower the windows, the fewer edges have the rows to come.
+    // Narrower windows leave the next rows fewer edges.
     windows.isStale[worker] = true;
     if (!narrow(windows, deadline))
       return false;
@@ -66,7 +67,7 @@ bool Propagation::shorten(Windows &windows, int64_t makespan,
   return narrow(windows, deadline);
 }
 
-/// Precedences. False: a window is empty.
+/// Narrows windows by precedences. False: one is empty.
 bool Propagation::sweep(Times &times) const {
   for (const BoundsGraph::Arc &arc : graph.getArcs()) {
     int64_t start = times.starts[arc.from] + durations[arc.from] + arc.lag;
@@ -111,8 +112,8 @@ bool Propagation::narrow(Times &times, std::vector<RowPaths> &rows,
 // Shaving
 //===----------------------------------------------------------------------===//
 
-/// Whether the windows hold where the cell starts within so many ticks of one
-/// end of its window.
+/// False: propagation refutes that the cell starts within `ticks` of this end
+/// of its window.
 bool Propagation::canStartWithin(Windows &windows, int32_t cell, Side side,
                                  int64_t ticks, const Deadline &deadline) {
   probe = windows;
@@ -126,8 +127,9 @@ bool Propagation::canStartWithin(Windows &windows, int32_t cell, Side side,
   return narrow(probe, windows.rows, /*dropEdges=*/false, deadline);
 }
 
-/// Cuts off an eighth of a window, or a quarter of that, and so on. Starts are
-/// multiples of the tick. False: nothing is left.
+/// Tries to cut off an eighth of a window, then a quarter of that, and so on
+/// down to one tick, since starts are multiples of it. False: a window is
+/// empty.
 bool Propagation::shaveCell(Windows &windows, int32_t cell, Side side,
                             bool &changed, const Deadline &deadline) {
   constexpr int64_t part = 8, finer = 4;
@@ -171,8 +173,8 @@ bool Propagation::shave(Windows &windows, const Deadline &deadline) {
 // One row
 //===----------------------------------------------------------------------===//
 
-/// The n-th offload of a row ends no earlier than n F and n copies one after
-/// the other; the n-th reload from the end likewise.
+/// The n-th offload of a row needs n F that are over, and ends after n copies
+/// that run one after the other. Reloads are bounded likewise from the end.
 void Propagation::boundCopies(const Times &times, int64_t worker) {
   const Problem &problem = graph.getProblem();
   std::vector<int64_t> forwards, inputs;
@@ -204,8 +206,8 @@ int64_t Propagation::earliest(const Times &times, const RowEdge &edge) const {
              : start;
 }
 
-/// What is on the host meanwhile takes memory again once a reload begins: not
-/// before the end of the cell.
+/// The cell needs activations on the host until it ends. A reload takes memory
+/// from its start, so it may not start before.
 int64_t Propagation::latestOf(const Times &times, const RowEdge &edge) const {
   int64_t last = reloaded[edge.offloads] - durations[edge.cell];
   return edge.cell < graph.getNumCells()
@@ -213,7 +215,7 @@ int64_t Propagation::latestOf(const Times &times, const RowEdge &edge) const {
              : last;
 }
 
-/// When each state is reached at the earliest. False: the last never is.
+/// Finds the earliest time of each state. False: no path reaches the last.
 bool Propagation::readForward(const Times &times, const RowPaths &row) {
   reached.assign(row.numStates, kNever);
   reached[row.edges.front().from] = 0;
@@ -228,8 +230,8 @@ bool Propagation::readForward(const Times &times, const RowPaths &row) {
   return reached[row.last] != kNever;
 }
 
-/// When each state is left at the latest, and when cells run. Drops edges that
-/// are on no path.
+/// Finds the latest time to leave each state, and when cells can start. Drops
+/// edges that are on no path.
 void Propagation::readBackward(const Times &times, RowPaths &row,
                                bool dropEdges) {
   constexpr int64_t dead = std::numeric_limits<int64_t>::min();

@@ -1,4 +1,4 @@
-//===- Propagation.h - When cells can still run -----------------*- C++ -*-===//
+//===- Propagation.h - Time windows of cells --------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Time windows of all cells under a makespan that is asked for, narrowed by
-// precedences and by all orders that a worker's row can have (docs/Optimize.md,
-// "Rows as paths").
+// Time windows of all cells if the schedule is to be no longer than a given
+// makespan. Precedences narrow them, and so do all orders that a worker's row
+// can have (docs/Optimize.md, "Rows as paths").
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,30 +19,31 @@
 
 namespace pipesched::optimize {
 
-/// Finds what a makespan leaves open. Exact for a row alone: each edge that is
-/// kept lies on an order of the row that respects windows and memory.
+/// Finds out when each cell can still start under a makespan. For one row alone
+/// this is exact: each edge that is kept lies on an order of the row that
+/// respects windows and memory.
 class Propagation {
 public:
   explicit Propagation(const BoundsGraph &graph);
 
-  /// Windows of a makespan. False: no schedule is that short. Where the
-  /// deadline comes first rows are left without paths, which is weaker but
-  /// holds.
+  /// Finds the windows under a makespan. False: no schedule is that short.
+  /// After the deadline the remaining rows get no paths, which makes the
+  /// windows wider but not wrong.
   bool start(Windows &windows, int64_t makespan, const Deadline &deadline);
 
-  /// Windows of a shorter makespan from those of a longer one.
+  /// Narrows the windows of a longer makespan to those of a shorter one.
   bool shorten(Windows &windows, int64_t makespan, const Deadline &deadline);
 
-  /// Of a cell, or of the R of a stage (RowEdge).
+  /// Duration of a cell, or of the R of a stage (RowEdge::cell).
   int64_t durationOf(int32_t cell) const { return durations[cell]; }
 
-  /// Narrows windows until nothing changes; false: nothing is left.
+  /// Narrows windows until nothing changes. False: one is empty.
   bool narrow(Windows &windows, const Deadline &deadline) {
     return narrow(windows, windows.rows, /*dropEdges=*/true, deadline);
   }
 
-  /// Cuts off the ends of windows in which no cell can start (shaving, Martin
-  /// and Shmoys 1996); false: nothing is left.
+  /// Cuts off the ends of windows where the cell cannot start (shaving, Martin
+  /// and Shmoys 1996). False: one is empty.
   bool shave(Windows &windows, const Deadline &deadline);
 
 private:
@@ -66,9 +67,9 @@ private:
   const BoundsGraph &graph;
   std::vector<int64_t> durations; ///< by cell, then of R by stage
   Times probe;
-  // Of the row at hand: when a state is reached and has to be left, when each
-  // cell runs on the paths that are left, when so many activations can be on
-  // the host.
+  // Of the current row. By state: the earliest time to reach it and the latest
+  // to leave it. By cell: its first and last start on any path. By n: when n
+  // offloads can be over, and when the last n reloads have to begin.
   std::vector<int64_t> reached, left, first, final;
   std::vector<int64_t> offloaded, reloaded;
 };

@@ -1,4 +1,4 @@
-//===- QuickBounds.cpp - Bounds that take no search -----------------------===//
+//===- QuickBounds.cpp - Bounds without search ----------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -23,7 +23,7 @@ namespace {
 /// Products of memory and time.
 using Area = __int128;
 
-/// `count` things alike, of which each takes `weight` and is worth `value`.
+/// `count` equal things; each takes `weight` and is worth `value`.
 struct Item {
   Area weight, value;
   int64_t count;
@@ -31,8 +31,8 @@ struct Item {
 
 } // namespace
 
-/// No more than this value fits into the capacity: whole things where all weigh
-/// the same, else the best parts of them (Dantzig 1957).
+/// An upper bound on the value that fits into the capacity. It is exact where
+/// all items weigh the same; otherwise an item may be cut (Dantzig 1957).
 static Area packAtMost(llvm::SmallVectorImpl<Item> &items, Area capacity) {
   llvm::erase_if(items, [](const Item &item) { return item.value <= 0; });
   llvm::sort(items, [](const Item &a, const Item &b) {
@@ -76,8 +76,8 @@ static int64_t leastOf(llvm::ArrayRef<int32_t> cells,
 // One worker
 //===----------------------------------------------------------------------===//
 
-/// Always runs the cell with the longest tail of those whose heads are over; a
-/// cell that is interrupted goes on later (Jackson 1955; Carlier 1982).
+/// Of the cells whose heads are over, the one with the longest tail runs; an
+/// interrupted cell goes on later (Jackson 1955; Carlier 1982).
 int64_t optimize::preemptiveBound(const BoundsGraph &graph, int64_t worker,
                                   Heads times) {
   std::vector<int32_t> order(graph.cellsOf(worker).begin(),
@@ -110,8 +110,8 @@ int64_t optimize::preemptiveBound(const BoundsGraph &graph, int64_t worker,
   return bound;
 }
 
-/// Memory that offloads on a worker have freed at most by `time`, the first F
-/// being over no earlier than `first`.
+/// Upper bound on the memory that offloads of a worker have freed by `time`.
+/// The first F ends no earlier than `first`.
 static Area offloadedBy(const BoundsGraph &graph, int64_t worker, int64_t time,
                         int64_t first) {
   const Problem &problem = graph.getProblem();
@@ -129,9 +129,9 @@ static Area offloadedBy(const BoundsGraph &graph, int64_t worker, int64_t time,
   return freed;
 }
 
-/// The F of a worker that memory holds at the start of its first I, each for
-/// the time by which it shortens what is left to do: all of it, or less the R
-/// that follows where only its checkpoint stays.
+/// Upper bound on the work that a worker can do before its first I: F whose
+/// activations or checkpoints fit its memory. An F that keeps only a checkpoint
+/// counts less the R that it leaves to do.
 static int64_t workBeforeFirstI(const BoundsGraph &graph, int64_t worker,
                                 Area capacity) {
   const Problem &problem = graph.getProblem();
@@ -202,15 +202,16 @@ int64_t optimize::coolDownBound(const BoundsGraph &graph, int64_t worker,
 
 namespace {
 
-/// The memory that a stage's activations take over the time they stay, and what
-/// a copy or a recomputation of one takes off that.
+/// Memory times time that one activation of a stage takes, and how much of it
+/// an offload or a recomputation saves.
 struct Residence {
   Area kept, savedByOffload = 0, savedByRecompute = 0;
 };
 
 } // namespace
 
-/// By global stage: from the end of F to the start of I, no row waiting.
+/// By global stage: least time from the end of F to the start of I, with no
+/// wait on any row.
 static std::vector<int64_t> leastTurnarounds(const Problem &problem) {
   const Placement &placement = problem.placement;
   bool late = problem.techniques.splitBackward &&
@@ -256,8 +257,8 @@ static Residence residenceOf(const BoundsGraph &graph, int64_t stage,
 
 namespace {
 
-/// What a worker has to keep in memory over a step, with the least turnaround
-/// of each of its stages.
+/// Memory times time that a worker needs in a step if each of its stages has
+/// its least turnaround.
 class MemoryArea {
 public:
   MemoryArea(const BoundsGraph &graph, int64_t worker)
@@ -279,8 +280,8 @@ private:
     return graph.getProblem().stages[graph.stagesOf(worker)[local]];
   }
 
-  /// The most that is saved where each saving takes `timeOf` its stage and
-  /// there is so much time for all of them.
+  /// The most that can be saved in `time`, if each saving takes `timeOf` its
+  /// stage.
   template <typename TimeOf>
   Area savedWithin(Area time, Area Residence::*saving, TimeOf &&timeOf) const {
     llvm::SmallVector<Item> items;
@@ -372,15 +373,16 @@ static Bound makespanBound(const BoundsGraph &graph) {
           "critical path");
   for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker)
     raiseByWorker(bound, graph, worker, {heads, tails});
-  // Every makespan is a sum of times of the problem.
+  // Every makespan is a sum of times of the problem, hence of ticks.
   int64_t tick = graph.getTick();
   if (int64_t over = bound.value % tick)
     bound.value = addTimes(bound.value, tick - over);
   return bound;
 }
 
-/// Heads and tails within the row of one worker: paths that leave it and come
-/// back. The next step's row begins when this one's is over.
+/// Heads and tails along chains that start and end on the row of one worker.
+/// The period is at least the length of that row, because the row of the next
+/// step begins when this one is over.
 static void headsWithinRow(const BoundsGraph &graph, int64_t worker,
                            std::vector<int64_t> &heads,
                            std::vector<int64_t> &tails) {
@@ -394,7 +396,8 @@ static void headsWithinRow(const BoundsGraph &graph, int64_t worker,
 }
 
 static Bound periodBound(const BoundsGraph &graph) {
-  // Beyond this, in workers times arcs, rows are bounded by their work alone.
+  // Each row takes a sweep over all arcs. Where all sweeps together would visit
+  // more arcs than this, heads and tails stay zero.
   constexpr int64_t mostVisits = int64_t(1) << 28;
   bool whole =
       graph.getNumWorkers() * int64_t(graph.getArcs().size()) <= mostVisits;

@@ -1,4 +1,4 @@
-//===- QuickBounds.h - Bounds that take no search ---------------*- C++ -*-===//
+//===- QuickBounds.h - Bounds without search --------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Bounds on how long a worker is busy or waits, from heads and tails of its
-// cells. Each is described, with its proof, in docs/Optimize.md.
+// Lower bounds from how long a worker is busy or has to wait.
+// docs/Optimize.md describes and proves each of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@
 
 namespace pipesched::optimize {
 
-/// Where a worker's cells may run: `heads` before each of them, `tails` after
-/// it, by cell. What is bounded is the time from 0 to the end of all tails.
+/// By cell: the least time before its start (head) and after its end (tail).
+/// The bounds are on the time from 0 to the end of all tails.
 struct Heads {
   llvm::ArrayRef<int64_t> heads, tails;
 };
@@ -28,13 +28,15 @@ struct Heads {
 /// Jackson's preemptive schedule of the worker's cells.
 int64_t preemptiveBound(const BoundsGraph &graph, int64_t worker, Heads times);
 
-/// Before its first I a worker runs only the F that memory holds.
+/// Before its first I a worker runs only the F that fit its memory.
 int64_t warmUpBound(const BoundsGraph &graph, int64_t worker, Heads times);
 
-/// After its last F a worker runs only the I and W that memory held.
+/// After its last F a worker runs only I and W of activations that its memory
+/// then held.
 int64_t coolDownBound(const BoundsGraph &graph, int64_t worker, Heads times);
 
-/// Capacity times time is no less than activations times their residence.
+/// Capacity times makespan is at least the sum of activations times the time
+/// that each stays in memory.
 int64_t memoryBound(const BoundsGraph &graph, int64_t worker, Heads times);
 
 /// The best of all workers and kinds, for the problem's objective.

@@ -6,8 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Lists the states of a row, layer by layer, and the cells that lead from one
-// to the next.
+// Lists the states of a row layer by layer, and the edges between them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +20,8 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// What a row has done of one stage, and of its F those whose checkpoint alone
-/// is kept.
+/// Cells of one stage that a row has done; `checkpoints` counts the F of which
+/// only the checkpoint is kept.
 struct StageCounts {
   uint16_t forward = 0, inputGrad = 0, weightGrad = 0, checkpoints = 0;
 };
@@ -33,8 +32,8 @@ llvm::StringRef keyOf(const State &state) {
           state.size() * sizeof(StageCounts)};
 }
 
-/// States are met in layers of equally many F, I and W; within a layer R leads
-/// from more checkpoints to fewer.
+/// All states of a layer have the same number of F, I and W. Within a layer, R
+/// leads from more checkpoints to fewer.
 class RowPathBuilder {
 public:
   RowPathBuilder(const BoundsGraph &graph, int64_t worker, const Times &times,
@@ -48,24 +47,25 @@ public:
   std::optional<RowPaths> build(const Deadline &deadline);
 
 private:
-  /// A state of the layer at hand or the next.
+  /// A state of the current layer or the next.
   struct Known {
     State state;
     int32_t id;
     int64_t reached;
-    int64_t memory = 0;   ///< held by compute, as if nothing were offloaded
-    int64_t hostable = 0; ///< of that, for F that are over and I not begun
+    int64_t memory = 0;   ///< held if nothing is offloaded
+    int64_t hostable = 0; ///< the part that can be on the host: its F is over,
+                          ///< its I has not begun
   };
-  /// One more cell, and memory while it runs and after it.
+  /// One more cell, with the memory while it runs (`peak`) and after it.
   struct Extension {
     State to;
     int32_t cell;
     int64_t peak = 0, memory = 0;
-    int64_t onHost = 0;   ///< what offloads can take off the peak
-    int64_t hostable = 0; ///< what they can after the cell
+    int64_t onHost = 0;   ///< most that offloads can take off the peak
+    int64_t hostable = 0; ///< likewise after the cell
     bool keepsCheckpoint = false;
   };
-  /// The states of a layer by how many checkpoints they hold.
+  /// The states of a layer, by the number of checkpoints they hold.
   struct Layer {
     std::vector<std::vector<Known>> buckets;
     llvm::StringMap<std::pair<uint32_t, uint32_t>> places;
@@ -92,7 +92,7 @@ private:
   const Times &times;
   size_t mostEdges;
   llvm::ArrayRef<int32_t> stages;
-  int64_t largest = 0; ///< activation
+  int64_t largest = 0; ///< largest activation of the worker's stages
   RowPaths paths;
   Layer current, next;
 };
@@ -105,7 +105,8 @@ bool RowPathBuilder::fitsCounts() const {
   });
 }
 
-/// How many offloads it takes to stay within capacity; -1: no number does.
+/// How many offloads it takes at least to stay within capacity; -1: even all of
+/// them do not suffice.
 int64_t RowPathBuilder::offloadsFor(const Extension &extension) const {
   int64_t excess = extension.peak - problem.capacity[worker];
   if (excess <= 0)
@@ -129,7 +130,7 @@ RowPathBuilder::Known &RowPathBuilder::meet(Layer &layer, State state) {
   return layer.buckets[place->second.first][place->second.second];
 }
 
-/// An edge, unless time or memory forbids it.
+/// Adds an edge, unless time or memory forbids it.
 void RowPathBuilder::add(const Known &from, Extension extension) {
   int64_t offloads = offloadsFor(extension);
   bool isTimed = extension.cell < graph.getNumCells();
@@ -192,7 +193,7 @@ void RowPathBuilder::addInputGrad(const Known &from, size_t local) {
   ++extension.to[local].inputGrad;
   extension.memory = from.memory - graph.freedByInputGrad(stages[local]);
   extension.peak = std::max(from.memory, extension.memory);
-  // The activations of this very I are on the device.
+  // The activation of this I has to be on the device.
   extension.onHost = extension.hostable =
       from.hostable - problem.stages[stages[local]].activation;
   add(from, std::move(extension));
@@ -238,11 +239,11 @@ void RowPathBuilder::expand(const Known &from) {
   }
 }
 
-/// All of a layer, the states that R leads to included: their buckets come
-/// later. False: too many edges, or out of time.
+/// Expands all states of a layer. R leads to states of lower buckets, which are
+/// expanded later. False: too many edges, or out of time.
 bool RowPathBuilder::expandLayer(const Deadline &deadline) {
   constexpr uint32_t oftenEnough = 1024;
-  // A state costs about as much as reading so many edges.
+  // To expand a state takes about as long as reading so many edges.
   constexpr uint64_t workOfState = 64;
   uint32_t expanded = 0;
   for (size_t bucket = current.buckets.size(); bucket-- > 0;)

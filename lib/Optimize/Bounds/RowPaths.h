@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The orders that the row of one worker can have, as paths through what it has
-// done so far (docs/Optimize.md, "Rows as paths").
+// All orders that the row of one worker can have, as paths through a graph
+// whose states say what the row has done so far (docs/Optimize.md, "Rows as
+// paths").
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,8 @@
 
 namespace pipesched::optimize {
 
-/// Says when a proof has to stop. Deadlines of one proof count the same work.
+/// Says when a proof has to stop. All deadlines of a proof share one counter of
+/// work.
 class Deadline {
 public:
   /// `done` counts the work and outlives the deadline.
@@ -31,9 +33,9 @@ public:
   bool isOver() const {
     return *done >= mostWork || (mustStop && mustStop()) || Clock::now() >= end;
   }
-  /// More row edges or precedences have been read.
+  /// Counts row edges or precedences that have been read.
   void count(uint64_t work) const { *done += work; }
-  /// The same for a share of what is left of time and work.
+  /// A deadline after this share of the time and work that is left.
   Deadline share(double part) const {
     Deadline shorter = *this;
     double seconds = std::chrono::duration<double>(end - Clock::now()).count();
@@ -47,7 +49,7 @@ private:
   using Clock = std::chrono::steady_clock;
 
   static Clock::time_point after(double seconds) {
-    constexpr double most = 1e8; // a clock of 64 bits does not overflow
+    constexpr double most = 1e8; // does not overflow a clock of 64 bits
     return Clock::now() +
            std::chrono::duration_cast<Clock::duration>(
                std::chrono::duration<double>(std::clamp(seconds, 0.0, most)));
@@ -59,37 +61,37 @@ private:
   uint64_t mostWork;
 };
 
-/// One more cell in a row. States are what the row has done so far: how many F,
-/// I and W of each of its stages, and of how many F the checkpoint alone is
+/// One more cell in a row. A state is what the row has done so far: how many F,
+/// I and W of each of its stages, and of how many F only the checkpoint is
 /// kept.
 struct RowEdge {
   int32_t from, to;     ///< states
-  int32_t cell;         ///< numCells + stage: an R of that stage
-  int32_t offloads;     ///< activations that have to be on the host meanwhile
-  bool keepsCheckpoint; ///< an F, recomputed later
+  int32_t cell;         ///< an R: number of cells + its global stage
+  int32_t offloads;     ///< activations on the host while the cell runs
+  bool keepsCheckpoint; ///< an F that is recomputed later
 };
 
 /// All orders a row can have: the paths through its states, as edges in
-/// topological order. Empty where there are too many of them.
+/// topological order. Without edges where there would be too many.
 struct RowPaths {
   std::vector<RowEdge> edges;
-  int32_t numStates = 0, last = 0; ///< the first state is 0
+  int32_t numStates = 0, last = 0; ///< state 0 is the first
 };
 
-/// When cells can start.
+/// Time windows: when cells can start.
 struct Times {
   std::vector<int64_t> starts, latest; ///< by cell
-  std::vector<uint8_t> isStale; ///< by worker: changed since its row was read
+  std::vector<uint8_t> isStale; ///< by worker: its row has to be read again
 };
 
-/// What is left to be decided.
+/// Time windows and the orders of rows that are left.
 struct Windows : Times {
   std::vector<RowPaths> rows; ///< by worker
 };
 
-/// The orders of a row that memory and times leave. Nothing: there is none.
-/// Empty: more than so many edges, more microbatches than states count, or the
-/// deadline was first.
+/// The orders of a row that memory and times allow. Nothing: there is none.
+/// Without edges: there are more than `mostEdges`, more microbatches than a
+/// state can count, or the deadline came first.
 std::optional<RowPaths> listRowPaths(const BoundsGraph &graph, int64_t worker,
                                      const Times &times, size_t mostEdges,
                                      const Deadline &deadline);

@@ -1,4 +1,4 @@
-//===- Encoding.cpp - Schedules as the search has them --------------------===//
+//===- Encoding.cpp - Compact form of schedules ---------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From a problem to its kinds of cells, from rows of cells to tokens and back.
+// Encodes a problem, and rows of cells as tokens.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,8 +66,8 @@ static void setMemory(KindFacts &kind, const StageFacts &facts, bool split) {
   }
 }
 
-/// F waits for the F of the stage before, the cell that gives the gradient for
-/// that of the stage behind.
+/// F waits for the F of the stage before; I waits for the cell of the next
+/// stage that sends the gradient.
 static void setMessages(Encoding &encoding) {
   const Problem &problem = encoding.problem;
   bool afterWeight = problem.gradientAfter == GradientAfter::WeightGrad &&
@@ -112,7 +112,7 @@ static void setKinds(Encoding &encoding) {
     }
 }
 
-/// Stages of workers and paths, room for rows.
+/// Sets the stages of workers and paths, and the room for rows.
 static void setRows(Encoding &encoding) {
   const Placement &placement = encoding.problem.placement;
   uint32_t perPair = 2 + encoding.splitBackward;
@@ -345,7 +345,7 @@ bool RowReader::readCell(uint32_t worker, Cell cell) {
     return false;
   hasExtras |= *type >= CellType::Recompute;
   if (*type == CellType::WeightGrad && !encoding.splitBackward)
-    return true; // part of its B, which stands where I did
+    return true; // part of its B, which stands in place of I
   uint32_t rank = placement.rankOnPath(cell.getMicrobatch());
   if (!add(worker, encoding.token(stage, *type, rank)))
     return false;
@@ -363,8 +363,8 @@ bool RowReader::read(ArrayRef<Row> rows) {
   return true;
 }
 
-/// Microbatches are alike, so the cells of a stage can keep the order in which
-/// microbatches start, except with copies and recompute.
+/// Numbers the cells of each kind in the order of the row. Microbatches are
+/// alike, so this is allowed except with copies and recompute.
 void RowReader::putInOrder() {
   if (hasExtras)
     return;

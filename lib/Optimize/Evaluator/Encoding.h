@@ -1,4 +1,4 @@
-//===- Encoding.h - Schedules as the search has them ------------*- C++ -*-===//
+//===- Encoding.h - Compact form of schedules -------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A problem as flat arrays by kind of cell, and rows of it that are cheap to
-// change and to change back.
+// A problem as flat arrays by kind of cell, and its rows in a form that is
+// cheap to change and to restore.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +58,8 @@ struct KindFacts {
   bool isCopy() const { return type >= CellType::Offload; }
 };
 
-/// The problem, by kind. Rows of all workers lie in one array; each has room
-/// for all cells that it could need and one entry behind them.
+/// The problem, by kind of cell. Rows of all workers lie in one array. Each has
+/// room for all cells that it could need and for one entry more.
 struct Encoding {
   explicit Encoding(const Problem &problem);
 
@@ -102,19 +102,19 @@ struct Encoding {
   int64_t freedByDropping(uint32_t stage) const {
     return stageFacts(stage).activation - stageFacts(stage).checkpoint;
   }
-  /// The cell as rows of a schedule have it.
+  /// The cell as it appears in rows of a schedule.
   Cell cellOf(Token token) const;
 };
 
-/// Rows of tokens. `positions`, `remaining` and `levels` follow from them;
-/// refresh() brings them up to date.
+/// Rows of tokens. `positions`, `remaining` and `levels` are derived from the
+/// rows; refresh() updates them.
 struct Plan {
   std::vector<Token> tokens;
   std::vector<uint32_t> sizes;     ///< by worker
   std::vector<uint32_t> positions; ///< by cell, in `tokens`; kNone: absent
   /// By position: compute time from there to the end of the row.
   std::vector<int64_t> remaining;
-  /// By position: memory before that cell, copies left out of account.
+  /// By position: memory before that cell if nothing is offloaded.
   std::vector<int64_t> levels;
 
   Plan() = default;
@@ -123,29 +123,27 @@ struct Plan {
   void append(const Encoding &encoding, uint32_t worker, Token token) {
     tokens[encoding.rowBegins[worker] + sizes[worker]++] = token;
   }
-  /// After tokens of [begin, end) of a row have changed places. Without copies:
-  /// whether memory suffices there.
+  /// Updates what is derived after tokens of [begin, end) of a row have changed
+  /// places. Returns whether memory suffices there; always true with offload.
   bool refresh(const Encoding &encoding, uint32_t worker, uint32_t begin,
                uint32_t end);
-  /// The same for whole rows, which may have lost or gained cells.
+  /// The same for a whole row, which may have lost or gained cells.
   bool refreshRow(const Encoding &encoding, uint32_t worker);
   bool refreshAll(const Encoding &encoding);
-  /// Whether every row, walked by itself, stays within its worker's memory:
-  /// without copies, whether the plan does.
+  /// Whether every row fits its worker's memory if nothing is offloaded.
   bool fitsMemory(const Encoding &encoding) const;
   bool has(Token token) const { return positions[token.cell] != kNone; }
   /// Whether the cells of the stage and microbatch of `token` are in order: F,
   /// D U or R, I, W.
   bool isOrdered(const Encoding &encoding, Token token) const;
-  /// Whether all cells that have to be there are, those of every microbatch in
-  /// order.
+  /// Whether no cell is missing and those of every microbatch are in order.
   bool isComplete(const Encoding &encoding) const;
 };
 
 /// The plan of the rows of a seed. Whole backwards are split if allowed; joins,
-/// idle slots, O and G are dropped; stages without copies and recompute get
-/// their microbatches in order. Nothing if cells are missing, twice, on another
-/// worker or not allowed.
+/// idle slots, O and G are dropped; if the rows have no D, U and R, every stage
+/// gets its microbatches in order. Nothing if a cell is missing, appears twice,
+/// is on another worker or is not allowed.
 std::optional<Plan> planOf(const Encoding &encoding, llvm::ArrayRef<Row> rows);
 
 } // namespace pipesched::optimize

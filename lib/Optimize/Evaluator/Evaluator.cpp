@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Times rows in turns; resumes a changed row where it first differs.
+// Times rows in turn, and resumes a changed row where it first differs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ static void setTime(TracedTime &clock, int64_t time, uint32_t worker) {
   clock = {time, worker};
 }
 
-/// A time that goes back to the start of the worker's row.
+/// A time that the start of the worker's row determines.
 template <typename Clock, bool Copies>
 Clock Evaluator<Clock, Copies>::startOf(int64_t time, uint32_t worker) {
   Clock clock;
@@ -58,11 +58,11 @@ Evaluator<Clock, Copies>::Evaluator(const Encoding &encoding)
 }
 
 //===----------------------------------------------------------------------===//
-// From nothing
+// Whole plans
 //===----------------------------------------------------------------------===//
 
-/// Times a row until a message is missing. False: too late, or a rule is
-/// broken.
+/// Times a row until a message is missing. False: the row is too late or breaks
+/// a rule.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::advance(const Plan &plan, uint32_t worker,
                                        int64_t limit) {
@@ -118,7 +118,8 @@ int64_t Evaluator<Clock, Copies>::latestEnd() const {
   return latest;
 }
 
-/// Times rows in turns; all must be finished when no row can go on.
+/// Times rows in turn until none can continue. Infeasible if a row is not
+/// finished then.
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::run(const Plan &plan, int64_t limit) {
   const uint32_t numWorkers = encoding.numWorkers;
@@ -126,7 +127,7 @@ int64_t Evaluator<Clock, Copies>::run(const Plan &plan, int64_t limit) {
   for (bool hasMoved = true; hasMoved && !isFinished;) {
     hasMoved = false;
     isFinished = true;
-    // Forwards come down a path, gradients up.
+    // Activations go down a path, gradients up.
     for (uint32_t turn = 0; turn < 2 * numWorkers; ++turn) {
       uint32_t worker = turn < numWorkers ? turn : 2 * numWorkers - 1 - turn;
       uint32_t before = cursors[worker];
@@ -175,10 +176,10 @@ int64_t Evaluator<Clock, Copies>::evaluate(const Plan &plan, int64_t limit,
 }
 
 //===----------------------------------------------------------------------===//
-// From what was kept
+// Changed plans
 //===----------------------------------------------------------------------===//
 
-/// Sets the end of a cell; whether it has changed.
+/// Sets the end of a cell. Returns whether it has changed.
 template <typename Clock, bool Copies>
 template <bool Again>
 bool Evaluator<Clock, Copies>::setEnd(uint32_t cell, Clock end) {
@@ -192,7 +193,7 @@ bool Evaluator<Clock, Copies>::setEnd(uint32_t cell, Clock end) {
   return Again;
 }
 
-/// Whether the copy at that place of the list is another one than it was.
+/// Sets an entry of a list of copies. Returns whether it has changed.
 template <typename Clock, bool Copies>
 template <bool Again>
 bool Evaluator<Clock, Copies>::list(std::vector<Token> &copies,
@@ -207,7 +208,7 @@ bool Evaluator<Clock, Copies>::list(std::vector<Token> &copies,
   return Again;
 }
 
-/// Drops what has ended by then, so that equal states compare equal.
+/// Drops copies that have ended by `now`, so that equal states compare equal.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::settle(uint32_t worker, Clock now) {
   rowStates[worker].clock = now;
@@ -216,7 +217,7 @@ void Evaluator<Clock, Copies>::settle(uint32_t worker, Clock now) {
     takeOffloads(worker, timeOf(now));
 }
 
-/// Whether the state equals the checkpoint, so that all cells behind it stay as
+/// Whether the state equals the checkpoint, so that all later cells stay as
 /// they are. Otherwise the state replaces the checkpoint.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::isAsBefore(uint32_t worker, uint32_t pos) {
@@ -266,13 +267,13 @@ bool Evaluator<Clock, Copies>::send(const Plan &plan, uint32_t pos,
   return true;
 }
 
-/// When the last of the compute cells that have changed places ended. Cells
-/// that start later do not lead to any of them, so that their tails are what
-/// they were.
+/// When the last of the compute cells that have changed places ended. No chain
+/// leads from a cell that starts later to any of them, so its tail is
+/// unchanged.
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::reorderedBy(const Plan &plan) const {
   if (encoding.recompute && changedEnd == endOfTokens(plan, changedRow))
-    return kInfeasible; // cells may have come or gone
+    return kInfeasible; // cells may have been added or removed
   int64_t latest = 0, until = 0;
   for (uint32_t pos = changedBegin; pos < changedEnd; ++pos) {
     Token token = plan.tokens[pos];
@@ -286,7 +287,7 @@ int64_t Evaluator<Clock, Copies>::reorderedBy(const Plan &plan) const {
   return until;
 }
 
-/// Whether the last cell is too late because this one is.
+/// Whether the end of this cell makes the last cell too late.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::isLate(Token token, Clock end,
                                       int64_t limit) const {
@@ -295,8 +296,8 @@ bool Evaluator<Clock, Copies>::isLate(Token token, Clock end,
              reorderedUntil;
 }
 
-/// Restores the state before the first dirty position of the row, or at the
-/// checkpoint before it.
+/// Restores the state at the first dirty position of the row, or with copies at
+/// the last checkpoint before it. Returns that position.
 template <typename Clock, bool Copies>
 uint32_t Evaluator<Clock, Copies>::takeUp(const Plan &plan, uint32_t worker) {
   Dirt &own = dirt[worker];
@@ -375,7 +376,7 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
   return Walk::Through;
 }
 
-/// Times dirty rows until none is left, first down, then up the path.
+/// Times dirty rows until none is left, going down and up the workers in turn.
 template <typename Clock, bool Copies>
 typename Evaluator<Clock, Copies>::Walk
 Evaluator<Clock, Copies>::repair(const Plan &plan, uint32_t worker,
@@ -418,7 +419,7 @@ int64_t Evaluator<Clock, Copies>::evaluateFrom(const Plan &plan,
     return latestEnd();
   case Walk::Late:
     return kInfeasible;
-  case Walk::Broken: // by messages that were not the last, maybe
+  case Walk::Broken: // perhaps only because of messages that were not final
     return evaluate(plan, limit);
   }
   return kInfeasible;
@@ -469,7 +470,7 @@ static Cell joinOf(Cell offload) {
   return offload.withPhase(Phase::OffloadJoin);
 }
 
-/// A row as it was evaluated: reloads where they were issued.
+/// The row as it was evaluated, with reloads where they were issued.
 template <typename Clock, bool Copies>
 Row Evaluator<Clock, Copies>::rowOf(const Plan &plan, uint32_t worker) const {
   Row row;

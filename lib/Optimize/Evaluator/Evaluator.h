@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The inner loop of the search: earliest times of the rows of a plan, from the
-// first change on, given up as soon as they are too late.
+// The inner loop of the search: finds the earliest times of a plan, starting at
+// the first change, and stops as soon as they are too late.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@
 
 namespace pipesched::optimize {
 
-/// An objective that no schedule has: the plan breaks a rule, deadlocks or is
-/// later than it was allowed to be.
+/// Stands for the objective of a plan that breaks a rule, deadlocks or exceeds
+/// its limit.
 inline constexpr int64_t kInfeasible = std::numeric_limits<int64_t>::max();
 
-/// A time and the row whose start it goes back to.
+/// A time, and the row whose start determines it.
 struct TracedTime {
   int64_t time = 0;
   uint32_t origin = 0;
@@ -40,51 +40,51 @@ Clock later(Clock a, Clock b) {
 }
 
 /// Cells of a row run one after the other, each as early as its message, its
-/// reload and memory allow. Memory is counted along the row: what compute frees
-/// is there for the next cell; a cell that lacks memory waits for offloads that
-/// stand before it, in the order of their queue. A reload has its memory from
-/// its place in the row on (as if it started there, the safe side) and is
-/// issued there or after the first compute cell behind it by whose end memory
-/// is there; where reloads may wait for offloads, as soon as one of them has
-/// freed enough.
+/// reload and memory allow. Memory is counted along the row: the next cell can
+/// use what compute has freed. A cell that lacks memory waits for offloads that
+/// stand before it, in the order of their queue. A reload counts as memory from
+/// its place in the row on, which is safe even if it starts later. It is issued
+/// there, or after the first later compute cell at whose end memory is free;
+/// where reloads may wait for offloads, as soon as an offload has freed enough.
 ///
 /// A new plan is timed row by row, each until a message is missing. After a
-/// change of one row, that row is timed again, and every other row from the
-/// first message on that arrives at another time and moves its cell. Timing a
-/// row stops where nothing changes any more. The cost is linear in the cells
+/// change of one row, that row is timed again, and so is every other row from
+/// the first message that arrives at another time and moves its cell. Timing of
+/// a row stops where nothing changes any more. The cost is linear in the cells
 /// that are timed; only the first evaluations allocate memory.
 template <typename Clock, bool Copies>
 class Evaluator {
 public:
   explicit Evaluator(const Encoding &encoding);
 
-  /// End of the last cell, from nothing; kInfeasible where it is above `limit`.
-  /// `offsets`: by worker, before which no cell of its row starts; or empty.
+  /// Times the whole plan. Returns the end of the last cell, or kInfeasible if
+  /// it is above `limit`. No cell of a row starts before the `offsets` of its
+  /// worker, which may be empty.
   int64_t evaluate(const Plan &plan, int64_t limit,
                    llvm::ArrayRef<int64_t> offsets = {});
-  /// The same where cells of one row differ from the plan that was kept last,
-  /// at positions of [begin, end). Times alone, without where they go back to.
-  /// Takes it that no message makes anything earlier by coming later, which is
-  /// so but for reloads that may not wait for offloads: such a plan may be
-  /// refused though it meets the limit.
+  /// The same for a plan that differs from the one kept last only at positions
+  /// [begin, end) of one row. Does not update the origins of traced times.
+  /// Assumes that no message makes a cell earlier by arriving later. That holds
+  /// unless reloads may not wait for offloads; then a plan that meets the limit
+  /// may be rejected.
   int64_t evaluateFrom(const Plan &plan, uint32_t worker, uint32_t begin,
                        uint32_t end, int64_t limit);
-  /// What was evaluated last, with the plan as it was, is what evaluateFrom()
-  /// goes by, or is forgotten. One of them after each evaluation that
-  /// evaluateFrom() follows.
+  /// Makes the last evaluation the one that evaluateFrom() starts from, or
+  /// drops it. Before evaluateFrom(), call one of them after each evaluation,
+  /// with the evaluated plan unchanged.
   void keep();
   void discard();
 
-  /// End of the row, of the plan evaluated last.
+  /// End of a row in the plan evaluated last.
   Clock endOfRow(uint32_t worker) const { return clocks[worker]; }
-  /// By position in that plan, which is as it was: end of the cell.
+  /// End of the cell at a position of that plan, which must be unchanged.
   Clock endAt(uint32_t position) const {
     uint32_t cell = evaluated->tokens[position].cell;
     return cell == kNone ? Clock() : current.ends[cell];
   }
 
-  /// The rows of a plan that is feasible, with joins where a cell waits for
-  /// memory and reloads where they are issued when rows start at `offsets`.
+  /// The rows of a feasible plan, for rows that start at `offsets`: with a join
+  /// where a cell waits for memory, and reloads where they are issued.
   std::vector<Row> rowsOf(const Plan &plan,
                           llvm::ArrayRef<int64_t> offsets = {});
 
@@ -94,38 +94,38 @@ private:
     Clock clock = {}; ///< end of the compute so far
     Clock offloadsUntil = {}, reloadsUntil = {};
     int64_t level = 0; ///< memory, of all reloads so far too
-    uint32_t firstOffload = 0, endOffloads = 0; ///< whose memory is yet to come
+    uint32_t firstOffload = 0, endOffloads = 0; ///< memory not freed yet
     uint32_t nextStart = 0; ///< first reload that may start later
-    uint32_t firstReload = 0, endReloads = 0; ///< yet to be issued
+    uint32_t firstReload = 0, endReloads = 0; ///< not issued yet
 
     bool operator==(const CopyState &other) const;
   };
-  /// Ends by cell, all else by position; what is of a row begins where its
-  /// tokens begin.
+  /// `ends` are by cell, everything else by position: the entries of a row
+  /// begin where its tokens begin.
   struct Arrays {
     std::vector<Clock> ends;
-    std::vector<CopyState> states;        ///< before that cell, of checkpoints
-    std::vector<Token> offloads, reloads; ///< in order, from the row's begin
+    std::vector<CopyState> states;        ///< before the cell, at checkpoints
+    std::vector<Token> offloads, reloads; ///< in the order of the row
   };
-  /// A value that timing a row has overwritten.
+  /// A value that was overwritten while a row was timed.
   template <typename Value>
   struct Before {
     uint32_t place;
     Value value;
   };
-  /// The changed positions of a row that has to be timed again; timing may stop
-  /// behind the last of them.
+  /// The changed positions of a row that has to be timed again. Timing may stop
+  /// only behind the last of them.
   struct Dirt {
     uint32_t begin = kNone, end = 0;
-    uint32_t offloads = 0, reloads = 0; ///< that many include all that changed
-    bool isEarlier = false;             ///< a message comes earlier
+    uint32_t offloads = 0, reloads = 0; ///< the first so many may have changed
+    bool isEarlier = false;             ///< a message arrives earlier
   };
-  /// The row is timed, the plan is rejected as too late, or it has to be timed
-  /// from the start.
+  /// Through: the row is timed. Late: the plan is rejected. Broken: it has to
+  /// be timed from the start.
   enum class Walk { Through, Late, Broken };
 
-  /// Rows with copies are taken up at checkpoints, so many cells apart;
-  /// lateness is looked for there.
+  /// Distance of checkpoints in cells. Rows with copies resume at checkpoints,
+  /// and lateness is checked there.
   static constexpr uint32_t kStride = 8;
 
   static Clock startOf(int64_t time, uint32_t worker);
@@ -180,30 +180,30 @@ private:
   Row rowOf(const Plan &plan, uint32_t worker) const;
 
   const Encoding &encoding;
-  /// Whether all compute takes time, so that a cell which waits for itself gets
-  /// later each time its row is timed.
+  /// Whether all compute takes time. Then a cell that waits for itself gets
+  /// later each time its row is timed, so that such a cycle is noticed.
   bool isTimed = true;
   std::vector<Sent> sent;                  ///< by kind
   Tails tails;                             ///< of the plan that was kept
   std::vector<uint32_t> cursors;           ///< by worker: positions
   std::vector<uint32_t> awaited;           ///< by worker: cell, or kNone
   std::vector<Clock> clocks;               ///< by worker: end of compute so far
-  std::vector<CopyState> rowStates;        ///< by worker: likewise
+  std::vector<CopyState> rowStates;        ///< by worker: its current state
   std::vector<Clock> keptClocks, keptEnds; ///< of the plan that was kept
   const Plan *evaluated = nullptr;         ///< last
   Arrays current, spare;
-  bool isWhole = false; ///< what was kept is in `spare`
-  // By evaluateFrom() since the last keep(), in order.
+  bool isWhole = false; ///< the kept evaluation is in `spare`
+  // What evaluateFrom() has overwritten since the last keep(), in order.
   std::vector<Before<Clock>> changedEnds;
   std::vector<Before<CopyState>> changedStates;
   std::vector<Before<Token>> changedOffloads, changedReloads;
   // Of evaluateFrom().
   std::vector<Dirt> dirt; ///< by worker
   uint32_t changedRow = 0, changedBegin = 0, changedEnd = 0;
-  int64_t reorderedUntil = 0; ///< cells that start later have their tails
+  int64_t reorderedUntil = 0; ///< cells that start later keep their tails
   uint32_t numDirty = 0, numEarlier = 0;
   uint64_t numWalked = 0;
-  // Of rowsOf(), by position: the offload that a cell or a reload waits for,
+  // For rowsOf(), by position: the offload that a cell or a reload waits for,
   // and where a reload is issued.
   bool recording = false;
   std::vector<Token> joins;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How a row waits for memory and for reloads, and when copies run: members of
-// Evaluator, in a header so that they are inlined.
+// Members of Evaluator that decide when copies run and how a row waits for
+// memory and reloads. They are in a header so that they are inlined.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace pipesched::optimize {
 
-/// The cell of another type, same stage and microbatch.
+/// The cell of another type with the same stage and microbatch.
 template <typename Clock, bool Copies>
 uint32_t Evaluator<Clock, Copies>::cellOf(Token token, CellType type) const {
   const KindFacts &kind = encoding.kinds[token.kind];
@@ -60,7 +60,8 @@ void Evaluator<Clock, Copies>::takeOffloads(uint32_t worker, int64_t time) {
   }
 }
 
-/// The same. The cell joins those whose memory it takes or that it waits for.
+/// The same, but the cell also joins the offloads whose memory it takes or that
+/// it waits for.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::joinOffloads(uint32_t worker, uint32_t pos,
                                             int64_t room, int64_t time) {
@@ -79,7 +80,7 @@ void Evaluator<Clock, Copies>::joinOffloads(uint32_t worker, uint32_t pos,
   }
 }
 
-/// Leaves only those that start later than `time`.
+/// Drops issued reloads that start by `time` from those that start later.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::startReloads(uint32_t worker, int64_t time) {
   CopyState &state = rowStates[worker];
@@ -93,7 +94,7 @@ void Evaluator<Clock, Copies>::startReloads(uint32_t worker, int64_t time) {
   }
 }
 
-/// Memory of reloads that are issued and start later.
+/// Memory of reloads that are issued but have not started.
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::notStarted(uint32_t worker) const {
   const CopyState &state = rowStates[worker];
@@ -104,8 +105,8 @@ int64_t Evaluator<Clock, Copies>::notStarted(uint32_t worker) const {
   return bytes;
 }
 
-/// Lets the compute cell wait until there is memory for it and for the reloads
-/// that are issued and start later. False: no offload frees enough.
+/// Delays the compute cell until there is memory for it and for the reloads
+/// that are issued but start later. False: the offloads do not free enough.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::waitForMemory(uint32_t worker, uint32_t pos,
                                              int64_t room, Clock &start) {
@@ -114,7 +115,8 @@ bool Evaluator<Clock, Copies>::waitForMemory(uint32_t worker, uint32_t pos,
   const Token *reloads = &current.reloads[encoding.rowBegins[worker]];
   while (true) {
     startReloads(worker, timeOf(start));
-    // What is free, and what offloads free, until each of the others starts.
+    // Memory must suffice now and whenever one of those reloads starts; until
+    // then offloads may free more.
     int64_t level = state.level - notStarted(worker);
     uint32_t offload = state.firstOffload;
     auto freeUntil = [&](int64_t time) {
@@ -143,7 +145,8 @@ bool Evaluator<Clock, Copies>::waitForMemory(uint32_t worker, uint32_t pos,
   }
 }
 
-/// Reloads are issued in the order of the row.
+/// Whether the reload at `reloadPos` is issued. Reloads are issued in the order
+/// of the row.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::isIssued(const Plan &plan, uint32_t worker,
                                         uint32_t reloadPos) const {
@@ -154,8 +157,8 @@ bool Evaluator<Clock, Copies>::isIssued(const Plan &plan, uint32_t worker,
   return plan.positions[reloads[state.firstReload].cell] > reloadPos;
 }
 
-/// Lets an I wait for its reload. `now`: the end of the compute so far. False:
-/// the reload never ends.
+/// Delays an I until its reload ends. `now` is the end of the compute so far.
+/// False: the reload never ends.
 template <typename Clock, bool Copies>
 template <bool Again>
 bool Evaluator<Clock, Copies>::waitForReload(const Plan &plan, uint32_t worker,
@@ -172,9 +175,9 @@ bool Evaluator<Clock, Copies>::waitForReload(const Plan &plan, uint32_t worker,
   return true;
 }
 
-/// Lets a compute cell wait for its reload and for memory. False: it waits
-/// forever. No branch depends on the type of the cell alone, as the processor
-/// predicts such branches badly.
+/// Delays a compute cell until its reload and memory are there. False: they
+/// never are. No branch depends on the type of the cell alone, because the
+/// processor predicts such branches badly.
 template <typename Clock, bool Copies>
 template <bool Again>
 bool Evaluator<Clock, Copies>::admit(const Plan &plan, uint32_t worker,
@@ -194,10 +197,10 @@ bool Evaluator<Clock, Copies>::admit(const Plan &plan, uint32_t worker,
   return true;
 }
 
-/// Issues the next reload where memory is there for it when it starts, at
-/// `from` or later, counting offloads that have ended by then and `held` more
-/// than the level. It may, or has to, wait for offloads that end before
-/// `until`.
+/// Issues the next reload if there is memory for it when it starts, at `from`
+/// or later. Counts `held` more than the level, less the offloads that have
+/// ended by then. The reload may wait for offloads that end before `until`;
+/// with `mustWait` it is issued only if it does.
 template <typename Clock, bool Copies>
 template <bool Again>
 bool Evaluator<Clock, Copies>::issueReload(const Plan &plan, uint32_t worker,
@@ -243,7 +246,7 @@ bool Evaluator<Clock, Copies>::issueReload(const Plan &plan, uint32_t worker,
   return true;
 }
 
-/// Issues reloads, in order, as long as there is memory without waiting.
+/// Issues reloads in order as long as there is memory for them without waiting.
 template <typename Clock, bool Copies>
 template <bool Again>
 void Evaluator<Clock, Copies>::issueReloads(const Plan &plan, uint32_t worker,
@@ -254,9 +257,9 @@ void Evaluator<Clock, Copies>::issueReloads(const Plan &plan, uint32_t worker,
     ;
 }
 
-/// Issues reloads behind a compute cell that ran from `begin` to `now`; first
-/// those for which offloads make room while it does. They are issued ahead of
-/// it, so that only a join keeps them from starting earlier.
+/// Issues reloads after a compute cell that runs from `begin` to `now`. First
+/// come those for which offloads make room while it runs: they are issued ahead
+/// of the cell, and only a join keeps them from starting earlier.
 template <typename Clock, bool Copies>
 template <bool Again>
 void Evaluator<Clock, Copies>::issueBehind(const Plan &plan, uint32_t worker,
@@ -270,7 +273,7 @@ void Evaluator<Clock, Copies>::issueBehind(const Plan &plan, uint32_t worker,
   issueReloads<Again>(plan, worker, pos + 1, now);
 }
 
-/// Queues an offload, or a reload, which is issued if it can be.
+/// Appends a copy to its queue. A reload is issued if there is memory for it.
 template <typename Clock, bool Copies>
 template <bool Again>
 void Evaluator<Clock, Copies>::runCopy(const Plan &plan, uint32_t worker,

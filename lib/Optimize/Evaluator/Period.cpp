@@ -22,8 +22,8 @@ PeriodEvaluator<Copies>::PeriodEvaluator(const Encoding &encoding)
       keptOffsets(encoding.numWorkers), origins(encoding.numWorkers),
       lengths(encoding.numWorkers), visits(encoding.numWorkers) {}
 
-/// Delays rows that would begin before their last step ends. Whether any was
-/// delayed.
+/// Delays rows that would begin before their previous step ends. Returns
+/// whether any was delayed.
 template <bool Copies>
 bool PeriodEvaluator<Copies>::delayRows(int64_t period) {
   bool hasDelayed = false;
@@ -37,7 +37,8 @@ bool PeriodEvaluator<Copies>::delayRows(int64_t period) {
   }
   if (!hasDelayed)
     return false;
-  // All at once: lengths are those of paths from the old starts.
+  // Change all starts only now: the lengths are those of paths from the old
+  // starts.
   for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
     offsets[worker] =
         std::max(offsets[worker], evaluator.endOfRow(worker).time - period);
@@ -45,7 +46,7 @@ bool PeriodEvaluator<Copies>::delayRows(int64_t period) {
 }
 
 /// Raises the period to the largest ratio of a cycle of rows that delay each
-/// other. Whether that ratio is above the period.
+/// other. Returns whether the period has grown.
 template <bool Copies>
 bool PeriodEvaluator<Copies>::hasCycle(int64_t &period) {
   std::fill(visits.begin(), visits.end(), 0);
@@ -84,7 +85,7 @@ int64_t PeriodEvaluator<Copies>::evaluate(const Plan &plan, int64_t limit) {
       return kInfeasible;
     if (!delayRows(period))
       return period;
-    // At the new period another row may be the one that delays a row.
+    // At the new period a row may be delayed by another row than before.
     if (hasCycle(period))
       std::fill(origins.begin(), origins.end(), kNone);
   }

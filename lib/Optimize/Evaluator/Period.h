@@ -19,15 +19,15 @@
 namespace pipesched::optimize {
 
 /// Every worker repeats its row: the first cell of a step follows the last one
-/// of the step before, and workers wait for each other by messages alone. A
-/// worker has freed all activations by the end of its row, so that its memory
-/// is that of one step. With x the starts of the rows and e(x) the ends that
-/// follow, the period is the least P for which an x with x >= e(x) - P exists.
-/// x grows from 0 by that rule; a cycle among the rows that determine each
-/// other's starts has a ratio (length of its paths over rows), which bounds P
-/// from below and becomes the next P (Howard's policy iteration,
-/// Cochet-Terrasson et al. 1998). Ratios are rounded up to a tick. Each round
-/// evaluates the plan once.
+/// of the step before, and workers wait for each other only through messages.
+/// By the end of its row a worker has freed all activations, so its memory is
+/// that of one step. Let x be the starts of the rows and e(x) the ends that
+/// follow from them. The period is the least P for which some x satisfies
+/// x >= e(x) - P. x grows from 0 by that rule. If the starts of some rows
+/// determine each other in a cycle, the cycle has a ratio: the length of its
+/// paths over the number of its rows. It bounds P from below and becomes the
+/// next P (Howard's policy iteration, Cochet-Terrasson et al. 1998). Ratios are
+/// rounded up to a tick. Each round evaluates the plan once.
 template <bool Copies>
 class PeriodEvaluator {
 public:

@@ -1,4 +1,4 @@
-//===- Tails.cpp - What is yet to come behind a cell ----------------------===//
+//===- Tails.cpp - Longest chains after cells -----------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads rows from their ends, or from a change on until nothing changes.
+// Reads rows backward: whole, or from a change until nothing changes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,9 @@ Tails::Tails(const Encoding &encoding)
     : encoding(encoding), sent(sentMessages(encoding)),
       tails(encoding.numCells), dirt(encoding.numWorkers) {}
 
-/// `behind`: from the start of the next compute cell of the row. kUnknown where
-/// that of the cell that waits is.
+/// The tail of a cell. `behind` is the time from the start of the next compute
+/// cell of its row to the end of the step. kUnknown if the tail of the cell
+/// that waits for its message is unknown.
 int64_t Tails::tailOf(Token token, int64_t behind) const {
   const Sent &message = sent[token.kind];
   if (message.worker == kNone)
@@ -52,7 +53,8 @@ int64_t Tails::tailOf(Token token, int64_t behind) const {
   return std::max(behind, message.delay + message.duration + tail);
 }
 
-/// From the start of the first compute cell at `pos` or behind it.
+/// Time to the end of the step from the start of the first compute cell at
+/// `pos` or later.
 int64_t Tails::behind(const Plan &plan, uint32_t worker, uint32_t pos) const {
   const uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
   for (; pos < rowEnd; ++pos) {
@@ -63,7 +65,8 @@ int64_t Tails::behind(const Plan &plan, uint32_t worker, uint32_t pos) const {
   return 0;
 }
 
-/// As far as tails of other rows are known. Whether it went on.
+/// Goes backward along a row as far as the tails of other rows are known.
+/// Returns whether it moved.
 bool Tails::goBack(const Plan &plan, uint32_t worker) {
   uint32_t &pos = dirt[worker].end;
   const uint32_t before = pos;

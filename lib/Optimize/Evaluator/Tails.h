@@ -1,4 +1,4 @@
-//===- Tails.h - What is yet to come behind a cell --------------*- C++ -*-===//
+//===- Tails.h - Longest chains after cells ---------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The longest way from the end of each cell of a plan to the end of the step,
-// brought up to date where a row has changed.
+// The longest chain from the end of each cell of a plan to the end of the step,
+// updated where a row has changed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,18 +26,19 @@ struct Sent {
   int64_t duration = 0; ///< of that cell
 };
 
-/// By kind.
+/// The messages of all kinds, by kind.
 std::vector<Sent> sentMessages(const Encoding &encoding);
 
-/// By cell: the least time from its end to the end of the last cell, by the
-/// orders of rows and by messages, without copies and memory. Plans are
+/// By cell: the least time from its end to the end of the last cell that rows
+/// and messages allow, without regard to copies and memory. Plans must be
 /// feasible.
 class Tails {
 public:
   explicit Tails(const Encoding &encoding);
 
   void compute(const Plan &plan);
-  /// After cells of [begin, end) of a row have changed places, come or gone.
+  /// Updates tails after cells of [begin, end) of a row have changed places,
+  /// been added or been removed.
   void update(const Plan &plan, uint32_t worker, uint32_t begin, uint32_t end);
   int64_t operator[](uint32_t cell) const { return tails[cell]; }
 

@@ -1,4 +1,4 @@
-//===- Problem.cpp - A schedule to be found -------------------------------===//
+//===- Problem.cpp - Checks of problems -----------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks of a problem before anything is searched, so that no sum of times or
-// memory can overflow afterwards.
+// Checks a problem before any search, so that no later sum of times or memory
+// can overflow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ int64_t StageFacts::durationOf(Phase phase) const {
 
 namespace {
 
-/// A number of a stage and what it has to be.
+/// A number of a stage and its least allowed value.
 struct NamedFact {
   const char *name;
   int64_t StageFacts::*value;
@@ -165,9 +165,9 @@ llvm::Error ProblemCheck::checkMemory(int64_t stage) const {
   return llvm::Error::success();
 }
 
-/// No path is longer than all cells and messages one after the other, and no
-/// worker ever holds more than all activations at once. Sums of a head, a
-/// duration and a tail stay within 64 bits.
+/// No chain is longer than all cells and messages one after the other, and no
+/// worker ever holds more than all activations at once. With these limits sums
+/// of a head, a duration and a tail stay within 64 bits.
 llvm::Error ProblemCheck::checkSums() const {
   uint64_t time = 0, memory = 0;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
@@ -201,7 +201,7 @@ llvm::Error optimize::checkProblem(const Problem &problem) {
 // Capacity
 //===----------------------------------------------------------------------===//
 
-/// What has to be held of an activation while later stages of the same
+/// Least memory that an activation takes while later stages of the same
 /// microbatch run on its worker.
 static int64_t leastHeld(const StageFacts &facts, Techniques techniques) {
   if (techniques.offload)
@@ -209,14 +209,15 @@ static int64_t leastHeld(const StageFacts &facts, Techniques techniques) {
   return techniques.recompute ? facts.checkpoint : facts.activation;
 }
 
-/// Largest memory of a stage by itself: I may leave more than it found.
+/// Largest memory of one microbatch on a stage. I may leave more than it found.
 static int64_t ownPeak(const StageFacts &facts, Techniques techniques) {
   int64_t growth = techniques.splitBackward ? -facts.freedByInputGrad : 0;
   return facts.activation + std::max<int64_t>(growth, 0);
 }
 
-/// One microbatch at a time is the schedule that needs least: on each worker,
-/// each stage has to run F while those before it keep what they cannot give up.
+/// The schedule that runs one microbatch at a time needs the least memory. On
+/// each worker, each stage has to run F while the stages before it hold what
+/// they cannot offload or recompute.
 ///
 ///   F s0      | activation
 ///   F s1      | held s0 | activation

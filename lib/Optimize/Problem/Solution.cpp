@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The checks of tables say whether rows can run; a sweep says when.
+// The checks of tables find out whether rows can run, and StepSweep finds when.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@ using llvm::formatv;
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// What a cell is that tables may have and a problem may not; else empty.
+/// Why a cell that a table may have is not allowed in a problem; empty if it is
+/// allowed.
 static llvm::StringRef whyNoPart(Cell cell, Techniques techniques) {
   if (cell.isPerPath())
     return "is no part of the problem, which ends with the backwards";
@@ -52,8 +53,8 @@ static llvm::Error checkRow(const Problem &problem, int64_t row,
   return llvm::Error::success();
 }
 
-/// The row with each join once. Where joins hold reloads one of them may hold a
-/// compute cell as well, which the checks of tables take for a mistake.
+/// The row with each join once. If joins hold reloads, a copy may be joined by
+/// a reload and by a compute cell; the checks of tables would reject that.
 static Row withJoinsOnce(ArrayRef<Cell> cells) {
   llvm::DenseSet<uint64_t> seen;
   Row row;
@@ -63,7 +64,7 @@ static Row withJoinsOnce(ArrayRef<Cell> cells) {
   return row;
 }
 
-/// The rows as a table; the same with each join once verifies.
+/// The rows as a table, after all checks.
 static llvm::Expected<TableView> makeView(const Problem &problem,
                                           ArrayRef<ArrayRef<Cell>> rows) {
   if (llvm::Error error = checkProblem(problem))
@@ -123,7 +124,7 @@ static void startAtZero(Solution &solution) {
   solution.makespan -= first;
 }
 
-/// The times of the first step, or of one of many.
+/// The times of the first step, or with `isSteady` of one of many.
 static llvm::Expected<Solution>
 timeStep(const Problem &problem, ArrayRef<ArrayRef<Cell>> rows, bool isSteady) {
   llvm::Expected<TableView> view = makeView(problem, rows);
@@ -170,7 +171,7 @@ llvm::Expected<Solution> optimize::steadyState(const Problem &problem,
 
 namespace {
 
-/// From a time on a worker holds so much more.
+/// A worker holds `amount` more from `at` on.
 struct Change {
   int64_t at, amount;
 
@@ -179,7 +180,7 @@ struct Change {
   }
 };
 
-/// The changes of one row, as the model has them (Problem).
+/// The changes of memory along one row, by the rules of Problem.
 class RowMemory {
 public:
   RowMemory(const Problem &problem, ArrayRef<Cell> row,
@@ -237,7 +238,7 @@ void RowMemory::addCell(Cell cell, int64_t start) {
   }
 }
 
-/// What frees goes first.
+/// Of changes at the same time those that free come first.
 int64_t RowMemory::findPeak() {
   for (Cell cell : row)
     if (cell.is(Phase::Recompute))

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The order of cells is found once; each run is one pass over them. The period
-// is the largest ratio of length to steps over the cycles through the queues
-// (Dantzig, Blattner & Rao 1967), raised from cycle to cycle.
+// The order of cells is found once; each run is one sweep over them. The period
+// is the largest ratio of length to steps of any cycle through the queues
+// (Dantzig, Blattner & Rao 1967). The search raises it from cycle to cycle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,7 @@ StepSweep::Step StepSweep::makeStep(int64_t row, int64_t i,
   return step;
 }
 
-/// A join that holds the reload behind it.
+/// Whether a join holds the reload right after it.
 bool StepSweep::isBeforeReload(int64_t row, int64_t join) const {
   llvm::ArrayRef<Cell> cells = table.rows[row];
   return problem.joinsHoldReloads && join + 1 < int64_t(cells.size()) &&
@@ -90,7 +90,7 @@ int64_t StepSweep::durationOf(Cell cell) const {
       cell.getPhase());
 }
 
-/// Of the message that a cell waits for.
+/// Delay of the message that a cell waits for.
 int64_t StepSweep::delayOf(Cell cell) const {
   int64_t stage = problem.placement.globalStage(cell);
   return cell.is(Phase::Forward) ? problem.stages[stage - 1].activationDelay
@@ -139,20 +139,21 @@ void StepSweep::run(llvm::MutableArrayRef<Moment> queues) {
 
 namespace {
 
-/// Looks for times x of the queues such that a step that begins with them ends
-/// with x + period at most, raising them from 0 as Bellman and Ford do:
+/// Looks for times x of the queues such that a step that begins with x ends
+/// with at most x + period. Raises x from 0 as in the algorithm of Bellman and
+/// Ford:
 ///
 ///   x[j] = x[parent[j]] + length[j] - period
 ///
-/// A cycle of parents shows that the period is too short for it.
+/// A cycle of parents proves that the period is too short.
 class SteadySearch {
 public:
   SteadySearch(StepSweep &sweep, int64_t period)
       : sweep(sweep), period(period), times(sweep.getNumQueues(), 0),
         edges(times.size()), queues(times.size()) {}
 
-  /// Nothing: the period is long enough, or `isOver`. Else the least one, in
-  /// ticks, that is for the cycle that was found.
+  /// Nothing: the period is long enough, or `isOver`. Otherwise the least
+  /// period, in ticks, that is long enough for the cycle that was found.
   std::optional<int64_t> run();
   bool isOver() const {
     return llvm::any_of(times,
@@ -189,7 +190,7 @@ void SteadySearch::setQueues() {
     queues[queue] = {times[queue], queue};
 }
 
-/// One step; whether any time had to be raised.
+/// Runs one step. Returns whether any time had to be raised.
 bool SteadySearch::raise() {
   setQueues();
   sweep.run(queues);
@@ -205,7 +206,7 @@ bool SteadySearch::raise() {
   return isRaised;
 }
 
-/// Mean length of the cycle of parents through a queue, rounded up.
+/// Mean length per step of the cycle of parents through a queue, rounded up.
 int64_t SteadySearch::ratioOf(uint32_t onCycle) const {
   int64_t length = 0, numSteps = 0;
   uint32_t queue = onCycle;
@@ -217,7 +218,8 @@ int64_t SteadySearch::ratioOf(uint32_t onCycle) const {
   return llvm::divideCeil(length, numSteps);
 }
 
-/// Walks up the parents from each queue; a walk that meets itself is a cycle.
+/// Follows the parents of each queue until one repeats, which is a cycle.
+/// Returns its ratio.
 std::optional<int64_t> SteadySearch::findCycle() const {
   constexpr uint32_t isNew = std::numeric_limits<uint32_t>::max();
   std::vector<uint32_t> walkOf(edges.size(), isNew);

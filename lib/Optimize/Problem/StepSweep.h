@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs the rows of a step from given times of their queues, and finds the
-// period of steps that follow each other.
+// period of steps that follow each other without a barrier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace pipesched::optimize {
 
-/// A time, and the queue whose time before the step it follows from.
+/// A time, and the queue whose time before the step determines it.
 struct Moment {
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
 
@@ -36,30 +36,30 @@ struct Moment {
   }
 };
 
-/// What a step hands on to the next, by worker: when its compute queue is free,
-/// when its copy queues are, and until when joins hold the next compute cell.
+/// What a step passes to the next, by worker: when its compute queue and its
+/// copy queues are free, and until when joins hold the next compute cell.
 enum Queue : uint8_t { Compute, Offloads, Reloads, Hold };
 inline constexpr unsigned kNumQueues = 4;
 
-/// The cells of a table in an order in which they can run, with what each waits
-/// for outside its queue:
+/// The cells of a table in an order in which they can run. Besides its queue,
+/// each waits for:
 ///
-///   F, B, I   the cell of the stage before or behind, and the message; own U
+///   F, B, I   the message from the stage before or behind; B and I: own U
 ///   R         own U
 ///   U, d, u   a copy
 ///
-/// Needs a table that verifies, of a problem that does.
+/// Needs a valid table and a valid problem.
 class StepSweep {
 public:
   StepSweep(const Problem &problem, const TableView &table,
             const CellIndex &index);
 
-  /// One step. `queues`, by worker and Queue, are times before it and become
-  /// those after it.
+  /// Runs one step. `queues`, by worker and Queue, are the times before it and
+  /// become those after it.
   void run(llvm::MutableArrayRef<Moment> queues);
 
   uint32_t getNumQueues() const { return numQueues; }
-  /// By flat index, of the last run. A join starts when it is met.
+  /// Times of the last run by flat index. A join starts when its copy ends.
   llvm::ArrayRef<Moment> getStarts() const { return starts; }
   llvm::ArrayRef<Moment> getEnds() const { return ends; }
   /// Time for which the busiest compute queue runs in a step.
@@ -72,7 +72,7 @@ private:
     uint32_t row = 0;
     uint32_t producer = CellIndex::kNone, copy = CellIndex::kNone;
     int64_t delay = 0;        ///< of the producer's message
-    bool holdsCompute = true; ///< a join: not one that holds a reload
+    bool holdsCompute = true; ///< false for a join that holds a reload
     int64_t duration = 0;
   };
 
@@ -96,18 +96,18 @@ private:
   std::vector<Moment> starts, ends; ///< by flat index
 };
 
-/// Steps that follow each other without a barrier.
+/// The steady state of steps that follow each other without a barrier.
 struct SteadyQueues {
   int64_t period = 0;
   std::vector<Moment> before; ///< times of the queues before a step
 };
 
-/// Longer times are too close to int64.
+/// Limit on times of queues, so that no sum overflows.
 inline constexpr int64_t kMaxQueueTime = int64_t(1) << 61;
 
-/// The least whole period, and times of the queues from which a step ends no
-/// later than those times one period on. Needs a makespan of kMaxQueueTime at
-/// most. Nothing: times of queues are above that.
+/// The least period in whole ticks, and times of the queues that a step delays
+/// by at most one period. Needs a makespan of at most kMaxQueueTime. Nothing if
+/// times of queues exceed that.
 std::optional<SteadyQueues> findSteadyQueues(StepSweep &sweep);
 
 } // namespace pipesched::optimize

@@ -1,4 +1,4 @@
-//===- VerifySolution.cpp - Whether a solution holds ----------------------===//
+//===- VerifySolution.cpp - Checks of solutions ---------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Goes by the starts as they are written and by the rules of the problem alone:
-// what found the starts is not asked again, but for the period.
+// Checks the starts by the rules of the problem alone, without the code that
+// found them. Only the period is computed by that code (steadyState).
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using llvm::formatv;
 
 namespace {
 
-/// When a cell runs; nothing where the solution does not have it.
+/// When a cell runs; false if the solution does not have it.
 struct Span {
   int64_t start = -1, end = -1;
 
@@ -110,7 +110,7 @@ llvm::Error SolutionCheck::checkShape() const {
   return llvm::Error::success();
 }
 
-/// Phases that the problem has.
+/// The problem must allow the phase of the cell.
 llvm::Error SolutionCheck::checkPhase(int64_t worker, int64_t i) const {
   Cell cell = solution.rows[worker][i];
   const Techniques &techniques = problem.techniques;
@@ -146,7 +146,8 @@ llvm::Error SolutionCheck::checkPhase(int64_t worker, int64_t i) const {
   return llvm::Error::success();
 }
 
-/// A cell by itself: what it is, where, and that it starts at 0 or later.
+/// Checks one cell by itself: its phase, its worker, and that it starts at 0 or
+/// later.
 llvm::Error SolutionCheck::checkCell(int64_t worker, int64_t i) const {
   Cell cell = solution.rows[worker][i];
   if (llvm::Error error = checkPhase(worker, i))
@@ -177,7 +178,7 @@ int64_t SolutionCheck::durationOf(Cell cell) const {
       cell.getPhase());
 }
 
-/// Takes the spans of the cells of a row.
+/// Checks the cells of a row and records their spans.
 llvm::Error SolutionCheck::readRow(int64_t worker) {
   for (auto [i, cell] : llvm::enumerate(solution.rows[worker])) {
     if (llvm::Error error = checkCell(worker, i))
@@ -215,7 +216,7 @@ llvm::Error SolutionCheck::checkPairs() const {
   return llvm::Error::success();
 }
 
-/// All cells of a stage and microbatch are there, and none too many.
+/// A stage and microbatch must have all its cells and no others.
 llvm::Error SolutionCheck::checkCells(int64_t stage, int64_t microbatch) const {
   const PairSpans &pair = at(stage, microbatch);
   int64_t s = stage - placement.stageOffset(placement.pathOf(microbatch));
@@ -244,7 +245,7 @@ llvm::Error SolutionCheck::checkCells(int64_t stage, int64_t microbatch) const {
                            Cell(s, Phase::Offload, microbatch)));
 }
 
-/// Every cell of a stage and microbatch starts after what it needs.
+/// Every cell of a stage and microbatch must start after what it waits for.
 llvm::Error SolutionCheck::checkWaits(int64_t stage, int64_t microbatch) const {
   int64_t path = placement.pathOf(microbatch);
   int64_t s = stage - placement.stageOffset(path);
@@ -287,8 +288,9 @@ llvm::Error SolutionCheck::checkWaits(int64_t stage, int64_t microbatch) const {
 // Queues
 //===----------------------------------------------------------------------===//
 
-/// Each queue of a worker runs its cells one at a time in the order of the row;
-/// copies are issued where they stand, joins hold the next compute cell.
+/// Each queue of a worker must run its cells one at a time in the order of the
+/// row. Copies are issued at their place, and joins hold the next compute cell
+/// (joinsHoldReloads: or the reload right after them).
 llvm::Error SolutionCheck::checkRow(int64_t worker) const {
   int64_t compute = 0, hold = 0, reloadHold = 0, copies[2] = {0, 0};
   const Row &row = solution.rows[worker];
@@ -362,7 +364,7 @@ llvm::Error SolutionCheck::run() {
 
 namespace {
 
-/// From a time on, a cell makes its worker hold so much more.
+/// A cell adds `amount` to the memory of its worker, from `at` on.
 struct MemoryEvent {
   int64_t at, amount;
   Cell cell;
@@ -370,8 +372,8 @@ struct MemoryEvent {
 
 } // namespace
 
-/// What a cell allocates (at its start) or frees (at its end), `isRecomputed`
-/// where its stage and microbatch have an R.
+/// Adds what a cell allocates at its start and frees at its end.
+/// `isRecomputed`: its stage and microbatch have an R.
 static void addEvents(const StageFacts &facts, Cell cell, int64_t start,
                       bool isRecomputed, std::vector<MemoryEvent> &events) {
   int64_t rest = facts.activation - facts.checkpoint;
@@ -405,7 +407,8 @@ static void addEvents(const StageFacts &facts, Cell cell, int64_t start,
   }
 }
 
-/// What is freed at a time can be used at that time.
+/// No worker may exceed its capacity. What is freed at a time can be used at
+/// that time, so events that free come first.
 static llvm::Error checkMemory(const Problem &problem, const Solution &solution,
                                int64_t worker) {
   const Placement &placement = problem.placement;
@@ -451,8 +454,8 @@ static llvm::Error checkMemory(const Problem &problem,
 // Period
 //===----------------------------------------------------------------------===//
 
-/// The pattern of many steps is one that holds, and takes a period on each
-/// worker.
+/// The period must be that of the steady state. If it is the objective, the
+/// steady state must keep all rules too, memory included.
 static llvm::Error checkPeriod(const Problem &problem,
                                const Solution &solution) {
   std::vector<ArrayRef<Cell>> rows(solution.rows.begin(), solution.rows.end());

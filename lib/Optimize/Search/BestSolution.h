@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Keeps the best solution that passes the check of solutions.
+// Keeps the best solution that passes verifySolution.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ public:
   const std::string &getOrigin() const { return origin; }
   Solution take() { return std::move(*solution); }
 
-  /// Takes the rows, timed, if they are better and keep all rules.
+  /// Times the rows, and takes them if they are better and keep all rules.
   void offer(llvm::ArrayRef<Row> rows, llvm::StringRef origin);
   void offer(Solution offered, llvm::StringRef origin);
 

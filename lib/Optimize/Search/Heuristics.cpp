@@ -1,4 +1,4 @@
-//===- Heuristics.cpp - Plans from nothing --------------------------------===//
+//===- Heuristics.cpp - Construction of plans -----------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// List scheduling, and one microbatch after the other.
+// List scheduling, and schedules of one microbatch after the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,14 +23,14 @@ using llvm::ArrayRef;
 // Rules
 //===----------------------------------------------------------------------===//
 
-/// An activation with the room for an I that leaves more than it found.
+/// Memory of an activation, and of what its I leaves in addition.
 static int64_t residence(const Encoding &encoding, uint32_t stage) {
   return encoding.facts(stage, CellType::Forward).allocates +
          encoding.facts(stage, CellType::InputGrad).allocates;
 }
 
-/// Down a path fewer and fewer microbatches are under way: a straight line
-/// from one end of the range to the other, bent at random.
+/// Draws how many microbatches each stage may have under way: the later the
+/// stage on its path the fewer, linearly and with a random slope; or no limit.
 static void drawQuota(const Encoding &encoding, DispatchRule &rule,
                       Random &random) {
   double slope = 3 * std::exp2(-5 * random.unit());
@@ -80,8 +80,8 @@ DispatchRule optimize::drawRule(const Encoding &encoding,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A time for each worker, and which is the first: changed in the logarithm of
-/// their number.
+/// A time for each worker. A change takes the logarithm of their number, and so
+/// does finding the first.
 class Clocks {
 public:
   explicit Clocks(uint32_t count)
@@ -96,7 +96,7 @@ public:
     for (least[node] = time; (node /= 2) > 0;)
       least[node] = std::min(least[2 * node], least[2 * node + 1]);
   }
-  /// Of equal ones the one with the lowest number.
+  /// The worker with the least time; of equal ones that with the lowest number.
   uint32_t first() const {
     uint32_t node = 1;
     while (node < numLeaves)
@@ -106,7 +106,7 @@ public:
 
 private:
   uint32_t numLeaves;
-  std::vector<int64_t> least; ///< of a binary tree, by node, from 1 on
+  std::vector<int64_t> least; ///< by node of a binary tree; the root is 1
 };
 
 /// List scheduling under one rule.
@@ -126,7 +126,8 @@ public:
 private:
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-  /// What the later stages of the worker take, one microbatch each.
+  /// Sets the memory that one microbatch takes on each later stage of the
+  /// worker.
   void setReserve(ArrayRef<uint32_t> stages) {
     int64_t later = 0;
     for (uint32_t stage : llvm::reverse(stages)) {
@@ -152,7 +153,7 @@ private:
 };
 } // namespace
 
-/// When the next cell of a kind can start; kNever: it cannot yet.
+/// When the next cell of a kind can start. kNever: it cannot start yet.
 int64_t Dispatcher::startOf(uint32_t worker, uint32_t index) const {
   const KindFacts &kind = encoding.kinds[index];
   uint32_t rank = next[index], first = kind.stage * kNumCellTypes;
@@ -207,7 +208,7 @@ void Dispatcher::put(uint32_t worker, uint32_t index) {
   int64_t start = startOf(worker, index);
   Token token = {kind.firstCell + next[index]++, index};
   clocks[worker] = ends[token.cell] = start + kind.duration;
-  // What I will leave beyond what it found is there from F on.
+  // What I leaves in addition counts from F on.
   if (kind.type == CellType::Forward)
     levels[worker] += residence(encoding, kind.stage);
   levels[worker] -= kind.frees;
@@ -244,11 +245,12 @@ std::optional<Plan> optimize::dispatch(const Encoding &encoding,
 }
 
 //===----------------------------------------------------------------------===//
-// One by one
+// One microbatch after the other
 //===----------------------------------------------------------------------===//
 
-/// By stage: whether its worker can keep the activations of all stages that a
-/// path has there at once.
+/// By stage: whether its activation has to leave the device between F and I.
+/// That is so if its worker cannot keep one activation of each of its stages on
+/// the path, except on the last of these stages.
 static std::vector<bool> stagesToFree(const Encoding &encoding, int64_t path) {
   const Placement &placement = encoding.problem.placement;
   std::vector<int64_t> total(encoding.numWorkers);

@@ -1,4 +1,4 @@
-//===- Heuristics.h - Plans from nothing ------------------------*- C++ -*-===//
+//===- Heuristics.h - Construction of plans ---------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// List scheduling by random rules within the memory, one microbatch after the
-// other, and copies and recompute for rows that need too much memory.
+// Constructs plans: by list scheduling under random rules, one microbatch after
+// the other, and by adding copies and recompute to rows that need too much
+// memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,58 +20,59 @@
 
 namespace pipesched::optimize {
 
-/// What a free worker runs next.
+/// Decides what a free worker runs next.
 struct DispatchRule {
   std::vector<int64_t> capacity; ///< by worker, may exceed the problem's
-  std::vector<uint32_t> quota;   ///< by stage: most that are between F and I
-  /// By kind: of cells that can start in time, the one with the least runs.
+  std::vector<uint32_t> quota; ///< by stage: most microbatches between F and I
+  /// By kind: of the cells that can start in time, the one with the least
+  /// penalty runs.
   std::vector<double> penalty;
-  double noise = 0; ///< on the penalty, per decision
-  /// How long after the first that could a cell may start, in ticks.
+  double noise = 0; ///< added to the penalty, drawn per decision
+  /// How much later a cell may start than the first that could, in ticks.
   int64_t patience = 0;
 };
 
-/// A rule for which memory is enough on workers whose stages it holds once.
+/// Draws a rule for workers of these capacities.
 DispatchRule drawRule(const Encoding &encoding,
                       llvm::ArrayRef<int64_t> capacity, Random &random);
 
-/// Cells in order of the time at which they can start; cells without copies or
-/// recompute. A forward leaves room for the later stages of its worker, one
-/// microbatch each, so that those that are under way can always go on: by
-/// induction from the last stage, each microbatch that has passed a stage can
-/// drain. Nothing where that is more room than there is. In the logarithm of
-/// the workers per cell, times the stages of one.
+/// List scheduling without copies or recompute. A forward leaves room for one
+/// microbatch on each later stage of its worker, so that microbatches under way
+/// can always go on: by induction from the last stage, each microbatch that has
+/// passed a stage can drain. Nothing if a worker lacks that room. A cell costs
+/// the logarithm of the number of workers, times the stages of one.
 std::optional<Plan> dispatch(const Encoding &encoding, const DispatchRule &rule,
                              Random &random);
 
-/// One microbatch after the other, each offloaded or recomputed on workers that
-/// do not hold all of its stages: feasible wherever anything is.
+/// Runs one microbatch after the other, offloaded or recomputed on workers that
+/// do not hold all of its stages. Feasible if any plan is.
 Plan runOneByOne(const Encoding &encoding);
 
 /// How copies and recompute are put into rows.
 struct FitRule {
   double lead = 1;      ///< a reload is issued this many durations ahead
-  double recompute = 0; ///< chance that a microbatch is rather recomputed
-  double noise = 0;     ///< on the choice, in ticks
+  double recompute = 0; ///< chance to recompute a microbatch, not offload it
+  double noise = 0;     ///< added to the time of the next use, in ticks
 };
 
-/// Rows that fit the memory in the same order of compute: an allocation that
-/// does not fit puts out the activation that is used furthest in the future
-/// (Belady 1966), reloads come back shortly before they are needed. `ends`: of
-/// the cells without regard to memory, by position. Nothing where that way
-/// fails, where the plan has copies or recompute, or once `mustStop`, which is
-/// asked before every row. In n log n of the cells of a row.
+/// Makes rows fit the memory without changing the order of compute. Where an
+/// allocation does not fit, the activation that is used furthest in the future
+/// is evicted (Belady 1966); reloads come shortly before they are needed.
+/// `ends` are those of the cells by position, without regard to memory. Nothing
+/// if this fails, if the plan has copies or recompute, or if `mustStop`, which
+/// is asked before every row, says so. Takes n log n for a row of n cells.
 std::optional<Plan> fitMemory(const Encoding &encoding, const Plan &plan,
                               llvm::ArrayRef<int64_t> ends, const FitRule &rule,
                               Random &random,
                               llvm::function_ref<bool()> mustStop);
 
-/// A plan of the same problem with more microbatches on its only path: on every
+/// A plan of the same problem with more microbatches on its only path. On every
 /// row the part from the I of microbatch `first` on its last stage to that of
-/// `first + count` comes again until there are enough. Nothing where such parts
-/// do not have `count` cells of each kind, or where that many more do not make
-/// the larger problem. May wait for itself or take microbatches twice where
-/// those of the plan are out of order: it is to be checked (isComplete).
+/// `first + count` is repeated until there are enough. Nothing if such a part
+/// does not have `count` cells of each kind, or if `count` does not divide the
+/// number of additional microbatches. If microbatches of the plan are out of
+/// order the result may wait for itself or have cells twice: check it
+/// (isComplete).
 std::optional<Plan> repeatMiddle(const Encoding &from, const Plan &plan,
                                  const Encoding &to, uint32_t first,
                                  uint32_t count);

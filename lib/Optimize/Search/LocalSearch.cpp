@@ -1,4 +1,4 @@
-//===- LocalSearch.cpp - Better plans from a plan -------------------------===//
+//===- LocalSearch.cpp - Moves and annealing ------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Simulated annealing. Whether a plan is taken is drawn before it is evaluated,
-// as the largest objective that it may have, so that most evaluations end
-// early.
+// Simulated annealing. The largest objective with which a plan is accepted is
+// drawn before the plan is evaluated, so that most evaluations end early.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +18,10 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-/// Evaluations between two questions whether to stop, fewer where the cells of
-/// all of them together would be more than this.
+/// Evaluations between two calls of shouldStop; fewer where they would time
+/// more cells than kStopCells.
 static constexpr uint64_t kStopInterval = 256, kStopCells = uint64_t(1) << 22;
-/// Plans taken between two looks for the critical path.
+/// Accepted plans between two searches for the critical path.
 static constexpr uint32_t kTraceInterval = 16;
 
 template <typename Objective>
@@ -36,10 +35,10 @@ int64_t Annealing<Objective>::offer(const Plan &other) {
   return value;
 }
 
-/// The position in the row of a cell that ends at that time and may be what the
-/// one at `pos` waits for: the compute or a copy ahead of it, an offload that
-/// frees memory, or, for a reload that is issued later than it stands, compute
-/// behind it. kNone: there is none.
+/// The position in the row of a cell that ends at `time` and may delay the one
+/// at `pos`: compute or a copy before it, an offload that frees memory, or
+/// compute after a reload that is issued later than its place. kNone: there is
+/// no such cell.
 template <typename Objective>
 uint32_t Annealing<Objective>::endingAt(uint32_t worker, uint32_t pos,
                                         int64_t time) const {
@@ -60,9 +59,9 @@ uint32_t Annealing<Objective>::endingAt(uint32_t worker, uint32_t pos,
   return kNone;
 }
 
-/// The position whose cell lets that at `pos` start when it does: its message,
-/// its copy, the compute ahead of it, or what it waits for in its queue or for
-/// memory; kNone at the start of a row.
+/// The position of the cell that determines the start of the one at `pos`: it
+/// sends its message, is its copy, runs before it in the row or in a queue, or
+/// frees its memory. kNone at the start of a row.
 template <typename Objective>
 uint32_t Annealing<Objective>::waitOf(uint32_t worker, uint32_t pos) const {
   Token token = plan.tokens[pos];
@@ -93,7 +92,8 @@ void Annealing<Objective>::trace() {
   critical.clear();
   uint32_t worker = objective.lastRow();
   uint32_t pos = encoding.rowBegins[worker] + plan.sizes[worker] - 1;
-  // Ends go down along the way, except where copies take no time.
+  // Ends decrease along the path unless copies take no time, so limit its
+  // length.
   while (pos != kNone && critical.size() < plan.tokens.size()) {
     worker = encoding.kinds[plan.tokens[pos].kind].worker;
     critical.push_back({worker, pos});
@@ -132,7 +132,8 @@ bool Annealing<Objective>::run(const Plan &from, const Cooling &cooling,
   double factor = std::pow(cooling.to / cooling.from,
                            double(interval) / double(cooling.evaluations));
   while (evaluations < cooling.evaluations) {
-    // Draws without a change count a little, so that every run ends.
+    // Every 4096 draws count as one evaluation, so that a run ends even if none
+    // of them changes the plan.
     if (evaluations - asked >= interval || ++draws % 4096 == 0) {
       evaluations += draws % 4096 == 0;
       if (stopper.shouldStop(evaluations - asked, bestObjective))

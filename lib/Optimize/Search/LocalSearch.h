@@ -1,4 +1,4 @@
-//===- LocalSearch.h - Better plans from a plan -----------------*- C++ -*-===//
+//===- LocalSearch.h - Moves and annealing ----------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Moves on rows, simulated annealing over them.
+// Moves on rows, and simulated annealing with these moves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace pipesched::optimize {
 
-/// The makespan of plans, as PeriodEvaluator has their period.
+/// Evaluates the makespan of plans; has the interface of PeriodEvaluator.
 template <bool Copies>
 class MakespanEvaluator : public Evaluator<int64_t, Copies> {
 public:
@@ -38,27 +38,28 @@ private:
   const Encoding &encoding;
 };
 
-/// A change that can be taken back. Of one row: neighbouring blocks change
-/// places, two cells do, or a microbatch's copies or recompute come or go. Of
-/// all rows of a path: two microbatches change places on the way back, which is
-/// useful only if one of them is offloaded for longer than the other.
-/// Else cells of one stage and phase keep their order.
+/// A change of a plan that can be undone. In one row, neighbouring blocks or
+/// two cells change places, or the copies or recompute of a microbatch are
+/// added or removed. In all rows of a path, two microbatches change places in
+/// the backwards; that helps only if one of them then stays offloaded for
+/// longer than the other. Apart from that, cells of one stage and phase keep
+/// their order.
 class Mover {
 public:
   explicit Mover(const Encoding &encoding)
       : encoding(encoding), sent(sentMessages(encoding)) {}
 
   /// Draws a change near `position` of the worker's row and makes it. False:
-  /// it breaks an order, or memory does not hold it even if all offloads ahead
-  /// of a cell are waited for, and is not made.
+  /// the plan is unchanged, since the change would break an order or exceed the
+  /// memory even if every cell waited for all offloads before it.
   bool draw(Plan &plan, uint32_t worker, uint32_t position, Random &random);
   void undo(Plan &plan) const;
 
   uint32_t getWorker() const { return worker; }
-  /// The first position at which the row differs, and the one behind the last.
+  /// The first position at which the row differs, and one past the last.
   uint32_t getBegin() const { return begin; }
   uint32_t getEnd() const { return end; }
-  /// Rows have changed all over.
+  /// Whether the change may be anywhere in any row.
   bool isGlobal() const { return !patches.empty(); }
 
 private:
@@ -94,23 +95,24 @@ private:
   std::vector<Patch> patches; ///< of all rows
 };
 
-/// How long and how hot annealing is.
+/// How long an annealing run is and how its temperature falls.
 struct Cooling {
   double from = 0, to = 0; ///< temperatures, in ticks
   uint64_t evaluations = 0;
 };
 
-/// When a search has to stop, asked every few hundred evaluations.
+/// Says when a search has to stop; searches ask every few hundred evaluations.
 class Stopper {
 public:
   virtual ~Stopper() = default;
-  /// `evaluations`: since the last time. `best`: what this search has.
+  /// `evaluations` counts those since the last call; `best` is the best
+  /// objective of this search.
   virtual bool shouldStop(uint64_t evaluations, int64_t best) = 0;
   /// The share of the limits that is used, from 0 to 1.
   virtual double getProgress() const = 0;
 };
 
-/// Annealing from a plan; the best plan of all runs is kept.
+/// Annealing runs. The best plan of all runs is kept.
 template <typename Objective>
 class Annealing {
 public:
@@ -118,9 +120,9 @@ public:
       : encoding(encoding), objective(encoding), mover(encoding), random(seed) {
   }
 
-  /// Objective of a plan, which becomes the best if it is.
+  /// Returns the objective of a plan, and keeps the plan if it is the best.
   int64_t offer(const Plan &plan);
-  /// From a plan that is feasible. False: stopped.
+  /// Anneals from a feasible plan. False: the search has to stop.
   bool run(const Plan &from, const Cooling &cooling, Stopper &stopper);
 
   const Plan &getBest() const { return best; }

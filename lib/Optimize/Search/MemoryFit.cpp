@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads each row once and counts its memory. Where memory does not suffice,
-// chooses activations to offload or recompute and where they come back; then
-// writes the row.
+// decides which activations to offload or recompute, and where they come back.
+// Then writes the row.
 //
 //   F0  F1  F2  I0  W0  F3  I1   ...         room for two
 //   F0  D0? F1  F2: F0, F1 or what is used last goes out
@@ -24,10 +24,10 @@ using namespace pipesched;
 using namespace pipesched::optimize;
 using llvm::ArrayRef;
 
-/// So many reloads are looked at ahead of time.
+/// Most activations to look at ahead of time for reloads that are due.
 static constexpr unsigned kReloadsAhead = 32;
-/// What a tick is worth by which an offload comes late, in ticks for which
-/// memory is free.
+/// One tick that an offload is late costs as much as so many ticks for which it
+/// frees memory are worth.
 static constexpr double kLatePenalty = 4;
 
 namespace {
@@ -36,14 +36,14 @@ struct Activation {
   Token forward;
   uint32_t from = 0, until = 0;      ///< positions of F and I
   CellType back = CellType::Forward; ///< Reload or Recompute if it is evicted
-  uint32_t backAt = kNone;           ///< before which position it comes back
+  uint32_t backAt = kNone;           ///< it comes back before this position
 };
 
 /// Activations that can be evicted, the most valuable first. An activation
-/// whose offload would end too late has a penalty. As time goes on all
-/// penalties change alike, so that the order of the late ones stays; an
+/// whose offload would end too late has a penalty. All penalties fall at the
+/// same rate with time, so the order of late activations does not change. An
 /// activation changes heaps once it is no longer late. Of equal ones the first
-/// added counts.
+/// added comes first.
 class Victims {
 public:
   /// Numbers come in ascending order.
@@ -53,9 +53,9 @@ public:
     ready.push({-readyAt, number, value});
   }
 
-  /// Takes the best one that `isUsable`, at a time that never goes back; those
-  /// that are no longer `isThere` are forgotten. In the logarithm of all, times
-  /// those before it that are not usable.
+  /// Takes the best activation that `isUsable`, and drops those that are no
+  /// longer `isThere`. `now` never decreases. Takes the logarithm of their
+  /// number for each better activation that is not usable.
   template <typename IsThere, typename IsUsable>
   std::optional<uint32_t> take(double now, IsThere &&isThere,
                                IsUsable &&isUsable);
@@ -158,7 +158,7 @@ std::optional<uint32_t> Victims::take(double now, IsThere &&isThere,
   return found;
 }
 
-/// What putting it out frees, and bringing it back takes.
+/// Memory that evicting an activation frees and bringing it back takes.
 int64_t RowFitter::gainOf(const Activation &activation) const {
   uint32_t stage = stageOf(activation);
   return activation.back == CellType::Recompute
@@ -166,9 +166,9 @@ int64_t RowFitter::gainOf(const Activation &activation) const {
              : encoding.stageFacts(stage).activation;
 }
 
-/// Puts out activations that are needed after position `until`: those that are
-/// needed last, unless that would hold up the cell at `pos` for longer than it
-/// is worth.
+/// Evicts activations that are needed after position `until`, those needed last
+/// first, unless that would delay the cell at `pos` for longer than it is
+/// worth.
 bool RowFitter::makeRoom(int64_t bytes, uint32_t pos, uint32_t until) {
   auto isThere = [&](uint32_t number) {
     return activations[number].until >= pos &&
@@ -202,8 +202,9 @@ bool RowFitter::fetch(Activation &activation, uint32_t pos) {
   return true;
 }
 
-/// Reloads that are due, in the order in which they are needed; recompute at
-/// the last moment. False: one that is needed now finds no room.
+/// Issues the reloads that are due, in the order in which they are needed, and
+/// recomputes as late as possible. False: there is no room for one that is
+/// needed now.
 bool RowFitter::bringBack(uint32_t pos) {
   int64_t ahead = 0;
   int next = awaited.find_first_in(pos - begin, end - begin);
@@ -224,7 +225,7 @@ bool RowFitter::bringBack(uint32_t pos) {
   return true;
 }
 
-/// The activation of the F at `pos`.
+/// Adds the activation of the F at `pos`.
 void RowFitter::hold(uint32_t pos) {
   Token input = encoding.sibling(tokenAt(pos), CellType::InputGrad);
   uint32_t number = activations.size(), until = plan.positions[input.cell];
@@ -240,7 +241,7 @@ void RowFitter::hold(uint32_t pos) {
 bool RowFitter::decide() {
   for (uint32_t pos = begin; pos < end; ++pos) {
     const KindFacts &kind = factsAt(pos);
-    bool isOut = kind.type > CellType::WeightGrad; // or back, by the plan
+    bool isOut = kind.type > CellType::WeightGrad; // D, U or R of the plan
     if (isOut || !bringBack(pos) || !makeRoom(kind.allocates, pos, pos))
       return false;
     level += kind.allocates - kind.frees;

@@ -1,4 +1,4 @@
-//===- Moves.cpp - Changes of a row ---------------------------------------===//
+//===- Moves.cpp - Changes of plans ---------------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Draws a change, makes it, takes it back.
+// Draws a change, makes it, and undoes it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,11 +16,11 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-/// Longest way that a cell goes in one move, and longest block.
+/// Farthest that a cell goes in one move, and longest block, in cells.
 static constexpr uint32_t kFarthest = 24, kLongestBlock = 4;
 
-/// Whether two cells of a row may change places: none of them follows from the
-/// other one, on this worker or by way of two that stand on another.
+/// Whether two cells of a row may change places: `later` does not depend on
+/// `earlier`, neither directly nor through two cells of another worker's row.
 bool Mover::areFree(const Plan &plan, Token earlier, Token later) const {
   const KindFacts &a = encoding.kinds[earlier.kind];
   const KindFacts &b = encoding.kinds[later.kind];
@@ -41,8 +41,8 @@ void Mover::save(const Plan &plan, uint32_t from, uint32_t to) {
   saved.assign(plan.tokens.begin() + from, plan.tokens.begin() + to);
 }
 
-/// Whether compute cells of [begin, end) find memory, all offloads ahead of
-/// them being over. Reloads may wait for it.
+/// Whether there is memory for the compute cells of [begin, end) when all
+/// offloads before them are over. Reloads may wait for memory.
 bool Mover::fits(const Plan &plan) const {
   for (uint32_t pos = begin; pos < end; ++pos) {
     const KindFacts &kind = encoding.kinds[plan.tokens[pos].kind];
@@ -53,7 +53,8 @@ bool Mover::fits(const Plan &plan) const {
   return true;
 }
 
-/// After tokens of [begin, end) have changed places.
+/// Updates the plan after tokens of [begin, last) have changed places. False:
+/// the memory does not suffice, and the change is undone.
 bool Mover::apply(Plan &plan, uint32_t last) {
   isWholeRow = false;
   end = last;
@@ -63,7 +64,7 @@ bool Mover::apply(Plan &plan, uint32_t last) {
   return false;
 }
 
-/// After tokens have come or gone.
+/// The same after tokens have been added or removed.
 bool Mover::applyRow(Plan &plan) {
   isWholeRow = true;
   end = encoding.rowBegins[worker] + plan.sizes[worker];
@@ -92,7 +93,7 @@ void Mover::undo(Plan &plan) const {
 // Changes of order
 //===----------------------------------------------------------------------===//
 
-/// How far, up to `most`, a cell can go.
+/// How many places, up to `most`, a cell can move.
 uint32_t Mover::reach(const Plan &plan, uint32_t position, uint32_t most,
                       bool isForward) const {
   uint32_t rowBegin = encoding.rowBegins[worker];
@@ -172,7 +173,7 @@ static void insertAt(Plan &plan, uint32_t worker, uint32_t rowEnd,
   ++plan.sizes[worker];
 }
 
-/// Takes two cells, or one, out of the row behind `position`.
+/// Removes one or two cells that stand at `position` or later.
 bool Mover::remove(Plan &plan, uint32_t position, Token first, Token second) {
   uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
   save(plan, position, rowEnd);
@@ -183,8 +184,7 @@ bool Mover::remove(Plan &plan, uint32_t position, Token first, Token second) {
   return applyRow(plan);
 }
 
-/// D right behind F, U before a cell that starts in time. Cells of one kind
-/// stay in order, as those of all kinds do.
+/// Inserts D right after F, and U up to three cells before I.
 bool Mover::insertCopies(Plan &plan, Token forward, Random &random) {
   uint32_t from = plan.positions[forward.cell] + 1;
   Token input = encoding.sibling(forward, CellType::InputGrad);
@@ -199,8 +199,8 @@ bool Mover::insertCopies(Plan &plan, Token forward, Random &random) {
   return applyRow(plan);
 }
 
-/// R right before I. F frees its activation earlier: the row changes from
-/// there.
+/// Inserts R right before I. The row changes from F on, because F now frees
+/// memory at its end.
 bool Mover::insertRecompute(Plan &plan, Token forward) {
   uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
   Token input = encoding.sibling(forward, CellType::InputGrad);
@@ -210,8 +210,7 @@ bool Mover::insertRecompute(Plan &plan, Token forward) {
   return applyRow(plan);
 }
 
-/// The microbatch of the cell is offloaded, recomputed or kept instead of what
-/// it is.
+/// Stops offloading or recomputing the microbatch of the cell, or starts to.
 bool Mover::drawToggle(Plan &plan, uint32_t position, Random &random) {
   Token forward = encoding.sibling(plan.tokens[position], CellType::Forward);
   Token offload = encoding.sibling(forward, CellType::Offload);
@@ -228,10 +227,10 @@ bool Mover::drawToggle(Plan &plan, uint32_t position, Random &random) {
 }
 
 //===----------------------------------------------------------------------===//
-// Changes of the way back
+// Changes of the order of backwards
 //===----------------------------------------------------------------------===//
 
-/// The cell of one microbatch becomes that of the other.
+/// Replaces the cell of one microbatch by that of the other.
 void Mover::replace(Plan &plan, Token from, Token to) {
   uint32_t position = plan.positions[from.cell];
   if (position == kNone)
@@ -240,8 +239,9 @@ void Mover::replace(Plan &plan, Token from, Token to) {
   plan.tokens[position] = to;
 }
 
-/// On one stage. The first comes back later than it did and the second earlier,
-/// so that what brings the second back serves the first now. False: it cannot.
+/// Exchanges the backwards of two microbatches on one stage. The first now runs
+/// later and the second earlier, so the copies or R that brought the second
+/// back now serve the first. False: one is offloaded, the other recomputed.
 bool Mover::relabel(Plan &plan, Token first, Token second) {
   auto of = [&](Token token, CellType type) {
     return encoding.sibling(token, type);
@@ -296,7 +296,7 @@ bool Mover::drawRelabel(Plan &plan, uint32_t position, Random &random) {
   return isValid;
 }
 
-/// Whether the cells that became others are in order with theirs.
+/// Whether every replaced cell is in order with the others of its microbatch.
 bool Mover::areOrdered(const Plan &plan) const {
   return llvm::all_of(patches, [&](const Patch &patch) {
     return plan.isOrdered(encoding, plan.tokens[patch.position]);

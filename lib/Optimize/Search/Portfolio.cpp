@@ -1,4 +1,4 @@
-//===- Portfolio.cpp - Searches with different random numbers -------------===//
+//===- Portfolio.cpp - Rounds of searches and proofs ----------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each task keeps its own count of evaluations and time.
+// Each task counts its own evaluations and time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,18 +17,18 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-/// More searches than that find nothing more.
+/// More threads than this are not used.
 static constexpr unsigned kMostThreads = 256;
-/// With a limit on evaluations: the most searches, and the evaluations that
-/// make another one worth while.
+/// With a limit on evaluations: the most searches, and how many evaluations
+/// another search takes.
 static constexpr uint64_t kMostSearches = 16;
 static constexpr uint64_t kEvaluationsPerSearch = 500'000;
 /// Work of a proof, per evaluation and cell of the problem.
 static constexpr double kProofWorkPerCell = 0.5;
 
 namespace {
-/// Until which share of its limits each search goes, and the share of all
-/// limits that a proof has beside them.
+/// The share of its limits up to which each search runs in this round, and the
+/// share of all limits that the proof beside them gets.
 struct Round {
   double until, proofShare;
 };
@@ -62,14 +62,15 @@ struct Portfolio::Task final : Stopper {
   uint32_t rank;
   std::unique_ptr<Search> search;
   uint64_t evaluations = 0, mostEvaluations = 0;
-  /// Of its own time; 0: as long as there is time for all.
+  /// Limit on its own time; 0: only the limit on the time of all.
   double mostSeconds = 0;
   double secondsBefore = 0; ///< in earlier rounds
   double begun = 0;         ///< this round, in shared.seconds()
   double until = 1;         ///< share of the limits
 };
 
-/// The limit that is closer. Seeds and heuristics alone know no progress.
+/// Goes by the limit that is closer. Without a time limit only seeds and
+/// heuristics run, for which there is no progress.
 double Portfolio::Task::getProgress() const {
   double limit = shared.options.timeLimitSeconds;
   if (limit <= 0)
@@ -84,7 +85,7 @@ double Portfolio::Task::getProgress() const {
                               : 1.0);
 }
 
-/// Seeds and list schedules.
+/// Runs seeds and list schedules.
 void Portfolio::Task::begin(llvm::ArrayRef<Candidate> candidates) {
   search->start();
   for (const Candidate &candidate : candidates) {
@@ -156,7 +157,7 @@ bool Portfolio::isProofDue(double share) const {
          encoding.problem.objective == Objective::Makespan;
 }
 
-/// Tasks start in the order of their numbers.
+/// Runs tasks on the threads. They start in the order of their numbers.
 void Portfolio::runTasks(unsigned count,
                          llvm::function_ref<void(unsigned)> run) {
   std::atomic<unsigned> next = 0;
@@ -195,7 +196,7 @@ void Portfolio::prove(double share) {
   shared.endProof(known);
 }
 
-/// The best plan that is better and keeps all rules.
+/// Takes the best plan of a search that beats `best` and keeps all rules.
 void Portfolio::takePlans(Search &search) {
   for (const RankedPlan &plan : search.getPlans())
     if (plan.objective < best.getObjective())
@@ -203,7 +204,8 @@ void Portfolio::takePlans(Search &search) {
         best.offer(rows, plan.origin);
 }
 
-/// How far tasks behind the first that is done came is a matter of time.
+/// Merges the results of a round. With repeatable results, it skips tasks after
+/// the first that is done: how far they came depends on timing.
 void Portfolio::merge() {
   if (proven)
     best.offer(std::move(*proven), "exact search");
@@ -225,7 +227,8 @@ bool Portfolio::runRound(double until, double proofShare) {
       return prove(proofShare);
     Task &task = *tasks[number - numProofs];
     task.until = until;
-    // The first search is the one that finds something however short time is.
+    // The first search runs however short the time is, so that there is a
+    // schedule.
     if (task.rank == 1 || !shared.mustStop(task.rank))
       task.run(encoding, candidates);
   });

@@ -1,4 +1,4 @@
-//===- Portfolio.h - Searches with different random numbers -----*- C++ -*-===//
+//===- Portfolio.h - Rounds of searches and proofs --------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Independent searches and proofs, in rounds that may run in parallel.
+// Independent searches and proofs, in rounds. Those of a round may run in
+// parallel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,17 +26,17 @@ namespace pipesched::optimize {
 ///   round 2   proof, search 0 .. search n-1          until 35 %
 ///   round 3   proof, search 0 .. search n-1          until all is used
 ///
-/// Where evaluations are limited, their number alone says how many searches
-/// there are, each with its share of them, so that neither the number of
-/// threads nor their speed changes the result. Otherwise there is one search
-/// per thread.
+/// If evaluations are limited, their number alone determines how many searches
+/// there are, and each gets an equal share. Then neither the number of threads
+/// nor their speed changes the result. Otherwise there is one search per
+/// thread.
 class Portfolio {
 public:
   Portfolio(const Encoding &encoding, SharedState &shared, BestSolution &best);
   ~Portfolio();
 
-  /// Searches from these plans until a limit or the goal is reached; `best`
-  /// gets what is found.
+  /// Searches from these plans until a limit or the goal is reached. Solutions
+  /// go to `best`.
   void run(llvm::ArrayRef<Candidate> candidates);
 
 private:

@@ -1,4 +1,4 @@
-//===- Random.h - Repeatable chance -----------------------------*- C++ -*-===//
+//===- Random.h - Repeatable random numbers ---------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The same numbers for the same seed on every machine (SplitMix64, Steele, Lea
-// and Flood 2014).
+// Random numbers that are the same for the same seed on every machine
+// (SplitMix64, Steele, Lea and Flood 2014).
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What repeats in the middle of a plan, repeated more often:
+// Extends a plan by repeating the part in its middle that recurs:
 //
 //   F0 F1 | I0 W0 F2 | I1 W1 F3 | I2 W2 I3 W3       from 0, count 1
 //   F0 F1 | I0 W0 F2 | I1 W1 F3 | I2 W2 F4 | ...    one microbatch more
@@ -18,8 +18,8 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-/// Whether [begin, end) has `count` cells of every kind of the worker of which
-/// it has any, and of each F, I and W.
+/// Whether [begin, end) has exactly `count` F, I and W of each stage of the
+/// worker, and of every other kind `count` or none.
 static bool isPattern(const Encoding &encoding, const Plan &plan,
                       uint32_t worker, uint32_t begin, uint32_t end,
                       uint32_t count) {

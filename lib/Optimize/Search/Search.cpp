@@ -1,4 +1,4 @@
-//===- Search.cpp - One thread of a search --------------------------------===//
+//===- Search.cpp - One search of many ------------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A pool of good plans, and annealing runs that begin with one of them.
+// Keeps a pool of good plans; each annealing run begins with one of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,32 +20,32 @@ using namespace pipesched;
 using namespace pipesched::optimize;
 
 namespace {
-/// Plans that first runs begin with, most of one origin, and plans that runs
-/// ended with and later ones begin with.
+/// How many plans the first runs begin with, how many of these may have one
+/// origin, and how many plans are kept for later runs.
 constexpr size_t kNumStarts = 8, kMostAlike = 4, kPoolSize = 8;
-/// List schedules of a search, times cells times workers.
+/// List schedules of a search times cells times workers.
 constexpr uint64_t kConstructionWork = 40'000'000;
-/// Repetitions of one plan, times cells.
+/// Ways to repeat the middle of one plan, times cells.
 constexpr double kRepeatWork = 20e6;
-/// Evaluations of the first run; lengths of later runs, as shares of all
+/// Evaluations of the first run, and the lengths of later runs as shares of all
 /// evaluations that the limits allow.
 constexpr uint64_t kFirstRun = 4000;
 constexpr double kFirstShare = 0.01, kLastShare = 0.15;
-/// Temperatures at the start and the end of a run, in mean durations of a cell,
-/// and in ticks.
+/// Range of temperatures at the start of a run, and that at its end, in mean
+/// durations of a cell; the least temperature at the end, in ticks.
 constexpr double kCoolest = 0.03, kHottest = 0.3, kFrozen = 0.01;
 constexpr double kLeastTicks = 0.3;
 constexpr uint64_t kMinConstructions = 4, kMaxConstructions = 1500;
-/// Large problems get fewer constructions than this only if they take more than
-/// a share of the limits.
+/// Large problems get fewer list schedules than this only if these take more
+/// than a share of the limits.
 constexpr uint64_t kUsualConstructions = 64;
 constexpr double kConstructionShare = 0.6;
-/// Ways in which one is fitted to the memory, times cells.
+/// Ways in which one plan is fitted to the memory, times cells.
 constexpr uint64_t kFitWork = 1'600'000;
 constexpr uint64_t kMinFits = 1, kMaxFits = 12;
 
-/// Problems with that many more microbatches than one that shows all of a
-/// schedule, and the part of the time that is given to the smaller one.
+/// A smaller problem is solved first if it saves at least so many microbatches;
+/// it has enough to fill the pipeline. It gets this share of the limits.
 constexpr int64_t kLeastMore = 12;
 constexpr double kSmallerShare = 0.15;
 
@@ -114,7 +114,8 @@ private:
 };
 } // namespace
 
-/// Keeps the best, the best first, without two that are the same.
+/// Inserts an entry unless it is there already. Keeps the best `most`, the best
+/// first.
 template <typename Objective>
 void SearchOf<Objective>::insert(std::vector<Entry> &entries, Entry entry,
                                  size_t most) {
@@ -129,8 +130,8 @@ void SearchOf<Objective>::insert(std::vector<Entry> &entries, Entry entry,
     entries.pop_back();
 }
 
-/// A feasible plan becomes one to start from: the best of each origin and the
-/// best of all.
+/// Adds a feasible plan to those to start from: the best of all, but at most
+/// kMostAlike of one origin.
 template <typename Objective>
 void SearchOf<Objective>::add(const Plan &plan, std::string name) {
   int64_t before = annealing.getBestObjective();
@@ -182,7 +183,7 @@ std::vector<std::vector<Row>> SearchOf<Objective>::rowsOf(const Plan &plan) {
   return all;
 }
 
-/// Adds the plan with copies and recompute where it needs them.
+/// Adds the plan with the copies and recompute that make it fit the memory.
 template <typename Objective>
 void SearchOf<Objective>::addFitted(const Plan &plan, const std::string &name,
                                     Stopper &stopper) {
@@ -195,7 +196,7 @@ void SearchOf<Objective>::addFitted(const Plan &plan, const std::string &name,
   for (uint32_t pos = 0; pos < ends.size(); ++pos)
     ends[pos] = unbounded.endAt(pos);
   Random &random = annealing.getRandom();
-  auto mustStop = [&] { // not before a plan is found
+  auto mustStop = [&] { // only once there is a plan
     int64_t best = annealing.getBestObjective();
     return best != kInfeasible && stopper.shouldStop(0, best);
   };
@@ -237,8 +238,8 @@ double SearchOf<Objective>::meanDuration() const {
   return sum / count;
 }
 
-/// List schedules may have more memory than the workers, if it can be freed by
-/// offload or recompute.
+/// List schedules may use more memory than the workers have if offload or
+/// recompute can free it.
 template <typename Objective>
 std::vector<int64_t> SearchOf<Objective>::drawCapacity() {
   std::vector<int64_t> capacity = encoding.capacity;
@@ -261,8 +262,8 @@ void SearchOf<Objective>::constructOne(Stopper &stopper) {
     offer({std::move(*plan), "list scheduling"}, stopper);
 }
 
-/// The plan with its middle repeated, in all ways in which it can be, or in
-/// some that are spread over them where there are too many.
+/// Adds the plan with its middle repeated, in all possible ways; if there are
+/// too many, in some that are evenly spread.
 template <typename Objective>
 void SearchOf<Objective>::addRepeated(const Encoding &smaller, const Plan &plan,
                                       Stopper &stopper) {
@@ -281,8 +282,8 @@ void SearchOf<Objective>::addRepeated(const Encoding &smaller, const Plan &plan,
     }
 }
 
-/// Solves a problem with fewer microbatches first, then repeats the part of its
-/// rows that recurs.
+/// Solves a problem with fewer microbatches, then repeats the part of its rows
+/// that recurs.
 template <typename Objective>
 void SearchOf<Objective>::constructFromSmaller(Stopper &stopper) {
   const Placement &placement = encoding.problem.placement;
@@ -334,7 +335,7 @@ void SearchOf<Objective>::construct(Stopper &stopper) {
 // Annealing
 //===----------------------------------------------------------------------===//
 
-/// First every start has its turn, then the better plans of the pool more
+/// First takes every start in turn, then plans of the pool, the better the more
 /// often.
 template <typename Objective>
 const typename SearchOf<Objective>::Entry &

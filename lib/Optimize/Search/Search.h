@@ -1,4 +1,4 @@
-//===- Search.h - One thread of a search ------------------------*- C++ -*-===//
+//===- Search.h - One search of many ----------------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Heuristics, then annealing from one plan after the other, until stopped.
+// One search: heuristics, then annealing runs until it has to stop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ struct Candidate {
   std::string origin;
 };
 
-/// A plan that a search has, until it goes on.
+/// A plan of a search, valid until the search continues.
 struct RankedPlan {
   const Plan *plan;
   int64_t objective;
@@ -37,22 +37,22 @@ class Search {
 public:
   virtual ~Search() = default;
 
-  /// Takes one microbatch after the other: a plan wherever there is one.
+  /// Adds the plan that runs one microbatch after the other, which is feasible
+  /// if any plan is.
   virtual void start() = 0;
-  /// Takes the plan, and what fits the memory of one that does not, until
-  /// stopped.
+  /// Adds the plan. One that exceeds the memory is fitted to it.
   virtual void offer(const Candidate &candidate, Stopper &stopper) = 0;
-  /// Random list schedules, and what fits the memory of those that do not.
+  /// Offers random list schedules.
   virtual void construct(Stopper &stopper) = 0;
-  /// Anneals until stopped, in runs that are longer the more there is left.
+  /// Anneals until it has to stop, in runs that grow longer.
   virtual void anneal(Stopper &stopper) = 0;
 
   virtual int64_t getBestObjective() const = 0;
-  /// The best plan, then others that are worth going on with, the best first.
+  /// The best plan, then others to continue with, the best first.
   virtual std::vector<RankedPlan> getPlans() const = 0;
-  /// Rows of a plan. Where the period is the objective, with joins where cells
-  /// of one of many steps wait for memory; then, if they are others, where
-  /// those of the first step do, as memory has to suffice for both.
+  /// Rows of a plan. If the period is the objective, the joins are where cells
+  /// of one of many steps wait for memory. The memory has to suffice for the
+  /// first step too, so a second version follows if its joins are elsewhere.
   virtual std::vector<std::vector<Row>> rowsOf(const Plan &plan) = 0;
 };
 

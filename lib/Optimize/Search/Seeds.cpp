@@ -1,4 +1,4 @@
-//===- Seeds.cpp - Rows that are known ------------------------------------===//
+//===- Seeds.cpp - Schedules of families ----------------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The schedules of the families, as far as they go with a problem.
+// The schedules of the families that a problem allows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ using llvm::ArrayRef;
 using llvm::consumeError;
 using llvm::Expected;
 
-/// Families that have a table for far more microbatches than a search can deal
-/// with do not need it.
+/// Problems with more stages times microbatches get no seeds: they are too
+/// large for a search.
 static constexpr int64_t kMaxSeedPairs = int64_t(1) << 20;
 
 static bool isSame(const Placement &a, const Placement &b) {
@@ -60,7 +60,7 @@ int64_t optimize::leastActivations(const Problem &problem) {
   return least;
 }
 
-/// Options with which a family is tried, and how they are named.
+/// The options to try a family with, and the name of each variant.
 static std::vector<std::pair<std::string, FamilyOptions>>
 variantsOf(const Family &family, const Problem &problem) {
   FamilyOptions options;
@@ -75,7 +75,7 @@ variantsOf(const Family &family, const Problem &problem) {
     options.memory.reset();
   }
   if (family.takes(FamilyOption::SplitBackward)) {
-    // With the order of whole backwards, which are split afterwards.
+    // The family orders whole backwards; adapt() splits them afterwards.
     options.splitBackward = false;
     variants.emplace_back(name + " with whole backwards", options);
   }
@@ -87,7 +87,7 @@ variantsOf(const Family &family, const Problem &problem) {
   return variants;
 }
 
-/// Cells that a problem has: nothing overlapped, no idle slots.
+/// The row without overlap and idle slots, which a problem does not have.
 static Row plainRow(const Row &row) {
   Row plain;
   plain.reserve(row.size());
@@ -105,7 +105,8 @@ static bool hasPhase(const std::vector<Row> &rows, Phase phase) {
   return false;
 }
 
-/// The rows with backwards as the problem has them; empty where that cannot be.
+/// The rows with backwards split or whole as the problem asks for. Empty if
+/// that is not possible.
 static std::vector<Row> adapt(const Problem &problem, Table table) {
   for (Row &row : table.rows)
     row = plainRow(row);
@@ -125,7 +126,8 @@ static std::vector<Row> adapt(const Problem &problem, Table table) {
   return {};
 }
 
-/// An order for gradients after I may wait for itself where they come after W.
+/// Whether the rows break no rule. An order made for gradients after I may
+/// deadlock if gradients come after W.
 static bool canRun(const Problem &problem, ArrayRef<Row> rows) {
   TableView view;
   view.placement = &problem.placement;

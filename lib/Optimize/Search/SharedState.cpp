@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Atomics for what is read often, a lock for what changes seldom.
+// What is read often is atomic; what changes seldom is under a lock.
 //
 //===----------------------------------------------------------------------===//
 

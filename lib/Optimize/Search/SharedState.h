@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The limits of one call of solve() and what its tasks have reached.
+// The limits of one call of solve(), and what its tasks have reached.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,14 +46,15 @@ public:
 
   /// Whether the objective is the bound or within the gap that was asked for.
   bool isGoal(int64_t objective) const;
-  /// Between rounds.
+  /// Starts a round. No task may run meanwhile.
   void startRound();
-  /// A task has a solution of that objective.
+  /// Records that a task has a solution with this objective.
   void tell(uint32_t rank, int64_t objective);
-  /// The proof has ended; the best solution that it knows has that objective.
+  /// Records that the proof has ended; its best known solution has this
+  /// objective.
   void endProof(int64_t known);
-  /// No schedule is below `value`. Tasks that run learn it only where results
-  /// need not be repeatable.
+  /// Records that no schedule is below `value`. Running tasks see it only if
+  /// results need not be repeatable.
   void raiseBound(int64_t value, llvm::StringRef name);
   /// The best lower bound. Only a proof may ask for it while tasks run.
   int64_t getBound() {

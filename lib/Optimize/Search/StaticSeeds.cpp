@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The seeds that could be the best come first; those behind the best that was
-// found are not looked at.
+// Tries seeds in ascending order of their own objective, and stops at the first
+// that is no better than the best rows found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using llvm::consumeError;
 using llvm::Expected;
 using llvm::Twine;
 
-/// A seed has a dozen variants, each timed once: seconds, at this size.
+/// At this size all variants of the seeds, a dozen each, take seconds to time.
 static constexpr int64_t kMaxPairs = int64_t(1) << 14;
 
 static bool hasExtras(const Seed &seed) {
@@ -37,7 +37,7 @@ static bool hasExtras(const Seed &seed) {
 
 namespace {
 
-/// Seeds with what they take by themselves.
+/// A seed with its own objective.
 struct Base {
   const Seed *seed;
   int64_t objective;

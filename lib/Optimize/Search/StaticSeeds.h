@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What one would do without an optimizer: a family with its activations
-// offloaded, or recomputed, by the rules of the passes that do so.
+// What one would do without an optimizer: take a family and offload or
+// recompute its activations by the rules of the passes that do so.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +22,14 @@ namespace pipesched::optimize {
 /// int64_t if activations take no memory.
 int64_t leastActivations(const Problem &problem);
 
-/// The best rows below an objective of `most` that keep all rules, of all that
-/// fixed rules make of seeds without copies and recompute: all or half of the
-/// activations offloaded, brought back 1, 2 or 4 cells ahead, with and without
-/// waiting for memory (addOffload); all recomputed, but for those used at once
-/// or not (addRecompute). Copies and recompute only delay cells, so that seeds
-/// which take `most` by themselves need not be tried. Nothing where there are
-/// none, or for problems that are so large that this would take long; what was
-/// found so far once `mustStop`.
+/// The best valid rows with an objective below `most` that fixed rules make of
+/// the seeds without copies and recompute. Offload (addOffload) takes all or
+/// half of the activations and reloads them 1, 2 or 4 cells ahead, with and
+/// without waiting for memory. Recompute (addRecompute) takes all activations,
+/// with and without those that are used at once. Both only delay cells, so
+/// seeds that take `most` without them are not tried. Nothing if no rows are
+/// that good, or if the problem is so large that this would take long. Once
+/// `mustStop` says so, the best so far.
 std::optional<Seed> bestStaticSeed(const Problem &problem,
                                    llvm::ArrayRef<Seed> seeds, int64_t most,
                                    llvm::function_ref<bool()> mustStop);
