@@ -82,7 +82,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: generate("gpipe", workers=1, microbatches=1).simulate(
             transport="slow"  # type: ignore[arg-type]
         ),
-        "transport is one of overlap, delay, blocking; got 'slow'",
+        "transport is one of overlap, delay, blocking, pairs; got 'slow'",
     ),
     "pass": (
         lambda: generate("gpipe", workers=1, microbatches=1).transform("pipe-sing"),

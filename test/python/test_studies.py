@@ -13,6 +13,7 @@ import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import Configuration, Costs, PipeSchedError, studies
+from pipesched._options import Slots
 from pipesched.command import main
 from pipesched.studies import (
     Check,
@@ -216,8 +217,8 @@ def test_memory_conventions() -> None:
     assert by["chimera", figures.CONVENTIONS["activation_gib"]] == 0
 
 
-@pytest.mark.parametrize("slots", get_args(asymmetric.Slots))
-def test_even_against_even(slots: asymmetric.Slots) -> None:
+@pytest.mark.parametrize("slots", get_args(Slots))
+def test_even_against_even(slots: Slots) -> None:
     options: dict[str, Any] = {"stages": [4], "microbatches": [6], "systems": ["baseline"]}
     frame = asymmetric.figure6(ratio="3:3", slots=slots, **options).frame
     assert frame.even_to_asymmetric.tolist() == [1]
@@ -468,8 +469,8 @@ def test_passes_of_table1(durations: table1.Durations) -> None:
         assert run_line(line) == pytest.approx(runtime, rel=1e-12)
 
 
-@pytest.mark.parametrize("slots", get_args(asymmetric.Slots))
-def test_passes_of_figure6(slots: asymmetric.Slots) -> None:
+@pytest.mark.parametrize("slots", get_args(Slots))
+def test_passes_of_figure6(slots: Slots) -> None:
     options: dict[str, Any] = {"stages": [4], "microbatches": [8], "systems": ["baseline"]}
     study = asymmetric.figure6(slots=slots, **options)
     (row,) = study.frame.to_dict("records")
