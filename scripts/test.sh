@@ -62,7 +62,7 @@ lint() {
 
 install_packages "${build_packages[@]}" "${python_packages[@]}" \
   "${sanitizer_packages[@]}" \
-  "${lint_packages[@]}"
+  "${lint_packages[@]}" "${test_packages[@]}"
 run "style" lint
 run "all tests, dev" build dev all check
 run "all tests, release" build release all check
