@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .._batch import findings
+from .._batch import findings as compared
 from ._space import OPTIMIZED
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _levels(plan: Plan) -> Iterator[str]:
         return
     differing = [
         finding.text
-        for finding in findings(p.report for p in plan.alike)
+        for finding in compared(p.report for p in plan.alike)
         if finding.kind == "ranking"
     ]
     yield from (f"on the same shape, {text}" for text in differing[:MOST_DIFFERENCES])
