@@ -13,6 +13,7 @@ import argparse
 import collections
 import json
 import pathlib
+import re
 import sys
 
 PHASES = "FIWRDU"
@@ -50,6 +51,7 @@ class Checker:
         if not self.errors:
             self.check_queues()
             self.check_memory()
+            self.check_rows()
             self.check_numbers()
         return self.errors
 
@@ -159,6 +161,82 @@ class Checker:
             else:
                 if held != 0:
                     self.report(f"worker {worker} holds {held} at the end")
+
+    def check_rows(self):
+        """Checks rows with joins, if the answer has to hold at any times."""
+        wanted = self.instance.get("memory_times", "given")
+        given = self.answer.get("memory_times", "given")
+        if wanted == "any" and given != "any":
+            self.report(f"memory_times is {given}, not {wanted}")
+        if given != "any":
+            return
+        cell = re.compile(r"(\d+)([FIWRDUdu])(\d+)")
+        for worker, text in enumerate(self.answer["rows"]):
+            row = [(found[2], int(found[1]), int(found[3])) for found in cell.finditer(text)]
+            own = {(c.phase, c.stage, c.microbatch) for c in self.cells if c.worker == worker}
+            without = [entry for entry in row if entry[0] not in "du"]
+            if len(without) != len(own) or set(without) != own:
+                self.report(f"the row of worker {worker} does not have its cells")
+                continue
+            for phases in (COMPUTE, "D", "U"):
+                starts = [self.at[entry].start for entry in row if entry[0] in phases]
+                if starts != sorted(starts):
+                    self.report(f"worker {worker} starts {phases} in another order than its row")
+            self.check_any_times(worker, row)
+
+    def check_any_times(self, worker, row):
+        """Checks the capacity in every state that a row can be in, whatever the times.
+
+        A state is the cell that runs, how many offloads have ended and how many reloads have
+        started. Both happen in the order of the row. The row has seen an offload end if it waited
+        for it: by a join, or by a reload, which itself waited for offloads.
+        """
+        memory = self.instance["memory"]
+        kept = (self.instance["recompute"] or {}).get("checkpoint", 0)
+        capacity = memory["capacity"][worker]
+        row_bytes = 0  # held by the row alone
+        offloads, reloads = [], []  # (bytes), (bytes, offloads that end before it)
+        ended = {}  # by cell of D or U: offloads that have ended when it has
+        seen = joined = 0
+
+        def most():
+            return max(
+                row_bytes
+                - sum(offloads[:number])
+                + sum(size for size, needed in reloads if needed <= number)
+                for number in range(seen, len(offloads) + 1)
+            )
+
+        for phase, stage, microbatch in row:
+            whole = memory["stage_activation"][stage]
+            freed = memory["freed_by_I"][stage]
+            start, end = {
+                "F": (whole, kept - whole if ("R", stage, microbatch) in self.at else 0),
+                "R": (whole - kept, 0),
+                "I": (max(0, -freed), -max(0, freed)),
+                "W": (0, freed - whole),
+            }.get(phase, (0, 0))
+            if phase in "du":
+                joined = max(joined, ended[phase.upper(), stage, microbatch])
+                continue
+            if phase == "D":
+                offloads.append(whole)
+                ended["D", stage, microbatch] = len(offloads)
+                continue
+            if phase == "U":
+                needed = max(ended["D", stage, microbatch], joined, seen)
+                needed = max([needed, *(before for _, before in reloads)])
+                reloads.append((whole, needed))
+                ended["U", stage, microbatch] = needed
+            else:
+                seen = max(seen, joined, ended.get(("U", stage, microbatch), 0))
+            joined = 0
+            row_bytes += start
+            if most() > capacity:
+                name = f"{stage}{phase}{microbatch}"
+                self.report(f"worker {worker} may hold {most()} of {capacity} at {name}")
+                return
+            row_bytes += end
 
     def check_numbers(self):
         """Checks makespan, period, bound and status against each other."""

@@ -107,7 +107,8 @@ void InstructionWaits::joinPair(int32_t row, uint32_t instruction,
 
 void InstructionWaits::linkWait(uint32_t instruction, uint32_t &pending) {
   const Instruction &self = program.instructions[instruction];
-  bool takes = self.is(InstructionRole::Compute);
+  bool takes =
+      self.is(InstructionRole::Compute) || self.is(InstructionKind::Reload);
   if (!self.is(InstructionRole::Join) && (!takes || pending == kNone))
     return;
   if (pendingWaits.empty())

@@ -93,6 +93,8 @@ private:
   template <typename Callback>
   void forOperands(uint32_t waiter, uint32_t holder, Callback &&callback) const;
   template <typename Callback>
+  void forJoins(uint32_t instruction, Callback &&callback) const;
+  template <typename Callback>
   void forRow(uint32_t instruction, Callback &&callback) const;
 
   const Program &program;
@@ -110,7 +112,7 @@ private:
   /// By peer: the last message of the pair. If that stands in an earlier row,
   /// it belongs to another pair.
   std::vector<uint32_t> lastWithPeer;
-  /// A list of Waits: at a Compute the last Wait that it must wait for, at a
+  /// A list of Waits: at a Compute or Reload the last Wait that holds it, at a
   /// Wait the one before it. Empty without Waits.
   std::vector<uint32_t> pendingWaits;
 };
@@ -125,16 +127,23 @@ void InstructionWaits::forOperands(uint32_t waiter, uint32_t holder,
       callback(waiter, operand, WaitReason::Need);
 }
 
-/// Everything that a Compute waits for.
+/// What the Waits ask for that hold an instruction.
 template <typename Callback>
-void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
-  forQueue(instruction, callback);
-  forOperands(instruction, instruction, callback);
+void InstructionWaits::forJoins(uint32_t instruction,
+                                Callback &&callback) const {
   if (pendingWaits.empty())
     return;
   for (uint32_t wait = pendingWaits[instruction]; wait != kNone;
        wait = pendingWaits[wait])
     forOperands(instruction, wait, callback);
+}
+
+/// Everything that a Compute waits for.
+template <typename Callback>
+void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
+  forQueue(instruction, callback);
+  forOperands(instruction, instruction, callback);
+  forJoins(instruction, callback);
 }
 
 /// What a collective waits for on one of its workers.
@@ -180,6 +189,7 @@ void InstructionWaits::forEach(uint32_t node, Callback &&callback) const {
   case InstructionRole::Copy:
     forOperands(leader, leader, callback);
     forQueue(leader, callback);
+    forJoins(leader, callback);
     return;
   case InstructionRole::Join:
     break;

@@ -139,7 +139,7 @@ bool MessageGraph::beginsStep(uint32_t instruction, uint32_t runBegin) const {
     return true;
   case InstructionRole::Collective:
     return !continuesCollective(instruction, runBegin);
-  case InstructionRole::Join: // holds the next compute, not a message
+  case InstructionRole::Join: // holds a compute or reload, not a message
     return false;
   case InstructionRole::Message:
   case InstructionRole::Copy:

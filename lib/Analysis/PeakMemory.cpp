@@ -13,38 +13,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Analysis/PeakMemory.h"
+#include "ActivationLedger.h"
 #include "PipeSched/Analysis/TaskEnds.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
 
 namespace {
-
-/// Activations of one stage and microbatch.
-struct Activation {
-  int64_t deviceBytes = 0, hostBytes = 0;
-  bool isRecomputed = false; ///< an R allocates what F does not keep
-};
-
-/// Activations, dense over (path, stage, microbatch on the path). Only graphs
-/// with R, D or U need this table; in others the phase of a cell says what it
-/// allocates and frees.
-class ActivationTable {
-public:
-  explicit ActivationTable(const Placement &placement);
-
-  std::size_t size() const { return offsets.back(); }
-  void allocate() { entries.assign(size(), Activation()); }
-  Activation &at(Cell cell) {
-    return entries[offsets[placement.globalStage(cell)] +
-                   placement.rankOnPath(cell.getMicrobatch())];
-  }
-
-private:
-  const Placement &placement;
-  std::vector<std::size_t> offsets; ///< by global stage, and the end
-  std::vector<Activation> entries;
-};
 
 /// Offloads and reloads of each worker in queue order: CSR.
 struct CopyTasks {
@@ -56,11 +31,6 @@ struct CopyTasks {
     return llvm::ArrayRef(tasks).slice(begins[worker],
                                        begins[worker + 1] - begins[worker]);
   }
-};
-
-/// What an event does to the memory of a worker.
-struct Change {
-  int64_t bytes = 0, activations = 0;
 };
 
 /// State after an event.
@@ -83,9 +53,10 @@ public:
   MemoryWalk(const TaskGraph &graph, const TaskTimes &times,
              const Timeline &timeline, const Placement &placement,
              const MemoryFacts &facts)
-      : graph(graph), ends(graph, times, timeline), facts(facts),
-        placement(placement), offloads(collect(InstructionKind::Offload)),
-        reloads(collect(InstructionKind::Reload)), activations(placement) {}
+      : graph(graph), ends(graph, times, timeline),
+        offloads(collect(InstructionKind::Offload)),
+        reloads(collect(InstructionKind::Reload)),
+        activations(placement, facts) {}
 
   /// Calls `visit(worker, holding)` after each event.
   template <typename Visitor>
@@ -106,29 +77,25 @@ private:
 
   CopyTasks collect(InstructionKind kind) const;
   llvm::Error prepare();
+  bool isReady(uint32_t copy) const;
+  void noteEnd(uint32_t task) {
+    if (!hasEnded.empty())
+      hasEnded[task] = true;
+  }
   std::optional<Event> takeEvent(WorkerState &state, uint32_t nextTask);
   template <typename Visitor>
   llvm::Error advance(int64_t worker, uint32_t nextTask, Visitor &&visit);
-  Change apply(const Event &event);
-  llvm::Error countCopy(int64_t worker, const Event &event, Change change);
-  Change start(Cell cell);
-  int64_t release(Cell cell);
-  Change finish(Cell cell);
-  Change moveOut(Cell cell);
-  Change moveIn(Cell cell);
-  const StageMemory &stageOf(Cell cell) const {
-    return facts.stages[placement.globalStage(cell)];
-  }
+  MemoryChange apply(const Event &event);
+  llvm::Error countCopy(int64_t worker, const Event &event,
+                        MemoryChange change);
   bool isPair(uint32_t task) const { return graph.cell[task].overlapsNext(); }
   Cell allocatingCell(uint32_t task) const;
 
   const TaskGraph &graph;
   TaskEnds ends;
-  const MemoryFacts &facts;
-  const Placement &placement;
   CopyTasks offloads, reloads;
-  ActivationTable activations;
-  bool isTracked = false; ///< `activations` is in use
+  ActivationLedger activations;
+  std::vector<bool> hasEnded; ///< by task: cells and offloads; empty: no copies
   std::vector<WorkerState> states;
 };
 
@@ -137,16 +104,6 @@ private:
 //===----------------------------------------------------------------------===//
 // Tables of the walk
 //===----------------------------------------------------------------------===//
-
-ActivationTable::ActivationTable(const Placement &placement)
-    : placement(placement) {
-  offsets.reserve(placement.getNumGlobalStages() + 1);
-  offsets.push_back(0);
-  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
-    for (int64_t stage = 0; stage < placement.getPath(path).getNumStages();
-         ++stage)
-      offsets.push_back(offsets.back() + placement.countOnPath(path));
-}
 
 /// Topological order keeps the order of each queue.
 CopyTasks MemoryWalk::collect(InstructionKind kind) const {
@@ -173,33 +130,28 @@ llvm::Error MemoryWalk::prepare() {
     state.offloads = offloads.of(worker);
     state.reloads = reloads.of(worker);
   }
-  auto isRecompute = [](Cell cell) { return cell.is(Phase::Recompute); };
-  isTracked = !offloads.tasks.empty() || !reloads.tasks.empty() ||
-              llvm::any_of(graph.cell, isRecompute);
-  if (!isTracked)
-    return llvm::Error::success();
-  // A complete table has a cell for each entry. A sparse program may have up to
-  // 2^20 entries, or 64 per task, so that the array stays in proportion.
-  constexpr std::size_t minLimit = std::size_t(1) << 20;
-  if (activations.size() > std::max(minLimit, std::size_t(graph.size()) * 64))
-    return llvm::createStringError(
-        "memory of recomputed or offloaded activations needs microbatches that "
-        "are in use: there are %u tasks for %zu pairs of stage and microbatch",
-        graph.size(), activations.size());
-  activations.allocate();
-  for (Cell cell : graph.cell)
-    if (isRecompute(cell))
-      activations.at(cell).isRecomputed = true;
-  return llvm::Error::success();
+  if (!offloads.tasks.empty() || !reloads.tasks.empty())
+    hasEnded.assign(graph.size(), false);
+  return activations.read(graph.cell);
 }
 
 //===----------------------------------------------------------------------===//
 // Events
 //===----------------------------------------------------------------------===//
 
+/// Whether the cells and offloads that a copy waits for have ended. Where cells
+/// take no time, events that follow from each other are at the same time.
+bool MemoryWalk::isReady(uint32_t copy) const {
+  return llvm::all_of(graph.edgesOf(copy), [&](Edge edge) {
+    bool isFollowed = graph.is(edge.task(), InstructionRole::Compute) ||
+                      graph.kind[edge.task()] == InstructionKind::Offload;
+    return !isFollowed || hasEnded[edge.task()];
+  });
+}
+
 /// Takes the earliest event of a worker whose row continues with `nextTask`, or
 /// ends if that is kNone. Of events at the same time, those that free memory go
-/// first, except that an offload waits for the forward whose bytes it moves.
+/// first.
 std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(WorkerState &state,
                                                        uint32_t nextTask) {
   std::optional<Event> earliest;
@@ -212,14 +164,10 @@ std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(WorkerState &state,
     offer({ends.releasePs(state.running), state.running, Event::RowEnd});
   else if (nextTask != TaskGraph::kNone)
     offer({ends.startPs(nextTask), nextTask, Event::RowStart});
-  if (!state.offloads.empty()) {
-    uint32_t task = state.offloads.front();
-    int64_t endPs = ends.releasePs(task);
-    bool isEmpty = activations.at(graph.cell[task]).deviceBytes == 0;
-    if (!isEmpty || !earliest || earliest->atPs > endPs)
-      offer({endPs, task, Event::OffloadEnd});
-  }
-  if (!state.reloads.empty())
+  if (!state.offloads.empty() && isReady(state.offloads.front()))
+    offer({ends.releasePs(state.offloads.front()), state.offloads.front(),
+           Event::OffloadEnd});
+  if (!state.reloads.empty() && isReady(state.reloads.front()))
     offer({ends.startPs(state.reloads.front()), state.reloads.front(),
            Event::ReloadStart});
   if (!earliest)
@@ -230,9 +178,11 @@ std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(WorkerState &state,
     break;
   case Event::RowEnd:
     state.running = TaskGraph::kNone;
+    noteEnd(earliest->task);
     break;
   case Event::OffloadEnd:
     state.offloads = state.offloads.drop_front();
+    noteEnd(earliest->task);
     break;
   case Event::ReloadStart:
     state.reloads = state.reloads.drop_front();
@@ -241,92 +191,26 @@ std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(WorkerState &state,
   return earliest;
 }
 
-Change MemoryWalk::apply(const Event &event) {
+MemoryChange MemoryWalk::apply(const Event &event) {
   Cell cell = graph.cell[event.task];
-  Change change, second;
+  MemoryChange change;
   switch (event.kind) {
   case Event::RowStart:
-    change = start(cell);
+    change = activations.start(cell);
     if (isPair(event.task))
-      second = start(graph.overlapped[event.task]);
-    break;
+      change += activations.start(graph.overlapped[event.task]);
+    return change;
   case Event::RowEnd:
-    change = finish(cell);
+    change = activations.finish(cell);
     if (isPair(event.task))
-      second = finish(graph.overlapped[event.task]);
-    break;
+      change += activations.finish(graph.overlapped[event.task]);
+    return change;
   case Event::OffloadEnd:
-    return moveOut(cell);
+    return activations.moveOut(cell);
   case Event::ReloadStart:
-    return moveIn(cell);
+    return activations.moveIn(cell);
   }
-  return {change.bytes + second.bytes, change.activations + second.activations};
-}
-
-/// F allocates the activations that it keeps, R the rest; B and I allocate
-/// their working memory.
-Change MemoryWalk::start(Cell cell) {
-  if (cell.is(Phase::Backward) || cell.is(Phase::InputGrad))
-    return {stageOf(cell).workingBytes, 0};
-  if (!cell.is(Phase::Forward) && !cell.is(Phase::Recompute))
-    return {};
-  const StageMemory &stage = stageOf(cell);
-  if (!isTracked)
-    return {stage.activationBytes, 1};
-  Activation &activation = activations.at(cell);
-  bool keepsBoundary = cell.is(Phase::Forward) && activation.isRecomputed;
-  int64_t target = keepsBoundary ? stage.boundaryBytes : stage.activationBytes;
-  int64_t grown = target - activation.deviceBytes;
-  activation.deviceBytes = target;
-  return {grown, cell.is(Phase::Forward) ? 1 : 0};
-}
-
-/// The activation bytes that B, I or W frees: I its share, B and W all that is
-/// left.
-int64_t MemoryWalk::release(Cell cell) {
-  const StageMemory &stage = stageOf(cell);
-  bool isInputGrad = cell.is(Phase::InputGrad);
-  if (isTracked) {
-    int64_t &held = activations.at(cell).deviceBytes;
-    int64_t freed =
-        isInputGrad ? std::min(stage.inputGradFreedBytes, held) : held;
-    held -= freed;
-    return freed;
-  }
-  if (isInputGrad)
-    return stage.inputGradFreedBytes;
-  return cell.is(Phase::Backward)
-             ? stage.activationBytes
-             : stage.activationBytes - stage.inputGradFreedBytes;
-}
-
-Change MemoryWalk::finish(Cell cell) {
-  switch (cell.getPhase()) {
-  case Phase::Backward:
-    return {-release(cell) - stageOf(cell).workingBytes, -1};
-  case Phase::InputGrad:
-    return {-release(cell) - stageOf(cell).workingBytes, 0};
-  case Phase::WeightGrad:
-    return {-release(cell), -1};
-  default:
-    return {};
-  }
-}
-
-Change MemoryWalk::moveOut(Cell cell) {
-  Activation &activation = activations.at(cell);
-  int64_t bytes = activation.deviceBytes;
-  activation.hostBytes += bytes;
-  activation.deviceBytes = 0;
-  return {-bytes, -1};
-}
-
-Change MemoryWalk::moveIn(Cell cell) {
-  Activation &activation = activations.at(cell);
-  int64_t bytes = activation.hostBytes;
-  activation.deviceBytes += bytes;
-  activation.hostBytes = 0;
-  return {bytes, 1};
+  llvm_unreachable("covered switch");
 }
 
 /// The cell to name for an event: of a pair the forward, which allocates.
@@ -339,7 +223,7 @@ Cell MemoryWalk::allocatingCell(uint32_t task) const {
 
 /// Adds the bytes that an offload frees or a reload allocates to those copied.
 llvm::Error MemoryWalk::countCopy(int64_t worker, const Event &event,
-                                  Change change) {
+                                  MemoryChange change) {
   Holding &holding = states[worker].holding;
   bool isOverflow = false;
   if (event.kind == Event::OffloadEnd)
@@ -364,7 +248,7 @@ llvm::Error MemoryWalk::advance(int64_t worker, uint32_t nextTask,
   WorkerState &state = states[worker];
   Holding &holding = state.holding;
   while (std::optional<Event> event = takeEvent(state, nextTask)) {
-    Change change = apply(*event);
+    MemoryChange change = apply(*event);
     holding.cell = allocatingCell(event->task);
     holding.atPs = event->atPs;
     holding.activations += change.activations;
@@ -429,16 +313,27 @@ static llvm::Error checkTotal(const WorkerMemory &worker, int64_t number) {
   return llvm::Error::success();
 }
 
-llvm::Expected<MemoryUsage> pipesched::computeMemory(const TaskGraph &graph,
-                                                     const TaskTimes &times,
-                                                     const Timeline &timeline,
-                                                     const Placement &placement,
-                                                     const MemoryFacts &facts) {
+llvm::Expected<MemoryUsage>
+pipesched::computePersistentMemory(const Placement &placement,
+                                   const MemoryFacts &facts) {
   MemoryUsage usage;
   usage.capacityBytes = facts.capacityBytes;
   usage.workers.resize(placement.getNumWorkers());
   if (llvm::Error error = addPersistent(placement, facts, usage))
     return std::move(error);
+  return usage;
+}
+
+llvm::Expected<MemoryUsage> pipesched::computeMemory(const TaskGraph &graph,
+                                                     const TaskTimes &times,
+                                                     const Timeline &timeline,
+                                                     const Placement &placement,
+                                                     const MemoryFacts &facts) {
+  llvm::Expected<MemoryUsage> persistent =
+      computePersistentMemory(placement, facts);
+  if (!persistent)
+    return persistent.takeError();
+  MemoryUsage usage = std::move(*persistent);
   MemoryWalk walk(graph, times, timeline, placement, facts);
   llvm::Error error = walk.run([&](int64_t number, const Holding &holding) {
     WorkerMemory &worker = usage.workers[number];

@@ -73,8 +73,9 @@ void GraphBuilder::listEdges(uint32_t node,
                              std::vector<NodeEdge> &edges) const {
   waits.prefetchAfter(node);
   waits.forEach(node, [&](uint32_t, uint32_t awaited, WaitReason reason) {
-    bool needsArrival = reason == WaitReason::Need &&
-                        traitsOf(program.instructions[awaited].kind).hasArrival;
+    bool needsArrival =
+        reason == WaitReason::Need &&
+        endsWithArrival(program.instructions[awaited].kind, transport);
     edges.push_back({waits.nodeOf(awaited), needsArrival});
   });
 }

@@ -143,6 +143,7 @@ static constexpr ListedEnum kEnums[] = {
     makeListed<OffloadAmount>("offload-amount"),
     makeListed<ReductionPlace>("all-reduce"),
     makeListed<optimize::Objective>("objective"),
+    makeListed<MemoryTimes>("memory-times"),
     makeListed<PlacementKind>("placements"),
     makeListed<FindingKind>("finding"),
 };

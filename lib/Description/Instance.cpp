@@ -174,7 +174,6 @@ void InstanceReader::readOffload() {
     errors.report("offload.queues",
                   "expected 1 or 2, found " + Twine(numQueues));
   problem.sharedCopyQueue = numQueues == 1;
-  problem.joinsHoldReloads = true;
   problem.techniques.offload = true;
   offload.finish();
 }
@@ -208,6 +207,8 @@ Instance InstanceReader::run() {
     readRecompute();
   }
   problem.objective = reader.choice<Objective>("objective");
+  if (reader.find("memory_times"))
+    problem.memoryTimes = reader.choice<MemoryTimes>("memory_times");
   Instance instance;
   instance.bestKnown = readOptional("best_known");
   instance.lowerBound = readOptional("lower_bound");
@@ -306,6 +307,17 @@ static void writeCells(llvm::ArrayRef<AnswerCell> cells,
   }
 }
 
+/// Writes one row per line, with joins.
+static void writeRows(llvm::ArrayRef<Row> rows, llvm::raw_ostream &os) {
+  StringRef separator = "\n";
+  for (const Row &row : rows) {
+    os << separator << "  \"";
+    llvm::interleave(row, os, " ");
+    os << '"';
+    separator = ",\n";
+  }
+}
+
 llvm::Error optimize::writeAnswer(const Problem &problem,
                                   const SolverResult &result,
                                   llvm::raw_ostream &os) {
@@ -325,8 +337,14 @@ llvm::Error optimize::writeAnswer(const Problem &problem,
     os << ",\n\"period\": " << solution.period;
   os << ",\n\"lower_bound\": " << result.lowerBound << ",\n\"status\": \""
      << nameOf(result.status)
-     << "\",\n\"seconds\": " << llvm::format("%.3f", result.seconds)
-     << ",\n\"cells\": [";
+     << "\",\n\"seconds\": " << llvm::format("%.3f", result.seconds);
+  if (problem.memoryTimes == MemoryTimes::Any) {
+    os << ",\n\"memory_times\": \"" << enumName(problem.memoryTimes)
+       << "\",\n\"rows\": [";
+    writeRows(solution.rows, os);
+    os << "\n]";
+  }
+  os << ",\n\"cells\": [";
   writeCells(listCells(problem, solution), os);
   os << "\n]\n}\n";
   return llvm::Error::success();

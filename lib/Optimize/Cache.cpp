@@ -8,7 +8,7 @@
 //
 // An entry is text:
 //
-//   pipesched-optimize-cache 1        the version of the format
+//   pipesched-optimize-cache 2        the version of the format
 //   key <64 digits>                   of the problem, as in the file's name
 //   status .. seconds .. origin ..    of the search
 //   row 0F0 0D0 0F1 ..                one per worker
@@ -64,10 +64,10 @@ static void writePaths(llvm::raw_ostream &os, const Placement &placement) {
 
 static void writeStage(llvm::raw_ostream &os, const StageFacts &stage) {
   const int64_t facts[] = {
-      stage.forward,          stage.inputGrad,     stage.weightGrad,
-      stage.recompute,        stage.offload,       stage.reload,
-      stage.activationDelay,  stage.gradientDelay, stage.activation,
-      stage.freedByInputGrad, stage.checkpoint};
+      stage.forward,         stage.inputGrad,        stage.weightGrad,
+      stage.recompute,       stage.offload,          stage.reload,
+      stage.activationDelay, stage.gradientDelay,    stage.offloadDelay,
+      stage.activation,      stage.freedByInputGrad, stage.checkpoint};
   os << "stage ";
   llvm::interleave(facts, os, " ");
   os << '\n';
@@ -83,7 +83,8 @@ std::string optimize::cacheKey(const Problem &problem) {
   os << "capacity ";
   llvm::interleave(problem.capacity, os, " ");
   os << "\nrules " << (problem.gradientAfter == GradientAfter::WeightGrad)
-     << ' ' << problem.sharedCopyQueue << ' ' << problem.joinsHoldReloads << ' '
+     << ' ' << problem.sharedCopyQueue << ' '
+     << (problem.memoryTimes == MemoryTimes::Any) << ' '
      << problem.techniques.splitBackward << ' ' << problem.techniques.offload
      << ' ' << problem.techniques.recompute << ' '
      << (problem.objective == Objective::Period) << '\n';

@@ -65,6 +65,18 @@ static Error checkCosts(const CostInputs &costs,
   return Error::success();
 }
 
+/// A D frees the output of its F, so it waits until that has been sent: under
+/// transport `delay`, until it has arrived.
+static void delayOffloads(const Placement &placement, Problem &problem) {
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (int64_t s = 1; s < placement.getNumStages(path); ++s) {
+      int64_t next = placement.stageOffset(path) + s;
+      StageFacts &stage = problem.stages[next - 1];
+      if (placement.workerOf(next - 1) != placement.workerOf(next))
+        stage.offloadDelay = stage.activationDelay;
+    }
+}
+
 static Error addTimes(const Placement &placement, const CostInputs &costs,
                       Problem &problem) {
   bool isSplit = problem.techniques.splitBackward;
@@ -89,6 +101,7 @@ static Error addTimes(const Placement &placement, const CostInputs &costs,
                           stage.gradientDelay))
       return formatError("has a message of more than 2^63 - 1 ps");
   }
+  delayOffloads(placement, problem);
   return Error::success();
 }
 
@@ -192,6 +205,7 @@ Expected<Problem> pipesched::makeProblem(const Placement &placement,
   problem.gradientAfter = options.gradientAfter;
   problem.techniques = options.techniques;
   problem.objective = options.objective;
+  problem.memoryTimes = options.memoryTimes;
   if (Error error = checkCosts(costs, options.techniques))
     return std::move(error);
   if (Error error = addTimes(placement, costs, problem))

@@ -331,7 +331,8 @@ Error ScheduleOptimizer::verify() const {
     return Error::success();
   TimingOptions timing;
   timing.transport = Transport::Delay;
-  return verifyMemory(table, costs, *budget, timing);
+  return verifyMemory(table, costs, *budget, options.problem.memoryTimes,
+                      timing);
 }
 
 Expected<OptimizedSchedule> ScheduleOptimizer::run() {

@@ -68,6 +68,7 @@ private:
   void emitCell(Cell cell, uint32_t flat);
   void addOperands(Cell cell);
   void addIssuePoint(Cell cell);
+  uint32_t sendOf(uint32_t producer) const;
   void emitAllReduces(Cell cell, uint32_t flat);
   int64_t freeSlotFor(CellRef at) const;
   int64_t meetingSlot(CellRef at);
@@ -392,14 +393,27 @@ void Lowering::addOperands(Cell cell) {
 }
 
 /// Adds the operands of a copy: the compute cell before it, which may be one of
-/// its dependences, and the other dependences.
+/// its dependences, and the other dependences. A D also waits for the send of
+/// the output that it frees.
 void Lowering::addIssuePoint(Cell cell) {
   addOperand(lastCompute);
   uint32_t preds[Dependences::kMaxPredecessors];
   unsigned count = dependences.predecessors(cell, preds);
-  for (unsigned i = 0; i < count; ++i)
+  for (unsigned i = 0; i < count; ++i) {
     if (instructionOf[preds[i]] != lastCompute)
       addOperand(instructionOf[preds[i]]);
+    if (cell.is(Phase::Offload))
+      addOperand(sendOf(preds[i]));
+  }
+}
+
+/// The send of a cell's message, which has been written, or kNone.
+uint32_t Lowering::sendOf(uint32_t producer) const {
+  uint32_t message = messageOf[producer];
+  if (message == kNone ||
+      program.instructions[message].is(InstructionKind::Send))
+    return message;
+  return program.partner[message];
 }
 
 //===----------------------------------------------------------------------===//

@@ -19,6 +19,7 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
+#include <utility>
 
 using namespace pipesched;
 using llvm::ArrayRef;
@@ -312,7 +313,8 @@ private:
   int64_t computeNumber = -1;  ///< number of the last compute entry
   size_t computeBegin = 0;     ///< its position in `written`
   size_t numBeforeCompute = 0; ///< offloads issued before it
-  size_t numJoined = 0;        ///< offloads that the table's own joins await
+  size_t numJoined = 0; ///< offloads that joins of the table await, which hold
+                        ///< the next compute entry or reload
   std::optional<Excess> excess;
 };
 } // namespace
@@ -403,8 +405,10 @@ void RowWriter::offload(Cell cell) {
 }
 
 /// A reload starts when the preceding compute cell has ended, so only what that
-/// cell waits for makes room for it.
+/// cell waits for makes room for it. Joins of the table that stand before the
+/// reload hold it alone, so that they tell nothing about later cells.
 void RowWriter::reload(int64_t i, Cell cell) {
+  numJoined = 0;
   uint32_t place = queuePlaces[entryOf(cell)];
   if (!queue.isDone(place)) {
     queue.passOn(place);
@@ -418,7 +422,7 @@ void RowWriter::reload(int64_t i, Cell cell) {
 /// A backward waits for its U, which waits for its D, which waits for all
 /// earlier ones.
 void RowWriter::awaitCopiesOf(ArrayRef<Cell> cells) {
-  held -= queue.finish(numJoined);
+  held -= queue.finish(std::exchange(numJoined, 0));
   for (Cell cell : cells)
     if (isBackward(cell) && isOffloaded(entryOf(cell)))
       held -= queue.finish(queuePlaces[entryOf(cell)] + 1);

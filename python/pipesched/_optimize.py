@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from ._errors import Diagnostic, PipeSchedError, collect_remarks
-from ._options import Objective, PlacementName, Recompute, pass_options
+from ._options import MemoryTimes, Objective, PlacementName, Recompute, pass_options
 
 if TYPE_CHECKING:
     from ._schedule import Schedule
@@ -42,6 +42,7 @@ class OptimizeOptions(TypedDict, total=False):
 
     objective: Objective
     memory: int | str
+    memory_times: MemoryTimes
     split_backward: bool
     offload: bool
     recompute: Recompute

@@ -27,6 +27,7 @@ Construction = Literal["concat", "doubling", "halving"]
 GradientAfter = Literal["I", "W"]
 Slots = Literal["unit", "blocks", "durations"]
 Objective = Literal["makespan", "period"]
+MemoryTimes = Literal["any", "given"]
 PlacementName = Literal["linear", "interleaved", "v", "wave"]
 
 ENUMS: dict[object, str] = {
@@ -46,6 +47,7 @@ ENUMS: dict[object, str] = {
     GradientAfter: "gradient-after",
     Slots: "slots",
     Objective: "objective",
+    MemoryTimes: "memory-times",
     PlacementName: "placements",
 }
 """The names of the enums in the library."""

@@ -16,6 +16,7 @@ from ._optimize import Optimization, OptimizeOptions, optimize
 from ._options import (
     CsvFormat,
     FamilyOptions,
+    MemoryTimes,
     Messages,
     Paths,
     ReceivePlacement,
@@ -243,7 +244,8 @@ class Schedule:
 
     def optimize(self, **options: Unpack[OptimizeOptions]) -> Optimization:
         """Searches for the best schedule for its paths, times and memory (docs/Optimize.md).
-        `memory` is the budget of each worker, as in `verify`. `offload`, `recompute` and
+        `memory` is the budget of each worker and `memory_times` says when it holds, as in `verify`;
+        by default whatever the times are when the schedule runs. `offload`, `recompute` and
         `split_backward` say which techniques the search may use. `placements` and
         `microbatch_sizes` (in sequences, for the same batch) list alternatives, and the best is
         chosen. The search ends when the result is proven optimal or near enough (`gap`), or after
@@ -262,18 +264,22 @@ class Schedule:
         messages: Messages = "unbounded",
         *,
         memory: int | str | None = None,
+        memory_times: MemoryTimes | None = None,
         receive_placement: ReceivePlacement | None = None,
         transport: Transport | None = None,
     ) -> None:
         """Proves that it is complete and free of deadlock under the rules of `messages` for senders
         and receivers; raises a PipeSchedError if it is not. Also checks a schedule against
         `memory`, the budget of each worker: activations, bytes with a unit ("80GB"), or "system".
-        For bytes the schedule is timed under `transport`.
+        `memory_times` says for which times: "any" (the default) asks that rows and joins keep the
+        budget whatever cells and copies take, "given" that they keep it at the attached times,
+        under `transport`.
         """
         code_of(Messages, "messages", messages)
         options = {
             "messages": messages,
             "memory": memory,
+            "memory_times": memory_times,
             "receive_placement": receive_placement,
             "transport": transport,
         }

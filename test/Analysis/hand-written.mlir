@@ -61,7 +61,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     worker 0 {
       %f0 = compute 0F0 flops 100 bytes 30
       %s0 = send 0F0 to 1 after %f0 bytes 20
-      %d0 = offload 0D0 after %f0 bytes 40
+      %d0 = offload 0D0 after %f0, %s0 bytes 40
       %u0 = reload 0U0 after %d0 bytes 5
     }
     worker 1 {

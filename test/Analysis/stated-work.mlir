@@ -27,7 +27,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     worker 0 {
       %f0 = compute 0F0 flops 10 memory 64
       %s0 = send 0F0 to 1 after %f0 bytes 20
-      %d0 = offload 0D0 after %f0 bytes 40 memory -40
+      %d0 = offload 0D0 after %f0, %s0 bytes 40 memory -40
       %f1 = compute 0F1 flops 10 memory 100
       %s1 = send 0F1 to 1 after %f1 bytes 30
       %f2 = compute 0F2 flops 10 memory 30

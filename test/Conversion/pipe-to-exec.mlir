@@ -440,3 +440,21 @@ pipe.schedule @interleaved workers 2 microbatches 2 gradient after W {
   worker 0 runs [0F0 0F1 2F0 2F1 2I0 2W0 2I1 2W1 0I0 0W0 0I1 0W1]
   worker 1 runs [1F0 1F1 3F0 3I0 3W0 3F1+1I0 1W0 3I1 3W1 1I1 1W1]
 }
+
+// An offload waits for the send of the output that it frees, and a join holds the
+// reload right behind it.
+// CHECK-LABEL: exec.program @sent_and_offloaded workers 2 microbatches 2 {
+// CHECK:         worker 0 {
+// CHECK-NEXT:      %f0 = compute 0F0
+// CHECK-NEXT:      %s0 = send 0F0 to 1 after %f0
+// CHECK-NEXT:      %d0 = offload 0D0 after %f0, %s0
+// CHECK-NEXT:      %f1 = compute 0F1
+// CHECK-NEXT:      %s1 = send 0F1 to 1 after %f1
+// CHECK-NEXT:      %d1 = offload 0D1 after %f1, %s1
+// CHECK-NEXT:      wait after %d1
+// CHECK-NEXT:      %u0 = reload 0U0 after %f1, %d0
+pipe.schedule @sent_and_offloaded workers 2 microbatches 2 {
+  path on [0, 1]
+  worker 0 runs [0F0 0D0 0F1 0D1 0d1 0U0 0B0 0U1 0B1]
+  worker 1 runs [1F0 1B0 1F1 1B1]
+}

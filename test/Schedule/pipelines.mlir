@@ -29,5 +29,5 @@ module {}
 // DUMP-NEXT:   pipe-create{microbatches=6 name=schedule workers=4},
 // DUMP-NEXT:   pipe-schedule-1f1b{gradient-after=I schedule=schedule split-backward=true},
 // DUMP-NEXT:   pipe-align-slots{schedule= slot= slots=unit},
-// DUMP-NEXT:   pipe-verify{memory= messages=unbounded receive-placement=arrival schedule=schedule transport=overlap}
+// DUMP-NEXT:   pipe-verify{memory= memory-times=any messages=unbounded receive-placement=arrival schedule=schedule transport=overlap}
 // DUMP-NEXT: )

@@ -3,9 +3,9 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{memory=300B recompute=selective split-backward=false max-evaluations=400 threads=1 schedule=recomputed},pipe-verify{memory=300B schedule=recomputed})' 2>&1 | FileCheck %s --check-prefix=RECOMPUTE
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{memory=2 max-evaluations=400 threads=1 explain=false placements=linear,v schedule=placed})' 2>&1 | FileCheck %s --check-prefix=PLACED
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{objective=period memory=2 max-evaluations=400 threads=1 explain=false schedule=s})' 2>&1 | FileCheck %s --check-prefix=PERIOD
-// RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{objective=period memory=12 split-backward=false offload=true recompute=full placements=v,wave chunks=3 waves=4 time-limit=0.5 gap=0.25 seed=7 threads=2 max-evaluations=9 cache=%t.other explain=false schedule=problem})' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
+// RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{objective=period memory=12 memory-times=given split-backward=false offload=true recompute=full placements=v,wave chunks=3 waves=4 time-limit=0.5 gap=0.25 seed=7 threads=2 max-evaluations=9 cache=%t.other explain=false schedule=problem})' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
 
-// PIPELINE: pipe-optimize{cache={{.+}} chunks=3 explain=false gap=2.500000e-01 max-evaluations=9 memory=12 objective=period offload=true placements={v,wave} recompute=full schedule=problem seed=7 split-backward=false threads=2 time-limit=5.000000e-01 waves=4}
+// PIPELINE: pipe-optimize{cache={{.+}} chunks=3 explain=false gap=2.500000e-01 max-evaluations=9 memory=12 memory-times=given objective=period offload=true placements={v,wave} recompute=full schedule=problem seed=7 split-backward=false threads=2 time-limit=5.000000e-01 waves=4}
 
 // The times found are those of the timeline under delay, to the picosecond; other
 // transports time the schedule like any other.

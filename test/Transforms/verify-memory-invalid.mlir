@@ -3,7 +3,8 @@
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-verify{memory=0})' 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-verify{memory=-1})' 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-verify{memory=1GiB schedule=copies})' 2>&1 | FileCheck %s --check-prefix=BYTES
-// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=1},pipe-verify{memory=1GiB schedule=copies})' 2>&1 | FileCheck %s --check-prefix=TIMES
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=1},pipe-verify{memory=1GiB memory-times=given schedule=copies})' 2>&1 | FileCheck %s --check-prefix=TIMES
+// RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-verify{memory=1 memory-times=some})' 2>&1 | FileCheck %s --check-prefix=SOME
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-verify{transport=pigeon})' 2>&1 | FileCheck %s --check-prefix=TRANSPORT
 
 // UNIT: error: pipe-verify: memory: expected a number of activations (4), bytes with a unit (80GiB, 64.5GB) or system, found '80gb'
@@ -11,6 +12,7 @@
 // NEGATIVE: error: pipe-verify: memory: expected a number of activations (4), bytes with a unit (80GiB, 64.5GB) or system, found '-1'
 // BYTES: error: 'pipe.schedule' op has no model, which a memory budget in bytes needs; a number without a unit counts activations
 // TIMES: error: 'pipe.schedule' op model 'toy' has no times: attach a system or a profile
+// SOME: Cannot find option named 'some'!
 // TRANSPORT: Cannot find option named 'pigeon'!
 
 // no system

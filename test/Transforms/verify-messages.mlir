@@ -6,7 +6,7 @@
 // RUN: not pipesched-opt %s --pass-pipeline='builtin.module(pipe-verify{messages=fifo receive-placement=consumer})' 2>&1 | FileCheck %s --check-prefix=FIFO
 // RUN: not pipesched-opt %s --pass-pipeline='builtin.module(pipe-verify{messages=batched receive-placement=consumer})' 2>&1 | FileCheck %s --check-prefix=BATCHED
 
-// PIPELINE: pipe-verify{memory= messages=batched receive-placement=arrival schedule=one_f_one_b transport=overlap}
+// PIPELINE: pipe-verify{memory= memory-times=any messages=batched receive-placement=arrival schedule=one_f_one_b transport=overlap}
 
 // Neighbours exchange 0F2 and 1B1, and both send first.
 // RENDEZVOUS:      :[[#@LINE+8]]:1: error: 'pipe.schedule' op deadlocks with messages=rendezvous in a cycle of 4 waits

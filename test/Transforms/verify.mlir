@@ -1,7 +1,7 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-verify)' | FileCheck %s
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-verify{messages=unbounded schedule=s})' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
 
-// PIPELINE: pipe-verify{memory= messages=unbounded receive-placement=arrival schedule=s transport=overlap}
+// PIPELINE: pipe-verify{memory= memory-times=any messages=unbounded receive-placement=arrival schedule=s transport=overlap}
 
 // CHECK-LABEL: pipe.schedule @s workers 2 microbatches 2 {
 // CHECK-NEXT:    path on [0, 1]

@@ -72,6 +72,11 @@ struct Options {
   cl::opt<std::string> cache{
       "cache", cl::cat(category), cl::value_desc("folder"),
       cl::desc("Keep the best schedules known here, and start from them")};
+  cl::opt<MemoryTimes> memoryTimes{
+      "memory-times", cl::cat(category),
+      cl::desc("For which times the capacity has to suffice (default: what "
+               "the instance says, and 'given' if it says nothing)"),
+      enumOptionValues<MemoryTimes>()};
   cl::opt<TableFormat> format{"format", cl::cat(category),
                               cl::desc("Format of the table"),
                               cl::init(TableFormat::Text),
@@ -334,6 +339,8 @@ optimizeInstance(StringRef file, StringRef answer, const Options &options,
   auto fail = [&](llvm::Error error) {
     return makeError(file + ": " + llvm::toString(std::move(error)));
   };
+  if (options.memoryTimes.getNumOccurrences() > 0)
+    instance->problem.memoryTimes = options.memoryTimes;
   const Problem &problem = instance->problem;
   if (llvm::Error error = checkCapacity(problem))
     return fail(std::move(error));

@@ -19,8 +19,10 @@ static MemoryBudget read(llvm::StringRef text) {
 /// The finding as text, or empty if the table keeps to the budget.
 static std::string check(const Table &table, llvm::StringRef budget,
                          const CostInputs &costs = {},
-                         const TimingOptions &options = {}) {
-  llvm::Error error = verifyMemory(table.view(), costs, read(budget), options);
+                         const TimingOptions &options = {},
+                         MemoryTimes times = MemoryTimes::Given) {
+  llvm::Error error =
+      verifyMemory(table.view(), costs, read(budget), times, options);
   return llvm::toString(std::move(error));
 }
 
@@ -199,16 +201,18 @@ TEST(MemoryBudget, IsThePeakOfTheTable) {
       int64_t peak = largest(measure(table).peakActivations);
       for (Transport transport :
            {Transport::Overlap, Transport::Delay, Transport::Blocking}) {
-        auto fits = [&](int64_t amount) {
+        auto fits = [&](int64_t amount, MemoryTimes times) {
           MemoryBudget budget{MemoryBudget::Unit::Activations, amount};
           llvm::Error error =
-              verifyMemory(table.view(), {}, budget, {transport});
+              verifyMemory(table.view(), {}, budget, times, {transport});
           bool isFine = !error;
           llvm::consumeError(std::move(error));
           return isFine;
         };
-        EXPECT_TRUE(fits(peak));
-        EXPECT_FALSE(fits(peak - 1));
+        for (MemoryTimes times : {MemoryTimes::Any, MemoryTimes::Given}) {
+          EXPECT_TRUE(fits(peak, times));
+          EXPECT_FALSE(fits(peak - 1, times));
+        }
       }
     });
 }

@@ -53,8 +53,11 @@ static void expectFits(const Table &table, int64_t memory) {
       TimingOptions timing;
       timing.transport = transport;
       MemoryBudget budget = {MemoryBudget::Unit::Activations, memory};
-      llvm::Error error = verifyMemory(table.view(), costs, budget, timing);
-      EXPECT_EQ(llvm::toString(std::move(error)), "");
+      for (MemoryTimes times : {MemoryTimes::Any, MemoryTimes::Given}) {
+        llvm::Error error =
+            verifyMemory(table.view(), costs, budget, times, timing);
+        EXPECT_EQ(llvm::toString(std::move(error)), "");
+      }
     }
 }
 

@@ -27,7 +27,7 @@ public:
     problem.objective = draw(3) ? Objective::Makespan : Objective::Period;
     problem.techniques = {draw(5) != 0, draw(3) != 0, draw(3) == 0};
     problem.sharedCopyQueue = draw(2);
-    problem.joinsHoldReloads = draw(2);
+    problem.memoryTimes = draw(2) ? MemoryTimes::Any : MemoryTimes::Given;
     problem.gradientAfter =
         draw(5) ? GradientAfter::InputGrad : GradientAfter::WeightGrad;
     drawStages();
@@ -93,6 +93,7 @@ private:
     facts.offload = draw(slowestCopy);
     facts.reload = draw(slowestCopy);
     facts.activationDelay = draw(4);
+    facts.offloadDelay = draw(3);
     facts.gradientDelay = draw(4);
     facts.activation = draw(10);
     facts.checkpoint = draw(facts.activation + 1);

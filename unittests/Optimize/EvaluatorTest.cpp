@@ -109,7 +109,7 @@ TEST(Evaluator, TimesAreThoseOfTheRows) {
 }
 
 /// Accepts plans as annealing does, up to a limit a little above the last plan.
-/// If reloads may not wait for offloads, a later message can make a reload
+/// If memory has to suffice at any times, a later message can make a reload
 /// earlier. Then a plan that meets the limit may be rejected, but one that
 /// exceeds it is never accepted.
 template <bool Copies>
@@ -121,7 +121,7 @@ void walkWithin(const Problem &problem, uint64_t seed) {
   int64_t value = evaluator.evaluate(plan, kNoLimit);
   evaluator.keep();
   Mover mover(encoding);
-  bool isExact = !Copies || problem.joinsHoldReloads;
+  bool isExact = !Copies || problem.memoryTimes == MemoryTimes::Given;
   for (unsigned i = 0; i < 600; ++i) {
     if (!drawMove(mover, encoding, plan, random))
       continue;
@@ -170,7 +170,7 @@ TEST(Evaluator, FindsRowsAsTheyWere) {
     Problem problem =
         makeProblem(llvm::cantFail(Placement::create(3, 20, {placeLinear(3)})));
     problem.capacity.assign(3, 9);
-    problem.joinsHoldReloads = kind & 1;
+    problem.memoryTimes = kind & 1 ? MemoryTimes::Any : MemoryTimes::Given;
     problem.sharedCopyQueue = kind & 2;
     problem.techniques.recompute = kind & 4;
     problem.techniques.offload = kind & 8;

@@ -50,8 +50,6 @@ TEST_P(TinyOracle, FindsTheBestOfAll) {
     if (!tiny)
       continue;
     ++numTried;
-    // Otherwise it may be that no rows describe the best schedule.
-    tiny->problem.joinsHoldReloads = true;
     SolverResult result = solveTiny(tiny->problem);
     EXPECT_EQ(result.solution.makespan, tiny->best);
     EXPECT_LE(result.lowerBound, tiny->best);

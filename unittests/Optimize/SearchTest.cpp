@@ -80,7 +80,6 @@ Problem makeFirstStepProblem() {
   Problem problem = makeProblem(llvm::cantFail(Placement::create(
       2, 6, llvm::cantFail(placeBidirectional(2, 6, 1, Assign::Alternate)))));
   problem.objective = Objective::Period;
-  problem.joinsHoldReloads = true;
   problem.capacity = {10, 10};
   const int64_t numbers[4][10] = {{3, 1, 3, 0, 7, 3, 3, 0, 2, -2},
                                   {3, 1, 7, 6, 6, 1, 3, 1, 1, 0},

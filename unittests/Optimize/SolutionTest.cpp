@@ -160,6 +160,18 @@ timelineStarts(const Table &table, const Problem &problem, int64_t &makespan) {
   return starts;
 }
 
+/// A D waits until the output of its F has arrived on another worker.
+void delayOffloads(Problem &problem) {
+  const Placement &placement = problem.placement;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (int64_t s = 0; s + 1 < placement.getNumStages(path); ++s) {
+      int64_t stage = placement.stageOffset(path) + s;
+      bool isSent = placement.workerOf(stage) != placement.workerOf(stage + 1);
+      StageFacts &facts = problem.stages[stage];
+      facts.offloadDelay = isSent ? facts.activationDelay : 0;
+    }
+}
+
 TEST(RandomRowsTest, HaveTheTimesOfTheTimeline) {
   int64_t numChecked = 0, numJoins = 0;
   for (uint32_t seed = 1; seed <= 2000; ++seed) {
@@ -167,6 +179,7 @@ TEST(RandomRowsTest, HaveTheTimesOfTheTimeline) {
     if (!random.canRun())
       continue;
     random.problem.sharedCopyQueue = false; // a timeline has two copy queues
+    delayOffloads(random.problem);
     Solution solution =
         llvm::cantFail(timeRows(random.problem, random.table.rows));
     int64_t makespan = 0;

@@ -46,6 +46,11 @@ struct MemorySample {
   int64_t atPs, bytes;
 };
 
+/// Weights, gradients and optimizer state of each worker, without activations.
+/// Linear in stages. Errors: sums over int64.
+llvm::Expected<MemoryUsage> computePersistentMemory(const Placement &placement,
+                                                    const MemoryFacts &facts);
+
 /// Linear in tasks. Persistent memory counts every stage of every path that the
 /// placement puts on a worker, replicas included. Errors: sums over int64;
 /// recompute or copies in a program that has cells of only a few of the

@@ -14,6 +14,7 @@
 #ifndef PIPESCHED_EVALUATION_MEMORYBUDGET_H
 #define PIPESCHED_EVALUATION_MEMORYBUDGET_H
 
+#include "PipeSched/Analysis/AnyTimeMemory.h"
 #include "PipeSched/Evaluation/Evaluate.h"
 
 namespace pipesched {
@@ -41,15 +42,18 @@ llvm::Expected<MemoryBudget> parseMemoryBudget(llvm::StringRef text);
 /// its U. Bytes: those of computeMemory, which need a model.
 ///
 /// What a worker holds depends only on the order of its row, unless there are D
-/// or U: then the table is timed. Linear in cells.
+/// or U. MemoryTimes::Any then proves the budget for all times, from what waits
+/// for what (AnyTimeMemory.h); an offload counts until something waits for it.
+/// MemoryTimes::Given times the table and proves it for those times alone.
+/// Linear in cells.
 ///
 /// Errors, as ViolationError: the worker that exceeds the budget most, at the
 /// cell at which it holds most, with what it holds. Other errors: bytes without
-/// a model; System without a system or its memory size; those of computeMemory,
-/// lowerTable and buildTaskGraph, and with D or U also those of
-/// computeStageCosts.
+/// a model; System without a system or its memory size; those of lowerTable and
+/// computeAnyTimePeaks or computeMemory, and with D or U for given times also
+/// those of buildTaskGraph and computeStageCosts.
 llvm::Error verifyMemory(const TableView &table, const CostInputs &costs,
-                         const MemoryBudget &budget,
+                         const MemoryBudget &budget, MemoryTimes times,
                          const TimingOptions &options = {});
 
 } // namespace pipesched

@@ -26,6 +26,8 @@ struct ProblemOptions {
   /// Nothing: the memory of the system where there are a model and a system
   /// that says how much it has; else no limit.
   std::optional<MemoryBudget> memory;
+  /// When the budget has to be kept.
+  MemoryTimes memoryTimes = MemoryTimes::Any;
 };
 
 /// The budget under these options and costs. Nothing: there is no limit.

@@ -14,6 +14,7 @@
 #ifndef PIPESCHED_OPTIMIZE_PROBLEM_H
 #define PIPESCHED_OPTIMIZE_PROBLEM_H
 
+#include "PipeSched/Analysis/AnyTimeMemory.h"
 #include "PipeSched/Schedule/Table.h"
 
 namespace pipesched::optimize {
@@ -37,6 +38,9 @@ struct StageFacts {
   int64_t freedByInputGrad = 0; ///< of `activation`, at the end of I; negative:
                                 ///< I leaves more than it found
   int64_t checkpoint = 0; ///< kept between the end of F and the start of R
+
+  /// From the end of F to the start of its D: until F's output is sent.
+  int64_t offloadDelay = 0;
 
   /// Ticks of a phase of the stage; 0 for phases that take no time here.
   int64_t durationOf(Phase phase) const;
@@ -73,11 +77,11 @@ struct Techniques {
 /// A problem (docs/Optimize.md). Each worker runs one compute cell at a time,
 /// and has one copy queue per direction or one for both. F follows the F of the
 /// stage before, I its own F and the I of the next stage (W under
-/// `gradientAfter`), W its own I. D follows F and frees at its end; U follows
-/// D, allocates at its start and ends before I. R runs between F and I and
-/// allocates at its start; its F frees all but the checkpoint at its end. No
-/// microbatch is both offloaded and recomputed on one stage. What is freed at t
-/// can be used at t.
+/// `gradientAfter`), W its own I. D follows F by `offloadDelay` and frees at
+/// its end; U follows D, allocates at its start and ends before I. R runs
+/// between F and I and allocates at its start; its F frees all but the
+/// checkpoint at its end. No microbatch is both offloaded and recomputed on one
+/// stage. What is freed at t can be used at t.
 struct Problem {
   std::string name;
   Placement placement;            ///< assigned: every microbatch has its path
@@ -85,10 +89,8 @@ struct Problem {
   std::vector<int64_t> capacity;  ///< by worker, for activations
   GradientAfter gradientAfter = GradientAfter::InputGrad;
   bool sharedCopyQueue = false; ///< D and U of a worker take turns
-  /// A join right before a U holds that U and nothing else, so that it can wait
-  /// for memory which a D in the other queue frees. Tables have no such joins:
-  /// theirs hold compute.
-  bool joinsHoldReloads = false;
+  /// When the capacity has to be kept.
+  MemoryTimes memoryTimes = MemoryTimes::Given;
   Techniques techniques;
   Objective objective = Objective::Makespan;
 };

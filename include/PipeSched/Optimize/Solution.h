@@ -52,6 +52,17 @@ llvm::Expected<Solution> steadyState(const Problem &problem,
 std::vector<int64_t> peakMemory(const Problem &problem,
                                 const Solution &solution);
 
+/// The most that a row can hold, and the first cell with which it does.
+struct RowPeak {
+  int64_t amount = 0;
+  Cell cell;
+};
+
+/// The peak of each row whatever the times of cells, messages and copies
+/// (AnyTimeMemory.h). Needs complete rows.
+std::vector<RowPeak> anyTimePeaks(const Problem &problem,
+                                  llvm::ArrayRef<Row> rows);
+
 /// Checks a solution; shares no code with the search. Errors: a rule of the
 /// problem that the solution breaks, with row and cell; a capacity that is
 /// exceeded, with when, where and by how much. If the period is the objective,

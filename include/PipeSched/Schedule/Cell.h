@@ -36,8 +36,8 @@ enum class Phase : uint8_t {
   Reload = 6,     ///< U, activations from host to device
   Optimizer = 7,  ///< O, optimizer step; the number is the path
   AllReduce = 8, ///< G, gradient all-reduce of replicas; the number is the path
-  OffloadJoin = 9, ///< d, the next compute cell waits for that D
-  ReloadJoin = 10, ///< u, the next compute cell waits for that U
+  OffloadJoin = 9, ///< d, the next compute cell or U waits for that D
+  ReloadJoin = 10, ///< u, the next compute cell or U waits for that U
   Idle = 11,       ///< _, idle slots; the number counts them
 };
 

@@ -26,7 +26,8 @@ enum class InstructionKind : uint8_t {
   Recv,      ///< likewise
   Offload,   ///< D
   Reload,    ///< U
-  Wait,      ///< join: the next Compute of the row waits for the operands
+  Wait,      ///< join: the next Compute or Reload of the row waits for
+             ///< the operands
   AllReduce, ///< part of a G, among the workers that hold the blocks
 };
 
@@ -195,6 +196,13 @@ constexpr bool holdsRow(InstructionKind kind, Transport transport) {
 /// Whether a Send and its Recv are one task, on queues of both workers.
 constexpr bool areMessagesMerged(Transport transport) {
   return !holdsRow(InstructionKind::Send, transport);
+}
+/// Whether instructions that need it wait for the arrival of its data. A Send
+/// is done when its message has left its queues; where messages have no queue,
+/// it is done when they arrive.
+constexpr bool endsWithArrival(InstructionKind kind, Transport transport) {
+  return traitsOf(kind).hasArrival || (kind == InstructionKind::Send &&
+                                       heldPart(transport) == HeldPart::None);
 }
 
 } // namespace pipesched

@@ -49,10 +49,12 @@ struct EnumNames<ReceivePlacement> {
 /// its pieces (Collectives.h); idle entries vanish. The operands of a cell are
 /// its dependences (Dependences.h), where a receive stands for a cell of
 /// another worker. Those of a copy or an all-reduce begin with the compute cell
-/// before it, its issue point. An all-reduce also waits for the last weight
-/// gradient of its stage, and O for that gradient or for the all-reduces of its
-/// blocks. Needs a table that verifies. Linear in cells (the messages to one
-/// worker are merged from their sources). Errors: only those of size.
+/// before it, its issue point; an Offload also waits for the Send of its
+/// forward's output, whose memory it frees. An all-reduce also waits for the
+/// last weight gradient of its stage, and O for that gradient or for the
+/// all-reduces of its blocks. Needs a table that verifies. Linear in cells (the
+/// messages to one worker are merged from their sources). Errors: only those of
+/// size.
 llvm::Expected<Program> lowerTable(const TableView &table,
                                    const CellIndex &index,
                                    const SlotAssignment &slots,

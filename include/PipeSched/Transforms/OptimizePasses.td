@@ -31,7 +31,10 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
     one stage and microbatch, bytes with a unit, or `system`. By default it is
     the memory of the system if a model and a system are attached; otherwise
     there is no budget. The result is checked against the budget in the same way
-    as by `pipe-verify`.
+    as by `pipe-verify`. With `memory-times=any`, the default, the rows and
+    their joins keep the budget whatever cells, messages and copies take when
+    the schedule runs. With `memory-times=given` they keep it at the times that
+    the search knows, and may exceed it at others.
 
     Besides the order of each row, the pass may choose, if an option allows it:
 
@@ -163,6 +166,7 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
                ::pipesched::optimize::Objective>()}]>,
     Option<"memory", "memory", "std::string", /*default=*/"",
            "Budget of a worker: activations, bytes with a unit, or system">,
+    Pipe_MemoryTimesOption,
     Option<"splitBackward", "split-backward", "bool", /*default=*/"true",
            "Backwards may be split">,
     Option<"offload", "offload", "bool", /*default=*/"false",

@@ -41,4 +41,10 @@ def Pipe_SlotOption
              "Time of one slot (10us) of slots=durations; without it the "
              "longest that divides all durations">;
 
+def Pipe_MemoryTimesOption
+    : Option<"memoryTimes", "memory-times", "::pipesched::MemoryTimes",
+             /*default=*/"::pipesched::MemoryTimes::Any",
+             "For which times of cells and copies the budget has to hold",
+             [{::pipesched::enumOptionValues<::pipesched::MemoryTimes>()}]>;
+
 #endif // PIPESCHED_TRANSFORMS_PASSBASE_TD

@@ -384,9 +384,14 @@ def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
     - `system`: the same in bytes, where the budget is the memory of the
       attached system.
 
-    The order of a row alone decides what it holds. Only if cells are offloaded
-    or reloaded, time matters as well: `transport` and the durations by model,
-    system and profile, or slots of 1 us.
+    The order of a row alone decides what it holds, unless cells are offloaded
+    or reloaded: copies run beside the row. `memory-times` says what is proved
+    then:
+
+    - `any`: the budget holds whatever cells, messages and copies take. An
+      offload counts until the row, or a reload, waits for it (`0d1`).
+    - `given`: the budget holds at the durations by model, system and profile,
+      or slots of 1 us, under `transport`; not where a copy takes longer.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 {
@@ -422,6 +427,7 @@ def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
            [{::pipesched::enumOptionValues<::pipesched::ReceivePlacement>()}]>,
     Option<"memory", "memory", "std::string", /*default=*/"",
            "Budget of a worker: activations, bytes with a unit, or system">,
+    Pipe_MemoryTimesOption,
     Pipe_TransportOption
   ];
 }

@@ -106,6 +106,8 @@ static void setKinds(Encoding &encoding) {
         kind.count = placement.countOnPath(path);
         kind.firstCell = encoding.numCells;
         kind.duration = durationOf(encoding.stageFacts(stage), kind.type);
+        if (kind.type == CellType::Offload)
+          kind.delay = encoding.stageFacts(stage).offloadDelay;
         setMemory(kind, encoding.stageFacts(stage), encoding.splitBackward);
         encoding.numCells += kind.count;
       }
@@ -145,7 +147,7 @@ Encoding::Encoding(const Problem &problem) : problem(problem) {
   offload = problem.techniques.offload;
   recompute = problem.techniques.recompute;
   sharedQueue = problem.sharedCopyQueue;
-  reloadsWait = problem.joinsHoldReloads;
+  anyTimes = problem.memoryTimes == MemoryTimes::Any;
   capacity = problem.capacity;
   microbatches.resize(placement.getNumPaths());
   for (int64_t m = 0; m < placement.getNumMicrobatches(); ++m)

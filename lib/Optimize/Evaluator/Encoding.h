@@ -45,7 +45,8 @@ struct Token {
 /// The facts of a kind of cell, which are the same for all microbatches.
 struct KindFacts {
   int64_t duration = 0;
-  int64_t delay = 0;        ///< of the message that it waits for
+  int64_t delay = 0;        ///< of the message that it waits for; of a D:
+                            ///< until the output of its F is sent
   int64_t allocates = 0;    ///< at its start
   int64_t frees = 0;        ///< at its end
   uint32_t waitsFor = 0;    ///< distance to the cell of the message
@@ -66,7 +67,8 @@ struct Encoding {
   const Problem &problem;
   uint32_t numWorkers = 0, numStages = 0, numCells = 0;
   bool splitBackward = true, offload = false, recompute = false;
-  bool sharedQueue = false, reloadsWait = false;
+  bool sharedQueue = false;
+  bool anyTimes = false; ///< memory suffices whatever the times
   std::vector<KindFacts> kinds;
   std::vector<uint32_t> rowBegins;                ///< by worker, D + 1
   std::vector<int64_t> capacity;                  ///< by worker

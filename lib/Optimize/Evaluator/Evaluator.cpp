@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "EvaluatorCopies.h"
+#include "EvaluatorJoins.h"
 #include <algorithm>
 
 using namespace pipesched;
@@ -54,6 +55,8 @@ Evaluator<Clock, Copies>::Evaluator(const Encoding &encoding)
     arrays->states.resize(encoding.rowBegins.back());
     arrays->offloads.resize(encoding.rowBegins.back());
     arrays->reloads.resize(encoding.rowBegins.back());
+    arrays->needs.resize(encoding.rowBegins.back());
+    arrays->places.resize(encoding.numCells);
   }
 }
 
@@ -212,6 +215,8 @@ bool Evaluator<Clock, Copies>::list(std::vector<Token> &copies,
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::settle(uint32_t worker, Clock now) {
   rowStates[worker].clock = now;
+  if (encoding.anyTimes)
+    return;
   startReloads(worker, timeOf(now));
   if (!recording)
     takeOffloads(worker, timeOf(now));
@@ -224,9 +229,11 @@ bool Evaluator<Clock, Copies>::isAsBefore(uint32_t worker, uint32_t pos) {
   const CopyState &state = rowStates[worker];
   const Dirt &own = dirt[worker];
   CopyState &before = current.states[pos];
-  if (state == before)
+  if (state == before) {
+    uint32_t reloads = encoding.anyTimes ? state.nextStart : state.firstReload;
     return pos >= own.end && state.firstOffload >= own.offloads &&
-           state.firstReload >= own.reloads;
+           reloads >= own.reloads && state.nextStart >= own.needs;
+  }
   changedStates.push_back({pos, before});
   before = state;
   return false;
@@ -265,6 +272,17 @@ bool Evaluator<Clock, Copies>::send(const Plan &plan, uint32_t pos,
       timeOf(end) + message.delay > start)
     touch(message.worker, place, place + 1, timeOf(end) < timeOf(before));
   return true;
+}
+
+/// Marks the D of an F whose end has changed.
+template <typename Clock, bool Copies>
+void Evaluator<Clock, Copies>::touchCopies(const Plan &plan, uint32_t worker,
+                                           Token token) {
+  if (encoding.kinds[token.kind].type != CellType::Forward)
+    return;
+  uint32_t offload = plan.positions[cellOf(token, CellType::Offload)];
+  if (offload != kNone)
+    dirt[worker].end = std::max(dirt[worker].end, offload + 1);
 }
 
 /// When the last of the compute cells that have changed places ended. No chain
@@ -306,7 +324,7 @@ uint32_t Evaluator<Clock, Copies>::takeUp(const Plan &plan, uint32_t worker) {
   --numDirty;
   numEarlier -= own.isEarlier;
   own.begin = kNone;
-  own.offloads = own.reloads = 0;
+  own.offloads = own.reloads = own.needs = 0;
   own.isEarlier = false;
   if constexpr (Copies) {
     pos -= (pos - rowBegin) % kStride;
@@ -363,6 +381,8 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
         return Walk::Late;
       if (!send(plan, pos, before, now))
         return Walk::Broken;
+      if constexpr (Copies)
+        touchCopies(plan, worker, token);
     } else if (!Copies && pos >= own.end) {
       break;
     }
@@ -448,6 +468,8 @@ void Evaluator<Clock, Copies>::keep() {
   changedStates.clear();
   changedOffloads.clear();
   changedReloads.clear();
+  changedNeeds.clear();
+  changedPlaces.clear();
 }
 
 template <typename Clock, bool Copies>
@@ -460,6 +482,8 @@ void Evaluator<Clock, Copies>::discard() {
   takeBack(current.states, changedStates);
   takeBack(current.offloads, changedOffloads);
   takeBack(current.reloads, changedReloads);
+  takeBack(current.needs, changedNeeds);
+  takeBack(current.places, changedPlaces);
 }
 
 //===----------------------------------------------------------------------===//

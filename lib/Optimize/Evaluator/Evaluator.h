@@ -44,8 +44,12 @@ Clock later(Clock a, Clock b) {
 /// use what compute has freed. A cell that lacks memory waits for offloads that
 /// stand before it, in the order of their queue. A reload counts as memory from
 /// its place in the row on, which is safe even if it starts later. It is issued
-/// there, or after the first later compute cell at whose end memory is free;
-/// where reloads may wait for offloads, as soon as an offload has freed enough.
+/// there, or after the first later compute cell at whose end memory is free, or
+/// as soon as an offload has freed enough.
+///
+/// If memory has to suffice whatever the times (Encoding::anyTimes), an offload
+/// counts until a cell or a reload waits for it; times only decide where a
+/// reload is issued.
 ///
 /// A new plan is timed row by row, each until a message is missing. After a
 /// change of one row, that row is timed again, and so is every other row from
@@ -65,8 +69,8 @@ public:
   /// The same for a plan that differs from the one kept last only at positions
   /// [begin, end) of one row. Does not update the origins of traced times.
   /// Assumes that no message makes a cell earlier by arriving later. That holds
-  /// unless reloads may not wait for offloads; then a plan that meets the limit
-  /// may be rejected.
+  /// unless memory has to suffice at any times; then a plan that meets the
+  /// limit may be rejected.
   int64_t evaluateFrom(const Plan &plan, uint32_t worker, uint32_t begin,
                        uint32_t end, int64_t limit);
   /// Makes the last evaluation the one that evaluateFrom() starts from, or
@@ -95,7 +99,9 @@ private:
     Clock offloadsUntil = {}, reloadsUntil = {};
     int64_t level = 0; ///< memory, of all reloads so far too
     uint32_t firstOffload = 0, endOffloads = 0; ///< memory not freed yet
-    uint32_t nextStart = 0; ///< first reload that may start later
+    uint32_t nextStart = 0; ///< first reload that may start later; for memory
+                            ///< at any times: that waits for more offloads
+                            ///< than the row has awaited
     uint32_t firstReload = 0, endReloads = 0; ///< not issued yet
 
     bool operator==(const CopyState &other) const;
@@ -106,6 +112,8 @@ private:
     std::vector<Clock> ends;
     std::vector<CopyState> states;        ///< before the cell, at checkpoints
     std::vector<Token> offloads, reloads; ///< in the order of the row
+    std::vector<uint32_t> needs;  ///< of a reload: offloads that end before it
+    std::vector<uint32_t> places; ///< by cell of a D: its place in `offloads`
   };
   /// A value that was overwritten while a row was timed.
   template <typename Value>
@@ -117,8 +125,9 @@ private:
   /// only behind the last of them.
   struct Dirt {
     uint32_t begin = kNone, end = 0;
-    uint32_t offloads = 0, reloads = 0; ///< the first so many may have changed
-    bool isEarlier = false;             ///< a message arrives earlier
+    // The first so many may have changed; `needs`: what those wait for.
+    uint32_t offloads = 0, reloads = 0, needs = 0;
+    bool isEarlier = false; ///< a message arrives earlier
   };
   /// Through: the row is timed. Late: the plan is rejected. Broken: it has to
   /// be timed from the start.
@@ -149,6 +158,7 @@ private:
   bool send(const Plan &plan, uint32_t pos, Clock before, Clock end);
   int64_t reorderedBy(const Plan &plan) const;
   bool isLate(Token token, Clock end, int64_t limit) const;
+  void touchCopies(const Plan &plan, uint32_t worker, Token token);
   uint32_t takeUp(const Plan &plan, uint32_t worker);
   Walk walkAgain(const Plan &plan, uint32_t worker, int64_t limit);
   Walk repair(const Plan &plan, uint32_t worker, int64_t limit);
@@ -176,6 +186,17 @@ private:
   template <bool Again>
   bool issueReload(const Plan &plan, uint32_t worker, uint32_t pos, Clock from,
                    int64_t held, int64_t until, bool mustWait);
+  template <bool Again>
+  void startReload(const Plan &plan, uint32_t worker, uint32_t pos, Clock start,
+                   Token waitsFor);
+  // EvaluatorJoins.h: memory whatever the times.
+  void awaitOffloads(uint32_t worker, uint32_t numEnded);
+  void learnFrom(uint32_t worker, Token reload);
+  int64_t mostHeld(uint32_t worker) const;
+  bool joinForMemory(uint32_t worker, uint32_t pos, int64_t room, Clock &start);
+  template <bool Again>
+  bool joinForReload(uint32_t worker, int64_t held, int64_t until,
+                     bool mustWait, Clock &start, Token &waitsFor);
   int64_t freedBy(const Plan &plan, Token token) const;
   Row rowOf(const Plan &plan, uint32_t worker) const;
 
@@ -197,6 +218,7 @@ private:
   std::vector<Before<Clock>> changedEnds;
   std::vector<Before<CopyState>> changedStates;
   std::vector<Before<Token>> changedOffloads, changedReloads;
+  std::vector<Before<uint32_t>> changedNeeds, changedPlaces;
   // Of evaluateFrom().
   std::vector<Dirt> dirt; ///< by worker
   uint32_t changedRow = 0, changedBegin = 0, changedEnd = 0;

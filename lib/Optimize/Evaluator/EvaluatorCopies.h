@@ -168,10 +168,11 @@ bool Evaluator<Clock, Copies>::waitForReload(const Plan &plan, uint32_t worker,
   if (plan.positions[reload] > pos)
     return false;
   while (!isIssued(plan, worker, plan.positions[reload]))
-    if (!encoding.reloadsWait ||
-        !issueReload<Again>(plan, worker, pos, now, 0, kInfeasible, false))
+    if (!issueReload<Again>(plan, worker, pos, now, 0, kInfeasible, false))
       return false;
   start = later(start, current.ends[reload]);
+  if (encoding.anyTimes)
+    learnFrom(worker, plan.tokens[plan.positions[reload]]);
   return true;
 }
 
@@ -191,7 +192,8 @@ bool Evaluator<Clock, Copies>::admit(const Plan &plan, uint32_t worker,
     return false;
   int64_t room = encoding.capacity[worker] - kind.allocates;
   if ((kind.allocates > 0) & (state.level > room) &&
-      !waitForMemory(worker, pos, room, start))
+      !(encoding.anyTimes ? joinForMemory(worker, pos, room, start)
+                          : waitForMemory(worker, pos, room, start)))
     return false;
   state.level += kind.allocates - freedBy(plan, token);
   return true;
@@ -214,12 +216,18 @@ bool Evaluator<Clock, Copies>::issueReload(const Plan &plan, uint32_t worker,
   const int64_t capacity = encoding.capacity[worker];
   Clock start = later(from, state.reloadsUntil);
   start = later(start, current.ends[cellOf(reload, CellType::Offload)]);
+  Token waitsFor;
+  if (encoding.anyTimes) {
+    if (!joinForReload<Again>(worker, held, until, mustWait, start, waitsFor))
+      return false;
+    startReload<Again>(plan, worker, pos, start, waitsFor);
+    return true;
+  }
   if (state.level + held > capacity && !recording)
     takeOffloads(worker, timeOf(from));
   int64_t level = state.level + held;
   if (level <= capacity && mustWait)
     return false;
-  Token waitsFor;
   for (uint32_t i = state.firstOffload;
        level > capacity && i < state.endOffloads; ++i) {
     Clock end = current.ends[offloads[i].cell];
@@ -233,6 +241,19 @@ bool Evaluator<Clock, Copies>::issueReload(const Plan &plan, uint32_t worker,
   }
   if (level > capacity || (mustWait && waitsFor.cell == kNone))
     return false;
+  startReload<Again>(plan, worker, pos, start, waitsFor);
+  return true;
+}
+
+/// Adds the next reload to its queue. It is issued at `pos`.
+template <typename Clock, bool Copies>
+template <bool Again>
+void Evaluator<Clock, Copies>::startReload(const Plan &plan, uint32_t worker,
+                                           uint32_t pos, Clock start,
+                                           Token waitsFor) {
+  CopyState &state = rowStates[worker];
+  Token reload =
+      current.reloads[encoding.rowBegins[worker] + state.firstReload];
   state.reloadsUntil = after(start, encoding.kinds[reload.kind].duration);
   ++state.firstReload;
   if (setEnd<Again>(reload.cell, state.reloadsUntil) && Again) {
@@ -243,7 +264,6 @@ bool Evaluator<Clock, Copies>::issueReload(const Plan &plan, uint32_t worker,
     issues[plan.positions[reload.cell]] = pos;
     joins[plan.positions[reload.cell]] = waitsFor;
   }
-  return true;
 }
 
 /// Issues reloads in order as long as there is memory for them without waiting.
@@ -267,7 +287,7 @@ void Evaluator<Clock, Copies>::issueBehind(const Plan &plan, uint32_t worker,
                                            Clock now) {
   const CopyState &state = rowStates[worker];
   int64_t held = freedBy(plan, plan.tokens[pos]);
-  while (encoding.reloadsWait && state.firstReload < state.endReloads &&
+  while (state.firstReload < state.endReloads &&
          issueReload<Again>(plan, worker, pos, begin, held, timeOf(now), true))
     ;
   issueReloads<Again>(plan, worker, pos + 1, now);
@@ -285,7 +305,13 @@ void Evaluator<Clock, Copies>::runCopy(const Plan &plan, uint32_t worker,
   if (kind.type == CellType::Offload) {
     Clock &queue =
         encoding.sharedQueue ? state.reloadsUntil : state.offloadsUntil;
-    queue = after(later(now, queue), kind.duration);
+    Clock sent =
+        after(current.ends[cellOf(token, CellType::Forward)], kind.delay);
+    queue = after(later(later(now, sent), queue), kind.duration);
+    uint32_t &place = current.places[token.cell];
+    if (Again && place != state.endOffloads)
+      changedPlaces.push_back({token.cell, place});
+    place = state.endOffloads;
     bool isOther = list<Again>(current.offloads, changedOffloads,
                                begin + state.endOffloads++, token);
     if (setEnd<Again>(token.cell, queue) || isOther)

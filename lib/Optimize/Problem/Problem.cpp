@@ -140,6 +140,7 @@ llvm::Error ProblemCheck::checkStage(int64_t stage) const {
       {"U takes", &StageFacts::reload, 0},
       {"an activation is delayed by", &StageFacts::activationDelay, 0},
       {"a gradient is delayed by", &StageFacts::gradientDelay, 0},
+      {"D is delayed by", &StageFacts::offloadDelay, 0},
       {"an activation has", &StageFacts::activation, 0},
       {"a checkpoint has", &StageFacts::checkpoint, 0},
   };
@@ -174,9 +175,10 @@ llvm::Error ProblemCheck::checkSums() const {
     for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
       const StageFacts &facts = problem.stages[placement.stageOffset(path) + s];
       uint64_t count = placement.countOnPath(path);
-      for (int64_t ticks : {facts.forward, facts.inputGrad, facts.weightGrad,
-                            facts.recompute, facts.offload, facts.reload,
-                            facts.activationDelay, facts.gradientDelay})
+      for (int64_t ticks :
+           {facts.forward, facts.inputGrad, facts.weightGrad, facts.recompute,
+            facts.offload, facts.reload, facts.activationDelay,
+            facts.gradientDelay, facts.offloadDelay})
         time = llvm::SaturatingMultiplyAdd(uint64_t(ticks), count, time);
       memory = llvm::SaturatingMultiplyAdd(uint64_t(facts.activation), count,
                                            memory);

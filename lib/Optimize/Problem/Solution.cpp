@@ -14,8 +14,8 @@
 #include "PipeSched/Schedule/Verify.h"
 #include "PipeSched/Support/MakeError.h"
 #include "StepSweep.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <utility>
 
 using namespace pipesched;
 using namespace pipesched::optimize;
@@ -53,17 +53,6 @@ static llvm::Error checkRow(const Problem &problem, int64_t row,
   return llvm::Error::success();
 }
 
-/// The row with each join once. If joins hold reloads, a copy may be joined by
-/// a reload and by a compute cell; the checks of tables would reject that.
-static Row withJoinsOnce(ArrayRef<Cell> cells) {
-  llvm::DenseSet<uint64_t> seen;
-  Row row;
-  for (Cell cell : cells)
-    if (!cell.isJoin() || seen.insert(cell.getRaw()).second)
-      row.push_back(cell);
-  return row;
-}
-
 /// The rows as a table, after all checks.
 static llvm::Expected<TableView> makeView(const Problem &problem,
                                           ArrayRef<ArrayRef<Cell>> rows) {
@@ -78,18 +67,11 @@ static llvm::Expected<TableView> makeView(const Problem &problem,
   view.placement = &placement;
   view.gradientAfter = problem.gradientAfter;
   view.rows.assign(rows.begin(), rows.end());
-  std::vector<Row> checked;
-  if (problem.joinsHoldReloads) {
-    for (ArrayRef<Cell> cells : rows)
-      checked.push_back(withJoinsOnce(cells));
-    view.rows.assign(checked.begin(), checked.end());
-  }
   for (auto [row, cells] : llvm::enumerate(view.rows))
     if (llvm::Error error = checkRow(problem, row, cells))
       return std::move(error);
   if (std::optional<Violation> violation = verifyTable(view))
     return makeError(toString(*violation));
-  view.rows.assign(rows.begin(), rows.end());
   return view;
 }
 
@@ -261,5 +243,113 @@ std::vector<int64_t> optimize::peakMemory(const Problem &problem,
   for (auto [worker, row] : llvm::enumerate(solution.rows))
     peaks.push_back(
         RowMemory(problem, row, solution.starts[worker], worker).findPeak());
+  return peaks;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory whatever the times
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Follows a row by the rules of Problem.
+class AnyTimeRow {
+public:
+  AnyTimeRow(const Problem &problem, ArrayRef<Cell> row, int64_t worker)
+      : problem(problem), row(row),
+        pairs(problem.placement.getNumLocalPairs(worker)) {}
+
+  RowPeak findPeak();
+
+private:
+  /// Of one stage and microbatch: offloads that have ended when its D, or its
+  /// U, has.
+  struct Pair {
+    bool isRecomputed = false;
+    uint32_t offload = 0, reload = 0;
+  };
+
+  Pair &pairOf(Cell cell) {
+    const Placement &placement = problem.placement;
+    return pairs[placement.localPairOffset(placement.globalStage(cell)) +
+                 placement.rankOnPath(cell.getMicrobatch())];
+  }
+  void add(Cell cell, int64_t atStart, int64_t atEnd);
+  void visit(Cell cell);
+  void visitReload(Cell cell, int64_t bytes);
+
+  const Problem &problem;
+  ArrayRef<Cell> row;
+  std::vector<Pair> pairs;
+  AnyTimeMemory memory;
+  uint32_t joined = 0;
+  RowPeak peak;
+};
+
+} // namespace
+
+/// A compute cell runs: it waits for its U and for joins.
+void AnyTimeRow::add(Cell cell, int64_t atStart, int64_t atEnd) {
+  memory.await(std::max(std::exchange(joined, 0), pairOf(cell).reload));
+  memory.change(atStart);
+  if (memory.most() > peak.amount)
+    peak = {memory.most(), cell};
+  memory.change(atEnd);
+}
+
+void AnyTimeRow::visitReload(Cell cell, int64_t bytes) {
+  Pair &pair = pairOf(cell);
+  pair.reload =
+      memory.reload(bytes, std::max(std::exchange(joined, 0), pair.offload));
+  if (memory.most() > peak.amount)
+    peak = {memory.most(), cell};
+}
+
+void AnyTimeRow::visit(Cell cell) {
+  const StageFacts &facts = problem.stages[problem.placement.globalStage(cell)];
+  int64_t rest = facts.activation - facts.checkpoint;
+  int64_t left = std::max<int64_t>(0, -facts.freedByInputGrad);
+  switch (cell.getPhase()) {
+  case Phase::Forward:
+    return add(cell, facts.activation, pairOf(cell).isRecomputed ? -rest : 0);
+  case Phase::Recompute:
+    return add(cell, rest, 0);
+  case Phase::Backward:
+    return add(cell, 0, -facts.activation);
+  case Phase::InputGrad:
+    return add(cell, left, -facts.freedByInputGrad - left);
+  case Phase::WeightGrad:
+    return add(cell, 0, facts.freedByInputGrad - facts.activation);
+  case Phase::Offload:
+    pairOf(cell).offload = memory.offload(facts.activation);
+    return;
+  case Phase::Reload:
+    return visitReload(cell, facts.activation);
+  case Phase::OffloadJoin:
+    joined = std::max(joined, pairOf(cell).offload);
+    return;
+  case Phase::ReloadJoin:
+    joined = std::max(joined, pairOf(cell).reload);
+    return;
+  default:
+    return;
+  }
+}
+
+RowPeak AnyTimeRow::findPeak() {
+  for (Cell cell : row)
+    if (cell.is(Phase::Recompute))
+      pairOf(cell).isRecomputed = true;
+  for (Cell cell : row)
+    visit(cell);
+  return peak;
+}
+
+std::vector<RowPeak> optimize::anyTimePeaks(const Problem &problem,
+                                            ArrayRef<Row> rows) {
+  std::vector<RowPeak> peaks;
+  peaks.reserve(rows.size());
+  for (auto [worker, row] : llvm::enumerate(rows))
+    peaks.push_back(AnyTimeRow(problem, row, worker).findPeak());
   return peaks;
 }

@@ -23,6 +23,11 @@ using namespace pipesched::optimize;
 // One step
 //===----------------------------------------------------------------------===//
 
+/// Whether joins before a cell hold it: compute cells and reloads.
+static bool isHeld(Cell cell) {
+  return cell.isCompute() || cell.is(Phase::Reload);
+}
+
 StepSweep::StepSweep(const Problem &problem, const TableView &table,
                      const CellIndex &index)
     : problem(problem), table(table), index(index),
@@ -54,19 +59,13 @@ StepSweep::Step StepSweep::makeStep(int64_t row, int64_t i,
   step.producer = producer.flat;
   if (producer && producer.worker != row)
     step.delay = delayOf(step.cell);
-  if (step.cell.isJoin())
-    step.holdsCompute = !isBeforeReload(row, i);
-  if (step.cell.is(Phase::Reload) && i > 0 && table.rows[row][i - 1].isJoin() &&
-      isBeforeReload(row, i - 1))
-    step.producer = findCopy(table.rows[row][i - 1]);
+  if (step.cell.is(Phase::Offload)) {
+    step.producer = index.lookup(step.cell.getStage(), Phase::Forward,
+                                 step.cell.getMicrobatch());
+    step.delay =
+        problem.stages[problem.placement.globalStage(step.cell)].offloadDelay;
+  }
   return step;
-}
-
-/// Whether a join holds the reload right after it.
-bool StepSweep::isBeforeReload(int64_t row, int64_t join) const {
-  llvm::ArrayRef<Cell> cells = table.rows[row];
-  return problem.joinsHoldReloads && join + 1 < int64_t(cells.size()) &&
-         cells[join + 1].is(Phase::Reload);
 }
 
 /// The copy that a backward, an R, a reload or a join waits for.
@@ -102,7 +101,7 @@ Moment StepSweep::startOf(const Step &step,
   Moment start = queues[Compute]; // the issue point of a copy
   if (step.cell.isCopy())
     start.waitFor(queues[copyQueueOf(step.cell)]);
-  else if (!step.cell.isIdle())
+  if (isHeld(step.cell))
     start.waitFor(queues[Hold]);
   if (step.copy != CellIndex::kNone)
     start.waitFor(ends[step.copy]);
@@ -117,19 +116,18 @@ void StepSweep::run(llvm::MutableArrayRef<Moment> queues) {
         queues.slice(step.row * kNumQueues, kNumQueues);
     if (step.cell.isJoin()) {
       starts[step.flat] = ends[step.flat] = ends[step.copy];
-      if (step.holdsCompute)
-        own[Hold].waitFor(ends[step.copy]);
+      own[Hold].waitFor(ends[step.copy]);
       continue;
     }
     Moment start = startOf(step, own), end = start.after(step.duration);
     starts[step.flat] = start;
     ends[step.flat] = end;
-    if (step.cell.isCopy()) {
+    if (step.cell.isCopy())
       own[copyQueueOf(step.cell)] = end;
-    } else if (!step.cell.isIdle()) {
+    else if (!step.cell.isIdle())
       own[Compute] = end;
+    if (isHeld(step.cell))
       own[Hold] = Moment();
-    }
   }
 }
 

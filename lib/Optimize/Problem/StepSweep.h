@@ -37,7 +37,7 @@ struct Moment {
 };
 
 /// What a step passes to the next, by worker: when its compute queue and its
-/// copy queues are free, and until when joins hold the next compute cell.
+/// copy queues are free, and until when joins hold the next compute cell or U.
 enum Queue : uint8_t { Compute, Offloads, Reloads, Hold };
 inline constexpr unsigned kNumQueues = 4;
 
@@ -46,6 +46,7 @@ inline constexpr unsigned kNumQueues = 4;
 ///
 ///   F, B, I   the message from the stage before or behind; B and I: own U
 ///   R         own U
+///   D         own F, and its message
 ///   U, d, u   a copy
 ///
 /// Needs a valid table and a valid problem.
@@ -71,13 +72,11 @@ private:
     uint32_t flat = 0;
     uint32_t row = 0;
     uint32_t producer = CellIndex::kNone, copy = CellIndex::kNone;
-    int64_t delay = 0;        ///< of the producer's message
-    bool holdsCompute = true; ///< false for a join that holds a reload
+    int64_t delay = 0; ///< of the producer's message
     int64_t duration = 0;
   };
 
   Step makeStep(int64_t row, int64_t index, Dependences::Producer producer);
-  bool isBeforeReload(int64_t row, int64_t index) const;
   uint32_t findCopy(Cell cell) const;
   int64_t durationOf(Cell cell) const;
   int64_t delayOf(Cell cell) const;

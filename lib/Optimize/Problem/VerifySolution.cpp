@@ -267,12 +267,14 @@ llvm::Error SolutionCheck::checkWaits(int64_t stage, int64_t microbatch) const {
   const std::pair<Phase, Phase> own[] = {
       {backward(), Phase::Forward},       {Phase::WeightGrad, backward()},
       {Phase::Recompute, Phase::Forward}, {backward(), Phase::Recompute},
-      {Phase::Offload, Phase::Forward},   {Phase::Reload, Phase::Offload},
-      {backward(), Phase::Reload},
+      {Phase::Reload, Phase::Offload},    {backward(), Phase::Reload},
   };
   for (auto [phase, needed] : own)
     if (llvm::Error error = check(phase, stage, needed, 0))
       return error;
+  if (llvm::Error error = check(Phase::Offload, stage, Phase::Forward,
+                                problem.stages[stage].offloadDelay))
+    return error;
   if (s > 0)
     if (llvm::Error error = check(
             Phase::Forward, stage - 1, Phase::Forward,
@@ -290,11 +292,10 @@ llvm::Error SolutionCheck::checkWaits(int64_t stage, int64_t microbatch) const {
 
 /// Each queue of a worker must run its cells one at a time in the order of the
 /// row. Copies are issued at their place, and joins hold the next compute cell
-/// (joinsHoldReloads: or the reload right after them).
+/// or reload.
 llvm::Error SolutionCheck::checkRow(int64_t worker) const {
-  int64_t compute = 0, hold = 0, reloadHold = 0, copies[2] = {0, 0};
-  const Row &row = solution.rows[worker];
-  for (auto [i, cell] : llvm::enumerate(row)) {
+  int64_t compute = 0, hold = 0, copies[2] = {0, 0};
+  for (auto [i, cell] : llvm::enumerate(solution.rows[worker])) {
     if (cell.isIdle())
       continue;
     if (cell.isJoin()) {
@@ -302,24 +303,20 @@ llvm::Error SolutionCheck::checkRow(int64_t worker) const {
           cell.is(Phase::OffloadJoin) ? Phase::Offload : Phase::Reload));
       if (!copy)
         return makeError(nameOf(worker, i) + " joins no copy");
-      bool holdsReload = problem.joinsHoldReloads && i + 1 < row.size() &&
-                         row[i + 1].is(Phase::Reload);
-      int64_t &held = holdsReload ? reloadHold : hold;
-      held = std::max(held, copy.end);
+      hold = std::max(hold, copy.end);
       continue;
     }
     bool isSecondQueue = cell.is(Phase::Reload) && !problem.sharedCopyQueue;
     int64_t &queue = cell.isCopy() ? copies[isSecondQueue] : compute;
-    int64_t ready = std::max(queue, cell.isCopy() ? compute : hold);
-    ready = std::max(ready, std::exchange(reloadHold, 0));
+    int64_t ready = std::max(queue, compute);
+    if (!cell.is(Phase::Offload))
+      ready = std::max(ready, std::exchange(hold, 0));
     Span span = spanOf(cell);
     if (span.start < ready)
       return makeError(formatv(
           "{0} starts at {1}, {2} is free at {3}", nameOf(worker, i),
           span.start, cell.isCopy() ? "its copy queue" : "its worker", ready));
     queue = span.end;
-    if (!cell.isCopy())
-      hold = 0;
   }
   return llvm::Error::success();
 }
@@ -442,11 +439,28 @@ static llvm::Error checkMemory(const Problem &problem, const Solution &solution,
   return llvm::Error::success();
 }
 
+/// The same whatever the times.
+static llvm::Error checkAnyTimeMemory(const Problem &problem,
+                                      const Solution &solution) {
+  std::vector<RowPeak> peaks = anyTimePeaks(problem, solution.rows);
+  for (auto [worker, peak] : llvm::enumerate(peaks)) {
+    int64_t capacity = problem.capacity[worker];
+    if (peak.amount > capacity)
+      return makeError(formatv("worker {0} may hold {1} from {2} on if copies "
+                               "take long, {3} over its capacity of {4}",
+                               worker, peak.amount, peak.cell,
+                               peak.amount - capacity, capacity));
+  }
+  return llvm::Error::success();
+}
+
 static llvm::Error checkMemory(const Problem &problem,
                                const Solution &solution) {
   for (int64_t worker = 0; worker < problem.placement.getNumWorkers(); ++worker)
     if (llvm::Error error = checkMemory(problem, solution, worker))
       return error;
+  if (problem.memoryTimes == MemoryTimes::Any)
+    return checkAnyTimeMemory(problem, solution);
   return llvm::Error::success();
 }
 

@@ -66,6 +66,7 @@ static llvm::Error inOption(StringRef option, llvm::Error error) {
 llvm::Error PipeOptimizePass::readOptions(OptimizeOptions &options,
                                           CandidateOptions &candidates) {
   options.problem.objective = objective;
+  options.problem.memoryTimes = memoryTimes;
   options.problem.techniques = {splitBackward, offload,
                                 recompute != Recompute::None};
   options.solver.timeLimitSeconds = timeLimit;

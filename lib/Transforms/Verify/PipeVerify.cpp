@@ -39,12 +39,12 @@ static LogicalResult proveFinish(ScheduleOp schedule, const TableView &table,
 }
 
 static LogicalResult proveFits(ScheduleOp schedule, const TableView &table,
-                               const MemoryBudget &budget,
+                               const MemoryBudget &budget, MemoryTimes times,
                                const TimingOptions &timing) {
   FailureOr<CostInputs> costs = loadCosts(schedule);
   if (failed(costs))
     return failure();
-  if (llvm::Error error = verifyMemory(table, *costs, budget, timing))
+  if (llvm::Error error = verifyMemory(table, *costs, budget, times, timing))
     return emitTableError(schedule, std::move(error));
   return success();
 }
@@ -52,6 +52,7 @@ static LogicalResult proveFits(ScheduleOp schedule, const TableView &table,
 static LogicalResult verifySchedule(ScheduleOp schedule,
                                     MessageSemantics semantics,
                                     const std::optional<MemoryBudget> &budget,
+                                    MemoryTimes times,
                                     const TimingOptions &timing) {
   if (schedule.isProblem())
     return emitTableError(schedule) << "has no rows to verify";
@@ -66,7 +67,7 @@ static LogicalResult verifySchedule(ScheduleOp schedule,
     return failure();
   if (!budget)
     return success();
-  return proveFits(schedule, table, *budget, timing);
+  return proveFits(schedule, table, *budget, times, timing);
 }
 
 namespace {
@@ -83,7 +84,8 @@ struct PipeVerifyPass final
   LogicalResult prepare() { return readBudget(); }
 
   LogicalResult treat(ScheduleOp op) const {
-    return verifySchedule(op, messages, budget, {transport, receivePlacement});
+    return verifySchedule(op, messages, budget, memoryTimes,
+                          {transport, receivePlacement});
   }
 
 private:

@@ -6,14 +6,16 @@
 // CHECK-NEXT: worker 0 {
 // CHECK-NEXT:   %f1 = compute 0F1
 // CHECK-NEXT:   %f0 = compute 0F0
-// CHECK-NEXT:   %d0 = offload 0D0 after %f0
+// CHECK-NEXT:   %s0 = send 0F0 to 1 after %f0
+// CHECK-NEXT:   %s1 = send 0F1 to 1 after %f1
+// CHECK-NEXT:   %d0 = offload 0D0 after %f0, %s0
 // CHECK-NEXT:   wait after %d0
 // CHECK-NEXT:   wait after %d0
 // CHECK-NEXT:   %u0 = reload 0U0 after %d0
-// CHECK-NEXT:   %s0 = send 0F0 to 1 after %f0
 // CHECK-NEXT: }
 // CHECK-NEXT: worker 1 {
 // CHECK-NEXT:   %act0 = recv 0F0 from 0
+// CHECK-NEXT:   %act1 = recv 0F1 from 0
 // CHECK-NEXT: }
 // CHECK-NEXT: worker 2 {
 // CHECK-NEXT: }
@@ -21,14 +23,16 @@ exec.program @kept {
   worker 0 {
     %f1 = compute 0F1
     %f0 = compute 0F0
-    %d0 = offload 0D0 after %f0
+    %s0 = send 0F0 to 1 after %f0
+    %s1 = send 0F1 to 1 after %f1
+    %d0 = offload 0D0 after %f0, %s0
     wait after %d0
     wait after %d0
     %u0 = reload 0U0 after %d0
-    %s0 = send 0F0 to 1 after %f0
   }
   worker 1 {
     %act0 = recv 0F0 from 0
+    %act1 = recv 0F1 from 0
   }
   worker 2 {}
 }

@@ -59,3 +59,20 @@ exec.program @copied_twice {
     %d1 = offload 0D0
   }
 }
+
+// -----
+
+// program_c15
+exec.program @frees_what_is_sent {
+  worker 0 {
+    %f0 = compute 0F0
+    // expected-note@+1 {{the send is here}}
+    %s0 = send 0F0 to 1 after %f0
+    // expected-error@+1 {{'exec.offload' op frees the output of 0F0 and does not wait for its send to worker 1; add the token of that send to 'after'}}
+    %d0 = offload 0D0 after %f0
+  }
+  worker 1 {
+    %act0 = recv 0F0 from 0
+    %f0 = compute 1F0 after %act0
+  }
+}

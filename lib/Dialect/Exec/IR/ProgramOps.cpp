@@ -127,7 +127,7 @@ struct RunCell {
 ///
 /// Once all lists are sorted by name, no two neighbours in `runs` may be equal,
 /// and `sends` and `receives` must be the same list. AllReduces.h checks
-/// all-reduces.
+/// all-reduces. Offloads look for the sends that they have to wait for.
 class ProgramVerifier {
 public:
   explicit ProgramVerifier(ProgramOp program)
@@ -149,6 +149,9 @@ private:
   LogicalResult verifyRunOnce();
   LogicalResult verifyOnce(ArrayRef<MessageEnd> ends);
   LogicalResult verifyPaired();
+  LogicalResult verifyOffloads();
+  LogicalResult verifyOffload(InstructionOpInterface offload,
+                              const MessageEnd &send);
   LogicalResult emitRepeated(uint32_t first, uint32_t second,
                              const Twine &what);
 
@@ -156,7 +159,7 @@ private:
   int64_t numWorkers, numMicrobatches = 0, numPaths = 0;
   std::optional<Placement> placement; ///< none: no paths
   std::vector<Operation *> ops;
-  std::vector<RunCell> runs;
+  std::vector<RunCell> runs, offloads;
   std::vector<MessageEnd> sends, receives;
   std::vector<AllReduceEnd> allReduces;
 };
@@ -257,6 +260,8 @@ LogicalResult ProgramVerifier::collectRun(InstructionOpInterface op,
       return;
     runs.push_back({cell, static_cast<uint32_t>(ops.size())});
   });
+  if (succeeded(result) && op.getInstructionKind() == InstructionKind::Offload)
+    offloads.push_back(runs.back());
   return result;
 }
 
@@ -368,6 +373,41 @@ LogicalResult ProgramVerifier::verifyPaired() {
                     << "'";
 }
 
+/// program_c15: an offload frees the output of its forward, so it waits for
+/// the send of that output.
+LogicalResult ProgramVerifier::verifyOffload(InstructionOpInterface offload,
+                                             const MessageEnd &send) {
+  auto sender = cast<InstructionOpInterface>(ops[send.instruction]);
+  if (llvm::is_contained(offload.getWaits(), sender.getDone()))
+    return success();
+  InFlightDiagnostic diagnostic =
+      pipe::emitTableError(offload)
+      << "frees the output of " << Cell::fromRaw(send.cell).str()
+      << " and does not wait for its send to worker " << send.destination
+      << "; add the token of that send to 'after'";
+  diagnostic.attachNote(sender.getLoc()) << "the send is here";
+  return diagnostic;
+}
+
+LogicalResult ProgramVerifier::verifyOffloads() {
+  for (const RunCell &offload : offloads) {
+    auto op = cast<InstructionOpInterface>(ops[offload.instruction]);
+    int64_t worker = cast<WorkerOp>(op->getParentOp()).getWorker();
+    MessageEnd first(offload.cell.withPhase(Phase::Forward), worker, 0, 0);
+    for (auto send =
+             llvm::lower_bound(sends, first,
+                               [](const MessageEnd &a, const MessageEnd &b) {
+                                 return a.getName() < b.getName();
+                               });
+         send != sends.end() && send->cell == first.cell &&
+         send->source == first.source;
+         ++send)
+      if (failed(verifyOffload(op, *send)))
+        return failure();
+  }
+  return success();
+}
+
 LogicalResult ProgramVerifier::verify() {
   if (failed(verifySizes()) || failed(verifyNumbers()) ||
       failed(verifyPlacement()))
@@ -379,6 +419,7 @@ LogicalResult ProgramVerifier::verify() {
   sortByName(receives);
   return success(succeeded(verifyRunOnce()) && succeeded(verifyOnce(sends)) &&
                  succeeded(verifyOnce(receives)) && succeeded(verifyPaired()) &&
+                 succeeded(verifyOffloads()) &&
                  succeeded(verifyAllReduces(
                      allReduces, ops, placement ? &*placement : nullptr)));
 }

@@ -87,6 +87,8 @@ def Exec_ProgramOp : Exec_Op<"program", [
     - `program_c11`: no worker reduces a block twice.
     - `program_c12`: all workers that hold the blocks of an `all_reduce` have
       one of the same blocks and `bytes`.
+    - `program_c15`: an `offload` waits for the `send` of its forward's output,
+      if there is one.
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
@@ -442,11 +444,12 @@ def Exec_AllReduceOp : Exec_CellOp<"all_reduce", "AllReduce",
   }];
 }
 
-def Exec_WaitOp : Exec_InstructionOp<"wait", "Wait", ["Compute"]> {
-  let summary = "hold compute until tokens are done";
+def Exec_WaitOp : Exec_InstructionOp<"wait", "Wait",
+                                      ["Compute", "Reload"]> {
+  let summary = "hold compute or a reload until tokens are done";
   let description = [{
-    Makes the next `compute` of the worker wait for the tokens as well. Joins of
-    a schedule (`0d3`, `0u3`) become this.
+    Makes the next `compute` or `reload` of the worker, whichever comes first,
+    wait for the tokens as well. Joins of a schedule (`0d3`, `0u3`) become this.
 
     ```mlir
     exec.program @joined {

@@ -37,7 +37,7 @@ def Pipe_Dialect : Dialect {
     | W | weight gradient | microbatch |
     | R | recompute | microbatch |
     | D, U | offload to host, reload | microbatch |
-    | d, u | join: the next compute waits for that copy | microbatch |
+    | d, u | join: the next compute or U waits for that copy | microbatch |
     | O, G | optimizer step, gradient all-reduce of replicas | path |
     | `_` | idle | slots, 1 where there is none |
 

@@ -164,7 +164,8 @@ def Pipe_WorkerOp : Pipe_Op<"worker", [HasParent<"ScheduleOp">]> {
   let description = [{
     The cells that one worker runs, in this order. `_` is one idle slot, `_12`
     twelve; `a+b` runs two cells overlapped. `d` and `u` join an offload or
-    reload: the next compute cell of the row waits for the copy.
+    reload: the next compute cell or U of the row, whichever comes first, waits
+    for the copy.
 
     ```mlir
     pipe.schedule @offloaded workers 1 microbatches 2 {
@@ -177,7 +178,8 @@ def Pipe_WorkerOp : Pipe_Op<"worker", [HasParent<"ScheduleOp">]> {
     - `worker_c1`: the worker exists.
     - `worker_c2`: every cell's microbatch (O and G: path) exists.
     - `worker_c3`: every cell's stage is on this worker by its path.
-    - `worker_c4`: no cell occurs twice; there is not both B and I or W.
+    - `worker_c4`: no cell occurs twice, except that several joins may name one
+      copy; there is not both B and I or W.
     - `worker_c5`: B and I come after their own F, W after its I, U after its D,
       a join after its copy.
     - `worker_c6`: exactly two cells overlap, and both compute.
