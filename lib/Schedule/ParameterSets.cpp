@@ -12,11 +12,13 @@
 
 #include "PipeSched/Schedule/ParameterSets.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <tuple>
 
 using namespace pipesched;
 using llvm::ArrayRef;
 using llvm::Expected;
+using llvm::formatv;
 
 /// Whether `other` owns the blocks that both stages, of one worker, hold.
 bool ParameterSets::yields(int64_t stage, int64_t other) const {
@@ -138,4 +140,33 @@ bool ParameterSets::isReplicated(int64_t globalStage) const {
   return llvm::any_of(ownedPiecesOf(globalStage), [&](int64_t piece) {
     return replicas.isHeldElsewhere(piece, worker);
   });
+}
+
+std::string ParameterSets::describeOwners(int64_t globalStage,
+                                          Phase phase) const {
+  auto nameOf = [&](int64_t stage) -> std::string {
+    int64_t path = placement->pathOfStage(stage);
+    return formatv("stage {0} of path {1}",
+                   stage - placement->stageOffset(path), path);
+  };
+  if (setsOf(globalStage).empty())
+    return nameOf(globalStage) + " has no blocks";
+  llvm::SmallVector<int64_t> others;
+  for (int64_t set : setsOf(globalStage))
+    if (!llvm::is_contained(others, ownerOf(set)))
+      others.push_back(ownerOf(set));
+  const char *plural = others.size() == 1 ? "s" : "";
+  std::string names, cells;
+  for (int64_t owner : others) {
+    int64_t path = placement->pathOfStage(owner);
+    llvm::StringRef separator = names.empty() ? "" : " and ";
+    names += (separator + nameOf(owner)).str();
+    cells += formatv("{0}{1}", separator,
+                     Cell(owner - placement->stageOffset(path), phase, path));
+  }
+  return formatv("worker {0} holds the blocks of {1} with {2}, whose {3} "
+                 "{4}{5} them ({6})",
+                 placement->workerOf(globalStage), nameOf(globalStage), names,
+                 phaseLetter(phase),
+                 phase == Phase::Optimizer ? "step" : "reduce", plural, cells);
 }

@@ -155,13 +155,6 @@ int64_t Replicas::holderOf(int64_t piece, int64_t path) const {
   return std::upper_bound(begin, end, piece) - firstPieces.begin() - 1;
 }
 
-bool Replicas::isReplicated(int64_t globalStage) const {
-  int64_t worker = placement->workerOf(globalStage);
-  return llvm::any_of(piecesOf(globalStage), [&](int64_t piece) {
-    return isHeldElsewhere(piece, worker);
-  });
-}
-
 bool Replicas::isHeldElsewhere(int64_t piece, int64_t worker) const {
   return llvm::any_of(llvm::seq(placement->getNumPaths()), [&](int64_t path) {
     return placement->workerOf(holderOf(piece, path)) != worker;

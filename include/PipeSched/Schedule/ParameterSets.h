@@ -111,6 +111,11 @@ public:
   /// in its pieces and in paths.
   bool isReplicated(int64_t globalStage) const;
 
+  /// Says why a stage that owns no blocks has no O or G (`phase`): "worker 1
+  /// holds the blocks of stage 1 of path 1 with stage 1 of path 0, whose O
+  /// steps them (1O0)".
+  std::string describeOwners(int64_t globalStage, Phase phase) const;
+
   /// Calls `visit(other)` once for each stage that holds blocks which the stage
   /// owns, itself included: those whose weight gradients its O and G wait for.
   template <typename Visit>

@@ -86,9 +86,6 @@ public:
   }
   /// The global stage of a path that holds a piece. O(log stages).
   int64_t holderOf(int64_t piece, int64_t path) const;
-  /// Whether workers other than its own hold blocks of a stage. Linear in its
-  /// pieces and in paths.
-  bool isReplicated(int64_t globalStage) const;
   /// Whether workers other than this one hold the piece. Linear in paths.
   bool isHeldElsewhere(int64_t piece, int64_t worker) const;
 
