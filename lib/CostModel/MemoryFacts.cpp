@@ -18,7 +18,7 @@ using namespace pipesched;
 
 namespace {
 struct StageSums {
-  CheckedInt parameters, activations, weightGrad, boundary;
+  CheckedInt activations, weightGrad, boundary;
   CheckedInt working; ///< of the largest block, without what F keeps of it
 
   /// `copies` is the number of extra copies that a worker holds of bytes that
@@ -30,7 +30,6 @@ struct StageSums {
         recompute == Recompute::Selective
             ? all - block.coreBytes
             : block.recomputedBytes + copies * block.whole.recomputed;
-    parameters += count * block.parameters;
     activations += count * all;
     weightGrad +=
         count * (block.weightGradBytes + copies * block.whole.weightGrad);
@@ -47,16 +46,25 @@ static bool assign(int64_t &bytes, CheckedInt value) {
   return value.isValid();
 }
 
+/// The parameters whose weights, gradients and state a stage brings to its
+/// worker: those of the blocks that it owns.
+static CheckedInt parametersOf(const StageBlocks &owned,
+                               const ModelFacts &model) {
+  CheckedInt parameters = 0;
+  for (auto [block, count] : owned)
+    parameters += CheckedInt(count) * model.blocks[block].parameters;
+  return parameters;
+}
+
 /// Without R cells a backward recomputes block by block: F keeps only the
 /// boundary, and one block at a time is whole again. After a split I, all that
 /// W needs of all blocks is present. The optimizer's state is divided among
 /// `sharers`. Returns false if a number overflows.
 static bool fill(StageMemory &memory, const StageSums &sums,
-                 const ModelFacts &model, bool recomputesInBackward,
-                 int64_t sharers) {
+                 CheckedInt parameters, const ModelFacts &model,
+                 bool recomputesInBackward, int64_t sharers) {
   CheckedInt kept = recomputesInBackward ? sums.boundary : sums.activations;
   CheckedInt working = recomputesInBackward ? sums.working : 0;
-  CheckedInt parameters = sums.parameters;
   int64_t state = 0;
   bool isValid =
       sums.activations.isValid() && assign(memory.activationBytes, kept) &&
@@ -79,6 +87,10 @@ pipesched::computeMemoryFacts(const Placement &placement,
       blocksOfStages(placement, model);
   if (!stages)
     return stages.takeError();
+  llvm::Expected<std::vector<StageBlocks>> owned =
+      ownedBlocksOfStages(placement, model, *stages);
+  if (!owned)
+    return owned.takeError();
 
   constexpr unsigned recomputeBit = 1u
                                     << static_cast<unsigned>(Phase::Recompute);
@@ -93,7 +105,8 @@ pipesched::computeMemoryFacts(const Placement &placement,
     StageSums sums;
     for (auto [block, count] : (*stages)[stage])
       sums.add(model.blocks[block], count, model.recompute, copies);
-    if (!fill(memory, sums, model, recomputesInBackward, sharers))
+    CheckedInt parameters = parametersOf((*owned)[stage], model);
+    if (!fill(memory, sums, parameters, model, recomputesInBackward, sharers))
       return llvm::createStringError(
           llvm::inconvertibleErrorCode(),
           "the memory of a stage is over 2^63 - 1 bytes");

@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/CostModel/CostModel.h"
 #include "PipeSched/Support/MakeError.h"
+#include "Reductions.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -83,22 +83,30 @@ static std::optional<int64_t> timeAt(const std::vector<int64_t> &times,
 }
 
 namespace {
+/// How many of its blocks a stage owns.
+struct StageShare {
+  int64_t numOwned = 1, numHeld = 1;
+};
+
 /// Writes the profile of one stage over the cost that the stage has.
 class StageProfile {
 public:
-  StageProfile(const Profile &profile, int64_t stage, Recompute recompute,
-               bool hasOtherCosts)
-      : profile(profile), stage(stage), recompute(recompute),
+  StageProfile(const Profile &profile, int64_t stage, StageShare blocks,
+               Recompute recompute, bool hasOtherCosts)
+      : profile(profile), stage(stage), blocks(blocks), recompute(recompute),
         hasOtherCosts(hasOtherCosts) {}
 
   llvm::Error apply(StageCost &cost, unsigned phases) const {
     applyForward(cost);
     if (auto error = applyBackward(cost, phases))
       return error;
-    for (Phase phase :
-         {Phase::Offload, Phase::Reload, Phase::Optimizer, Phase::AllReduce})
+    for (Phase phase : {Phase::Offload, Phase::Reload})
       cost.phasePs[index(phase)] =
           given(phase).value_or(cost.phasePs[index(phase)]);
+    for (Phase phase : {Phase::Optimizer, Phase::AllReduce})
+      if (std::optional<int64_t> ps = given(phase))
+        cost.phasePs[index(phase)] =
+            shareOf(*ps, blocks.numOwned, blocks.numHeld);
     if (std::optional<int64_t> pair = timeAt(profile.overlappedPs, stage))
       cost.overlappedPs = pair;
     applyMessages(cost);
@@ -144,6 +152,7 @@ private:
 
   const Profile &profile;
   int64_t stage;
+  StageShare blocks;
   Recompute recompute;
   bool hasOtherCosts;
 };
@@ -197,18 +206,41 @@ llvm::Error StageProfile::applyBackward(StageCost &cost,
   return missingBackward(missing, whole.has_value());
 }
 
+/// The shares of all stages, if the profile has times that need them: O and G
+/// are measured for all blocks of a stage, but run for those that it owns.
+static llvm::Expected<std::vector<StageShare>>
+sharesOf(const Placement &placement, const Profile &profile) {
+  std::vector<StageShare> shares(placement.getNumGlobalStages());
+  if (placement.getNumPaths() == 1 ||
+      (profile.phasePs[index(Phase::Optimizer)].empty() &&
+       profile.phasePs[index(Phase::AllReduce)].empty()))
+    return shares;
+  llvm::Expected<ParameterSets> sets = ParameterSets::create(placement);
+  if (!sets)
+    return sets.takeError();
+  for (auto [stage, share] : llvm::enumerate(shares))
+    if (!sets->ownsAll(stage))
+      share = {sets->ownedBlocksOf(stage).size(),
+               sets->getReplicas().blocksOfStage(stage).size()};
+  return shares;
+}
+
 static llvm::Expected<StageCosts>
 applyProfile(const Placement &placement, StageCosts stageCosts,
              const Profile &profile, unsigned phases, Recompute recompute,
              bool hasOtherCosts) {
   if (auto error = checkLengths(placement, profile))
     return std::move(error);
+  llvm::Expected<std::vector<StageShare>> shares = sharesOf(placement, profile);
+  if (!shares)
+    return shares.takeError();
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     for (int64_t stage = 0; stage < placement.getPath(path).getNumStages();
          ++stage) {
-      StageCost &cost = stageCosts.stages[placement.stageOffset(path) + stage];
-      StageProfile stageProfile(profile, stage, recompute, hasOtherCosts);
-      if (auto error = stageProfile.apply(cost, phases))
+      int64_t global = placement.stageOffset(path) + stage;
+      StageProfile stageProfile(profile, stage, (*shares)[global], recompute,
+                                hasOtherCosts);
+      if (auto error = stageProfile.apply(stageCosts.stages[global], phases))
         return std::move(error);
     }
   return stageCosts;

@@ -104,8 +104,7 @@ pipesched::costReductions(const Placement &placement,
   return stageCosts;
 }
 
-/// `ps` times `part` over `whole`, rounded to the nearest.
-static int64_t shareOf(int64_t ps, int64_t part, int64_t whole) {
+int64_t pipesched::shareOf(int64_t ps, int64_t part, int64_t whole) {
   if (part >= whole)
     return ps;
   __int128 product = static_cast<__int128>(ps) * part;
@@ -115,9 +114,10 @@ static int64_t shareOf(int64_t ps, int64_t part, int64_t whole) {
 Expected<std::vector<MessageCost>> pipesched::shareReductions(
     const Placement &placement, ArrayRef<Reduction> reductions,
     const StageCosts &stageCosts, const ModelFacts *model) {
-  Expected<Replicas> replicas = Replicas::create(placement);
-  if (!replicas)
-    return replicas.takeError();
+  Expected<ParameterSets> sets = ParameterSets::create(placement);
+  if (!sets)
+    return sets.takeError();
+  const Replicas &replicas = sets->getReplicas();
   std::vector<MessageCost> shares;
   shares.reserve(reductions.size());
   for (const Reduction &reduction : reductions) {
@@ -126,10 +126,10 @@ Expected<std::vector<MessageCost>> pipesched::shareReductions(
     share.occupancyPs =
         shareOf(stageCosts.stages[stage]
                     .phasePs[static_cast<unsigned>(Phase::AllReduce)],
-                reduction.blocks.size(), replicas->blocksOfStage(stage).size());
+                reduction.blocks.size(), sets->ownedBlocksOf(stage).size());
     if (!model)
       continue;
-    double bytes = GradientBytes(*replicas, *model).of(reduction.blocks);
+    double bytes = GradientBytes(replicas, *model).of(reduction.blocks);
     Expected<int64_t> sent = ringBytes(bytes, reduction.numWorkers);
     if (!sent)
       return sent.takeError();
@@ -173,16 +173,16 @@ Error pipesched::costStageReductions(const Placement &placement,
                                      const ModelFacts &model,
                                      const SystemFacts &system,
                                      StageCosts &stageCosts) {
-  Expected<Replicas> replicas = Replicas::create(placement);
-  if (!replicas)
-    return replicas.takeError();
+  Expected<ParameterSets> sets = ParameterSets::create(placement);
+  if (!sets)
+    return sets.takeError();
   Expected<std::vector<MessageCost>> pieces = costReductions(
-      placement, reductionsOf(placement, *replicas), model, system);
+      placement, reductionsOf(placement, sets->getReplicas()), model, system);
   if (!pieces)
     return pieces.takeError();
   for (auto [stage, cost] : llvm::enumerate(stageCosts.stages)) {
     int64_t &sum = cost.phasePs[static_cast<unsigned>(Phase::AllReduce)];
-    for (int64_t piece : replicas->piecesOf(stage))
+    for (int64_t piece : sets->ownedPiecesOf(stage))
       for (int64_t ps :
            {(*pieces)[piece].occupancyPs, (*pieces)[piece].latencyPs})
         if (llvm::AddOverflow(sum, ps, sum))

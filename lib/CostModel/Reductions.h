@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What costs of all-reduces and of stages share: the bytes that are sent, and
-// the cost of G by stage, a sum over the pieces that the stage holds.
+// the cost of G by stage, a sum over the pieces that the stage owns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +15,7 @@
 #define PIPESCHED_LIB_COSTMODEL_REDUCTIONS_H
 
 #include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Schedule/ParameterSets.h"
 
 namespace pipesched {
 
@@ -22,7 +23,12 @@ namespace pipesched {
 /// of bytes / n. Errors: over int64.
 llvm::Expected<int64_t> ringBytes(double bytes, int64_t numWorkers);
 
-/// Writes the G times of all stages. Errors: those of costReductions.
+/// `ps` times `part` over `whole`, rounded to the nearest; all of it if `part`
+/// is not less.
+int64_t shareOf(int64_t ps, int64_t part, int64_t whole);
+
+/// Writes the G times of all stages: the sums over the pieces that they own.
+/// Errors: those of costReductions.
 llvm::Error costStageReductions(const Placement &placement,
                                 const ModelFacts &model,
                                 const SystemFacts &system,

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StageLayers.h"
+#include "PipeSched/Schedule/ParameterSets.h"
 #include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/NearestMultiples.h"
@@ -123,4 +124,78 @@ pipesched::blocksOfStages(const Placement &placement, const ModelFacts &model) {
     }
   }
   return result;
+}
+
+namespace {
+/// Finds the blocks of a part of the model.
+class ModelParts {
+public:
+  explicit ModelParts(const ModelFacts &model) : model(model) {
+    for (const BlockFacts &block : model.blocks)
+      layerBegins.push_back(
+          layerBegins.back() +
+          (block.position == BlockPosition::Layer ? block.count : 0));
+  }
+
+  void addPinned(BlockPosition position, StageBlocks &blocks) const {
+    for (auto [index, block] : llvm::enumerate(model.blocks))
+      if (block.position == position)
+        blocks.push_back({uint32_t(index), block.count});
+  }
+
+  /// Adds the layers from `begin` to `end` - 1:
+  ///
+  ///   layerBegins   0     3      7      8
+  ///   block         |  0  |   1  |   2  |
+  ///   2 to 5             |----|             one of 0, two of 1
+  void addLayers(int64_t begin, int64_t end, StageBlocks &blocks) const {
+    size_t index = llvm::upper_bound(layerBegins, begin) - layerBegins.begin();
+    for (index -= 1; index < model.blocks.size() && layerBegins[index] < end;
+         ++index) {
+      int64_t count = std::min(end, layerBegins[index + 1]) -
+                      std::max(begin, layerBegins[index]);
+      if (count > 0)
+        blocks.push_back({uint32_t(index), count});
+    }
+  }
+
+private:
+  const ModelFacts &model;
+  std::vector<int64_t> layerBegins = {0}; ///< by block, and the end
+};
+} // namespace
+
+llvm::Expected<std::vector<StageBlocks>>
+pipesched::ownedBlocksOfStages(const Placement &placement,
+                               const ModelFacts &model,
+                               std::vector<StageBlocks> held) {
+  if (placement.getNumPaths() == 1)
+    return held; // the stages of one path have no common blocks
+  llvm::Expected<ParameterSets> sets = ParameterSets::create(placement);
+  if (!sets)
+    return sets.takeError();
+
+  // Sets begin and end where stages do, which is between layers.
+  int64_t layers = model.getNumLayers();
+  int64_t numBlocks = sets->getReplicas().getNumBlocks();
+  auto layerAt = [&](int64_t block) {
+    return static_cast<int64_t>(static_cast<__int128>(block) * layers /
+                                numBlocks);
+  };
+  ModelParts parts(model);
+  for (auto [stage, blocks] : llvm::enumerate(held)) {
+    if (sets->ownsAll(stage))
+      continue;
+    blocks.clear();
+    auto pieces = sets->ownedPiecesOf(stage);
+    if (pieces.empty())
+      continue;
+    BlockSpan owned = sets->ownedBlocksOf(stage);
+    if (*pieces.begin() == 0)
+      parts.addPinned(BlockPosition::First, blocks);
+    parts.addLayers(layerAt(owned.begin), layerAt(owned.end), blocks);
+    if (*pieces.end() == sets->getReplicas().getNumPieces())
+      parts.addPinned(BlockPosition::Last, blocks);
+  }
+  return held;
 }

@@ -31,6 +31,13 @@ using StageBlocks = llvm::SmallVector<BlockCount, 2>;
 llvm::Expected<std::vector<StageBlocks>>
 blocksOfStages(const Placement &placement, const ModelFacts &model);
 
+/// Of these blocks, `held`, those that each stage owns (ParameterSets.h): over
+/// the stages of a worker, every block that it holds, once. Errors: those of
+/// ParameterSets.
+llvm::Expected<std::vector<StageBlocks>>
+ownedBlocksOfStages(const Placement &placement, const ModelFacts &model,
+                    std::vector<StageBlocks> held);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_LIB_COSTMODEL_STAGELAYERS_H

@@ -69,10 +69,9 @@ private:
   void addOperands(Cell cell);
   void addIssuePoint(Cell cell);
   uint32_t sendOf(uint32_t producer) const;
-  void emitAllReduces(Cell cell, uint32_t flat);
+  void emitAllReduces(Cell cell);
   int64_t freeSlotFor(CellRef at) const;
   int64_t meetingSlot(CellRef at);
-  bool isLastCompute(uint32_t instruction) const;
   void joinGroup(uint32_t instruction, int64_t piece);
   void addGradients(Cell cell);
   /// The last unit slot of the index-th entry of a row.
@@ -86,6 +85,7 @@ private:
   }
   uint32_t begin(InstructionKind kind, Cell cell, int32_t peer = -1);
   void addOperand(uint32_t instruction);
+  void addOperandOnce(uint32_t instruction);
   void pair(uint32_t instruction, uint32_t producer);
 
   const TableView &table;
@@ -240,6 +240,24 @@ void Lowering::addOperand(uint32_t instruction) {
     program.operands.push_back(instruction);
 }
 
+/// Adds an operand unless the current instruction waits for it or for the other
+/// half of its pair.
+void Lowering::addOperandOnce(uint32_t instruction) {
+  if (instruction == kNone)
+    return;
+  auto isSamePair = [&](uint32_t first, uint32_t second) {
+    return first + 1 == second &&
+           program.instructions[first].cell.overlapsNext();
+  };
+  if (llvm::none_of(
+          ArrayRef(program.operands).drop_front(program.operandBegins.back()),
+          [&](uint32_t other) {
+            return other == instruction || isSamePair(other, instruction) ||
+                   isSamePair(instruction, other);
+          }))
+    addOperand(instruction);
+}
+
 /// Makes a send and its receive partners. Whichever is written second finds the
 /// other through their producer.
 void Lowering::pair(uint32_t instruction, uint32_t producer) {
@@ -362,7 +380,7 @@ static bool addsGradient(Cell cell) {
 
 void Lowering::emitCell(Cell cell, uint32_t flat) {
   if (cell.is(Phase::AllReduce))
-    return emitAllReduces(cell, flat);
+    return emitAllReduces(cell);
   uint32_t instruction = begin(kindOf(cell), cell);
   if (cell.isCopy())
     addIssuePoint(cell);
@@ -420,14 +438,6 @@ uint32_t Lowering::sendOf(uint32_t producer) const {
 // All-reduces
 //===----------------------------------------------------------------------===//
 
-/// Whether an instruction is the last compute cell so far, or the first half of
-/// the pair that is.
-bool Lowering::isLastCompute(uint32_t instruction) const {
-  return instruction == lastCompute ||
-         (instruction + 1 == lastCompute &&
-          program.instructions[instruction].cell.overlapsNext());
-}
-
 /// The slot from which the row of a G is free for it: after the last compute.
 int64_t Lowering::freeSlotFor(CellRef at) const {
   ArrayRef<Cell> cells = table.rows[at.row];
@@ -444,9 +454,7 @@ int64_t Lowering::meetingSlot(CellRef at) {
   const Collectives &collectives = *index.getCollectives();
   int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
   int64_t first = slots.start[index.rowBegin(at.row) + at.index];
-  for (int64_t piece : collectives.getReplicas().piecesOf(stage)) {
-    if (!collectives.meetsAt(piece, at))
-      continue;
+  for (int64_t piece : collectives.piecesOf(stage)) {
     int64_t &slot = meetingSlots[piece];
     if (slot < 0)
       for (CellRef member : collectives.membersOf(piece))
@@ -457,20 +465,18 @@ int64_t Lowering::meetingSlot(CellRef at) {
 }
 
 /// Writes one instruction for each piece that the worker reduces at this cell.
-void Lowering::emitAllReduces(Cell cell, uint32_t flat) {
-  const Collectives &collectives = *index.getCollectives();
-  CellRef at = {row, flat - index.rowBegin(row)};
-  int64_t stage = table.placement->globalStage(cell);
-  for (int64_t piece : collectives.getReplicas().piecesOf(stage)) {
-    if (!collectives.meetsAt(piece, at))
-      continue;
-    uint32_t instruction = begin(InstructionKind::AllReduce, cell);
-    joinGroup(instruction, piece);
-    addOperand(lastCompute);
-    if (!isLastCompute(lastGradient[stage]))
-      addOperand(lastGradient[stage]);
-    program.operandBegins.push_back(program.operands.size());
-  }
+/// It waits for the gradients of all stages that hold the piece.
+void Lowering::emitAllReduces(Cell cell) {
+  const ParameterSets &sets = *index.getParameterSets();
+  for (int64_t set : sets.ownedSetsOf(table.placement->globalStage(cell)))
+    for (int64_t piece : sets.piecesOf(set)) {
+      uint32_t instruction = begin(InstructionKind::AllReduce, cell);
+      joinGroup(instruction, piece);
+      addOperand(lastCompute);
+      for (int64_t stage : sets.stagesOf(set))
+        addOperandOnce(lastGradient[stage]);
+      program.operandBegins.push_back(program.operands.size());
+    }
 }
 
 /// Adds an all-reduce to its group, a ring whose last instruction points to the
@@ -490,14 +496,16 @@ void Lowering::joinGroup(uint32_t instruction, int64_t piece) {
   last = instruction;
 }
 
-/// Adds what O waits for. Rows are written one by one, so the last instruction
-/// of a group so far belongs to this row.
+/// Adds what O waits for: the gradients of its blocks by all stages that hold
+/// them, or their all-reduces. Rows are written one by one, so the last
+/// instruction of a group so far belongs to this row.
 void Lowering::addGradients(Cell cell) {
   int64_t stage = table.placement->globalStage(cell);
   const Collectives *collectives = index.getCollectives();
   if (!collectives || collectives->indexOf(stage) < 0)
-    return addOperand(lastGradient[stage]);
-  for (int64_t piece : collectives->getReplicas().piecesOf(stage))
+    return index.getParameterSets()->forEachUser(
+        stage, [&](int64_t user) { addOperandOnce(lastGradient[user]); });
+  for (int64_t piece : collectives->piecesOf(stage))
     addOperand(lastOfGroup[piece]);
 }
 

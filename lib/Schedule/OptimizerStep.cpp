@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/OptimizerStep.h"
-#include "PipeSched/Schedule/Replicas.h"
+#include "PipeSched/Schedule/ParameterSets.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Schedule/Verify.h"
 #include "PipeSched/Support/FormatError.h"
@@ -26,10 +26,11 @@ using llvm::Expected;
 static constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
 namespace {
-/// A stage whose optimizer step a worker runs.
+/// A stage that owns blocks, whose optimizer step a worker runs.
 struct SteppedStage {
-  int64_t slot; ///< slot of its G, or kEnd
-  int64_t endPiece, path, stage;
+  int64_t slot;     ///< slot of its G, or kEnd
+  int64_t endPiece; ///< of those that it owns
+  int64_t path, stage;
   bool isReduced;
 
   Cell cell(Phase phase) const { return Cell(stage, phase, path); }
@@ -46,9 +47,9 @@ struct SteppedStage {
 ///   eager                             3G1 at 10           0G0 at 15, 0O0 3O1
 class StepWriter {
 public:
-  StepWriter(const TableView &table, const Replicas &replicas)
-      : table(table), placement(*table.placement), replicas(replicas),
-        stages(table.rows.size()) {}
+  StepWriter(const TableView &table, const ParameterSets &sets)
+      : table(table), placement(*table.placement), sets(sets),
+        replicas(sets.getReplicas()), stages(table.rows.size()) {}
 
   Error findSlots();
   void findStages(ReductionPlace place, ReducedStages reduced);
@@ -61,6 +62,7 @@ private:
 
   const TableView &table;
   const Placement &placement;
+  const ParameterSets &sets;
   const Replicas &replicas;
   SlotAssignment slots;                          ///< used if G are eager
   std::vector<std::vector<SteppedStage>> stages; ///< by worker, in order
@@ -112,15 +114,16 @@ void StepWriter::findStages(ReductionPlace place, ReducedStages reduced) {
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     for (int64_t stage = 0; stage < placement.getNumStages(path); ++stage) {
       int64_t global = placement.stageOffset(path) + stage;
-      bool hasPeers = reduced == ReducedStages::All
-                          ? !replicas.piecesOf(global).empty()
-                          : replicas.isReplicated(global);
+      if (!sets.ownsAny(global))
+        continue;
+      bool hasPeers =
+          reduced == ReducedStages::All || sets.isReplicated(global);
       bool isReduced = place != ReductionPlace::None && hasPeers;
       int64_t slot = kEnd;
       if (isEager && isReduced)
         slot = readySlots[replicas.firstPieceOf(global)];
       stages[placement.workerOf(global)].push_back(
-          {slot, replicas.endPieceOf(global), path, stage, isReduced});
+          {slot, *sets.ownedPiecesOf(global).end(), path, stage, isReduced});
     }
   for (std::vector<SteppedStage> &worker : stages)
     llvm::sort(worker);
@@ -223,10 +226,10 @@ Expected<OptimizerChange> pipesched::addOptimizerStep(const TableView &table,
                                                       ReducedStages reduced) {
   if (Error error = checkTable(table))
     return std::move(error);
-  Expected<Replicas> replicas = Replicas::create(*table.placement);
-  if (!replicas)
-    return replicas.takeError();
-  StepWriter writer(table, *replicas);
+  Expected<ParameterSets> sets = ParameterSets::create(*table.placement);
+  if (!sets)
+    return sets.takeError();
+  StepWriter writer(table, *sets);
   if (place == ReductionPlace::Eager)
     if (Error error = writer.findSlots())
       return std::move(error);

@@ -155,11 +155,8 @@ int64_t Replicas::holderOf(int64_t piece, int64_t path) const {
   return std::upper_bound(begin, end, piece) - firstPieces.begin() - 1;
 }
 
-bool Replicas::isReplicated(int64_t globalStage) const {
-  int64_t worker = placement->workerOf(globalStage);
-  for (int64_t piece : piecesOf(globalStage))
-    for (int64_t path = 0; path < placement->getNumPaths(); ++path)
-      if (placement->workerOf(holderOf(piece, path)) != worker)
-        return true;
-  return false;
+bool Replicas::isHeldElsewhere(int64_t piece, int64_t worker) const {
+  return llvm::any_of(llvm::seq(placement->getNumPaths()), [&](int64_t path) {
+    return placement->workerOf(holderOf(piece, path)) != worker;
+  });
 }

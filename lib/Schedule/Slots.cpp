@@ -50,9 +50,7 @@ public:
   int64_t slotOf(CellRef at) {
     int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
     int64_t latest = 0;
-    for (int64_t piece : collectives->getReplicas().piecesOf(stage)) {
-      if (!collectives->meetsAt(piece, at))
-        continue;
+    for (int64_t piece : collectives->piecesOf(stage)) {
       int64_t &slot = slots[piece];
       if (slot < 0)
         for (CellRef member : collectives->membersOf(piece))

@@ -63,15 +63,15 @@ Expected<CellIndex> CellIndex::create(const TableView &table) {
   if (Error error = index.fill(table))
     return std::move(error);
   int64_t reductions = phaseCounts[static_cast<unsigned>(Phase::AllReduce)];
-  index.perPath =
-      reductions + phaseCounts[static_cast<unsigned>(Phase::Optimizer)] > 0;
-  if (reductions == 0)
+  if (reductions + phaseCounts[static_cast<unsigned>(Phase::Optimizer)] == 0)
     return index;
-  Expected<Collectives> collectives = Collectives::create(table);
-  if (!collectives)
-    return collectives.takeError();
-  index.collectives =
-      std::make_shared<const Collectives>(std::move(*collectives));
+  Expected<ParameterSets> sets = ParameterSets::create(*table.placement);
+  if (!sets)
+    return sets.takeError();
+  index.parameterSets = std::make_shared<const ParameterSets>(std::move(*sets));
+  if (reductions > 0)
+    index.collectives =
+        std::make_shared<const Collectives>(table, index.parameterSets);
   return index;
 }
 

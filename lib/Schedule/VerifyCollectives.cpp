@@ -32,7 +32,7 @@ static Cell cellOf(const Placement &placement, int64_t path, int64_t global,
 // Who takes part
 //===----------------------------------------------------------------------===//
 
-/// Finds a stage that holds the piece but has no G, while another worker's has.
+/// Finds a stage that owns the piece but has no G, while another worker's has.
 static std::optional<Violation> checkComplete(const TableView &table,
                                               const Collectives &collectives,
                                               int64_t piece) {
@@ -42,43 +42,18 @@ static std::optional<Violation> checkComplete(const TableView &table,
     return std::nullopt;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     int64_t stage = collectives.getReplicas().holderOf(piece, path);
-    if (collectives.indexOf(stage) >= 0)
+    if (collectives.indexOf(stage) >= 0 ||
+        !llvm::is_contained(collectives.piecesOf(stage), piece))
       continue;
+    CellRef other = members.front(); // on another worker, which has a G
     int64_t worker = placement.workerOf(stage);
-    const CellRef *other = llvm::find_if(
-        members, [&](CellRef member) { return member.row != worker; });
-    if (other == members.end())
-      continue; // one worker holds all of them
     return Violation{
-        *other,
+        other,
         formatv("{0} is missing: worker {1} runs {2} and worker {3} holds the "
                 "same blocks",
-                cellOf(placement, path, stage, Phase::AllReduce), other->row,
-                cellAt(table, *other), worker),
+                cellOf(placement, path, stage, Phase::AllReduce), other.row,
+                cellAt(table, other), worker),
         {}};
-  }
-  return std::nullopt;
-}
-
-/// Finds an O that precedes the G by which its worker reduces blocks of its
-/// stage; that may be the G of another stage.
-static std::optional<Violation>
-checkStep(const TableView &table, const Collectives &collectives, CellRef at) {
-  Cell step = cellAt(table, at);
-  int64_t stage = table.placement->globalStage(step);
-  if (collectives.indexOf(stage) < 0)
-    return std::nullopt;
-  for (int64_t piece : collectives.getReplicas().piecesOf(stage)) {
-    CellRef member = *collectives.memberOn(piece, at.row);
-    if (member.index < at.index)
-      continue;
-    Cell reduction = cellAt(table, member);
-    return Violation{at,
-                     formatv("cell {0} ({1}) runs before {2}, which reduces "
-                             "gradients of its blocks",
-                             at.index, step, reduction),
-                     {{member, formatv("{0} is cell {1} of this row", reduction,
-                                       member.index)}}};
   }
   return std::nullopt;
 }
@@ -92,11 +67,6 @@ std::optional<Violation> pipesched::verifyCollectives(const TableView &table,
   for (int64_t piece = 0; piece < numPieces; ++piece)
     if (auto violation = checkComplete(table, *collectives, piece))
       return violation;
-  for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
-    for (int64_t i = 0, size = table.rows[row].size(); i != size; ++i)
-      if (table.rows[row][i].is(Phase::Optimizer))
-        if (auto violation = checkStep(table, *collectives, {row, i}))
-          return violation;
   return std::nullopt;
 }
 
@@ -127,10 +97,7 @@ private:
   }
   bool meetsOnce(CellRef at) const {
     int64_t stage = table.placement->globalStage(cellAt(table, at));
-    return llvm::count_if(collectives.getReplicas().piecesOf(stage),
-                          [&](int64_t piece) {
-                            return collectives.meetsAt(piece, at);
-                          }) == 1;
+    return collectives.piecesOf(stage).size() == 1;
   }
   std::string name(CellRef at) const {
     return formatv("{0} of worker {1}", cellAt(table, at), at.row);

@@ -225,6 +225,8 @@ std::optional<Violation> pipesched::verifyTable(const TableView &table) {
     return ofSchedule(llvm::toString(index.takeError()));
   if (std::optional<Violation> violation = checkOthers(table, *index))
     return violation;
+  if (std::optional<Violation> violation = verifyParameterSets(table, *index))
+    return violation;
   if (std::optional<Violation> violation = verifyCollectives(table, *index))
     return violation;
   std::vector<CellWait> cycle =

@@ -27,7 +27,7 @@
 // RUN: pipesched-translate --export-report --transport=blocking %t.consumer -o %t.exec
 // RUN: %python %S/Inputs/same-execution.py %t.pipe %t.exec | FileCheck %s
 
-// CHECK: 15 schedules are timed alike
+// CHECK: 17 schedules are timed alike
 
 pipe.schedule @square workers 4 microbatches 4
     profile <"F=10us,B=21us,comm=2us,send=3us"> { path on [0, 1, 2, 3] }
@@ -106,6 +106,23 @@ pipe.schedule @reduced_in_pieces workers 3 microbatches 2
   worker 0 runs [0F0 0B0 0G0 0O0]
   worker 1 runs [1F0 1B0 1G0 1O0]
   worker 2 runs [0F1 1F1 1B1 0B1 0G1 1G1 0O1 1O1]
+}
+
+// Worker 1 steps the middle of the model once, worker 0 in part for both paths.
+pipe.schedule @crossing workers 3 microbatches 2
+    profile <"F=10us,B=21us,G=15us,O=4us,comm=2us,send=3us"> {
+  path on [0, 1, 2] takes [0]
+  path on [2, 1, 0] takes [1]
+  worker 0 runs [0F0 2F1 2B1 0B0 0G0 2G1 0O0 2O1]
+  worker 1 runs [1F0 1F1 1B0 1B1 1G0 1O0]
+  worker 2 runs [0F1 2F0 2B0 0B1 0G1 2G0 0O1 2O0]
+}
+pipe.schedule @partly_shared workers 2 microbatches 2
+    profile <"F=10us,B=21us,G=15us,O=6us,comm=2us,send=3us"> {
+  path on [0, 1] takes [0] blocks [3, 3]
+  path on [1, 0] takes [1] blocks [2, 4]
+  worker 0 runs [0F0 0B0 1F1 1B1 0G0 1G1 0O0 1O1]
+  worker 1 runs [1F0 1B0 0F1 0B1 0G1 1G0 0O1 1O0]
 }
 
 // Copies and joins, with slow copies in both directions that hold up compute.

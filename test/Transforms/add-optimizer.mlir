@@ -56,9 +56,10 @@ pipe.schedule @aligned workers 2 microbatches 3 aligned {
   worker 1 runs [0F1 0F2 _2 0B1 1F0 1B0 0B2]
 }
 
-// Both paths place the first stage on worker 0: no other worker has it.
+// Both paths place the first stage on worker 0: it holds the blocks once, and no other
+// worker has them.
 // CHECK-LABEL: pipe.schedule @together
-// END:           worker 0 runs [0F0 0F1 0B0 0B1 0O0 0O1]
+// END:           worker 0 runs [0F0 0F1 0B0 0B1 0O0]
 // END-NEXT:      worker 1 runs [1F0 1B0 1G0 1O0]
 // END-NEXT:      worker 2 runs [1F1 1B1 1G1 1O1]
 pipe.schedule @together workers 3 microbatches 2 {
@@ -69,17 +70,46 @@ pipe.schedule @together workers 3 microbatches 2 {
   worker 2 runs [1F1 1B1]
 }
 
-// Of six blocks worker 0 has 0 to 4 by path 0 and 1 to 2 by path 1, and no other worker
-// has the latter; worker 1 alone has 4 to 6, by both. So 1G0 and 1G1 would have nothing
-// to reduce.
+// Of six blocks worker 0 has 0 to 4 by path 0, and 1 to 2 by path 1 too. Worker 1 has 2
+// to 6 by path 1, and 4 to 6 by path 0 too. The stages that end last or begin first own
+// them.
 // CHECK-LABEL: pipe.schedule @uneven
-// END:           worker 0 runs [0F0 1F1 1B1 0B0 0G0 1O1 0O0]
-// END-NEXT:      worker 1 runs [0F1 1F0 1B0 2F1 2B1 0B1 0G1 2G1 0O1 1O0 2O1]
+// END:           worker 0 runs [0F0 1F1 1B1 0B0 0G0 0O0]
+// END-NEXT:      worker 1 runs [0F1 1F0 1B0 2F1 2B1 0B1 0G1 2G1 0O1 2O1]
 pipe.schedule @uneven workers 2 microbatches 2 {
   path on [0, 1] takes [0] blocks [4, 2]
   path on [1, 0, 1] takes [1] blocks [1, 1, 4]
   worker 0 runs [0F0 1F1 1B1 0B0]
   worker 1 runs [0F1 1F0 1B0 2F1 2B1 0B1]
+}
+
+// Worker 1 holds the middle of the model for both paths.
+// CHECK-LABEL: pipe.schedule @crossing
+// END:           worker 0 runs [0F0 2F1 2B1 0B0 0G0 2G1 0O0 2O1]
+// END-NEXT:      worker 1 runs [1F0 1F1 1B0 1B1 1O0]
+// END-NEXT:      worker 2 runs [0F1 2F0 2B0 0B1 0G1 2G0 0O1 2O0]
+// EAGER:         worker 0 runs [0F0 2F1 2B1 2G1 0B0 0G0 2O1 0O0]
+// EAGER-NEXT:    worker 1 runs [1F0 1F1 1B0 1B1 1O0]
+// EAGER-NEXT:    worker 2 runs [0F1 2F0 2B0 2G0 0B1 0G1 2O0 0O1]
+// NONE:          worker 1 runs [1F0 1F1 1B0 1B1 1O0]
+pipe.schedule @crossing workers 3 microbatches 2 {
+  path on [0, 1, 2] takes [0]
+  path on [2, 1, 0] takes [1]
+  worker 0 runs [0F0 2F1 2B1 0B0]
+  worker 1 runs [1F0 1F1 1B0 1B1]
+  worker 2 runs [0F1 2F0 2B0 0B1]
+}
+
+// Of six blocks worker 0 holds 0 to 3 by path 0 and 2 to 6 by path 1: each stage owns some,
+// and worker 1 holds the others.
+// CHECK-LABEL: pipe.schedule @partly
+// END:           worker 0 runs [0F0 0B0 1F1 1B1 0G0 1G1 0O0 1O1]
+// END-NEXT:      worker 1 runs [0F1 1F0 1B0 0B1 0G1 1G0 0O1 1O0]
+pipe.schedule @partly workers 2 microbatches 2 {
+  path on [0, 1] takes [0] blocks [3, 3]
+  path on [1, 0] takes [1] blocks [2, 4]
+  worker 0 runs [0F0 0B0 1F1 1B1]
+  worker 1 runs [0F1 1F0 1B0 0B1]
 }
 
 // CHECK-LABEL: pipe.schedule @problem

@@ -51,19 +51,6 @@ pipe.schedule @early workers 2 microbatches 3 {
 
 // -----
 
-// worker 0 reduces what it holds twice at 0G1, for both of its stages
-pipe.schedule @step workers 2 microbatches 3 {
-  path on [0] takes [0]
-  path on [0] takes [1]
-  path on [1] takes [2]
-  // expected-error@+2 {{'pipe.worker' op cell 5 (0O0) runs before 0G1, which reduces gradients of its blocks}}
-  // expected-note@+1 {{0G1 is cell 6 of this row}}
-  worker 0 runs [0F0 0B0 0G0 0F1 0B1 0O0 0G1 0O1]
-  worker 1 runs [0F2 0B2 0G2]
-}
-
-// -----
-
 // in slots, too, a group must meet at the same time
 pipe.schedule @slots workers 2 microbatches 2 aligned {
   path on [0, 1] takes [0]

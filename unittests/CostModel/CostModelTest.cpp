@@ -264,13 +264,13 @@ TEST(Roofline, PiecesAreReducedByTheirParameters) {
 TEST(Profile, PiecesShareTheTimeOfG) {
   Path first, second;
   first.workers = {0, 1};
-  second.workers = {1, 0};
+  second.workers = {2, 3};
   first.takes = {{0, 1, 1}};
   second.takes = {{1, 2, 1}};
   first.blocks = {4, 2};
   second.blocks = {2, 4};
   Placement placement =
-      llvm::cantFail(Placement::create(2, 2, {first, second}));
+      llvm::cantFail(Placement::create(4, 2, {first, second}));
   StageCosts stageCosts;
   stageCosts.stages.resize(4);
   stageCosts.stages[0].phasePs[static_cast<unsigned>(Phase::AllReduce)] = 101;

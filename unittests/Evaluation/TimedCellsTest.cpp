@@ -186,13 +186,13 @@ TEST(TimedCells, GroupsReportEachMemberOnItsOwnWorker) {
 /// Path 1 cuts the model elsewhere, so that a G takes part in two all-reduces:
 ///
 ///   path 0    |  stage 0  |  stage 1  |      on [0, 1], blocks 2 and 2
-///   path 1    | 0 |      stage 1      |      on [1, 0], blocks 1 and 3
+///   path 1    | 0 |      stage 1      |      on [2, 3], blocks 1 and 3
 TEST(TimedCells, AGOfSeveralGroupsIsOneEntry) {
-  Path down = pathOn({0, 1}, {{0, 2, 2}}), up = pathOn({1, 0}, {{1, 2, 2}});
+  Path down = pathOn({0, 1}, {{0, 2, 2}}), up = pathOn({2, 3}, {{1, 2, 2}});
   down.blocks = {2, 2};
   up.blocks = {1, 3};
-  Table table = makeTable(makePlacement(2, 2, {down, up}),
-                          {"0F0 1F1 1B1 0B0", "0F1 1F0 1B0 0B1"});
+  Table table = makeTable(makePlacement(4, 2, {down, up}),
+                          {"0F0 0B0", "1F0 1B0", "0F1 0B1", "1F1 1B1"});
   table.rows = llvm::cantFail(addOptimizerStep(table.view())).rows;
   Execution execution = execute(table, Transport::Overlap);
   EXPECT_GT(execution.groupCells.size(), 4u);

@@ -117,6 +117,11 @@ TEST(OptimizeProblem, LeavesRoomForParameters) {
   EXPECT_EQ(problem.stages[0].freedByInputGrad, 70);
   EXPECT_EQ(problem.stages[0].checkpoint, 10);
   EXPECT_EQ(problem.capacity, (std::vector<int64_t>{1000, 1000}));
+  // Two paths on the same workers use the same parameters.
+  Placement twice = makePlacement(
+      2, 2, {pathOn({0, 1}, {{0, 1, 1}}), pathOn({0, 1}, {{1, 2, 1}})});
+  EXPECT_EQ(llvm::cantFail(makeProblem(twice, costs, options)).capacity,
+            (std::vector<int64_t>{1000, 1000}));
   options = within(MemoryBudget::Unit::Activations, 2);
   problem = llvm::cantFail(makeProblem(makeLinear(2, 3), costs, options));
   EXPECT_EQ(problem.stages[0].activation, 1);

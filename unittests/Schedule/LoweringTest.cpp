@@ -270,19 +270,51 @@ TEST(Lowering, PiecesOfAStageAreReducedOneByOne) {
   EXPECT_EQ(program.blocks, std::vector<BlockSpan>({{0, 2}, {2, 4}, {4, 6}}));
 }
 
+/// Worker 0 holds stage 0 of two paths, worker 1 that of a third.
+static Placement heldTwice() {
+  return makePlacement(2, 3,
+                       {pathOn({0}, {{0, 1, 1}}), pathOn({0}, {{1, 2, 1}}),
+                        pathOn({1}, {{2, 3, 1}})});
+}
+
 TEST(Lowering, AWorkerTakesPartOnce) {
-  // Worker 0 holds stage 0 of two paths, worker 1 that of a third.
-  Table table = makeTable(
-      makePlacement(2, 3,
-                    {pathOn({0}, {{0, 1, 1}}), pathOn({0}, {{1, 2, 1}}),
-                     pathOn({1}, {{2, 3, 1}})}),
-      {"0F0 0B0 0G0 0F1 0B1 0G1 0O0 0O1", "0F2 0B2 0G2 0O2"});
+  Table table =
+      makeTable(heldTwice(), {"0F0 0B0 0F1 0B1 0G0 0O0", "0F2 0B2 0G2 0O2"});
   Program program = lower(table);
   EXPECT_EQ(list(program, 0),
             Listing({"compute 0F0", "compute 0B0 after #0", "compute 0F1",
-                     "compute 0B1 after #2", "all_reduce 0G1 after #3",
-                     "compute 0O0 after #4", "compute 0O1 after #4"}));
-  EXPECT_EQ(groupOf(program, 4), Listing({"0G1", "0G2"}));
+                     "compute 0B1 after #2", "all_reduce 0G0 after #3, #1",
+                     "compute 0O0 after #4"}));
+  EXPECT_EQ(groupOf(program, 4), Listing({"0G0", "0G2"}));
+}
+
+TEST(Lowering, AStepWaitsForTheGradientsOfAllPaths) {
+  Table table =
+      makeTable(heldTwice(), {"0F0 0B0 0F1 0B1 0O0", "0F2 0I2 0W2 0O2"});
+  EXPECT_EQ(list(lower(table), 0).back(), "compute 0O0 after #1, #3");
+  EXPECT_EQ(list(lower(table), 1).back(), "compute 0O2 after #2");
+  // Both halves of a pair end together.
+  table.rows[0] = parseRow("0F0 0F1 0B0+0B1 0O0");
+  EXPECT_EQ(list(lower(table), 0).back(), "compute 0O0 after #2");
+}
+
+TEST(Lowering, PiecesWaitForTheStagesThatHoldThem) {
+  // Of six blocks worker 0 holds 0 to 3 by path 0 and 2 to 6 by path 1, which
+  // owns those in common; worker 1 holds the rest of path 0.
+  std::vector<Path> paths = {pathOn({0, 1}, {{0, 1, 1}}),
+                             pathOn({1, 0}, {{1, 2, 1}})};
+  paths[0].blocks = {3, 3};
+  paths[1].blocks = {2, 4};
+  Table table = makeTable(
+      makePlacement(2, 2, std::move(paths)),
+      {"0F0 0B0 1F1 1B1 0G0 1G1 0O0 1O1", "0F1 1F0 1B0 0B1 0G1 1G0 0O1 1O0"});
+  EXPECT_EQ(list(lower(table, ReceivePlacement::Consumer), 0),
+            Listing({"compute 0F0", "send 0F0 to 1 after #0", "recv 1B0 from 1",
+                     "compute 0B0 after #0, #2", "recv 0F1 from 1",
+                     "compute 1F1 after #4", "compute 1B1 after #5",
+                     "send 1B1 to 1 after #6", "all_reduce 0G0 after #6, #3",
+                     "all_reduce 1G1 after #6, #3", "all_reduce 1G1 after #6",
+                     "compute 0O0 after #8", "compute 1O1 after #9, #10"}));
 }
 
 TEST(Lowering, AllReducesMayBeAlone) {

@@ -89,8 +89,9 @@ TEST(OptimizerStep, JoinsStayWithTheirCells) {
 }
 
 TEST(OptimizerStep, UnevenReplicasComeByTheEndOfTheirBlocks) {
-  // Worker 0 has blocks 0 to 4 of path 0 and 1 to 2 of path 1: the latter end
-  // first, and are reduced with the former.
+  // Worker 0 has blocks 0 to 4 by path 0 and 1 to 2 by path 1: the former end
+  // last, so path 0 owns them all. Worker 1 has blocks 4 to 6 by path 0, and
+  // among blocks 2 to 6 by path 1.
   std::vector<Path> paths = {pathOn({0, 1}, {{0, 1, 1}}),
                              pathOn({1, 0, 1}, {{1, 2, 1}})};
   paths[0].blocks = {4, 2};
@@ -98,8 +99,8 @@ TEST(OptimizerStep, UnevenReplicasComeByTheEndOfTheirBlocks) {
   Table table = makeTable(makePlacement(2, 2, paths),
                           {"0F0 1F1 1B1 0B0", "0F1 1F0 1B0 2F1 2B1 0B1"});
   EXPECT_EQ(printRows(withStep(table, ReductionPlace::End).rows),
-            Rows({"0F0 1F1 1B1 0B0 0G0 1O1 0O0",
-                  "0F1 1F0 1B0 2F1 2B1 0B1 0G1 2G1 0O1 1O0 2O1"}));
+            Rows({"0F0 1F1 1B1 0B0 0G0 0O0",
+                  "0F1 1F0 1B0 2F1 2B1 0B1 0G1 2G1 0O1 2O1"}));
 }
 
 TEST(OptimizerStep, StagesThatAreCutAreReducedAtTheEnd) {
@@ -153,11 +154,11 @@ static bool proves(const Table &table, MessageSemantics semantics,
   return isProven;
 }
 
-/// Expects one O per stage, and one G per stage that has replicas elsewhere
-/// unless there are none.
+/// Expects one O per block and worker, and one G for those that are replicated
+/// elsewhere unless there are none.
 static void expectComplete(const Table &table, ReductionPlace place) {
   const Placement &placement = table.placement;
-  Replicas replicas = llvm::cantFail(Replicas::create(placement));
+  ParameterSets sets = llvm::cantFail(ParameterSets::create(placement));
   std::vector<int> steps(placement.getNumGlobalStages()),
       reductions(placement.getNumGlobalStages());
   for (const Row &row : table.rows)
@@ -166,9 +167,9 @@ static void expectComplete(const Table &table, ReductionPlace place) {
       reductions[placement.globalStage(cell)] += cell.is(Phase::AllReduce);
     }
   for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage) {
-    EXPECT_EQ(steps[stage], 1);
+    EXPECT_EQ(steps[stage], sets.ownsAny(stage));
     EXPECT_EQ(reductions[stage],
-              place != ReductionPlace::None && replicas.isReplicated(stage));
+              place != ReductionPlace::None && sets.isReplicated(stage));
   }
 }
 
@@ -261,16 +262,22 @@ TEST(OptimizerStep, OfAnyPaths) {
 // G cells at any position
 //===----------------------------------------------------------------------===//
 
-/// Inserts a G for each stage anywhere behind its last weight gradient.
+/// Inserts a G for each stage that owns blocks, anywhere behind the last weight
+/// gradient of these blocks.
 static void addReductions(Table &table, std::mt19937 &random) {
   const Placement &placement = table.placement;
+  ParameterSets sets = llvm::cantFail(ParameterSets::create(placement));
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     for (int64_t stage = 0; stage < placement.getNumStages(path); ++stage) {
       int64_t global = placement.stageOffset(path) + stage;
+      if (!sets.ownsAny(global))
+        continue;
+      std::vector<int64_t> users;
+      sets.forEachUser(global, [&](int64_t user) { users.push_back(user); });
       Row &row = table.rows[placement.workerOf(global)];
       size_t first = row.size();
       while (row[first - 1].isPerPath() ||
-             placement.globalStage(row[first - 1]) != global)
+             !llvm::is_contained(users, placement.globalStage(row[first - 1])))
         --first;
       row.insert(row.begin() + first + random() % (row.size() - first + 1),
                  Cell(stage, Phase::AllReduce, path));
@@ -292,13 +299,11 @@ static bool rowsFinish(const Table &table) {
              next[producer.worker];
     if (!cell.is(Phase::AllReduce))
       return true;
-    for (int64_t piece = 0; piece < collectives.getReplicas().getNumPieces();
-         ++piece)
-      if (const CellRef *own = collectives.memberOn(piece, at.row);
-          own && own->index == at.index)
-        for (CellRef member : collectives.membersOf(piece))
-          if (next[member.row] < member.index)
-            return false;
+    for (int64_t piece :
+         collectives.piecesOf(table.placement.globalStage(cell)))
+      for (CellRef member : collectives.membersOf(piece))
+        if (next[member.row] < member.index)
+          return false;
     return true;
   };
   for (bool hasProgress = true; hasProgress;) {

@@ -123,8 +123,8 @@ TEST(AddRecompute, SkipsBackwardsRightBehindTheirForward) {
             "0F0 _3 0B0 0F1 0F2 0R1 0B1 0R2 0B2");
   EXPECT_EQ(applyTo({"0F0 0F1+0B0 0F2+0B1 0I2 0W2"}, 3, options),
             "0F0 0F1+0B0 0F2+0B1 0I2 0W2");
-  EXPECT_EQ(applyTo({"0F0 0D0 0U0 0B0 0F1 0O0 0B1"}, 2, options),
-            "0F0 0D0 0U0 0R0 0B0 0F1 0O0 0R1 0B1");
+  EXPECT_EQ(applyTo({"0F0 0D0 0U0 0B0 0F1 0B1 0O0"}, 2, options),
+            "0F0 0D0 0U0 0R0 0B0 0F1 0B1 0O0");
 }
 
 TEST(AddRecompute, KeepsTheFirstActivationsThatFindRoom) {

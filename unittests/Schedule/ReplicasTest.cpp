@@ -84,7 +84,6 @@ TEST(Replicas, EmptyStagesAtTheEndsHoldWhatIsPinned) {
   EXPECT_EQ(describe(placement), "0-2:00 | 2-4:21");
   Replicas replicas = llvm::cantFail(Replicas::create(placement));
   EXPECT_TRUE(replicas.piecesOf(1).empty());
-  EXPECT_FALSE(replicas.isReplicated(1));
 }
 
 TEST(Replicas, BlocksAreFoundInPieces) {
@@ -111,10 +110,9 @@ TEST(Replicas, OneWorkerHoldsNoReplicas) {
   Placement placement = makePlacement(
       2, 2, {pathOn({0, 1}, {{0, 1, 1}}), pathOn({0, 0}, {{1, 2, 1}})});
   Replicas replicas = llvm::cantFail(Replicas::create(placement));
-  EXPECT_FALSE(replicas.isReplicated(0));
-  EXPECT_TRUE(replicas.isReplicated(1));
-  EXPECT_FALSE(replicas.isReplicated(2));
-  EXPECT_TRUE(replicas.isReplicated(3));
+  EXPECT_FALSE(replicas.isHeldElsewhere(0, 0));
+  EXPECT_TRUE(replicas.isHeldElsewhere(1, 0));
+  EXPECT_TRUE(replicas.isHeldElsewhere(1, 1));
 }
 
 TEST(Replicas, RefuseWhatHasNoMeasure) {

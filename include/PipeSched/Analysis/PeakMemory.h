@@ -51,10 +51,10 @@ struct MemorySample {
 llvm::Expected<MemoryUsage> computePersistentMemory(const Placement &placement,
                                                     const MemoryFacts &facts);
 
-/// Linear in tasks. Persistent memory counts every stage of every path that the
-/// placement puts on a worker, replicas included. Errors: sums over int64;
-/// recompute or copies in a program that has cells of only a few of the
-/// microbatches.
+/// Linear in tasks. Persistent memory counts every block that a path of the
+/// placement puts on a worker, once per worker, replicas included. Errors: sums
+/// over int64; recompute or copies in a program that has cells of only a few of
+/// the microbatches.
 llvm::Expected<MemoryUsage> computeMemory(const TaskGraph &graph,
                                           const TaskTimes &times,
                                           const Timeline &timeline,

@@ -48,7 +48,9 @@ splitLayers(int64_t number, const Path &path, int64_t layers);
 /// times over int64.
 llvm::Expected<StageCosts> costUnit(const Placement &placement);
 
-/// Profiled times. B defaults to I + W, R to F, FB to F + B, the rest to 0.
+/// Profiled times. B defaults to I + W, R to F, FB to F + B, the rest to 0. O
+/// and G of a stage that owns some of its blocks (ParameterSets.h) take the
+/// share of their time that these have among all its blocks.
 /// `phases` has a bit (1 << Phase) for each phase the table uses. Errors: a
 /// phase in use without a time (if only B is given for split cells, the error
 /// asks for I and W); a list with neither one nor S entries. Selective
@@ -101,17 +103,20 @@ costReductions(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
                const ModelFacts &model, const SystemFacts &system);
 
 /// The same if the G times of stages are given: an all-reduce takes the share
-/// of its cell's G time that its blocks have in the stage. `model` gives the
-/// bytes and may be null. Errors: those of Replicas; bytes over int64.
+/// of its cell's G time that its blocks have among those that the stage owns.
+/// `model` gives the bytes and may be null. Errors: those of Replicas; bytes
+/// over int64.
 llvm::Expected<std::vector<MessageCost>>
 shareReductions(const Placement &placement,
                 llvm::ArrayRef<Reduction> reductions,
                 const StageCosts &stageCosts, const ModelFacts *model);
 
-/// Memory per global stage. `system` gives the capacity and may be null. If the
-/// model recomputes and `phases` has no R, every backward recomputes block by
-/// block. Boundary bytes follow `model.recompute`; None counts as Full. Errors:
-/// those of splitLayers; bytes over int64.
+/// Memory per global stage; weights, gradients and optimizer state of the
+/// blocks that it owns, so that a worker's stages add up to what the worker
+/// holds. `system` gives the capacity and may be null. If the model recomputes
+/// and `phases` has no R, every backward recomputes block by block. Boundary
+/// bytes follow `model.recompute`; None counts as Full. Errors: those of
+/// splitLayers; bytes over int64.
 llvm::Expected<MemoryFacts> computeMemoryFacts(const Placement &placement,
                                                const ModelFacts &model,
                                                const SystemFacts *system,

@@ -28,7 +28,9 @@ struct MessageCost {
 
 /// What one global stage (path, stage) costs.
 struct StageCost {
-  std::array<int64_t, kNumPhases> phasePs = {}; ///< by Phase
+  /// By Phase. O and G are about the blocks that the stage owns
+  /// (ParameterSets.h).
+  std::array<int64_t, kNumPhases> phasePs = {};
   std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
                                        ///< is of this stage; absent: the sum
   MessageCost activation;              ///< F's message to the next stage
@@ -53,6 +55,8 @@ struct StageMemory {
   /// Needed in addition while B or I runs: the block that the backward itself
   /// recomputes.
   int64_t workingBytes = 0;
+  /// Of the blocks that the stage owns: a worker holds a block once, whichever
+  /// of its stages use it (ParameterSets.h).
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
 };
 

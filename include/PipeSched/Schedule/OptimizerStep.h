@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ends a training step: the optimizer step of every stage, after the all-reduce
-// of its gradients if other workers hold replicas.
+// Ends a training step: the optimizer step of every block that a worker holds,
+// after the all-reduce of its gradients if other workers hold replicas.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,8 +38,8 @@ struct EnumNames<ReductionPlace> {
 
 /// Which stages are reduced.
 enum class ReducedStages : uint8_t {
-  Replicated, ///< those whose blocks other workers hold too
-  All         ///< all that have blocks: there are peers in other pipelines
+  Replicated, ///< those that own blocks which other workers hold too
+  All         ///< all that own blocks: there are peers in other pipelines
 };
 
 /// Rows with O and G cells.
@@ -49,17 +49,18 @@ struct OptimizerChange {
   int64_t numReductions = 0; ///< G cells
 };
 
-/// Appends to each row an O for every stage of its worker, with a G before it
-/// if the stage is reduced. Both follow the order in which the blocks of the
-/// stages end. An aligned table is aligned again (alignRows).
+/// Appends to each row an O for every stage of its worker that owns blocks
+/// (ParameterSets.h), with a G before it if the stage is reduced. Both follow
+/// the order in which the blocks that the stages own end. An aligned table is
+/// aligned again (alignRows).
 ///
 ///   End     0F0 0F1 3F2 3B2 3F3 3B3     0B0 0B1 0G0 3G1 0O0 3O1
 ///   Eager   0F0 0F1 3F2 3B2 3F3 3B3 3G1 0B0 0B1 0G0     3O1 0O0
 ///
 /// Each worker thus reaches its all-reduces in the order of the model, so they
 /// cannot deadlock: the blocks that a worker reduces at a cell lie behind those
-/// of its earlier cells, because a block in two cells is reduced at the later
-/// one (Collectives.h).
+/// of its earlier cells, because a block that several of its stages hold is
+/// owned by the one that ends last.
 ///
 /// `Eager` uses the slots of the unit alignment. The all-reduces of a piece
 /// (Replicas.h) stand in all rows at the first slot at which its weight
@@ -73,7 +74,7 @@ struct OptimizerChange {
 ///
 /// Linear in entries, and in pieces times paths. Errors, as ViolationError:
 /// what verifyTable finds; O or G cells that are already in the table. Others:
-/// those of Replicas and of alignRows.
+/// those of ParameterSets and of alignRows.
 llvm::Expected<OptimizerChange>
 addOptimizerStep(const TableView &table,
                  ReductionPlace place = ReductionPlace::End,

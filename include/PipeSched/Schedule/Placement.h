@@ -18,6 +18,7 @@
 #include "PipeSched/Schedule/Cell.h"
 #include "PipeSched/Support/EnumNames.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
@@ -122,6 +123,11 @@ public:
   }
 
   int64_t stageOffset(int64_t path) const { return stageOffsets[path]; }
+  /// The path of a global stage. O(log paths).
+  int64_t pathOfStage(int64_t globalStage) const {
+    return llvm::upper_bound(stageOffsets, globalStage) - stageOffsets.begin() -
+           1;
+  }
   int64_t getNumGlobalStages() const { return stageOffsets.back(); }
   int64_t globalStage(Cell cell) const {
     return stageOffset(pathOf(cell)) + cell.getStage();

@@ -53,6 +53,10 @@ public:
   BlockSpan blocksOf(int64_t piece) const {
     return {cuts[piece], cuts[piece + 1]};
   }
+  /// The blocks of neighbouring pieces; empty without pieces.
+  BlockSpan blocksOf(llvm::iota_range<int64_t> pieces) const {
+    return {cuts[*pieces.begin()], cuts[*pieces.end()]};
+  }
   int64_t segmentOf(int64_t piece) const { return segments[piece]; }
   /// Whether the piece is a whole segment: every stage that holds it holds
   /// nothing else.
@@ -78,13 +82,12 @@ public:
     return endPieces[globalStage];
   }
   BlockSpan blocksOfStage(int64_t globalStage) const {
-    return {cuts[firstPieces[globalStage]], cuts[endPieces[globalStage]]};
+    return blocksOf(piecesOf(globalStage));
   }
   /// The global stage of a path that holds a piece. O(log stages).
   int64_t holderOf(int64_t piece, int64_t path) const;
-  /// Whether workers other than its own hold blocks of a stage. Linear in its
-  /// pieces and in paths.
-  bool isReplicated(int64_t globalStage) const;
+  /// Whether workers other than this one hold the piece. Linear in paths.
+  bool isHeldElsewhere(int64_t piece, int64_t worker) const;
 
 private:
   void cutPath(int64_t path, llvm::ArrayRef<int64_t> begins);

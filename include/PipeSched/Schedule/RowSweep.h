@@ -127,9 +127,7 @@ private:
   std::optional<CellWait> findGroupWait(CellRef at) {
     const Collectives &collectives = *index.getCollectives();
     int64_t stage = table.placement->globalStage(table.rows[at.row][at.index]);
-    for (int64_t piece : collectives.getReplicas().piecesOf(stage)) {
-      if (!collectives.meetsAt(piece, at))
-        continue;
+    for (int64_t piece : collectives.piecesOf(stage)) {
       // Members that have arrived stay: none is checked again.
       llvm::ArrayRef<CellRef> members = collectives.membersOf(piece);
       for (uint32_t &i = numArrived[piece]; i != members.size(); ++i)

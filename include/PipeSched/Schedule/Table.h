@@ -22,6 +22,7 @@
 namespace pipesched {
 
 class Collectives;
+class ParameterSets;
 
 using Row = std::vector<Cell>;
 
@@ -86,8 +87,8 @@ decltype(auto) withSlotsOf(const TableView &table, Use &&use) {
 /// Cells are numbered row by row, including idle entries ("flat index").
 /// Look-ups are O(1); memory is 4 bytes per (stage, microbatch, phase that
 /// occurs). Phases F, B, I, W, R, D and U are indexed. O, G and joins are not,
-/// because no cell waits for them by name; getCollectives() says which G cells
-/// take part together.
+/// because no cell waits for them by name; getParameterSets() says which stages
+/// an O or G is about, getCollectives() which G cells take part together.
 class CellIndex {
 public:
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
@@ -96,8 +97,8 @@ public:
   /// outlive the index. Errors: several paths that do not say what they take;
   /// more than kMaxTableCells entries; fewer forward cells than a complete
   /// table has (the dense array would not be linear in the table); a cell that
-  /// occurs twice; those of Collectives if the table has G cells. verifyTable
-  /// reports the same findings with their positions.
+  /// occurs twice; those of ParameterSets if the table has O or G cells.
+  /// verifyTable reports the same findings with their positions.
   static llvm::Expected<CellIndex> create(const TableView &table);
 
   /// The entry of a stage and microbatch, for several look-ups with at().
@@ -122,7 +123,10 @@ public:
     return columnOfPhase[static_cast<unsigned>(phase)] >= 0;
   }
   /// Whether the table has O or G cells.
-  bool hasPerPath() const { return perPath; }
+  bool hasPerPath() const { return parameterSets != nullptr; }
+  /// The stages that use the blocks which an O steps or a G reduces; null if
+  /// the table has no O and no G.
+  const ParameterSets *getParameterSets() const { return parameterSets.get(); }
   /// The all-reduces of G cells; null if there are none.
   const Collectives *getCollectives() const { return collectives.get(); }
   /// First flat index of a row; row numWorkers gives the total.
@@ -140,7 +144,7 @@ private:
   std::vector<int64_t> entryOffsets; ///< by path, P + 1
   std::vector<uint32_t> rowBegins;   ///< by row, D + 1
   std::vector<uint32_t> entries;
-  bool perPath = false;
+  std::shared_ptr<const ParameterSets> parameterSets;
   std::shared_ptr<const Collectives> collectives;
 };
 

@@ -43,9 +43,10 @@ std::optional<Violation> verifyRow(const Placement &placement, int64_t row,
 
 /// Checks a whole table whose rows are verified, linear in its cells. The table
 /// must be complete (F exactly once; B, or I and W, exactly once; R at most
-/// once; D and U together; G on all replicas or none), acyclic across workers
-/// (a cycle is reported with one note per edge, at most eight, then a count),
-/// and slot-aligned if it says so.
+/// once; D and U together; O and G for owners of blocks, after the gradients of
+/// all stages that share them; G on all replicas or none), acyclic across
+/// workers (a cycle is reported with one note per edge, at most eight, then a
+/// count), and slot-aligned if it says so.
 std::optional<Violation> verifyTable(const TableView &table);
 
 /// The part of verifyTable for aligned tables: by the written slots, a cell
@@ -59,9 +60,16 @@ std::optional<Violation> verifyAligned(const TableView &table,
 /// together take at most kMaxSlots.
 std::optional<Violation> verifySlotLengths(const TableView &table);
 
-/// The part of verifyTable for G cells: if blocks are on several workers, all
-/// stages that hold them have a G or none has; an O comes after the G by which
-/// its worker reduces its blocks. Linear in entries, and in pieces times paths.
+/// The part of verifyTable for O and G cells of workers that hold blocks by
+/// several stages (ParameterSets.h): the stage of a cell owns blocks; a stage
+/// that holds any of them has no compute cell after the O, no weight gradient
+/// after the G, and neither is overlapped with one. Linear in entries.
+std::optional<Violation> verifyParameterSets(const TableView &table,
+                                             const CellIndex &index);
+
+/// The part of verifyTable for groups of G cells: if blocks are on several
+/// workers, all stages that own them have a G or none has. Linear in entries,
+/// and in pieces times paths.
 std::optional<Violation> verifyCollectives(const TableView &table,
                                            const CellIndex &index);
 

@@ -19,9 +19,11 @@ include "PipeSched/Transforms/PassBase.td"
 def PipeAddOptimizerPass : Pipe_SchedulePass<"pipe-add-optimizer"> {
   let summary = "Add the optimizer step, and all-reduces of gradients";
   let description = [{
-    Appends an O to each row for every stage of its worker. If other workers
-    hold blocks of the stage on another path, a G before it reduces the
-    gradients of these replicas (Chimera, Li & Hoefler 2021, arXiv 2107.06925,
+    Appends an O to each row for every stage of its worker that owns blocks: of
+    stages that hold the same ones, only the one that ends last in the model
+    (docs/Dialects/RationalePipe.md, "A worker holds a block once"). If other
+    workers hold these blocks on another path, a G before it reduces the
+    gradients of the replicas (Chimera, Li & Hoefler 2021, arXiv 2107.06925,
     section 3.2). If the attached system has several data-parallel pipelines, or
     the profile has a time for G, every stage has peers and gets a G. The number
     at the end of a G or O is its path. An aligned schedule is aligned again.

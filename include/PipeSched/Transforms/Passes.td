@@ -353,7 +353,9 @@ def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
     Checks what a single row cannot show: for every microbatch that takes a
     path, every stage of the path runs F once and either B or both I and W once;
     offloads are reloaded; either all replicas of a stage have a G or none has;
-    the rows together have no cycle of waits; in an `aligned` schedule each cell
+    blocks that several stages of a worker hold are stepped and reduced by the
+    stage that owns them, behind the gradients of all these stages; the rows
+    together have no cycle of waits; in an `aligned` schedule each cell
     starts when everything that it waits for has ended. Changes nothing.
 
     `messages` says what the message layer promises. One process per worker runs

@@ -181,3 +181,118 @@ exec.program @sizes workers 2 microbatches 2 {
     %ar0 = all_reduce 0G1 blocks 0 to 1 after %b0 bytes 8
   }
 }
+
+// -----
+
+// program_c10: path 0 owns what worker 0 holds twice.
+exec.program @owner workers 2 microbatches 3 {
+  pipe.path on [0] takes [0]
+  pipe.path on [0] takes [1]
+  pipe.path on [1] takes [2]
+  worker 0 {
+    %b0 = compute 0B0
+    %b1 = compute 0B1
+    // expected-error@+1 {{'exec.all_reduce' op reduces blocks 0 to 1, stage 0 of path 1 owns none: worker 0 holds the blocks of stage 0 of path 1 with stage 0 of path 0, whose G reduces them (0G0)}}
+    %ar1 = all_reduce 0G1 blocks 0 to 1 after %b1
+  }
+  worker 1 {
+    %b2 = compute 0B2
+    %ar2 = all_reduce 0G2 blocks 0 to 1 after %b2
+  }
+}
+
+// -----
+
+// program_c10
+exec.program @part workers 2 microbatches 2 {
+  pipe.path on [0, 1] takes [0] blocks [3, 3]
+  pipe.path on [1, 0] takes [1] blocks [2, 4]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-error@+1 {{'exec.all_reduce' op reduces blocks 0 to 3, stage 0 of path 0 owns blocks 0 to 2; another stage of worker 0 reduces the others}}
+    %ar0 = all_reduce 0G0 blocks 0 to 3 after %b0
+  }
+  worker 1 {}
+}
+
+// -----
+
+// program_c13
+exec.program @stepper workers 1 microbatches 2 {
+  pipe.path on [0] takes [0]
+  pipe.path on [0] takes [1]
+  worker 0 {
+    %b0 = compute 0B0
+    %b1 = compute 0B1
+    // expected-error@+1 {{'exec.compute' op cell 0O1 has nothing to step: worker 0 holds the blocks of stage 0 of path 1 with stage 0 of path 0, whose O steps them (0O0)}}
+    %o1 = compute 0O1 after %b1
+  }
+}
+
+// -----
+
+// program_c14
+exec.program @behind workers 1 microbatches 2 {
+  pipe.path on [0] takes [0]
+  pipe.path on [0] takes [1]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-note@+1 {{which is here}}
+    %o0 = compute 0O0 after %b0
+    // expected-error@+1 {{'exec.compute' op runs 0B1 behind the step or the all-reduce of its blocks}}
+    %b1 = compute 0B1
+  }
+}
+
+// -----
+
+// program_c14
+exec.program @beside workers 1 microbatches 1 {
+  pipe.path on [0]
+  worker 0 {
+    %i0 = compute 0I0
+    // expected-note@+2 {{which is here}}
+    // expected-error@+1 {{'exec.compute' op runs 0W0 beside the step or the all-reduce of its blocks}}
+    %w0_o0 = compute 0W0+0O0 after %i0
+  }
+}
+
+// -----
+
+// program_c14: an all-reduce runs beside computes, so that its place is not enough.
+exec.program @unordered workers 2 microbatches 3 {
+  pipe.path on [0] takes [0]
+  pipe.path on [0] takes [1]
+  pipe.path on [1] takes [2]
+  worker 0 {
+    %b0 = compute 0B0
+    // expected-note@+1 {{0B1 is here}}
+    %b1 = compute 0B1
+    // expected-error@+1 {{'exec.all_reduce' op of cell 0G0 does not wait for 0B1, which adds to its gradients; add the token of 'compute 0B1' to 'after'}}
+    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
+  }
+  worker 1 {
+    %b2 = compute 0B2
+    %ar2 = all_reduce 0G2 blocks 0 to 1 after %b2
+  }
+}
+
+// -----
+
+// program_c14: an all-reduce of some blocks waits for the stages that hold these.
+exec.program @pieces workers 2 microbatches 2 {
+  pipe.path on [0, 1] takes [0] blocks [3, 3]
+  pipe.path on [1, 0] takes [1] blocks [2, 4]
+  worker 0 {
+    %b1 = compute 1B1
+    %ar0 = all_reduce 1G1 blocks 3 to 6 after %b1
+    // expected-note@+1 {{which is here}}
+    %ar1 = all_reduce 1G1 blocks 2 to 3 after %b1
+    // expected-error@+1 {{'exec.compute' op runs 0B0 behind the step or the all-reduce of its blocks}}
+    %b0 = compute 0B0
+  }
+  worker 1 {
+    %b0 = compute 1B0
+    %ar0 = all_reduce 1G0 blocks 3 to 6 after %b0
+  }
+}

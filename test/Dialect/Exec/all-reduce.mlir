@@ -61,3 +61,24 @@ exec.program @pinned workers 1 microbatches 1 {
     %1 = all_reduce 0G0 blocks 0 to 0 after %0
   }
 }
+
+// Worker 0 holds the blocks for two paths: one all-reduce waits for the gradients of both,
+// since 0B1 ends after 0B0.
+// CHECK-LABEL: exec.program @shared
+// CHECK:   %ar0 = all_reduce 0G0 blocks 0 to 1 after %b1
+// CHECK-NEXT:   %o0 = compute 0O0 after %ar0
+exec.program @shared workers 2 microbatches 3 {
+  pipe.path on [0] takes [0]
+  pipe.path on [0] takes [1]
+  pipe.path on [1] takes [2]
+  worker 0 {
+    %0 = compute 0B0
+    %1 = compute 0B1
+    %2 = all_reduce 0G0 blocks 0 to 1 after %1
+    %3 = compute 0O0 after %2
+  }
+  worker 1 {
+    %0 = compute 0B2
+    %1 = all_reduce 0G2 blocks 0 to 1 after %0
+  }
+}

@@ -23,8 +23,9 @@ using Group = ArrayRef<AllReduceEnd>;
 class AllReduceVerifier {
 public:
   AllReduceVerifier(ArrayRef<Operation *> ops, const Placement &placement,
-                    const Replicas &replicas)
-      : ops(ops), placement(placement), replicas(replicas) {}
+                    const ParameterSets &sets)
+      : ops(ops), placement(placement), sets(sets),
+        replicas(sets.getReplicas()) {}
 
   LogicalResult verifyStage(const AllReduceEnd &end) const;
   LogicalResult verifyGroup(Group group);
@@ -48,6 +49,7 @@ private:
 
   ArrayRef<Operation *> ops;
   const Placement &placement;
+  const ParameterSets &sets;
   const Replicas &replicas;
   const AllReduceEnd *last = nullptr; ///< its blocks end last so far
 };
@@ -70,16 +72,26 @@ LogicalResult AllReduceVerifier::emitPair(const AllReduceEnd &end,
 LogicalResult AllReduceVerifier::verifyStage(const AllReduceEnd &end) const {
   Cell cell = *opOf(end).getInstructionCell();
   int64_t stage = placement.globalStage(cell);
-  BlockSpan held = replicas.blocksOfStage(stage);
   auto pieces = replicas.piecesIn(end.blocks);
-  bool isHeld = !pieces.empty() && held.begin <= end.blocks.begin &&
-                end.blocks.end <= held.end;
-  if (isHeld &&
-      replicas.holderOf(*pieces.begin(), cell.getMicrobatch()) == stage)
+  auto isWithin = [&](BlockSpan held, llvm::iota_range<int64_t> heldPieces) {
+    return held.begin <= end.blocks.begin && end.blocks.end <= held.end &&
+           !pieces.empty() && llvm::is_contained(heldPieces, *pieces.begin());
+  };
+  if (isWithin(sets.ownedBlocksOf(stage), sets.ownedPiecesOf(stage)))
     return success();
-  return pipe::emitTableError(opOf(end))
-         << "reduces " << str(end.blocks) << ", stage " << cell.getStage()
-         << " of path " << cell.getMicrobatch() << " holds " << str(held);
+  InFlightDiagnostic diagnostic = pipe::emitTableError(opOf(end))
+                                  << "reduces " << str(end.blocks) << ", stage "
+                                  << cell.getStage() << " of path "
+                                  << cell.getMicrobatch();
+  BlockSpan held = replicas.blocksOfStage(stage);
+  if (!isWithin(held, replicas.piecesOf(stage)))
+    return diagnostic << " holds " << str(held);
+  if (!sets.ownsAny(stage))
+    return diagnostic << " owns none: "
+                      << sets.describeOwners(stage, Phase::AllReduce);
+  return diagnostic << " owns " << str(sets.ownedBlocksOf(stage))
+                    << "; another stage of worker " << end.worker
+                    << " reduces the others";
 }
 
 /// program_c11: a worker reduces the same blocks once, and different
@@ -144,18 +156,9 @@ LogicalResult AllReduceVerifier::verifyGroup(Group group) {
 
 LogicalResult exec::verifyAllReduces(std::vector<AllReduceEnd> &ends,
                                      ArrayRef<Operation *> ops,
-                                     const Placement *placement) {
-  if (ends.empty())
-    return success();
-  Operation *first = ops[ends.front().instruction];
-  if (!placement) // program_c10
-    return pipe::emitTableError(first)
-           << "needs paths; say with 'pipe.path' which workers hold its blocks";
-  llvm::Expected<Replicas> replicas = Replicas::create(*placement);
-  if (!replicas)
-    return pipe::emitTableError(first)
-           << "cannot be matched: " << llvm::toString(replicas.takeError());
-  AllReduceVerifier verifier(ops, *placement, *replicas);
+                                     const Placement &placement,
+                                     const ParameterSets &sets) {
+  AllReduceVerifier verifier(ops, placement, sets);
   for (const AllReduceEnd &end : ends)
     if (failed(verifier.verifyStage(end)))
       return failure();

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks that the all-reduces of all workers match.
+// Checks that the all-reduces of all workers match, and that each block of a
+// worker is stepped and reduced once, behind all of its gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,14 +16,30 @@
 
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Exec/IR/Messages.h"
+#include "PipeSched/Schedule/ParameterSets.h"
 
 namespace pipesched::exec {
 
-/// Checks program_c10 to program_c12. `ops` are the instructions by number;
-/// `placement` is null if the program has no paths. Sorts `ends`.
+/// A cell and the number of the instruction that runs it.
+struct RunCell {
+  Cell cell;
+  uint32_t instruction;
+};
+
+/// Checks program_c10 to program_c12. `ops` are the instructions by number.
+/// Sorts `ends`.
 mlir::LogicalResult verifyAllReduces(std::vector<AllReduceEnd> &ends,
                                      llvm::ArrayRef<mlir::Operation *> ops,
-                                     const Placement *placement);
+                                     const Placement &placement,
+                                     const ParameterSets &sets);
+
+/// Checks program_c13 and program_c14. `runs` and `ends` are in the order of
+/// their instructions.
+mlir::LogicalResult verifySteps(llvm::ArrayRef<RunCell> runs,
+                                llvm::ArrayRef<AllReduceEnd> ends,
+                                llvm::ArrayRef<mlir::Operation *> ops,
+                                const Placement &placement,
+                                const ParameterSets &sets);
 
 } // namespace pipesched::exec
 

@@ -110,12 +110,6 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A cell and the number of the instruction that runs it.
-struct RunCell {
-  Cell cell;
-  uint32_t instruction;
-};
-
 /// Numbers the instructions of all workers and collects what must be unique or
 /// paired:
 ///
@@ -152,6 +146,7 @@ private:
   LogicalResult verifyOffloads();
   LogicalResult verifyOffload(InstructionOpInterface offload,
                               const MessageEnd &send);
+  LogicalResult verifyPerPath();
   LogicalResult emitRepeated(uint32_t first, uint32_t second,
                              const Twine &what);
 
@@ -408,6 +403,26 @@ LogicalResult ProgramVerifier::verifyOffloads() {
   return success();
 }
 
+/// program_c10 to program_c14
+LogicalResult ProgramVerifier::verifyPerPath() {
+  auto isPerPath = [](const RunCell &run) { return run.cell.isPerPath(); };
+  if (allReduces.empty() && llvm::none_of(runs, isPerPath))
+    return success();
+  if (!placement && allReduces.empty())
+    return success(); // one path, of which no two stages have common blocks
+  if (!placement)     // program_c10
+    return pipe::emitTableError(ops[allReduces.front().instruction])
+           << "needs paths; say with 'pipe.path' which workers hold its blocks";
+  llvm::Expected<ParameterSets> sets = ParameterSets::create(*placement);
+  if (!sets)
+    return pipe::emitTableError(program)
+           << "has O or G cells, whose blocks cannot be matched: "
+           << llvm::toString(sets.takeError());
+  return success(
+      succeeded(verifySteps(runs, allReduces, ops, *placement, *sets)) &&
+      succeeded(verifyAllReduces(allReduces, ops, *placement, *sets)));
+}
+
 LogicalResult ProgramVerifier::verify() {
   if (failed(verifySizes()) || failed(verifyNumbers()) ||
       failed(verifyPlacement()))
@@ -415,13 +430,13 @@ LogicalResult ProgramVerifier::verify() {
   for (WorkerOp worker : program.getWorkerOps())
     if (failed(collect(worker)))
       return failure();
+  if (failed(verifyPerPath()))
+    return failure();
   sortByName(sends);
   sortByName(receives);
   return success(succeeded(verifyRunOnce()) && succeeded(verifyOnce(sends)) &&
                  succeeded(verifyOnce(receives)) && succeeded(verifyPaired()) &&
-                 succeeded(verifyOffloads()) &&
-                 succeeded(verifyAllReduces(
-                     allReduces, ops, placement ? &*placement : nullptr)));
+                 succeeded(verifyOffloads()));
 }
 
 LogicalResult ProgramOp::verifyRegions() {

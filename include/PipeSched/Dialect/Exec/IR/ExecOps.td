@@ -82,11 +82,16 @@ def Exec_ProgramOp : Exec_Op<"program", [
     - `program_c7`: `model` names a `pipe.model`.
     - `program_c8`: family options only with a family.
     - `program_c9`: `recompute` is `selective` or `full`.
-    - `program_c10`: an `all_reduce` needs paths, and reduces blocks of its
-      cell's stage.
+    - `program_c10`: an `all_reduce` needs paths, and reduces blocks that its
+      cell's stage owns: of stages of a worker that hold the same blocks, only
+      the one that ends last in the model reduces and steps them.
     - `program_c11`: no worker reduces a block twice.
     - `program_c12`: all workers that hold the blocks of an `all_reduce` have
       one of the same blocks and `bytes`.
+    - `program_c13`: the stage of an O owns blocks.
+    - `program_c14`: no B or W of a stage that holds blocks of an O or an
+      `all_reduce` stands behind it, and an `all_reduce` waits for the last such
+      B or W in front of it, or for a later `compute`.
     - `program_c15`: an `offload` waits for the `send` of its forward's output,
       if there is one.
   }];
