@@ -71,6 +71,9 @@ public:
   }
 
   Expected<Table> run();
+  /// `table` is what run has returned.
+  void listWarnings(const Table &table,
+                    std::vector<TorchCsvWarning> &warnings) const;
 
 private:
   Error checkLines() const;
@@ -101,7 +104,7 @@ private:
   llvm::SmallVector<StringRef> lines;
   NumberMap lineOfStage, pathOfMicrobatch;
   int64_t numMicrobatches = 0;
-  bool hasMessages = false, hasParameterActions = false;
+  bool hasMessages = false, hasParameterActions = false, hasReduction = false;
   Table table;
 };
 } // namespace
@@ -177,6 +180,7 @@ Error Importer::readField(TorchFieldRef at, StringRef field) {
   }
   hasMessages |= token->isMessage();
   hasParameterActions |= token->kind >= TorchToken::Unshard;
+  hasReduction |= token->kind == TorchToken::ReduceGrad;
   if (Error error = placeStage(at, *token))
     return error;
   if (token->getNumCells() > 0)
@@ -328,7 +332,32 @@ Expected<Table> Importer::run() {
   return std::move(table);
 }
 
-Expected<Table> pipesched::parseTorchCsv(StringRef text,
-                                         const TorchCsvImport &options) {
-  return Importer(text, options).run();
+/// Files with replicas are for readers other than PyTorch.
+void Importer::listWarnings(const Table &table,
+                            std::vector<TorchCsvWarning> &warnings) const {
+  if (options.stagesPerPath)
+    return;
+  TableView view = table.view();
+  if (std::optional<Violation> violation = findUnorderedForward(view)) {
+    TorchFieldRef at = fieldOf(*violation->at);
+    warnings.push_back(
+        {at.line + 1, columnOfField(lines, at), violation->message});
+  }
+  if (hasMessages && !hasReduction && numMicrobatches > 1)
+    warnings.push_back(
+        {1, 1,
+         formatv("the file has messages but no REDUCE_GRAD, where PyTorch's "
+                 "runtime divides gradients by the {0} microbatches; an export "
+                 "writes it",
+                 numMicrobatches)});
+}
+
+Expected<Table>
+pipesched::parseTorchCsv(StringRef text, const TorchCsvImport &options,
+                         std::vector<TorchCsvWarning> *warnings) {
+  Importer importer(text, options);
+  Expected<Table> table = importer.run();
+  if (table && warnings)
+    importer.listWarnings(*table, *warnings);
+  return table;
 }
