@@ -71,9 +71,7 @@ public:
   }
 
   Expected<Table> run();
-  /// `table` is what run has returned.
-  void listWarnings(const Table &table,
-                    std::vector<TorchCsvWarning> &warnings) const;
+  void listWarnings(std::vector<TorchCsvWarning> &warnings) const;
 
 private:
   Error checkLines() const;
@@ -86,6 +84,7 @@ private:
   Error checkMicrobatches() const;
   std::vector<Path> makePaths() const;
   Error checkRows() const;
+  Error checkForwards() const;
   TorchFieldRef fieldOf(CellRef cell) const;
 
   int64_t getStagesPerPath() const {
@@ -322,6 +321,8 @@ Expected<Table> Importer::run() {
   table.placement = std::move(*placement);
   if (Error error = checkRows())
     return std::move(error);
+  if (Error error = checkForwards())
+    return std::move(error);
   TorchFile file{lines, lineOfStage.getValues(), getStagesPerPath()};
   if (hasMessages)
     if (Error error = checkTorchMessages(file))
@@ -333,17 +334,18 @@ Expected<Table> Importer::run() {
 }
 
 /// Files with replicas are for readers other than PyTorch.
-void Importer::listWarnings(const Table &table,
-                            std::vector<TorchCsvWarning> &warnings) const {
+Error Importer::checkForwards() const {
   if (options.stagesPerPath)
-    return;
+    return Error::success();
   TableView view = table.view();
-  if (std::optional<Violation> violation = findUnorderedForward(view)) {
-    TorchFieldRef at = fieldOf(*violation->at);
-    warnings.push_back(
-        {at.line + 1, columnOfField(lines, at), violation->message});
-  }
-  if (hasMessages && !hasReduction && numMicrobatches > 1)
+  if (std::optional<Violation> violation = findUnorderedForward(view))
+    return errorAt(fieldOf(*violation->at), violation->message);
+  return Error::success();
+}
+
+void Importer::listWarnings(std::vector<TorchCsvWarning> &warnings) const {
+  if (!options.stagesPerPath && hasMessages && !hasReduction &&
+      numMicrobatches > 1)
     warnings.push_back(
         {1, 1,
          formatv("the file has messages but no REDUCE_GRAD, where PyTorch's "
@@ -358,6 +360,6 @@ pipesched::parseTorchCsv(StringRef text, const TorchCsvImport &options,
   Importer importer(text, options);
   Expected<Table> table = importer.run();
   if (table && warnings)
-    importer.listWarnings(*table, *warnings);
+    importer.listWarnings(*warnings);
   return table;
 }

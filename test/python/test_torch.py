@@ -88,6 +88,14 @@ FSDP: list[tuple[str, int, int, dict[str, Any]]] = [
 ]
 """Two pipelines of two workers each; with four stages on a worker it reshards in between."""
 
+MULTI: list[tuple[str, int, int, dict[str, Any]]] = [
+    ("1f1b", 4, 7, {}),
+    ("zb-h1", 3, 5, {}),
+    ("interleaved-1f1b", 3, 6, {"chunks": 2}),
+    ("interleaved-zb", 4, 8, {"chunks": 2}),
+]
+"""What the other runtime of PyTorch takes, once its slots are columns."""
+
 UNORDERED = "0F0,0F2,0F1,0B0,0B1,0B2\n1F0,1F2,1F1,1B0,1B1,1B2\n"
 
 
@@ -144,6 +152,7 @@ def without(text: str, name: str) -> str:
     return "".join(",".join(a for a in row if name not in a) + "\n" for row in rows)
 
 
+@cache
 def wrong_jobs() -> dict[str, tuple[Job, float]]:
     """Files that PyTorch runs without an error, and the least error of their gradients."""
     line = pipesched.generate("1f1b", workers=2, microbatches=3)
@@ -182,9 +191,13 @@ def wrong_jobs() -> dict[str, tuple[Job, float]]:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trained]:
     """All jobs in one set of processes, since these take longer to start than most jobs."""
-    aligned = pipesched.generate("1f1b", workers=4, microbatches=7).transform("pipe-align-slots")
-    multi = job_of(aligned, "multi, aligned", "compute_only")
-    multi = replace(multi, runtime="PipelineScheduleMulti")
+    multi = []
+    for family, workers, microbatches, options in MULTI:
+        aligned = pipesched.generate(
+            family, workers=workers, microbatches=microbatches, **options
+        ).transform("pipe-align-slots")
+        job = job_of(aligned, f"multi {family}", "compute_only")
+        multi.append(replace(job, runtime="PipelineScheduleMulti"))
     halves = pipesched.generate("zb-h1", workers=2, microbatches=2)
     profiled = job_of(halves, "profiled", "compute_only")
     profiled = replace(profiled, profile=True)
@@ -192,7 +205,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trained]:
     folder = tmp_path_factory.mktemp("torch")
     line = pipesched.generate("1f1b", workers=2, microbatches=3)
     whole = replace(job_of(line, "whole under DDP", "compute_comms", 2), wrapper="DDP")
-    return train([*jobs(), multi, profiled, whole, *wrong], folder)
+    return train([*jobs(), *multi, profiled, whole, *wrong], folder)
 
 
 # What trains right
@@ -205,7 +218,7 @@ def test_every_family_is_in_the_list() -> None:
     for family in pipesched.families().values():
         if family.name not in REFUSED:
             missing = [name for name in family.options if (family.name, name) not in options]
-            assert missing == [] or family.name == "1f1b", family.name
+            assert missing == [], family.name
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -276,9 +289,10 @@ def test_first_input_gradient_is_left_to_w(trained: dict[str, Trained]) -> None:
     assert [last[action] for action in ("1F0", "1I0", "1W0")] == [2, 2, 2]
 
 
-def test_multi_runs_aligned_files(trained: dict[str, Trained]) -> None:
-    assert trained["multi, aligned"].losses <= PRECISION
-    assert trained["multi, aligned"].gradients <= PRECISION
+@pytest.mark.parametrize("family", [family for family, *_ in MULTI])
+def test_multi_runs_aligned_files(trained: dict[str, Trained], family: str) -> None:
+    assert trained[f"multi {family}"].losses <= PRECISION
+    assert trained[f"multi {family}"].gradients <= PRECISION
 
 
 def test_whole_backwards_are_reduced_by_ddp(trained: dict[str, Trained]) -> None:
@@ -311,8 +325,13 @@ def test_a_failing_rank_ends_its_peers_with_its_message(tmp_path: Path) -> None:
 
 
 def test_losses_of_other_microbatches_are_refused() -> None:
-    with pytest.warns(PipeSchedWarning, match="2:9: warning: cell 2 .1F1. comes after 1F2"):
-        schedule = Schedule.from_csv(UNORDERED)
+    with pytest.raises(PipeSchedError, match="2:9: error: cell 2 .1F1. comes after 1F2: PyTorch"):
+        Schedule.from_csv(UNORDERED)
+    rows = [line.replace(",", " ") for line in UNORDERED.splitlines()]
+    text = "".join(f"worker {row} runs [{cells}]\n" for row, cells in enumerate(rows))
+    head = "pipe.schedule @s workers 2 microbatches 3 {\n path on [0, 1]\n"
+    schedule = Schedule.from_text(f"{head}{text}}}")
+    schedule.verify()
     for form in FORMATS:
         with pytest.raises(PipeSchedError, match="1F1. comes after 1F2: PyTorch's runtime pairs"):
             schedule.to_csv(form)  # type: ignore[arg-type]

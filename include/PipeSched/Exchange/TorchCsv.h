@@ -69,10 +69,10 @@ struct TorchCsvImport {
 /// The rows of the result pass verifyRow, but the table is not verified: it may
 /// be incomplete or cyclic. Time and memory are linear in the length of the
 /// text (n log n with messages), whatever numbers it contains. Errors are
-/// TorchCsvErrors. `warnings`, which may be null, gets what PyTorch would do
-/// wrong with a file of one path: losses of other microbatches, because the
-/// forwards of the last stage are out of order; gradients that are not divided
-/// by N, because the file has messages but no REDUCE_GRAD.
+/// TorchCsvErrors. One of them is what findUnorderedForward finds in a file of
+/// one path. `warnings`, which may be null, gets what PyTorch would do wrong
+/// with such a file unless it is told otherwise: it does not divide gradients
+/// by N if the file has messages but no REDUCE_GRAD.
 llvm::Expected<Table>
 parseTorchCsv(llvm::StringRef text, const TorchCsvImport &options = {},
               std::vector<TorchCsvWarning> *warnings = nullptr);
