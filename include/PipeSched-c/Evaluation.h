@@ -140,10 +140,17 @@ typedef enum PipeschedForwardSends {
   PipeschedForwardSendsSync
 } PipeschedForwardSends;
 
+/// What executes the cells (docs/CostModel.md, "Runtimes").
+typedef enum PipeschedRuntime {
+  PipeschedRuntimeTable,
+  PipeschedRuntimeTorch
+} PipeschedRuntime;
+
 typedef struct PipeschedTiming {
   PipeschedTransport transport;
   PipeschedReceivePlacement receivePlacement;
   PipeschedForwardSends forwardSends;
+  PipeschedRuntime runtime;
 } PipeschedTiming;
 
 /// How a step ends: with its last backward, or with optimizer steps.

@@ -124,8 +124,8 @@ MLIR_CAPI_EXPORTED MlirModule pipeschedModuleImportTorchCsv(
     MlirContext context, MlirStringRef text, MlirStringRef file,
     bool keepColumns, int64_t stagesPerPath);
 
-/// Writes a schedule; nothing after an error. A warning says where PyTorch
-/// would reject the result.
+/// Writes a schedule; nothing after an error, such as a schedule that PyTorch
+/// cannot express or would compute wrongly.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleExportTorchCsv(
     MlirOperation schedule, PipeschedTorchCsvFormat format,
     MlirStringCallback callback, void *userData);

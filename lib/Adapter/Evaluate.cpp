@@ -96,7 +96,7 @@ evaluateProgram(exec::ProgramOp program, const CostInputs &costs,
     synchronizeForwards(loaded->program);
   llvm::Expected<Execution> execution =
       executeProgram(loaded->program, loaded->placement, costs,
-                     options.transport, loaded->work);
+                     options.transport, loaded->work, options.runtime);
   if (!execution)
     return emitAnalysisError(program, *loaded, execution.takeError());
   NamedEvaluation result;

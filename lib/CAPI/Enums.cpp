@@ -62,6 +62,8 @@ static_assert(isSame(PipeschedReceiveAtArrival, ReceivePlacement::Arrival) &&
               isSame(PipeschedReceiveAtConsumer, ReceivePlacement::Consumer));
 static_assert(isSame(PipeschedForwardSendsAsync, ForwardSends::Async) &&
               isSame(PipeschedForwardSendsSync, ForwardSends::Sync));
+static_assert(isSame(PipeschedRuntimeTable, Runtime::Table) &&
+              isSame(PipeschedRuntimeTorch, Runtime::Torch));
 static_assert(isSame(PipeschedSvgTimed, SvgVariant::Timed) &&
               isSame(PipeschedSvgSlots, SvgVariant::Slots));
 static_assert(isSame(PipeschedTorchCsvComputeOnly,
@@ -124,6 +126,7 @@ static constexpr ListedEnum kEnums[] = {
     makeListed<Transport>("transport"),
     makeListed<ReceivePlacement>("receive-placement"),
     makeListed<ForwardSends>("forward-sends"),
+    makeListed<Runtime>("runtime"),
     makeListed<MessageSemantics>("messages"),
     makeListed<Recompute>("recompute"),
     makeListed<AttentionKernels>("attention"),

@@ -39,6 +39,7 @@ pipesched::readTiming(const PipeschedTiming &timing) {
   reader.read("receive-placement", timing.receivePlacement,
               options.receivePlacement);
   reader.read("forward-sends", timing.forwardSends, options.forwardSends);
+  reader.read("runtime", timing.runtime, options.runtime);
   if (llvm::Error error = reader.take())
     return std::move(error);
   return options;

@@ -215,7 +215,7 @@ static void addFormula(llvm::StringRef family, const FamilyOptions &options,
 
 static llvm::Error addMemory(const Placement &placement,
                              const CostInputs &costs, unsigned phases,
-                             Execution &execution) {
+                             Runtime runtime, Execution &execution) {
   if (!costs.model)
     return llvm::Error::success();
   llvm::Expected<MemoryFacts> facts =
@@ -223,6 +223,7 @@ static llvm::Error addMemory(const Placement &placement,
                          costs.system ? &*costs.system : nullptr, phases);
   if (!facts)
     return facts.takeError();
+  applyRuntime(runtime, placement, *facts);
   execution.memoryFacts = std::move(*facts);
   llvm::Expected<MemoryUsage> memory =
       computeMemory(execution.graph, execution.times, execution.timeline,
@@ -284,7 +285,7 @@ costReductionsOf(const TaskGraph &graph, const Placement &placement,
 /// Computes times and traffic of `execution.graph`; stated work has precedence.
 static llvm::Error costGraph(const Placement &placement,
                              const CostInputs &costs, unsigned phases,
-                             Transport transport,
+                             Transport transport, Runtime runtime,
                              llvm::ArrayRef<StatedWork> work,
                              Execution &execution) {
   bool byWork = isCostedByWork(work, costs);
@@ -296,6 +297,9 @@ static llvm::Error costGraph(const Placement &placement,
     if (!stageCosts)
       return stageCosts.takeError();
     execution.stageCosts = std::move(*stageCosts);
+    if (llvm::Error error =
+            applyRuntime(runtime, placement, execution.stageCosts))
+      return error;
   }
   if (!execution.graph.reductions.empty()) {
     llvm::Expected<std::vector<MessageCost>> reductions = costReductionsOf(
@@ -338,20 +342,20 @@ static llvm::Expected<Execution> instantiateProgram(const Program &program,
 }
 
 /// Adds times, memory and all else to what instantiateProgram made.
-static llvm::Expected<Execution> execute(Execution execution,
-                                         const Placement &placement,
-                                         const CostInputs &costs,
-                                         unsigned phases, Transport transport,
-                                         llvm::ArrayRef<StatedWork> work = {}) {
-  if (llvm::Error error =
-          costGraph(placement, costs, phases, transport, work, execution))
+static llvm::Expected<Execution>
+execute(Execution execution, const Placement &placement,
+        const CostInputs &costs, unsigned phases, Transport transport,
+        Runtime runtime, llvm::ArrayRef<StatedWork> work = {}) {
+  if (llvm::Error error = costGraph(placement, costs, phases, transport,
+                                    runtime, work, execution))
     return std::move(error);
   execution.timeline = computeTimeline(execution.graph, execution.times);
   execution.criticalPath =
       criticalPath(execution.graph, execution.times, execution.timeline);
   execution.idle =
       computeIdle(execution.graph, execution.times, execution.timeline);
-  if (llvm::Error error = addMemory(placement, costs, phases, execution))
+  if (llvm::Error error =
+          addMemory(placement, costs, phases, runtime, execution))
     return std::move(error);
   if (llvm::Error error = replaceMemory(work, costs, execution))
     return std::move(error);
@@ -361,12 +365,12 @@ static llvm::Expected<Execution> execute(Execution execution,
 llvm::Expected<Execution>
 pipesched::executeProgram(const Program &program, const Placement &placement,
                           const CostInputs &costs, Transport transport,
-                          llvm::ArrayRef<StatedWork> work) {
+                          llvm::ArrayRef<StatedWork> work, Runtime runtime) {
   llvm::Expected<Execution> execution = instantiateProgram(program, transport);
   if (!execution)
     return execution.takeError();
   return execute(std::move(*execution), placement, costs, phasesInUse(program),
-                 transport, work);
+                 transport, runtime, work);
 }
 
 /// Uses the table's own slots if it has any; else `unitSlots`, its earliest
@@ -422,7 +426,7 @@ pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
   unsigned phases = phasesInUse(table);
   llvm::Expected<Execution> execution =
       execute(std::move(*instantiated), *table.placement, costs, phases,
-              options.transport);
+              options.transport, options.runtime);
   if (!execution)
     return execution.takeError();
   evaluation.execution = std::move(*execution);

@@ -27,13 +27,15 @@ struct TorchFile {
 
 /// Checks the messages of a file that has any. Each SEND stands after the cell
 /// that produces the data, and each RECV before the cell that consumes it. Both
-/// must be present, on different lines, for all data that crosses lines. n log
-/// n.
+/// must be present, on different lines, for all data that crosses lines. The
+/// messages from one line to another are received in the order in which they
+/// are sent. n log n.
 llvm::Error checkTorchMessages(const TorchFile &file);
 
 /// Checks that UNSHARD and RESHARD of a stage alternate, from an UNSHARD to a
-/// RESHARD, and that REDUCE_GRAD comes once, after all weight gradients of its
-/// stage. Linear.
+/// RESHARD, with cells of the stage between them and nowhere else. If any stage
+/// has a REDUCE_GRAD, each has one, after all weight gradients of its stage.
+/// Linear.
 llvm::Error checkTorchParameters(const TorchFile &file);
 
 } // namespace pipesched

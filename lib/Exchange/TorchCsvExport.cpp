@@ -13,7 +13,8 @@
 #include "ExportViolation.h"
 #include "PipeSched/Exchange/TorchCsv.h"
 #include "PipeSched/Schedule/Slots.h"
-#include "TorchToken.h"
+#include "TorchActions.h"
+#include "TorchComms.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -44,7 +45,9 @@ static std::optional<Violation> checkCell(const TableView &table, CellRef at) {
   bool isSplit = cell.is(Phase::InputGrad) || cell.is(Phase::WeightGrad);
   if (isSplit && table.gradientAfter == GradientAfter::WeightGrad)
     return makeViolation(formatv("cell {0} ({1}): PyTorch sends a gradient "
-                                 "after I, this schedule after W",
+                                 "after I, this schedule after W; generate it "
+                                 "with gradient-after=I, or merge each I with "
+                                 "its W (pipe-merge-backward)",
                                  at.index, cell),
                          at);
   return std::nullopt;
@@ -79,12 +82,31 @@ static std::optional<Violation> checkRow(const TableView &table, int64_t row,
   return std::nullopt;
 }
 
+/// Names the first cell of the second path.
+static Violation describeReplicas(const TableView &table) {
+  const Placement &placement = *table.placement;
+  Violation violation = makeViolation(
+      formatv("the schedule has {0} paths: in PyTorch's CSV each stage sits on "
+              "one rank, replicated stages cannot be written",
+              placement.getNumPaths()));
+  for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
+    for (auto [index, cell] : llvm::enumerate(table.rows[row]))
+      if (!cell.isIdle() && !cell.isPerPath() &&
+          placement.pathOf(cell.getMicrobatch()) == 1) {
+        int64_t first = placement.workerOf(cell.getStage());
+        violation.notes.push_back(
+            {CellRef{row, int64_t(index)},
+             formatv("cell {0} ({1}) runs stage {2} of path 1 on worker {3}; "
+                     "path 0 runs it on worker {4}",
+                     index, cell, cell.getStage(), row, first)});
+        return violation;
+      }
+  return violation;
+}
+
 static std::optional<Violation> checkTable(const TableView &table) {
-  if (int64_t paths = table.placement->getNumPaths(); paths > 1)
-    return makeViolation(
-        formatv("the schedule has {0} paths: in PyTorch's CSV each stage sits "
-                "on one rank, replicated stages cannot be written",
-                paths));
+  if (table.placement->getNumPaths() > 1)
+    return describeReplicas(table);
   if (table.aligned && !table.slots.empty())
     return makeViolation(
         "the schedule is aligned by slots of its own, PyTorch's "
@@ -111,9 +133,12 @@ pipesched::findUnorderedForward(const TableView &table) {
       continue;
     if (cell.getMicrobatch() < previous)
       return makeViolation(
-          formatv("cell {0} ({1}) comes after {2}: PyTorch's runtime wants the "
-                  "forwards of the last stage in the order of microbatches",
-                  index, cell, Cell(last, Phase::Forward, previous)),
+          formatv(
+              "cell {0} ({1}) comes after {2}: PyTorch's runtime pairs losses "
+              "with microbatches by the order of the last stage's forwards, "
+              "and its gradients would be wrong; number the microbatches in "
+              "that order",
+              index, cell, Cell(last, Phase::Forward, previous)),
           CellRef{row, int64_t(index)});
     previous = cell.getMicrobatch();
   }
@@ -152,38 +177,42 @@ static void writeComputeRow(llvm::raw_ostream &os, const TableView &table,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Follows PyTorch's lowering. It sweeps the ranks in order, repeatedly; in a
-/// sweep each rank takes one column unless it waits for another rank. A message
-/// enters the receiver's row at once:
+/// Follows PyTorch's lowering (_add_send_recv). It sweeps the ranks in order,
+/// repeatedly; in a sweep each rank takes one action unless it waits for
+/// another rank. A message enters the receiver's row at once:
 ///
-///   rank 0   0F0 0SEND_F0          0F1 0SEND_F1
-///                        \                      \
-///   rank 1            1RECV_F0   (idle)       1RECV_F1 1F0 1SEND_F0
-///            sweep 0             sweep 1
+///   rank 0   0UNSHARD    0F0 0SEND_F0          0F1 0SEND_F1
+///                                  \                     \
+///   rank 1   1UNSHARD           1RECV_F0   1F0 ...     1RECV_F1
+///            sweep 0     sweep 1           sweep 2
 ///
 /// A waiting rank leaves the sweeps until a message wakes it: in the current
 /// sweep if that has not passed the rank yet, else in the next. Linear in
-/// columns, plus sweeps times workers / 64.
+/// actions, plus sweeps times workers / 64.
 class CommLowering {
 public:
   CommLowering(const TableView &table, const CellIndex &index)
       : table(table), index(index), dependences(table, index),
         ranks(table.rows.size()), active(ranks.size(), true),
-        activeNext(ranks.size()), isIssued(table.getNumCells()) {}
+        activeNext(ranks.size()), isIssued(table.getNumCells()) {
+    for (auto [rank, row] : llvm::zip_equal(ranks, table.rows))
+      rank.actions =
+          addParameterActions(row, table.placement->getNumMicrobatches());
+  }
 
-  /// Writes the lines, without line ends.
-  void run(llvm::raw_ostream &os);
+  /// The lines, without line ends. Errors: a rank that waits forever.
+  llvm::Expected<std::vector<std::string>> run();
 
 private:
   struct Rank {
-    int64_t next = 0;          ///< next entry of the row
-    int64_t columnsToPass = 0; ///< idle, or part of the previous entry
+    std::vector<TorchAction> actions;
+    size_t next = 0;
     std::string text;
   };
 
-  bool takeColumn(int64_t row);
+  bool takeAction(int64_t row);
   bool isReady(int64_t row, int64_t entry) const;
-  void issue(int64_t row, int64_t entry);
+  void issue(int64_t row, const TorchAction &action);
   void send(int64_t row, Cell cell);
   void wake(int64_t row, int64_t sender);
 
@@ -229,47 +258,82 @@ void CommLowering::send(int64_t row, Cell cell) {
   wake(peer, row);
 }
 
-void CommLowering::issue(int64_t row, int64_t entry) {
-  llvm::ArrayRef<Cell> cells = table.rows[row];
-  unsigned count = cells[entry].overlapsNext() ? 2 : 1;
+void CommLowering::issue(int64_t row, const TorchAction &action) {
   llvm::raw_string_ostream os(startField(ranks[row].text));
-  writeToken(os, cells, entry);
+  if (action.kind > TorchToken::Receive) {
+    os << action.stage << nameOfParameterAction(action.kind);
+    return;
+  }
+  llvm::ArrayRef<Cell> cells = table.rows[row];
+  writeToken(os, cells, action.entry);
+  unsigned count = action.kind == TorchToken::Overlapped ? 2 : 1;
   for (unsigned i = 0; i < count; ++i)
-    isIssued.set(index.rowBegin(row) + entry + i);
+    isIssued.set(index.rowBegin(row) + action.entry + i);
   for (unsigned i = 0; i < count; ++i)
-    send(row, cells[entry + i]);
+    send(row, cells[action.entry + i]);
 }
 
-/// Returns whether the rank advanced and has more to do.
-bool CommLowering::takeColumn(int64_t row) {
+/// Returns whether the rank advanced.
+bool CommLowering::takeAction(int64_t row) {
   Rank &rank = ranks[row];
-  llvm::ArrayRef<Cell> cells = table.rows[row];
-  if (rank.columnsToPass > 0) {
-    --rank.columnsToPass;
-    return true;
-  }
-  if (rank.next == int64_t(cells.size()))
+  if (rank.next == rank.actions.size())
     return false;
-  int64_t entry = rank.next;
-  bool isPair = cells[entry].overlapsNext();
-  if (!isReady(row, entry) || (isPair && !isReady(row, entry + 1)))
+  const TorchAction &action = rank.actions[rank.next];
+  bool isPair = action.kind == TorchToken::Overlapped;
+  bool isCell = isPair || action.kind == TorchToken::Compute;
+  if (isCell && !isReady(row, action.entry))
     return false;
-  if (!cells[entry].isIdle())
-    issue(row, entry);
-  rank.columnsToPass = columnsOf(table, cells, entry) - 1;
-  rank.next += isPair ? 2 : 1;
+  if (isPair && !isReady(row, action.entry + 1))
+    return false;
+  issue(row, action);
+  ++rank.next;
   return true;
 }
 
-void CommLowering::run(llvm::raw_ostream &os) {
+llvm::Expected<std::vector<std::string>> CommLowering::run() {
   for (; active.any(); std::swap(active, activeNext)) {
     for (int row = active.find_first(); row >= 0; row = active.find_next(row))
-      if (takeColumn(row))
+      if (takeAction(row))
         activeNext.set(row);
     active.reset();
   }
-  for (const Rank &rank : ranks)
-    os << rank.text << '\n';
+  std::vector<std::string> lines;
+  for (auto [row, rank] : llvm::enumerate(ranks)) {
+    if (rank.next != rank.actions.size())
+      return llvm::createStringError(
+          llvm::formatv("worker {0} waits forever at cell {1} ({2})", row,
+                        rank.actions[rank.next].entry,
+                        table.rows[row][rank.actions[rank.next].entry])
+              .str());
+    lines.push_back(std::move(rank.text));
+  }
+  return lines;
+}
+
+/// Checks the lines before anything is written, as an import does: a message
+/// in another order would give wrong gradients without an error.
+static llvm::Error checkLines(const TableView &table,
+                              llvm::ArrayRef<std::string> lines) {
+  llvm::SmallVector<llvm::StringRef> texts(lines.begin(), lines.end());
+  const std::vector<int32_t> &workers = table.placement->getPath(0).workers;
+  TorchFile file{texts, workers, int64_t(workers.size())};
+  if (llvm::Error error = checkTorchMessages(file))
+    return error;
+  return checkTorchParameters(file);
+}
+
+static llvm::Expected<std::vector<std::string>>
+lowerMessages(const TableView &table) {
+  llvm::Expected<CellIndex> index = CellIndex::create(table);
+  if (!index)
+    return index.takeError();
+  llvm::Expected<std::vector<std::string>> lines =
+      CommLowering(table, *index).run();
+  if (!lines)
+    return lines.takeError();
+  if (llvm::Error error = checkLines(table, *lines))
+    return std::move(error);
+  return lines;
 }
 
 std::optional<Violation> pipesched::writeTorchCsv(llvm::raw_ostream &os,
@@ -277,14 +341,17 @@ std::optional<Violation> pipesched::writeTorchCsv(llvm::raw_ostream &os,
                                                   TorchCsvFormat format) {
   if (std::optional<Violation> violation = checkTable(table))
     return violation;
+  if (std::optional<Violation> violation = findUnorderedForward(table))
+    return violation;
   if (format == TorchCsvFormat::ComputeOnly) {
     for (llvm::ArrayRef<Cell> row : table.rows)
       writeComputeRow(os, table, row);
     return std::nullopt;
   }
-  llvm::Expected<CellIndex> index = CellIndex::create(table);
-  if (!index)
-    return makeViolation(llvm::toString(index.takeError()));
-  CommLowering(table, *index).run(os);
+  llvm::Expected<std::vector<std::string>> lines = lowerMessages(table);
+  if (!lines)
+    return makeViolation(llvm::toString(lines.takeError()));
+  for (const std::string &line : *lines)
+    os << line << '\n';
   return std::nullopt;
 }

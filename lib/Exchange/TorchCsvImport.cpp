@@ -71,6 +71,7 @@ public:
   }
 
   Expected<Table> run();
+  void listWarnings(std::vector<TorchCsvWarning> &warnings) const;
 
 private:
   Error checkLines() const;
@@ -83,6 +84,7 @@ private:
   Error checkMicrobatches() const;
   std::vector<Path> makePaths() const;
   Error checkRows() const;
+  Error checkForwards() const;
   TorchFieldRef fieldOf(CellRef cell) const;
 
   int64_t getStagesPerPath() const {
@@ -101,7 +103,7 @@ private:
   llvm::SmallVector<StringRef> lines;
   NumberMap lineOfStage, pathOfMicrobatch;
   int64_t numMicrobatches = 0;
-  bool hasMessages = false, hasParameterActions = false;
+  bool hasMessages = false, hasParameterActions = false, hasReduction = false;
   Table table;
 };
 } // namespace
@@ -177,6 +179,7 @@ Error Importer::readField(TorchFieldRef at, StringRef field) {
   }
   hasMessages |= token->isMessage();
   hasParameterActions |= token->kind >= TorchToken::Unshard;
+  hasReduction |= token->kind == TorchToken::ReduceGrad;
   if (Error error = placeStage(at, *token))
     return error;
   if (token->getNumCells() > 0)
@@ -318,6 +321,8 @@ Expected<Table> Importer::run() {
   table.placement = std::move(*placement);
   if (Error error = checkRows())
     return std::move(error);
+  if (Error error = checkForwards())
+    return std::move(error);
   TorchFile file{lines, lineOfStage.getValues(), getStagesPerPath()};
   if (hasMessages)
     if (Error error = checkTorchMessages(file))
@@ -328,7 +333,33 @@ Expected<Table> Importer::run() {
   return std::move(table);
 }
 
-Expected<Table> pipesched::parseTorchCsv(StringRef text,
-                                         const TorchCsvImport &options) {
-  return Importer(text, options).run();
+/// Files with replicas are for readers other than PyTorch.
+Error Importer::checkForwards() const {
+  if (options.stagesPerPath)
+    return Error::success();
+  TableView view = table.view();
+  if (std::optional<Violation> violation = findUnorderedForward(view))
+    return errorAt(fieldOf(*violation->at), violation->message);
+  return Error::success();
+}
+
+void Importer::listWarnings(std::vector<TorchCsvWarning> &warnings) const {
+  if (!options.stagesPerPath && hasMessages && !hasReduction &&
+      numMicrobatches > 1)
+    warnings.push_back(
+        {1, 1,
+         formatv("the file has messages but no REDUCE_GRAD, where PyTorch's "
+                 "runtime divides gradients by the {0} microbatches; an export "
+                 "writes it",
+                 numMicrobatches)});
+}
+
+Expected<Table>
+pipesched::parseTorchCsv(StringRef text, const TorchCsvImport &options,
+                         std::vector<TorchCsvWarning> *warnings) {
+  Importer importer(text, options);
+  Expected<Table> table = importer.run();
+  if (table && warnings)
+    importer.listWarnings(*warnings);
+  return table;
 }

@@ -12,7 +12,8 @@
 //   line 2    1RECV_F2         1F2 (consume)
 //
 // A stage is on one line only, so the order of its fields is that of their
-// numbers.
+// numbers. Then come the channels, from one line to another: PyTorch's messages
+// carry no tags, so the k-th RECV of a channel takes what its k-th SEND sends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,6 +70,7 @@ private:
   void add(Role role, Cell sender, TorchFieldRef at);
 
   Error check(llvm::ArrayRef<Event> events) const;
+  Error checkChannels() const;
   Error checkPartners(const Message &message) const;
   Error checkOrder(const Message &message) const;
   Error errorAt(const Event *event, std::string text) const {
@@ -207,6 +209,54 @@ Error MessageChecker::check(llvm::ArrayRef<Event> events) const {
   return checkOrder(message);
 }
 
+namespace {
+/// A SEND or a RECV. Those of one channel are neighbours when sorted.
+struct Passage {
+  uint32_t fromLine = 0, toLine = 0;
+  uint32_t field = 0; ///< on the sender's line or the receiver's
+  uint64_t message = 0;
+
+  friend bool operator<(const Passage &a, const Passage &b) {
+    return std::tie(a.fromLine, a.toLine, a.field) <
+           std::tie(b.fromLine, b.toLine, b.field);
+  }
+};
+} // namespace
+
+/// All messages have both parts, so the n-th SEND and the n-th RECV in the
+/// order of channels belong to one channel.
+Error MessageChecker::checkChannels() const {
+  std::vector<Passage> sends, receives;
+  for (const Event &event : events) {
+    if (event.role != SendIt && event.role != ReceiveIt)
+      continue;
+    Cell sender = Cell::fromRaw(event.message);
+    (event.role == SendIt ? sends : receives)
+        .push_back({uint32_t(lineNumberOf(sender) - 1),
+                    uint32_t(lineNumberOf(receiverOf(sender)) - 1),
+                    event.at.field, event.message});
+  }
+  llvm::sort(sends);
+  llvm::sort(receives);
+  for (auto [send, receive] : llvm::zip_equal(sends, receives)) {
+    if (send.message == receive.message)
+      continue;
+    Cell sent = Cell::fromRaw(send.message);
+    Cell wanted = Cell::fromRaw(receive.message);
+    TorchFieldRef at{receive.toLine, receive.field};
+    return errorAtField(
+        file.lines, at,
+        formatv("found {0}, but the message that arrives here is {1} of line "
+                "{2}, column {3}: messages carry no tags, and PyTorch would "
+                "compute with the wrong one; wanted {4}",
+                nameOfMessage(TorchToken::Receive, receiverOf(wanted)),
+                nameOfMessage(TorchToken::Send, sent), send.fromLine + 1,
+                columnOfField(file.lines, {send.fromLine, send.field}),
+                nameOfMessage(TorchToken::Receive, receiverOf(sent))));
+  }
+  return Error::success();
+}
+
 Error MessageChecker::run() {
   for (uint32_t line = 0; line < file.lines.size(); ++line)
     if (Error error = forEachTorchField(
@@ -223,7 +273,7 @@ Error MessageChecker::run() {
     if (Error error = check(llvm::ArrayRef(events).slice(begin, end - begin)))
       return error;
   }
-  return Error::success();
+  return checkChannels();
 }
 
 Error pipesched::checkTorchMessages(const TorchFile &file) {

@@ -25,7 +25,10 @@ namespace {
 struct StageState {
   std::optional<TorchFieldRef> unsharded; ///< UNSHARD that waits for its
                                           ///< RESHARD
-  bool hasGradient = false, isReduced = false;
+  std::optional<TorchFieldRef> gradient;  ///< the last B or W
+  std::optional<TorchFieldRef> sharded;   ///< the first cell without an UNSHARD
+  bool hasRun = false;                    ///< since the UNSHARD
+  bool isReduced = false;
 };
 
 class ParameterChecker {
@@ -45,16 +48,23 @@ private:
     return errorAtField(file.lines, at, std::move(text));
   }
 
+  Error checkEnd(size_t stage) const;
+
   const TorchFile &file;
   std::vector<StageState> states;
+  bool isSharded = false, hasReduction = false; ///< any stage
 };
 } // namespace
 
+/// A file without UNSHARD and RESHARD may compute anywhere.
 Error ParameterChecker::visitCell(TorchFieldRef at, Cell cell) {
+  StageState &state = states[cell.getStage()];
+  state.hasRun = true;
+  if (!state.unsharded && !state.sharded)
+    state.sharded = at;
   if (!cell.is(Phase::Backward) && !cell.is(Phase::WeightGrad))
     return Error::success();
-  StageState &state = states[cell.getStage()];
-  state.hasGradient = true;
+  state.gradient = at;
   if (state.isReduced)
     return errorAt(at, formatv("{0} comes after {1}REDUCE_GRAD, which needs it",
                                cell, cell.getStage()));
@@ -68,6 +78,8 @@ Error ParameterChecker::visitUnshard(TorchFieldRef at, int64_t stage) {
                                "{0}RESHARD before it",
                                stage));
   state.unsharded = at;
+  state.hasRun = false;
+  isSharded = true;
   return Error::success();
 }
 
@@ -77,6 +89,11 @@ Error ParameterChecker::visitReshard(TorchFieldRef at, int64_t stage) {
     return errorAt(at, formatv("{0}RESHARD has no partner: wanted {0}UNSHARD "
                                "before it",
                                stage));
+  if (!state.hasRun)
+    return errorAt(at,
+                   formatv("{0}RESHARD comes right after {0}UNSHARD: wanted "
+                           "a cell of stage {0} between them",
+                           stage));
   state.unsharded.reset();
   return Error::success();
 }
@@ -85,11 +102,11 @@ Error ParameterChecker::visitReduce(TorchFieldRef at, int64_t stage) {
   StageState &state = states[stage];
   if (state.isReduced)
     return errorAt(at, formatv("{0}REDUCE_GRAD occurs twice", stage));
-  if (!state.hasGradient)
+  if (!state.gradient)
     return errorAt(at, formatv("{0}REDUCE_GRAD has no partner: wanted a B or W "
                                "of stage {0} before it",
                                stage));
-  state.isReduced = true;
+  state.isReduced = hasReduction = true;
   return Error::success();
 }
 
@@ -98,7 +115,9 @@ Error ParameterChecker::visit(TorchFieldRef at, const TorchToken &token) {
   case TorchToken::Compute:
     return visitCell(at, token.cell);
   case TorchToken::Overlapped:
-    return visitCell(at, token.second); // the first is a forward
+    if (Error error = visitCell(at, token.cell))
+      return error;
+    return visitCell(at, token.second);
   case TorchToken::Unshard:
     return visitUnshard(at, token.cell.getStage());
   case TorchToken::Reshard:
@@ -110,6 +129,27 @@ Error ParameterChecker::visit(TorchFieldRef at, const TorchToken &token) {
   }
 }
 
+Error ParameterChecker::checkEnd(size_t stage) const {
+  const StageState &state = states[stage];
+  if (state.unsharded)
+    return errorAt(*state.unsharded,
+                   formatv("{0}UNSHARD has no partner: wanted "
+                           "{0}RESHARD after it",
+                           stage));
+  if (isSharded && state.sharded)
+    return errorAt(
+        *state.sharded,
+        formatv("this cell runs while stage {0} is resharded: wanted "
+                "{0}UNSHARD before it",
+                stage));
+  if (hasReduction && !state.isReduced && state.gradient)
+    return errorAt(*state.gradient,
+                   formatv("stage {0} has no REDUCE_GRAD, other stages have: "
+                           "wanted {0}REDUCE_GRAD after this cell",
+                           stage));
+  return Error::success();
+}
+
 Error ParameterChecker::run() {
   for (uint32_t line = 0; line < file.lines.size(); ++line)
     if (Error error = forEachTorchField(file.lines[line], [&](StringRef field,
@@ -118,10 +158,8 @@ Error ParameterChecker::run() {
         }))
       return error;
   for (size_t stage = 0; stage < states.size(); ++stage)
-    if (std::optional<TorchFieldRef> at = states[stage].unsharded)
-      return errorAt(*at, formatv("{0}UNSHARD has no partner: wanted "
-                                  "{0}RESHARD after it",
-                                  stage));
+    if (Error error = checkEnd(stage))
+      return error;
   return Error::success();
 }
 

@@ -35,15 +35,19 @@ std::error_code TorchCsvError::convertToErrorCode() const {
   return std::make_error_code(std::errc::invalid_argument);
 }
 
-Error pipesched::errorAtField(llvm::ArrayRef<StringRef> lines, TorchFieldRef at,
-                              std::string text,
-                              std::vector<std::string> notes) {
+int64_t pipesched::columnOfField(llvm::ArrayRef<StringRef> lines,
+                                 TorchFieldRef at) {
   StringRef line = lines[at.line], rest = line;
   for (uint32_t field = 0; field < at.field; ++field)
     rest = rest.drop_front(rest.find(',') + 1);
   StringRef token = rest.take_until([](char c) { return c == ','; }).ltrim();
-  return llvm::make_error<TorchCsvError>(at.line + 1,
-                                         token.data() - line.data() + 1,
+  return token.data() - line.data() + 1;
+}
+
+Error pipesched::errorAtField(llvm::ArrayRef<StringRef> lines, TorchFieldRef at,
+                              std::string text,
+                              std::vector<std::string> notes) {
+  return llvm::make_error<TorchCsvError>(at.line + 1, columnOfField(lines, at),
                                          std::move(text), std::move(notes));
 }
 
@@ -175,4 +179,15 @@ std::string pipesched::nameOfMessage(TorchToken::Kind kind, Cell cell) {
   llvm::raw_string_ostream os(name);
   printMessage(os, kind, cell);
   return name;
+}
+
+StringRef pipesched::nameOfParameterAction(TorchToken::Kind kind) {
+  switch (kind) {
+  case TorchToken::Unshard:
+    return "UNSHARD";
+  case TorchToken::Reshard:
+    return "RESHARD";
+  default:
+    return "REDUCE_GRAD";
+  }
 }

@@ -50,6 +50,9 @@ llvm::Expected<TorchToken> parseTorchToken(llvm::StringRef field);
 void printMessage(llvm::raw_ostream &os, TorchToken::Kind kind, Cell cell);
 std::string nameOfMessage(TorchToken::Kind kind, Cell cell);
 
+/// `UNSHARD`, `RESHARD` or `REDUCE_GRAD`, which follow the stage.
+llvm::StringRef nameOfParameterAction(TorchToken::Kind kind);
+
 /// Calls `visit(StringRef field, int64_t number)`, which returns an Error, for
 /// each field of a line until one fails.
 template <typename Visit>
@@ -68,6 +71,9 @@ llvm::Error forEachTorchField(llvm::StringRef line, Visit &&visit) {
 struct TorchFieldRef {
   uint32_t line = 0, field = 0;
 };
+
+/// The column of the first character of a field; counts from 1.
+int64_t columnOfField(llvm::ArrayRef<llvm::StringRef> lines, TorchFieldRef at);
 
 /// An error at the first character of a field.
 llvm::Error errorAtField(llvm::ArrayRef<llvm::StringRef> lines,

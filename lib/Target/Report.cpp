@@ -184,6 +184,7 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
       json.attribute("receive_placement",
                      enumName(result.timing.receivePlacement));
     json.attribute("forward_sends", enumName(result.timing.forwardSends));
+    json.attribute("runtime", enumName(result.timing.runtime));
     json.attribute("makespan_ps", execution.timeline.makespanPs);
     writeList(json, "busy_ps", execution.idle.busyPs);
     writeDouble(json, "idle_ratio", summary.idleRatio);

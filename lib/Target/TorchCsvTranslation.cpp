@@ -83,11 +83,16 @@ static void emitImportError(MLIRContext *context, StringRef file,
 OwningOpRef<ModuleOp> pipesched::importTorchCsv(MLIRContext *context,
                                                 StringRef text, StringRef file,
                                                 const TorchCsvImport &options) {
-  llvm::Expected<Table> table = parseTorchCsv(text, options);
+  std::vector<TorchCsvWarning> warnings;
+  llvm::Expected<Table> table = parseTorchCsv(text, options, &warnings);
   if (!table) {
     emitImportError(context, file, table.takeError());
     return nullptr;
   }
+  for (const TorchCsvWarning &warning : warnings)
+    emitWarning(
+        FileLineColLoc::get(context, file, warning.line, warning.column))
+        << warning.text;
   context->getOrLoadDialect<pipe::PipeDialect>();
   Location location = FileLineColLoc::get(context, file, 1, 1);
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
@@ -123,9 +128,6 @@ LogicalResult pipesched::exportTorchCsv(pipe::ScheduleOp schedule,
     return failure();
   if (std::optional<Violation> violation = writeTorchCsv(os, table, format))
     return pipe::emitViolation(schedule, *violation);
-  if (std::optional<Violation> violation = findUnorderedForward(table))
-    emitWarning(schedule->getLoc())
-        << "worker " << violation->at->row << ": " << violation->message;
   return success();
 }
 

@@ -51,13 +51,18 @@ struct Options {
       llvm::cl::desc("What the send of a forward does to a forward behind it"),
       enumOptionValuesWithDefault<ForwardSends::Async>(),
       llvm::cl::init(ForwardSends::Async)};
+  llvm::cl::opt<Runtime> runtime{
+      "runtime",
+      llvm::cl::desc("What executes the cells, for everything that times"),
+      enumOptionValuesWithDefault<Runtime::Table>(),
+      llvm::cl::init(Runtime::Table)};
   llvm::cl::opt<SvgVariant> svgVariant{
       "svg-variant", llvm::cl::desc("What --export-svg draws"),
       enumOptionValuesWithDefault<SvgVariant::Timed>(),
       llvm::cl::init(SvgVariant::Timed)};
 
   TimingOptions timing() const {
-    return {transport, receivePlacement, forwardSends};
+    return {transport, receivePlacement, forwardSends, runtime};
   }
 };
 

@@ -14,6 +14,7 @@ from ._options import (
     OptimizerStep,
     Paths,
     ReceivePlacement,
+    Runtime,
     Transport,
     code_of,
     integer,
@@ -51,6 +52,7 @@ class Configuration:
     transport: Transport = "overlap"
     receive_placement: ReceivePlacement = "arrival"
     forward_sends: ForwardSends = "async"
+    runtime: Runtime = "table"
     optimizer_step: OptimizerStep = "none"
 
     def generate(self, name: str = "schedule") -> Schedule:
@@ -82,6 +84,7 @@ class Configuration:
                     "transport": self.transport,
                     "receive_placement": self.receive_placement,
                     "forward_sends": self.forward_sends,
+                    "runtime": self.runtime,
                 }
             ),
             code_of(OptimizerStep, "optimizer_step", self.optimizer_step),

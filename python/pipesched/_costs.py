@@ -54,7 +54,8 @@ class CostOptions(TypedDict, total=False):
 
 class SimulationOptions(CostOptions, TimingOptions, total=False):
     """The options of a simulation: the arguments of `Costs`, `transport` (overlap, delay, pairs or
-    blocking), `receive_placement` (arrival or consumer) and `forward_sends` (async or sync).
+    blocking), `receive_placement` (arrival or consumer), `forward_sends` (async or sync) and
+    `runtime` (table or torch).
     """
 
 
@@ -192,7 +193,7 @@ class Costs:
 
 def raw_simulation(
     costs: Costs | None, options: SimulationOptions
-) -> tuple[_core.Costs | None, tuple[int, int, int]]:
+) -> tuple[_core.Costs | None, tuple[int, int, int, int]]:
     """Reads costs (from `costs` or its arguments, or none) and timing."""
     timing: TimingOptions = {}
     priced: CostOptions = {}

@@ -83,6 +83,8 @@ def _given(points: Sequence[Configuration]) -> dict[str, Any]:
         if any(value is not None for value in values):
             columns[option] = pd.array(values)
     columns["transport"] = [point.transport for point in points]
+    if any(point.runtime != "table" for point in points):
+        columns["runtime"] = [point.runtime for point in points]
     return columns
 
 

@@ -14,6 +14,7 @@ from ._errors import PipeSchedError
 Transport = Literal["overlap", "delay", "blocking", "pairs"]
 ReceivePlacement = Literal["arrival", "consumer"]
 ForwardSends = Literal["async", "sync"]
+Runtime = Literal["table", "torch"]
 Messages = Literal["unbounded", "fifo", "rendezvous", "batched", "pairs"]
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["fused", "unfused"]
@@ -34,6 +35,7 @@ ENUMS: dict[object, str] = {
     Transport: "transport",
     ReceivePlacement: "receive-placement",
     ForwardSends: "forward-sends",
+    Runtime: "runtime",
     Messages: "messages",
     Recompute: "recompute",
     Attention: "attention",
@@ -79,11 +81,14 @@ class FamilyOptions(TypedDict, total=False):
 
 
 class TimingOptions(TypedDict, total=False):
-    """How messages occupy workers: the options of the passes that compute times."""
+    """How messages occupy workers, and what executes the cells: the options of the passes that
+    compute times.
+    """
 
     transport: Transport
     receive_placement: ReceivePlacement
     forward_sends: ForwardSends
+    runtime: Runtime
 
 
 @dataclass(frozen=True)
@@ -123,13 +128,14 @@ def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_
     return value
 
 
-def raw_timing(options: TimingOptions) -> tuple[int, int, int]:
+def raw_timing(options: TimingOptions) -> tuple[int, int, int, int]:
     """The options in the form that the library takes."""
     placement = options.get("receive_placement", "arrival")
     return (
         code_of(Transport, "transport", options.get("transport", "overlap")),
         code_of(ReceivePlacement, "receive_placement", placement),
         code_of(ForwardSends, "forward_sends", options.get("forward_sends", "async")),
+        code_of(Runtime, "runtime", options.get("runtime", "table")),
     )
 
 

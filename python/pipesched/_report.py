@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_type_hint
 import numpy as np
 import numpy.typing as npt
 
-from ._options import ForwardSends, ReceivePlacement, Transport
+from ._options import ForwardSends, ReceivePlacement, Runtime, Transport
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,6 +106,7 @@ class Execution(_Section):
     transport: Transport
     receive_placement: ReceivePlacement | None
     forward_sends: ForwardSends
+    runtime: Runtime
     makespan_ps: int
     busy_ps: Integers
     idle_ratio: float

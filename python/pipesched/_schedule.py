@@ -111,7 +111,8 @@ class Schedule:
         stages_per_path: int | None = None,
     ) -> Schedule:
         """Reads PyTorch's CSV. With `keep_columns`, empty cells are idle slots; with
-        `stages_per_path` S, stage p * S + s of the file is stage s of path p.
+        `stages_per_path` S, stage p * S + s of the file is stage s of path p. Warns of what PyTorch
+        would train wrongly.
         """
         stages = 0 if stages_per_path is None else integer("stages_per_path", stages_per_path, 1)
         return Schedule(_core.Module.import_torch_csv(text, filename, keep_columns, stages))
@@ -136,7 +137,9 @@ class Schedule:
         return self._module.bytecode()
 
     def to_csv(self, format: CsvFormat = "compute_only") -> str:
-        """PyTorch's CSV; `compute_comms` includes messages."""
+        """PyTorch's CSV. `compute_comms` has all that PyTorch's runtime executes: messages too, and
+        what it does to sharded parameters and to gradients.
+        """
         return self._module.export_torch_csv(0, code_of(CsvFormat, "format", format))
 
     def to_megatron_layout(self) -> str:
@@ -292,7 +295,8 @@ class Schedule:
         """Times it, with `costs` or with the arguments of `Costs`; what these leave out is taken
         from the schedule itself. `transport` (overlap, delay, blocking, pairs) says how messages
         occupy workers, `receive_placement` (arrival, consumer) where receives stand in their rows,
-        and `forward_sends` (async, sync) whether forwards wait for sends.
+        `forward_sends` (async, sync) whether forwards wait for sends, and `runtime` (table, torch)
+        whether cells take what the table says or what PyTorch's runtime makes of them.
 
         >>> schedule = generate("1f1b", workers=8, microbatches=24)
         >>> times = {"F": "18.522ms", "B": "27.423ms", "comm": "0.601ms"}
@@ -356,7 +360,7 @@ def _choose(module: _core.Module, name: str | None) -> Schedule:
 
 
 def simulate(
-    schedule: Schedule, costs: _core.Costs | None, timing: tuple[int, int, int]
+    schedule: Schedule, costs: _core.Costs | None, timing: tuple[int, int, int, int]
 ) -> Simulation:
     """Times a schedule with costs that are already read."""
     evaluation = _core.evaluate(schedule._module, 0, costs, timing)

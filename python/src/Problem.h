@@ -81,14 +81,16 @@ inline PipeschedCosts getOrNull(const Costs *costs) {
   return costs ? costs->get() : PipeschedCosts{nullptr};
 }
 
-/// Transport, receive placement and forward sends, as numbers of the C enums.
-using Timing = std::tuple<int, int, int>;
+/// Transport, receive placement, forward sends and runtime, as numbers of the C
+/// enums.
+using Timing = std::tuple<int, int, int, int>;
 
 inline PipeschedTiming toTiming(Timing timing) {
-  auto [transport, receivePlacement, forwardSends] = timing;
+  auto [transport, receivePlacement, forwardSends, runtime] = timing;
   return {static_cast<PipeschedTransport>(transport),
           static_cast<PipeschedReceivePlacement>(receivePlacement),
-          static_cast<PipeschedForwardSends>(forwardSends)};
+          static_cast<PipeschedForwardSends>(forwardSends),
+          static_cast<PipeschedRuntime>(runtime)};
 }
 
 /// A problem, and the costs, timing and optimizer step that it is evaluated

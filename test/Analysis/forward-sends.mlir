@@ -14,14 +14,16 @@
 // RUN:   --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
 // RUN: pipesched-translate --export-report --forward-sends=sync %s | FileCheck %s --check-prefix=OVERLAP
 
-// PIPELINE: exec-annotate-timeline{forward-sends=sync transport=delay}
+// PIPELINE: exec-annotate-timeline{forward-sends=sync runtime=table transport=delay}
 
 //   worker 0   0F0 [0,10]  0F1 [14,24]  0F2 [28,38]                 .. 0B2 [116,136]
 //   worker 1               1F0 [14,24]  1F1 [28,38]  1F2 [42,52] 1B0 [52,72] ..
 // CHECK:      "transport": "delay",
 // CHECK:      "forward_sends": "sync",
+// CHECK-NEXT: "runtime": "table",
 // CHECK-NEXT: "makespan_ps": 136000000,
 // ASYNC:      "forward_sends": "async",
+// ASYNC-NEXT: "runtime": "table",
 // ASYNC-NEXT: "makespan_ps": 128000000,
 
 // TIMES:      %f0 = compute 0F0 {exec.end_ps = 10000000 : i64, exec.start_ps = 0 : i64}

@@ -62,6 +62,7 @@ static void printNames(void) {
   // CHECK:      transport: overlap delay blocking
   // CHECK-NEXT: receive-placement: arrival consumer
   // CHECK-NEXT: forward-sends: async sync
+  // CHECK-NEXT: runtime: table torch
   // CHECK-NEXT: messages: unbounded fifo rendezvous batched
   // CHECK-NEXT: recompute: none selective full
   // CHECK-NEXT: attention: as-described fused unfused
@@ -194,6 +195,10 @@ static void refuseConfigurations(void) {
   // CHECK-NEXT: error: expected forward-sends to be 0 (async) or 1 (sync),
   // CHECK-SAME: found 2
   configuration = smallConfiguration();
+  configuration.timing.runtime = (PipeschedRuntime)2;
+  evaluate(configuration);
+  // CHECK-NEXT: error: expected runtime to be 0 (table) or 1 (torch), found 2
+  configuration = smallConfiguration();
   configuration.optimizerStep = (PipeschedOptimizerStep)3;
   evaluate(configuration);
   // CHECK-NEXT: error: expected optimizer-step to be 0 (none), 1 (overlapped)
@@ -228,7 +233,7 @@ static void refuseWithIR(void) {
   pipeschedTableDestroy(table);
   MlirOperation schedule = pipeschedModuleGetSchedule(module, 0);
   PipeschedTiming timing = {(PipeschedTransport)1000, PipeschedReceiveAtArrival,
-                            PipeschedForwardSendsAsync};
+                            PipeschedForwardSendsAsync, PipeschedRuntimeTable};
   PipeschedCosts none = {NULL};
   PipeschedEvaluation evaluation =
       pipeschedScheduleEvaluate(schedule, none, timing);

@@ -172,7 +172,7 @@ static void generate(MlirContext context) {
   PipeschedCosts none = {NULL};
   PipeschedTiming timing = {PipeschedTransportOverlap,
                             PipeschedReceiveAtArrival,
-                            PipeschedForwardSendsAsync};
+                            PipeschedForwardSendsAsync, PipeschedRuntimeTable};
   PipeschedEvaluation evaluation = pipeschedScheduleEvaluate(op, none, timing);
   printf("makespan: %d us\n",
          (int)(pipeschedEvaluationGetSummary(evaluation).makespanPs / 1000000));

@@ -18,6 +18,7 @@
 // CHECK-NEXT:       "transport": "overlap",
 // CHECK-NEXT:       "receive_placement": null,
 // CHECK-NEXT:       "forward_sends": "async",
+// CHECK-NEXT:       "runtime": "table",
 // CHECK-NEXT:       "makespan_ps": 6000000,
 // CHECK-NEXT:       "busy_ps": [3000000, 3000000],
 // CHECK-NEXT:       "idle_ratio": 0.5,

@@ -49,6 +49,7 @@
 // CHECK-NEXT:       "transport": "overlap",
 // CHECK-NEXT:       "receive_placement": "arrival",
 // CHECK-NEXT:       "forward_sends": "async",
+// CHECK-NEXT:       "runtime": "table",
 // CHECK-NEXT:       "makespan_ps": 9000000,
 // CHECK-NEXT:       "busy_ps": [6000000, 6000000],
 // CHECK-NEXT:       "idle_ratio": 0.3333333333333333,

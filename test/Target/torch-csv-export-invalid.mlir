@@ -6,6 +6,7 @@
 pipe.schedule @replicated workers 2 microbatches 2 {
   path on [0, 1] takes [0]
   path on [1, 0] takes [1]
+  // expected-note@+1 {{cell 1 (1F1) runs stage 1 of path 1 on worker 0; path 0 runs it on worker 1}}
   worker 0 runs [0F0 1F1 1B1 0B0]
   worker 1 runs [0F1 1F0 1B0 0B1]
 }
@@ -46,8 +47,35 @@ pipe.schedule @split_in_pair workers 1 microbatches 2 {
 
 pipe.schedule @late_gradient workers 1 microbatches 1 gradient after W {
   path on [0]
-  // expected-error@+1 {{cell 1 (0I0): PyTorch sends a gradient after I, this schedule after W}}
+  // expected-error@+1 {{cell 1 (0I0): PyTorch sends a gradient after I, this schedule after W; generate it with gradient-after=I, or merge each I with its W (pipe-merge-backward)}}
   worker 0 runs [0F0 0I0 0W0]
+}
+
+// -----
+
+// PyTorch would start 1B0 from the loss of microbatch 1.
+
+pipe.schedule @unordered workers 2 microbatches 2 {
+  path on [0, 1]
+  worker 0 runs [0F1 0F0 0B1 0B0]
+  // expected-error@+1 {{cell 2 (1F0) comes after 1F1: PyTorch's runtime pairs losses with microbatches by the order of the last stage's forwards, and its gradients would be wrong; number the microbatches in that order}}
+  worker 1 runs [1F1 1B1 1F0 1B0]
+}
+
+// -----
+
+pipe.schedule @join workers 1 microbatches 1 {
+  path on [0]
+  // expected-error@+1 {{cell 1 (0D0): PyTorch's CSV has no token for an offload}}
+  worker 0 runs [0F0 0D0 0d0 0U0 0u0 0B0]
+}
+
+// -----
+
+pipe.schedule @reduction workers 1 microbatches 1 {
+  path on [0]
+  // expected-error@+1 {{cell 2 (0G0): PyTorch's CSV has no token for a gradient all-reduce}}
+  worker 0 runs [0F0 0B0 0G0]
 }
 
 // -----

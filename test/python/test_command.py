@@ -438,6 +438,21 @@ def test_passes_of_compare(costs: list[str], transport: str, capsys: Capture) ->
     } == {(row["schedule"], row["microbatches"]): row["step_s"] for row in made}
 
 
+def test_runtime_of_pytorch(tmp_path: Path, capsys: Capture) -> None:
+    times = ["--times", "F=1ms,I=1ms,W=1ms,FB=2ms", "--runtime", "torch"]
+    compared = ["compare", "--stages", "4", "--microbatches", "8", "--schedules", "dualpipe-v"]
+    (row,) = rows_of(capsys, *compared, *times)
+    assert row["step_s"] == 0.054
+    (report,) = json.loads(run_passes(capsys, *compared, *times))
+    assert report["execution"]["runtime"] == "torch"
+    assert main([*compared, *times]) == 0
+    assert ", runtime torch\n" in capsys.readouterr().out
+    file = tmp_path / "v.mlir"
+    pipesched.generate("dualpipe-v", workers=4, microbatches=8).save(file)
+    (simulated,) = rows_of(capsys, "simulate", str(file), *times)
+    assert simulated["execution"] == report["execution"]
+
+
 @pytest.mark.parametrize(
     "options", [[], ["--split-backward"], ["--chunks", "3", "--gradient-after", "I"]]
 )

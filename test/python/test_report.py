@@ -47,6 +47,7 @@ def test_with_and_without_ir_are_the_same(point: Configuration) -> None:
         "transport": point.transport,
         "receive_placement": point.receive_placement,
         "forward_sends": point.forward_sends,
+        "runtime": point.runtime,
     }
     try:
         report = schedule.simulate(point.costs, **options)

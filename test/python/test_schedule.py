@@ -138,7 +138,21 @@ def test_csv_of_pytorch() -> None:
     schedule = Schedule.from_csv(text, filename="x/pair.csv", keep_columns=True)
     assert schedule.name == "pair"
     assert schedule.to_csv() == text
-    assert schedule.to_csv("compute_comms").startswith("0F0,0SEND_F0,")
+    assert schedule.to_csv("compute_comms").startswith("0UNSHARD,0F0,0SEND_F0,")
+
+
+@given(configurations())
+def test_csv_reads_back(point: Configuration) -> None:
+    """Also the order of messages, which an import checks."""
+    try:
+        schedule = point.generate()
+        text = schedule.to_csv("compute_comms")
+    except PipeSchedError:
+        return
+    read = Schedule.from_csv(text)
+    pd.testing.assert_frame_equal(read.to_frame(), schedule.to_frame())
+    assert read.to_csv("compute_comms") == text
+    assert Schedule.from_csv(schedule.to_csv()).to_csv("compute_comms") == text
 
 
 # Cells

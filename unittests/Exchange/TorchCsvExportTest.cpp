@@ -66,36 +66,53 @@ TEST(TorchCsvExport, WritesSlotsOfAlignedTablesAsColumns) {
 }
 
 TEST(TorchCsvExport, SendsAtOnceInSweepsOfTheRanks) {
-  Table table =
-      makeTable(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", "1F0 1F1 1B0 1B1"});
-  EXPECT_EQ(write(table, TorchCsvFormat::ComputeComms),
-            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
-            "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n");
+  // Idle slots change nothing.
+  for (llvm::StringRef second : {"1F0 1F1 1B0 1B1", "_ 1F0 1F1 _2 1B0 1B1"})
+    EXPECT_EQ(write(makeTable(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", second}),
+                    TorchCsvFormat::ComputeComms),
+              "0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,"
+              "0REDUCE_GRAD,0RESHARD\n"
+              "1UNSHARD,1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1,"
+              "1REDUCE_GRAD,1RESHARD\n");
 }
 
-TEST(TorchCsvExport, CountsIdleSlotsAsSweeps) {
-  Table table =
-      makeTable(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", "_ 1F0 1F1 1B0 1B1"});
+TEST(TorchCsvExport, UnshardsThreeStagesOrFourWithAPair) {
+  // From 0F1 on, the pair is next after two stages and brings two more. The
+  // text is PyTorch's.
+  Table table = makeTable(
+      makePlacement(1, 2, {pathOn({0, 0, 0, 0})}),
+      {"0F0 1F0 2F0 3F0 0F1 1F1 2F1+3B0 2B0 1B0 0B0 3F1 3B1 2B1 1B1 0B1"});
   EXPECT_EQ(write(table, TorchCsvFormat::ComputeComms),
-            "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
-            "1RECV_F0,1RECV_F1,1F0,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n");
+            "0UNSHARD,1UNSHARD,2UNSHARD,0F0,0RESHARD,3UNSHARD,1F0,1RESHAR"
+            "D,0UNSHARD,2F0,2RESHARD,1UNSHARD,3F0,2UNSHARD,0F1,0RESHARD,1"
+            "F1,(2F1;3B0)OVERLAP_F_B,3RESHARD,0UNSHARD,2B0,2RESHARD,3UNSH"
+            "ARD,1B0,1RESHARD,2UNSHARD,0B0,0RESHARD,1UNSHARD,3F1,3B1,3RED"
+            "UCE_GRAD,3RESHARD,0UNSHARD,2B1,2REDUCE_GRAD,2RESHARD,1B1,1RE"
+            "DUCE_GRAD,1RESHARD,0B1,0REDUCE_GRAD,0RESHARD\n");
 }
 
 TEST(TorchCsvExport, SendsNothingWithinARank) {
   Table table = makeTable(makePlacement(2, 1, {pathOn({0, 1, 1, 0})}),
                           {"0F0 3F0 3I0 3W0 0B0", "1F0 2F0 2B0 1B0"});
   EXPECT_EQ(write(table, TorchCsvFormat::ComputeComms),
-            "0F0,0SEND_F0,3RECV_F0,3F0,3I0,3SEND_B0,3W0,0RECV_B0,0B0\n"
-            "1RECV_F0,1F0,2F0,2SEND_F0,2RECV_B0,2B0,1B0,1SEND_B0\n");
+            "0UNSHARD,3UNSHARD,0F0,0SEND_F0,3RECV_F0,3F0,3I0,3SEND_B0,3W0,"
+            "3REDUCE_GRAD,3RESHARD,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\n"
+            "1UNSHARD,2UNSHARD,1RECV_F0,1F0,2F0,2SEND_F0,2RECV_B0,2B0,"
+            "2REDUCE_GRAD,2RESHARD,1B0,1SEND_B0,1REDUCE_GRAD,1RESHARD\n");
 }
 
 TEST(TorchCsvExport, RefusesReplicatedStages) {
   Placement placement = makePlacement(
       2, 2, {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0}, {{1, 2, 1}})});
-  EXPECT_EQ(refuse(makeTable(placement, {"0F0 1F1 1B1 0B0", "0F1 1F0 1B0 0B1"}))
-                .message,
+  Violation violation =
+      refuse(makeTable(placement, {"0F0 1F1 1B1 0B0", "0F1 1F0 1B0 0B1"}));
+  EXPECT_EQ(violation.message,
             "the schedule has 2 paths: in PyTorch's CSV each stage sits on one "
             "rank, replicated stages cannot be written");
+  ASSERT_EQ(violation.notes.size(), 1u);
+  EXPECT_EQ(violation.notes[0].message,
+            "cell 1 (1F1) runs stage 1 of path 1 on "
+            "worker 0; path 0 runs it on worker 1");
 }
 
 TEST(TorchCsvExport, RefusesOtherPhasesByName) {
@@ -125,7 +142,9 @@ TEST(TorchCsvExport, RefusesGradientsAfterTheWeights) {
   Table split = makeTable(makeLinear(1, 1), {"0F0 0I0 0W0"});
   split.gradientAfter = GradientAfter::WeightGrad;
   EXPECT_EQ(refuse(split).message, "cell 1 (0I0): PyTorch sends a gradient "
-                                   "after I, this schedule after W");
+                                   "after I, this schedule after W; generate "
+                                   "it with gradient-after=I, or merge each I "
+                                   "with its W (pipe-merge-backward)");
   Table whole = makeTable(makeLinear(1, 1), {"0F0 0B0"});
   whole.gradientAfter = GradientAfter::WeightGrad;
   EXPECT_EQ(write(whole), "0F0,0B0\n");
@@ -140,13 +159,13 @@ TEST(TorchCsvExport, RefusesIdleWorkersAndTooManyColumns) {
       HasSubstr("has 2147483649 cells and idle slots"));
 }
 
-TEST(TorchCsvExport, FindsWhatTheRuntimeDoesNotTake) {
-  Table table =
-      makeTable(makeLinear(2, 3), {"0F0 0F2 0F1", "1F0 1F2 1B2 1F1 1B1"});
-  auto violation = findUnorderedForward(table.view());
-  ASSERT_TRUE(violation.has_value());
-  EXPECT_THAT(violation->message, StartsWith("cell 3 (1F1) comes after 1F2"));
-  EXPECT_EQ(violation->at->row, 1);
+TEST(TorchCsvExport, RefusesLossesOfOtherMicrobatches) {
+  Violation violation = refuse(
+      makeTable(makeLinear(2, 3), {"0F0 0F2 0F1", "1F0 1F2 1B2 1F1 1B1"}));
+  EXPECT_THAT(violation.message, StartsWith("cell 3 (1F1) comes after 1F2"));
+  ASSERT_TRUE(violation.at.has_value());
+  EXPECT_EQ(violation.at->row, 1);
+  EXPECT_EQ(violation.at->index, 3);
   EXPECT_FALSE(findUnorderedForward(
       makeTable(makeLinear(2, 2), {"0F1 0F0", "1F0 1F1"}).view()));
 }

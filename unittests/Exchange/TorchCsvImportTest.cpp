@@ -308,6 +308,24 @@ TEST(TorchCsvImport, RefusesMessagesOutOfOrder) {
             "wanted 1B0 or its I");
 }
 
+TEST(TorchCsvImport, RefusesMessagesInThePlaceOfOthers) {
+  EXPECT_EQ(refuse("0F0,0SEND_F0,0F1,0SEND_F1\n1RECV_F1,1RECV_F0,1F0,1F1\n"),
+            "line 2, column 1: found 1RECV_F1, but the message that arrives "
+            "here is 0SEND_F0 of line 1, column 5: messages carry no tags, and "
+            "PyTorch would compute with the wrong one; wanted 1RECV_F0");
+  // Activations of one stage and gradients of another, between the same lines.
+  EXPECT_THAT(
+      refuse(
+          "0F0,0SEND_F0,2RECV_F0,2F0,2B0,2SEND_B0,0F1,0SEND_F1,0RECV_B0,0B0\n"
+          "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1RECV_B0,1B0,1SEND_B0,1F1\n"),
+      HasSubstr("line 2, column 23: found 1RECV_F1, but the message that "
+                "arrives here is 2SEND_B0 of line 1, column 31"));
+  // Messages from different lines have no common order.
+  import("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0\n"
+         "1RECV_F0,1RECV_F1,1F0,1SEND_F0,1RECV_B0,1B0,1SEND_B0,1F1,1SEND_F1\n"
+         "2RECV_F0,2F0,2RECV_F1,2B0,2SEND_B0,2F1\n");
+}
+
 TEST(TorchCsvImport, RefusesMessagesWithinALine) {
   EXPECT_EQ(refuse("0F0,0SEND_F0,1RECV_F0,1F0\n"),
             "line 1, column 5: 0SEND_F0 goes to its own line, where no message "
@@ -331,4 +349,56 @@ TEST(TorchCsvImport, RefusesParameterActionsWithoutPartner) {
             "line 1, column 26: 0B1 comes after 0REDUCE_GRAD, which needs it");
   EXPECT_EQ(refuse("0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD\n"),
             "line 1, column 22: 0REDUCE_GRAD occurs twice");
+}
+
+TEST(TorchCsvImport, RefusesParameterActionsInOtherPlaces) {
+  EXPECT_EQ(refuse("0UNSHARD,0F0,0RESHARD,0B0\n"),
+            "line 1, column 23: this cell runs while stage 0 is resharded: "
+            "wanted 0UNSHARD before it");
+  EXPECT_EQ(refuse("0UNSHARD,0F0,0B0,0RESHARD\n1F0,1B0\n"),
+            "line 2, column 1: this cell runs while stage 1 is resharded: "
+            "wanted 1UNSHARD before it");
+  EXPECT_EQ(refuse("0F0,1UNSHARD,(0F1;0B0)OVERLAP_F_B,1RESHARD\n"),
+            "line 1, column 35: 1RESHARD comes right after 1UNSHARD: wanted a "
+            "cell of stage 1 between them");
+  EXPECT_EQ(refuse("0F0,1F0,1B0,0B0,0REDUCE_GRAD\n"),
+            "line 1, column 9: stage 1 has no REDUCE_GRAD, other stages have: "
+            "wanted 1REDUCE_GRAD after this cell");
+}
+
+TEST(TorchCsvImport, RefusesLossesOfOtherMicrobatches) {
+  EXPECT_EQ(
+      refuse("0F0,0F2,0F1\n1F0,1F2,,1F1\n"),
+      "line 2, column 10: cell 2 (1F1) comes after 1F2: PyTorch's runtime "
+      "pairs losses with microbatches by the order of the last stage's "
+      "forwards, and its gradients would be wrong; number the "
+      "microbatches in that order");
+  import("0F1,0F0\n1F0,1F1\n");
+  import("0F0,1F2,0F1\n", stagesPerPath(1));
+}
+
+//===----------------------------------------------------------------------===//
+// Warnings
+//===----------------------------------------------------------------------===//
+
+static std::vector<std::string> warn(llvm::StringRef text,
+                                     const TorchCsvImport &options = {}) {
+  std::vector<TorchCsvWarning> warnings;
+  llvm::cantFail(parseTorchCsv(text, options, &warnings));
+  std::vector<std::string> texts;
+  for (const TorchCsvWarning &warning : warnings)
+    texts.push_back(std::to_string(warning.line) + ":" +
+                    std::to_string(warning.column) + ": " + warning.text);
+  return texts;
+}
+
+TEST(TorchCsvImport, WarnsOfGradientsThatAreNotDivided) {
+  llvm::StringRef text =
+      "0F0,0SEND_F0,0F1,0SEND_F1\n1RECV_F0,1F0,1RECV_F1,1F1\n";
+  EXPECT_THAT(warn(text), ElementsAre(HasSubstr("no REDUCE_GRAD")));
+  EXPECT_THAT(warn("0F0,0F1\n1F0,1F1\n"), ElementsAre());
+  EXPECT_THAT(warn("0F0,0SEND_F0\n1RECV_F0,1F0\n"), ElementsAre());
+  EXPECT_THAT(warn("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0REDUCE_GRAD\n"
+                   "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1REDUCE_GRAD\n"),
+              ElementsAre());
 }

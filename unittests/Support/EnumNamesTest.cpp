@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/CostModel/Runtime.h"
 #include "PipeSched/CostModel/Transformer/Architecture.h"
 #include "PipeSched/Exchange/ShardyRules.h"
 #include "PipeSched/Exchange/TorchCsv.h"
@@ -39,7 +40,7 @@ using AllEnums = testing::Types<
     Branches, ChimeraConstruction, ForwardSends, GradientAfter,
     MessageSemantics, Norm, NormPlacement, OffloadAmount, PlacementKind,
     Precision, QueryKeyNorm, RankOrder, ReceivePlacement, Recompute,
-    ReductionPlace, Remainder, Sharding, ShardyBackward, SlotMeasure,
+    ReductionPlace, Remainder, Runtime, Sharding, ShardyBackward, SlotMeasure,
     SvgVariant, TorchCsvFormat, Transport, optimize::Objective,
     optimize::Status, pipe::AsymmetricPaths, pipe::SplitGradient>;
 } // namespace

@@ -14,6 +14,7 @@
 #ifndef PIPESCHED_EVALUATION_EVALUATE_H
 #define PIPESCHED_EVALUATION_EVALUATE_H
 
+#include "PipeSched/CostModel/Runtime.h"
 #include "PipeSched/Evaluation/StatedWork.h"
 #include "PipeSched/Schedule/Formulas.h"
 #include "PipeSched/Schedule/ForwardSends.h"
@@ -26,6 +27,7 @@ struct TimingOptions {
   Transport transport = Transport::Overlap;
   ReceivePlacement receivePlacement = ReceivePlacement::Arrival;
   ForwardSends forwardSends = ForwardSends::Async;
+  Runtime runtime = Runtime::Table;
 };
 
 /// What costs are computed from: nothing, a profile, or model and system, which
@@ -83,14 +85,15 @@ unsigned phasesInUse(const TableView &table);
 unsigned phasesInUse(const Program &program);
 
 /// Times a program. Work that instructions state replaces the costs of their
-/// cells. It needs a system; without a model or profile every compute, send and
-/// copy must state its work. If any instruction states memory, all activations
-/// are counted from such statements.
+/// cells, whatever the runtime. It needs a system; without a model or profile
+/// every compute, send and copy must state its work. If any instruction states
+/// memory, all activations are counted from such statements.
 llvm::Expected<Execution> executeProgram(const Program &program,
                                          const Placement &placement,
                                          const CostInputs &costs,
                                          Transport transport,
-                                         llvm::ArrayRef<StatedWork> work = {});
+                                         llvm::ArrayRef<StatedWork> work = {},
+                                         Runtime runtime = Runtime::Table);
 
 /// Evaluates all levels of a complete table. `family` may be empty; its options
 /// are inputs of the formula.

@@ -46,6 +46,12 @@ private:
   std::vector<std::string> notes;
 };
 
+/// What PyTorch would do wrong, without an error, with a file that can be read.
+struct TorchCsvWarning {
+  int64_t line, column; ///< from 1
+  std::string text;
+};
+
 struct TorchCsvImport {
   /// Empty cells become idle slots; otherwise they are dropped.
   bool keepColumns = false;
@@ -57,19 +63,23 @@ struct TorchCsvImport {
 /// Reads either format. Row r is worker r, and N is 1 + the highest microbatch.
 /// There is one path, whose entry s is the row that holds stage s; with
 /// `stagesPerPath` there are several, and each takes the microbatches that
-/// appear on it. Messages, UNSHARD, RESHARD and REDUCE_GRAD must have their
-/// partners, and are dropped.
+/// appear on it. Messages, UNSHARD, RESHARD and REDUCE_GRAD follow from the
+/// cells: they are checked and dropped, and an export makes them again.
 ///
 /// The rows of the result pass verifyRow, but the table is not verified: it may
 /// be incomplete or cyclic. Time and memory are linear in the length of the
 /// text (n log n with messages), whatever numbers it contains. Errors are
-/// TorchCsvErrors.
-llvm::Expected<Table> parseTorchCsv(llvm::StringRef text,
-                                    const TorchCsvImport &options = {});
+/// TorchCsvErrors. One of them is what findUnorderedForward finds in a file of
+/// one path. `warnings`, which may be null, gets what PyTorch would do wrong
+/// with such a file unless it is told otherwise: it does not divide gradients
+/// by N if the file has messages but no REDUCE_GRAD.
+llvm::Expected<Table>
+parseTorchCsv(llvm::StringRef text, const TorchCsvImport &options = {},
+              std::vector<TorchCsvWarning> *warnings = nullptr);
 
 enum class TorchCsvFormat {
   ComputeOnly, ///< F, B, I, W and overlapped pairs; empty cells are idle
-  ComputeComms ///< also sends and receives; no empty cells
+  ComputeComms ///< also messages and actions on parameters; no empty cells
 };
 
 template <>
@@ -77,24 +87,29 @@ struct EnumNames<TorchCsvFormat> {
   static constexpr EnumName<TorchCsvFormat> values[] = {
       {TorchCsvFormat::ComputeOnly, "compute_only", "cells and idle slots"},
       {TorchCsvFormat::ComputeComms, "compute_comms",
-       "cells, sends and receives in PyTorch's own order"}};
+       "all that PyTorch's runtime executes, in its own order"}};
 };
 
-/// Writes a table that passes verifyTable. A cell and an idle slot take one
-/// column each. In an aligned table columns are slots, so an empty cell follows
-/// each B. `ComputeComms` places messages as PyTorch does when it loads the
-/// `ComputeOnly` file, in which empty cells count.
+/// Writes a table that passes verifyTable. In `ComputeOnly` a cell and an idle
+/// slot take one column each; in an aligned table columns are slots, so an
+/// empty cell follows each B. `ComputeComms` has the actions that PyTorch makes
+/// of the `ComputeOnly` file, in which empty cells have no effect: UNSHARD,
+/// RESHARD, REDUCE_GRAD, SEND and RECV. Before they are written they pass the
+/// checks of parseTorchCsv, so that every RECV takes the message it names.
 ///
-/// Returns what the format cannot express, and then writes nothing: several
-/// paths; phases other than F, B, I, W; overlapped pairs other than F + B;
-/// gradients sent after W; alignment by slots other than unit slots; a worker
-/// without cells; more than kMaxTableCells columns.
+/// Returns what the format cannot express or PyTorch would compute wrongly, and
+/// then writes nothing: several paths; phases other than F, B, I, W; overlapped
+/// pairs other than F + B; gradients sent after W; alignment by slots other
+/// than unit slots; a worker without cells; more than kMaxTableCells columns;
+/// what findUnorderedForward finds.
 std::optional<Violation> writeTorchCsv(llvm::raw_ostream &os,
                                        const TableView &table,
                                        TorchCsvFormat format);
 
-/// Finds where PyTorch's runtime, which requires the forwards of the last stage
-/// in the order of microbatches, would reject a table that can be written.
+/// Finds a forward of the last stage before one of an earlier microbatch.
+/// PyTorch's runtime appends losses in the order of these forwards and reads
+/// them by microbatch, so that backwards would start from the losses of other
+/// microbatches.
 std::optional<Violation> findUnorderedForward(const TableView &table);
 
 } // namespace pipesched

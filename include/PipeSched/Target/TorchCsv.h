@@ -23,7 +23,7 @@ namespace pipesched {
 
 /// Imports a module with one schedule, which has the name of the file without
 /// folder and ending. Returns null after an error, which is emitted at its line
-/// and column of `file`.
+/// and column of `file`, as are warnings.
 mlir::OwningOpRef<mlir::ModuleOp> importTorchCsv(mlir::MLIRContext *context,
                                                  llvm::StringRef text,
                                                  llvm::StringRef file,
@@ -31,8 +31,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importTorchCsv(mlir::MLIRContext *context,
 
 /// Exports a schedule as CSV. Errors, emitted at the schedule or its rows
 /// before anything is written: no rows; what `verifyTable` rejects; what the
-/// format cannot express. A warning says where PyTorch would not accept the
-/// file.
+/// format cannot express or PyTorch would compute wrongly.
 mlir::LogicalResult exportTorchCsv(pipe::ScheduleOp schedule,
                                    TorchCsvFormat format,
                                    llvm::raw_ostream &os);

@@ -16,6 +16,7 @@
 #include "PipeSched/Analysis/Messages.h"
 #include "PipeSched/Analysis/TaskGraph.h"
 #include "PipeSched/CostModel/BalanceLayers.h"
+#include "PipeSched/CostModel/Runtime.h"
 #include "PipeSched/CostModel/Transformer/Architecture.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"

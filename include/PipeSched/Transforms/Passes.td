@@ -347,6 +347,12 @@ def Pipe_ForwardSendsOption
              "What the send of a forward does to a forward behind it",
              [{::pipesched::enumOptionValues<::pipesched::ForwardSends>()}]>;
 
+def Pipe_RuntimeOption
+    : Option<"runtime", "runtime", "::pipesched::Runtime",
+             /*default=*/"::pipesched::Runtime::Table",
+             "What executes the cells",
+             [{::pipesched::enumOptionValues<::pipesched::Runtime>()}]>;
+
 def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
   let summary = "Prove schedules complete, free of deadlock, within memory";
   let description = [{
@@ -502,7 +508,7 @@ def ExecAnnotateTimelinePass
     `send` ends when the send queue is free again, `recv` when the message has
     arrived. A `wait` takes no time and gets no attributes. No pass reads what
     this pass writes: it is for tests and readers. docs/CostModel.md describes
-    `transport` and `forward-sends`.
+    `transport`, `forward-sends` and `runtime`.
 
     ```mlir
     exec.program @two_stages profile <"F=3ps,send=2ps,comm=5ps"> {
@@ -539,7 +545,8 @@ def ExecAnnotateTimelinePass
     that lack a time of the program.
   }];
   let dependentDialects = ["::pipesched::exec::ExecDialect"];
-  let options = [Pipe_TransportOption, Pipe_ForwardSendsOption];
+  let options = [Pipe_TransportOption, Pipe_ForwardSendsOption,
+                 Pipe_RuntimeOption];
 }
 
 #endif // PIPESCHED_TRANSFORMS_PASSES_TD

@@ -54,7 +54,7 @@ static void writeTimes(const LoadedProgram &loaded, const Execution &execution,
 }
 
 static LogicalResult annotate(exec::ProgramOp program, Transport transport,
-                              ForwardSends forwardSends) {
+                              ForwardSends forwardSends, Runtime runtime) {
   FailureOr<LoadedProgram> loaded = loadProgram(program);
   if (failed(loaded))
     return failure();
@@ -63,8 +63,9 @@ static LogicalResult annotate(exec::ProgramOp program, Transport transport,
     return failure();
   if (forwardSends == ForwardSends::Sync)
     synchronizeForwards(loaded->program);
-  llvm::Expected<Execution> execution = executeProgram(
-      loaded->program, loaded->placement, *costs, transport, loaded->work);
+  llvm::Expected<Execution> execution =
+      executeProgram(loaded->program, loaded->placement, *costs, transport,
+                     loaded->work, runtime);
   if (!execution)
     return emitAnalysisError(program, *loaded, execution.takeError());
   auto startName = StringAttr::get(program.getContext(), "exec.start_ps");
@@ -88,7 +89,7 @@ struct ExecAnnotateTimelinePass final
       return signalPassFailure();
     }
     for (exec::ProgramOp program : programs)
-      if (failed(annotate(program, transport, forwardSends)))
+      if (failed(annotate(program, transport, forwardSends, runtime)))
         return signalPassFailure();
   }
 };

@@ -17,6 +17,7 @@ from pipesched._options import (
     RankOrder,
     ReceivePlacement,
     Recompute,
+    Runtime,
     Sharding,
     Transport,
     names_of,
@@ -186,6 +187,12 @@ def add_timing(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("timing")
     group.add_argument("--transport", choices=names_of(Transport), default="overlap")
     group.add_argument("--receive-placement", choices=names_of(ReceivePlacement), default="arrival")
+    group.add_argument(
+        "--runtime",
+        choices=names_of(Runtime),
+        default="table",
+        help="what executes the cells: what the table says, or PyTorch's runtime",
+    )
 
 
 def source(text: str | None, shipped: Callable[[], dict[str, Any]]) -> str | None:

@@ -100,6 +100,7 @@ def _points(arguments: argparse.Namespace, costs: Costs | None) -> list[Configur
             costs=costs,
             transport=arguments.transport,
             receive_placement=arguments.receive_placement,
+            runtime=arguments.runtime,
             optimizer_step=arguments.optimizer_step,
         )
         for microbatches in dict.fromkeys(arguments.microbatches)
@@ -251,7 +252,8 @@ def _passes(arguments: argparse.Namespace, points: list[Configuration]) -> str:
 def _title(arguments: argparse.Namespace) -> str:
     costs = arguments.times or " on ".join(filter(None, (arguments.model, arguments.system)))
     priced = costs or "unit slots of 1 us"
-    return f"{arguments.stages} workers, {priced}, transport {arguments.transport}"
+    runtime = "" if arguments.runtime == "table" else f", runtime {arguments.runtime}"
+    return f"{arguments.stages} workers, {priced}, transport {arguments.transport}{runtime}"
 
 
 def run(arguments: argparse.Namespace) -> int:

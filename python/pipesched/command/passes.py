@@ -108,4 +108,6 @@ def timing(arguments: argparse.Namespace) -> str:
     """The options of `pipesched-translate` for timing."""
     line = f"--transport={arguments.transport} --receive-placement={arguments.receive_placement}"
     sends = getattr(arguments, "forward_sends", None)
-    return f"{line} --forward-sends={sends}" if sends == "sync" else line
+    line = f"{line} --forward-sends={sends}" if sends == "sync" else line
+    runtime = getattr(arguments, "runtime", "table")
+    return line if runtime == "table" else f"{line} --runtime={runtime}"

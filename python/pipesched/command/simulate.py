@@ -125,7 +125,10 @@ def run(arguments: argparse.Namespace) -> int:
     costs = given_costs(arguments)
     simulations = [
         schedule.simulate(
-            costs, transport=arguments.transport, receive_placement=arguments.receive_placement
+            costs,
+            transport=arguments.transport,
+            receive_placement=arguments.receive_placement,
+            runtime=arguments.runtime,
         )
         for schedule in schedules_of(arguments)
     ]

@@ -13,7 +13,7 @@ from .._costs import Description
 from .._errors import PipeSchedError
 from .._options import Recompute, Sharding, integer, names_of
 from .._schedule import Schedule, Simulation
-from ._launchers import Launchers, launchers
+from ._launchers import Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
 from ._request import Limits, Progress, Request, divisors, seconds_of
 from ._search import Counts, Outcome, Search, by_step
@@ -151,8 +151,20 @@ class Proposal:
         a CSV file in `folder`, which need not exist yet.
         """
         csv = os.path.join(folder, f"{self.name}.csv")
-        unknown = self.optimized.launch_problem if self.optimized else None
-        return launchers(self.request, self.candidate, csv, unknown)
+        return launchers(self.request, self.candidate, csv, self._launch_problem)
+
+    @cached_property
+    def _launch_problem(self) -> str | None:
+        """What keeps PyTorch from running the rows of a file; None without a file."""
+        if self.optimized and self.optimized.launch_problem:
+            return self.optimized.launch_problem
+        if not needs_csv(self.candidate) or len(self.candidate.paths) > 1:
+            return None
+        try:
+            self.generate().to_csv()
+        except PipeSchedError as error:
+            return error.diagnostics[0].message
+        return None
 
     def causes(self) -> dict[str, float]:
         """Idle time of workers by cause, as fractions of the step: docs/CostModel.md, "Why workers

@@ -1,0 +1,45 @@
+//===- Runtime.cpp - What executes a schedule -----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Moves the time of I to W where PyTorch does.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/CostModel/Runtime.h"
+#include "PipeSched/Support/MakeError.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace pipesched;
+using llvm::Twine;
+
+llvm::Error pipesched::applyRuntime(Runtime runtime, const Placement &placement,
+                                    StageCosts &stageCosts) {
+  if (runtime == Runtime::Table)
+    return llvm::Error::success();
+  for (StageCost &stage : stageCosts.stages)
+    stage.overlappedPs.reset();
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
+    auto &phasePs = stageCosts.stages[placement.stageOffset(path)].phasePs;
+    int64_t &input = phasePs[static_cast<unsigned>(Phase::InputGrad)];
+    int64_t &weight = phasePs[static_cast<unsigned>(Phase::WeightGrad)];
+    if (llvm::AddOverflow(input, weight, weight))
+      return makeError("I + W of the first stage of path " + Twine(path) +
+                       " is over 2^63 - 1 ps");
+    input = 0;
+  }
+  return llvm::Error::success();
+}
+
+void pipesched::applyRuntime(Runtime runtime, const Placement &placement,
+                             MemoryFacts &memory) {
+  if (runtime == Runtime::Table)
+    return;
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    memory.stages[placement.stageOffset(path)].inputGradFreedBytes = 0;
+}

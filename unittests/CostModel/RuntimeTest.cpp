@@ -1,0 +1,82 @@
+//===- RuntimeTest.cpp - What executes a schedule -------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Costs of two mirrored paths under each runtime.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/CostModel/Runtime.h"
+#include "../Support/TestTables.h"
+#include "gmock/gmock.h"
+#include <limits>
+
+using namespace pipesched;
+using testing::ElementsAre;
+
+static Placement mirrored() {
+  return makePlacement(
+      2, 2, {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0}, {{1, 2, 1}})});
+}
+
+/// I takes 2 and W 3 on every stage; a pair takes 4.
+static StageCosts costs() {
+  StageCost stage;
+  stage.phasePs[static_cast<unsigned>(Phase::Forward)] = 1;
+  stage.phasePs[static_cast<unsigned>(Phase::Backward)] = 5;
+  stage.phasePs[static_cast<unsigned>(Phase::InputGrad)] = 2;
+  stage.phasePs[static_cast<unsigned>(Phase::WeightGrad)] = 3;
+  stage.overlappedPs = 4;
+  StageCosts stageCosts;
+  stageCosts.stages.assign(4, stage);
+  return stageCosts;
+}
+
+static std::vector<int64_t> timesOf(const StageCosts &stageCosts, Phase phase) {
+  std::vector<int64_t> times;
+  for (const StageCost &stage : stageCosts.stages)
+    times.push_back(stage.phasePs[static_cast<unsigned>(phase)]);
+  return times;
+}
+
+TEST(Runtime, TableChangesNothing) {
+  StageCosts stageCosts = costs();
+  llvm::cantFail(applyRuntime(Runtime::Table, mirrored(), stageCosts));
+  EXPECT_THAT(timesOf(stageCosts, Phase::InputGrad), ElementsAre(2, 2, 2, 2));
+  EXPECT_EQ(stageCosts.stages[0].overlappedPs, 4);
+}
+
+TEST(Runtime, TorchRunsWholeBackwardsInWOfFirstStages) {
+  StageCosts stageCosts = costs();
+  llvm::cantFail(applyRuntime(Runtime::Torch, mirrored(), stageCosts));
+  EXPECT_THAT(timesOf(stageCosts, Phase::InputGrad), ElementsAre(0, 2, 0, 2));
+  EXPECT_THAT(timesOf(stageCosts, Phase::WeightGrad), ElementsAre(5, 3, 5, 3));
+  EXPECT_THAT(timesOf(stageCosts, Phase::Backward), ElementsAre(5, 5, 5, 5));
+  for (const StageCost &stage : stageCosts.stages)
+    EXPECT_FALSE(stage.overlappedPs.has_value());
+}
+
+TEST(Runtime, TorchKeepsActivationsOfFirstStagesUntilW) {
+  MemoryFacts memory;
+  memory.stages.resize(4);
+  for (StageMemory &stage : memory.stages)
+    stage.inputGradFreedBytes = 7;
+  applyRuntime(Runtime::Table, mirrored(), memory);
+  EXPECT_EQ(memory.stages[0].inputGradFreedBytes, 7);
+  applyRuntime(Runtime::Torch, mirrored(), memory);
+  EXPECT_EQ(memory.stages[0].inputGradFreedBytes, 0);
+  EXPECT_EQ(memory.stages[1].inputGradFreedBytes, 7);
+  EXPECT_EQ(memory.stages[2].inputGradFreedBytes, 0);
+}
+
+TEST(Runtime, RefusesTimesThatOverflow) {
+  StageCosts stageCosts = costs();
+  stageCosts.stages[2].phasePs[static_cast<unsigned>(Phase::WeightGrad)] =
+      std::numeric_limits<int64_t>::max() - 1;
+  EXPECT_EQ(errorOf(applyRuntime(Runtime::Torch, mirrored(), stageCosts)),
+            "I + W of the first stage of path 1 is over 2^63 - 1 ps");
+}
