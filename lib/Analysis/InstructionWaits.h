@@ -53,6 +53,17 @@ public:
   template <typename Callback>
   void forEach(uint32_t node, Callback &&callback) const;
 
+  /// Calls `callback(join)` for each join that holds an instruction, the last
+  /// one first.
+  template <typename Callback>
+  void forJoins(uint32_t instruction, Callback &&callback) const {
+    if (pendingWaits.empty())
+      return;
+    for (uint32_t join = pendingWaits[instruction]; join != kNone;
+         join = pendingWaits[join])
+      callback(join);
+  }
+
 private:
   /// The last instruction of each queue of a row.
   using QueueEnds = std::array<uint32_t, kNumQueues>;
@@ -130,11 +141,8 @@ template <typename Callback>
 void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
   forQueue(instruction, callback);
   forOperands(instruction, instruction, callback);
-  if (pendingWaits.empty())
-    return;
-  for (uint32_t wait = pendingWaits[instruction]; wait != kNone;
-       wait = pendingWaits[wait])
-    forOperands(instruction, wait, callback);
+  forJoins(instruction,
+           [&](uint32_t join) { forOperands(instruction, join, callback); });
 }
 
 /// What a collective waits for on one of its workers.
