@@ -28,6 +28,7 @@ tools = [
     "pipesched-capi-enums-test",
     "pipesched-capi-evaluation-test",
     "pipesched-capi-ir-test",
+    "pipesched-capi-program-test",
     "pipesched-lsp-server",
     "pipesched-optimize",
     "pipesched-translate",

@@ -78,10 +78,10 @@ typedef struct PipeschedScheduleInfo {
 MLIR_CAPI_EXPORTED PipeschedScheduleInfo
 pipeschedScheduleGetInfo(MlirOperation scheduleOrProgram);
 
-/// Points `workers` to the worker of each stage of a path and returns their
-/// number.
-MLIR_CAPI_EXPORTED intptr_t pipeschedScheduleGetPath(
-    MlirOperation scheduleOrProgram, intptr_t path, const int32_t **workers);
+/// A path as it is written; its arrays live as long as the op. An index out of
+/// range gives an empty path.
+MLIR_CAPI_EXPORTED PipeschedPath
+pipeschedScheduleGetPath(MlirOperation scheduleOrProgram, intptr_t path);
 
 /// The arrays that cells are written to; null columns are left out. `index` is
 /// the position among the cells of the worker, `phase` a PipeschedPhase.
@@ -90,6 +90,11 @@ typedef struct PipeschedCellColumns {
   int8_t *phase;
   int32_t *microbatch; ///< the path for O and G
   int64_t *startPs, *endPs;
+  int8_t *queue; ///< on which the cell runs, a value of the enum "lane"
+  int32_t *pair; ///< `index` of the cell that it overlaps with, or -1
+  /// The message that sends its result to another worker, numbered as in
+  /// PipeschedInstructions, or -1.
+  int32_t *message;
 } PipeschedCellColumns;
 
 /// The number of cells of a schedule or program, without idle entries and
@@ -97,7 +102,7 @@ typedef struct PipeschedCellColumns {
 /// -1 after an error: a program that does not say where its stages are.
 MLIR_CAPI_EXPORTED intptr_t
 pipeschedScheduleGetNumCells(MlirOperation scheduleOrProgram);
-/// The cells, row by row. `startPs` and `endPs` are not written.
+/// The cells, row by row. `startPs`, `endPs` and `message` are not written.
 MLIR_CAPI_EXPORTED void
 pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
                           PipeschedCellColumns columns);

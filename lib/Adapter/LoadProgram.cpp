@@ -196,7 +196,9 @@ FailureOr<Path> ProgramLoader::implyPath() {
     for (uint32_t i = program.rowBegins[worker];
          i != program.rowBegins[worker + 1]; ++i) {
       const Instruction &instruction = program.instructions[i];
-      if (instruction.is(InstructionRole::Message))
+      // Both may name a cell of another worker.
+      if (instruction.is(InstructionRole::Message) ||
+          instruction.is(InstructionRole::Join))
         continue;
       size_t stage = instruction.cell.getStage();
       if (stage >= first.size()) {

@@ -53,6 +53,17 @@ public:
   template <typename Callback>
   void forEach(uint32_t node, Callback &&callback) const;
 
+  /// Calls `callback(join)` for each join that holds an instruction, the last
+  /// one first.
+  template <typename Callback>
+  void forJoins(uint32_t instruction, Callback &&callback) const {
+    if (pendingWaits.empty())
+      return;
+    for (uint32_t join = pendingWaits[instruction]; join != kNone;
+         join = pendingWaits[join])
+      callback(join);
+  }
+
 private:
   /// The last instruction of each queue of a row.
   using QueueEnds = std::array<uint32_t, kNumQueues>;
@@ -93,7 +104,7 @@ private:
   template <typename Callback>
   void forOperands(uint32_t waiter, uint32_t holder, Callback &&callback) const;
   template <typename Callback>
-  void forJoins(uint32_t instruction, Callback &&callback) const;
+  void forHolds(uint32_t instruction, Callback &&callback) const;
   template <typename Callback>
   void forRow(uint32_t instruction, Callback &&callback) const;
 
@@ -129,13 +140,10 @@ void InstructionWaits::forOperands(uint32_t waiter, uint32_t holder,
 
 /// What the Waits ask for that hold an instruction.
 template <typename Callback>
-void InstructionWaits::forJoins(uint32_t instruction,
+void InstructionWaits::forHolds(uint32_t instruction,
                                 Callback &&callback) const {
-  if (pendingWaits.empty())
-    return;
-  for (uint32_t wait = pendingWaits[instruction]; wait != kNone;
-       wait = pendingWaits[wait])
-    forOperands(instruction, wait, callback);
+  forJoins(instruction,
+           [&](uint32_t join) { forOperands(instruction, join, callback); });
 }
 
 /// Everything that a Compute waits for.
@@ -143,7 +151,7 @@ template <typename Callback>
 void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
   forQueue(instruction, callback);
   forOperands(instruction, instruction, callback);
-  forJoins(instruction, callback);
+  forHolds(instruction, callback);
 }
 
 /// What a collective waits for on one of its workers.
@@ -189,7 +197,7 @@ void InstructionWaits::forEach(uint32_t node, Callback &&callback) const {
   case InstructionRole::Copy:
     forOperands(leader, leader, callback);
     forQueue(leader, callback);
-    forJoins(leader, callback);
+    forHolds(leader, callback);
     return;
   case InstructionRole::Join:
     break;

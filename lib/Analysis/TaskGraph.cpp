@@ -121,6 +121,7 @@ int32_t GraphBuilder::addReduction(uint32_t leader) {
 
 void GraphBuilder::fillRows(llvm::ArrayRef<uint32_t> taskOfNode) {
   graph.taskOfInstruction.reserve(program.instructions.size());
+  graph.instructionBegins = program.rowBegins;
   graph.rowBegins.push_back(0);
   for (int64_t row = 0; row < program.getNumWorkers(); ++row) {
     for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];

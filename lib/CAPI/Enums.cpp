@@ -19,6 +19,7 @@
 #include "PipeSched/Optimize/OptimizeSchedule.h"
 #include "PipeSched/Schedule/ForwardSends.h"
 #include "PipeSched/Schedule/Generators.h"
+#include "PipeSched/Schedule/Instructions.h"
 #include "PipeSched/Schedule/Lowering.h"
 #include "PipeSched/Schedule/MessageSemantics.h"
 #include "PipeSched/Schedule/Offload.h"
@@ -35,11 +36,6 @@ using namespace pipesched;
 //===----------------------------------------------------------------------===//
 // The enums of C are those of C++
 //===----------------------------------------------------------------------===//
-
-template <typename CEnum, typename Enum>
-static constexpr bool isSame(CEnum inC, Enum inCpp) {
-  return static_cast<int>(inC) == static_cast<int>(inCpp);
-}
 
 static_assert(isSame(PipeschedRecomputeNone, Recompute::None) &&
               isSame(PipeschedRecomputeSelective, Recompute::Selective) &&
@@ -128,6 +124,8 @@ static constexpr ListedEnum kEnums[] = {
     makeListed<ForwardSends>("forward-sends"),
     makeListed<Runtime>("runtime"),
     makeListed<MessageSemantics>("messages"),
+    makeListed<InstructionKind>("instruction"),
+    makeListed<Lane>("lane"),
     makeListed<Recompute>("recompute"),
     makeListed<AttentionKernels>("attention"),
     makeListed<Precision>("precision"),

@@ -41,6 +41,12 @@ struct EnumNames<PipeschedOptimizerStep> {
        "Gradients are reduced behind all compute of the worker"}};
 };
 
+/// Whether a value of an enum of C is that of the library's.
+template <typename CEnum, typename Enum>
+constexpr bool isSame(CEnum inC, Enum inCpp) {
+  return static_cast<int>(inC) == static_cast<int>(inCpp);
+}
+
 /// Makes an error such as "expected transport to be 0 (overlap) or 1 (delay),
 /// found 7".
 llvm::Error makeEnumError(llvm::StringRef what, uint32_t number,

@@ -227,7 +227,7 @@ void pipeschedEvaluationGetCells(PipeschedEvaluation evaluation,
   forEachTimedCell(unwrap(evaluation)->result.evaluation.execution,
                    [&](const TimedCell &cell) {
                      writer.write(cell.worker, cell.cell, cell.startPs,
-                                  cell.endPs);
+                                  cell.endPs, cell.message);
                    });
 }
 

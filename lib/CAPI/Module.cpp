@@ -181,12 +181,26 @@ pipeschedScheduleGetInfo(MlirOperation scheduleOrProgram) {
   return info;
 }
 
-intptr_t pipeschedScheduleGetPath(MlirOperation scheduleOrProgram,
-                                  intptr_t path, const int32_t **workers) {
+PipeschedPath pipeschedScheduleGetPath(MlirOperation scheduleOrProgram,
+                                       intptr_t path) {
+  static_assert(sizeof(PipeschedRange) == 3 * sizeof(int64_t),
+                "ranges are passed as they are stored");
   auto paths = unwrap(scheduleOrProgram)->getRegion(0).getOps<pipe::PathOp>();
-  ArrayRef<int32_t> found = (*std::next(paths.begin(), path)).getWorkers();
-  *workers = found.data();
-  return found.size();
+  if (path < 0 || path >= intptr_t(llvm::range_size(paths)))
+    return {};
+  pipe::PathOp op = *std::next(paths.begin(), path);
+  PipeschedPath found = {};
+  found.numStages = op.getWorkers().size();
+  found.workers = op.getWorkers().data();
+  if (std::optional<ArrayRef<int64_t>> takes = op.getTakes()) {
+    found.numTakes = takes->size() / 3;
+    found.takes = reinterpret_cast<const PipeschedRange *>(takes->data());
+  }
+  if (std::optional<ArrayRef<int64_t>> blocks = op.getBlocks())
+    found.blocks = blocks->data();
+  if (std::optional<ArrayRef<int64_t>> weights = op.getWeights())
+    found.weights = weights->data();
+  return found;
 }
 
 //===----------------------------------------------------------------------===//
@@ -262,6 +276,7 @@ intptr_t pipeschedScheduleGetNumCells(MlirOperation scheduleOrProgram) {
 void pipeschedScheduleGetCells(MlirOperation scheduleOrProgram,
                                PipeschedCellColumns columns) {
   columns.startPs = columns.endPs = nullptr;
+  columns.message = nullptr;
   CellWriter writer(columns);
   (void)forEachCell(unwrap(scheduleOrProgram), [&](int64_t worker, Cell cell) {
     writer.write(worker, cell);

@@ -16,6 +16,7 @@
 
 #include "PipeSched-c/Evaluation.h"
 #include "PipeSched/Evaluation/Sweep.h"
+#include "PipeSched/Schedule/Instructions.h"
 #include "mlir/CAPI/Support.h"
 #include "mlir/CAPI/Utils.h"
 #include "mlir/CAPI/Wrap.h"
@@ -57,10 +58,17 @@ class CellWriter {
 public:
   explicit CellWriter(const PipeschedCellColumns &columns) : columns(columns) {}
 
-  void write(int64_t worker, Cell cell, int64_t startPs = 0,
-             int64_t endPs = 0) {
+  void write(int64_t worker, Cell cell, int64_t startPs = 0, int64_t endPs = 0,
+             int64_t message = -1) {
     index = worker == lastWorker ? index + 1 : 0;
     lastWorker = worker;
+    bool isSecondHalf = index != 0 && isFirstHalf;
+    if (isSecondHalf && columns.pair)
+      columns.pair[row - 1] = index;
+    put(columns.pair, isSecondHalf ? index - 1 : -1);
+    isFirstHalf = !isSecondHalf && cell.overlapsNext();
+    put(columns.queue, static_cast<int64_t>(laneOf(cell)));
+    put(columns.message, message);
     put(columns.worker, worker);
     put(columns.index, index);
     put(columns.stage, cell.getStage());
@@ -72,6 +80,19 @@ public:
   }
 
 private:
+  static Lane laneOf(Cell cell) {
+    switch (cell.getPhase()) {
+    case Phase::Offload:
+      return Lane::Offload;
+    case Phase::Reload:
+      return Lane::Reload;
+    case Phase::AllReduce:
+      return Lane::AllReduce;
+    default:
+      return Lane::Compute;
+    }
+  }
+
   template <typename T>
   void put(T *column, int64_t value) {
     if (column)
@@ -81,6 +102,7 @@ private:
   PipeschedCellColumns columns;
   size_t row = 0;
   int64_t lastWorker = -1, index = 0;
+  bool isFirstHalf = false; ///< the last cell begins a pair
 };
 
 } // namespace pipesched

@@ -43,13 +43,13 @@ public:
       : graph(execution.graph), execution(execution), handle(handle),
         members(graph) {}
 
-  void add(uint32_t task);
+  void add(uint32_t task, int64_t row);
   void flush();
 
 private:
   TimedCell time(int64_t worker, Cell cell, uint32_t task) const;
-  void append(const TimedCell &cell);
   void addReduction(uint32_t task);
+  void findMessages();
 
   const TaskGraph &graph;
   const Execution &execution;
@@ -57,6 +57,9 @@ private:
   GroupMembers members;
   std::vector<TimedCell> row;
   std::vector<size_t> reduced; ///< the entries of the row that are G cells
+  /// The messages that the row sends: their cells and numbers.
+  std::vector<std::pair<uint64_t, int64_t>> sent;
+  int64_t numSent = 0;                   ///< by all rows so far
   uint32_t firstHalf = TaskGraph::kNone; ///< a pair whose second half follows
 };
 
@@ -80,28 +83,21 @@ TimedCell RowWriter::time(int64_t worker, Cell cell, uint32_t task) const {
   return {worker, cell, startPs, startPs + execution.times.occupancyPs[task]};
 }
 
-void RowWriter::append(const TimedCell &cell) {
-  if (!row.empty() && row.front().worker != cell.worker)
-    flush();
-  row.push_back(cell);
-}
-
 void RowWriter::addReduction(uint32_t task) {
   uint32_t member = members.take(graph.peer[task]);
   TimedCell next =
       time(graph.groupWorkers[member], execution.groupCells[member], task);
-  if (!row.empty() && row.front().worker == next.worker)
-    for (size_t index : reduced)
-      if (row[index].cell == next.cell) {
-        row[index].startPs = std::min(row[index].startPs, next.startPs);
-        row[index].endPs = std::max(row[index].endPs, next.endPs);
-        return;
-      }
-  append(next);
+  for (size_t index : reduced)
+    if (row[index].cell == next.cell) {
+      row[index].startPs = std::min(row[index].startPs, next.startPs);
+      row[index].endPs = std::max(row[index].endPs, next.endPs);
+      return;
+    }
+  row.push_back(next);
   reduced.push_back(row.size() - 1);
 }
 
-void RowWriter::add(uint32_t task) {
+void RowWriter::add(uint32_t task, int64_t worker) {
   switch (traitsOf(graph.kind[task]).role) {
   case InstructionRole::Compute: {
     bool isSecondHalf = task == firstHalf;
@@ -109,20 +105,37 @@ void RowWriter::add(uint32_t task) {
     firstHalf = graph.cell[task].overlapsNext() && !isSecondHalf
                     ? task
                     : TaskGraph::kNone;
-    return append(time(graph.worker[task], cell, task));
+    return row.push_back(time(worker, cell, task));
   }
   case InstructionRole::Copy:
-    return append(time(graph.worker[task], graph.cell[task], task));
+    return row.push_back(time(worker, graph.cell[task], task));
   case InstructionRole::Collective:
     return addReduction(task);
   case InstructionRole::Message:
+    // A Send and its Recv may be one task; only the sender's row counts it.
+    if (graph.isMessage(task) && graph.worker[task] == worker)
+      sent.emplace_back(graph.cell[task].getRaw(), numSent++);
+    return;
   case InstructionRole::Join:
     return;
   }
   llvm_unreachable("covered switch");
 }
 
+void RowWriter::findMessages() {
+  llvm::sort(sent);
+  for (TimedCell &cell : row) {
+    std::pair<uint64_t, int64_t> key(cell.cell.withOverlap(false).getRaw(), 0);
+    auto found = llvm::lower_bound(sent, key);
+    if (found != sent.end() && found->first == key.first)
+      cell.message = found->second;
+  }
+  sent.clear();
+}
+
+/// Ends a row.
 void RowWriter::flush() {
+  findMessages();
   for (const TimedCell &cell : row)
     handle(cell);
   row.clear();
@@ -133,10 +146,14 @@ void pipesched::forEachTimedCell(
     const Execution &execution,
     llvm::function_ref<void(const TimedCell &)> handle) {
   RowWriter writer(execution, handle);
-  for (uint32_t task : execution.graph.taskOfInstruction)
-    if (task != TaskGraph::kNone)
-      writer.add(task);
-  writer.flush();
+  const TaskGraph &graph = execution.graph;
+  for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker) {
+    for (uint32_t i = graph.instructionBegins[worker];
+         i < graph.instructionBegins[worker + 1]; ++i)
+      if (uint32_t task = graph.taskOfInstruction[i]; task != TaskGraph::kNone)
+        writer.add(task, worker);
+    writer.flush();
+  }
 }
 
 size_t pipesched::countTimedCells(const Execution &execution) {

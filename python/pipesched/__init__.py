@@ -28,6 +28,7 @@ from ._errors import Diagnostic, Location, PipeSchedError, PipeSchedWarning
 from ._grid import Grid
 from ._optimize import Alternative, Optimization
 from ._options import FamilyOptions, Path
+from ._program import Cell, Columns, Group, Instruction, Stage, WorkerProgram
 from ._report import Report
 from ._schedule import Schedule, Simulation, Svg, draw, generate, load, loads, problem
 from ._sweep import sweep
@@ -37,12 +38,16 @@ __version__: str = _core.version
 
 __all__ = [
     "Alternative",
+    "Cell",
+    "Columns",
     "Configuration",
     "Costs",
     "Diagnostic",
     "Family",
     "FamilyOptions",
     "Grid",
+    "Group",
+    "Instruction",
     "Location",
     "Optimization",
     "Path",
@@ -53,7 +58,9 @@ __all__ = [
     "Report",
     "Schedule",
     "Simulation",
+    "Stage",
     "Svg",
+    "WorkerProgram",
     "compare",
     "draw",
     "explain",

@@ -15,7 +15,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from . import _core
-from ._options import FamilyOptions
+from ._options import FamilyOptions, InstructionKind, Lane, names_of
+from ._program import PHASES as ALL_PHASES
+from ._program import WorkerProgram
 from ._report import IdleByCause, Report
 
 if TYPE_CHECKING:
@@ -28,13 +30,32 @@ Columns = Mapping[str, npt.NDArray[Any]]
 PHASES = pd.Index(list("FBIWRDUOG"))
 
 
-def cell_frame(columns: Columns) -> pd.DataFrame:
-    """One row per cell. Phases are categories; the other columns stay as they are."""
-    frame = {
-        name: pd.Categorical.from_codes(column, categories=PHASES) if name == "phase" else column
+def _categories(columns: Columns, names: Mapping[str, pd.Index[str]]) -> dict[str, Any]:
+    """The columns, with categories for those that have names for their codes."""
+    return {
+        name: pd.Categorical.from_codes(column, categories=names[name]) if name in names else column
         for name, column in columns.items()
     }
-    return pd.DataFrame(frame, copy=False)
+
+
+def cell_frame(columns: Columns) -> pd.DataFrame:
+    """One row per cell. Phases and queues are categories; the other columns stay as they are."""
+    names = {"phase": PHASES, "queue": pd.Index(names_of(Lane))}
+    return pd.DataFrame(_categories(columns, names), copy=False)
+
+
+def program_frame(program: WorkerProgram) -> pd.DataFrame:
+    """One row per instruction. Kinds and phases are categories; the other columns stay as they
+    are.
+    """
+    phases = pd.Index(ALL_PHASES)
+    names = {"kind": pd.Index(names_of(InstructionKind)), "phase": phases, "second_phase": phases}
+    arrays = {field.name: getattr(program.columns, field.name) for field in fields(program.columns)}
+    del arrays["wait_begins"], arrays["waits"]
+    frame = pd.DataFrame(_categories(arrays, names), copy=False)
+    frame.insert(0, "worker", program.worker)
+    frame.insert(1, "index", np.arange(len(program)))
+    return frame
 
 
 def worker_frame(report: Report) -> pd.DataFrame:

@@ -16,6 +16,8 @@ ReceivePlacement = Literal["arrival", "consumer"]
 ForwardSends = Literal["async", "sync"]
 Runtime = Literal["table", "torch"]
 Messages = Literal["unbounded", "fifo", "rendezvous", "batched", "pairs"]
+InstructionKind = Literal["compute", "send", "recv", "offload", "reload", "wait", "all_reduce"]
+Lane = Literal["compute", "send", "receive", "offload", "reload", "all-reduce"]
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["fused", "unfused"]
 Precision = Literal["bf16", "fp8"]
@@ -37,6 +39,8 @@ ENUMS: dict[object, str] = {
     ForwardSends: "forward-sends",
     Runtime: "runtime",
     Messages: "messages",
+    InstructionKind: "instruction",
+    Lane: "lane",
     Recompute: "recompute",
     Attention: "attention",
     Precision: "precision",
@@ -161,6 +165,19 @@ def _raw_path(path: Path | Sequence[int]) -> _RawPath:
 def raw_paths(paths: Paths | None) -> list[_RawPath]:
     """Paths in the form that the library takes."""
     return [_raw_path(path) for path in paths or ()]
+
+
+def read_paths(raw: Sequence[_RawPath]) -> tuple[Path, ...]:
+    """The inverse of `raw_paths`."""
+    return tuple(
+        Path(
+            tuple(workers),
+            tuple(range(*taken) for taken in takes),
+            None if blocks is None else tuple(blocks),
+            None if weights is None else tuple(weights),
+        )
+        for workers, takes, blocks, weights in raw
+    )
 
 
 def _text_of(value: object) -> str:

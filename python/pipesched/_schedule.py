@@ -16,18 +16,24 @@ from ._optimize import Optimization, OptimizeOptions, optimize
 from ._options import (
     CsvFormat,
     FamilyOptions,
+    GradientAfter,
     MemoryTimes,
     Messages,
+    Path,
     Paths,
     ReceivePlacement,
+    Recompute,
     SvgVariant,
     Transport,
     code_of,
     integer,
+    names_of,
     pass_options,
     raw_options,
     raw_paths,
+    read_paths,
 )
+from ._program import Group, Stage, WorkerProgram, index_of
 from ._report import Report, read_report
 
 if TYPE_CHECKING:
@@ -53,8 +59,11 @@ class Simulation(Report):
     _evaluation: _core.Evaluation = field(repr=False, compare=False)
 
     def to_frame(self) -> pd.DataFrame:
-        """The cells with their times: worker, index, stage, phase, microbatch, start_ps,
-        end_ps. `index` counts the cells of a worker; after O and G, `microbatch` is the path.
+        """The cells with their times: worker, index, stage, phase, microbatch, start_ps, end_ps,
+        queue, pair, message. `index` counts the cells of a worker; after O and G, `microbatch` is
+        the path. `queue` is where the cell runs, beside the cells of other queues; `pair` is the
+        index of the cell that it overlaps with; `message` is the number of the message that sends
+        its result to another worker, as in `Schedule.program`. -1 stands for none.
         """
         from ._frames import cell_frame
 
@@ -211,17 +220,123 @@ class Schedule:
         return int(self._facts["microbatches"])
 
     @cached_property
-    def paths(self) -> tuple[tuple[int, ...], ...]:
-        """The workers of the stages of each path; empty for a program without paths."""
-        return tuple(map(tuple, self._module.paths(0)))
+    def paths(self) -> tuple[Path, ...]:
+        """The paths as they are written; empty for a program without paths.
+
+        >>> generate("chimera", workers=2, microbatches=4).paths[1]
+        Path(workers=(1, 0), takes=(range(1, 4, 2),), blocks=None, weights=None)
+        """
+        return read_paths(self._module.paths(0))
+
+    @property
+    def gradient_after(self) -> GradientAfter:
+        """Which cell of a split backward sends the gradient of its input upstream; a whole B does
+        so itself.
+        """
+        return names_of(GradientAfter)[self._backward[0]]  # type: ignore[no-any-return]
+
+    @property
+    def recompute(self) -> Recompute:
+        """What R cells compute again: the attention core (`selective`) or the whole stage (`full`);
+        `none` if there are no R cells.
+        """
+        return names_of(Recompute)[self._backward[1]]  # type: ignore[no-any-return]
+
+    @cached_property
+    def _backward(self) -> tuple[int, int]:
+        return _core.backward(self._module, 0)
 
     def to_frame(self) -> pd.DataFrame:
-        """The cells: worker, index, stage, phase, microbatch. `index` counts the cells of a
-        worker, idle slots aside; after O and G, `microbatch` is the path.
+        """The cells: worker, index, stage, phase, microbatch, queue, pair. `index` counts the
+        cells of a worker, idle slots aside; after O and G, `microbatch` is the path. `queue` is
+        where the cell runs, beside the cells of other queues; `pair` is the index of the cell that
+        it overlaps with, or -1.
         """
         from ._frames import cell_frame
 
         return cell_frame(self._module.cells(0))
+
+    # What each worker runs
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks of the model, in which stages and all-reduces are counted: its
+        layers if all paths say how many each stage has, otherwise equal parts into which the
+        stages of all paths divide it.
+        """
+        return self._placement.num_blocks
+
+    def stages(self, worker: int) -> tuple[Stage, ...]:
+        """The stages of a worker, ascending by path and then by stage. A program without paths has
+        one, with each stage on the worker that runs it.
+
+        >>> for stage in generate("zb-v", workers=2, microbatches=4).stages(0):
+        ...     print(stage)
+        Stage(path=0, stage=0, first_block=0, end_block=1)
+        Stage(path=0, stage=3, first_block=3, end_block=4)
+        """
+        columns = self._placement.stages(index_of("worker", worker, self.workers))
+        return tuple(map(Stage, *(columns[name].tolist() for name in Stage._fields)))
+
+    def path_of(self, microbatch: int) -> int:
+        """The path that a microbatch takes, an index into `paths`."""
+        number = index_of("microbatch", microbatch, self.microbatches)
+        path = self._placement.path_of(number)
+        if path < 0:
+            raise PipeSchedError("the paths do not say which microbatches they take")
+        return path
+
+    def program(
+        self, worker: int, *, receives: ReceivePlacement | None = None
+    ) -> WorkerProgram:
+        """What a worker runs, as data for a runtime. A schedule is lowered as the pass
+        `convert-pipe-to-exec` does, with receives at `arrival` unless `receives` says `consumer`.
+        Raises what `verify` raises for a schedule that is incomplete or whose rows cannot run. A
+        program already says where its receives stand.
+
+        >>> program = generate("1f1b", workers=2, microbatches=2).program(1)
+        >>> for instruction in program[:4]:
+        ...     print(instruction, instruction.message, instruction.waits)
+        0: recv 0F0 from 0 0 ()
+        1: compute 1F0 None (0,)
+        2: recv 0F1 from 0 1 ()
+        3: compute 1B0 None (1,)
+        >>> program.columns.peer[:4]
+        array([ 0, -1,  0, -1], dtype=int32)
+        """
+        number = index_of("worker", worker, self.workers)
+        columns = self._lowered(receives).instructions(number)
+        return WorkerProgram(number, columns, self.groups)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of all-reduces, numbered by their position here and in the same order for all
+        workers, ascending by block: the order in which to create communicators.
+        """
+        return tuple(
+            Group(range(begin, end), workers, stages)
+            for begin, end, workers, stages in self._lowered(None).groups()
+        )
+
+    @cached_property
+    def _placement(self) -> _core.Placement:
+        return _core.placement(self._module, 0)
+
+    @cached_property
+    def _programs(self) -> dict[int, _core.Program]:
+        return {}
+
+    def _lowered(self, receives: ReceivePlacement | None) -> _core.Program:
+        """All workers' programs, which are read once."""
+        if receives is not None and self.kind == "program":
+            raise PipeSchedError(
+                f"receives={receives!r} places the receives of a schedule; {self.name!r} is a "
+                "program, whose receives stand where they are"
+            )
+        code = code_of(ReceivePlacement, "receives", receives or "arrival")
+        if code not in self._programs:
+            self._programs[code] = _core.program(self._module, 0, code)
+        return self._programs[code]
 
     # Operations
 

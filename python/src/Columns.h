@@ -30,7 +30,7 @@ nanobind::object toArray(std::unique_ptr<T[]> column, size_t size) {
       nanobind::ndarray<nanobind::numpy, T>(data, {size}, std::move(owner)));
 }
 
-/// Columns for the cells of a schedule.
+/// Columns for the cells of a schedule; only a timed one has messages.
 class CellColumns {
 public:
   CellColumns(size_t size, bool withTimes)
@@ -38,11 +38,14 @@ public:
         stage(new int32_t[size]), microbatch(new int32_t[size]),
         phase(new int8_t[size]),
         startPs(withTimes ? new int64_t[size] : nullptr),
-        endPs(withTimes ? new int64_t[size] : nullptr) {}
+        endPs(withTimes ? new int64_t[size] : nullptr), queue(new int8_t[size]),
+        pair(new int32_t[size]),
+        message(withTimes ? new int32_t[size] : nullptr) {}
 
   PipeschedCellColumns get() {
     return {worker.get(),     index.get(),   stage.get(), phase.get(),
-            microbatch.get(), startPs.get(), endPs.get()};
+            microbatch.get(), startPs.get(), endPs.get(), queue.get(),
+            pair.get(),       message.get()};
   }
 
   /// Moves the columns into NumPy arrays, by name.
@@ -57,6 +60,10 @@ public:
       arrays["start_ps"] = toArray(std::move(startPs), size);
     if (endPs)
       arrays["end_ps"] = toArray(std::move(endPs), size);
+    arrays["queue"] = toArray(std::move(queue), size);
+    arrays["pair"] = toArray(std::move(pair), size);
+    if (message)
+      arrays["message"] = toArray(std::move(message), size);
     return arrays;
   }
 
@@ -65,6 +72,8 @@ private:
   std::unique_ptr<int32_t[]> worker, index, stage, microbatch;
   std::unique_ptr<int8_t[]> phase;
   std::unique_ptr<int64_t[]> startPs, endPs;
+  std::unique_ptr<int8_t[]> queue;
+  std::unique_ptr<int32_t[]> pair, message;
 };
 
 } // namespace pipesched::python

@@ -132,4 +132,5 @@ NB_MODULE(_core, m) {
   bindEvaluation(m);
   bindSweep(m);
   bindPlanning(m);
+  bindProgram(m);
 }

@@ -168,18 +168,31 @@ static nb::dict describe(const Module &module, intptr_t index) {
   return described;
 }
 
-/// Returns the workers of the stages of each path.
-static std::vector<std::vector<int32_t>> readPaths(const Module &module,
-                                                   intptr_t index) {
+static Lengths readLengths(const int64_t *lengths, intptr_t size) {
+  if (!lengths)
+    return std::nullopt;
+  return std::vector<int64_t>(lengths, lengths + size);
+}
+
+static Path readPath(const PipeschedPath &given) {
+  Path path;
+  auto &[workers, takes, blocks, weights] = path;
+  workers.assign(given.workers, given.workers + given.numStages);
+  for (intptr_t i = 0; i < given.numTakes; ++i)
+    takes.emplace_back(given.takes[i].begin, given.takes[i].end,
+                       given.takes[i].step);
+  blocks = readLengths(given.blocks, given.numStages);
+  weights = readLengths(given.weights, given.numStages);
+  return path;
+}
+
+/// Returns the paths as they are written.
+static std::vector<Path> readPaths(const Module &module, intptr_t index) {
   return module.run([&] {
     MlirOperation op = module.getSchedule(index);
-    std::vector<std::vector<int32_t>> paths(
-        pipeschedScheduleGetInfo(op).numPaths);
-    for (size_t path = 0; path < paths.size(); ++path) {
-      const int32_t *workers;
-      intptr_t stages = pipeschedScheduleGetPath(op, path, &workers);
-      paths[path].assign(workers, workers + stages);
-    }
+    std::vector<Path> paths(pipeschedScheduleGetInfo(op).numPaths);
+    for (size_t path = 0; path < paths.size(); ++path)
+      paths[path] = readPath(pipeschedScheduleGetPath(op, path));
     return paths;
   });
 }

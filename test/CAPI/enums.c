@@ -64,6 +64,8 @@ static void printNames(void) {
   // CHECK-NEXT: forward-sends: async sync
   // CHECK-NEXT: runtime: table torch
   // CHECK-NEXT: messages: unbounded fifo rendezvous batched
+  // CHECK-NEXT: instruction: compute send recv offload reload wait all_reduce
+  // CHECK-NEXT: lane: compute send receive offload reload all-reduce
   // CHECK-NEXT: recompute: none selective full
   // CHECK-NEXT: attention: as-described fused unfused
   // CHECK-NEXT: precision: bf16 fp8

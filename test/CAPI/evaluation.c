@@ -172,35 +172,37 @@ static void printCellsOfStep(void) {
       pipeschedConfigurationEvaluate(&configuration, printError, NULL);
   enum { kMost = 16 };
   int32_t worker[kMost], index[kMost], stage[kMost], microbatch[kMost];
-  int8_t phase[kMost];
+  int32_t pair[kMost], message[kMost];
+  int8_t phase[kMost], queue[kMost];
   int64_t start[kMost], end[kMost];
-  PipeschedCellColumns columns = {worker,     index, stage, phase,
-                                  microbatch, start, end};
+  PipeschedCellColumns columns = {worker, index, stage, phase, microbatch,
+                                  start,  end,   queue, pair,  message};
   intptr_t count = pipeschedEvaluationGetNumCells(evaluation);
   printf("%d cells\n", (int)count);
   // CHECK-NEXT: 16 cells
   if (count == kMost)
     pipeschedEvaluationGetCells(evaluation, columns);
   for (intptr_t i = 0; i < count && count == kMost; ++i)
-    printf("%d.%d %d%c%d %d-%d\n", worker[i], index[i], stage[i],
-           "FBIWRDUOGdu_"[phase[i]], microbatch[i],
-           (int)(start[i] / 1000000000), (int)(end[i] / 1000000000));
-  // CHECK-NEXT: {{^}}0.0 0F0 0-1{{$}}
-  // CHECK-NEXT: {{^}}0.1 1F1 1-2{{$}}
-  // CHECK-NEXT: {{^}}0.2 1B1 2-4{{$}}
-  // CHECK-NEXT: {{^}}0.3 1G1 4-8{{$}}
-  // CHECK-NEXT: {{^}}0.4 0B0 4-6{{$}}
-  // CHECK-NEXT: {{^}}0.5 0G0 8-12{{$}}
-  // CHECK-NEXT: {{^}}0.6 1O1 8-16{{$}}
-  // CHECK-NEXT: {{^}}0.7 0O0 16-24{{$}}
-  // CHECK-NEXT: {{^}}1.0 0F1 0-1{{$}}
-  // CHECK-NEXT: {{^}}1.1 1F0 1-2{{$}}
-  // CHECK-NEXT: {{^}}1.2 1B0 2-4{{$}}
-  // CHECK-NEXT: {{^}}1.3 1G0 4-8{{$}}
-  // CHECK-NEXT: {{^}}1.4 0B1 4-6{{$}}
-  // CHECK-NEXT: {{^}}1.5 0G1 8-12{{$}}
-  // CHECK-NEXT: {{^}}1.6 1O0 8-16{{$}}
-  // CHECK-NEXT: {{^}}1.7 0O1 16-24{{$}}
+    printf("%d.%d %d%c%d %d-%d queue %d pair %d message %d\n", worker[i],
+           index[i], stage[i], "FBIWRDUOGdu_"[phase[i]], microbatch[i],
+           (int)(start[i] / 1000000000), (int)(end[i] / 1000000000), queue[i],
+           pair[i], message[i]);
+  // CHECK-NEXT: {{^}}0.0 0F0 0-1 queue 0 pair -1 message 0{{$}}
+  // CHECK-NEXT: {{^}}0.1 1F1 1-2 queue 0 pair -1 message -1{{$}}
+  // CHECK-NEXT: {{^}}0.2 1B1 2-4 queue 0 pair -1 message 1{{$}}
+  // CHECK-NEXT: {{^}}0.3 1G1 4-8 queue 5 pair -1 message -1{{$}}
+  // CHECK-NEXT: {{^}}0.4 0B0 4-6 queue 0 {{.*}}
+  // CHECK-NEXT: {{^}}0.5 0G0 8-12 queue 5 {{.*}}
+  // CHECK-NEXT: {{^}}0.6 1O1 8-16 queue 0 {{.*}}
+  // CHECK-NEXT: {{^}}0.7 0O0 16-24 {{.*}}
+  // CHECK-NEXT: {{^}}1.0 0F1 0-1 queue 0 pair -1 message 2{{$}}
+  // CHECK-NEXT: {{^}}1.1 1F0 1-2 {{.*}}
+  // CHECK-NEXT: {{^}}1.2 1B0 2-4 queue 0 pair -1 message 3{{$}}
+  // CHECK-NEXT: {{^}}1.3 1G0 4-8 {{.*}}
+  // CHECK-NEXT: {{^}}1.4 0B1 4-6 {{.*}}
+  // CHECK-NEXT: {{^}}1.5 0G1 8-12 {{.*}}
+  // CHECK-NEXT: {{^}}1.6 1O0 8-16 {{.*}}
+  // CHECK-NEXT: {{^}}1.7 0O1 16-24 {{.*}}
   pipeschedEvaluationDestroy(evaluation);
   pipeschedCostsDestroy(configuration.costs);
 }

@@ -82,11 +82,9 @@ static void printSchedules(MlirModule module) {
     printf("' program %d problem %d, %d x %d, cells %d, path", info.isProgram,
            info.isProblem, (int)info.numWorkers, (int)info.numMicrobatches,
            (int)pipeschedScheduleGetNumCells(op));
-    const int32_t *workers;
-    intptr_t stages =
-        info.numPaths ? pipeschedScheduleGetPath(op, 0, &workers) : 0;
-    for (intptr_t stage = 0; stage < stages; ++stage)
-      printf(" %d", workers[stage]);
+    PipeschedPath path = pipeschedScheduleGetPath(op, 0);
+    for (intptr_t stage = 0; stage < path.numStages; ++stage)
+      printf(" %d", path.workers[stage]);
     printf("\n");
   }
 }
@@ -161,7 +159,9 @@ static void generate(MlirContext context) {
   intptr_t count = pipeschedScheduleGetNumCells(op);
   int32_t *worker = malloc(count * sizeof(int32_t));
   int32_t *index = malloc(count * sizeof(int32_t));
-  PipeschedCellColumns columns = {worker, index, NULL, NULL, NULL, NULL, NULL};
+  PipeschedCellColumns columns = {0};
+  columns.worker = worker;
+  columns.index = index;
   pipeschedScheduleGetCells(op, columns);
   printf("cells: %d, the last is %d of worker %d\n", (int)count,
          index[count - 1], worker[count - 1]);

@@ -240,6 +240,8 @@ def test_show_schedule(schedule: str, capsys: Capture) -> None:
         "stage": 0,
         "phase": "F",
         "microbatch": 0,
+        "queue": "compute",
+        "pair": -1,
     }
 
 

@@ -51,6 +51,18 @@ def _durations(schedule: Schedule) -> Iterator[int | None]:
                 yield None if "G" in cell else lasts
 
 
+def _overlaps(schedule: Schedule) -> Iterator[int]:
+    """By cell: the index of the cell that it overlaps with, or -1."""
+    for row in _rows(schedule):
+        index = 0
+        for entry in row:
+            yield from (-1,) if len(entry) == 1 else (index + 1, index)
+            index += len(entry)
+
+
+QUEUES = {"D": "offload", "U": "reload", "G": "all-reduce"}
+
+
 def _listed(frame: pd.DataFrame) -> list[Cell]:
     columns = ["worker", "index", "stage", "phase", "microbatch"]
     return list(frame[columns].itertuples(index=False, name=None))
@@ -80,12 +92,15 @@ def test_frames_are_the_rows(family: str, transform: str | None) -> None:
     for schedule in _schedules(family, transform):
         cells = list(_cells(schedule))
         assert _listed(schedule.to_frame()) == cells
+        assert list(schedule.to_frame().pair) == list(_overlaps(schedule))
+        assert list(schedule.to_frame().queue) == [QUEUES.get(c[3], "compute") for c in cells]
         program = schedule.transform("convert-pipe-to-exec")
         assert _listed(program.to_frame()) == cells
         for timed in (schedule, program):
             simulation = timed.simulate(times=TIMES)
             frame = simulation.to_frame()
             assert _listed(frame) == cells
+            assert frame[["queue", "pair"]].equals(schedule.to_frame()[["queue", "pair"]])
             durations = (frame.end_ps - frame.start_ps) // 10**6
             assert [
                 found

@@ -61,7 +61,12 @@ def test_paths_of_ones_own() -> None:
     down = pipesched.Path([0, 1, 2], takes=[range(0, 6, 2)], weights=[1, 1, 2])
     up = pipesched.Path([2, 1, 0], takes=[range(1, 6, 2)])
     made = generate("greedy", workers=3, microbatches=6, paths=[down, up])
-    assert made.paths == ((0, 1, 2), (2, 1, 0))
+    assert made.paths == (
+        pipesched.Path((0, 1, 2), takes=(range(0, 6, 2),), weights=(1, 1, 2)),
+        pipesched.Path((2, 1, 0), takes=(range(1, 6, 2),)),
+    )
+    again = generate("greedy", workers=3, microbatches=6, paths=made.paths)
+    assert again == made
     assert "path on [0, 1, 2] takes [0:6:2] weights [1, 1, 2]" in made.to_text()
     made.verify()
 
@@ -92,7 +97,7 @@ def test_every_form_reads_back(point: Configuration) -> None:
 def test_facts(schedule: Schedule) -> None:
     assert (schedule.name, schedule.family, schedule.kind) == ("s", "1f1b", "schedule")
     assert (schedule.workers, schedule.microbatches) == (2, 2)
-    assert schedule.paths == ((0, 1),)
+    assert schedule.paths == (pipesched.Path((0, 1)),)
     assert repr(schedule) == "<schedule 's' family='1f1b' workers=2 microbatches=2>"
     assert str(schedule) == schedule.to_text()
 

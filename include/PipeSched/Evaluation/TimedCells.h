@@ -24,6 +24,9 @@ struct TimedCell {
   int64_t worker;
   Cell cell;
   int64_t startPs, endPs;
+  /// The number of the first message that sends its result to another worker,
+  /// or -1. Messages are numbered as in WorkerPrograms.
+  int64_t message = -1;
 };
 
 /// Lists the G cells by which workers take part in all-reduces, in the order of

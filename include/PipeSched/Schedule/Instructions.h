@@ -31,6 +31,23 @@ enum class InstructionKind : uint8_t {
   AllReduce, ///< part of a G, among the workers that hold the blocks
 };
 
+/// The names are those of exec's ops.
+template <>
+struct EnumNames<InstructionKind> {
+  static constexpr EnumName<InstructionKind> values[] = {
+      {InstructionKind::Compute, "compute",
+       "Runs a cell, or an overlapped pair of cells"},
+      {InstructionKind::Send, "send", "Sends what a cell has produced"},
+      {InstructionKind::Recv, "recv", "Receives what a cell has produced"},
+      {InstructionKind::Offload, "offload", "Copies an activation to the host"},
+      {InstructionKind::Reload, "reload",
+       "Copies an activation back from the host"},
+      {InstructionKind::Wait, "wait",
+       "A join: an instruction behind it waits for copies"},
+      {InstructionKind::AllReduce, "all_reduce",
+       "Sums gradients of blocks among the workers that hold them"}};
+};
+
 /// What an instruction does, as other instructions see it.
 enum class InstructionRole : uint8_t {
   Compute,    ///< runs one cell or an overlapped pair in the row
@@ -121,7 +138,6 @@ struct EnumNames<Lane> {
 inline constexpr unsigned kNumLanes = kNumEnumValues<Lane>;
 
 struct InstructionTraits {
-  llvm::StringLiteral name; ///< as exec spells it
   InstructionRole role;
   CostRule cost;
   Lane lane;
@@ -131,29 +147,26 @@ struct InstructionTraits {
   QueueSet queues[kNumEnumValues<Transport>]; ///< by Transport
 };
 
-/// The table. A new kind needs a row here, an op in exec, and code that emits
-/// it. The last field has the queues under overlap, delay, blocking and pairs.
+/// The table. A new kind needs a name above, a row here, an op in exec, and
+/// code that emits it. The last field has the queues under overlap, delay,
+/// blocking and pairs.
 inline constexpr InstructionTraits kInstructionTraits[] = {
-    {"compute",
-     InstructionRole::Compute,
+    {InstructionRole::Compute,
      CostRule::Phase,
      Lane::Compute,
      /*hasArrival=*/false,
      {{Queue::Row}, {Queue::Row}, {Queue::Row}, {Queue::Row}}},
-    {"send",
-     InstructionRole::Message,
+    {InstructionRole::Message,
      CostRule::Message,
      Lane::Send,
      /*hasArrival=*/false,
      {{Queue::Sends}, {}, {Queue::Row}, {Queue::Pair}}},
-    {"recv",
-     InstructionRole::Message,
+    {InstructionRole::Message,
      CostRule::None,
      Lane::Receive,
      /*hasArrival=*/true,
      {{Queue::Receives}, {}, {Queue::Row}, {Queue::Pair}}},
-    {"offload",
-     InstructionRole::Copy,
+    {InstructionRole::Copy,
      CostRule::Phase,
      Lane::Offload,
      /*hasArrival=*/false,
@@ -161,20 +174,17 @@ inline constexpr InstructionTraits kInstructionTraits[] = {
       {Queue::Offloads},
       {Queue::Offloads},
       {Queue::Offloads}}},
-    {"reload",
-     InstructionRole::Copy,
+    {InstructionRole::Copy,
      CostRule::Phase,
      Lane::Reload,
      /*hasArrival=*/false,
      {{Queue::Reloads}, {Queue::Reloads}, {Queue::Reloads}, {Queue::Reloads}}},
-    {"wait",
-     InstructionRole::Join,
+    {InstructionRole::Join,
      CostRule::None,
      Lane::Compute,
      /*hasArrival=*/false,
      {{}, {}, {}, {}}},
-    {"all_reduce",
-     InstructionRole::Collective,
+    {InstructionRole::Collective,
      CostRule::Collective,
      Lane::AllReduce,
      /*hasArrival=*/true,
@@ -182,6 +192,9 @@ inline constexpr InstructionTraits kInstructionTraits[] = {
 };
 
 inline constexpr unsigned kNumInstructionKinds = std::size(kInstructionTraits);
+
+static_assert(kNumInstructionKinds == kNumEnumValues<InstructionKind>,
+              "a row per kind");
 
 constexpr const InstructionTraits &traitsOf(InstructionKind kind) {
   return kInstructionTraits[static_cast<unsigned>(kind)];

@@ -102,7 +102,7 @@ def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) ->
         made = generate(family, workers=workers, microbatches=2 * workers, **dict(options))
     except PipeSchedError:
         return ()
-    return made.paths
+    return [tuple(path.workers) for path in made.paths]
 
 
 def placement_kind(paths: Sequence[Workers], workers: int) -> PlacementKind:

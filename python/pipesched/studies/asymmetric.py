@@ -95,8 +95,8 @@ def schedule(
     """Chimera on paths whose halves have the ratio, filled by the greedy rule in slots of that
     kind; slots that are durations depend on the costs.
 
-    >>> print(schedule("1:2", 4, 8).paths)
-    ((0, 1, 2, 3), (3, 2, 1, 0))
+    >>> [path.workers for path in schedule("1:2", 4, 8).paths]
+    [(0, 1, 2, 3), (3, 2, 1, 0)]
     """
     code_of(Slots, "slots", slots)
     problem = pipesched.problem(workers=workers, microbatches=microbatches)

@@ -1,0 +1,197 @@
+//===- Program.h - C API for programs as data ---------------------*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a runtime needs to execute a schedule, as arrays: the stages of each
+// worker, its instructions, and names of messages and all-reduces on which all
+// workers agree.
+//
+// A placement or program owns its arrays, and needs the module no longer once
+// it is created. All arrays are borrowed: they live until it is destroyed.
+// Several threads may read one at the same time. Instructions are numbered from
+// 0 for each worker; -1 in a column stands for "none". An index that is out of
+// range gives an empty struct: sizes 0 and null arrays.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_C_PROGRAM_H
+#define PIPESCHED_C_PROGRAM_H
+
+#include "PipeSched-c/Evaluation.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Where the stages of a schedule or program are. Immutable.
+typedef struct PipeschedPlacement {
+  void *ptr;
+} PipeschedPlacement;
+/// The instructions of all workers. Immutable.
+typedef struct PipeschedProgram {
+  void *ptr;
+} PipeschedProgram;
+
+//===----------------------------------------------------------------------===//
+// Placements
+//===----------------------------------------------------------------------===//
+
+/// Reads the paths of a schedule, with or without rows, or of a program. A
+/// program without paths has one, with stage s on the worker that runs it. Null
+/// after an error, which is a diagnostic of the context: a program that does
+/// not say where its stages are; stages whose lengths have a common total over
+/// 2^63 - 1.
+MLIR_CAPI_EXPORTED PipeschedPlacement
+pipeschedPlacementCreate(MlirOperation scheduleOrProgram);
+MLIR_CAPI_EXPORTED void pipeschedPlacementDestroy(PipeschedPlacement placement);
+static inline bool pipeschedPlacementIsNull(PipeschedPlacement placement) {
+  return !placement.ptr;
+}
+
+/// The number of blocks of the model, the unit of all blocks below: layers if
+/// all paths say how many each stage has, otherwise equal parts of the model
+/// into which the stages of all paths divide it.
+MLIR_CAPI_EXPORTED int64_t
+pipeschedPlacementGetNumBlocks(PipeschedPlacement placement);
+
+/// The path that a microbatch takes. -1: no such microbatch, or a schedule
+/// without rows whose paths do not say what they take.
+MLIR_CAPI_EXPORTED int64_t
+pipeschedPlacementGetPathOf(PipeschedPlacement placement, int64_t microbatch);
+
+/// Stages of a worker, ascending by path and then by stage; all arrays have
+/// `numStages` entries. A stage has the blocks firstBlock to endBlock - 1,
+/// which may be none. What is pinned to the ends of the model (embedding, head)
+/// belongs to the first and the last stage of each path.
+typedef struct PipeschedStages {
+  intptr_t numStages;
+  const int32_t *path, *stage;
+  const int64_t *firstBlock, *endBlock;
+} PipeschedStages;
+MLIR_CAPI_EXPORTED PipeschedStages
+pipeschedPlacementGetStages(PipeschedPlacement placement, intptr_t worker);
+
+/// Which cell of a split backward sends the gradient of its input upstream; a
+/// whole B does so itself. The enum "gradient-after" has the names.
+typedef enum PipeschedGradientAfter {
+  PipeschedGradientAfterInputGrad,
+  PipeschedGradientAfterWeightGrad
+} PipeschedGradientAfter;
+MLIR_CAPI_EXPORTED PipeschedGradientAfter
+pipeschedScheduleGetGradientAfter(MlirOperation scheduleOrProgram);
+
+/// What R cells compute again; None if there are no R cells. Linear in cells.
+MLIR_CAPI_EXPORTED PipeschedRecompute
+pipeschedScheduleGetRecompute(MlirOperation scheduleOrProgram);
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+/// What an instruction is; the enum "instruction" (pipeschedGetEnumValue) has
+/// the names, which are those of exec's ops.
+typedef enum PipeschedInstructionKind {
+  PipeschedInstructionCompute,
+  PipeschedInstructionSend,
+  PipeschedInstructionRecv,
+  PipeschedInstructionOffload,
+  PipeschedInstructionReload,
+  PipeschedInstructionWait,
+  PipeschedInstructionAllReduce
+} PipeschedInstructionKind;
+
+/// What happens to the activation of a cell's stage and microbatch between its
+/// F and its backward; bits of PipeschedInstructionCells::activation.
+typedef enum PipeschedActivation {
+  PipeschedActivationRecomputed = 1, ///< an R computes it again
+  PipeschedActivationOffloaded = 2   ///< a D copies it to the host
+} PipeschedActivation;
+
+/// Lowers a schedule, as convert-pipe-to-exec does with this placement of
+/// receives, or reads a program, whose receives stand where they are. Null
+/// after an error, which is a diagnostic of the context: a schedule without
+/// rows, or one that pipe-verify rejects; a program that does not say where its
+/// stages are; more than 2^31 - 1 instructions.
+MLIR_CAPI_EXPORTED PipeschedProgram pipeschedProgramCreate(
+    MlirOperation scheduleOrProgram, PipeschedReceivePlacement receives);
+MLIR_CAPI_EXPORTED void pipeschedProgramDestroy(PipeschedProgram program);
+static inline bool pipeschedProgramIsNull(PipeschedProgram program) {
+  return !program.ptr;
+}
+MLIR_CAPI_EXPORTED intptr_t
+pipeschedProgramGetNumWorkers(PipeschedProgram program);
+
+/// One cell per instruction, `numInstructions` entries each.
+typedef struct PipeschedInstructionCells {
+  const int32_t *path;       ///< the path of the cell's microbatch
+  const int32_t *stage;      ///< a position on that path
+  const int32_t *microbatch; ///< the path for O and G
+  const int8_t *phase;       ///< a PipeschedPhase
+  const int8_t *activation;  ///< bits of PipeschedActivation
+} PipeschedInstructionCells;
+
+/// The instructions of a worker in program order, `numInstructions` entries per
+/// column.
+///
+///   compute     runs `first`, or `first` and `second` together
+///   send, recv  one end of message `message`, whose data `first` has produced
+///               (F: its output; B, I, W: the gradient of its input)
+///   offload     D: copies what F of the same stage and microbatch keeps for
+///               its backward to the host
+///   reload      U: copies it back
+///   wait        a join; done when all that it waits for is done
+///   all_reduce  one part of a G: sums gradients among the group `group`
+typedef struct PipeschedInstructions {
+  intptr_t numInstructions;
+  const int8_t *kind; ///< a PipeschedInstructionKind
+  PipeschedInstructionCells first;
+  /// The second half of an overlapped pair; -1 if there is none.
+  PipeschedInstructionCells second;
+  const int32_t *peer; ///< send: the receiver; recv: the sender
+  /// The number of the message, the same for its send and its recv. Messages of
+  /// the program are numbered from 0.
+  const int32_t *message;
+  /// How many messages of the same sender to the same receiver are sent before
+  /// it: a tag that is dense per channel.
+  const int32_t *sequence;
+  const int32_t *group; ///< a number of PipeschedGroups
+  /// Of a wait: the first instruction that it holds.
+  const int32_t *holds;
+  /// The earlier instructions of this worker that must be done before it
+  /// starts: waits[waitBegins[i]] to waits[waitBegins[i + 1] - 1]; numWaits in
+  /// all. What a wait holds lists the wait.
+  const uint32_t *waitBegins; ///< numInstructions + 1 entries
+  intptr_t numWaits;
+  const int32_t *waits;
+} PipeschedInstructions;
+MLIR_CAPI_EXPORTED PipeschedInstructions
+pipeschedProgramGetInstructions(PipeschedProgram program, intptr_t worker);
+
+/// The groups of all-reduces, numbered in the same order for all workers,
+/// ascending by block: the order in which to create communicators. Group g sums
+/// the gradients of the parameters of blocks firstBlock[g] to endBlock[g] - 1,
+/// each over all microbatches of the stages that hold the block. A worker that
+/// has several such stages adds up its own first, and takes part once.
+typedef struct PipeschedGroups {
+  intptr_t numGroups;
+  const int64_t *firstBlock, *endBlock;
+  /// The workers of group g, ascending: members[memberBegins[g]] and following.
+  const uint32_t *memberBegins; ///< numGroups + 1 entries
+  const int32_t *members;
+  /// The stages that hold its blocks, ascending by path: path and stage
+  /// [stageBegins[g]] and following.
+  const uint32_t *stageBegins; ///< numGroups + 1 entries
+  const int32_t *path, *stage;
+} PipeschedGroups;
+MLIR_CAPI_EXPORTED PipeschedGroups
+pipeschedProgramGetGroups(PipeschedProgram program);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // PIPESCHED_C_PROGRAM_H

@@ -1,0 +1,227 @@
+//===- Program.cpp - C API for programs as data ---------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Lists of lib/Analysis behind handles; the arrays of C point into them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched-c/Program.h"
+#include "Enums.h"
+#include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Analysis/WorkerPrograms.h"
+#include "PipeSched/Conversion/PipeToExec.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "mlir/CAPI/IR.h"
+#include "mlir/CAPI/Wrap.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+namespace pipesched {
+/// A placement and the stages of its workers.
+struct ListedPlacement {
+  Placement placement;
+  WorkerStages stages;
+};
+} // namespace pipesched
+
+DEFINE_C_API_PTR_METHODS(PipeschedPlacement, pipesched::ListedPlacement)
+DEFINE_C_API_PTR_METHODS(PipeschedProgram, pipesched::WorkerPrograms)
+
+//===----------------------------------------------------------------------===//
+// Placements
+//===----------------------------------------------------------------------===//
+
+static FailureOr<Placement> loadPlacementOf(Operation *op) {
+  if (auto schedule = dyn_cast<pipe::ScheduleOp>(op))
+    return pipe::loadPlacement(schedule);
+  FailureOr<LoadedProgram> loaded = loadProgram(cast<exec::ProgramOp>(op));
+  if (failed(loaded))
+    return failure();
+  return std::move(loaded->placement);
+}
+
+PipeschedPlacement pipeschedPlacementCreate(MlirOperation scheduleOrProgram) {
+  Operation *op = unwrap(scheduleOrProgram);
+  FailureOr<Placement> placement = loadPlacementOf(op);
+  if (failed(placement))
+    return {nullptr};
+  llvm::Expected<WorkerStages> stages = listWorkerStages(*placement);
+  if (!stages) {
+    pipe::emitTableError(op) << llvm::toString(stages.takeError());
+    return {nullptr};
+  }
+  return wrap(new ListedPlacement{std::move(*placement), std::move(*stages)});
+}
+
+void pipeschedPlacementDestroy(PipeschedPlacement placement) {
+  delete unwrap(placement);
+}
+
+int64_t pipeschedPlacementGetNumBlocks(PipeschedPlacement placement) {
+  return unwrap(placement)->stages.numBlocks;
+}
+
+int64_t pipeschedPlacementGetPathOf(PipeschedPlacement placement,
+                                    int64_t microbatch) {
+  const Placement &paths = unwrap(placement)->placement;
+  bool isKnown = paths.isAssigned() && microbatch >= 0 &&
+                 microbatch < paths.getNumMicrobatches();
+  return isKnown ? paths.pathOf(microbatch) : -1;
+}
+
+PipeschedStages pipeschedPlacementGetStages(PipeschedPlacement placement,
+                                            intptr_t worker) {
+  const auto &[paths, stages] = *unwrap(placement);
+  if (worker < 0 || worker >= paths.getNumWorkers())
+    return {};
+  uint32_t begin = stages.begins[worker];
+  return {intptr_t(stages.begins[worker + 1] - begin),
+          stages.path.data() + begin, stages.stage.data() + begin,
+          stages.firstBlock.data() + begin, stages.endBlock.data() + begin};
+}
+
+PipeschedGradientAfter
+pipeschedScheduleGetGradientAfter(MlirOperation scheduleOrProgram) {
+  static_assert(
+      isSame(PipeschedGradientAfterInputGrad, GradientAfter::InputGrad) &&
+      isSame(PipeschedGradientAfterWeightGrad, GradientAfter::WeightGrad));
+  GradientAfter cell =
+      llvm::TypeSwitch<Operation *, GradientAfter>(unwrap(scheduleOrProgram))
+          .Case<pipe::ScheduleOp, exec::ProgramOp>(
+              [](auto op) { return op.getGradientAfter(); });
+  return static_cast<PipeschedGradientAfter>(cell);
+}
+
+static bool hasRecompute(pipe::ScheduleOp schedule) {
+  return llvm::any_of(schedule.getRows(), [](pipe::WorkerOp row) {
+    return llvm::any_of(row.getCells(),
+                        [](Cell cell) { return cell.is(Phase::Recompute); });
+  });
+}
+
+static bool hasRecompute(exec::ProgramOp program) {
+  for (exec::WorkerOp worker : program.getWorkerOps())
+    for (auto op : worker.getBody()->getOps<exec::InstructionOpInterface>()) {
+      std::optional<Cell> cell = op.getInstructionCell();
+      std::optional<Cell> second = op.getOverlappedCell();
+      if ((cell && cell->is(Phase::Recompute)) ||
+          (second && second->is(Phase::Recompute)))
+        return true;
+    }
+  return false;
+}
+
+PipeschedRecompute
+pipeschedScheduleGetRecompute(MlirOperation scheduleOrProgram) {
+  auto read = [](auto op) {
+    if (!hasRecompute(op))
+      return PipeschedRecomputeNone;
+    auto kind = op.getRecompute().value_or(pipe::RecomputeKind::Full);
+    return static_cast<PipeschedRecompute>(kind);
+  };
+  return llvm::TypeSwitch<Operation *, PipeschedRecompute>(
+             unwrap(scheduleOrProgram))
+      .Case<pipe::ScheduleOp, exec::ProgramOp>(read);
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+static_assert(isSame(PipeschedInstructionCompute, InstructionKind::Compute) &&
+              isSame(PipeschedInstructionSend, InstructionKind::Send) &&
+              isSame(PipeschedInstructionRecv, InstructionKind::Recv) &&
+              isSame(PipeschedInstructionOffload, InstructionKind::Offload) &&
+              isSame(PipeschedInstructionReload, InstructionKind::Reload) &&
+              isSame(PipeschedInstructionWait, InstructionKind::Wait) &&
+              isSame(PipeschedInstructionAllReduce,
+                     InstructionKind::AllReduce) &&
+              kNumInstructionKinds == 7);
+static_assert(isSame(PipeschedActivationRecomputed, kActivationRecomputed) &&
+              isSame(PipeschedActivationOffloaded, kActivationOffloaded));
+
+static PipeschedProgram createProgram(Operation *op, const Program &program,
+                                      const Placement &placement) {
+  llvm::Expected<WorkerPrograms> listed =
+      listWorkerPrograms(program, placement);
+  if (listed)
+    return wrap(new WorkerPrograms(std::move(*listed)));
+  pipe::emitTableError(op) << llvm::toString(listed.takeError());
+  return {nullptr};
+}
+
+PipeschedProgram pipeschedProgramCreate(MlirOperation scheduleOrProgram,
+                                        PipeschedReceivePlacement receives) {
+  Operation *op = unwrap(scheduleOrProgram);
+  if (auto given = dyn_cast<exec::ProgramOp>(op)) {
+    FailureOr<LoadedProgram> loaded = loadProgram(given);
+    if (failed(loaded))
+      return {nullptr};
+    return createProgram(op, loaded->program, loaded->placement);
+  }
+  auto schedule = cast<pipe::ScheduleOp>(op);
+  llvm::Expected<ReceivePlacement> chosen =
+      readEnum<ReceivePlacement>("receives", receives);
+  if (!chosen) {
+    pipe::emitTableError(op)
+        << "cannot be lowered: " << llvm::toString(chosen.takeError());
+    return {nullptr};
+  }
+  FailureOr<Program> program = lowerSchedule(schedule, *chosen);
+  if (failed(program))
+    return {nullptr};
+  pipe::ScheduleTable table(schedule);
+  return createProgram(op, *program, table.getPlacement());
+}
+
+void pipeschedProgramDestroy(PipeschedProgram program) {
+  delete unwrap(program);
+}
+
+intptr_t pipeschedProgramGetNumWorkers(PipeschedProgram program) {
+  return unwrap(program)->getNumWorkers();
+}
+
+static PipeschedInstructionCells slice(const InstructionCells &cells,
+                                       uint32_t begin) {
+  return {cells.path.data() + begin, cells.stage.data() + begin,
+          cells.microbatch.data() + begin, cells.phase.data() + begin,
+          cells.activation.data() + begin};
+}
+
+PipeschedInstructions pipeschedProgramGetInstructions(PipeschedProgram program,
+                                                      intptr_t worker) {
+  const WorkerPrograms &listed = *unwrap(program);
+  if (worker < 0 || worker >= listed.getNumWorkers())
+    return {};
+  uint32_t begin = listed.rowBegins[worker];
+  PipeschedInstructions row = {};
+  row.numInstructions = listed.rowBegins[worker + 1] - begin;
+  row.kind = listed.kind.data() + begin;
+  row.first = slice(listed.first, begin);
+  row.second = slice(listed.second, begin);
+  row.peer = listed.peer.data() + begin;
+  row.message = listed.message.data() + begin;
+  row.sequence = listed.sequence.data() + begin;
+  row.group = listed.group.data() + begin;
+  row.holds = listed.holds.data() + begin;
+  row.waitBegins = listed.waitBegins.data() + begin + worker;
+  row.numWaits = listed.rowWaits[worker + 1] - listed.rowWaits[worker];
+  row.waits = listed.waits.data() + listed.rowWaits[worker];
+  return row;
+}
+
+PipeschedGroups pipeschedProgramGetGroups(PipeschedProgram program) {
+  const WorkerPrograms &listed = *unwrap(program);
+  return {intptr_t(listed.getNumGroups()), listed.firstBlock.data(),
+          listed.endBlock.data(),          listed.memberBegins.data(),
+          listed.members.data(),           listed.groupStageBegins.data(),
+          listed.groupPaths.data(),        listed.groupStages.data()};
+}

@@ -1,0 +1,197 @@
+//===- Program.cpp - Programs as data -------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Returns the arrays of placements and programs as views, which keep their
+// owner alive.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched-c/Program.h"
+#include "Bindings.h"
+#include "Module.h"
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/unique_ptr.h>
+
+namespace nb = nanobind;
+using namespace pipesched::python;
+
+namespace {
+
+/// Where the stages of a schedule are.
+class PlacementHandle {
+public:
+  explicit PlacementHandle(PipeschedPlacement placement)
+      : placement(placement) {}
+  PlacementHandle(const PlacementHandle &) = delete;
+  ~PlacementHandle() { pipeschedPlacementDestroy(placement); }
+
+  PipeschedPlacement get() const { return placement; }
+
+private:
+  PipeschedPlacement placement;
+};
+
+/// The instructions of a schedule or program.
+class ProgramHandle {
+public:
+  explicit ProgramHandle(PipeschedProgram program) : program(program) {}
+  ProgramHandle(const ProgramHandle &) = delete;
+  ~ProgramHandle() { pipeschedProgramDestroy(program); }
+
+  PipeschedProgram get() const { return program; }
+
+private:
+  PipeschedProgram program;
+};
+
+} // namespace
+
+/// Makes a NumPy array of a borrowed column, which nobody can write to and
+/// which keeps `owner` alive.
+template <typename T>
+static nb::object view(const T *column, size_t size, nb::handle owner) {
+  return nb::cast(nb::ndarray<nb::numpy, const T>(column, {size}, owner));
+}
+
+//===----------------------------------------------------------------------===//
+// Placements
+//===----------------------------------------------------------------------===//
+
+static std::unique_ptr<PlacementHandle> readPlacement(const Module &module,
+                                                      intptr_t index) {
+  return std::make_unique<PlacementHandle>(module.run([&] {
+    PipeschedPlacement placement =
+        pipeschedPlacementCreate(module.getSchedule(index));
+    if (pipeschedPlacementIsNull(placement))
+      throw Failure();
+    return placement;
+  }));
+}
+
+static nb::dict getStages(nb::handle self, intptr_t worker) {
+  PipeschedStages stages = pipeschedPlacementGetStages(
+      nb::cast<const PlacementHandle &>(self).get(), worker);
+  size_t size = stages.numStages;
+  nb::dict columns;
+  columns["path"] = view(stages.path, size, self);
+  columns["stage"] = view(stages.stage, size, self);
+  columns["first_block"] = view(stages.firstBlock, size, self);
+  columns["end_block"] = view(stages.endBlock, size, self);
+  return columns;
+}
+
+/// The number of the rule by which a split backward sends its gradient, and of
+/// what R cells compute again.
+static std::pair<int, int> describeBackward(const Module &module,
+                                            intptr_t index) {
+  return module.run([&] {
+    MlirOperation op = module.getSchedule(index);
+    return std::pair<int, int>(pipeschedScheduleGetGradientAfter(op),
+                               pipeschedScheduleGetRecompute(op));
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+static std::unique_ptr<ProgramHandle>
+readProgram(const Module &module, intptr_t index, int receives) {
+  return std::make_unique<ProgramHandle>(module.run([&] {
+    PipeschedProgram program = pipeschedProgramCreate(
+        module.getSchedule(index),
+        static_cast<PipeschedReceivePlacement>(receives));
+    if (pipeschedProgramIsNull(program))
+      throw Failure();
+    return program;
+  }));
+}
+
+static void addCells(nb::dict &columns, const std::string &prefix,
+                     const PipeschedInstructionCells &cells, size_t size,
+                     nb::handle owner) {
+  auto add = [&](const char *name, auto *column) {
+    columns[(prefix + name).c_str()] = view(column, size, owner);
+  };
+  add("path", cells.path);
+  add("stage", cells.stage);
+  add("microbatch", cells.microbatch);
+  add("phase", cells.phase);
+  add("activation", cells.activation);
+}
+
+static nb::dict getInstructions(nb::handle self, intptr_t worker) {
+  PipeschedInstructions row = pipeschedProgramGetInstructions(
+      nb::cast<const ProgramHandle &>(self).get(), worker);
+  size_t size = row.numInstructions;
+  nb::dict columns;
+  columns["kind"] = view(row.kind, size, self);
+  addCells(columns, "", row.first, size, self);
+  addCells(columns, "second_", row.second, size, self);
+  columns["peer"] = view(row.peer, size, self);
+  columns["message"] = view(row.message, size, self);
+  columns["sequence"] = view(row.sequence, size, self);
+  columns["group"] = view(row.group, size, self);
+  columns["holds"] = view(row.holds, size, self);
+  columns["wait_begins"] =
+      view(row.waitBegins, row.waitBegins ? size + 1 : 0, self);
+  columns["waits"] = view(row.waits, row.numWaits, self);
+  return columns;
+}
+
+/// One tuple per group: its first and end block, its members, and its stages as
+/// (path, stage).
+static nb::list listGroups(const ProgramHandle &program) {
+  PipeschedGroups groups = pipeschedProgramGetGroups(program.get());
+  nb::list result;
+  for (intptr_t g = 0; g < groups.numGroups; ++g) {
+    nb::list members, stages;
+    for (uint32_t i = groups.memberBegins[g]; i < groups.memberBegins[g + 1];
+         ++i)
+      members.append(groups.members[i]);
+    for (uint32_t i = groups.stageBegins[g]; i < groups.stageBegins[g + 1]; ++i)
+      stages.append(nb::make_tuple(groups.path[i], groups.stage[i]));
+    result.append(nb::make_tuple(groups.firstBlock[g], groups.endBlock[g],
+                                 nb::tuple(members), nb::tuple(stages)));
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Bindings
+//===----------------------------------------------------------------------===//
+
+void pipesched::python::bindProgram(nb::module_ &m) {
+  nb::class_<PlacementHandle>(m, "Placement", "Where stages are.")
+      .def_prop_ro("num_blocks",
+                   [](const PlacementHandle &placement) {
+                     return pipeschedPlacementGetNumBlocks(placement.get());
+                   })
+      .def(
+          "path_of",
+          [](const PlacementHandle &placement, int64_t microbatch) {
+            return pipeschedPlacementGetPathOf(placement.get(), microbatch);
+          },
+          nb::arg("microbatch"))
+      .def("stages", getStages, nb::arg("worker"),
+           nb::sig("def stages(self, worker: int) -> "
+                   "dict[str, numpy.typing.NDArray[typing.Any]]"));
+  nb::class_<ProgramHandle>(m, "Program", "What each worker runs.")
+      .def("instructions", getInstructions, nb::arg("worker"),
+           nb::sig("def instructions(self, worker: int) -> "
+                   "dict[str, numpy.typing.NDArray[typing.Any]]"))
+      .def("groups", listGroups,
+           nb::sig("def groups(self) -> list[tuple[int, int, tuple[int, ...], "
+                   "tuple[tuple[int, int], ...]]]"));
+  m.def("placement", readPlacement, nb::arg("module"), nb::arg("index"));
+  m.def("program", readProgram, nb::arg("module"), nb::arg("index"),
+        nb::arg("receives"));
+  m.def("backward", describeBackward, nb::arg("module"), nb::arg("index"));
+}

@@ -1,0 +1,292 @@
+//===- program.c - Programs as data, in plain C -------------------*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The stages, instructions and groups of a schedule, of the program that it is
+// lowered to, and of a program that a person wrote.
+//
+//===----------------------------------------------------------------------===//
+
+// RUN: pipesched-capi-program-test | FileCheck %s
+
+#include "PipeSched-c/Program.h"
+#include "PipeSched-c/Catalogue.h"
+#include "PipeSched-c/RegisterEverything.h"
+#include "mlir-c/Diagnostics.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static MlirStringRef text(const char *string) {
+  return mlirStringRefCreate(string, strlen(string));
+}
+
+static void print(MlirStringRef string, void *userData) {
+  (void)userData;
+  fwrite(string.data, 1, string.length, stdout);
+}
+
+static MlirLogicalResult printDiagnostic(MlirDiagnostic diagnostic,
+                                         void *userData) {
+  (void)userData;
+  mlirDiagnosticPrint(diagnostic, print, NULL);
+  printf(" [%d notes]\n", (int)mlirDiagnosticGetNumNotes(diagnostic));
+  return mlirLogicalResultSuccess();
+}
+
+//===----------------------------------------------------------------------===//
+// Printing
+//===----------------------------------------------------------------------===//
+
+/// The names of the kinds, from the catalogue.
+static void printKind(int8_t kind) {
+  for (intptr_t i = 0; i < pipeschedGetNumEnums(); ++i)
+    if (mlirStringRefEqual(pipeschedGetEnumName(i), text("instruction")))
+      print(pipeschedGetEnumValue(i, kind).name, NULL);
+}
+
+static void printCell(PipeschedInstructionCells cells, intptr_t i) {
+  printf(" %d%c%d/%d", cells.stage[i], "FBIWRDUOGdu_"[cells.phase[i]],
+         cells.microbatch[i], cells.path[i]);
+  if (cells.activation[i] & PipeschedActivationRecomputed)
+    printf("r");
+  if (cells.activation[i] & PipeschedActivationOffloaded)
+    printf("o");
+}
+
+static void printInstructions(PipeschedProgram program, intptr_t worker) {
+  PipeschedInstructions row = pipeschedProgramGetInstructions(program, worker);
+  for (intptr_t i = 0; i < row.numInstructions; ++i) {
+    printf("%d.%d ", (int)worker, (int)i);
+    printKind(row.kind[i]);
+    printCell(row.first, i);
+    if (row.second.stage[i] >= 0)
+      printCell(row.second, i);
+    if (row.message[i] >= 0)
+      printf(" peer %d message %d sequence %d", row.peer[i], row.message[i],
+             row.sequence[i]);
+    if (row.group[i] >= 0)
+      printf(" group %d", row.group[i]);
+    if (row.holds[i] >= 0)
+      printf(" holds %d", row.holds[i]);
+    printf(" waits [");
+    for (uint32_t w = row.waitBegins[i]; w < row.waitBegins[i + 1]; ++w)
+      printf(" %d", row.waits[w]);
+    printf(" ]\n");
+  }
+}
+
+static void printStages(PipeschedPlacement placement, intptr_t worker) {
+  PipeschedStages stages = pipeschedPlacementGetStages(placement, worker);
+  printf("worker %d:", (int)worker);
+  for (intptr_t i = 0; i < stages.numStages; ++i)
+    printf(" path %d stage %d blocks %d to %d;", stages.path[i],
+           stages.stage[i], (int)stages.firstBlock[i], (int)stages.endBlock[i]);
+  printf("\n");
+}
+
+static void printGroups(PipeschedProgram program) {
+  PipeschedGroups groups = pipeschedProgramGetGroups(program);
+  for (intptr_t g = 0; g < groups.numGroups; ++g) {
+    printf("group %d blocks %d to %d workers", (int)g,
+           (int)groups.firstBlock[g], (int)groups.endBlock[g]);
+    for (uint32_t m = groups.memberBegins[g]; m < groups.memberBegins[g + 1];
+         ++m)
+      printf(" %d", groups.members[m]);
+    printf(" stages");
+    for (uint32_t s = groups.stageBegins[g]; s < groups.stageBegins[g + 1]; ++s)
+      printf(" %d/%d", groups.stage[s], groups.path[s]);
+    printf("\n");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
+
+/// Worker 0 overlaps a pair, worker 1 recomputes and offloads. Both hold both
+/// halves of the model, divided at different layers.
+static const char *const kReplicas =
+    "pipe.schedule @replicas workers 2 microbatches 2 recompute selective {\n"
+    "  path on [0, 1] takes [0] blocks [2, 2]\n"
+    "  path on [1, 0] takes [1] blocks [1, 3]\n"
+    "  worker 0 runs [0F0 1F1 1B1+0B0 1G1 0G0 1O1 0O0]\n"
+    "  worker 1 runs [0F1 0D1 1F0 1B0 0U1 0d1 0R1 0B1 1G0 0G1 0O1 1O0]\n"
+    "}\n";
+
+static void printFacts(MlirOperation op) {
+  PipeschedPath path = pipeschedScheduleGetPath(op, 1);
+  printf("path: %d stages, takes %d:%d:%d, blocks %d %d, weights %d\n",
+         (int)path.numStages, (int)path.takes[0].begin, (int)path.takes[0].end,
+         (int)path.takes[0].step, (int)path.blocks[0], (int)path.blocks[1],
+         path.weights != NULL);
+  // CHECK: path: 2 stages, takes 1:2:1, blocks 1 3, weights 0
+  printf("empty: %d\n", (int)pipeschedScheduleGetPath(op, 2).numStages);
+  // CHECK-NEXT: empty: 0
+  printf("gradient after %d, recompute %d\n",
+         pipeschedScheduleGetGradientAfter(op),
+         pipeschedScheduleGetRecompute(op));
+  // CHECK-NEXT: gradient after 0, recompute 1
+
+  PipeschedPlacement placement = pipeschedPlacementCreate(op);
+  printf("%d blocks, paths %d %d %d\n",
+         (int)pipeschedPlacementGetNumBlocks(placement),
+         (int)pipeschedPlacementGetPathOf(placement, 0),
+         (int)pipeschedPlacementGetPathOf(placement, 1),
+         (int)pipeschedPlacementGetPathOf(placement, 2));
+  // CHECK-NEXT: 4 blocks, paths 0 1 -1
+  for (intptr_t worker = -1; worker < 3; ++worker)
+    printStages(placement, worker);
+  // CHECK-NEXT: worker -1:{{$}}
+  // CHECK-NEXT: worker 0: path 0 stage 0 blocks 0 to 2; path 1 stage 1 blocks 1
+  // CHECK-SAME: to 4;
+  // CHECK-NEXT: worker 1: path 0 stage 1 blocks 2 to 4; path 1 stage 0 blocks 0
+  // CHECK-SAME: to 1;
+  // CHECK-NEXT: worker 2:{{$}}
+  pipeschedPlacementDestroy(placement);
+}
+
+static void printReplicas(MlirContext context) {
+  MlirModule module =
+      pipeschedModuleParse(context, text(kReplicas), text("replicas.mlir"));
+  MlirOperation op = pipeschedModuleGetSchedule(module, 0);
+  printFacts(op);
+  PipeschedProgram program =
+      pipeschedProgramCreate(op, PipeschedReceiveAtConsumer);
+  mlirModuleDestroy(module); // the program has all it needs
+  printf("%d workers\n", (int)pipeschedProgramGetNumWorkers(program));
+  // CHECK-NEXT: 2 workers
+  printGroups(program);
+  // CHECK-NEXT: group 0 blocks 0 to 1 workers 0 1 stages 0/0 0/1
+  // CHECK-NEXT: group 1 blocks 1 to 2 workers 0 stages 0/0 1/1
+  // CHECK-NEXT: group 2 blocks 2 to 4 workers 0 1 stages 1/0 1/1
+  for (intptr_t worker = 0; worker < 3; ++worker)
+    printInstructions(program, worker);
+  // CHECK-NEXT: 0.0 compute 0F0/0 waits [ ]
+  // CHECK-NEXT: 0.1 send 0F0/0 peer 1 message 0 sequence 0 waits [ 0 ]
+  // CHECK-NEXT: 0.2 recv 0F1/1ro peer 1 message 2 sequence 0 waits [ ]
+  // CHECK-NEXT: 0.3 compute 1F1/1 waits [ 2 ]
+  // CHECK-NEXT: 0.4 recv 1B0/0 peer 1 message 3 sequence 1 waits [ ]
+  // CHECK-NEXT: 0.5 compute 1B1/1 0B0/0 waits [ 3 0 4 ]
+  // CHECK-NEXT: 0.6 send 1B1/1 peer 1 message 1 sequence 1 waits [ 5 ]
+  // CHECK-NEXT: 0.7 all_reduce 1G1/1 group 2 waits [ 5 ]
+  // CHECK-NEXT: 0.8 all_reduce 0G0/0 group 0 waits [ 5 ]
+  // CHECK-NEXT: 0.9 all_reduce 0G0/0 group 1 waits [ 5 ]
+  // CHECK-NEXT: 0.10 compute 1O1/1 waits [ 9 7 ]
+  // CHECK-NEXT: 0.11 compute 0O0/0 waits [ 8 9 ]
+  // CHECK-NEXT: 1.0 compute 0F1/1ro waits [ ]
+  // CHECK:      1.2 offload 0D1/1ro waits [ 0 ]
+  // CHECK:      1.7 reload 0U1/1ro waits [ 5 2 ]
+  // CHECK-NEXT: 1.8 wait 0d1/1ro holds 9 waits [ 2 ]
+  // CHECK-NEXT: 1.9 compute 0R1/1ro waits [ 0 7 8 ]
+  // CHECK:      1.15 compute 1O0/0 waits [ 12 ]
+  pipeschedProgramDestroy(program);
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+/// Two channels whose messages are received in the other order.
+static const char *const kWritten = "exec.program @written {\n"
+                                    "  worker 0 {\n"
+                                    "    %f0 = compute 0F0\n"
+                                    "    %f1 = compute 0F1\n"
+                                    "    %s0 = send 0F0 to 1 after %f0\n"
+                                    "    %s1 = send 0F1 to 1 after %f1\n"
+                                    "  }\n"
+                                    "  worker 1 {\n"
+                                    "    %r1 = recv 0F1 from 0\n"
+                                    "    %r0 = recv 0F0 from 0\n"
+                                    "    wait after %r0, %r1\n"
+                                    "    %g1 = compute 1F1 after %r1\n"
+                                    "    %g0 = compute 1F0 after %r0\n"
+                                    "  }\n"
+                                    "}\n";
+
+static void printWritten(MlirContext context) {
+  MlirModule module =
+      pipeschedModuleParse(context, text(kWritten), text("written.mlir"));
+  MlirOperation op = pipeschedModuleGetSchedule(module, 0);
+  PipeschedPlacement placement = pipeschedPlacementCreate(op);
+  printStages(placement, 1);
+  // CHECK-NEXT: worker 1: path 0 stage 1 blocks 1 to 2;
+  pipeschedPlacementDestroy(placement);
+  PipeschedProgram program =
+      pipeschedProgramCreate(op, PipeschedReceiveAtArrival);
+  for (intptr_t worker = 0; worker < 2; ++worker)
+    printInstructions(program, worker);
+  // CHECK-NEXT: 0.0 compute 0F0/0 waits [ ]
+  // CHECK-NEXT: 0.1 compute 0F1/0 waits [ ]
+  // CHECK-NEXT: 0.2 send 0F0/0 peer 1 message 0 sequence 0 waits [ 0 ]
+  // CHECK-NEXT: 0.3 send 0F1/0 peer 1 message 1 sequence 1 waits [ 1 ]
+  // CHECK-NEXT: 1.0 recv 0F1/0 peer 0 message 1 sequence 1 waits [ ]
+  // CHECK-NEXT: 1.1 recv 0F0/0 peer 0 message 0 sequence 0 waits [ ]
+  // CHECK-NEXT: 1.2 wait 0F0/0 holds 3 waits [ 1 0 ]
+  // CHECK-NEXT: 1.3 compute 1F1/0 waits [ 0 2 ]
+  // CHECK-NEXT: 1.4 compute 1F0/0 waits [ 1 ]
+  printf("groups: %d\n", (int)pipeschedProgramGetGroups(program).numGroups);
+  // CHECK-NEXT: groups: 0
+  pipeschedProgramDestroy(program);
+  mlirModuleDestroy(module);
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+static void printError(MlirContext context, const char *source, int receives) {
+  MlirModule module = pipeschedModuleParse(context, text(source), text("e"));
+  if (mlirModuleIsNull(module))
+    return;
+  PipeschedProgram program =
+      pipeschedProgramCreate(pipeschedModuleGetSchedule(module, 0),
+                             (PipeschedReceivePlacement)receives);
+  printf("null: %d\n", pipeschedProgramIsNull(program));
+  mlirModuleDestroy(module);
+}
+
+static void printErrors(MlirContext context) {
+  printError(context,
+             "pipe.schedule @s workers 1 microbatches 1 { path on [0] }", 0);
+  // CHECK-NEXT: {{.*}}has no rows
+  // CHECK-NEXT: null: 1
+  printError(context, kReplicas, 7);
+  // CHECK-NEXT: {{.*}}cannot be lowered: expected receives to be 0 (arrival) or
+  // CHECK-SAME: 1 (consumer), found 7
+  // CHECK-NEXT: null: 1
+  printError(context,
+             "pipe.schedule @s workers 2 microbatches 1 {\n"
+             "  path on [0, 1]\n"
+             "  worker 0 runs [0F0 0B0]\n"
+             "  worker 1 runs [1F0]\n"
+             "}\n",
+             0);
+  // CHECK-NEXT: {{.*}}1B0
+  // CHECK-NEXT: null: 1
+  printError(context,
+             "exec.program @p {\n"
+             "  worker 0 { compute 0F0 }\n"
+             "  worker 1 { compute 0F1 }\n"
+             "}\n",
+             0);
+  // CHECK-NEXT: {{.*}}runs stage 0 on worker 1, which worker 0 runs too
+  // CHECK-NEXT: null: 1
+}
+
+int main(void) {
+  MlirDialectRegistry registry = mlirDialectRegistryCreate();
+  pipeschedRegisterAllDialects(registry);
+  MlirContext context = mlirContextCreateWithRegistry(registry, false);
+  mlirDialectRegistryDestroy(registry);
+  mlirContextAttachDiagnosticHandler(context, printDiagnostic, NULL, NULL);
+  printReplicas(context);
+  printWritten(context);
+  printErrors(context);
+  mlirContextDestroy(context);
+  return 0;
+}
