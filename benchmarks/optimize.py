@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pipesched
 from pipesched import Optimization, PipeSchedError, Schedule
@@ -40,6 +40,7 @@ KNOWN = {
 AHEAD = (1, 2, 4)
 CHUNKS = {"linear": 1, "interleaved": 2, "v": 2}
 PS_PER_MS = 10**9
+MemoryTimes = Literal["any", "given"]
 
 
 def paths(placement: str, workers: int) -> list[list[int]]:
@@ -207,6 +208,9 @@ class Row:
     """The method that found it; `schedule` if it comes from the known schedule."""
     saved: float | None
     step_saved: float | None
+    memory_times: str = "given"
+    """When the schedules keep the memory: at `any` times, or at the `given` ones."""
+    optimized_ps: int | None = None
 
 
 def offloads(activations: int, allowed: bool) -> Iterator[tuple[str, str]]:
@@ -221,7 +225,7 @@ def offloads(activations: int, allowed: bool) -> Iterator[tuple[str, str]]:
                 yield f" + offload {amount}", f"pipe-add-offload{{{options}}}"
 
 
-def known(case: Case, offload: bool) -> list[Timed]:
+def known(case: Case, offload: bool, memory_times: MemoryTimes) -> list[Timed]:
     """All schedules that fit, fastest first; of the offloading rules, the best of each amount. A
     family without a table at this size is skipped.
     """
@@ -238,7 +242,11 @@ def known(case: Case, offload: bool) -> list[Timed]:
         for suffix, passes in offloads(case.priced.activations[chunks], offload):
             try:
                 schedule = made.transform(passes) if passes else made
-                schedule.verify(memory=case.priced.memory[chunks], transport="delay")
+                schedule.verify(
+                    memory=case.priced.memory[chunks],
+                    memory_times=memory_times,
+                    transport="delay",
+                )
             except PipeSchedError:
                 continue
             new = timed(family + suffix, placement, schedule)
@@ -277,6 +285,7 @@ def optimized(
         try:
             found = start(case, placement, seeds).optimize(
                 memory=case.priced.memory[chunks],
+                memory_times=arguments.memory_times,
                 offload=arguments.offload,
                 explain=False,
                 time_limit=arguments.time_limit / len(arguments.placements),
@@ -294,7 +303,7 @@ def optimized(
 
 
 def measure(case: Case, arguments: argparse.Namespace) -> Row:
-    fitting = known(case, arguments.offload)
+    fitting = known(case, arguments.offload, arguments.memory_times)
     best = fitting[0] if fitting else None
     found = optimized(case, fitting, arguments)
     saved = step_saved = None
@@ -317,6 +326,8 @@ def measure(case: Case, arguments: argparse.Namespace) -> Row:
         origin=found[1].origin if found else None,
         saved=saved,
         step_saved=step_saved,
+        memory_times=arguments.memory_times,
+        optimized_ps=found[0].makespan_ps if found else None,
     )
 
 
@@ -405,6 +416,34 @@ def pair(row: Row | None) -> str:
     return f"{share(row.best_known_idle)} > {share(row.optimized_idle)}"
 
 
+def both_times(rows: Sequence[Row]) -> Iterator[str]:
+    """What it costs that memory is kept at any times: for each costs, workers and memory, how much
+    longer the optimized step is than one for the given times, by the time of a copy.
+    """
+    steps: dict[tuple[str, int, int, float, float], dict[str, int]] = {}
+    for row in rows:
+        if row.optimized_ps:
+            case = (row.costs, row.workers, row.microbatches, row.budget, row.copy_ratio)
+            steps.setdefault(case, {})[row.memory_times] = row.optimized_ps
+    longer = {
+        case: 100 * (step["any"] / step["given"] - 1)
+        for case, step in steps.items()
+        if {"any", "given"} <= step.keys()
+    }
+    ratios = list(dict.fromkeys(case[-1] for case in longer))
+    yield line(["costs", "workers", "memory", *(f"copy {ratio:g} F" for ratio in ratios)])
+    yield line(["---"] * (3 + len(ratios)))
+    for costs, workers, microbatches, budget in dict.fromkeys(case[:-1] for case in longer):
+        cells = [longer.get((costs, workers, microbatches, budget, ratio)) for ratio in ratios]
+        shown = ("-" if cell is None else f"{cell:+.1f} %" for cell in cells)
+        yield line([costs, str(workers), f"{budget:.2f}", *shown])
+    yield ""
+    yield (
+        f"{len(longer)} cases: {min(longer.values()):+.1f} to {max(longer.values()):+.1f} %, "
+        f"{median(longer.values()):+.1f} % in the median"
+    )
+
+
 def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -469,13 +508,19 @@ def read_arguments(known_costs: Sequence[str]) -> argparse.Namespace:
         action="store_false",
         help="nothing goes to the host, neither of the known schedules nor of the optimizer's",
     )
+    parser.add_argument(
+        "--memory-times",
+        choices=get_args(MemoryTimes),
+        default="any",
+        help="when memory has to suffice: at any times, or at the given ones",
+    )
     parser.add_argument("--time-limit", type=float, default=20, metavar="SECONDS", help="per case")
     parser.add_argument(
         "--max-evaluations", type=int, default=0, metavar="N", help="per placement; 0: no limit"
     )
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--format", choices=("markdown", "grid", "json"), default="markdown")
+    parser.add_argument("--format", choices=("markdown", "grid", "times", "json"), default="markdown")
     parser.add_argument(
         "--rows",
         type=Path,
@@ -527,6 +572,8 @@ def show(layout: str, rows: Iterable[Row]) -> None:
     elif layout == "grid":
         made = list(rows)
         print(*grids(made), *summary(made), sep="\n")
+    elif layout == "times":
+        print(*both_times(list(rows)), sep="\n")
     else:
         print(json.dumps([asdict(row) for row in rows], indent=1))
 

@@ -109,3 +109,18 @@ def test_rows_that_are_none(tmp_path: Path) -> None:
 )
 def test_mistakes(arguments: list[str], said: str) -> None:
     assert said in run(*arguments, status=2).stderr
+
+
+def test_cost_of_any_times(tmp_path: Path) -> None:
+    choices = ["--workers", "2", "--budgets", "0.5", "--copy-ratios", "1,2", "--costs", "1.5B"]
+    limits = ["--max-evaluations", "300", "--threads", "1", "--format", "json"]
+    files = []
+    for times in ("any", "given"):
+        file = tmp_path / f"{times}.json"
+        file.write_text(run(*choices, *limits, "--memory-times", times).stdout)
+        assert {row["memory_times"] for row in json.loads(file.read_text())} == {times}
+        files.append(str(file))
+    lines = run("--rows", *files, "--format", "times").stdout.splitlines()
+    assert lines[0] == "| costs | workers | memory | copy 1 F | copy 2 F |"
+    assert lines[2].startswith("| 1.5B | 2 | 0.50 | ")
+    assert lines[-1].startswith("2 cases: ")

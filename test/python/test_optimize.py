@@ -34,6 +34,27 @@ def test_finds_what_the_timeline_has() -> None:
     found.schedule.verify(memory=2, transport="delay")
 
 
+def slower_copies(schedule: pipesched.Schedule) -> pipesched.Schedule:
+    return schedule.transform("pipe-attach-profile{times=F=10ms,I=12ms,W=8ms,D=15ms,U=9ms}")
+
+
+def test_keeps_memory_at_any_times() -> None:
+    found = timed(3, 6).optimize(memory=2, offload=True, explain=False, **QUICK).schedule
+    found.verify(memory=2)
+    for schedule in (found, slower_copies(found)):
+        schedule.verify(memory=2, memory_times="given", transport="delay")
+
+
+def test_keeps_memory_at_the_given_times_alone() -> None:
+    options: dict[str, Any] = {"memory": 2, "offload": True, "explain": False, **QUICK}
+    found = timed(3, 6).optimize(**options, memory_times="given").schedule
+    found.verify(memory=2, memory_times="given", transport="delay")
+    with pytest.raises(PipeSchedError, match="may hold 3 activations at cell") as raised:
+        found.verify(memory=2)
+    (finding,) = raised.value.diagnostics
+    assert "nothing before waits for it: a join" in finding.notes[0].message
+
+
 def test_starts_from_the_rows_there_are() -> None:
     seed = pipesched.generate("zb-h1", workers=4, microbatches=8)
     seed = seed.transform(f"pipe-attach-profile{{times={TIMES}}}")
