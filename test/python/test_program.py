@@ -187,9 +187,9 @@ def test_every_field() -> None:
     assert [cell.path for cell in pair.cells] == [1, 0]
     assert [other.columns.second_stage[0], one.columns.second_stage[5]] == [-1, 0]
     assert [(i.group, i.blocks) for i in one if i.kind == "all_reduce"] == [
+        (1, range(1, 2)),
         (2, range(2, 4)),
         (0, range(1)),
-        (1, range(1, 2)),
     ]
     first = other[0].cell
     assert (first.recomputed, first.offloaded, first.path) == (True, True, 1)
