@@ -44,7 +44,7 @@ typedef struct PipeschedProgram {
 /// program without paths has one, with stage s on the worker that runs it. Null
 /// after an error, which is a diagnostic of the context: a program that does
 /// not say where its stages are; stages whose lengths have a common total over
-/// 2^63 - 1.
+/// 2^63 - 1; parameter sets with more than 2^31 - 1 stages in all.
 MLIR_CAPI_EXPORTED PipeschedPlacement
 pipeschedPlacementCreate(MlirOperation scheduleOrProgram);
 MLIR_CAPI_EXPORTED void pipeschedPlacementDestroy(PipeschedPlacement placement);
@@ -67,13 +67,41 @@ pipeschedPlacementGetPathOf(PipeschedPlacement placement, int64_t microbatch);
 /// `numStages` entries. A stage has the blocks firstBlock to endBlock - 1,
 /// which may be none. What is pinned to the ends of the model (embedding, head)
 /// belongs to the first and the last stage of each path.
+///
+/// It holds the sets firstSet to endSet - 1 of PipeschedParameterSets, and owns
+/// those before endOwnedSet. A stage has an O and a G only if it owns one.
 typedef struct PipeschedStages {
   intptr_t numStages;
   const int32_t *path, *stage;
   const int64_t *firstBlock, *endBlock;
+  const int32_t *firstSet, *endOwnedSet, *endSet; ///< 0 without sets
 } PipeschedStages;
 MLIR_CAPI_EXPORTED PipeschedStages
 pipeschedPlacementGetStages(PipeschedPlacement placement, intptr_t worker);
+
+/// What a worker holds once, however many of its stages use it: one copy of the
+/// parameters, one gradient to which the microbatches of all these stages add,
+/// one optimizer state. Sets are numbered from 0 for each worker, in the order
+/// of the model; together they have each block that the worker holds, once.
+/// Arrays have `numSets` entries unless they say otherwise. "Stages" are
+/// indices into PipeschedStages of the same worker.
+///
+/// Set k has the parameters of the blocks firstBlock[k] to endBlock[k] - 1. The
+/// embedding belongs to the first set of stage 0 of a path, the head to the
+/// last set of its last stage; a set may have nothing else, and then it has no
+/// blocks.
+typedef struct PipeschedParameterSets {
+  intptr_t numSets;
+  const int64_t *firstBlock, *endBlock;
+  /// The stage whose O steps the set and whose G reduces its gradients.
+  const int32_t *owner;
+  /// The stages that hold set k, the owner among them, ascending:
+  /// stages[stageBegins[k]] to stages[stageBegins[k + 1] - 1].
+  const uint32_t *stageBegins; ///< numSets + 1 entries
+  const int32_t *stages;       ///< stageBegins[numSets] entries
+} PipeschedParameterSets;
+MLIR_CAPI_EXPORTED PipeschedParameterSets pipeschedPlacementGetParameterSets(
+    PipeschedPlacement placement, intptr_t worker);
 
 /// Which cell of a split backward sends the gradient of its input upstream; a
 /// whole B does so itself. The enum "gradient-after" has the names.

@@ -13,6 +13,7 @@
 
 #include "PipeSched/Analysis/WorkerPrograms.h"
 #include "InstructionWaits.h"
+#include "PipeSched/Schedule/ParameterSets.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
 
@@ -330,32 +331,77 @@ pipesched::listWorkerPrograms(const Program &program,
 // Stages
 //===----------------------------------------------------------------------===//
 
+/// Lists the sets of all workers. What ParameterSets numbers over all workers
+/// is here numbered from 0 for each.
+static WorkerParameterSets listSets(const ParameterSets &sets,
+                                    const Placement &placement) {
+  WorkerParameterSets result;
+  result.begins.assign(sets.getSetBegins().begin(), sets.getSetBegins().end());
+  result.rowStages.push_back(0);
+  for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker) {
+    result.stageBegins.push_back(0);
+    for (int64_t set : sets.setsOfWorker(worker)) {
+      BlockSpan blocks = sets.blocksOf(set);
+      result.firstBlock.push_back(blocks.begin);
+      result.endBlock.push_back(blocks.end);
+      result.owner.push_back(placement.localStage(sets.ownerOf(set)));
+      for (int64_t stage : sets.stagesOf(set))
+        result.stages.push_back(placement.localStage(stage));
+      result.stageBegins.push_back(result.stages.size() -
+                                   result.rowStages.back());
+    }
+    result.rowStages.push_back(result.stages.size());
+  }
+  return result;
+}
+
+static void resize(WorkerStages &stages, std::size_t size) {
+  for (auto *column : {&stages.path, &stages.stage, &stages.firstSet,
+                       &stages.endOwnedSet, &stages.endSet})
+    column->resize(size);
+  stages.firstBlock.resize(size);
+  stages.endBlock.resize(size);
+}
+
+/// Writes the blocks and the sets of a global stage at a position in columns.
+static void listHeld(WorkerStages &result, std::size_t at,
+                     const ParameterSets &sets, int64_t stage, int64_t worker) {
+  BlockSpan blocks = sets.getReplicas().blocksOfStage(stage);
+  result.firstBlock[at] = blocks.begin;
+  result.endBlock[at] = blocks.end;
+  if (sets.setsOf(stage).empty())
+    return;
+  int64_t firstOfWorker = *sets.setsOfWorker(worker).begin();
+  result.firstSet[at] = *sets.setsOf(stage).begin() - firstOfWorker;
+  result.endOwnedSet[at] = *sets.ownedSetsOf(stage).end() - firstOfWorker;
+  result.endSet[at] = *sets.setsOf(stage).end() - firstOfWorker;
+}
+
 llvm::Expected<WorkerStages>
 pipesched::listWorkerStages(const Placement &placement) {
-  llvm::Expected<Replicas> replicas = Replicas::create(placement);
-  if (!replicas)
-    return replicas.takeError();
+  llvm::Expected<ParameterSets> sets = ParameterSets::create(placement);
+  if (!sets)
+    return sets.takeError();
+  if (sets->getStages().size() > std::numeric_limits<int32_t>::max())
+    return llvm::createStringError(
+        "the parameter sets of all workers have %zu stages, more than 2^31-1",
+        sets->getStages().size());
   WorkerStages result;
-  result.numBlocks = replicas->getNumBlocks();
+  result.numBlocks = sets->getReplicas().getNumBlocks();
+  result.sets = listSets(*sets, placement);
   result.begins.push_back(0);
   for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker)
     result.begins.push_back(result.begins.back() +
                             placement.getNumLocalStages(worker));
-  std::size_t size = result.begins.back();
-  result.path.resize(size);
-  result.stage.resize(size);
-  result.firstBlock.resize(size);
-  result.endBlock.resize(size);
+  resize(result, result.begins.back());
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     for (int64_t stage = 0; stage < placement.getNumStages(path); ++stage) {
       int64_t global = placement.stageOffset(path) + stage;
-      std::size_t at = result.begins[placement.workerOf(global)] +
-                       placement.localStage(global);
-      BlockSpan blocks = replicas->blocksOfStage(global);
+      int64_t worker = placement.workerOf(global);
+      std::size_t at = result.begins[worker] + placement.localStage(global);
       result.path[at] = path;
       result.stage[at] = stage;
-      result.firstBlock[at] = blocks.begin;
-      result.endBlock[at] = blocks.end;
+      listHeld(result, at, *sets, global, worker);
     }
   return result;
 }

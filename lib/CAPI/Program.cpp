@@ -83,8 +83,29 @@ PipeschedStages pipeschedPlacementGetStages(PipeschedPlacement placement,
     return {};
   uint32_t begin = stages.begins[worker];
   return {intptr_t(stages.begins[worker + 1] - begin),
-          stages.path.data() + begin, stages.stage.data() + begin,
-          stages.firstBlock.data() + begin, stages.endBlock.data() + begin};
+          stages.path.data() + begin,
+          stages.stage.data() + begin,
+          stages.firstBlock.data() + begin,
+          stages.endBlock.data() + begin,
+          stages.firstSet.data() + begin,
+          stages.endOwnedSet.data() + begin,
+          stages.endSet.data() + begin};
+}
+
+PipeschedParameterSets
+pipeschedPlacementGetParameterSets(PipeschedPlacement placement,
+                                   intptr_t worker) {
+  const auto &[paths, stages] = *unwrap(placement);
+  if (worker < 0 || worker >= paths.getNumWorkers())
+    return {};
+  const WorkerParameterSets &sets = stages.sets;
+  uint32_t begin = sets.begins[worker];
+  return {intptr_t(sets.begins[worker + 1] - begin),
+          sets.firstBlock.data() + begin,
+          sets.endBlock.data() + begin,
+          sets.owner.data() + begin,
+          sets.stageBegins.data() + begin + worker,
+          sets.stages.data() + sets.rowStages[worker]};
 }
 
 PipeschedGradientAfter

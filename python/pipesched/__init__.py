@@ -28,7 +28,7 @@ from ._errors import Diagnostic, Location, PipeSchedError, PipeSchedWarning
 from ._grid import Grid
 from ._optimize import Alternative, Optimization
 from ._options import FamilyOptions, Path
-from ._program import Cell, Columns, Group, Instruction, Stage, WorkerProgram
+from ._program import Cell, Columns, Group, Instruction, ParameterSet, Stage, WorkerProgram
 from ._report import Report
 from ._schedule import Schedule, Simulation, Svg, draw, generate, load, loads, problem
 from ._sweep import sweep
@@ -50,6 +50,7 @@ __all__ = [
     "Instruction",
     "Location",
     "Optimization",
+    "ParameterSet",
     "Path",
     "PipeSchedError",
     "PipeSchedWarning",

@@ -113,11 +113,33 @@ class Stage(NamedTuple):
     end_block: int
     """It holds the blocks first_block to end_block - 1 of `Schedule.blocks`, which may be none.
     Embedding and head belong to the first and the last stage of each path."""
+    sets: range
+    """The sets of `Schedule.parameter_sets` that it holds: together they have its blocks. Empty for
+    a stage without parameters."""
+    owned_sets: range
+    """Those that it owns, the first of `sets`: its O steps them and its G reduces their gradients.
+    A stage that owns none has neither."""
 
     @property
     def blocks(self) -> range:
         """Its blocks."""
         return range(self.first_block, self.end_block)
+
+
+class ParameterSet(NamedTuple):
+    """Blocks that a worker holds once for all of its stages that use them: one copy of the
+    parameters, one gradient, one optimizer state.
+    """
+
+    blocks: range
+    """The blocks of the model, in the unit of `Schedule.blocks`. The embedding belongs to the first
+    set of stage 0 of a path, the head to the last set of its last stage; a set that has nothing
+    else has no blocks."""
+    stages: tuple[tuple[int, int], ...]
+    """(path, stage) of each stage of the worker that uses it, ascending. The microbatches of all of
+    them add to the gradient."""
+    owner: tuple[int, int]
+    """(path, stage) of the one whose O steps the parameters and whose G reduces the gradient."""
 
 
 class Group(NamedTuple):

@@ -33,7 +33,7 @@ from ._options import (
     raw_paths,
     read_paths,
 )
-from ._program import Group, Stage, WorkerProgram, index_of
+from ._program import Group, ParameterSet, Stage, WorkerProgram, index_of
 from ._report import Report, read_report
 
 if TYPE_CHECKING:
@@ -271,12 +271,31 @@ class Schedule:
         one, with each stage on the worker that runs it.
 
         >>> for stage in generate("zb-v", workers=2, microbatches=4).stages(0):
-        ...     print(stage)
-        Stage(path=0, stage=0, first_block=0, end_block=1)
-        Stage(path=0, stage=3, first_block=3, end_block=4)
+        ...     print(stage.path, stage.stage, stage.blocks, stage.sets)
+        0 0 range(0, 1) range(0, 1)
+        0 3 range(3, 4) range(1, 2)
         """
         columns = self._placement.stages(index_of("worker", worker, self.workers))
-        return tuple(map(Stage, *(columns[name].tolist() for name in Stage._fields)))
+        of = {name: column.tolist() for name, column in columns.items()}
+        places = (of[name] for name in ("path", "stage", "first_block", "end_block"))
+        sets = map(range, of["first_set"], of["end_set"])
+        owned_sets = map(range, of["first_set"], of["end_owned_set"])
+        return tuple(map(Stage, *places, sets, owned_sets))
+
+    def parameter_sets(self, worker: int) -> tuple[ParameterSet, ...]:
+        """What a worker holds once, in the order of the model: blocks with the stages that use
+        them, of which one owns them. Together they have each block of its stages once.
+
+        >>> crossing = problem(workers=3, microbatches=2, paths=[[0, 1, 2], [2, 1, 0]])
+        >>> crossing.parameter_sets(1)
+        (ParameterSet(blocks=range(1, 2), stages=((0, 1), (1, 1)), owner=(0, 1)),)
+        """
+        return tuple(
+            ParameterSet(range(begin, end), stages, owner)
+            for begin, end, stages, owner in self._placement.parameter_sets(
+                index_of("worker", worker, self.workers)
+            )
+        )
 
     def path_of(self, microbatch: int) -> int:
         """The path that a microbatch takes, an index into `paths`."""

@@ -84,7 +84,31 @@ static nb::dict getStages(nb::handle self, intptr_t worker) {
   columns["stage"] = view(stages.stage, size, self);
   columns["first_block"] = view(stages.firstBlock, size, self);
   columns["end_block"] = view(stages.endBlock, size, self);
+  columns["first_set"] = view(stages.firstSet, size, self);
+  columns["end_owned_set"] = view(stages.endOwnedSet, size, self);
+  columns["end_set"] = view(stages.endSet, size, self);
   return columns;
+}
+
+/// One tuple per set: its first and end block, its stages and its owner, both
+/// as (path, stage).
+static nb::list listParameterSets(const PlacementHandle &placement,
+                                  intptr_t worker) {
+  PipeschedStages stages = pipeschedPlacementGetStages(placement.get(), worker);
+  PipeschedParameterSets sets =
+      pipeschedPlacementGetParameterSets(placement.get(), worker);
+  auto nameOf = [&](int32_t stage) {
+    return nb::make_tuple(stages.path[stage], stages.stage[stage]);
+  };
+  nb::list result;
+  for (intptr_t k = 0; k < sets.numSets; ++k) {
+    nb::list users;
+    for (uint32_t i = sets.stageBegins[k]; i < sets.stageBegins[k + 1]; ++i)
+      users.append(nameOf(sets.stages[i]));
+    result.append(nb::make_tuple(sets.firstBlock[k], sets.endBlock[k],
+                                 nb::tuple(users), nameOf(sets.owner[k])));
+  }
+  return result;
 }
 
 /// The number of the rule by which a split backward sends its gradient, and of
@@ -182,7 +206,10 @@ void pipesched::python::bindProgram(nb::module_ &m) {
           nb::arg("microbatch"))
       .def("stages", getStages, nb::arg("worker"),
            nb::sig("def stages(self, worker: int) -> "
-                   "dict[str, numpy.typing.NDArray[typing.Any]]"));
+                   "dict[str, numpy.typing.NDArray[typing.Any]]"))
+      .def("parameter_sets", listParameterSets, nb::arg("worker"),
+           nb::sig("def parameter_sets(self, worker: int) -> list[tuple[int, "
+                   "int, tuple[tuple[int, int], ...], tuple[int, int]]]"));
   nb::class_<ProgramHandle>(m, "Program", "What each worker runs.")
       .def("instructions", getInstructions, nb::arg("worker"),
            nb::sig("def instructions(self, worker: int) -> "

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The stages, instructions and groups of a schedule, of the program that it is
-// lowered to, and of a program that a person wrote.
+// The stages, parameter sets, instructions and groups of a schedule, of the
+// program that it is lowered to, and of a program that a person wrote.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,6 +89,28 @@ static void printStages(PipeschedPlacement placement, intptr_t worker) {
   printf("\n");
 }
 
+/// Prints the sets of a worker, the owner of each with a star, and then which
+/// sets its stages hold and own.
+static void printSets(PipeschedPlacement placement, intptr_t worker) {
+  PipeschedStages stages = pipeschedPlacementGetStages(placement, worker);
+  PipeschedParameterSets sets =
+      pipeschedPlacementGetParameterSets(placement, worker);
+  for (intptr_t k = 0; k < sets.numSets; ++k) {
+    printf("set %d.%d blocks %d to %d stages", (int)worker, (int)k,
+           (int)sets.firstBlock[k], (int)sets.endBlock[k]);
+    for (uint32_t u = sets.stageBegins[k]; u < sets.stageBegins[k + 1]; ++u) {
+      int32_t i = sets.stages[u];
+      printf(" %d/%d%s", stages.stage[i], stages.path[i],
+             i == sets.owner[k] ? "*" : "");
+    }
+    printf("\n");
+  }
+  for (intptr_t i = 0; i < stages.numStages; ++i)
+    printf("stage %d/%d sets %d to %d owns %d to %d\n", stages.stage[i],
+           stages.path[i], stages.firstSet[i], stages.endSet[i],
+           stages.firstSet[i], stages.endOwnedSet[i]);
+}
+
 static void printGroups(PipeschedProgram program) {
   PipeschedGroups groups = pipeschedProgramGetGroups(program);
   for (intptr_t g = 0; g < groups.numGroups; ++g) {
@@ -147,6 +169,17 @@ static void printFacts(MlirOperation op) {
   // CHECK-NEXT: worker 1: path 0 stage 1 blocks 2 to 4; path 1 stage 0 blocks 0
   // CHECK-SAME: to 1;
   // CHECK-NEXT: worker 2:{{$}}
+  for (intptr_t worker = -1; worker < 3; ++worker)
+    printSets(placement, worker);
+  // CHECK-NEXT: set 0.0 blocks 0 to 1 stages 0/0*
+  // CHECK-NEXT: set 0.1 blocks 1 to 2 stages 0/0 1/1*
+  // CHECK-NEXT: set 0.2 blocks 2 to 4 stages 1/1*
+  // CHECK-NEXT: stage 0/0 sets 0 to 2 owns 0 to 1
+  // CHECK-NEXT: stage 1/1 sets 1 to 3 owns 1 to 3
+  // CHECK-NEXT: set 1.0 blocks 0 to 1 stages 0/1*
+  // CHECK-NEXT: set 1.1 blocks 2 to 4 stages 1/0*
+  // CHECK-NEXT: stage 1/0 sets 1 to 2 owns 1 to 2
+  // CHECK-NEXT: stage 0/1 sets 0 to 1 owns 0 to 1
   pipeschedPlacementDestroy(placement);
 }
 
@@ -173,18 +206,45 @@ static void printReplicas(MlirContext context) {
   // CHECK-NEXT: 0.4 recv 1B0/0 peer 1 message 3 sequence 1 waits [ ]
   // CHECK-NEXT: 0.5 compute 1B1/1 0B0/0 waits [ 3 0 4 ]
   // CHECK-NEXT: 0.6 send 1B1/1 peer 1 message 1 sequence 1 waits [ 5 ]
-  // CHECK-NEXT: 0.7 all_reduce 1G1/1 group 2 waits [ 5 ]
-  // CHECK-NEXT: 0.8 all_reduce 0G0/0 group 0 waits [ 5 ]
-  // CHECK-NEXT: 0.9 all_reduce 0G0/0 group 1 waits [ 5 ]
-  // CHECK-NEXT: 0.10 compute 1O1/1 waits [ 9 7 ]
-  // CHECK-NEXT: 0.11 compute 0O0/0 waits [ 8 9 ]
+  // CHECK-NEXT: 0.7 all_reduce 1G1/1 group 1 waits [ 5 ]
+  // CHECK-NEXT: 0.8 all_reduce 1G1/1 group 2 waits [ 5 ]
+  // CHECK-NEXT: 0.9 all_reduce 0G0/0 group 0 waits [ 5 ]
+  // CHECK-NEXT: 0.10 compute 1O1/1 waits [ 7 8 ]
+  // CHECK-NEXT: 0.11 compute 0O0/0 waits [ 9 ]
   // CHECK-NEXT: 1.0 compute 0F1/1ro waits [ ]
-  // CHECK:      1.2 offload 0D1/1ro waits [ 0 ]
+  // CHECK:      1.2 offload 0D1/1ro waits [ 0 1 ]
   // CHECK:      1.7 reload 0U1/1ro waits [ 5 2 ]
   // CHECK-NEXT: 1.8 wait 0d1/1ro holds 9 waits [ 2 ]
   // CHECK-NEXT: 1.9 compute 0R1/1ro waits [ 0 7 8 ]
   // CHECK:      1.15 compute 1O0/0 waits [ 12 ]
   pipeschedProgramDestroy(program);
+}
+
+/// Worker 1 holds the middle stage of both paths. Worker 0 holds the second and
+/// third stage of path 1, of which one has no blocks.
+static const char *const kCrossing =
+    "pipe.schedule @crossing workers 3 microbatches 2 {\n"
+    "  path on [0, 1, 2] takes [0] blocks [1, 2, 1]\n"
+    "  path on [2, 1, 0, 0] takes [1] blocks [1, 2, 0, 1]\n"
+    "}\n";
+
+static void printCrossing(MlirContext context) {
+  MlirModule module =
+      pipeschedModuleParse(context, text(kCrossing), text("crossing.mlir"));
+  PipeschedPlacement placement =
+      pipeschedPlacementCreate(pipeschedModuleGetSchedule(module, 0));
+  mlirModuleDestroy(module); // the placement has all it needs
+  printSets(placement, 1);
+  // CHECK-NEXT: set 1.0 blocks 1 to 3 stages 1/0* 1/1
+  // CHECK-NEXT: stage 1/0 sets 0 to 1 owns 0 to 1
+  // CHECK-NEXT: stage 1/1 sets 0 to 1 owns 0 to 0
+  printSets(placement, 0);
+  // CHECK-NEXT: set 0.0 blocks 0 to 1 stages 0/0*
+  // CHECK-NEXT: set 0.1 blocks 3 to 4 stages 3/1*
+  // CHECK-NEXT: stage 0/0 sets 0 to 1 owns 0 to 1
+  // CHECK-NEXT: stage 2/1 sets 0 to 0 owns 0 to 0
+  // CHECK-NEXT: stage 3/1 sets 1 to 2 owns 1 to 2
+  pipeschedPlacementDestroy(placement);
 }
 
 //===----------------------------------------------------------------------===//
@@ -215,6 +275,9 @@ static void printWritten(MlirContext context) {
   PipeschedPlacement placement = pipeschedPlacementCreate(op);
   printStages(placement, 1);
   // CHECK-NEXT: worker 1: path 0 stage 1 blocks 1 to 2;
+  printSets(placement, 1);
+  // CHECK-NEXT: set 1.0 blocks 1 to 2 stages 1/0*
+  // CHECK-NEXT: stage 1/0 sets 0 to 1 owns 0 to 1
   pipeschedPlacementDestroy(placement);
   PipeschedProgram program =
       pipeschedProgramCreate(op, PipeschedReceiveAtArrival);
@@ -285,6 +348,7 @@ int main(void) {
   mlirDialectRegistryDestroy(registry);
   mlirContextAttachDiagnosticHandler(context, printDiagnostic, NULL, NULL);
   printReplicas(context);
+  printCrossing(context);
   printWritten(context);
   printErrors(context);
   mlirContextDestroy(context);

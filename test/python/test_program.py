@@ -187,9 +187,9 @@ def test_every_field() -> None:
     assert [cell.path for cell in pair.cells] == [1, 0]
     assert [other.columns.second_stage[0], one.columns.second_stage[5]] == [-1, 0]
     assert [(i.group, i.blocks) for i in one if i.kind == "all_reduce"] == [
+        (1, range(1, 2)),
         (2, range(2, 4)),
         (0, range(1)),
-        (1, range(1, 2)),
     ]
     first = other[0].cell
     assert (first.recomputed, first.offloaded, first.path) == (True, True, 1)
@@ -261,7 +261,7 @@ def test_messages_of_frames_are_those_of_programs() -> None:
 def test_numbers_out_of_range() -> None:
     schedule = generate("1f1b", workers=2, microbatches=4)
     wrong: Any = "1"
-    for call in (schedule.program, schedule.stages):
+    for call in (schedule.program, schedule.stages, schedule.parameter_sets):
         with pytest.raises(TypeError, match="worker is an integer from 0 to 1; got '1'"):
             call(wrong)
         for worker in (-1, 2):
@@ -295,6 +295,6 @@ def test_schedules_that_cannot_run() -> None:
     twice = Schedule.from_text(
         "exec.program @p {\n  worker 0 { compute 0F0 }\n  worker 1 { compute 0F1 }\n}\n"
     )
-    for call in (twice.program, twice.stages):
+    for call in (twice.program, twice.stages, twice.parameter_sets):
         with pytest.raises(PipeSchedError, match="runs stage 0 on worker 1, which worker 0 runs"):
             call(0)

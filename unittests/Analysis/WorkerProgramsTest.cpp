@@ -171,4 +171,27 @@ TEST(WorkerPrograms, ListStages) {
   EXPECT_EQ(stages.stage, (std::vector<int32_t>{0, 1, 1, 0}));
   EXPECT_EQ(stages.firstBlock, (std::vector<int64_t>{0, 1, 2, 0}));
   EXPECT_EQ(stages.endBlock, (std::vector<int64_t>{2, 4, 4, 1}));
+  EXPECT_EQ(stages.firstSet, (std::vector<int32_t>{0, 1, 1, 0}));
+  EXPECT_EQ(stages.endOwnedSet, (std::vector<int32_t>{1, 3, 2, 1}));
+  EXPECT_EQ(stages.endSet, (std::vector<int32_t>{2, 3, 2, 1}));
+}
+
+/// The sets of the same stages: worker 0 has block 1 of both its stages.
+TEST(WorkerPrograms, ListParameterSets) {
+  Path down = pathOn({0, 1}), up = pathOn({1, 0});
+  down.blocks = {2, 2};
+  up.blocks = {1, 3};
+  down.takes = {{0, 1, 1}};
+  up.takes = {{1, 2, 1}};
+  WorkerParameterSets sets =
+      llvm::cantFail(
+          listWorkerStages(llvm::cantFail(Placement::create(2, 2, {down, up}))))
+          .sets;
+  EXPECT_EQ(sets.begins, (std::vector<uint32_t>{0, 3, 5}));
+  EXPECT_EQ(sets.firstBlock, (std::vector<int64_t>{0, 1, 2, 0, 2}));
+  EXPECT_EQ(sets.endBlock, (std::vector<int64_t>{1, 2, 4, 1, 4}));
+  EXPECT_EQ(sets.owner, (std::vector<int32_t>{0, 1, 1, 1, 0}));
+  EXPECT_EQ(sets.stageBegins, (std::vector<uint32_t>{0, 1, 3, 4, 0, 1, 2}));
+  EXPECT_EQ(sets.rowStages, (std::vector<uint32_t>{0, 4, 6}));
+  EXPECT_EQ(sets.stages, (std::vector<int32_t>{0, 0, 1, 1, 1, 0}));
 }

@@ -83,17 +83,34 @@ struct WorkerPrograms {
 llvm::Expected<WorkerPrograms> listWorkerPrograms(const Program &program,
                                                   const Placement &placement);
 
+/// The ParameterSets of each worker, in the order of the model: CSR. Stages are
+/// positions among the stages of the worker.
+struct WorkerParameterSets {
+  std::vector<uint32_t> begins;              ///< workers + 1
+  std::vector<int64_t> firstBlock, endBlock; ///< [first, end) of its blocks
+  std::vector<int32_t> owner;                ///< the stage that owns it
+  /// The stages that hold it, ascending: CSR for each worker, as waitBegins and
+  /// rowWaits of WorkerPrograms.
+  std::vector<uint32_t> stageBegins, rowStages;
+  std::vector<int32_t> stages;
+};
+
 /// The stages of each worker, ascending by path and then by stage: CSR.
 struct WorkerStages {
   std::vector<uint32_t> begins; ///< workers + 1
   std::vector<int32_t> path, stage;
   std::vector<int64_t> firstBlock, endBlock; ///< [first, end) of its blocks
-  int64_t numBlocks = 0;                     ///< of the model
+  /// The sets that it holds are [firstSet, endSet) of its worker's, of which it
+  /// owns those before endOwnedSet. All are 0 for a stage without sets.
+  std::vector<int32_t> firstSet, endOwnedSet, endSet;
+  WorkerParameterSets sets;
+  int64_t numBlocks = 0; ///< of the model
 };
 
 /// Lists the stages of a placement, with blocks in the unit of Replicas: layers
-/// of the model if all paths give theirs. Linear in stages, after
-/// Replicas::create, whose errors it has.
+/// of the model if all paths give theirs. Linear in stages and in the stages of
+/// all sets, after ParameterSets::create, whose errors it has. Another error:
+/// more than 2^31 - 1 stages of all sets.
 llvm::Expected<WorkerStages> listWorkerStages(const Placement &placement);
 
 } // namespace pipesched

@@ -51,10 +51,11 @@ struct EnumNames<ReceivePlacement> {
 /// another worker. Those of a copy or an all-reduce begin with the compute cell
 /// before it, its issue point; an Offload also waits for the Send of its
 /// forward's output, whose memory it frees. An all-reduce also waits for the
-/// last weight gradient of each stage of its worker that holds its blocks, and O
-/// for those gradients or for the all-reduces of its blocks (ParameterSets.h).
-/// Needs a table that verifies. Linear in cells (the messages to one worker are
-/// merged from their sources). Errors: only those of size.
+/// last weight gradient of each stage of its worker that holds its blocks, and
+/// O for those gradients or for the all-reduces of its blocks
+/// (ParameterSets.h). Needs a table that verifies. Linear in cells (the
+/// messages to one worker are merged from their sources). Errors: only those of
+/// size.
 llvm::Expected<Program> lowerTable(const TableView &table,
                                    const CellIndex &index,
                                    const SlotAssignment &slots,
