@@ -41,12 +41,12 @@ exec.program @mirrored microbatches 2 profile <"F=[1ps,10ps]"> {
 // Stated work, on an accelerator with 1 flop and 1 byte of memory per ps, a network of
 // 1 byte per ps and 5 ps, a host link of 1 byte in 2 ps: 100 flops hide 30 bytes, 300
 // bytes hide 100 flops, 20 bytes of message hold the queues for 20 and arrive 5 later,
-// 40 bytes of copy take 80.
+// 40 bytes of copy take 80, from the end of the send on.
 // CHECK-LABEL: exec.program @stated
 // CHECK:      compute 0F0 flops 100 bytes 30 {exec.end_ps = 100 : i64, exec.start_ps = 0 : i64}
 // CHECK-NEXT: send 0F0 {{.*}} {exec.end_ps = 120 : i64, exec.start_ps = 100 : i64}
-// CHECK-NEXT: offload 0D0 {{.*}} {exec.end_ps = 180 : i64, exec.start_ps = 100 : i64}
-// CHECK-NEXT: reload 0U0 {{.*}} {exec.end_ps = 190 : i64, exec.start_ps = 180 : i64}
+// CHECK-NEXT: offload 0D0 {{.*}} {exec.end_ps = 200 : i64, exec.start_ps = 120 : i64}
+// CHECK-NEXT: reload 0U0 {{.*}} {exec.end_ps = 210 : i64, exec.start_ps = 200 : i64}
 // CHECK:      recv 0F0 {{.*}} {exec.end_ps = 125 : i64, exec.start_ps = 100 : i64}
 // CHECK-NEXT: compute 1F0 {{.*}} {exec.end_ps = 425 : i64, exec.start_ps = 125 : i64}
 // CHECK-NEXT: compute 1F1+1B0 {{.*}} {exec.end_ps = 432 : i64, exec.start_ps = 425 : i64}
