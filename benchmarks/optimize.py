@@ -41,6 +41,7 @@ AHEAD = (1, 2, 4)
 CHUNKS = {"linear": 1, "interleaved": 2, "v": 2}
 PS_PER_MS = 10**9
 MemoryTimes = Literal["any", "given"]
+FORMATS = ("markdown", "grid", "times", "json")
 
 
 def paths(placement: str, workers: int) -> list[list[int]]:
@@ -509,10 +510,7 @@ def read_arguments(known_costs: Sequence[str]) -> argparse.Namespace:
         help="nothing goes to the host, neither of the known schedules nor of the optimizer's",
     )
     parser.add_argument(
-        "--memory-times",
-        choices=get_args(MemoryTimes),
-        default="any",
-        help="when memory has to suffice: at any times, or at the given ones",
+        "--memory-times", choices=get_args(MemoryTimes), default="any", help="when memory suffices"
     )
     parser.add_argument("--time-limit", type=float, default=20, metavar="SECONDS", help="per case")
     parser.add_argument(
@@ -520,7 +518,7 @@ def read_arguments(known_costs: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--format", choices=("markdown", "grid", "times", "json"), default="markdown")
+    parser.add_argument("--format", choices=FORMATS, default="markdown")
     parser.add_argument(
         "--rows",
         type=Path,
