@@ -46,11 +46,11 @@ def test_keeps_memory_at_any_times() -> None:
 
 
 def test_keeps_memory_at_the_given_times_alone() -> None:
-    options: dict[str, Any] = {"memory": 2, "offload": True, "explain": False, **QUICK}
-    found = timed(3, 6).optimize(**options, memory_times="given").schedule
-    found.verify(memory=2, memory_times="given", transport="delay")
-    with pytest.raises(PipeSchedError, match="may hold 3 activations at cell") as raised:
-        found.verify(memory=2)
+    options: dict[str, Any] = {"memory": 3, "offload": True, "explain": False, **QUICK}
+    found = timed(4, 8).optimize(**options, memory_times="given").schedule
+    found.verify(memory=3, memory_times="given", transport="delay")
+    with pytest.raises(PipeSchedError, match="may hold 4 activations at cell") as raised:
+        found.verify(memory=3)
     (finding,) = raised.value.diagnostics
     assert "nothing before waits for it: a join" in finding.notes[0].message
 
