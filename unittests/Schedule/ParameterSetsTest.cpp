@@ -12,17 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/ParameterSets.h"
-#include "../Support/TestTables.h"
-#include <random>
+#include "../Support/RandomPaths.h"
 
 using namespace pipesched;
-
-static Path pathWith(std::vector<int32_t> workers, std::vector<int64_t> blocks,
-                     MicrobatchRange takes) {
-  Path path = pathOn(std::move(workers), {takes});
-  path.blocks = std::move(blocks);
-  return path;
-}
 
 /// A stage as "stage of its path / path".
 static std::string nameOf(const Placement &placement, int64_t globalStage) {
@@ -199,20 +191,7 @@ TEST(ParameterSets, OfAnyPlacement) {
   int numShared = 0;
   for (int round = 0; round < 2000 && !HasFailure(); ++round) {
     SCOPED_TRACE(round);
-    int64_t numPaths = 1 + random() % 5, total = 1 + random() % 12;
-    std::vector<Path> paths;
-    for (int64_t p = 0; p < numPaths; ++p) {
-      std::vector<int32_t> workers(1 + random() % 6);
-      for (int32_t &worker : workers)
-        worker = random() % 3;
-      std::vector<int64_t> blocks(workers.size(), 0);
-      for (int64_t block = 0; block < total; ++block)
-        ++blocks[random() % blocks.size()];
-      paths.push_back(pathWith(workers,
-                               random() % 3 ? blocks : std::vector<int64_t>(),
-                               {p, p + 1, 1}));
-    }
-    Placement placement = makePlacement(3, numPaths, paths);
+    Placement placement = makeRandomPaths(random, 5, 6);
     ParameterSets sets = llvm::cantFail(ParameterSets::create(placement));
     checkSets(placement, sets);
     checkOrder(placement, sets);

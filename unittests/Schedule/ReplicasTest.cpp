@@ -12,17 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Replicas.h"
-#include "../Support/TestTables.h"
-#include <random>
+#include "../Support/RandomPaths.h"
 
 using namespace pipesched;
-
-static Path pathWith(std::vector<int32_t> workers, std::vector<int64_t> blocks,
-                     MicrobatchRange takes) {
-  Path path = pathOn(std::move(workers), {takes});
-  path.blocks = std::move(blocks);
-  return path;
-}
 
 /// Prints pieces as "begin-end:holders of the paths", with bars between
 /// segments.
@@ -128,22 +120,9 @@ TEST(Replicas, RefuseWhatHasNoMeasure) {
 TEST(Replicas, StagesAreTheirPieces) {
   std::mt19937 random(1);
   for (int round = 0; round < 500; ++round) {
-    int64_t numPaths = 1 + random() % 4, total = 1 + random() % 12;
-    std::vector<Path> paths;
-    for (int64_t p = 0; p < numPaths; ++p) {
-      std::vector<int32_t> workers(1 + random() % 5);
-      for (int32_t &worker : workers)
-        worker = random() % 3;
-      std::vector<int64_t> blocks(workers.size(), 0);
-      for (int64_t block = 0; block < total; ++block)
-        ++blocks[random() % blocks.size()];
-      paths.push_back(pathWith(workers,
-                               random() % 3 ? blocks : std::vector<int64_t>(),
-                               {p, p + 1, 1}));
-    }
-    Placement placement = makePlacement(3, numPaths, paths);
+    Placement placement = makeRandomPaths(random, 4, 5);
     Replicas replicas = llvm::cantFail(Replicas::create(placement));
-    for (int64_t path = 0; path < numPaths; ++path) {
+    for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
       int64_t next = 0, length = 0;
       for (int64_t stage = 0; stage < placement.getNumStages(path); ++stage) {
         int64_t global = placement.stageOffset(path) + stage;
