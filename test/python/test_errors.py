@@ -133,6 +133,7 @@ def test_unknown_arguments_are_type_errors() -> None:
 
 
 def test_warnings() -> None:
-    rows = "0F1,0F0,0B0,0B1\n"
-    with pytest.warns(pipesched.PipeSchedWarning, match="worker 0"):
-        Schedule.from_csv(rows).to_csv()
+    first = "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1"
+    last = "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1"
+    with pytest.warns(pipesched.PipeSchedWarning, match="REDUCE_GRAD"):
+        Schedule.from_csv(f"{first}\n{last}\n")
