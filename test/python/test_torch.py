@@ -165,7 +165,7 @@ def wrong_jobs() -> dict[str, tuple[Job, float]]:
     deferred = Job(
         "deferred",
         turning.to_csv(),
-        turning.paths[0],
+        turning.paths[0].workers,
         5,
         options={"defer_pp_recv": True},
     )

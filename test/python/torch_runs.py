@@ -67,7 +67,7 @@ def job_of(schedule: Schedule, name: str, format: str, pipelines: int = 1) -> Jo
     """The export of a schedule."""
     text = schedule.to_csv(format)  # type: ignore[arg-type]
     (path,) = schedule.paths
-    return Job(name, text, path, schedule.microbatches, format, pipelines)
+    return Job(name, text, path.workers, schedule.microbatches, format, pipelines)
 
 
 def _last_lines(folder: Path) -> str:
