@@ -4,6 +4,7 @@ import ctypes
 import doctest
 import importlib
 import importlib.metadata
+import importlib.util
 import pkgutil
 import re
 import subprocess
@@ -71,6 +72,18 @@ def test_pandas_waits_until_it_is_needed() -> None:
     assert found.stdout == "False\n"
 
 
+def test_pytorch_is_imported_by_its_part_alone() -> None:
+    code = "import sys, pipesched; print('torch' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"
+
+
+def test_what_is_said_without_pytorch() -> None:
+    code = "import sys; sys.modules['torch'] = None; import pipesched.torch"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "ImportError: pipesched.torch needs PyTorch, which pipesched does not" in found.stderr
+
+
 def test_no_shared_llvm_is_loaded() -> None:
     code = "import pipesched; print(open('/proc/self/maps').read())"
     maps = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -113,7 +126,9 @@ def test_examples_of_pages(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_examples_of_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    modules = pkgutil.walk_packages(pipesched.__path__, "pipesched.")
-    named = [pipesched, *(importlib.import_module(module.name) for module in modules)]
+    names = [module.name for module in pkgutil.walk_packages(pipesched.__path__, "pipesched.")]
+    if importlib.util.find_spec("torch") is None:
+        names = [name for name in names if not name.startswith("pipesched.torch")]
+    named = [pipesched, *map(importlib.import_module, names)]
     found = [test for module in named for test in doctest.DocTestFinder().find(module)]
     assert sum(map(run_examples, found)) > 20

@@ -1,0 +1,33 @@
+"""Schedules that train in PyTorch: one process per worker, over torch.distributed.
+
+`PipelineRuntime` runs any schedule or program on modules of yours; `split_sequential` cuts an
+`nn.Sequential` into the stages of a schedule. docs/Torch.md is the guide. PyTorch is imported here
+and nowhere else in pipesched.
+"""
+
+from __future__ import annotations
+
+try:
+    import torch as _torch  # noqa: F401
+    import torch.distributed as _distributed
+except ImportError as error:
+    raise ImportError(
+        "pipesched.torch needs PyTorch, which pipesched does not install: pip install torch"
+    ) from error
+if not _distributed.is_available():
+    raise ImportError("pipesched.torch needs a PyTorch that is built with torch.distributed")
+
+from ._errors import MemoryBudgetError, PipelineError, PipelineTimeout, RemoteError
+from ._record import Event
+from ._runtime import PipelineRuntime
+from ._split import split_sequential
+
+__all__ = [
+    "Event",
+    "MemoryBudgetError",
+    "PipelineError",
+    "PipelineRuntime",
+    "PipelineTimeout",
+    "RemoteError",
+    "split_sequential",
+]

@@ -1,0 +1,250 @@
+"""What a worker keeps of the forward of one stage and microbatch, and where it keeps it.
+
+Hooks of autograd see every tensor that a forward keeps for its backward. An activation that is
+offloaded keeps their storages here instead, each once, so that D and U can move them; parameters,
+buffers and what the caller of `step` holds stay where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ._backward import WeightBackward
+from ._errors import PipelineError
+
+
+def _on(stream: Any) -> AbstractContextManager[Any]:
+    return nullcontext() if stream is None else torch.cuda.stream(stream)
+
+
+class _Entry:
+    """A storage."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        storage = tensor.untyped_storage()
+        self.nbytes = storage.nbytes()
+        self.device = tensor.device
+        flat = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+        self.bytes: Tensor | None = flat.set_(storage)
+        self.host: Tensor | None = None
+        self.handles: list[_Handle] = []
+
+
+class _Handle:
+    """A tensor that autograd keeps."""
+
+    def __init__(self, tensor: Tensor, entry: _Entry | None) -> None:
+        self.entry = entry
+        self.alias: Tensor | None = tensor.detach()
+        self.version = tensor._version
+        self.dtype = tensor.dtype
+        self.layout = (tensor.storage_offset(), tensor.shape, tensor.stride())
+
+    def check(self) -> None:
+        """Raises if the tensor was changed in place, as autograd does without hooks."""
+        if self.alias is not None and self.alias._version != self.version:
+            raise PipelineError(
+                f"a tensor of shape {list(self.alias.shape)} that is needed for the backward was "
+                f"changed in place: version {self.alias._version}, wanted {self.version}"
+            )
+
+    def read(self) -> Tensor:
+        """The tensor."""
+        self.check()
+        if self.alias is not None:
+            return self.alias
+        if self.entry is None or self.entry.bytes is None:
+            raise PipelineError("an activation is in host memory at its backward: no U before it")
+        view = torch.empty(0, dtype=self.dtype, device=self.entry.device)
+        return view.set_(self.entry.bytes.untyped_storage(), *self.layout)
+
+
+class Saved:
+    """The storages that the forward of an activation keeps, without those of `spared`."""
+
+    def __init__(self, spared: set[int], device: torch.device) -> None:
+        self._spared = spared
+        self._device = device
+        self._known: dict[int, _Entry] = {}
+        self._entries: list[_Entry] = []
+        self._event: Any = None
+        self.is_leaving = False
+        """Whether a D has begun and no U after it."""
+        self.nbytes = 0
+        """On the device, or on the way to it or from it."""
+        self.on_growth: Callable[[], None] = lambda: None
+        """Called when `nbytes` has grown."""
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Collects what is kept by the operations of a block."""
+        with torch.autograd.graph.saved_tensors_hooks(self._pack, _Handle.read):
+            yield
+        self._known = {}  # A storage that is gone may leave its address to another one.
+
+    def _pack(self, tensor: Tensor) -> _Handle:
+        is_plain = tensor.layout == torch.strided and not tensor.is_conj() and not tensor.is_neg()
+        if not is_plain or tensor.device != self._device:
+            return _Handle(tensor, None)
+        key = tensor.untyped_storage()._cdata
+        if key in self._spared:
+            return _Handle(tensor, None)
+        entry = self._known.get(key)
+        if entry is None:
+            entry = self._known[key] = _Entry(tensor)
+            self._entries.append(entry)
+            self.nbytes += entry.nbytes
+            self.on_growth()
+        handle = _Handle(tensor, entry)
+        entry.handles.append(handle)
+        return handle
+
+    def offload(self, stream: Any) -> None:
+        """Begins to copy everything to the host, and lets go of it."""
+        if stream is not None:
+            stream.wait_stream(torch.cuda.current_stream(self._device))
+        for entry in self._entries:
+            for handle in entry.handles:
+                handle.check()
+            assert entry.bytes is not None
+            with _on(stream):
+                entry.host = torch.empty(
+                    entry.nbytes, dtype=torch.uint8, pin_memory=stream is not None
+                )
+                entry.host.copy_(entry.bytes, non_blocking=stream is not None)
+            if stream is not None:
+                entry.bytes.record_stream(stream)
+            entry.bytes = None
+            for handle in entry.handles:
+                handle.alias = None
+        self._event = stream.record_event() if stream is not None else None
+        self.is_leaving = True
+
+    def reload(self, stream: Any) -> None:
+        """Begins to copy everything back."""
+        if stream is not None and self._event is not None:
+            stream.wait_event(self._event)
+        for entry in self._entries:
+            assert entry.host is not None
+            with _on(stream):
+                entry.bytes = torch.empty(entry.nbytes, dtype=torch.uint8, device=entry.device)
+                entry.bytes.copy_(entry.host, non_blocking=stream is not None)
+            if stream is not None:
+                entry.bytes.record_stream(torch.cuda.current_stream(self._device))
+            entry.host = None
+        self._event = stream.record_event() if stream is not None else None
+        self.is_leaving = False
+
+    @property
+    def is_away(self) -> bool:
+        """Whether nothing of it is on the device."""
+        return self.is_leaving and (self._event is None or self._event.query())
+
+    def join(self) -> None:
+        """Waits in this process for the copy that was begun last."""
+        if self._event is not None:
+            self._event.synchronize()
+
+    def await_on_device(self) -> None:
+        """Lets what follows on the device wait for the copy that was begun last."""
+        if self._event is not None:
+            torch.cuda.current_stream(self._device).wait_event(self._event)
+
+
+class RandomState:
+    """The states of the random generators that a forward starts from."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._host = torch.get_rng_state()
+        is_cuda = device.type == "cuda"
+        self._cuda = torch.cuda.get_rng_state(device) if is_cuda else None
+
+    def restore(self) -> None:
+        """Sets the generators back to it."""
+        torch.set_rng_state(self._host)
+        if self._cuda is not None:
+            torch.cuda.set_rng_state(self._cuda, self._device)
+
+
+class Buffers:
+    """The buffers of a stage before a forward that R runs again, such as statistics of a batch
+    normalization: they must not count a microbatch twice.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+        self._old = self._read() if module.training else {}
+
+    def _read(self) -> dict[str, Tensor]:
+        named = self._module.named_buffers()
+        return {name: buffer.detach().clone() for name, buffer in named}
+
+    @contextmanager
+    def replayed(self) -> Iterator[None]:
+        """Runs a block with the old buffers, and gives back those of now."""
+        now = self._read() if self._old else {}
+        self._write(self._old)
+        try:
+            yield
+        finally:
+            self._write(now)
+
+    def _write(self, values: dict[str, Tensor]) -> None:
+        for name, buffer in self._module.named_buffers():
+            if name in values:
+                # .data: a graph that keeps the buffer sees it as unchanged, which it is at the end.
+                buffer.data.copy_(values[name])
+
+
+@dataclass
+class Recomputation:
+    """What R needs besides the inputs."""
+
+    random: RandomState
+    buffers: Buffers
+    versions: list[int]
+    """Of the inputs."""
+
+
+@dataclass
+class Activation:
+    """What a worker holds of one stage and microbatch."""
+
+    value: Any
+    """What the stage was given, of leaves."""
+    leaves: list[Tensor]
+    """The tensors of it."""
+    target: Any = None
+    outputs: list[Tensor] = field(default_factory=list)
+    """The outputs with their graph, or the loss; empty before R and after I."""
+    saved: Saved | None = None
+    again: Recomputation | None = None
+    weights: WeightBackward | None = None
+    """What I leaves for W."""
+
+    is_held: bool = False
+    """Whether what a backward needs is there; false before R."""
+
+    def hold(self, outputs: list[Tensor]) -> None:
+        """Keeps the outputs of F or R."""
+        self.outputs, self.is_held = outputs, True
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts as an activation: R has run, and it is not on the host."""
+        return self.is_held and not (self.saved is not None and self.saved.is_away)
+
+
+def refuse(_: Any) -> Tensor:
+    """Stands for a tensor that a forward before an R does not keep."""
+    raise PipelineError(
+        "a stage that is recomputed (R) computes gradients inside of its forward, whose graph is "
+        "not kept there"
+    )

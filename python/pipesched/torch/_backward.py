@@ -1,0 +1,200 @@
+"""Backwards of one stage and microbatch: whole, or the gradient of the input first and those of the
+parameters later.
+
+A node of the graph is *above* the inputs if a gradient flows through it to an input. I runs these
+nodes, for the inputs alone, and notes with which gradients each node was run that also leads to
+parameters below it, by edges that leave the part above the inputs:
+
+    output <- n1 <- n2 <- input        I runs n1 and n2 and notes g1 and g2
+              |     |
+              w1    w2                 W runs n1 with g1 for w1, and n2 with g2 for w2
+
+W runs those nodes again with the gradients noted, for the parameters alone. Parameters that meet in
+a node are run together; if one of them hangs on several nodes (a weight that is used twice), these
+are run together, and each gets exactly the gradient that I noted, although the run reaches the
+lower one from the upper one too. What a stage computes of its parameters alone has no node above
+the inputs: W starts there from the outputs. All parameter gradients are accumulated by autograd
+itself, so that hooks of parameters run.
+
+`torch.distributed.pipelining` does alike, but notes nothing for such outputs, whose gradients it
+loses, and gives hooks of tensors inside the stage a gradient that they have changed already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
+
+Gradients = tuple[Tensor | None, ...]
+Root = tuple[Tensor, Tensor | None]
+"""An output that has a graph, and its gradient; None for a loss."""
+
+
+def whole_backward(roots: Sequence[Root]) -> None:
+    """Adds gradients to all leaves that the outputs depend on."""
+    if roots:
+        torch.autograd.backward([output for output, _ in roots], [given for _, given in roots])
+
+
+@dataclass
+class _Group:
+    """Parameters, and the nodes above the inputs that lead to them."""
+
+    nodes: list[Node]
+    leaves: list[Tensor]
+
+
+@dataclass
+class WeightBackward:
+    """What I leaves for W."""
+
+    groups: list[_Group] = field(default_factory=list)
+    noted: dict[Node, Gradients] = field(default_factory=dict)
+    loose: list[Root] = field(default_factory=list)
+    """Outputs through which no gradient flows to an input."""
+
+    def run(self) -> None:
+        """Adds gradients to the parameters, and lets go of the graph."""
+        for group in self.groups:
+            self._run(group)
+        whole_backward(self.loose)
+        self.groups, self.noted, self.loose = [], {}, []
+
+    def _run(self, group: _Group) -> None:
+        edges: list[GradientEdge] = []
+        gradients: list[Tensor] = []
+        handles = []
+        for node in group.nodes:
+            given = self.noted.get(node)
+            if given is None:
+                continue  # No gradient came to it.
+            handles.append(node.register_prehook(_replacing(given)))
+            for number, gradient in enumerate(given):
+                if gradient is not None:
+                    edges.append(GradientEdge(node, number))
+                    gradients.append(gradient)
+        try:
+            if edges:
+                torch.autograd.backward(edges, gradients, retain_graph=True, inputs=group.leaves)
+        finally:
+            for handle in handles:
+                handle.remove()
+
+
+def _replacing(given: Gradients) -> Callable[[Any], Any]:
+    """A hook without a reference to its node, which could not be collected otherwise."""
+    return lambda _: given
+
+
+def _noting(noted: dict[int, Gradients], number: int) -> Callable[[Any], None]:
+    def note(gradients: Any) -> None:
+        noted[number] = tuple(gradients)
+
+    return note
+
+
+def _reversed_edges(roots: Iterable[Node]) -> dict[Node, list[Node]]:
+    """For each node of the graph, the nodes from which a gradient flows to it."""
+    above: dict[Node, list[Node]] = {}
+    stack = []
+    for root in roots:
+        if root not in above:
+            above[root] = []
+            stack.append(root)
+    while stack:
+        node = stack.pop()
+        for below, _ in node.next_functions:
+            if below is None:
+                continue
+            if below not in above:
+                above[below] = []
+                stack.append(below)
+            above[below].append(node)
+    return above
+
+
+def _reach(starts: Iterable[Node], above: dict[Node, list[Node]]) -> set[Node]:
+    """The nodes from which a gradient flows to the starts, these included."""
+    found = {start for start in starts if start in above}
+    stack = list(found)
+    while stack:
+        for node in above[stack.pop()]:
+            if node not in found:
+                found.add(node)
+                stack.append(node)
+    return found
+
+
+def _boundary(leaf: Node, above: dict[Node, list[Node]], inner: set[Node]) -> list[Node]:
+    """The nodes above the inputs from which a gradient flows to a leaf by an edge out of them."""
+    seen, stack = {leaf}, [leaf]
+    found: dict[Node, None] = {}
+    while stack:
+        for node in above[stack.pop()]:
+            if node in inner:
+                found[node] = None
+            elif node not in seen:
+                seen.add(node)
+                stack.append(node)
+    return list(found)
+
+
+def _groups(above: dict[Node, list[Node]], inner: set[Node]) -> list[_Group]:
+    """The leaves other than inputs, grouped so that groups have no node in common."""
+    group_of: dict[Node, _Group] = {}
+    groups: dict[int, _Group] = {}
+    for node in above:
+        leaf = getattr(node, "variable", None)
+        if leaf is None or node in inner:
+            continue
+        nodes = _boundary(node, above, inner)
+        if not nodes:
+            continue  # Only loose outputs depend on it.
+        merged = _Group([], [leaf])
+        for old in {id(group_of[n]): group_of[n] for n in nodes if n in group_of}.values():
+            merged.nodes += old.nodes
+            merged.leaves += old.leaves
+            del groups[id(old)]
+        merged.nodes = list(dict.fromkeys([*merged.nodes, *nodes]))
+        groups[id(merged)] = merged
+        for each in merged.nodes:
+            group_of[each] = merged
+    return list(groups.values())
+
+
+def input_backward(
+    roots: Sequence[Root], inputs: Sequence[Tensor]
+) -> tuple[list[Tensor | None], WeightBackward]:
+    """The gradients of the inputs, which are leaves that require gradients, None for one that no
+    output depends on; and what W has to run. Parameters get nothing yet.
+    """
+    edges = [get_gradient_edge(output).node for output, _ in roots]
+    above = _reversed_edges(edges)
+    inner = _reach([get_gradient_edge(leaf).node for leaf in inputs], above)
+    rest = WeightBackward()
+    rest.loose = [root for root, node in zip(roots, edges, strict=True) if node not in inner]
+    through = [root for root, node in zip(roots, edges, strict=True) if node in inner]
+    if not through:
+        return [None] * len(inputs), rest
+    rest.groups = _groups(above, inner)
+    nodes = list(dict.fromkeys(node for group in rest.groups for node in group.nodes))
+    noted: dict[int, Gradients] = {}
+    handles = [node.register_prehook(_noting(noted, i)) for i, node in enumerate(nodes)]
+    try:
+        found = torch.autograd.grad(
+            [output for output, _ in through],
+            list(inputs),
+            [given for _, given in through],
+            retain_graph=True,
+            allow_unused=True,
+        )
+    finally:
+        for handle in handles:
+            handle.remove()
+    rest.noted = {nodes[i]: gradients for i, gradients in noted.items()}
+    return list(found), rest

@@ -1,0 +1,51 @@
+"""The memory budget of a worker, checked while its program runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from pipesched import Cell
+
+from ._activation import Activation
+from ._errors import MemoryBudgetError, PipelineError
+
+UNITS = {
+    "B": 1,
+    **{f"{letter}B": 1000**power for power, letter in enumerate("kMGT", 1)},
+    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)},
+}
+
+
+class Budget:
+    """At most so many activations, or bytes of them."""
+
+    def __init__(self, given: int | str | None) -> None:
+        self.counts_bytes = isinstance(given, str)
+        self._given = given
+        self._limit: int | None = None
+        if isinstance(given, str):
+            found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(\w+)", given)
+            if found is None or found[2] not in UNITS:
+                raise PipelineError(
+                    f"memory_budget is {given!r}; wanted a number of activations, or bytes with a "
+                    f"unit ({', '.join(UNITS)})"
+                )
+            self._limit = int(float(found[1]) * UNITS[found[2]])
+        elif given is not None:
+            self._limit = int(given)
+
+    def check(self, cell: Cell, held: Collection[Activation]) -> None:
+        """Raises if these activations exceed the budget."""
+        if self._limit is None:
+            return
+        if self.counts_bytes:
+            found = sum(a.saved.nbytes for a in held if a.saved and not a.saved.is_away)
+            unit = "bytes of activations"
+        else:
+            found = sum(activation.counts for activation in held)
+            unit = "activations"
+        if found > self._limit:
+            raise MemoryBudgetError(
+                f"{cell} makes this rank hold {found} {unit}; the budget is {self._given}"
+            )

@@ -1,0 +1,420 @@
+"""Walks the program of one worker, instruction by instruction, and runs its cells.
+
+Nothing waits but what needs it: a compute for the messages in its `waits`, O for the all-reduce
+before it, a join for copies. What passes between stages lies in four places, by stage and
+microbatch:
+
+    inbox       the input of a stage, from the stage before it
+    outbox      the output of a stage, until it is sent
+    gradbox     the gradients of the outputs of a stage, from the stage behind it
+    upbox       the gradients of the inputs of a stage, until they are sent
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pipesched import Cell, Instruction
+
+from ._activation import Activation, Buffers, RandomState, Recomputation, Saved, refuse
+from ._backward import Root, input_backward, whole_backward
+from ._budget import Budget
+from ._errors import PipelineError
+from ._messages import Link, Messages, Mode
+from ._placement import Placement
+from ._record import Event
+from ._reduce import Shared
+from ._values import Packet, flatten, unflatten
+
+At = tuple[int, int]
+"""(stage, microbatch)."""
+
+
+@dataclass
+class Parts:
+    """What a runtime is made of, for its executor."""
+
+    placement: Placement
+    program: Sequence[Instruction]
+    link: Link
+    messages: Messages
+    loss: Callable[[Any, Any], Tensor] | None
+    groups: dict[int, Shared]
+    """The all-reduces of the program, by group."""
+    at_end: list[Shared]
+    """The sums that the program does not have."""
+    steppers: dict[tuple[int, int], Callable[[], Any]]
+    """What O calls, by path and stage."""
+    budget: Budget
+    stored: Sequence[Tensor]
+    """Parameters and buffers, which no offload moves."""
+    streams: tuple[Any, Any]
+    """The streams of D and U; None without an accelerator."""
+
+
+@dataclass
+class Batch:
+    """What one pass works on."""
+
+    mode: Mode
+    inputs: list[Any] | None
+    targets: list[Any] | None
+    scale: Callable[[Tensor], Tensor]
+    """From the loss of a microbatch to what is differentiated."""
+    number: int
+    record: Callable[[Event], Any] | None = None
+    losses: dict[int, Tensor] = field(default_factory=dict)
+    outputs: dict[int, Any] = field(default_factory=dict)
+
+
+class Executor:
+    """Runs passes over the program of a worker."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._watch = parts.link.watch
+        self._device = parts.link.device
+        self.current: Instruction | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._inbox: dict[At, Packet] = {}
+        self._outbox: dict[At, Packet] = {}
+        self._gradbox: dict[At, Packet] = {}
+        self._upbox: dict[At, Packet] = {}
+        self._held: dict[At, Activation] = {}
+        self._coming: set[int] = set()
+        self._reducing: set[int] = set()
+
+    def place(self) -> str:
+        """Where this rank is, in words."""
+        current, waits = self.current, self._watch.waits_for
+        where = f"at {current}" if current is not None else "at the end of its program"
+        return f"{where}, waiting for {waits()}" if waits is not None else f"{where}, running"
+
+    def run(self, batch: Batch) -> None:
+        """Runs one pass. A pass that evaluates runs the forwards alone."""
+        self._batch = batch
+        self._clear()
+        self._spared = _storages([*self._parts.stored, batch.inputs, batch.targets])
+        program = self._parts.program
+        self._parts.messages.begin(batch.mode, program)
+        is_training = batch.mode == "train"
+        with torch.set_grad_enabled(is_training):
+            for shared in (*self._parts.groups.values(), *self._parts.at_end):
+                if is_training:
+                    shared.begin()
+            for instruction in program:
+                if is_training or instruction.cell.phase == "F":
+                    self.current = instruction
+                    self._run(instruction)
+            self.current = None
+            self._finish(is_training)
+        self._clear()
+
+    def _run(self, instruction: Instruction) -> None:
+        record = self._batch.record
+        if record is None:
+            self._settle(instruction)
+            self._execute(instruction)
+            return
+        ready = time.perf_counter_ns()
+        self._settle(instruction)
+        start = time.perf_counter_ns()
+        self._execute(instruction)
+        end = time.perf_counter_ns()
+        record(Event(self._batch.number, instruction, ready, start, end))
+
+    def _settle(self, instruction: Instruction) -> None:
+        """Waits for what an instruction needs."""
+        if instruction.kind in ("recv", "send", "offload", "all_reduce"):
+            return  # What they wait for is issued, and copies and sums are ordered by the device.
+        for index in instruction.waits:
+            awaited = self._parts.program[index]
+            if awaited.kind == "recv":
+                self._take(awaited)
+            elif awaited.kind == "all_reduce":
+                self._finish_sum(index)
+            elif awaited.kind in ("offload", "reload"):
+                self._settle_copy(instruction, awaited)
+
+    def _settle_copy(self, instruction: Instruction, copy: Instruction) -> None:
+        activation = self._held.get((copy.cell.stage, copy.cell.microbatch))
+        if activation is None or activation.saved is None:
+            return
+        if instruction.kind == "wait":
+            activation.saved.join()  # The memory is free only when the host knows.
+        else:
+            activation.saved.await_on_device()
+
+    def _execute(self, instruction: Instruction) -> None:
+        cell = instruction.cell
+        at = cell.stage, cell.microbatch
+        if instruction.kind == "compute":
+            for each in instruction.cells:
+                self._compute(each)
+        elif instruction.kind == "send":
+            box = self._outbox if cell.phase == "F" else self._upbox
+            self._parts.messages.send(instruction, self._pop(box, at, cell))
+        elif instruction.kind == "recv":
+            self._coming.add(instruction.index)
+            self._parts.messages.receive(instruction)
+        elif instruction.kind == "offload":
+            self._saved(cell).offload(self._parts.streams[0])
+        elif instruction.kind == "reload":
+            saved = self._saved(cell)
+            saved.reload(self._parts.streams[1])
+            self._check_budget(cell)
+        elif instruction.group is not None:
+            self._reducing.add(instruction.index)
+            self._parts.groups[instruction.group].start()
+
+    def _pop(self, box: dict[At, Packet], at: At, cell: Cell) -> Packet:
+        if at not in box:
+            raise PipelineError(f"the program of this rank runs {cell} before what it needs")
+        return box.pop(at)
+
+    def _take(self, instruction: Instruction) -> None:
+        """Puts what a receive has received where it is needed."""
+        if instruction.index not in self._coming:
+            return
+        self._coming.remove(instruction.index)
+        packet = self._parts.messages.take(instruction.index)
+        cell = instruction.cell
+        if cell.phase == "F":
+            self._inbox[cell.stage + 1, cell.microbatch] = packet
+        else:
+            self._gradbox[cell.stage - 1, cell.microbatch] = packet
+
+    def _saved(self, cell: Cell) -> Saved:
+        activation = self._held.get((cell.stage, cell.microbatch))
+        if activation is None or activation.saved is None:
+            raise PipelineError(f"the program of this rank runs {cell} without an activation")
+        return activation.saved
+
+    def _finish_sum(self, index: int) -> None:
+        if index in self._reducing:
+            self._reducing.remove(index)
+            instruction = self._parts.program[index]
+            assert instruction.group is not None
+            self._parts.groups[instruction.group].finish(self._watch, lambda: str(instruction))
+
+    def _finish(self, is_training: bool) -> None:
+        """Waits for all that was begun."""
+        for index in sorted(self._coming):
+            self._take(self._parts.program[index])
+        for index in sorted(self._reducing):
+            self._finish_sum(index)
+        if is_training:
+            for shared in self._parts.at_end:
+                shared.start()
+            for shared in self._parts.at_end:
+                shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
+        self._watch.flush()
+        if self._device.type == "cuda":
+            event = torch.cuda.current_stream(self._device).record_event()
+            self._watch.poll(event.query, lambda: "the device to finish the step")
+
+    # Cells
+
+    def _compute(self, cell: Cell) -> None:
+        if cell.phase == "F":
+            self._forward(cell)
+        elif cell.phase == "R":
+            self._recompute(cell)
+        elif cell.phase == "O":
+            stepper = self._parts.steppers.get((cell.path, cell.stage))
+            if stepper is not None:
+                stepper()
+                torch.clear_autocast_cache()
+        elif cell.phase in ("B", "I", "W"):
+            with torch.autocast(self._device.type, enabled=False):
+                self._backward(cell)
+        else:
+            raise PipelineError(f"this runtime cannot compute a cell of phase {cell.phase}: {cell}")
+
+    def _forward(self, cell: Cell) -> None:
+        at = cell.stage, cell.microbatch
+        is_training = self._batch.mode == "train"
+        activation = self._begin(cell)
+        is_again = cell.recomputed and is_training
+        if is_again:
+            module = self._parts.placement.modules[cell.path, cell.stage]
+            versions = [leaf._version for leaf in activation.leaves]
+            state = RandomState(self._device)
+            activation.again = Recomputation(state, Buffers(module), versions)
+        is_moved = cell.offloaded or self._parts.budget.counts_bytes
+        if is_training and is_moved:
+            activation.saved = Saved(self._spared, self._device)
+            activation.saved.on_growth = lambda: self._check_budget(cell)
+        if is_training:
+            self._held[at] = activation
+        outputs, packet = self._apply(cell, activation, is_again)
+        if packet is not None:
+            self._pass_down(cell, packet)
+        if is_training and not is_again:
+            activation.hold(outputs)
+            self._check_budget(cell)
+
+    def _begin(self, cell: Cell) -> Activation:
+        """The activation of a forward, of new leaves."""
+        at = cell.stage, cell.microbatch
+        target = None
+        if cell.stage == self._parts.placement.last[cell.path] and self._batch.targets is not None:
+            target = self._batch.targets[cell.microbatch]
+        if cell.stage == 0:
+            if self._batch.inputs is None:
+                raise PipelineError("this rank has a first stage, and needs `inputs`")
+            tensors, structure = flatten(self._batch.inputs[cell.microbatch])
+            leaves = [tensor.detach().to(self._device) for tensor in tensors]
+        else:
+            packet = self._pop(self._inbox, at, cell)
+            structure = packet.structure
+            is_training = self._batch.mode == "train"
+            leaves = [
+                tensor.detach().requires_grad_(wanted and is_training)
+                for tensor, wanted in zip(packet.tensors, packet.wants, strict=True)
+            ]
+        return Activation(unflatten(leaves, structure), leaves, target)
+
+    def _apply(
+        self, cell: Cell, activation: Activation, drops_graph: bool = False
+    ) -> tuple[list[Tensor], Packet | None]:
+        """Runs a stage; returns what to differentiate, and what to give to the next stage."""
+        hooks: Any = nullcontext()
+        if drops_graph:
+            hooks = torch.autograd.graph.saved_tensors_hooks(lambda _: None, refuse)
+        elif activation.saved is not None:
+            hooks = activation.saved.collecting()
+        module = self._parts.placement.modules[cell.path, cell.stage]
+        value = activation.value
+        with hooks:
+            output = _call(module, value)
+            if cell.stage == self._parts.placement.last[cell.path]:
+                return self._lose(cell, output, activation.target), None
+        tensors, structure = flatten(output)
+        wants = [tensor.requires_grad for tensor in tensors]
+        return tensors, Packet([tensor.detach() for tensor in tensors], wants, structure)
+
+    def _lose(self, cell: Cell, output: Any, target: Any) -> list[Tensor]:
+        """The loss of a microbatch, as it is differentiated."""
+        batch = self._batch
+        if batch.mode == "evaluate" and batch.targets is None:
+            batch.outputs[cell.microbatch] = output
+            return []
+        if batch.targets is None and self._parts.loss is not None:
+            raise PipelineError("this rank has a last stage, and needs `targets`")
+        loss = output if self._parts.loss is None else self._parts.loss(output, target)
+        if not isinstance(loss, Tensor) or loss.numel() != 1:
+            found = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, Tensor) else loss
+            raise PipelineError(f"the loss of a microbatch is {found!r}; wanted a scalar tensor")
+        batch.losses[cell.microbatch] = loss.detach().clone()
+        return [batch.scale(loss)] if batch.mode == "train" else []
+
+    def _pass_down(self, cell: Cell, packet: Packet) -> None:
+        """Gives an output to the next stage, here or by a message."""
+        following = cell.stage + 1, cell.microbatch
+        if (cell.path, cell.stage + 1) in self._parts.placement.stages:
+            self._inbox[following] = packet
+        else:
+            self._outbox[cell.stage, cell.microbatch] = packet
+
+    def _recompute(self, cell: Cell) -> None:
+        activation = self._held[cell.stage, cell.microbatch]
+        again = activation.again
+        if again is None:
+            raise PipelineError(f"the program of this rank runs {cell} twice, or without its F")
+        if [leaf._version for leaf in activation.leaves] != again.versions:
+            raise PipelineError(
+                f"the input of {cell} was changed in place after its F, so that R would compute "
+                "something else"
+            )
+        now = RandomState(self._device)
+        again.random.restore()
+        try:
+            with again.buffers.replayed():
+                outputs, _ = self._apply(cell, activation)
+        finally:
+            now.restore()
+        activation.again = None
+        activation.hold(outputs)
+        self._check_budget(cell)
+
+    def _backward(self, cell: Cell) -> None:
+        at = cell.stage, cell.microbatch
+        activation = self._held.get(at)
+        if activation is None or not activation.is_held:
+            raise PipelineError(f"the program of this rank runs {cell} without an activation")
+        if cell.phase == "W":
+            if activation.weights is None:
+                raise PipelineError(f"the program of this rank runs {cell} before its I")
+            activation.weights.run()
+            del self._held[at]
+            return
+        roots = self._roots(cell, activation)
+        wanted = [leaf for leaf in activation.leaves if leaf.requires_grad]
+        if cell.phase == "B":
+            whole_backward(roots)
+            found = [leaf.grad for leaf in wanted]
+            del self._held[at]
+        else:
+            found, activation.weights = input_backward(roots, wanted)
+            activation.outputs = []
+        if cell.stage > 0:
+            given = dict(zip(map(id, wanted), found, strict=True))
+            gradients = [given.get(id(leaf)) for leaf in activation.leaves]
+            self._pass_up(cell, gradients)
+
+    def _roots(self, cell: Cell, activation: Activation) -> list[Root]:
+        """The outputs to differentiate, with their gradients."""
+        outputs = activation.outputs
+        if cell.stage == self._parts.placement.last[cell.path]:
+            return [(loss, None) for loss in outputs if loss.requires_grad]
+        packet = self._pop(self._gradbox, (cell.stage, cell.microbatch), cell)
+        gradients = unflatten(packet.tensors, packet.structure)
+        if len(gradients) != len(outputs):
+            raise PipelineError(
+                f"{cell} received {len(gradients)} gradients for {len(outputs)} outputs"
+            )
+        return [
+            (output, gradient)
+            for output, gradient in zip(outputs, gradients, strict=True)
+            if output.requires_grad and gradient is not None
+        ]
+
+    def _pass_up(self, cell: Cell, gradients: list[Tensor | None]) -> None:
+        """Gives the gradients of an input to the stage before, here or by a message."""
+        tensors, structure = flatten([g if g is None else g.detach() for g in gradients])
+        packet = Packet(tensors, [False] * len(tensors), structure)
+        if (cell.path, cell.stage - 1) in self._parts.placement.stages:
+            self._gradbox[cell.stage - 1, cell.microbatch] = packet
+        else:
+            self._upbox[cell.stage, cell.microbatch] = packet
+
+    def _check_budget(self, cell: Cell) -> None:
+        self._parts.budget.check(cell, self._held.values())
+
+
+def _call(module: nn.Module, value: Any) -> Any:
+    """Runs a stage. An nn.Sequential takes a tuple as it is, as its children do."""
+    if isinstance(value, tuple) and not isinstance(module, nn.Sequential):
+        return module(*value)
+    return module(value)
+
+
+def _storages(values: Any) -> set[int]:
+    """The storages of the tensors in a value."""
+    if isinstance(values, Tensor):
+        return {values.untyped_storage()._cdata}
+    if isinstance(values, dict):
+        values = list(values.values())
+    if isinstance(values, (list, tuple)):
+        return {storage for value in values for storage in _storages(value)}
+    return set()

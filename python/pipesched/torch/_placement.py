@@ -1,0 +1,177 @@
+"""Which modules and parameters a rank holds, and which of them other ranks hold too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from pipesched import Schedule, Stage
+
+from ._errors import PipelineError
+
+StageKey = tuple[int, int]
+"""(path, stage)."""
+Stages = Mapping[StageKey, nn.Module] | Callable[[int, int], nn.Module]
+Tied = Sequence[Sequence[tuple[int, str] | tuple[int, int, str]]]
+"""Parameters that are one parameter of the model: (stage, name) on all paths, or (path, stage,
+name)."""
+
+
+def named(key: StageKey) -> str:
+    """A stage in messages."""
+    return f"path {key[0]}, stage {key[1]}"
+
+
+def trained(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
+    """Those that get gradients, each once."""
+    return list({id(p): p for p in parameters if p.requires_grad}.values())
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Blocks that the same stages hold."""
+
+    blocks: range
+    workers: tuple[int, ...]
+
+
+class Placement:
+    """The stages of one rank, with their modules."""
+
+    def __init__(self, schedule: Schedule, rank: int, source: Stages) -> None:
+        self.rank = rank
+        self.everywhere = [schedule.stages(worker) for worker in range(schedule.workers)]
+        self.stages = {(s.path, s.stage): s for s in self.everywhere[rank]}
+        self.last: dict[int, int] = {}
+        """The last stage of each path."""
+        for each in (stage for held in self.everywhere for stage in held):
+            self.last[each.path] = max(self.last.get(each.path, 0), each.stage)
+        self.modules = {key: self._ask(source, key) for key in self.stages}
+        self._check_common_blocks()
+
+    def _ask(self, source: Stages, key: StageKey) -> nn.Module:
+        if isinstance(source, Mapping):
+            if key not in source:
+                raise PipelineError(
+                    f"`stages` has no module for {named(key)}, which the placement gives to rank "
+                    f"{self.rank}; it has {sorted(source)}"
+                )
+            module: object = source[key]
+        else:
+            module = source(*key)
+        if not isinstance(module, nn.Module):
+            raise PipelineError(f"`stages` gives {module!r} for {named(key)}; wanted an nn.Module")
+        return module
+
+    def _check_common_blocks(self) -> None:
+        """A rank holds each block once."""
+        keys = sorted(self.stages)
+        for i, key in enumerate(keys):
+            for other in keys[:i]:
+                one, two = self.stages[other], self.stages[key]
+                if one.blocks == two.blocks and one.blocks:
+                    common = one.blocks
+                    is_same = self.modules[key] is self.modules[other]
+                else:
+                    begin = max(one.first_block, two.first_block)
+                    common = range(begin, min(one.end_block, two.end_block))
+                    is_same = all(self._block(other, b) is self._block(key, b) for b in common)
+                if not is_same:
+                    raise PipelineError(
+                        f"{named(other)} and {named(key)} hold the blocks {common.start} to "
+                        f"{common.stop - 1} on rank {self.rank}, as modules that are not the same; "
+                        "a rank holds each block once, so give one module object for both"
+                    )
+
+    def _block(self, key: StageKey, block: int) -> nn.Module:
+        stage, module = self.stages[key], self.modules[key]
+        if isinstance(module, (nn.Sequential, nn.ModuleList)) and len(module) == len(stage.blocks):
+            found = module[block - stage.first_block]
+            assert isinstance(found, nn.Module)
+            return found
+        raise PipelineError(
+            f"{named(key)} shares some of its blocks {stage.blocks.start} to "
+            f"{stage.blocks.stop - 1} with a stage that has not all of them; give an nn.Sequential "
+            f"with one child per block ({len(stage.blocks)}), as split_sequential does"
+        )
+
+    def parameters_of(self, blocks: range) -> list[nn.Parameter]:
+        """The trained parameters of blocks that a stage of this rank holds; none if none does."""
+        for key, stage in self.stages.items():
+            if stage.blocks == blocks and blocks:
+                return trained(self.modules[key].parameters())
+        for key, stage in self.stages.items():
+            if blocks and stage.first_block <= blocks.start and blocks.stop <= stage.end_block:
+                modules = [self._block(key, block) for block in blocks]
+                return trained(p for module in modules for p in module.parameters())
+        return []
+
+    def owned(self, key: StageKey) -> list[nn.Parameter]:
+        """The trained parameters that the O of a stage steps: those of its blocks of which it is
+        the owner on this rank (docs/Dialects/RationalePipe.md, "A worker holds a block once").
+        """
+
+        def owner(block: int) -> StageKey:
+            holders = [s for s in self.stages.values() if block in s.blocks]
+            best = max(holders, key=lambda s: (s.end_block, -s.first_block, -s.path))
+            return best.path, best.stage
+
+        stage = self.stages[key]
+        blocks = [block for block in stage.blocks if owner(block) == key]
+        if not blocks:
+            return []
+        return self.parameters_of(range(blocks[0], blocks[-1] + 1))
+
+    def pieces(self) -> list[Piece]:
+        """The blocks of the model, cut wherever a stage begins or ends, ascending."""
+        held = [(worker, s) for worker, own in enumerate(self.everywhere) for s in own]
+        cuts = sorted({s.first_block for _, s in held} | {s.end_block for _, s in held})
+        found = []
+        for begin, end in zip(cuts, cuts[1:], strict=False):
+            workers = {w for w, s in held if s.first_block <= begin and end <= s.end_block}
+            found.append(Piece(range(begin, end), tuple(sorted(workers))))
+        return found
+
+    def tied(self, tied: Tied) -> list[tuple[tuple[int, ...], list[nn.Parameter]]]:
+        """For each tie, the ranks that hold any of it, and the parameters of this rank."""
+        found = []
+        for members in tied:
+            workers: set[int] = set()
+            mine: list[nn.Parameter] = []
+            for member in members:
+                *place, name = member
+                holders = [
+                    (worker, stage)
+                    for worker, held in enumerate(self.everywhere)
+                    for stage in held
+                    if [stage.path, stage.stage][-len(place) :] == place
+                ]
+                if not holders:
+                    raise PipelineError(f"`tied` names {member}, but no rank holds such a stage")
+                workers.update(worker for worker, _ in holders)
+                keys = [(s.path, s.stage) for worker, s in holders if worker == self.rank]
+                mine += [self._named_parameter(key, str(name)) for key in keys]
+            found.append((tuple(sorted(workers)), trained(mine)))
+        return found
+
+    def _named_parameter(self, key: StageKey, name: str) -> nn.Parameter:
+        try:
+            return self.modules[key].get_parameter(name)
+        except AttributeError:
+            names = ", ".join(n for n, _ in self.modules[key].named_parameters())
+            raise PipelineError(
+                f"`tied` names parameter {name!r} of {named(key)}, which has {names}"
+            ) from None
+
+    def parameters(self) -> list[nn.Parameter]:
+        """All trained parameters of this rank."""
+        return trained(p for module in self.modules.values() for p in module.parameters())
+
+    def empty_stage(self) -> Stage | None:
+        """A stage without blocks whose module has parameters, which no G or O is about."""
+        for key, stage in self.stages.items():
+            if not stage.blocks and trained(self.modules[key].parameters()):
+                return stage
+        return None

@@ -1,0 +1,261 @@
+"""Training steps of one rank by a schedule."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pipesched import Schedule
+from pipesched._options import ReceivePlacement
+
+from ._errors import PipelineError
+from ._executor import Batch, Executor
+from ._messages import Mode
+from ._placement import Stages, Tied
+from ._record import Event
+from ._reduce import checksum
+from ._setup import MessageKind, Optimizers, Options, Setup, Steps, store_of
+from ._values import cut
+from ._watch import Watch
+
+
+class PipelineRuntime:
+    """One rank of a pipeline. Every rank of the group makes one, with the same arguments except
+    `stages`, `optimizer` and `device`, and calls the same methods in the same order.
+
+    schedule: a schedule or program; worker w is rank w of the group.
+    stages: the modules of this rank, as a mapping or function from (path, stage). Only those that
+        the placement gives to this rank are asked for. Stages that hold the same blocks on one rank
+        are one module object. A stage gets the entries of a tuple as arguments, unless it is
+        an nn.Sequential, and any other value as one argument.
+    loss: from output and target of a microbatch to its loss, a scalar. Without it the output of the
+        last stage is the loss.
+    group: a process group with one rank per worker; by default that of all ranks.
+    optimizer: what O cells call. Either a function from a list of parameters to an optimizer,
+        called once for each stage with an O (`optimizers` has what it returned), or a mapping from
+        (path, stage) to optimizers. Without it O cells do nothing.
+    scaler: a `torch.amp.GradScaler`, which scales losses. After `step` all ranks agree on whether
+        gradients are finite, so that `scaler.step` and `scaler.update` do the same on each.
+    tied: parameters that stages share, for example of embedding and head: a list of ties, each a
+        list of (stage, parameter name), on all paths, or (path, stage, parameter name). Their
+        gradients are added up.
+    device: where tensors are wanted; by default that of the first parameter.
+    receives: where the receives of a schedule stand, as in `Schedule.program`.
+    messages: "tags" if messages find each other by tags, "ordered" if by their order; by default by
+        the backend: gloo and MPI have tags. With "ordered", shapes, types and structures of
+        messages must stay the same in all steps, unless `static_shapes` is False.
+    memory_budget: the most that this rank may hold: a number of activations, or bytes that autograd
+        keeps, with a unit ("2GiB").
+    timeout: the longest time of every wait, in seconds.
+    on_instruction: called with the times of each instruction.
+
+    Raises PipelineError if the arguments do not fit together, or if the program could hang.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        stages: Stages,
+        loss: Callable[[Any, Any], Tensor] | None = None,
+        group: dist.ProcessGroup | None = None,
+        *,
+        optimizer: Optimizers | None = None,
+        scaler: torch.amp.GradScaler | None = None,
+        tied: Tied = (),
+        device: torch.device | str | None = None,
+        receives: ReceivePlacement | None = None,
+        messages: MessageKind | None = None,
+        static_shapes: bool = True,
+        memory_budget: int | str | None = None,
+        timeout: float = 300.0,
+        on_instruction: Callable[[Event], Any] | None = None,
+    ) -> None:
+        if not dist.is_initialized():
+            raise PipelineError("torch.distributed is not initialized: call init_process_group")
+        found = group if group is not None else dist.group.WORLD
+        assert found is not None
+        options = Options(
+            schedule,
+            stages,
+            loss,
+            found,
+            optimizer,
+            tied,
+            device,
+            receives,
+            messages,
+            static_shapes,
+            memory_budget,
+        )
+        self.schedule = schedule
+        self.on_instruction = on_instruction
+        self._group = found
+        self._scaler = scaler
+        self._passes = 0
+        rank, size = dist.get_rank(found), dist.get_world_size(found)
+        self._watch = Watch(store_of(found), rank, size, timeout)
+        weakref.finalize(self, self._watch.close)
+        self._watch.start()
+        with self._guarded(lambda: "making the runtime"):
+            setup = Setup(options, self._watch)
+            self._parts = setup.parts()
+        self._watch.stop()
+        self.optimizers: dict[tuple[int, int], Steps] = setup.optimizers
+        """The optimizers of O cells, by path and stage."""
+        self._executor = Executor(self._parts)
+        place = weakref.WeakMethod(self._executor.place)
+        self._watch.place = lambda: (call := place()) is not None and call() or "no step"
+
+    @property
+    def rank(self) -> int:
+        """The rank in the group, which is the worker of the schedule."""
+        return self._watch.rank
+
+    def close(self) -> None:
+        """Ends the threads of the runtime. No step can follow."""
+        self._watch.close()
+
+    # Steps
+
+    def step(self, inputs: Any = None, targets: Any = None) -> Tensor | None:
+        """Runs one step, and adds the gradients of the mean of the losses of all microbatches to
+        the parameters of this rank. Returns the mean of the losses that this rank computed, None if
+        it computed none.
+
+        inputs, targets: a batch, whose tensors are cut along dimension 0 into equal microbatches
+        (a tensor, or a tuple or dict of them), or a list of all microbatches. Ranks without a first
+        stage need no inputs, those without a last stage no targets.
+
+        Raises what a stage or the loss raises, with a note that names the cell; RemoteError if
+        another rank failed; PipelineTimeout. After an error the runtime cannot be used any more.
+        """
+        batch = self._batch("train", inputs, targets)
+        self._run(batch)
+        if self._scaler is not None:
+            with self._guarded(lambda: "looking for gradients that are not finite"):
+                self._share_overflow()
+        return self._mean(batch)
+
+    def evaluate(self, inputs: Any = None, targets: Any = None) -> Any:
+        """Runs the forwards alone, without gradients and with the modules in evaluation mode. With
+        targets it returns what `step` does; without them a list of the outputs of all microbatches,
+        None for those of other ranks. Ranks without a last stage return None.
+        """
+        batch = self._batch("evaluate", inputs, targets)
+        modules = [m for root in self._parts.placement.modules.values() for m in root.modules()]
+        modes = [(module, module.training) for module in modules]
+        for module in modules:
+            module.training = False
+        try:
+            self._run(batch)
+        finally:
+            for module, mode in modes:
+                module.training = mode
+        if batch.losses:
+            return self._mean(batch)
+        if not batch.outputs:
+            return None
+        return [batch.outputs.get(number) for number in range(self.schedule.microbatches)]
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Sets the gradients of all modules of this rank to None, or to zero."""
+        for module in self._parts.placement.modules.values():
+            module.zero_grad(set_to_none)
+
+    @contextmanager
+    def record(self) -> Iterator[list[Event]]:
+        """Collects the times of all instructions that run inside of the block."""
+        events: list[Event] = []
+        before, self.on_instruction = self.on_instruction, events.append
+        try:
+            yield events
+        finally:
+            self.on_instruction = before
+
+    # Inside
+
+    def _batch(self, mode: Mode, inputs: Any, targets: Any) -> Batch:
+        count = self.schedule.microbatches
+        with self._guarded(lambda: "cutting the batch"):
+            given = None if inputs is None else cut(inputs, count, "inputs")
+            wanted = None if targets is None else cut(targets, count, "targets")
+        number, self._passes = self._passes, self._passes + 1
+
+        def scale(loss: Tensor) -> Tensor:
+            scaled = loss if self._scaler is None else self._scaler.scale(loss)
+            return scaled / count
+
+        return Batch(mode, given, wanted, scale, number, self.on_instruction)
+
+    def _run(self, batch: Batch) -> None:
+        self._watch.start()
+        torch.clear_autocast_cache()
+        try:
+            with self._guarded(self._executor.place):
+                if batch.number == 0:
+                    self._check_replicas()
+                if self._scaler is not None:  # So that it knows its scale on every rank.
+                    self._scaler.scale(torch.zeros((), device=self._parts.link.device))
+                self._executor.run(batch)
+        finally:
+            self._watch.stop()
+            torch.clear_autocast_cache()
+
+    @staticmethod
+    def _mean(batch: Batch) -> Tensor | None:
+        losses = [batch.losses[number] for number in sorted(batch.losses)]
+        return torch.stack([loss.reshape(()) for loss in losses]).mean() if losses else None
+
+    @contextmanager
+    def _guarded(self, place: Callable[[], str]) -> Iterator[None]:
+        """Tells the other ranks of an error."""
+        self._watch.check()
+        try:
+            yield
+        except BaseException as error:
+            where = place()
+            if self._watch.failure is None:
+                error.add_note(f"in the pipeline: rank {self.rank}, {where}")
+            self._watch.fail(error, where)
+            raise
+
+    def _check_replicas(self) -> None:
+        """Raises if ranks that hold the same parameters have different values of them."""
+        shared = [*self._parts.groups.values(), *self._parts.at_end]
+        mine = {each.name: checksum(each.distinct) for each in shared}
+        said = self._watch.meet("values", mine)
+        for rank, theirs in enumerate(said):
+            for name in mine.keys() & theirs.keys():
+                if mine[name] != theirs[name]:
+                    raise PipelineError(
+                        f"{name}: its parameters have other values on rank {rank} than on this "
+                        "rank; initialize or load all replicas alike before the first step"
+                    )
+
+    def _share_overflow(self) -> None:
+        """Makes all gradients of this rank infinite if those of any rank are not finite: every rank
+        then skips the step and lowers its scale.
+        """
+        assert self._scaler is not None
+        gradients = [p.grad for p in self._parts.placement.parameters() if p.grad is not None]
+        is_over = not all(bool(gradient.isfinite().all()) for gradient in gradients)
+        scale = self._scaler.get_scale()
+        device = self._parts.link.device
+        found = torch.tensor([float(is_over), scale, -scale], dtype=torch.float64, device=device)
+        work = dist.all_reduce(found, dist.ReduceOp.MAX, group=self._group, async_op=True)
+        assert work is not None
+        self._watch.wait(work.wait, lambda: "the gradients of other ranks to be checked")
+        most = found.tolist()
+        if most[1] != -most[2]:
+            raise PipelineError(
+                f"ranks have scales from {-most[2]:g} to {most[1]:g}; wanted one scale"
+            )
+        if most[0]:
+            for gradient in gradients:
+                gradient.reshape(-1)[:1].fill_(float("inf"))

@@ -1,0 +1,317 @@
+"""What is decided and checked before the first message: which rank runs what on which modules."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Literal, Protocol
+from weakref import WeakKeyDictionary
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore, Store, _get_default_store
+
+from pipesched import Instruction, PipeSchedError, Schedule
+from pipesched._options import ReceivePlacement
+
+from ._budget import Budget
+from ._errors import PipelineError
+from ._executor import Parts
+from ._messages import Link, messages_over
+from ._placement import Placement, StageKey, Stages, Tied, named
+from ._reduce import Shared, Sum, own_gloo, shapes_of, sum_over
+from ._watch import Watch
+
+TAGGED = ("gloo", "mpi")
+"""Backends whose messages have tags."""
+
+
+class Steps(Protocol):
+    """An optimizer."""
+
+    def step(self) -> Any:
+        """Steps its parameters by their gradients."""
+
+
+Optimizers = Callable[[list[nn.Parameter]], Steps] | Mapping[StageKey, Steps]
+MessageKind = Literal["tags", "ordered"]
+
+
+@dataclass
+class Options:
+    """The arguments of a runtime."""
+
+    schedule: Schedule
+    stages: Stages
+    loss: Callable[[Any, Any], Tensor] | None
+    group: dist.ProcessGroup
+    optimizer: Optimizers | None
+    tied: Tied
+    device: torch.device | str | None
+    receives: ReceivePlacement | None
+    messages: MessageKind | None
+    static_shapes: bool
+    memory_budget: int | str | None
+    has_tags: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        size = dist.get_world_size(self.group)
+        if size != self.schedule.workers:
+            raise PipelineError(
+                f"the schedule has {self.schedule.workers} workers, the process group {size} "
+                "ranks; one rank per worker is wanted"
+            )
+        has_tags = dist.get_backend(self.group) in TAGGED
+        self.has_tags = self.messages == "tags" if self.messages else has_tags
+        self._check_messages()
+
+    def _check_messages(self) -> None:
+        """Refuses what could hang or mix up messages."""
+        layers = ("unbounded",) if self.has_tags else ("fifo", "batched")
+        placement = self.receives or "arrival" if self.schedule.kind == "schedule" else None
+        for layer in layers:
+            try:
+                self.schedule.verify(layer, receive_placement=placement)  # type: ignore[arg-type]
+            except PipeSchedError as error:
+                kind = "tags" if self.has_tags else "their order alone"
+                raise PipelineError(
+                    f"the schedule cannot run over messages that are found by {kind} "
+                    f"(messages={layer}):\n{error}"
+                ) from error
+
+    @property
+    def digest(self) -> str:
+        """A text that is the same on ranks whose arguments fit together."""
+        text = f"{self.schedule.to_text()} {self.receives} {self.has_tags} {self.static_shapes}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+_numbers: WeakKeyDictionary[Any, Iterator[int]] = WeakKeyDictionary()
+
+
+def store_of(group: dist.ProcessGroup) -> Store:
+    """A part of the store of torch.distributed for one runtime, the same on all ranks, since these
+    make their runtimes in the same order.
+    """
+    number = next(_numbers.setdefault(group, count()))
+    prefix = f"pipesched/{group.group_name}/{number}"
+    return PrefixStore(prefix, _get_default_store())
+
+
+class Setup:
+    """Builds the parts of one rank's runtime."""
+
+    def __init__(self, options: Options, watch: Watch) -> None:
+        self.options = options
+        self.schedule = options.schedule
+        self.watch = watch
+        self.placement = Placement(options.schedule, watch.rank, options.stages)
+        self.program = list(options.schedule.program(watch.rank, receives=options.receives))
+        check_program(self.schedule, self.placement, self.program)
+        self.optimizers = self._make_optimizers()
+        self.ties = self.placement.tied(options.tied)
+        self._agree()
+        self.groups: dict[int, Shared] = {}
+        self.at_end: list[Shared] = []
+        self._share()
+
+    def parts(self) -> Parts:
+        """What the executor needs."""
+        options, device = self.options, self._device()
+        is_gloo = dist.get_backend(options.group) == "gloo"
+        buffers = torch.device("cpu") if is_gloo or options.has_tags else device
+        link = Link(options.group, self.watch, device, buffers)
+        if not options.has_tags:
+            link.host = own_gloo(range(self.schedule.workers), self.watch, "messages")
+        stream: Any = torch.cuda.Stream
+        is_cuda = device.type == "cuda"
+        stored = [
+            each
+            for module in self.placement.modules.values()
+            for each in (*module.parameters(), *module.buffers())
+        ]
+        return Parts(
+            self.placement,
+            self.program,
+            link,
+            messages_over(link, options.has_tags, options.static_shapes),
+            options.loss,
+            self.groups,
+            self.at_end,
+            {key: each.step for key, each in self.optimizers.items()},
+            Budget(options.memory_budget),
+            stored,
+            (stream(device), stream(device)) if is_cuda else (None, None),
+        )
+
+    def _device(self) -> torch.device:
+        if self.options.device is not None:
+            return torch.device(self.options.device)
+        for module in self.placement.modules.values():
+            for parameter in module.parameters():
+                return parameter.device
+        return torch.device("cpu")
+
+    # Optimizers
+
+    def _make_optimizers(self) -> dict[StageKey, Steps]:
+        given = self.options.optimizer
+        if given is None:
+            return {}
+        cells = [c for i in self.program for c in i.cells if i.kind == "compute" and c.phase == "O"]
+        if not cells and self.placement.stages:
+            raise PipelineError(
+                "`optimizer` is given, but the schedule has no O cells on this rank: add them with "
+                "transform('pipe-add-optimizer'), or step after each step of the runtime"
+            )
+        if self.options.tied:
+            raise PipelineError(
+                "O cells would step tied parameters before their gradients are added up: give no "
+                "`optimizer`, and step after each step of the runtime"
+            )
+        made: dict[StageKey, Steps] = {}
+        stepped: set[int] = set()
+        for cell in cells:
+            key = cell.path, cell.stage
+            owned = self.placement.owned(key)
+            twice = [p for p in owned if id(p) in stepped]
+            if twice:
+                raise PipelineError(
+                    f"a parameter of shape {list(twice[0].shape)} belongs to several stages of "
+                    f"this rank, also to {named(key)}, so that several O would step it; step after "
+                    "each step of the runtime instead"
+                )
+            stepped.update(map(id, owned))
+            if owned:
+                made[key] = _optimizer(given, key, owned)
+        left = [p for p in self.placement.parameters() if id(p) not in stepped]
+        if left:
+            raise PipelineError(
+                f"{len(left)} parameters of this rank belong to no O cell, for example one of "
+                f"shape {list(left[0].shape)}"
+            )
+        return made
+
+    # Gradients of several ranks
+
+    def _tied_parameters(self) -> set[int]:
+        return {id(p) for _, parameters in self.ties for p in parameters}
+
+    def _shared_blocks(self) -> list[tuple[int | None, range, tuple[int, ...]]]:
+        """The blocks whose gradients are summed: groups of the program, and what it leaves out."""
+        groups = self.schedule.groups
+        found: list[tuple[int | None, range, tuple[int, ...]]] = [
+            (number, group.blocks, group.workers) for number, group in enumerate(groups)
+        ]
+        for piece in self.placement.pieces():
+            is_summed = any(
+                g.blocks.start <= piece.blocks.start and piece.blocks.stop <= g.blocks.stop
+                for g in groups
+            )
+            if not is_summed and len(piece.workers) > 1:
+                found.append((None, piece.blocks, piece.workers))
+        return found
+
+    def _agree(self) -> None:
+        """Compares with the other ranks what must be the same."""
+        tied = self._tied_parameters()
+        mine: dict[str, Any] = {}
+        for _, blocks, workers in self._shared_blocks():
+            if self.watch.rank in workers:
+                chosen = [p for p in self.placement.parameters_of(blocks) if id(p) not in tied]
+                mine[f"blocks {blocks.start} to {blocks.stop - 1}"] = shapes_of(chosen)
+        for number, (_, parameters) in enumerate(self.ties):
+            if parameters:
+                mine[f"tie {number}"] = shapes_of(parameters[:1])
+                if any(shapes_of([p]) != shapes_of(parameters[:1]) for p in parameters):
+                    raise PipelineError(f"the parameters of tie {number} have different shapes")
+        said = self.watch.meet("start", [self.options.digest, mine])
+        for rank, (digest, theirs) in enumerate(said):
+            if digest != self.options.digest:
+                raise PipelineError(
+                    f"rank {rank} has another schedule, or other options, than this rank"
+                )
+            for what in mine.keys() & theirs.keys():
+                if mine[what] != theirs[what]:
+                    raise PipelineError(
+                        f"{what} have parameters {theirs[what]} on rank {rank}, but {mine[what]} "
+                        "on this rank"
+                    )
+
+    def _sum_over(self, workers: tuple[int, ...]) -> Sum | None:
+        if len(workers) < 2:
+            return None
+        return sum_over(self.options.group, workers, self.watch)
+
+    def _share(self) -> None:
+        """Makes the sums of gradients that this rank takes part in."""
+        tied = self._tied_parameters()
+        rank = self.watch.rank
+        for number, blocks, workers in self._shared_blocks():
+            sum_up = self._sum_over(workers)
+            if rank not in workers:
+                continue
+            chosen = [p for p in self.placement.parameters_of(blocks) if id(p) not in tied]
+            name = f"the sum of gradients of blocks {blocks.start} to {blocks.stop - 1}"
+            shared = Shared(name, chosen, sum_up)
+            if number is not None:
+                self.groups[number] = shared
+                continue
+            if self.optimizers:
+                raise PipelineError(
+                    f"blocks {blocks.start} to {blocks.stop - 1} are held by ranks "
+                    f"{list(workers)}, and O would step them before their gradients are summed: "
+                    "add G cells with pipe-add-optimizer{all-reduce=end}, or give no `optimizer`"
+                )
+            self.at_end.append(shared)
+        for index, (workers, parameters) in enumerate(self.ties):
+            sum_up = self._sum_over(workers)
+            if rank in workers:
+                name = f"the sum of gradients of tie {index}"
+                self.at_end.append(Shared(name, parameters, sum_up, is_tied=True))
+
+
+def _optimizer(given: Optimizers, key: StageKey, owned: Sequence[nn.Parameter]) -> Steps:
+    """The optimizer of a stage, which steps no parameters of other stages."""
+    if not isinstance(given, Mapping):
+        return given(list(owned))
+    if key not in given:
+        raise PipelineError(f"`optimizer` has none for {named(key)}, whose O is on this rank")
+    found = given[key]
+    known = set(map(id, owned))
+    for group in getattr(found, "param_groups", []):
+        if any(id(p) not in known for p in group["params"]):
+            raise PipelineError(
+                f"the optimizer of {named(key)} steps parameters that this stage does not own, "
+                "before their gradients are complete"
+            )
+    return found
+
+
+def check_program(schedule: Schedule, placement: Placement, program: Sequence[Instruction]) -> None:
+    """Checks that every microbatch runs forward and backward through each stage of this rank."""
+    cells = [c for i in program for c in i.cells if i.kind == "compute"]
+    done: dict[str, set[tuple[int, int]]] = {
+        phase: {(c.stage, c.microbatch) for c in cells if c.phase == phase} for phase in "FBIW"
+    }
+    paths = schedule.paths
+    for number in range(schedule.microbatches):
+        path = schedule.path_of(number) if len(paths) > 1 else 0
+        for key in placement.stages:
+            at = key[1], number
+            if key[0] != path:
+                continue
+            backwards = (at in done["B"]) + (at in done["I"] and at in done["W"])
+            if at not in done["F"] or backwards != 1:
+                raise PipelineError(
+                    f"microbatch {number} does not run forward and backward through {named(key)} "
+                    f"on rank {placement.rank}: the program is not a complete training step"
+                )
+    if placement.empty_stage() is not None and len(paths) > 1:
+        raise PipelineError(
+            "a stage without blocks has parameters, whose replicas no all-reduce would sum; count "
+            "them to a block"
+        )

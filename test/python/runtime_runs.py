@@ -1,0 +1,76 @@
+"""Runs jobs of `pipesched.torch` in real processes on gloo."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipesched import Schedule
+
+LIMIT = 400
+"""Seconds for all jobs of a run, on a machine with other work."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A schedule that trains a model for two steps, beside the same model without a pipeline."""
+
+    name: str
+    schedule: Schedule
+    model: str = "plain"
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of the runtime."""
+    is_uneven: bool = False
+    """Whether microbatches have different sizes, which change from step to step."""
+    steps_inside: bool = False
+    """Whether O cells step the parameters."""
+    compares: bool = True
+    """Whether losses are compared."""
+
+    @property
+    def has_ties(self) -> bool:
+        return self.model == "tied"
+
+    @property
+    def has_replicas(self) -> bool:
+        return len(self.schedule.paths) > 1
+
+
+@dataclass
+class Result:
+    """The largest relative errors, against the model without a pipeline, of all steps."""
+
+    losses: float = 0.0
+    gradients: float = 0.0
+    values: float = 0.0
+    """Of parameters and buffers after the steps."""
+    trace: list[float] = field(default_factory=list)
+    """Numbers of a run of one rank, to compare runs."""
+
+
+class RankFailed(Exception):
+    """A rank ended with an error, or the time ended; the text has the last lines of all ranks."""
+
+
+def train(jobs: Sequence[Job], folder: Path, limit: float = LIMIT) -> dict[str, list[Result]]:
+    """Trains all jobs, one after the other, in one set of processes; the results of all ranks."""
+    (folder / "jobs.pickle").write_bytes(pickle.dumps(list(jobs)))
+    script = Path(__file__).with_name("runtime_ranks.py")
+    command = [sys.executable, str(script), str(folder), str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        texts = [done.stderr]
+        for file in sorted(folder.glob("*.err")):
+            texts.append(f"{file.name}:\n" + "\n".join(file.read_text().splitlines()[-40:]))
+        raise RankFailed("\n\n".join(texts))
+    found: dict[str, list[Result]] = {job.name: [] for job in jobs}
+    for rank in range(max(job.schedule.workers for job in jobs)):
+        results = pickle.loads((folder / f"{rank}.pickle").read_bytes())
+        for name, result in results.items():
+            found[name].append(result)
+    return found

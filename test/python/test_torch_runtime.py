@@ -1,0 +1,190 @@
+"""Schedules that train in PyTorch: losses, gradients, and parameters after two optimizer steps are
+those of the model without a pipeline, in real processes over gloo and in float64.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pipesched
+import pytest
+from pipesched import Path, PipeSchedError, Schedule, generate
+from runtime_runs import Job, Result, train
+
+pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
+
+PRECISION = 1e-12
+"""Of losses, gradients and parameters in float64, relative to the largest of a tensor."""
+
+CROSSING = [Path([0, 1, 2], takes=[range(0, 5, 2)]), Path([2, 1, 0], takes=[range(1, 5, 2)])]
+ASYMMETRIC = [
+    Path([0, 1, 2, 3], takes=[range(0, 7, 2)], weights=[1, 1, 2, 2]),
+    Path([3, 2, 1, 0], takes=[range(1, 7, 2)], weights=[1, 1, 2, 2]),
+]
+BY_HAND = """
+exec.program @by_hand workers 2 microbatches 2 {
+  worker 0 {
+    %f0 = compute 0F0
+    %s0 = send 0F0 to 1 after %f0
+    %f1 = compute 0F1
+    %s1 = send 0F1 to 1 after %f1
+    %g1 = recv 1I1 from 1
+    %g0 = recv 1B0 from 1
+    %i1 = compute 0I1 after %f1, %g1
+    %b0 = compute 0B0 after %f0, %g0
+    %w1 = compute 0W1 after %i1
+  }
+  worker 1 {
+    %a1 = recv 0F1 from 0
+    %a0 = recv 0F0 from 0
+    %f1 = compute 1F1 after %a1
+    %i1 = compute 1I1 after %f1
+    %t1 = send 1I1 to 0 after %i1
+    %f0 = compute 1F0 after %a0
+    %b0 = compute 1B0 after %f0
+    %t0 = send 1B0 to 0 after %b0
+    %w1 = compute 1W1 after %i1
+  }
+}
+"""
+
+
+def smallest(family: str, workers: int) -> Schedule:
+    """A family with an odd number of microbatches, if it has a rule for one."""
+    for microbatches in (7, 9, 8, 12):
+        try:
+            return generate(family, workers=workers, microbatches=microbatches)
+        except PipeSchedError:
+            continue
+    raise AssertionError(family)
+
+
+def made(family: str, workers: int, microbatches: int, transform: str = "", **options: Any) -> Any:
+    schedule = generate(family, workers=workers, microbatches=microbatches, **options)
+    return schedule.transform(transform) if transform else schedule
+
+
+@cache
+def schedules() -> dict[str, Schedule]:
+    """Schedules of all kinds, with the plain model."""
+    found = {
+        "chimera doubled": made("chimera", 4, 16, construction="doubling"),
+        "chimera halved": made("chimera", 4, 16, construction="halving"),
+        "chimera of two pairs": made("chimera", 4, 8, pairs=2),
+        "paths that cross": made("greedy", 3, 5, paths=CROSSING),
+        "paths that cut each other": made("greedy", 4, 7, paths=ASYMMETRIC, gradient_after="I"),
+        "gradient after W": made("1f1b", 3, 5, "pipe-split-backward{gradient-after=W}"),
+        "recomputed": made("zb-v", 4, 9, "pipe-add-recompute{ahead=1}"),
+        "recomputed in part": made("1f1b", 4, 7, "pipe-add-recompute{keep=1 kind=selective}"),
+        "offloaded": made("zb-h1", 4, 8, "pipe-add-offload{memory=4}"),
+        "offloaded in part": made("interleaved-1f1b", 2, 6, "pipe-add-offload{amount=half}"),
+        "by hand": Schedule.from_text(BY_HAND),
+        "one worker": made("1f1b", 1, 3),
+        "program": made("dualpipe", 4, 10, "convert-pipe-to-exec{receive-placement=consumer}"),
+    }
+    problem = pipesched.problem(workers=3, microbatches=5)
+    times = "pipe-attach-profile{times=F=10ms,I=12ms,W=8ms,D=9ms,U=9ms}"
+    searched = problem.transform(times).optimize(
+        memory=2, offload=True, threads=1, max_evaluations=500
+    )
+    found["optimized"] = searched.schedule
+    return found
+
+
+STEPPED = {
+    "1f1b steps": ("1f1b", 3, 5, "pipe-add-optimizer"),
+    "zb-v steps": ("zb-v", 2, 5, "pipe-add-optimizer{all-reduce=eager}"),
+    "chimera steps at the end": ("chimera", 4, 8, "pipe-add-optimizer{all-reduce=end}"),
+    "chimera steps early": ("chimera", 4, 8, "pipe-add-optimizer{all-reduce=eager}"),
+    "dualpipe steps early": ("dualpipe", 4, 10, "pipe-add-optimizer{all-reduce=eager}"),
+}
+
+
+@cache
+def jobs() -> dict[str, Job]:
+    found: list[Job] = []
+    for family in pipesched.families():
+        schedule = smallest(family, 4)
+        found.append(Job(f"{family} at arrival", schedule, options={"receives": "arrival"}))
+        found.append(Job(f"{family} at consumer", schedule, options={"receives": "consumer"}))
+    for name, schedule in schedules().items():
+        found.append(Job(name, schedule))
+    for name, (family, workers, count, transform) in STEPPED.items():
+        schedule = made(family, workers, count, transform)
+        found.append(Job(name, schedule, steps_inside=True))
+        if family != "1f1b":
+            found.append(Job(f"{name}, outside", schedule))
+    cut = schedules()["paths that cut each other"].transform("pipe-add-optimizer")
+    found.append(Job("paths that cut each other step", cut, steps_inside=True))
+    crossing = schedules()["paths that cross"].transform("pipe-add-optimizer")
+    found.append(Job("paths that cross step", crossing, steps_inside=True))
+    ordered = {"messages": "ordered"}
+    for family in ("1f1b", "zb-v", "chimera", "interleaved-zb", "dualpipe-v"):
+        found.append(Job(f"{family} without tags", smallest(family, 4), options=ordered))
+    found.append(
+        Job(
+            "uneven without tags",
+            made("zb-h1", 3, 5),
+            options={**ordered, "static_shapes": False},
+            is_uneven=True,
+        )
+    )
+    halves = made("interleaved-zb", 2, 6)
+    again = made("interleaved-1f1b", 2, 6, "pipe-add-recompute")
+    away = made("zb-v", 2, 6, "pipe-add-offload{keep=1}")
+    for model in ("shared", "forked", "mapped", "tied"):
+        found.append(Job(f"{model} split", halves, model))
+        found.append(Job(f"{model} recomputed", again, model))
+        found.append(Job(f"{model} offloaded", away, model))
+        found.append(Job(f"{model} replicated", made("chimera", 2, 6), model))
+    found += [
+        Job("uneven", made("zb-v", 3, 7), is_uneven=True),
+        Job("uneven and offloaded", away, is_uneven=True),
+        Job("counted", halves, "counted"),
+        Job("counted, recomputed", again, "counted"),
+        Job("dropped", made("interleaved-1f1b", 2, 6), "dropped", compares=False),
+        Job("dropped, recomputed", again, "dropped", compares=False),
+    ]
+    return {job.name: job for job in found}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Result]]:
+    """All jobs in one set of processes, since these take longer to start than most jobs."""
+    return train(list(jobs().values()), tmp_path_factory.mktemp("runtime"))
+
+
+NAMES = [name for name, job in jobs().items() if job.compares]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_trains_as_without_a_pipeline(trained: dict[str, list[Result]], name: str) -> None:
+    for result in trained[name]:
+        assert result.losses <= PRECISION
+        assert result.gradients <= PRECISION
+        assert result.values <= PRECISION
+
+
+def test_dropout_is_recomputed_as_it_was(trained: dict[str, list[Result]]) -> None:
+    whole, again = trained["dropped"], trained["dropped, recomputed"]
+    assert [result.trace for result in again] == [result.trace for result in whole]
+    assert any(result.gradients > 1e-3 for result in whole)  # Dropout does something.
+
+
+def test_schedules_are_what_their_names_say() -> None:
+    """Without this a transform that changes nothing would test nothing."""
+
+    def phases(name: str) -> set[str]:
+        schedule = jobs()[name].schedule
+        programs = [schedule.program(worker) for worker in range(schedule.workers)]
+        return {c.phase for program in programs for i in program for c in i.cells}
+
+    assert "R" in phases("recomputed") and "R" in phases("recomputed in part")
+    assert {"D", "U"} <= phases("offloaded") and {"D", "U"} <= phases("offloaded in part")
+    assert {"D", "U"} <= phases("shared offloaded") and "D" in phases("optimized")
+    assert "G" in phases("chimera steps early") and "O" in phases("1f1b steps")
+    assert any(
+        len(i.cells) == 2
+        for i in jobs()["dualpipe at arrival"].schedule.program(0, receives="arrival")
+    )
