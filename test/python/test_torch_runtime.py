@@ -60,6 +60,13 @@ def smallest(family: str, workers: int) -> Schedule:
     raise AssertionError(family)
 
 
+def peak_of(schedule: Schedule) -> int:
+    """The most activations that a worker holds, which no rank may exceed."""
+    table = schedule.simulate().table
+    assert table is not None
+    return int(max(table.peak_activations))
+
+
 def made(family: str, workers: int, microbatches: int, transform: str = "", **options: Any) -> Any:
     schedule = generate(family, workers=workers, microbatches=microbatches, **options)
     return schedule.transform(transform) if transform else schedule
@@ -106,10 +113,14 @@ def jobs() -> dict[str, Job]:
     found: list[Job] = []
     for family in pipesched.families():
         schedule = smallest(family, 4)
-        found.append(Job(f"{family} at arrival", schedule, options={"receives": "arrival"}))
+        budget = {"memory_budget": peak_of(schedule)}
+        found.append(
+            Job(f"{family} at arrival", schedule, options={"receives": "arrival", **budget})
+        )
         found.append(Job(f"{family} at consumer", schedule, options={"receives": "consumer"}))
     for name, schedule in schedules().items():
-        found.append(Job(name, schedule))
+        budget = {"memory_budget": 4} if name == "offloaded" else {}
+        found.append(Job(name, schedule, options=budget))
     for name, (family, workers, count, transform) in STEPPED.items():
         schedule = made(family, workers, count, transform)
         found.append(Job(name, schedule, steps_inside=True))

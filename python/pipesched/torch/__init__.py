@@ -31,3 +31,6 @@ __all__ = [
     "RemoteError",
     "split_sequential",
 ]
+
+for _public in (MemoryBudgetError, PipelineError, PipelineTimeout, RemoteError):
+    _public.__module__ = __name__  # As users import them.

@@ -95,9 +95,13 @@ class Executor:
 
     def place(self) -> str:
         """Where this rank is, in words."""
-        current, waits = self.current, self._watch.waits_for
-        where = f"at {current}" if current is not None else "at the end of its program"
-        return f"{where}, waiting for {waits()}" if waits is not None else f"{where}, running"
+        waits = self._watch.waits_for
+        doing = "running" if waits is None else f"waiting for {waits()}"
+        return f"{self.where()}, {doing}"
+
+    def where(self) -> str:
+        """The instruction that runs, in words."""
+        return "outside of its program" if self.current is None else f"at {self.current}"
 
     def run(self, batch: Batch) -> None:
         """Runs one pass. A pass that evaluates runs the forwards alone."""
@@ -174,7 +178,7 @@ class Executor:
             self._check_budget(cell)
         elif instruction.group is not None:
             self._reducing.add(instruction.index)
-            self._parts.groups[instruction.group].start()
+            self._parts.groups[instruction.group].start(self._watch)
 
     def _pop(self, box: dict[At, Packet], at: At, cell: Cell) -> Packet:
         if at not in box:
@@ -214,7 +218,7 @@ class Executor:
             self._finish_sum(index)
         if is_training:
             for shared in self._parts.at_end:
-                shared.start()
+                shared.start(self._watch)
             for shared in self._parts.at_end:
                 shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
         self._watch.flush()

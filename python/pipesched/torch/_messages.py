@@ -58,18 +58,24 @@ class Link:
 
     def send(self, buffer: Tensor, instruction: Instruction, tag: int) -> None:
         """Sends without waiting; the buffer is kept until it is sent."""
-        if self.host is not None:
-            work = self.host.send([buffer], instruction.peer, tag)
-        else:
-            work = dist.isend(buffer, self.rank_of(instruction), group=self.group, tag=tag)
-        assert work is not None
+
+        def start() -> Any:
+            if self.host is not None:
+                return self.host.send([buffer], instruction.peer, tag)
+            return dist.isend(buffer, self.rank_of(instruction), group=self.group, tag=tag)
+
+        work = self.watch.start_call(start, lambda: named(instruction))
         self.watch.wait_behind(work.wait, buffer, f"the end of {named(instruction)}")
 
     def receive(self, buffer: Tensor, instruction: Instruction, tag: int) -> Any:
         """Begins to receive; returns what to wait for."""
-        if self.host is not None:
-            return self.host.recv([buffer], instruction.peer, tag)
-        return dist.irecv(buffer, self.rank_of(instruction), group=self.group, tag=tag)
+
+        def start() -> Any:
+            if self.host is not None:
+                return self.host.recv([buffer], instruction.peer, tag)
+            return dist.irecv(buffer, self.rank_of(instruction), group=self.group, tag=tag)
+
+        return self.watch.start_call(start, lambda: named(instruction))
 
     def rank_of(self, instruction: Instruction) -> int:
         """The global rank of the peer."""
@@ -264,7 +270,8 @@ class OrderedMessages:
             peer = self._link.rank_of(instruction)
             calls.append(dist.P2POp(call, buffer, peer, group=self._link.group))
         what = f"the batch of {', '.join(named(instruction) for instruction, _ in run)}"
-        for work in dist.batch_isend_irecv(calls):
+        works = self._link.watch.start_call(lambda: dist.batch_isend_irecv(calls), lambda: what)
+        for work in works:
             self._link.watch.wait(work.wait, lambda: what, buffers)
         for (instruction, packet), buffer in zip(run, buffers, strict=True):
             if packet is None:

@@ -24,6 +24,12 @@ def named(key: StageKey) -> str:
     return f"path {key[0]}, stage {key[1]}"
 
 
+def blocks_text(blocks: range) -> str:
+    """Blocks in messages."""
+    first, last = blocks.start, blocks.stop - 1
+    return f"block {first}" if first == last else f"blocks {first} to {last}"
+
+
 def trained(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
     """Those that get gradients, each once."""
     return list({id(p): p for p in parameters if p.requires_grad}.values())
@@ -80,9 +86,9 @@ class Placement:
                     is_same = all(self._block(other, b) is self._block(key, b) for b in common)
                 if not is_same:
                     raise PipelineError(
-                        f"{named(other)} and {named(key)} hold the blocks {common.start} to "
-                        f"{common.stop - 1} on rank {self.rank}, as modules that are not the same; "
-                        "a rank holds each block once, so give one module object for both"
+                        f"{named(other)} and {named(key)} hold {blocks_text(common)} on rank "
+                        f"{self.rank}, as modules that are not the same; a rank holds each block "
+                        "once, so give one module object for both"
                     )
 
     def _block(self, key: StageKey, block: int) -> nn.Module:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -126,7 +127,7 @@ class Shared:
         for parameter in self.parameters:
             parameter.grad = None
 
-    def start(self) -> None:
+    def start(self, watch: Watch) -> None:
         """Begins to sum."""
         if len(self._sent) < len(self.parameters):
             own = [p.grad for p in self.parameters if p.grad is not None]
@@ -135,7 +136,8 @@ class Shared:
             chosen = [p for p in self._sent if p.dtype == dtype]
             buffer = torch.cat([*map(_flat, chosen), _flags(chosen)])
             assert self._sum is not None
-            self._buckets.append(_Bucket(chosen, buffer, self._sum(buffer)))
+            work = watch.start_call(partial(self._sum, buffer), lambda: self.name)
+            self._buckets.append(_Bucket(chosen, buffer, work))
 
     def finish(self, watch: Watch, what: Callable[[], str]) -> None:
         """Waits for the sums, and writes them into the gradients."""

@@ -100,7 +100,7 @@ class PipelineRuntime:
         self._passes = 0
         rank, size = dist.get_rank(found), dist.get_world_size(found)
         self._watch = Watch(store_of(found), rank, size, timeout)
-        weakref.finalize(self, self._watch.close)
+        weakref.finalize(self, self._watch.close)  # At the latest before the interpreter ends.
         self._watch.start()
         with self._guarded(lambda: "making the runtime"):
             setup = Setup(options, self._watch)
@@ -197,7 +197,7 @@ class PipelineRuntime:
         self._watch.start()
         torch.clear_autocast_cache()
         try:
-            with self._guarded(self._executor.place):
+            with self._guarded(self._executor.where):
                 if batch.number == 0:
                     self._check_replicas()
                 if self._scaler is not None:  # So that it knows its scale on every rank.

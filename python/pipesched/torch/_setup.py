@@ -21,7 +21,7 @@ from ._budget import Budget
 from ._errors import PipelineError
 from ._executor import Parts
 from ._messages import Link, messages_over
-from ._placement import Placement, StageKey, Stages, Tied, named
+from ._placement import Placement, StageKey, Stages, Tied, blocks_text, named
 from ._reduce import Shared, Sum, own_gloo, shapes_of, sum_over
 from ._watch import Watch
 
@@ -222,7 +222,7 @@ class Setup:
         for _, blocks, workers in self._shared_blocks():
             if self.watch.rank in workers:
                 chosen = [p for p in self.placement.parameters_of(blocks) if id(p) not in tied]
-                mine[f"blocks {blocks.start} to {blocks.stop - 1}"] = shapes_of(chosen)
+                mine[blocks_text(blocks)] = shapes_of(chosen)
         for number, (_, parameters) in enumerate(self.ties):
             if parameters:
                 mine[f"tie {number}"] = shapes_of(parameters[:1])
@@ -237,7 +237,7 @@ class Setup:
             for what in mine.keys() & theirs.keys():
                 if mine[what] != theirs[what]:
                     raise PipelineError(
-                        f"{what} have parameters {theirs[what]} on rank {rank}, but {mine[what]} "
+                        f"{what}: parameters {theirs[what]} on rank {rank}, but {mine[what]} "
                         "on this rank"
                     )
 
@@ -255,15 +255,15 @@ class Setup:
             if rank not in workers:
                 continue
             chosen = [p for p in self.placement.parameters_of(blocks) if id(p) not in tied]
-            name = f"the sum of gradients of blocks {blocks.start} to {blocks.stop - 1}"
+            name = f"the sum of gradients of {blocks_text(blocks)}"
             shared = Shared(name, chosen, sum_up)
             if number is not None:
                 self.groups[number] = shared
                 continue
             if self.optimizers:
                 raise PipelineError(
-                    f"blocks {blocks.start} to {blocks.stop - 1} are held by ranks "
-                    f"{list(workers)}, and O would step them before their gradients are summed: "
+                    f"{blocks_text(blocks)}: ranks {list(workers)} hold replicas, "
+                    "and O would step them before their gradients are summed: "
                     "add G cells with pipe-add-optimizer{all-reduce=end}, or give no `optimizer`"
                 )
             self.at_end.append(shared)

@@ -9,7 +9,7 @@ is new.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,44 +26,48 @@ Node = list[Any]
 """A structure: ["tensor"], ["value", v], ["tuple", nodes], ["list", nodes], ["dict", pairs]."""
 
 
+# These functions are not nested in those that call them: a function that calls itself is in a cycle
+# of references, and would keep tensors and their graphs until the garbage collector runs.
+
+
+def _take_apart(part: Any, tensors: list[Tensor]) -> Node:
+    """The structure of a value, whose tensors it appends."""
+    if isinstance(part, Tensor):
+        tensors.append(part)
+        return ["tensor"]
+    if part is None or type(part) in (bool, int, float, str):
+        return ["value", part]
+    if type(part) in (tuple, list):
+        return [type(part).__name__, [_take_apart(each, tensors) for each in part]]
+    if type(part) is dict and all(type(key) in (str, int) for key in part):
+        return ["dict", [[key, _take_apart(each, tensors)] for key, each in part.items()]]
+    raise PipelineError(
+        f"found {type(part).__name__} between stages; tensors, None, numbers, strings, and tuples, "
+        "lists and dicts (keys: strings or integers) of them can be sent"
+    )
+
+
+def _put_together(node: Node, following: Iterator[Tensor]) -> Any:
+    kind = node[0]
+    if kind == "tensor":
+        return next(following)
+    if kind == "value":
+        return node[1]
+    if kind == "dict":
+        return {key: _put_together(each, following) for key, each in node[1]}
+    parts = [_put_together(each, following) for each in node[1]]
+    return tuple(parts) if kind == "tuple" else parts
+
+
 def flatten(value: Any) -> tuple[list[Tensor], Node]:
     """The tensors of a value in order, and its structure without them."""
     tensors: list[Tensor] = []
-
-    def visit(part: Any) -> Node:
-        if isinstance(part, Tensor):
-            tensors.append(part)
-            return ["tensor"]
-        if part is None or type(part) in (bool, int, float, str):
-            return ["value", part]
-        if type(part) in (tuple, list):
-            return [type(part).__name__, [visit(each) for each in part]]
-        if type(part) is dict and all(type(key) in (str, int) for key in part):
-            return ["dict", [[key, visit(each)] for key, each in part.items()]]
-        raise PipelineError(
-            f"found {type(part).__name__} between stages; tensors, None, numbers, strings, and "
-            "tuples, lists and dicts (keys: strings or integers) of them can be sent"
-        )
-
-    return tensors, visit(value)
+    return tensors, _take_apart(value, tensors)
 
 
 def unflatten(tensors: Sequence[Tensor], structure: Node) -> Any:
     """The value of that structure with these tensors."""
-    following = iter(tensors)
-
-    def build(node: Node) -> Any:
-        kind = node[0]
-        if kind == "tensor":
-            return next(following)
-        if kind == "value":
-            return node[1]
-        if kind == "dict":
-            return {key: build(each) for key, each in node[1]}
-        parts = [build(each) for each in node[1]]
-        return tuple(parts) if kind == "tuple" else parts
-
-    return build(structure)
+    return _put_together(structure, iter(tensors))
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,9 @@ from __future__ import annotations
 import json
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from torch.distributed.distributed_c10d import Store
 
@@ -26,6 +25,8 @@ from ._errors import PipelineError, PipelineTimeout, RemoteError
 LOOK_SECONDS = 0.2
 """How often a rank in a step looks for failures of others; per thousand ranks a second more, since
 one process serves them all."""
+CLOSE_SECONDS = 5.0
+"""How long to wait for a thread to end."""
 PLACES_SECONDS = 3.0
 """How long to wait for the places of other ranks after a time limit."""
 
@@ -77,20 +78,28 @@ class Watch:
         self._behind: SimpleQueue[_Job | None] = SimpleQueue()
         self._unseen: list[tuple[_Job, str]] = []
         self._active = threading.Event()
-        self._is_closed = False
+        self._closing = threading.Event()
+        self._threads: list[threading.Thread] = []
         for target, arguments in (
             (_serve, (self._jobs,)),
             (_serve, (self._behind,)),
             (self._look, ()),
         ):
-            threading.Thread(target=target, args=arguments, daemon=True).start()
+            thread = threading.Thread(target=target, args=arguments, daemon=True)
+            thread.start()
+            self._threads.append(thread)
 
     def close(self) -> None:
-        """Ends its threads."""
-        self._is_closed = True
+        """Ends its threads, and waits for them: the interpreter must not end while one of them is
+        inside PyTorch. A wait that a failure has left behind never ends.
+        """
+        self._closing.set()
         self._jobs.put(None)
         self._behind.put(None)
         self._active.set()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(CLOSE_SECONDS if self.failure is None else LOOK_SECONDS)
 
     # Failures
 
@@ -107,7 +116,7 @@ class Watch:
         seconds = LOOK_SECONDS + self.size / 1000
         while True:
             self._active.wait()
-            if self._is_closed:
+            if self._closing.is_set():
                 return
             try:
                 if self._second_store.check(["failed"]):
@@ -117,7 +126,7 @@ class Watch:
                 self.failure = self.failure or Failure(-1, False, text)
             if self.failure:
                 self._active.clear()
-            time.sleep(seconds)
+            self._closing.wait(seconds)
 
     def _see(self, failure: Failure) -> None:
         self._second_store.set(f"place/{self.rank}", self.place())
@@ -138,8 +147,7 @@ class Watch:
         """Tells all ranks of a failure of this one, unless another one was first."""
         if self.failure is not None:
             return
-        lines = traceback.format_exception_only(error)
-        text = f"{where}: {''.join(lines).strip()}" if where else "".join(lines).strip()
+        text = str(error) if is_timeout else f"{where}: {type(error).__name__}: {error}"
         failure = Failure(self.rank, is_timeout, text)
         try:
             first = self.store.compare_set("failed", "", json.dumps(failure))
@@ -197,14 +205,23 @@ class Watch:
         while not job.done.wait(0.05):
             self._hold(end, what)
         self.waits_for = None
-        if job.error is None:
-            return
-        # The peer may be gone because a rank failed: what that rank says tells more.
-        last = time.monotonic() + 2 * LOOK_SECONDS + self.size / 1000
+        if job.error is not None:
+            self._lose(job.error, what)
+
+    def start_call(self, call: Callable[[], Any], what: Callable[[], str]) -> Any:
+        """What a call of PyTorch returns that begins to send or receive."""
+        try:
+            return call()
+        except RuntimeError as error:
+            self._lose(error, what)
+
+    def _lose(self, error: BaseException, what: Callable[[], str]) -> NoReturn:
+        """Raises for a peer that is gone: if a rank has failed, that tells more."""
+        last = time.monotonic() + 3 * LOOK_SECONDS + self.size / 500
         while time.monotonic() < last:
             self.check()
             time.sleep(0.02)
-        raise PipelineError(f"waiting for {what()}: {job.error}") from job.error
+        raise PipelineError(f"lost {what()}: {error}") from error
 
     def poll(self, is_done: Callable[[], bool], what: Callable[[], str]) -> None:
         """Waits until a condition holds."""

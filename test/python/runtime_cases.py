@@ -1,0 +1,385 @@
+"""What else can happen to `pipesched.torch` in real processes: failures above all.
+
+usage: runtime_cases.py FOLDER
+
+Runs each case in processes of its own, which are forked so that PyTorch is loaded once, and writes
+how every rank ended to FOLDER/cases.json.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from pipesched import Schedule, generate
+from pipesched.torch import PipelineRuntime, split_sequential
+from runtime_models import SAMPLES, WIDTH, Plain, loss_of
+from torch import Tensor, nn
+
+LIMIT = 40.0
+"""Seconds for a case; a process that is left then is killed, and its case has failed."""
+COUNT = 4
+"""Microbatches of most cases."""
+
+Case = Callable[[int], Any]
+CASES: dict[str, tuple[int, Case]] = {}
+"""Ranks and what each of them runs, by name."""
+
+
+def case(ranks: int) -> Callable[[Case], Case]:
+    def add(function: Case) -> Case:
+        CASES[function.__name__] = ranks, function
+        return function
+
+    return add
+
+
+class Failing(nn.Module):
+    """Does something at one of its forwards."""
+
+    def __init__(self, at: int, action: Callable[[], Any]) -> None:
+        super().__init__()
+        self.layer = Plain(1)
+        self.at, self.action, self.calls = at, action, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        if self.calls == self.at:
+            self.action()
+        result: Tensor = self.layer(x)
+        return result
+
+
+def broken() -> None:
+    raise ValueError("broken")
+
+
+def line(ranks: int, microbatches: int = COUNT) -> Schedule:
+    return generate("1f1b", workers=ranks, microbatches=microbatches)
+
+
+def batch(seed: int = 0, count: int = COUNT) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    both = torch.randn((2, SAMPLES * count, WIDTH), generator=generator, dtype=torch.float64)
+    return both[0], both[1]
+
+
+def whole(count: int, seed: int = 0) -> nn.Sequential:
+    return nn.Sequential(*(Plain(seed + i) for i in range(count)))
+
+
+def made(schedule: Schedule, group: Any = None, **options: Any) -> PipelineRuntime:
+    stages = split_sequential(whole(schedule.blocks), schedule)
+    return PipelineRuntime(schedule, stages, loss_of, group, **options)
+
+
+def with_middle(rank: int, at: int, action: Callable[[], Any], **options: Any) -> PipelineRuntime:
+    """Three stages, of which the one in the middle does something."""
+    module = Failing(at, action) if rank == 1 else Plain(rank)
+    return PipelineRuntime(line(3), {(0, rank): module}, loss_of, **options)
+
+
+# Failures
+
+
+@case(3)
+def exception_in_a_stage(rank: int) -> None:
+    runtime = with_middle(rank, 3, broken)
+    try:
+        runtime.step(*batch())
+    finally:
+        if rank == 0:
+            try:
+                runtime.step(*batch())
+            except RuntimeError as error:
+                assert "rank 1 failed" in str(error), error
+
+
+@case(3)
+def exception_in_the_second_step(rank: int) -> None:
+    runtime = with_middle(rank, COUNT + 1, broken)
+    runtime.step(*batch())
+    runtime.step(*batch())
+
+
+@case(2)
+def exception_in_the_loss(rank: int) -> None:
+    def loss(output: Tensor, target: Tensor) -> Tensor:
+        raise KeyError("label")
+
+    stages = split_sequential(whole(2), line(2))
+    PipelineRuntime(line(2), stages, loss).step(*batch())
+
+
+@case(3)
+def killed(rank: int) -> None:
+    runtime = with_middle(rank, 2, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    runtime.step(*batch())
+
+
+@case(3)
+def time_limit(rank: int) -> None:
+    runtime = with_middle(rank, 2, lambda: time.sleep(6), timeout=1.5)
+    runtime.step(*batch())
+
+
+@case(3)
+def stage_missing(rank: int) -> None:
+    stages = {(0, rank): Plain(rank)} if rank != 1 else {(0, 2): Plain(2)}
+    PipelineRuntime(line(3), stages, loss_of)
+
+
+@case(3)
+def rank_that_does_not_come(rank: int) -> None:
+    if rank == 2:
+        time.sleep(3)
+        return
+    made(line(3), timeout=1)
+
+
+@case(2)
+def too_few_ranks(rank: int) -> None:
+    made(line(3))
+
+
+@case(2)
+def other_schedule(rank: int) -> None:
+    made(line(2, COUNT + rank))
+
+
+@case(3)
+def shapes_that_do_not_fit(rank: int) -> None:
+    module: nn.Module = nn.Linear(WIDTH + 1, WIDTH, dtype=torch.float64)
+    PipelineRuntime(line(3), {(0, rank): module if rank == 1 else Plain(rank)}, loss_of).step(
+        *batch()
+    )
+
+
+@case(2)
+def replicas_of_other_shapes(rank: int) -> None:
+    schedule = generate("chimera", workers=2, microbatches=COUNT)
+    stages = {
+        (0, rank): Plain(rank),
+        (1, 1 - rank): nn.Linear(WIDTH, WIDTH, dtype=torch.float64),
+    }
+    PipelineRuntime(schedule, stages, loss_of)
+
+
+@case(2)
+def replicas_of_other_values(rank: int) -> None:
+    schedule = generate("chimera", workers=2, microbatches=COUNT)
+    stages = split_sequential(whole(2, seed=rank), schedule)
+    PipelineRuntime(schedule, stages, loss_of).step(*batch())
+
+
+@case(3)
+def budget_of_activations(rank: int) -> None:
+    made(line(3), memory_budget=2 if rank == 0 else 8).step(*batch())
+
+
+@case(2)
+def budget_of_bytes(rank: int) -> None:
+    made(line(2), memory_budget="100B" if rank == 1 else "1MB").step(*batch())
+
+
+@case(2)
+def no_inputs(rank: int) -> None:
+    made(line(2)).step(None, batch()[1])
+
+
+@case(2)
+def batch_that_cannot_be_cut(rank: int) -> None:
+    made(line(2)).step(torch.zeros(7, WIDTH, dtype=torch.float64), batch()[1])
+
+
+@case(2)
+def shapes_that_change_without_tags(rank: int) -> None:
+    runtime = made(line(2), messages="ordered")
+    runtime.step(*batch())
+    runtime.step(*batch(count=2 * COUNT))
+
+
+HANGING = """
+exec.program @hanging workers 2 microbatches 1 {
+  worker 0 {
+    %f = compute 0F0
+    %g = recv 1B0 from 1
+    %s = send 0F0 to 1 after %f
+    %b = compute 0B0 after %f, %g
+  }
+  worker 1 {
+    %a = recv 0F0 from 0
+    %f = compute 1F0 after %a
+    %b = compute 1B0 after %f
+    %s = send 1B0 to 0 after %b
+  }
+}
+"""
+
+
+@case(2)
+def program_that_hangs(rank: int) -> None:
+    made(Schedule.from_text(HANGING))
+
+
+@case(2)
+def order_that_hangs_without_tags(rank: int) -> None:
+    schedule = generate("looped-bfs", workers=2, microbatches=COUNT, chunks=2)
+    made(schedule, receives="consumer", messages="ordered")
+
+
+# What works
+
+
+@case(2)
+def overflow(rank: int) -> list[Any]:
+    """One rank has gradients that are not finite: both skip the step and lower the scale."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=2)
+    schedule = line(2)
+    stages = split_sequential(whole(2), schedule)
+    runtime = PipelineRuntime(schedule, stages, loss_of, scaler=scaler)
+    parameters = list(stages(0, rank).parameters())
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+    found: list[Any] = []
+    handle: Any = None
+    for step in range(3):
+        if rank == 0 and step == 1:
+            register: Any = parameters[0].register_hook
+            handle = register(lambda gradient: gradient * float("inf"))
+        before = parameters[-1].detach().clone()
+        loss = runtime.step(*batch())
+        scaler.unscale_(optimizer)
+        gradient = parameters[-1].grad
+        assert gradient is not None
+        size = gradient.abs().max().item()
+        scaler.step(optimizer)
+        scaler.update()
+        is_same = bool((before == parameters[-1]).all())
+        found.append([None if loss is None else loss.item(), is_same, scaler.get_scale(), size])
+        runtime.zero_grad()
+        if handle is not None:
+            handle.remove()
+            handle = None
+    return found
+
+
+@case(2)
+def evaluation(rank: int) -> list[Any]:
+    """Forwards alone give the outputs and the loss of the model, between two steps."""
+    found: list[Any] = []
+    for options in ({}, {"messages": "ordered"}):
+        for family in ("interleaved-zb", "chimera"):
+            schedule = generate(family, workers=2, microbatches=COUNT)
+            runtime = made(schedule, **options)
+            model = whole(schedule.blocks)
+            inputs, targets = batch()
+            runtime.step(inputs, targets)
+            for _ in range(2):
+                outputs = runtime.evaluate(inputs)
+                loss = runtime.evaluate(inputs, targets)
+                parts = list(zip(inputs.chunk(COUNT), targets.chunk(COUNT), strict=True))
+                for number, (x, target) in enumerate(parts):
+                    output = None if outputs is None else outputs[number]
+                    if output is not None:
+                        assert not output.requires_grad
+                        assert (output - model(x)).abs().max() < 1e-12
+                        assert abs(loss_of(output, target) - loss_of(model(x), target)) < 1e-12
+                found.append([outputs is not None, loss is not None])
+            runtime.step(inputs, targets)
+            runtime.close()
+    return found
+
+
+@case(2)
+def accumulation(rank: int) -> float:
+    """Two steps without zero_grad between them add up, also over replicas."""
+    schedule = generate("chimera", workers=2, microbatches=COUNT)
+    model = whole(2)
+    stages = split_sequential(model, schedule)
+    runtime = PipelineRuntime(schedule, stages, loss_of)
+    reference = whole(2)
+    for seed in (1, 2):
+        inputs, targets = batch(seed)
+        runtime.step(inputs, targets)
+        loss_of(reference(inputs), targets).backward()  # type: ignore[no-untyped-call]
+    pairs = zip(model.parameters(), reference.parameters(), strict=True)
+    return max((a.grad - b.grad).abs().max().item() for a, b in pairs)  # type: ignore[operator]
+
+
+@case(4)
+def two_pipelines(rank: int) -> float:
+    """Each in a process group of its own, with replicas."""
+    groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    schedule = generate("chimera", workers=2, microbatches=COUNT)
+    model, reference = whole(2), whole(2)
+    stages = split_sequential(model, schedule)
+    runtime = PipelineRuntime(schedule, stages, loss_of, groups[rank // 2])
+    inputs, targets = batch(rank // 2)
+    runtime.step(inputs, targets)
+    loss_of(reference(inputs), targets).backward()  # type: ignore[no-untyped-call]
+    pairs = zip(model.parameters(), reference.parameters(), strict=True)
+    return max((a.grad - b.grad).abs().max().item() for a, b in pairs)  # type: ignore[operator]
+
+
+# Running them
+
+
+def text_of(error: BaseException) -> str:
+    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+
+
+def process(name: str, rank: int, folder: Path) -> None:
+    count, function = CASES[name]
+    with open(folder / f"{name}.{rank}.err", "wb") as errors:
+        os.dup2(errors.fileno(), 2)
+    torch.set_num_threads(1)
+    store = f"file://{folder}/{name}.store"
+    dist.init_process_group("gloo", store, rank=rank, world_size=count)
+    begin = time.monotonic()
+    result: dict[str, Any] = {"text": "", "value": None}
+    try:
+        result["value"] = function(rank)
+    except Exception as error:
+        traceback.print_exc()
+        result["text"] = text_of(error)
+    result["seconds"] = time.monotonic() - begin
+    (folder / f"{name}.{rank}.json").write_text(json.dumps(result))
+
+
+def run(name: str, folder: Path) -> list[dict[str, Any]]:
+    count, _ = CASES[name]
+    context = multiprocessing.get_context("fork")
+    ranks = [context.Process(target=process, args=(name, r, folder)) for r in range(count)]
+    for rank in ranks:
+        rank.start()
+    end = time.monotonic() + LIMIT
+    found = []
+    for number, rank in enumerate(ranks):
+        rank.join(max(0.0, end - time.monotonic()))
+        is_left = rank.is_alive()
+        if is_left:
+            rank.kill()
+            rank.join()
+        file = folder / f"{name}.{number}.json"
+        result = json.loads(file.read_text()) if file.exists() else {"text": None}
+        found.append({**result, "left": is_left, "exit": rank.exitcode})
+    return found
+
+
+def main(folder: Path, names: list[str]) -> None:
+    found = {name: run(name, folder) for name in names or CASES}
+    (folder / "cases.json").write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

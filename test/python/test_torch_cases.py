@@ -1,0 +1,185 @@
+"""Failures of pipelines in real processes, and what else they do beside training: see
+runtime_cases.py. No process is ever left hanging.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
+)
+
+SOON = 5.0
+"""Seconds within which ranks learn of a failure, on a machine with other work."""
+
+FAILURES: dict[str, tuple[int, str, str]] = {
+    # The rank that fails, its exception, and what the others raise.
+    "exception_in_a_stage": (
+        1,
+        "ValueError: broken\nin the pipeline: rank 1, at 10: compute 1F2",
+        "RemoteError: rank 1 failed: at 10: compute 1F2: ValueError: broken",
+    ),
+    "exception_in_the_second_step": (
+        1,
+        "ValueError: broken\nin the pipeline: rank 1, at 1: compute 1F0",
+        "RemoteError: rank 1 failed: at 1: compute 1F0: ValueError: broken",
+    ),
+    "exception_in_the_loss": (
+        1,
+        "KeyError: 'label'\nin the pipeline: rank 1, at 1: compute 1F0",
+        "RemoteError: rank 1 failed: at 1: compute 1F0: KeyError: 'label'",
+    ),
+    "stage_missing": (
+        1,
+        "PipelineError: `stages` has no module for path 0, stage 1, which the placement gives to "
+        "rank 1; it has [(0, 2)]",
+        "RemoteError: rank 1 failed: making the runtime: PipelineError: `stages` has no module",
+    ),
+    "shapes_that_do_not_fit": (
+        1,
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x6 and 7x6)\nin the pipeline: "
+        "rank 1, at 1: compute 1F0",
+        "RemoteError: rank 1 failed: at 1: compute 1F0: RuntimeError: mat1 and mat2",
+    ),
+    "budget_of_activations": (
+        0,
+        "MemoryBudgetError: 0F2 makes this rank hold 3 activations; the budget is 2",
+        "RemoteError: rank 0 failed: at 4: compute 0F2: MemoryBudgetError: 0F2 makes",
+    ),
+    "budget_of_bytes": (
+        1,
+        "MemoryBudgetError: 1F0 makes this rank hold 192 bytes of activations; the budget is 100B",
+        "RemoteError: rank 1 failed: at 1: compute 1F0: MemoryBudgetError",
+    ),
+    "no_inputs": (
+        0,
+        "PipelineError: this rank has a first stage, and needs `inputs`",
+        "RemoteError: rank 0 failed: at 0: compute 0F0: PipelineError: this rank has a first",
+    ),
+    "shapes_that_change_without_tags": (
+        0,
+        "PipelineError: message 0 (1: send 0F0 to 1) holds (float64[4, 6]), but held "
+        "(float64[2, 6]) before; pass static_shapes=False",
+        "RemoteError: rank 0 failed: at 1: send 0F0 to 1: PipelineError: message 0",
+    ),
+}
+
+REFUSALS: dict[str, list[str]] = {
+    # What all ranks raise.
+    "too_few_ranks": ["the schedule has 3 workers, the process group 2 ranks"],
+    "other_schedule": ["has another schedule, or other options, than this rank"],
+    "replicas_of_other_shapes": ["block ", "[12, 6]", "on this rank"],
+    "replicas_of_other_values": ["its parameters have other values on rank", "block "],
+    "batch_that_cannot_be_cut": ["shape [7, 6]", "cannot be cut into 4 equal microbatches"],
+    "program_that_hangs": [
+        "deadlocks with messages=unbounded in a cycle of 4 waits",
+        "recv 1B0 from 1 on worker 0 waits for send 1B0 to 0 on worker 1",
+    ],
+    "order_that_hangs_without_tags": ["by their order alone (messages=batched)", "deadlocks"],
+}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    folder = tmp_path_factory.mktemp("cases")
+    script = Path(__file__).with_name("runtime_cases.py")
+    command = [sys.executable, str(script), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[dict[str, Any]]] = json.loads((folder / "cases.json").read_text())
+    return found
+
+
+def test_no_process_is_left(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for name, ranks in cases.items():
+        wanted = [-9 if name == "killed" and r == 1 else 0 for r in range(len(ranks))]
+        assert [rank["exit"] for rank in ranks] == wanted, name
+        assert not any(rank["left"] for rank in ranks), name
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failure_ends_all_ranks(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+    failing, own, others = FAILURES[name]
+    for rank, result in enumerate(cases[name]):
+        assert result["text"].startswith(own if rank == failing else others)
+        assert result["seconds"] < SOON
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_refusal_is_that_of_all_ranks(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+    for result in cases[name]:
+        assert result["text"].startswith("PipelineError: ")
+        assert all(part in result["text"] for part in REFUSALS[name]), result["text"]
+
+
+def test_a_killed_rank_ends_the_others(cases: dict[str, list[dict[str, Any]]]) -> None:
+    first, _, last = cases["killed"]
+    for result in (first, last):
+        assert "PipelineError" in result["text"] or "RemoteError" in result["text"]
+        assert "lost message" in result["text"] and "from 1)" in result["text"]
+        assert result["seconds"] < SOON
+
+
+def test_a_time_limit_says_where_all_ranks_are(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for rank, result in enumerate(cases["time_limit"]):
+        assert result["text"].startswith("PipelineTimeout: rank ")
+        lines = result["text"].splitlines()
+        assert " waited 1.5 s for message " in lines[0]
+        assert "rank 1: at 4: compute 1F1, running" in lines
+        waiting = "rank 0: at 7: compute 0B0, waiting for message 6 (6: recv 1B0 from 1)"
+        assert waiting in lines
+        assert result["seconds"] < (8 if rank == 1 else 1.5 + SOON)
+
+
+def test_a_rank_that_does_not_come_is_named(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for result in cases["rank_that_does_not_come"][:2]:
+        assert "waited 1 s for rank 2 to come to 'start'" in result["text"]
+
+
+def test_ranks_agree_on_overflows(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for result in cases["overflow"]:
+        first, over, last = result["value"]
+        assert first[1:3] == [False, 1024.0] and 0 < first[3] < 10
+        assert over[1:] == [True, 512.0, float("inf")]
+        assert last[1:3] == [False, 512.0] and 0 < last[3] < 10
+    losses = [entry[0] for entry in cases["overflow"][1]["value"]]
+    assert losses[0] > losses[1] == losses[2]
+
+
+def test_evaluation(cases: dict[str, list[dict[str, Any]]]) -> None:
+    first, last = cases["evaluation"]
+    assert first["text"] == last["text"] == ""
+    assert last["value"] == 8 * [[True, True]]
+    assert first["value"] == 2 * (2 * [[False, False]] + 2 * [[True, True]])
+
+
+@pytest.mark.parametrize("name", ["accumulation", "two_pipelines"])
+def test_gradients(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+    for result in cases[name]:
+        assert result["text"] == ""
+        assert result["value"] <= 1e-12
+
+
+def test_the_example_of_the_guide_trains(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "Torch.md").read_text()
+    (script,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "train.py").write_text(script)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", "2", str(tmp_path / "train.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    losses = [
+        float(loss) for loss in re.findall(r"^step \d+: loss (.*)$", done.stdout, re.MULTILINE)
+    ]
+    assert len(losses) == 2
+    assert losses[1] < losses[0] / 4
