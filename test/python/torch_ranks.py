@@ -21,6 +21,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from runtime_models import SAMPLES, WIDTH
+from runtime_models import Plain as Stage
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -28,29 +30,11 @@ from torch.distributed.pipelining import PipelineStage, schedules
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-WIDTH = 6
-"""Of all activations, so that a message in the place of another is not an error by its shape."""
-SAMPLES = 2
-"""Of a microbatch."""
 STEPS = 2
 LIMIT = datetime.timedelta(seconds=60)
 """For every wait for another rank."""
 
 Job = dict[str, Any]
-
-
-class Stage(nn.Module):
-    """One layer, with parameters that depend on nothing but the number of the stage."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        torch.manual_seed(number)
-        self.inner = nn.Linear(WIDTH, 2 * WIDTH, dtype=torch.float64)
-        self.outer = nn.Linear(2 * WIDTH, WIDTH, dtype=torch.float64)
-
-    def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = x + self.outer(torch.tanh(self.inner(x)))
-        return result
 
 
 def loss_of(output: Tensor, target: Tensor) -> Tensor:
