@@ -83,14 +83,18 @@ private:
   void visitReload(uint32_t instruction);
   uint32_t waitsOf(uint32_t instruction) const;
   void notice(Cell cell);
+  void change(const MemoryChange &change) {
+    memory.change(change.bytes);
+    count.change(change.activations);
+  }
 
   const Program &program;
   ActivationLedger &ledger;
   std::vector<uint32_t> &numEnded;
-  AnyTimeMemory memory;
+  AnyTimeMemory memory; ///< bytes
+  AnyTimeMemory count;  ///< activations
   AnyTimePeak peak;
   std::vector<Cell> offloads;
-  int64_t numHeld = 0; ///< activations, without those of offloads not awaited
   uint32_t joined = 0; ///< offloads that joins before the next cell name
   Cell firstHalf;      ///< of an overlapped pair
   bool hasFirstHalf = false;
@@ -113,7 +117,7 @@ void RowPeak::notice(Cell cell) {
     return;
   peak.bytes = memory.most();
   peak.cell = cell.withOverlap(false);
-  peak.microbatches = numHeld + int64_t(offloads.size()) - memory.getNumEnded();
+  peak.microbatches = count.most();
   numPending = offloads.size();
   numAwaited = memory.getNumEnded();
 }
@@ -123,26 +127,23 @@ void RowPeak::visitCompute(uint32_t instruction) {
   Cell cell = program.instructions[instruction].cell;
   uint32_t ended = std::max(std::exchange(joined, 0), waitsOf(instruction));
   memory.await(ended);
-  MemoryChange change = ledger.start(cell);
-  memory.change(change.bytes);
-  numHeld += change.activations;
+  count.await(ended);
+  change(ledger.start(cell));
   if (!hasFirstHalf && cell.overlapsNext()) {
     hasFirstHalf = true;
     firstHalf = cell;
     return;
   }
   notice(hasFirstHalf && !cell.is(Phase::Forward) ? firstHalf : cell);
-  change = ledger.finish(cell);
+  change(ledger.finish(cell));
   if (std::exchange(hasFirstHalf, false))
-    change += ledger.finish(firstHalf);
-  memory.change(change.bytes);
-  numHeld += change.activations;
+    change(ledger.finish(firstHalf));
 }
 
 /// What is copied counts until a wait tells that the copy has ended.
 void RowPeak::visitOffload(uint32_t instruction) {
   Cell cell = program.instructions[instruction].cell;
-  numHeld -= 1;
+  count.offload(1);
   numEnded[instruction] = memory.offload(-ledger.moveOut(cell).bytes);
   offloads.push_back(cell);
 }
@@ -151,7 +152,7 @@ void RowPeak::visitReload(uint32_t instruction) {
   Cell cell = program.instructions[instruction].cell;
   uint32_t ended = std::max(std::exchange(joined, 0), waitsOf(instruction));
   numEnded[instruction] = memory.reload(ledger.moveIn(cell).bytes, ended);
-  numHeld += 1;
+  count.reload(1, ended);
   notice(cell);
 }
 

@@ -193,6 +193,16 @@ TEST(AnyTimePeaks, AreReached) {
   }
 }
 
+/// A reload that waits for its own offload is the same activation.
+TEST(AnyTimePeaks, CountActivationsOnce) {
+  Table table = makeTable(2, {0}, {"0F0 0D0 0U0 0F1 0B0 0B1"});
+  MemoryFacts facts = oddFacts(table.placement);
+  std::vector<AnyTimePeak> peaks =
+      llvm::cantFail(computeAnyTimePeaks(lower(table), table.placement, facts));
+  EXPECT_EQ(peaks[0].bytes, 200);
+  EXPECT_EQ(peaks[0].microbatches, 2);
+}
+
 TEST(AnyTimePeaks, NameTheCellAndWhatItDoesNotWaitFor) {
   Table table = makeTable(3, {0},
                           {"0F0 0D0 0F1 0D1 0d0 0F2 0U1 0B2 0B1 0U0 "
