@@ -16,20 +16,12 @@
 #include "PipeSched-c/Evaluation.h"
 #include "PipeSched-c/Module.h"
 #include "PipeSched-c/RegisterEverything.h"
+#include "Print.h"
 #include "mlir-c/Diagnostics.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static MlirStringRef text(const char *string) {
-  return mlirStringRefCreate(string, strlen(string));
-}
-
-static void print(MlirStringRef string, void *userData) {
-  (void)userData;
-  fwrite(string.data, 1, string.length, stdout);
-}
 
 static MlirLogicalResult printDiagnostic(MlirDiagnostic diagnostic,
                                          void *userData) {

@@ -16,19 +16,11 @@
 #include "PipeSched-c/Program.h"
 #include "PipeSched-c/Catalogue.h"
 #include "PipeSched-c/RegisterEverything.h"
+#include "Print.h"
 #include "mlir-c/Diagnostics.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static MlirStringRef text(const char *string) {
-  return mlirStringRefCreate(string, strlen(string));
-}
-
-static void print(MlirStringRef string, void *userData) {
-  (void)userData;
-  fwrite(string.data, 1, string.length, stdout);
-}
 
 static MlirLogicalResult printDiagnostic(MlirDiagnostic diagnostic,
                                          void *userData) {

@@ -1,0 +1,25 @@
+//===- Print.h - Texts of the C API in tests ------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TEST_CAPI_PRINT_H
+#define PIPESCHED_TEST_CAPI_PRINT_H
+
+#include "mlir-c/Support.h"
+#include <stdio.h>
+#include <string.h>
+
+static MlirStringRef text(const char *string) {
+  return mlirStringRefCreate(string, strlen(string));
+}
+
+static void print(MlirStringRef string, void *userData) {
+  (void)userData;
+  fwrite(string.data, 1, string.length, stdout);
+}
+
+#endif // PIPESCHED_TEST_CAPI_PRINT_H
