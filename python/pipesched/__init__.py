@@ -24,7 +24,13 @@ from . import _core
 from ._batch import Configuration, compare, explain, simulate_batch
 from ._catalogue import Family, families, models, systems
 from ._costs import Costs
-from ._errors import Diagnostic, Location, PipeSchedError, PipeSchedWarning
+from ._errors import (
+    Diagnostic,
+    Location,
+    PipeSchedError,
+    PipeSchedWarning,
+    VerificationError,
+)
 from ._grid import Grid
 from ._optimize import Alternative, Optimization
 from ._options import FamilyOptions, Path
@@ -61,6 +67,7 @@ __all__ = [
     "Simulation",
     "Stage",
     "Svg",
+    "VerificationError",
     "WorkerProgram",
     "compare",
     "draw",

@@ -59,6 +59,10 @@ class PipeSchedError(Exception):
         return "\n".join(map(str, self.diagnostics))
 
 
+class VerificationError(PipeSchedError):
+    """A schedule or program was examined, and the proof failed; the diagnostics say where."""
+
+
 class PipeSchedWarning(UserWarning):
     """Something succeeded, but the result may not be what the user wants."""
 

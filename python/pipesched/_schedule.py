@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from . import _core
 from ._costs import Costs, SimulationOptions, raw_simulation
-from ._errors import PipeSchedError
+from ._errors import PipeSchedError, VerificationError
 from ._optimize import Optimization, OptimizeOptions, optimize
 from ._options import (
     CsvFormat,
@@ -406,22 +406,43 @@ class Schedule:
         transport: Transport | None = None,
     ) -> None:
         """Proves that it is complete and free of deadlock under the rules of `messages` for senders
-        and receivers; raises a PipeSchedError if it is not. Also checks a schedule against
-        `memory`, the budget of each worker: activations, bytes with a unit ("80GB"), or "system".
+        and receivers; raises a VerificationError if it is not. Also checks a schedule against
+        `memory`, the budget of each worker: activations, bytes with a unit ("80GB"), or "system";
+        raises a PipeSchedError if it does not keep it, or if its memory is not known.
         `memory_times` says for which times: "any" (the default) asks that rows and joins keep the
         budget whatever cells and copies take, "given" that they keep it at the attached times,
         under `transport`.
+
+        A program says where its receives stand, and has no budget: the other options are for
+        schedules alone.
         """
         code_of(Messages, "messages", messages)
-        options = {
-            "messages": messages,
-            "memory": memory,
-            "memory_times": memory_times,
-            "receive_placement": receive_placement,
-            "transport": transport,
+        chosen = {
+            "memory_times": (MemoryTimes, memory_times),
+            "receive_placement": (ReceivePlacement, receive_placement),
+            "transport": (Transport, transport),
         }
+        for name, (choices, value) in chosen.items():
+            if value is not None:
+                code_of(choices, name, value)
+        budget = {"memory": memory, **{name: value for name, (_, value) in chosen.items()}}
+        if self.is_problem:
+            raise PipeSchedError(f"{self.name} has no rows to verify")
+        if self.kind == "program":
+            given = [name for name, value in budget.items() if value is not None]
+            if given:
+                raise PipeSchedError(
+                    f"{self.name} is a program, to which {', '.join(given)} cannot be applied; "
+                    "wanted a schedule"
+                )
         verifier = "pipe-verify" if self.kind == "schedule" else "exec-verify"
-        self._module.run(verifier + pass_options(options))
+        proof = {"messages": messages, "receive_placement": receive_placement}
+        try:
+            self._module.run(verifier + pass_options(proof))
+        except PipeSchedError as error:
+            raise VerificationError(error.diagnostics) from None
+        if memory is not None:
+            self._module.run(verifier + pass_options({"messages": messages, **budget}))
 
     def simulate(
         self, costs: Costs | None = None, **options: Unpack[SimulationOptions]

@@ -288,6 +288,32 @@ def test_verify(tmp_path: Path, capsys: Capture) -> None:
     assert "deadlock" in printed.err or "wait" in printed.err
 
 
+@pytest.fixture
+def program(schedule: str, tmp_path: Path) -> str:
+    file = str(tmp_path / "program.mlir")
+    assert main(["convert", schedule, file, "--to", "exec"]) == 0
+    return file
+
+
+def test_verify_programs(program: str, capsys: Capture) -> None:
+    for messages in ("unbounded", "fifo", "batched"):
+        rows = rows_of(capsys, "verify", program, "--messages", messages)
+        assert [(row["kind"], row["valid"]) for row in rows] == [("program", True)]
+    rows = rows_of(capsys, "verify", program, "--messages", "rendezvous", status=1)
+    assert not rows[0]["valid"]
+    assert "wait" in rows[0]["diagnostics"][0]
+    given = ["verify", program, "--receive-placement", "consumer"]
+    assert "--receive-placement" in failure_of(capsys, *given, status=2)
+    assert "exec.program" in run_passes(capsys, "verify", program)
+
+
+def test_verify_answers_only_what_was_examined(tmp_path: Path, capsys: Capture) -> None:
+    """A step that fails is no answer: no table is printed."""
+    file = tmp_path / "problem.mlir"
+    file.write_text("pipe.schedule @s workers 2 microbatches 2 {\n  path on [0, 1]\n}\n")
+    assert "s has no rows to verify" in failure_of(capsys, "verify", str(file))
+
+
 def test_convert(schedule: str, tmp_path: Path, capsys: Capture) -> None:
     table = tmp_path / "table.csv"
     assert main(["convert", schedule, str(table)]) == 0

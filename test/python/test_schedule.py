@@ -10,7 +10,14 @@ import pipesched
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pipesched import Configuration, PipeSchedError, Schedule, generate
+from pipesched import (
+    Configuration,
+    PipeSchedError,
+    Schedule,
+    VerificationError,
+    generate,
+    problem,
+)
 from pipesched._options import pass_options
 from points import configurations
 
@@ -217,8 +224,23 @@ def test_verify_memory() -> None:
     schedule.verify(memory=4)
     with pytest.raises(PipeSchedError, match="holds 4 activations at cell 3"):
         schedule.verify(memory=3)
-    with pytest.raises(PipeSchedError, match="memory"):
-        schedule.transform("convert-pipe-to-exec").verify(memory=4)
+    program = schedule.transform("convert-pipe-to-exec")
+    with pytest.raises(PipeSchedError, match="a program, to which memory, transport cannot"):
+        program.verify(memory=4, transport="delay")
+
+
+def test_verify_says_whether_a_proof_failed() -> None:
+    schedule = generate("1f1b", workers=4, microbatches=8)
+    for verified in (schedule, schedule.transform("convert-pipe-to-exec")):
+        with pytest.raises(VerificationError):
+            verified.verify(messages="rendezvous")
+    wrong: Any
+    for wrong in ({"messages": "maybe"}, {"memory": "4 sheep"}, {"memory": "system"}):
+        with pytest.raises(PipeSchedError) as found:
+            schedule.verify(**wrong)
+        assert not isinstance(found.value, VerificationError)
+    with pytest.raises(PipeSchedError, match="no rows"):
+        problem(workers=2, microbatches=2).verify()
 
 
 def test_verify_finds_a_deadlock() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from pipesched import PipeSchedError, Schedule
+from pipesched import Schedule, VerificationError
 from pipesched._options import Messages, ReceivePlacement, names_of
 
 from . import files, passes
-from .arguments import Verbs, add_verb
+from .arguments import UsageError, Verbs, add_verb
 from .output import Column, add_output, say, write_rows, write_text
 
 EXAMPLE = "  pipesched verify schedule.mlir --messages batched"
@@ -38,29 +38,45 @@ def add(verbs: Verbs) -> None:
         help="what senders and receivers may rely on",
     )
     parser.add_argument(
-        "--receive-placement", choices=names_of(ReceivePlacement), default="arrival"
+        "--receive-placement",
+        choices=names_of(ReceivePlacement),
+        help="of schedules: by default arrival; a program says where its receives stand",
     )
     add_output(parser)
 
 
-def _finding(schedule: Schedule, arguments: argparse.Namespace) -> PipeSchedError | None:
+def _finding(schedule: Schedule, arguments: argparse.Namespace) -> VerificationError | None:
+    """What keeps a schedule from being valid; any other failure is no answer, and is raised."""
     try:
-        schedule.verify(arguments.messages, receive_placement=arguments.receive_placement)
-    except PipeSchedError as error:
+        is_table = schedule.kind == "schedule"
+        placement = arguments.receive_placement if is_table else None
+        schedule.verify(arguments.messages, receive_placement=placement)
+    except VerificationError as error:
         return error
     return None
 
 
+def _passes(arguments: argparse.Namespace, schedules: list[Schedule]) -> str:
+    kinds = {schedule.kind for schedule in schedules}
+    options = {"messages": arguments.messages, "receive-placement": arguments.receive_placement}
+    made = [passes.one_pass("pipe-verify", options)] if "schedule" in kinds else []
+    if "program" in kinds:
+        made.append(passes.one_pass("exec-verify", {"messages": arguments.messages}))
+    return passes.command_line(made, arguments.file)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Verifies each schedule; fails if one does not verify."""
-    if arguments.show_passes:
-        options = {"messages": arguments.messages, "receive-placement": arguments.receive_placement}
-        write_text(
-            passes.command_line([passes.one_pass("pipe-verify", options)], arguments.file) + "\n"
+    schedules = files.read(arguments)
+    if arguments.receive_placement and all(each.kind == "program" for each in schedules):
+        raise UsageError(
+            "--receive-placement is for schedules; a program says where its receives stand"
         )
+    if arguments.show_passes:
+        write_text(_passes(arguments, schedules) + "\n", arguments.output)
         return 0
     rows = []
-    for schedule in files.read(arguments):
+    for schedule in schedules:
         error = _finding(schedule, arguments)
         if error:
             say(str(error))
