@@ -31,12 +31,15 @@ from ._errors import (
     PipeSchedWarning,
     VerificationError,
 )
+from ._families import register_family
 from ._grid import Grid
+from ._making import generate, load, loads, problem
 from ._optimize import Alternative, Optimization
 from ._options import FamilyOptions, Path
 from ._program import Cell, Columns, Group, Instruction, ParameterSet, Stage, WorkerProgram
 from ._report import Report
-from ._schedule import Schedule, Simulation, Svg, draw, generate, load, loads, problem
+from ._schedule import Schedule
+from ._simulation import Simulation, Svg, draw
 from ._sweep import sweep
 from .planning import Plan, Proposal, plan
 
@@ -79,6 +82,7 @@ __all__ = [
     "models",
     "plan",
     "problem",
+    "register_family",
     "simulate_batch",
     "sweep",
     "systems",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
 from . import _core
 from ._costs import Costs, SimulationOptions, raw_simulation
+from ._errors import PipeSchedError
+from ._families import own_family
+from ._making import generate
 from ._options import (
     FamilyOptions,
     ForwardSends,
@@ -21,9 +24,11 @@ from ._options import (
     raw_options,
     raw_paths,
     raw_timing,
+    text_of,
 )
 from ._report import read_report
-from ._schedule import Schedule, Simulation, generate, simulate
+from ._schedule import Schedule
+from ._simulation import Simulation, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +61,9 @@ class Configuration:
     optimizer_step: OptimizerStep = "none"
 
     def generate(self, name: str = "schedule") -> Schedule:
-        """The schedule, as IR, without an optimizer step."""
+        """The schedule, as IR, without an optimizer step. `family` may be one's own
+        (`register_family`).
+        """
         return generate(
             self.family,
             workers=self.workers,
@@ -67,9 +74,41 @@ class Configuration:
         )
 
     def simulate(self) -> Simulation:
-        """The full report, without any IR. The schedule has the name of its family."""
+        """The full report, without any IR unless the family is one's own. The schedule has the name
+        of its family.
+        """
+        if self._is_own:
+            schedule = self._with_step(self.generate(self.family))
+            return schedule.simulate(
+                self.costs,
+                transport=self.transport,
+                receive_placement=self.receive_placement,
+                forward_sends=self.forward_sends,
+                runtime=self.runtime,
+            )
         evaluation = _core.evaluate_configuration(self._raw())
         return read_report(Simulation, evaluation.report(), _evaluation=evaluation)
+
+    @property
+    def _is_own(self) -> bool:
+        return own_family(text_of("family", self.family)) is not None
+
+    def _with_step(self, schedule: Schedule) -> Schedule:
+        """With the end of a training step, for a family of one's own."""
+        code_of(OptimizerStep, "optimizer_step", self.optimizer_step)
+        if self.optimizer_step == "none":
+            return schedule
+        reduces = self.costs is not None and (
+            self.costs.data_parallel > 1 or self.costs.times_name("G")
+        )
+        if reduces:
+            raise PipeSchedError(
+                f"family {self.family!r} is one's own: optimizer_step does not know where its "
+                "all-reduces with other pipelines go; let its function return a schedule with G "
+                "and O cells (pipe-attach-system and pipe-add-optimizer add them)"
+            )
+        place = "eager" if self.optimizer_step == "overlapped" else "end"
+        return schedule.transform(f"pipe-add-optimizer{{all-reduce={place}}}")
 
     def _raw(self) -> _core.Configuration:
         return _core.Configuration(
@@ -91,19 +130,140 @@ class Configuration:
         )
 
 
+Point: TypeAlias = Configuration | Schedule | Simulation
+"""What can be timed; a schedule takes the costs that it names."""
+
+Metric = Callable[[Simulation], Any]
+"""A measure of one's own, from a report with its timeline to a value."""
+
+
+def _report_of(point: Point) -> Simulation:
+    return point if isinstance(point, Simulation) else point.simulate()
+
+
+def _measured(simulation: Simulation, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    """The metrics of a simulation. What a metric raises is raised, with a note that names it."""
+    found = {}
+    for name, metric in metrics.items():
+        try:
+            found[name] = metric(simulation)
+        except Exception as error:
+            error.add_note(f"in the metric {name!r} of {simulation.schedule}")
+            raise
+    return found
+
+
+def check_metrics(metrics: Mapping[str, Metric] | None, known: Iterable[str]) -> dict[str, Metric]:
+    """Checks that metrics are functions with names of their own."""
+    given = {} if metrics is None else metrics
+    if not isinstance(given, Mapping):
+        raise TypeError(f"metrics is a mapping from names to functions; got {metrics!r}")
+    for name, metric in given.items():
+        if not isinstance(name, str) or not callable(metric):
+            raise TypeError(f"metric {name!r} is a name with a function; got {metric!r}")
+    taken = [name for name in given if name in known]
+    if taken:
+        raise PipeSchedError(f"metric {taken[0]!r} has the name of a column; choose another")
+    return dict(given)
+
+
+@dataclass
+class Evaluated:
+    """The numbers of points."""
+
+    columns: Mapping[str, Any]
+    """The summaries, an array each; -1 or NaN where they are not known."""
+    errors: list[str | None]
+    metrics: list[dict[str, Any]]
+    """Empty for a point with an error."""
+
+
+def evaluate_points(
+    points: Sequence[Point],
+    *,
+    threads: int = 0,
+    progress: Callable[[int], object] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+) -> Evaluated:
+    """Evaluates points: on threads what needs no Python, the rest one after the other."""
+    kept = metrics or {}
+    is_quick = [isinstance(p, Configuration) and not (kept or p._is_own) for p in points]
+    raw = [p._raw() for p in points if isinstance(p, Configuration) and not (kept or p._is_own)]
+    columns, errors = _core.sweep(raw, threads, progress)
+    if all(is_quick):
+        return Evaluated(columns, errors, [{} for _ in points])
+    quick = iter(errors)
+    found = Evaluated({}, [], [])
+    evaluations, order = [], []
+    done = len(raw)
+    for index, point in enumerate(points):
+        found.metrics.append({})
+        if is_quick[index]:
+            found.errors.append(next(quick))
+            continue
+        try:
+            simulation = _report_of(point)
+        except PipeSchedError as error:
+            found.errors.append("; ".join(each.message for each in error.diagnostics))
+        else:
+            found.errors.append(None)
+            found.metrics[-1] = _measured(simulation, kept)
+            evaluations.append(simulation._evaluation)
+            order.append(index)
+        done += 1
+        if progress:
+            progress(done)
+    found.columns = _joined(columns, is_quick, _core.summaries(evaluations), order)
+    return found
+
+
+def _joined(
+    quick: Mapping[str, Any], is_quick: Sequence[bool], own: Mapping[str, Any], order: Sequence[int]
+) -> dict[str, Any]:
+    """The columns of points that were evaluated in two ways, in the order of the points."""
+    import numpy as np
+
+    where = np.flatnonzero(is_quick)
+    joined = {}
+    for name, column in quick.items():
+        unknown = -1 if column.dtype == np.int64 else np.nan
+        joined[name] = np.full(len(is_quick), unknown, dtype=column.dtype)
+        joined[name][where] = column
+        joined[name][list(order)] = own[name]
+    return joined
+
+
+def _points(given: object) -> list[Point]:
+    if isinstance(given, (str, Mapping, Configuration, Schedule, Simulation)):
+        raise TypeError(f"configurations are a list; got {given!r}")
+    if not isinstance(given, Iterable):
+        raise TypeError(f"configurations are a list; got {given!r}")
+    points = list(given)
+    for index, point in enumerate(points):
+        if not isinstance(point, (Configuration, Schedule, Simulation)):
+            raise TypeError(
+                f"configurations[{index}] is a Configuration or a Schedule; got {point!r}"
+            )
+    return points
+
+
 def simulate_batch(
-    configurations: Iterable[Configuration],
+    configurations: Iterable[Point],
     *,
     threads: int | None = None,
     progress: Callable[[int], object] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
 ) -> pd.DataFrame:
-    """Evaluates configurations on threads (default: one per core), without IR.
+    """Evaluates configurations on threads (default: one per core), without IR. Schedules, which
+    take the costs that they name, and configurations of one's own families may be among them; they
+    are evaluated one after the other.
 
     Returns one row per configuration, in the given order; the number of threads does not change the
     result. A row has the configuration, the single numbers of the report (memory of the bottleneck
-    worker, the maximum of peak activations), and `error`, which is None if there are numbers.
-    `progress` is called from time to time with the number of finished configurations. An exception
-    from `progress` or Ctrl-C ends the batch.
+    worker, the maximum of peak activations), what `metrics` give (a function from a `Simulation`
+    each), and `error`, which is None if there are numbers. `progress` is called from time to time
+    with the number of finished configurations. An exception from `progress` or a metric, or Ctrl-C,
+    ends the batch.
 
     >>> points = [Configuration("1f1b", 4, n) for n in (4, 8, 0)]
     >>> frame = simulate_batch(points)
@@ -117,30 +277,33 @@ def simulate_batch(
     """
     from ._frames import batch_frame
 
-    points = list(configurations)
-    raw = [point._raw() for point in points]
+    points = _points(configurations)
     count = 0 if threads is None else integer("threads", threads, 1, 2**16)
-    columns, errors = _core.sweep(raw, count, progress)
-    return batch_frame(points, columns, errors)
+    kept = check_metrics(metrics, (*_core.sweep([], 1, None)[0], "error", "family"))
+    found = evaluate_points(points, threads=count, progress=progress, metrics=kept)
+    return batch_frame(points, found, list(kept))
 
 
 def _simulations(
-    schedules: Iterable[Schedule | Simulation], costs: Costs | None, options: SimulationOptions
+    schedules: Iterable[Point], costs: Costs | None, options: SimulationOptions
 ) -> list[Simulation]:
     raw, timing = raw_simulation(costs, options)
     return [
-        schedule if isinstance(schedule, Simulation) else simulate(schedule, raw, timing)
-        for schedule in schedules
+        simulate(point._module, raw, timing) if isinstance(point, Schedule) else _report_of(point)
+        for point in _points(schedules)
     ]
 
 
 def compare(
-    schedules: Iterable[Schedule | Simulation],
+    schedules: Iterable[Point],
     costs: Costs | None = None,
+    *,
+    metrics: Mapping[str, Metric] | None = None,
     **options: Unpack[SimulationOptions],
 ) -> pd.DataFrame:
-    """Compares schedules: one row each, with the single numbers of their reports. A schedule that
-    is not simulated yet is simulated as by `Schedule.simulate`.
+    """Compares schedules: one row each, with the single numbers of their reports and what `metrics`
+    give, a function from a `Simulation` each. A schedule that is not simulated yet is simulated as
+    by `Schedule.simulate`; a configuration has costs and options of its own.
 
     >>> families = ("gpipe", "1f1b", "zb-h1")
     >>> made = [generate(f, workers=4, microbatches=8, name=f) for f in families]
@@ -149,10 +312,14 @@ def compare(
     gpipe            0.272727     33000000                 8
     1f1b             0.272727     33000000                 4
     zb-h1            0.111111     27000000                 4
+    >>> compare(made, metrics={"cells": lambda found: len(found.to_frame())}).cells.tolist()
+    [64, 64, 96]
     """
     from ._frames import comparison_frame
 
-    return comparison_frame(_simulations(schedules, costs, options))
+    kept = check_metrics(metrics, (*_core.sweep([], 1, None)[0], "family"))
+    simulations = _simulations(schedules, costs, options)
+    return comparison_frame(simulations, [_measured(each, kept) for each in simulations])
 
 
 class Finding(NamedTuple):
@@ -170,7 +337,7 @@ def findings(simulations: Iterable[Simulation]) -> list[Finding]:
 
 
 def explain(
-    schedules: Iterable[Schedule | Simulation],
+    schedules: Iterable[Point],
     costs: Costs | None = None,
     **options: Unpack[SimulationOptions],
 ) -> str:

@@ -8,12 +8,15 @@ from functools import cache
 from typing import Any
 
 from . import _core
-from ._schedule import generate
+from ._families import own_families, own_family
+from ._making import generate
 
 
 @dataclass(frozen=True)
 class Family:
-    """A schedule family. `sizes` says which numbers of workers D and microbatches N it supports."""
+    """A schedule family. `sizes` says which numbers of workers D and microbatches N it supports.
+    Of one's own families, `source` says where the function is, and `sizes` is empty.
+    """
 
     name: str
     summary: str
@@ -24,13 +27,13 @@ class Family:
 
 
 def families() -> dict[str, Family]:
-    """The schedule families by name.
+    """The schedule families by name, those that ship and then those that are registered.
 
     >>> families()["zb-v"].aliases
     ('ZBVZeroBubble', 'V-ZB', 'ZeroBubbleV')
     """
     aliases = _core.family_aliases()
-    return {
+    shipped = {
         name: Family(
             name,
             summary,
@@ -41,6 +44,11 @@ def families() -> dict[str, Family]:
         )
         for name, summary, source, sizes, options in _core.families()
     }
+    own = {
+        name: Family(name, each.summary, each.place, "", each.options, ())
+        for name, each in own_families().items()
+    }
+    return {**shipped, **own}
 
 
 def systems() -> dict[str, dict[str, Any]]:
@@ -62,16 +70,20 @@ def _names() -> dict[str, str]:
     return {
         _key(name): family.name
         for family in families().values()
+        if family.name not in own_families()
         for name in (family.name, *family.aliases)
     }
 
 
 def canonical(name: str) -> str:
-    """The name of the family with this name or alias. Raises an error for other names.
+    """The name of the family with this name or alias; that of one's own family is the name or
+    place under which it is known. Raises an error for other names.
 
     >>> canonical("Interleaved1F1B")
     'interleaved-1f1b'
     """
+    if own := own_family(name):
+        return own.name
     found = _names().get(_key(name))
     if found is None:
         found = generate(name, workers=1, microbatches=1).family

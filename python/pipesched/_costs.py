@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -81,6 +82,8 @@ def _description(source: Description | None) -> _Source:
         return _JSON, json.dumps(source)
     if isinstance(source, str) and not _looks_like_path(source):
         return _NAME, source
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"a model or system is a name, a mapping or a path; got {source!r}")
     return _FILE, os.fspath(source)
 
 
@@ -104,6 +107,8 @@ def _times(times: Times | None) -> _Source:
         return _TIMES, _times_text(times)
     if isinstance(times, str) and not _looks_like_path(times):
         return _TIMES, times
+    if not isinstance(times, (str, os.PathLike)):
+        raise TypeError(f'times are text such as "F=1ms,B=2ms", a mapping or a path; got {times!r}')
     return _FILE, os.fspath(times)
 
 
@@ -179,6 +184,18 @@ class Costs:
         )
         object.__setattr__(self, "_raw", raw)
 
+    def times_name(self, name: str) -> bool:
+        """Whether `times` have an entry of this name, such as `G`."""
+        if self.times is None:
+            return False
+        if isinstance(self.times, Mapping):
+            return name in self.times
+        kind, text = _times(self.times) or (_TIMES, "")
+        if kind == _FILE:
+            with open(text, encoding="utf-8-sig") as file:
+                return name in json.load(file)
+        return re.search(rf"(^|,)\s*{name}\s*=", text) is not None
+
     def _given_options(self) -> dict[str, Any]:
         options = ((f, getattr(self, f.name)) for f in fields(self) if f.init)
         return {f.name: value for f, value in options if value != f.default}
@@ -195,6 +212,8 @@ def raw_simulation(
     costs: Costs | None, options: SimulationOptions
 ) -> tuple[_core.Costs | None, tuple[int, int, int, int]]:
     """Reads costs (from `costs` or its arguments, or none) and timing."""
+    if costs is not None and not isinstance(costs, Costs):
+        raise TypeError(f"costs are a Costs; got {costs!r}")
     timing: TimingOptions = {}
     priced: CostOptions = {}
     for name, value in options.items():

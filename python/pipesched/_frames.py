@@ -21,8 +21,8 @@ from ._program import WorkerProgram
 from ._report import IdleByCause, Report
 
 if TYPE_CHECKING:
-    from ._batch import Configuration
-    from ._schedule import Simulation
+    from ._batch import Evaluated, Point
+    from ._simulation import Simulation
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
@@ -85,34 +85,45 @@ def _summaries(columns: Columns) -> dict[str, Any]:
     return {name: _known(column) for name, column in columns.items()}
 
 
-def comparison_frame(simulations: Sequence[Simulation]) -> pd.DataFrame:
+def comparison_frame(
+    simulations: Sequence[Simulation], metrics: Sequence[Mapping[str, Any]]
+) -> pd.DataFrame:
     """One row per simulation, by its schedule's name."""
     columns = _summaries(_core.summaries([s._evaluation for s in simulations]))
     families = [s.family for s in simulations]
-    return pd.DataFrame({"family": families, **columns}, index=[s.schedule for s in simulations])
+    index = [s.schedule for s in simulations]
+    own = {name: [each[name] for each in metrics] for name in (metrics[0] if metrics else ())}
+    return pd.DataFrame({"family": families, **columns, **own}, index=index)
 
 
-def _given(points: Sequence[Configuration]) -> dict[str, Any]:
-    """The arguments of the points of a sweep; an option that no point has is left out."""
+def _given(points: Sequence[Point]) -> dict[str, Any]:
+    """The arguments of the points of a sweep; an option that no point has is left out. Schedules
+    have a family or None, and no other options.
+    """
     columns: dict[str, Any] = {
         "family": [point.family for point in points],
         "workers": [point.workers for point in points],
         "microbatches": [point.microbatches for point in points],
     }
-    for option in FamilyOptions.__annotations__:
-        values = [point.options.get(option) for point in points]
+    options = [getattr(point, "options", {}) for point in points]
+    for option in dict.fromkeys((*FamilyOptions.__annotations__, *(o for g in options for o in g))):
+        values = [given.get(option) for given in options]
         if any(value is not None for value in values):
             columns[option] = pd.array(values)
-    columns["transport"] = [point.transport for point in points]
-    if any(point.runtime != "table" for point in points):
-        columns["runtime"] = [point.runtime for point in points]
+    columns["transport"] = [getattr(point, "transport", None) for point in points]
+    runtimes = [getattr(point, "runtime", None) for point in points]
+    if any(runtime not in (None, "table") for runtime in runtimes):
+        columns["runtime"] = runtimes
     return columns
 
 
 def batch_frame(
-    points: Sequence[Configuration], columns: Columns, errors: Sequence[Any]
+    points: Sequence[Point], evaluated: Evaluated, metrics: Sequence[str]
 ) -> pd.DataFrame:
-    """One row per point: its arguments, its numbers, and its error."""
+    """One row per point: its arguments, its numbers, its metrics and its error."""
     given = _given(points)
-    found = {name: column for name, column in _summaries(columns).items() if name not in given}
-    return pd.DataFrame({**given, **found, "error": pd.Series(errors, dtype=object)})
+    numbers = _summaries(evaluated.columns)
+    found = {name: column for name, column in numbers.items() if name not in given}
+    own = {name: [each.get(name) for each in evaluated.metrics] for name in metrics}
+    errors = pd.Series(evaluated.errors, dtype=object)
+    return pd.DataFrame({**given, **found, **own, "error": errors})

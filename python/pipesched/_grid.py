@@ -22,6 +22,7 @@ from ._batch import Configuration
 from ._catalogue import canonical, families
 from ._costs import Costs, _looks_like_path
 from ._errors import Diagnostic, Location, PipeSchedError
+from ._families import own_families, own_family
 from ._options import FamilyOptions, Path, names_of
 
 MOST_INTEGERS = 1_000_000
@@ -227,8 +228,6 @@ def _described(axis: str, value: Any) -> Choice:
 def _simple(axis: str, value: Any) -> Iterator[Any]:
     """The values that one entry of an axis stands for."""
     taken = kinds(axis)
-    if axis == "family":
-        return _read_family(value)
     if taken == (int,):
         return _read_integer(axis, value)
     if taken == (bool,):
@@ -250,6 +249,10 @@ def _choices(axis: str, value: Any) -> Iterator[Choice]:
         paths = _read_paths(value)
         plain = [_path_json(path) for path in paths]
         yield Choice(plain, paths, _token(plain))
+    elif axis == "family":
+        for name in _read_family(value):
+            own = own_family(name)
+            yield Choice(name, name, _token(f"{name}@{own.digest}" if own else name))
     else:
         for one in _simple(axis, value):
             yield Choice(one, one, "" if one == default else _token(one))
@@ -342,8 +345,13 @@ def _named(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _options_of(family: str) -> tuple[str, ...]:
+def _options_of_shipped(family: str) -> tuple[str, ...]:
     return families()[family].options
+
+
+def _options_of(family: str) -> tuple[str, ...]:
+    own = own_family(family)
+    return own.options if own else _options_of_shipped(family)
 
 
 class Grid:
@@ -354,7 +362,7 @@ class Grid:
     6
 
     An axis has one value or a list of values. Integers may also be ranges that include their end,
-    `"8:64:8"`, or by a factor, `"8:64:x2"`. Without `family` the grid has all families. An option
+    `"8:64:8"`, or by a factor, `"8:64:x2"`. Without `family` the grid has all families that ship. An option
     of families applies only to the families that have it. Several such mappings are joined, and
     equal points count once.
     """
@@ -370,7 +378,8 @@ class Grid:
 
     @staticmethod
     def _read(part: Mapping[str, Any]) -> dict[str, tuple[Choice, ...]]:
-        given = {"family": list(families()), **_named(part)}
+        shipped = [name for name in families() if name not in own_families()]
+        given = {"family": shipped, **_named(part)}
         for name in _SIZES:
             if name not in given:
                 raise PipeSchedError(f"needs the key {name!r}")

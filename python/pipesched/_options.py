@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, get_args
@@ -120,6 +121,8 @@ _INT64_MAX = 2**63 - 1
 def code_of(choices: object, what: str, value: str) -> int:
     """The number of a choice in the library; for any other Literal, its position."""
     names = names_of(choices)
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is one of {', '.join(names)}; got {value!r}")
     if value not in names:
         raise PipeSchedError(f"{what} is one of {', '.join(names)}; got {value!r}")
     return _LISTED[ENUMS[choices]].index(value) if choices in ENUMS else names.index(value)
@@ -127,8 +130,19 @@ def code_of(choices: object, what: str, value: str) -> int:
 
 def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_MAX) -> int:
     """Checks that the library can represent the value; the library itself checks the rest."""
-    if not isinstance(value, int) or not least <= value <= most:
+    try:
+        value = operator.index(value)  # NumPy has integers of its own.
+    except TypeError:
+        raise TypeError(f"{what} is an integer; got {value!r}") from None
+    if not least <= value <= most:
         raise PipeSchedError(f"{what} is an integer from {least} to {most}; got {value!r}")
+    return value
+
+
+def text_of(what: str, value: object) -> str:
+    """Checks that the value is text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is a str; got {value!r}")
     return value
 
 
@@ -152,6 +166,8 @@ def _raw_lengths(what: str, lengths: Sequence[int] | None) -> _Lengths:
 
 
 def _raw_path(path: Path | Sequence[int]) -> _RawPath:
+    if not isinstance(path, (Path, Sequence)) or isinstance(path, str):
+        raise TypeError(f"a path is a Path or a list of workers; got {path!r}")
     if not isinstance(path, Path):
         path = Path(path)
     return (
@@ -164,6 +180,8 @@ def _raw_path(path: Path | Sequence[int]) -> _RawPath:
 
 def raw_paths(paths: Paths | None) -> list[_RawPath]:
     """Paths in the form that the library takes."""
+    if paths is not None and (not isinstance(paths, Sequence) or isinstance(paths, str)):
+        raise TypeError(f"paths are a list of paths, such as [[0, 1, 1, 0]]; got {paths!r}")
     return [_raw_path(path) for path in paths or ()]
 
 

@@ -32,58 +32,23 @@ from ._options import (
     raw_options,
     raw_paths,
     read_paths,
+    text_of,
 )
 from ._program import Group, ParameterSet, Stage, WorkerProgram, index_of
-from ._report import Report, read_report
+from ._rows import (
+    Rows,
+    clauses,
+    count_joins,
+    fill,
+    microbatches_of,
+    rows_of,
+    words_of,
+    words_of_frame,
+)
+from ._simulation import MOST_CELLS, Simulation, Svg, draw, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MOST_CELLS = 20_000
-"""Notebooks do not draw schedules with more cells; `to_svg` does."""
-
-
-class Svg(str):
-    """The text of an SVG picture, which notebooks draw."""
-
-    __slots__ = ()
-
-    def _repr_svg_(self) -> str:
-        return str(self)
-
-
-@dataclass(frozen=True, eq=False)
-class Simulation(Report):
-    """A report with its timeline."""
-
-    _evaluation: _core.Evaluation = field(repr=False, compare=False)
-
-    def to_frame(self) -> pd.DataFrame:
-        """The cells with their times: worker, index, stage, phase, microbatch, start_ps, end_ps,
-        queue, pair, message. `index` counts the cells of a worker; after O and G, `microbatch` is
-        the path. `queue` is where the cell runs, beside the cells of other queues; `pair` is the
-        index of the cell that it overlaps with; `message` is the number of the message that sends
-        its result to another worker, as in `Schedule.program`. -1 stands for none.
-        """
-        from ._frames import cell_frame
-
-        return cell_frame(self._evaluation.cells())
-
-    def to_chrome_trace(self) -> str:
-        """The timeline for Perfetto and chrome://tracing."""
-        return _core.chrome_trace([self._evaluation])
-
-    def to_svg(self, variant: SvgVariant = "timed") -> Svg:
-        """The timeline, or the table in its slots, as papers draw it."""
-        return draw(self, variant=variant)
-
-    def _repr_svg_(self) -> str | None:
-        return self.to_svg() if self._evaluation.num_cells <= MOST_CELLS else None
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # The timeline cannot be pickled, so only the report is kept.
-        return read_report, (Report, self.to_json())
-
 
 class Schedule:
     """A schedule or program, with the model, system and times that it names.
@@ -95,6 +60,11 @@ class Schedule:
     __slots__ = ("__dict__", "_module")
 
     def __init__(self, module: _core.Module) -> None:
+        if not isinstance(module, _core.Module):
+            raise TypeError(
+                "schedules are made by generate, problem, load and Schedule.from_...; got "
+                f"{module!r}"
+            )
         self._module = module
 
     # Reading
@@ -104,11 +74,13 @@ class Schedule:
         """Reads IR. `name` selects one of several schedules; `filename` is the file in the places
         of errors.
         """
-        return _choose(_core.Module.parse(text, filename), name)
+        return _choose(_core.Module.parse(text_of("text", text), filename), name)
 
     @staticmethod
     def from_bytecode(code: bytes, *, name: str | None = None) -> Schedule:
         """Reads the bytecode that `to_bytecode` writes."""
+        if not isinstance(code, bytes):
+            raise TypeError(f"code is the bytes of to_bytecode; got {code!r}")
         return _choose(_core.Module.parse(code, "<bytecode>"), name)
 
     @staticmethod
@@ -123,6 +95,7 @@ class Schedule:
         `stages_per_path` S, stage p * S + s of the file is stage s of path p. Warns of what PyTorch
         would train wrongly.
         """
+        text_of("text", text)
         stages = 0 if stages_per_path is None else integer("stages_per_path", stages_per_path, 1)
         return Schedule(_core.Module.import_torch_csv(text, filename, keep_columns, stages))
 
@@ -134,6 +107,93 @@ class Schedule:
             text = file.read_text(encoding="utf-8", errors="replace")
             return Schedule.from_csv(text, filename=os.fspath(file))
         return _choose(_core.Module.parse(file.read_bytes(), os.fspath(file)), name)
+
+    @staticmethod
+    def from_rows(
+        rows: Rows,
+        *,
+        problem: Schedule | None = None,
+        name: str = "schedule",
+        microbatches: int | None = None,
+        paths: Paths | None = None,
+        gradient_after: GradientAfter = "I",
+        recompute: Recompute = "none",
+    ) -> Schedule:
+        """A schedule of one's own: for each worker what it runs, in order. An entry of a row is a
+        cell as text, as a `Cell` or as (stage, phase, microbatch), a pair of those that runs
+        overlapped, or None for an idle slot.
+
+        `problem`, a schedule without rows, says all else: sizes, placement, model. In place of it,
+        `microbatches` (by default as many as there are), `paths` (by default one that is linear),
+        `gradient_after` and `recompute` may be given. Raises what is wrong with a row; `verify`
+        says what is wrong with the table.
+
+        >>> ladder = [["0F0", "0F1", "0B0", "0B1"], ["1F0", (1, "B", 0), "1F1", "1B1"]]
+        >>> Schedule.from_rows(ladder).verify()
+        >>> Schedule.from_rows(["0F0 0B0", "1F0 1B0"], name="tiny").rows
+        (('0F0', '0B0'), ('1F0', '1B0'))
+        """
+        words = words_of(rows)
+        if problem is None:
+            count = microbatches_of(words) if microbatches is None else microbatches
+            clause = clauses(gradient_after, recompute)
+            sizes = (len(words), integer("microbatches", count))
+            problem = Schedule(_core.Module.problem(name, *sizes, raw_paths(paths)))
+        elif (microbatches, paths, gradient_after, recompute) != (None, None, "I", "none"):
+            raise TypeError("give a problem, or microbatches, paths and rules, not both")
+        elif not problem.is_problem:
+            raise PipeSchedError(f"{problem.name} has rows already")
+        else:
+            clause = ""
+        if len(words) != problem.workers:
+            raise PipeSchedError(
+                f"{problem.name} has {problem.workers} workers; got {len(words)} rows"
+            )
+        text = fill(problem.to_text(), words, clause)
+        return Schedule.from_text(text, filename=f"<rows of {problem.name}>")
+
+    @staticmethod
+    def from_frame(
+        frame: pd.DataFrame,
+        *,
+        problem: Schedule | None = None,
+        name: str | None = None,
+        workers: int | None = None,
+        microbatches: int | None = None,
+        paths: Paths | None = None,
+        gradient_after: GradientAfter | None = None,
+        recompute: Recompute | None = None,
+    ) -> Schedule:
+        """A schedule of the cells of a frame with the columns worker, index, stage, phase,
+        microbatch and, for overlapped cells, pair, as `to_frame` has them. The frame of `to_frame`
+        also says in its `attrs` what else `from_rows` takes; arguments replace that.
+
+        >>> schedule = generate("dualpipe", workers=2, microbatches=4)
+        >>> Schedule.from_frame(schedule.to_frame()).rows == schedule.rows
+        True
+        """
+        said = frame.attrs.get("pipesched", {})
+        if said.get("joins", 0):
+            raise PipeSchedError(
+                f"the frame leaves out {said['joins']} joins (d and u), which are not cells but "
+                "hold them; use rows and from_rows"
+            )
+        if problem is not None:
+            count = problem.workers
+            return Schedule.from_rows(words_of_frame(frame, count), problem=problem)
+        given: dict[str, Any] = {
+            "name": name,
+            "microbatches": microbatches,
+            "paths": paths,
+            "gradient_after": gradient_after,
+            "recompute": recompute,
+        }
+        chosen = {key: said.get(key) if value is None else value for key, value in given.items()}
+        options = {key: value for key, value in chosen.items() if value is not None}
+        if paths is None and "paths" in options:
+            options["paths"] = read_paths(options["paths"])
+        count = said.get("workers") if workers is None else workers
+        return Schedule.from_rows(words_of_frame(frame, count), **options)
 
     # Writing
 
@@ -248,13 +308,37 @@ class Schedule:
 
     def to_frame(self) -> pd.DataFrame:
         """The cells: worker, index, stage, phase, microbatch, queue, pair. `index` counts the
-        cells of a worker, idle slots aside; after O and G, `microbatch` is the path. `queue` is
-        where the cell runs, beside the cells of other queues; `pair` is the index of the cell that
-        it overlaps with, or -1.
+        cells of a worker, idle slots and joins aside; after O and G, `microbatch` is the path.
+        `queue` is where the cell runs, beside the cells of other queues; `pair` is the index of the
+        cell that it overlaps with, or -1.
+
+        `attrs["pipesched"]`, which `from_frame` reads, has name, workers, microbatches, paths,
+        gradient_after, recompute and the number of joins.
         """
         from ._frames import cell_frame
 
-        return cell_frame(self._module.cells(0))
+        frame = cell_frame(self._module.cells(0))
+        has_copies = bool(frame.phase.isin(["D", "U"]).any())
+        frame.attrs["pipesched"] = {
+            "name": self.name,
+            "workers": self.workers,
+            "microbatches": self.microbatches,
+            "paths": self._module.paths(0),
+            "gradient_after": self.gradient_after,
+            "recompute": self.recompute,
+            "joins": count_joins(self.rows) if has_copies else 0,
+        }
+        return frame
+
+    @cached_property
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """The rows of a schedule as they are written: for each worker its cells (`2F0`), pairs
+        (`2F3+1B0`), idle slots (`_12`) and joins (`2d0`). Empty for problems and programs.
+
+        >>> generate("1f1b", workers=2, microbatches=2).rows
+        (('0F0', '0F1', '0B0', '0B1'), ('1F0', '1B0', '1F1', '1B1'))
+        """
+        return rows_of(self.to_text())
 
     # What each worker runs
 
@@ -373,7 +457,7 @@ class Schedule:
         }
         <BLANKLINE>
         """
-        return _choose(self._module.run(pipeline), None)
+        return _choose(self._module.run(text_of("pipeline", pipeline)), None)
 
     def _search(self, pipeline: str) -> Schedule:
         """Runs a pipeline with a long search, which uses all cores and ends at Ctrl-C."""
@@ -459,7 +543,7 @@ class Schedule:
         >>> round(report.execution.span_bubble_ratio, 4)
         0.2431
         """
-        return simulate(self, *raw_simulation(costs, options))
+        return simulate(self._module, *raw_simulation(costs, options))
 
     def to_svg(self, variant: SvgVariant | None = None) -> Svg:
         """A picture as in papers: the table in its slots, or the timeline, which is the only
@@ -512,76 +596,3 @@ def _choose(module: _core.Module, name: str | None) -> Schedule:
     if name is not None:
         raise PipeSchedError(f"there is no schedule or program {name!r}; found {found}")
     raise PipeSchedError(f"one schedule or program is wanted, found {len(names)}: {found}")
-
-
-def simulate(
-    schedule: Schedule, costs: _core.Costs | None, timing: tuple[int, int, int, int]
-) -> Simulation:
-    """Times a schedule with costs that are already read."""
-    evaluation = _core.evaluate(schedule._module, 0, costs, timing)
-    return read_report(Simulation, evaluation.report(), _evaluation=evaluation)
-
-
-def draw(*simulations: Simulation, variant: SvgVariant = "timed") -> Svg:
-    """Draws timelines, or tables in their slots, on one scale, so that lengths can be compared."""
-    evaluations = [simulation._evaluation for simulation in simulations]
-    return Svg(_core.svg(evaluations, code_of(SvgVariant, "variant", variant)))
-
-
-def generate(
-    family: str,
-    *,
-    workers: int,
-    microbatches: int,
-    name: str = "schedule",
-    paths: Paths | None = None,
-    **options: Unpack[FamilyOptions],
-) -> Schedule:
-    """Generates the schedule of a family, given by its name or an alias. The placement is that of
-    the family unless `paths` are given.
-
-    >>> generate("interleaved-1f1b", workers=4, microbatches=8, chunks=2)
-    <schedule 'schedule' family='interleaved-1f1b' workers=4 microbatches=8>
-    """
-    module = _core.Module.generate(
-        name,
-        family,
-        integer("workers", workers),
-        integer("microbatches", microbatches),
-        raw_options(options),
-        raw_paths(paths),
-    )
-    return Schedule(module)
-
-
-def problem(
-    *, workers: int, microbatches: int, name: str = "schedule", paths: Paths | None = None
-) -> Schedule:
-    """Creates a schedule without rows for passes to fill. Its path is linear unless `paths` are
-    given.
-
-    >>> halves = [[0, 1, 1, 0]]
-    >>> p = problem(workers=2, microbatches=4, paths=halves)
-    >>> p.transform("pipe-schedule-greedy").family
-    'greedy'
-    """
-    module = _core.Module.problem(
-        name,
-        integer("workers", workers),
-        integer("microbatches", microbatches),
-        raw_paths(paths),
-    )
-    return Schedule(module)
-
-
-def loads(text: str | bytes, *, filename: str = "<text>") -> list[Schedule]:
-    """Reads all schedules and programs of a module in IR or bytecode, in order."""
-    module = _core.Module.parse(text, filename)
-    return [Schedule(module.extract(index)) for index in range(module.num_schedules)]
-
-
-def load(path: str | os.PathLike[str]) -> list[Schedule]:
-    """Reads all schedules and programs of a file, in order."""
-    if FilePath(path).suffix == ".csv":
-        return [Schedule.from_file(path)]
-    return loads(FilePath(path).read_bytes(), filename=os.fspath(path))

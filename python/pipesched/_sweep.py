@@ -10,6 +10,7 @@ import json
 import math
 import multiprocessing
 import os
+import pickle
 import signal
 import stat
 import tempfile
@@ -28,8 +29,9 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _core
-from ._batch import Configuration
+from ._batch import Configuration, evaluate_points
 from ._errors import PipeSchedError
+from ._families import FamilyFunction, restore, used
 from ._grid import AXES, Grid, Inputs, Point, configuration, kinds
 from ._options import integer
 
@@ -81,25 +83,27 @@ def _finished(point: Configuration, found: Row) -> Row:
     }
 
 
-def evaluate(inputs: Sequence[Inputs]) -> list[Row]:
+def evaluate(
+    inputs: Sequence[Inputs], own: Mapping[str, FamilyFunction] | None = None
+) -> list[Row]:
     """The numbers of some points in order; for a point without numbers, its `error`. Executors run
-    this function in their own processes.
+    this function in their own processes, which have to be told of one's own families.
     """
+    restore(own or {})
     rows: list[Row] = []
     made: list[Configuration] = []
-    raw: list[_core.Configuration] = []
     for given in inputs:
         try:
             point = configuration(given)
-            raw.append(point._raw())
+            point._raw()
             made.append(point)
             rows.append({})
         except PipeSchedError as error:
             rows.append({"error": error.diagnostics[0].message})
-    columns, errors = _core.sweep(raw, 1, None)
-    lists = {name: column.tolist() for name, column in columns.items()}
+    evaluated = evaluate_points(made, threads=1)
+    lists = {name: column.tolist() for name, column in evaluated.columns.items()}
     empty = iter([row for row in rows if not row])
-    for index, (point, row, reason) in enumerate(zip(made, empty, errors, strict=True)):
+    for index, (point, row, reason) in enumerate(zip(made, empty, evaluated.errors, strict=True)):
         if reason is not None:
             row["error"] = reason
             continue
@@ -367,11 +371,27 @@ def _keep_under_way(futures: Mapping[Future[list[Row]], Chunk], rows: _Rows) -> 
                 rows.keep(futures[future], future.result())
 
 
+def _sent(chunks: Sequence[Chunk]) -> dict[str, FamilyFunction]:
+    """One's own families, as other processes get them."""
+    own = used(point.inputs["family"] for chunk in chunks for point in chunk)
+    for name, function in own.items():
+        try:
+            pickle.dumps(function)
+        except Exception as error:
+            raise PipeSchedError(
+                f"family {name!r} cannot be sent to other processes ({error}); define its function "
+                "at the top of a module, or evaluate in this process (processes=1)"
+            ) from None
+    return own
+
+
 def _run_on(executor: Executor, chunks: Sequence[Chunk], rows: _Rows) -> None:
     """Keeps the rows of each chunk as soon as it is finished."""
+    own = _sent(chunks)
     with _shielded():
         futures: dict[Future[list[Row]], Chunk] = {
-            executor.submit(evaluate, [point.inputs for point in chunk]): chunk for chunk in chunks
+            executor.submit(evaluate, [point.inputs for point in chunk], own): chunk
+            for chunk in chunks
         }
     try:
         for future in as_completed(list(futures)):

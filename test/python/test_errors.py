@@ -1,6 +1,7 @@
 """Errors say what, where and why."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pipesched
 import pytest
@@ -63,10 +64,6 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: generate("gpipe", workers=2, microbatches=2**63),
         "microbatches is an integer from .* got 9223372036854775808",
     ),
-    "no number": (
-        lambda: generate("gpipe", workers=2.5, microbatches=2),  # type: ignore[arg-type]
-        "workers is an integer from .* got 2.5",
-    ),
     "name": (lambda: generate("gpipe", workers=1, microbatches=1, name=""), "needs a name"),
     "path": (
         lambda: generate("greedy", workers=2, microbatches=2, paths=[[0, 2]]),
@@ -113,6 +110,72 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "binary": (lambda: pipesched.loads(b"ML\xefR\x00\xff"), "."),
 }
+
+
+SMALL = generate("gpipe", workers=2, microbatches=2)
+WRONG_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
+    "no number": (
+        lambda: generate("gpipe", workers=2.5, microbatches=2),  # type: ignore[arg-type]
+        "workers is an integer; got 2.5",
+    ),
+    "family": (
+        lambda: generate(3, workers=2, microbatches=2),  # type: ignore[arg-type]
+        "family is a str; got 3",
+    ),
+    "path": (
+        lambda: generate("gpipe", workers=2, microbatches=2, paths=[3]),  # type: ignore[list-item]
+        "a path is a Path or a list of workers; got 3",
+    ),
+    "paths": (
+        lambda: generate("gpipe", workers=2, microbatches=2, paths=3),  # type: ignore[arg-type]
+        "paths are a list of paths",
+    ),
+    "text": (lambda: Schedule.from_text(3), "text is a str; got 3"),  # type: ignore[arg-type]
+    "bytes": (
+        lambda: Schedule.from_bytecode("x"),  # type: ignore[arg-type]
+        "code is the bytes of to_bytecode",
+    ),
+    "module": (lambda: Schedule(3), "made by generate, problem"),  # type: ignore[arg-type]
+    "pipeline": (lambda: SMALL.transform(3), "pipeline is a str"),  # type: ignore[arg-type]
+    "costs": (lambda: SMALL.simulate(3), "costs are a Costs; got 3"),  # type: ignore[arg-type]
+    "times": (lambda: Costs(times=3), "times are text such as"),  # type: ignore[arg-type]
+    "model": (lambda: Costs(model=3), "a model or system is a name"),  # type: ignore[arg-type]
+    "choice": (
+        lambda: SMALL.simulate(transport=3),  # type: ignore[arg-type]
+        "transport is one of overlap, .* got 3",
+    ),
+    "list drawn": (
+        lambda: pipesched.draw([SMALL.simulate()]),  # type: ignore[arg-type]
+        "draw takes simulations, one argument each",
+    ),
+    "schedule drawn": (
+        lambda: pipesched.draw(SMALL),  # type: ignore[arg-type]
+        r"such as draw\(a.simulate\(\)\)",
+    ),
+    "number in a batch": (
+        lambda: pipesched.simulate_batch([3]),  # type: ignore[list-item]
+        r"configurations\[0\] is a Configuration or a Schedule; got 3",
+    ),
+    "one schedule": (
+        lambda: pipesched.compare(SMALL),  # type: ignore[arg-type]
+        "configurations are a list; got <schedule",
+    ),
+    "metric": (
+        lambda: pipesched.compare([SMALL], metrics={"m": 3}),  # type: ignore[dict-item]
+        "metric 'm' is a name with a function",
+    ),
+    "row": (
+        lambda: Schedule.from_rows([5]),  # type: ignore[list-item]
+        "the row of worker 0 is text or a list of entries; got 5",
+    ),
+}
+
+
+@pytest.mark.parametrize("call", WRONG_TYPES)
+def test_wrong_types(call: str) -> None:
+    do, message = WRONG_TYPES[call]
+    with pytest.raises(TypeError, match=message):
+        do()
 
 
 @pytest.mark.parametrize("call", CALLS)

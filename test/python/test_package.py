@@ -130,5 +130,7 @@ def test_examples_of_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     if importlib.util.find_spec("torch") is None:
         names = [name for name in names if not name.startswith("pipesched.torch")]
     named = [pipesched, *map(importlib.import_module, names)]
-    found = [test for module in named for test in doctest.DocTestFinder().find(module)]
+    public = {name: getattr(pipesched, name) for name in pipesched.__all__}
+    finder = doctest.DocTestFinder()
+    found = [test for module in named for test in finder.find(module, extraglobs=public)]
     assert sum(map(run_examples, found)) > 20

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from pipesched import PipeSchedError, Schedule
-from pipesched._schedule import load, loads
+from pipesched._making import load, loads
 
 ENDINGS = (".mlir", ".mlirbc", ".csv", ".svg")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pipesched
 from pipesched import Simulation
-from pipesched._schedule import MOST_CELLS
+from pipesched._simulation import MOST_CELLS
 
 from .output import Column, Row, show_cell, shown_columns
 

@@ -13,7 +13,8 @@ from rich.progress import Progress as Bar
 
 import pipesched
 from pipesched._options import Attention, Precision, Recompute, Sharding, Transport, names_of
-from pipesched._schedule import MOST_CELLS, Schedule
+from pipesched._schedule import Schedule
+from pipesched._simulation import MOST_CELLS
 from pipesched.planning import Limits, Plan, Proposal
 from pipesched.planning._launchers import needs_csv
 from pipesched.planning._passes import ENDING, attaching, placing

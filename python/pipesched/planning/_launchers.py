@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .._options import Path, Recompute
-from .._schedule import problem
+from .._making import problem
 from ._request import Request
 from ._space import OPTIMIZED, Candidate, placement_kind
 

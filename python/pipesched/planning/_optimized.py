@@ -16,7 +16,8 @@ from typing import Any
 from .._errors import PipeSchedError
 from .._optimize import Optimization, OptimizeOptions
 from .._options import pass_options
-from .._schedule import Schedule, problem
+from .._making import problem
+from .._schedule import Schedule
 from ._passes import ENDING, attaching
 from ._search import Found, Outcome, Search, by_step, per_accelerator
 from ._space import OPTIMIZED, Candidate, Shape

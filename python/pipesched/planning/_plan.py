@@ -12,7 +12,8 @@ from .._batch import Configuration
 from .._costs import Description
 from .._errors import PipeSchedError
 from .._options import Recompute, Sharding, integer, names_of
-from .._schedule import Schedule, Simulation
+from .._schedule import Schedule
+from .._simulation import Simulation
 from ._launchers import Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
 from ._request import Limits, Progress, Request, divisors, seconds_of

@@ -16,7 +16,7 @@ from .._catalogue import families
 from .._costs import Costs
 from .._errors import PipeSchedError
 from .._options import FamilyOptions, Path, PlacementName, Recompute, Sharding
-from .._schedule import generate
+from .._making import generate
 from ._request import Request, divisors
 
 MOST_CELLS = 4_000_000

@@ -1,0 +1,213 @@
+"""Families of one's own: Python functions from a problem to rows, by name.
+
+A family is known by the name that `register_family` gives it, or by where its function is:
+`package.module:function` or `path/to/file.py:function`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from types import ModuleType
+from typing import Any, TypeAlias, overload
+
+from . import _core
+from ._errors import PipeSchedError
+from ._options import text_of
+from ._rows import Rows
+from ._schedule import Schedule
+
+FamilyFunction: TypeAlias = Callable[..., "Schedule | Rows"]
+"""From a problem (a schedule without rows) and the family's options, as keywords, to its rows as
+`Schedule.from_rows` takes them, or to a schedule of as many workers and microbatches."""
+
+
+@dataclass(frozen=True)
+class OwnFamily:
+    """A registered family."""
+
+    name: str
+    function: FamilyFunction
+    summary: str
+    options: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """Where its function is."""
+        module = getattr(self.function, "__module__", "")
+        return f"{module}:{getattr(self.function, '__qualname__', self.name)}"
+
+    @property
+    def digest(self) -> str:
+        """Changes with the source of the function, though not with what the function calls."""
+        try:
+            source = inspect.getsource(self.function)
+        except (OSError, TypeError):
+            code = getattr(self.function, "__code__", None)
+            source = repr((code.co_code, code.co_consts, code.co_names)) if code else self.name
+        return sha256(source.encode()).hexdigest()[:16]
+
+
+_own: dict[str, OwnFamily] = {}
+
+
+def own_families() -> Mapping[str, OwnFamily]:
+    """The registered families by name."""
+    return _own
+
+
+def _options_of(function: FamilyFunction) -> tuple[str, ...]:
+    """The keywords of a function behind its first argument."""
+    keywords = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = list(inspect.signature(function).parameters.values())
+    return tuple(each.name for each in parameters[1:] if each.kind in keywords)
+
+
+@overload
+def register_family(
+    name: str, function: None = None, *, summary: str = ""
+) -> Callable[[FamilyFunction], FamilyFunction]: ...
+@overload
+def register_family(
+    name: str, function: FamilyFunction, *, summary: str = ""
+) -> FamilyFunction: ...
+def register_family(
+    name: str, function: FamilyFunction | None = None, *, summary: str = ""
+) -> FamilyFunction | Callable[[FamilyFunction], FamilyFunction]:
+    """Registers a family, which `generate`, `Configuration`, `compare`, `sweep` and the command
+    then take by name. The function gets a schedule without rows and the options of the family as
+    keywords; it returns rows, as `Schedule.from_rows` takes them, or a schedule. A second function
+    of the same name replaces the first. Names of families that ship are refused.
+
+    >>> @register_family("serial")
+    ... def serial(problem):
+    ...     cells = [f"F{n} B{n}" for n in range(problem.microbatches)]
+    ...     return [
+    ...         [f"{worker}{cell}" for pair in cells for cell in pair.split()]
+    ...         for worker in range(problem.workers)
+    ...     ]
+    >>> generate("serial", workers=2, microbatches=1).rows
+    (('0F0', '0B0'), ('1F0', '1B0'))
+    """
+    text_of("the name of a family", name)
+    if function is None:
+        return partial(_register, name, summary=summary)
+    return _register(name, function, summary=summary)
+
+
+def _register(name: str, function: FamilyFunction, *, summary: str) -> FamilyFunction:
+    if not callable(function):
+        raise TypeError(f"family {name!r} is a function from a problem to rows; got {function!r}")
+    if _is_shipped(name):
+        raise PipeSchedError(f"{name!r} is a family that ships; choose another name")
+    text = summary or (inspect.getdoc(function) or "").split("\n\n", 1)[0].replace("\n", " ")
+    _own[name] = OwnFamily(name, function, text, _options_of(function))
+    return function
+
+
+def _is_shipped(name: str) -> bool:
+    key = name.casefold().replace("_", "-")
+    names = [family[0] for family in _core.families()]
+    names += [alias for alias, _ in _core.family_aliases()]
+    return key in {each.casefold().replace("_", "-") for each in names}
+
+
+# Functions by where they are
+
+
+def _load_file(path: str) -> ModuleType:
+    full = os.path.abspath(path)
+    name = f"pipesched_family_{sha256(full.encode()).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, full)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _module_of(place: str) -> ModuleType:
+    try:
+        return _load_file(place) if place.endswith(".py") else importlib.import_module(place)
+    except Exception as error:
+        raise PipeSchedError(
+            f"family function: cannot import {place!r}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def own_family(name: str) -> OwnFamily | None:
+    """The registered family of this name, or the one at this place; None if it is neither."""
+    if name in _own:
+        return _own[name]
+    place, colon, attribute = name.rpartition(":")
+    if not colon or not place:
+        return None
+    function = getattr(_module_of(place), attribute, None)
+    if not callable(function):
+        raise PipeSchedError(f"{place} has no function {attribute!r}, which would be a family")
+    register_family(name, function)
+    return _own[name]
+
+
+def restore(families: Mapping[str, FamilyFunction]) -> None:
+    """Registers what another process has registered."""
+    for name, function in families.items():
+        if name not in _own:
+            register_family(name, function)
+
+
+def used(names: Iterable[str]) -> dict[str, FamilyFunction]:
+    """The functions of those names that are registered: what other processes need. A family that
+    is named by its place needs nothing.
+    """
+    return {name: _own[name].function for name in set(names) if name in _own and ":" not in name}
+
+
+# Schedules
+
+
+def _checked(family: str, given: Schedule, wanted: Schedule) -> Schedule:
+    for what in ("workers", "microbatches"):
+        found = getattr(given, what)
+        if found != getattr(wanted, what):
+            raise PipeSchedError(
+                f"family {family!r} gives a schedule of {found} {what}; wanted "
+                f"{getattr(wanted, what)}"
+            )
+    return given
+
+
+def generate_own(
+    family: OwnFamily, problem: Schedule, options: Mapping[str, Any]
+) -> Schedule:
+    """The schedule that the function of a family gives for a problem. What it raises, other than a
+    PipeSchedError, is raised as it is, with a note that names the family.
+    """
+    given = {key: value for key, value in options.items() if value is not None}
+    unknown = [key for key in given if key not in family.options]
+    if unknown:
+        known = ", ".join(family.options) or "none"
+        raise PipeSchedError(f"family {family.name!r} has no option {unknown[0]!r} (of {known})")
+    try:
+        made = family.function(problem, **given)
+    except PipeSchedError:
+        raise
+    except Exception as error:
+        error.add_note(f"in the function of family {family.name!r}")
+        raise
+    if isinstance(made, Schedule):
+        return _checked(family.name, made, problem)
+    return Schedule.from_rows(made, problem=problem)
