@@ -32,6 +32,7 @@ from ._program import Cell, Columns, Group, Instruction, ParameterSet, Stage, Wo
 from ._report import Report
 from ._schedule import Schedule, Simulation, Svg, draw, generate, load, loads, problem
 from ._sweep import sweep
+from .fitting import Fit, fit
 from .planning import Plan, Proposal, plan
 
 __version__: str = _core.version
@@ -45,6 +46,7 @@ __all__ = [
     "Diagnostic",
     "Family",
     "FamilyOptions",
+    "Fit",
     "Grid",
     "Group",
     "Instruction",
@@ -66,6 +68,7 @@ __all__ = [
     "draw",
     "explain",
     "families",
+    "fit",
     "generate",
     "load",
     "loads",
