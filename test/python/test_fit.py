@@ -296,6 +296,7 @@ def test_json_lines_are_the_same(tmp_path: Path) -> None:
         ("kind,colour\nlink,red", "unknown column 'colour'"),
         ("kind,us\nlink,3,4", "more values than the header has names"),
         ("kind,us\n", "found no rows"),
+        ('"kind"x,us\n', ":1: ',' expected after"),
         ('{"kind": "host", "us": [3], "bytes": 4}\n', ":1: us is [3], wanted a number"),
         ('{"kind": "host", "us": 3, "bytes": 4}\n[3]\n', ":2: found [3], wanted an object"),
         ('{"kind": "host", "us": 3, "bytes": 4}\n{"kind"\n', ":2: not JSON"),

@@ -233,6 +233,27 @@ def test_waiting_is_no_transfer_time(tmp_path: Path) -> None:
     assert any("not all ranks have traces" in text for text in alone.assumptions)
 
 
+@pytest.mark.parametrize("stated", [False, True])
+def test_several_files_of_a_rank(stated: bool, tmp_path: Path) -> None:
+    """Each rank has a file for each of two windows; one rank lacks the first call of a window,
+    which the number of a call tells where PyTorch states it.
+    """
+    for window in range(2):
+        for maker in jobs(4, {0: 5e3, 1: 9e3, 2: 1e4, 3: 2e4}):
+            calls = [event for event in maker.events if event.get("cat") == "kernel"]
+            for number, event in enumerate(calls):
+                if stated:
+                    event["args"]["Seq"] = 100 * window + number
+            if stated and maker.rank == 2:
+                maker.events.remove(calls[0])
+            maker.save(tmp_path / f"rank{maker.rank}-{window}.json.gz")
+    fit = pipesched.fit(tmp_path, system={**SYSTEM, "accelerators_per_node": 1})
+    assert fit.system["network"]["bandwidth_gb_per_s"] == pytest.approx(45, rel=1e-3)
+    assert fit.system["network"]["latency_us"] == pytest.approx(20, rel=1e-3)
+    counts = fit.residuals()["count"].tolist()
+    assert sorted(counts) == ([4, 6, 6, 6] if stated else [6, 6, 6, 6])
+
+
 def test_ranks_of_a_node_use_the_link(tmp_path: Path) -> None:
     makers = [TraceMaker(rank, 16) for rank in range(16)]
     for maker in makers:

@@ -54,8 +54,10 @@ class _Call:
     name: str
     place: str
     host: str
-    buffered: bool
+    buffered: bool = False
     """Whether a send may be done before its receive begins (gloo)."""
+    number: int | None = None
+    """Of a collective: the same on all ranks; PyTorch since 2.11 says it."""
 
 
 def is_communication(name: str) -> bool:
@@ -141,7 +143,7 @@ def _nccl(trace: Trace, rank: int, left: Counter[str]) -> Iterator[_Call]:
             f"nccl {name}",
             trace.place(event),
             str(trace.fields.get("host_name", "")),
-            buffered=False,
+            number=event.integer("Seq") if kind not in ("send", "recv") else None,
         )
 
 
@@ -212,19 +214,18 @@ def samples_of(traces: Sequence[Trace]) -> Found:
     """Transfer times of messages and collectives."""
     found, left = Found(), Counter[str]()
     numbered: dict[tuple[Any, ...], list[_Call]] = defaultdict(list)
-    ranks = set()
+    counts: Counter[tuple[Any, ...]] = Counter()
     for position, trace in enumerate(traces):
         rank = _rank_of(trace, position)
-        if rank in ranks:
-            found.notes.append(f"{trace.path}: another trace is of rank {rank}, too")
-        ranks.add(rank)
-        counts: Counter[tuple[Any, ...]] = Counter()
         for call in (*_nccl(trace, rank, left), *_gloo(trace, rank, left)):
             kind = "message" if call.kind in ("send", "recv") else call.kind
             key = (kind, call.size, call.members, call.group, call.kind if not call.members else "")
-            numbered[*key, counts[key, call.kind]].append(call)
-            counts[key, call.kind] += 1
-    _matched(numbered, ranks, found)
+            # A rank may have several files, whose calls go on counting.
+            counts[rank, key, call.kind] += 1
+            count = counts[rank, key, call.kind]
+            number = ("counted", count) if call.number is None else ("stated", call.number)
+            numbered[*key, number].append(call)
+    _matched(numbered, found)
     if left:
         names = ", ".join(f"{name} ({number})" for name, number in left.most_common(4))
         found.notes.append(
@@ -233,9 +234,7 @@ def samples_of(traces: Sequence[Trace]) -> Found:
     return found
 
 
-def _matched(
-    numbered: dict[tuple[Any, ...], list[_Call]], ranks: set[int], found: Found
-) -> None:
+def _matched(numbered: dict[tuple[Any, ...], list[_Call]], found: Found) -> None:
     """Samples from calls that are the same, by whether all of their ranks are there."""
     alone: dict[tuple[Any, ...], Sample] = {}
     hidden = 0
@@ -243,8 +242,8 @@ def _matched(
         sample = _sample(kind, size, members, group, calls[0])
         if sample is None:
             continue
-        complete = bool(members) and len(calls) == len(set(members)) and set(members) <= ranks
-        if not complete:
+        ranks = sorted(call.rank for call in calls)
+        if not members or ranks != sorted(set(members)):
             best = min(call.seconds for call in calls)
             old = alone.get(sample.key)
             count = len(calls) + (old.count if old else 0)
@@ -256,6 +255,8 @@ def _matched(
             hidden += 1
             continue
         found.samples.append(replace(sample, seconds=seconds))
+    matched = {sample.key for sample in found.samples}
+    alone = {key: sample for key, sample in alone.items() if key not in matched}
     found.samples += [replace(sample, count=1) for sample in alone.values()]
     if alone:
         calls_alone = sum(sample.count for sample in alone.values())

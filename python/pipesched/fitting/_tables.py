@@ -51,8 +51,8 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, Row]]:
                 yield number, _object(_json(line, file, number), f"{file}:{number}")
     else:
         reader = csv.DictReader(io.StringIO(text), skipinitialspace=True, strict=True)
-        reader.fieldnames = [name.strip().lower() for name in reader.fieldnames or ()]
         try:
+            reader.fieldnames = [name.strip().lower() for name in reader.fieldnames or ()]
             for row in reader:
                 if None in row:
                     raise PipeSchedError(

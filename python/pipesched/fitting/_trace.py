@@ -43,7 +43,7 @@ CATEGORIES = {
 _KEPT = frozenset(
     "external id|correlation|bytes|input dims|input type|input types|input strides|concrete inputs"
     "|collective name|in msg nelems|out msg nelems|group size|dtype|process group name"
-    "|process group ranks|src rank|dst rank".split("|")
+    "|process group ranks|src rank|dst rank|seq".split("|")
 )
 """Arguments of events that matter here, in lower case."""
 
