@@ -206,8 +206,9 @@ def _set_sources(request: _Request, samples: Sequence[Sample], fits: list[PartFi
         for path, text in (system.get("sources") or {}).items()
         if get(system, path) is not None and isinstance(text, str)
     }
-    for path in set(request.given) - request.settings.measured:
-        sources[path] = f"given: {request.command}"
+    for path in request.given:
+        if path not in request.settings.measured:
+            sources[path] = f"given: {request.command}"
     for fit in fits:
         text = f"fitted: {request.command}; {_errors_text(samples, fit, system)}"
         for name in fit.fields:
@@ -218,9 +219,6 @@ def _set_sources(request: _Request, samples: Sequence[Sample], fits: list[PartFi
                 sources[path] = text
         if fit.part in LINKS:
             sources.pop(fit.part, None)
-    for part in ("accelerators",):
-        if part in system and part not in sources:
-            sources[part] = f"given: {request.command}"
     system["sources"] = sources
 
 

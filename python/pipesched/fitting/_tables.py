@@ -60,7 +60,7 @@ def _rows(text: str, file: str) -> Iterator[tuple[int, Row]]:
                     )
                 yield reader.line_num, {k: v for k, v in row.items() if v and v.strip()}
         except csv.Error as error:
-            raise PipeSchedError(f"{file}:{reader.line_num}: {error}") from None
+            raise PipeSchedError(f"{file}:{max(reader.line_num, 1)}: {error}") from None
 
 
 def _json(text: str, file: str, line: int) -> Any:
