@@ -41,6 +41,7 @@ from ._report import Report
 from ._schedule import Schedule
 from ._simulation import Simulation, Svg, draw
 from ._sweep import sweep
+from .fitting import Fit, fit
 from .planning import Plan, Proposal, plan
 
 __version__: str = _core.version
@@ -54,6 +55,7 @@ __all__ = [
     "Diagnostic",
     "Family",
     "FamilyOptions",
+    "Fit",
     "Grid",
     "Group",
     "Instruction",
@@ -76,6 +78,7 @@ __all__ = [
     "draw",
     "explain",
     "families",
+    "fit",
     "generate",
     "load",
     "loads",

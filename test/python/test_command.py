@@ -385,6 +385,7 @@ def test_example_of_help(
     made = pipesched.generate("1f1b", workers=4, microbatches=8)
     made.save("schedule.mlir")
     made.save("schedule.csv")
+    shutil.copy(ROOT / "test" / "data" / "fit" / "kernels.csv", "measured.csv")
     with pytest.raises(SystemExit):
         parser().parse_args([verb, "--help"])
     example = capsys.readouterr().out.partition("example:\n")[2].replace("\\\n", " ")

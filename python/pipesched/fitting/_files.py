@@ -1,0 +1,77 @@
+"""Reads measurements from files of any kind, told apart by their contents."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from .._errors import PipeSchedError
+from . import _cells, _kineto, _nccl_tests, _tables
+from ._samples import Found
+from ._trace import Bytes, Trace, read_trace
+
+_HEAD = 1 << 16
+
+
+def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> Found:
+    """What all files have. Traces are read together, as they may be of ranks of one job."""
+    found, traces = Found(), list[Trace]()
+    for path in _expanded(files):
+        try:
+            kind = kind_of(path)
+            if kind == "trace":
+                traces.append(read_trace(path))
+            elif kind == "measurement":
+                found.add(_cells.read(path, message_bytes))
+            else:
+                text = path.read_text(encoding="utf-8-sig", errors="replace")
+                found.add((_nccl_tests if kind == "nccl-tests" else _tables).read(text, str(path)))
+        except zlib.error as error:
+            raise PipeSchedError(f"{path}: not readable as gzip: {error}") from None
+    if traces:
+        found.add(_kineto.samples_of(traces))
+    return found
+
+
+def _expanded(files: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """Folders stand for the traces in them."""
+    paths = []
+    for file in map(Path, files):
+        if not file.is_dir():
+            paths.append(file)
+            continue
+        inside = sorted(p for p in file.iterdir() if re.search(r"\.json(\.gz)?$", p.name))
+        if not inside:
+            raise PipeSchedError(f"{file}: found no .json or .json.gz in this folder")
+        paths += inside
+    return paths
+
+
+def head_of(path: Path) -> str:
+    """The begin of a file, unpacked."""
+    head = b""
+    with open(path, "rb") as file:
+        unpacked = Bytes(file)
+        while len(head) < _HEAD and (more := unpacked.read(_HEAD)):
+            head += more
+    return head.decode("utf-8", errors="replace").removeprefix("\ufeff").lstrip()
+
+
+def kind_of(path: Path) -> str:
+    """`trace`, `measurement`, `nccl-tests` or `table`."""
+    head = head_of(path)
+    if not head:
+        raise PipeSchedError(f"{path}: the file is empty")
+    if re.search(r"^#?.*\balgbw\b", head, re.MULTILINE):
+        return "nccl-tests"
+    if '"pipesched-measurement"' in head[:4096]:
+        return "measurement"
+    if head[0] == "[":
+        return "trace" if re.search(r'"(ph|cat)"\s*:', head) else "table"
+    if head[0] != "{":
+        return "table"
+    first = head.split("\n", 1)[0].strip()
+    return "table" if first.endswith("}") and '"kind"' in first else "trace"

@@ -1,0 +1,158 @@
+"""Tables of measurements: CSV, lines of JSON, or a JSON array of objects."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .._errors import PipeSchedError
+from ._samples import COLLECTIVES, ENGINES, ITEM_BYTES, PARTS, Found, Sample, dtype_of
+
+_TIMES = {"seconds": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_KNOWN = {*_TIMES, "kind", "op", "flops", "bytes", "m", "n", "k", "batch"}
+_KNOWN |= {"dtype", "group", "name", "count"}
+_OPERATIONS = {name.replace("_", ""): name for name in COLLECTIVES}
+_OPERATIONS |= {"": "message", "message": "message", "pingpong": "message", "copy": "copy"}
+
+Row = Mapping[str, Any]
+
+
+def read(text: str, file: str) -> Found:
+    """Reads a table; a row that cannot be used is an error that names its line."""
+    found = Found()
+    for line, row in _rows(text, file):
+        place = f"{file}:{line}"
+        unknown = {str(key) for key in row} - _KNOWN
+        if unknown:
+            wanted = ", ".join(sorted(_KNOWN))
+            raise PipeSchedError(
+                f"{place}: unknown column {sorted(unknown)[0]!r}; known are {wanted}"
+            )
+        found.samples.append(_sample(row, place))
+    if not found.samples:
+        raise PipeSchedError(f"{file}: found no rows, wanted a table of measurements")
+    return found
+
+
+def _rows(text: str, file: str) -> Iterator[tuple[int, Row]]:
+    """Rows with their lines, which count from 1."""
+    start = text.lstrip()[:1]
+    if start == "[":
+        rows = _json(text, file, 1)
+        for number, row in enumerate(rows if isinstance(rows, list) else [], 1):
+            yield number, _object(row, f"{file}: row {number}")
+    elif start == "{":
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                yield number, _object(_json(line, file, number), f"{file}:{number}")
+    else:
+        reader = csv.DictReader(io.StringIO(text), skipinitialspace=True, strict=True)
+        try:
+            reader.fieldnames = [name.strip().lower() for name in reader.fieldnames or ()]
+            for row in reader:
+                if None in row:
+                    raise PipeSchedError(
+                        f"{file}:{reader.line_num}: found more values than the header has names"
+                    )
+                yield reader.line_num, {k: v for k, v in row.items() if v and v.strip()}
+        except csv.Error as error:
+            raise PipeSchedError(f"{file}:{max(reader.line_num, 1)}: {error}") from None
+
+
+def _json(text: str, file: str, line: int) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PipeSchedError(f"{file}:{line}: not JSON: {error}") from None
+
+
+def _object(row: Any, place: str) -> Row:
+    if not isinstance(row, dict):
+        raise PipeSchedError(f"{place}: found {json.dumps(row)[:40]}, wanted an object")
+    return {str(key).lower(): value for key, value in row.items() if value is not None}
+
+
+def _number(row: Row, name: str, place: str, *, least: float = 0.0) -> float | None:
+    if name not in row:
+        return None
+    value = row[name]
+    try:
+        number = float("nan") if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = float("nan")
+    if not math.isfinite(number) or number < least:
+        wanted = f"of at least {least:g}" if least else "from 0 on"
+        raise PipeSchedError(f"{place}: {name} is {value!r}, wanted a number {wanted}")
+    return number
+
+
+def _seconds(row: Row, place: str) -> float:
+    given = [name for name in _TIMES if name in row]
+    if len(given) != 1:
+        found = ", ".join(given) or "none"
+        raise PipeSchedError(
+            f"{place}: wanted one time, in a column {', '.join(_TIMES)}; found {found}"
+        )
+    value = _number(row, given[0], place)
+    if not value:
+        raise PipeSchedError(f"{place}: {given[0]} is {row[given[0]]!r}, wanted a time above 0")
+    return value * _TIMES[given[0]]
+
+
+def _product(row: Row, dtype: str, place: str) -> tuple[float, float | None]:
+    """FLOPs and bytes of a matrix product, if the row has its sizes."""
+    sizes = [_number(row, name, place, least=1) for name in ("m", "n", "k")]
+    if all(size is None for size in sizes):
+        return _number(row, "flops", place) or 0.0, _number(row, "bytes", place)
+    if None in sizes or "flops" in row:
+        raise PipeSchedError(f"{place}: wanted m, n and k, or flops in place of all three")
+    m, n, k = (float(size or 0) for size in sizes)
+    batch = _number(row, "batch", place, least=1) or 1.0
+    moved = _number(row, "bytes", place)
+    if moved is None:
+        if not dtype:
+            raise PipeSchedError(f"{place}: m, n and k need a dtype such as bfloat16, or bytes")
+        moved = batch * (m * k + k * n + m * n) * ITEM_BYTES[dtype]
+    return 2 * batch * m * n * k, moved
+
+
+def _sample(row: Row, place: str) -> Sample:
+    part = str(row.get("kind", "")).strip().lower()
+    if part not in PARTS:
+        raise PipeSchedError(f"{place}: kind is {part!r}, wanted one of {', '.join(PARTS)}")
+    dtype = dtype_of(row.get("dtype", ""))
+    if row.get("dtype") and not dtype:
+        raise PipeSchedError(f"{place}: dtype {row['dtype']!r} is not known")
+    seconds = _seconds(row, place)
+    flops, moved = _product(row, dtype, place)
+    count = int(_number(row, "count", place, least=1) or 1)
+    kind, group = _operation(row, part, place)
+    is_engine = part in ENGINES
+    if is_engine and flops == 0:
+        raise PipeSchedError(f"{place}: a {part} kernel needs flops, or m, n and k")
+    if not is_engine and not moved:
+        raise PipeSchedError(f"{place}: a sample of the {part} needs bytes above 0")
+    shape = " x ".join(str(row[size]) for size in ("m", "n", "k") if size in row)
+    name = str(row.get("name", "")) or shape or kind
+    return Sample(part, kind, seconds, flops, moved or 0.0, group, dtype, name, place, count)
+
+
+def _operation(row: Row, part: str, place: str) -> tuple[str, int]:
+    """What was done, and among how many."""
+    if part in (*ENGINES, "memory"):
+        return ("gemm" if part == "matrix" else "kernel"), 1
+    name = str(row.get("op", "")).strip().lower().replace("-", "").replace("_", "")
+    if name not in _OPERATIONS:
+        wanted = ", ".join(["message", *COLLECTIVES])
+        raise PipeSchedError(f"{place}: op is {row.get('op')!r}, wanted one of {wanted}")
+    operation = "copy" if part == "host" else _OPERATIONS[name]
+    if operation not in COLLECTIVES:
+        return operation, 1
+    group = _number(row, "group", place, least=2)
+    if group is None or group != int(group):
+        raise PipeSchedError(f"{place}: {operation} needs its group, a whole number from 2 on")
+    return operation, int(group)
