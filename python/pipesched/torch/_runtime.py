@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
 
 from pipesched import Schedule
 from pipesched._options import ReceivePlacement
@@ -17,10 +18,11 @@ from pipesched._options import ReceivePlacement
 from ._errors import PipelineError
 from ._executor import Batch, Executor
 from ._messages import Mode
+from ._parallel import BufferRule, local, store_of
 from ._placement import Stages, Tied
 from ._record import Event
-from ._reduce import checksum
-from ._setup import MessageKind, Optimizers, Options, Setup, Steps, store_of
+from ._reduce import Shared, checksum
+from ._setup import MessageKind, Optimizers, Options, Setup, Steps
 from ._values import cut
 from ._watch import Watch
 
@@ -45,6 +47,12 @@ class PipelineRuntime:
     tied: parameters that stages share, for example of embedding and head: a list of ties, each a
         list of (stage, parameter name), on all paths, or (path, stage, parameter name). Their
         gradients are added up.
+    data_parallel: the same rank in other pipelines, each with batches of its own: a process group,
+        or a dimension of a device mesh (`mesh["dp"]`). Gradients are averaged over it, before O
+        steps. Stages under DistributedDataParallel or fully_shard need it not.
+    buffers: what becomes of buffers that several ranks hold, as of a batch normalization, at the
+        end of a step: "own" leaves them to each, "average" makes them the mean, "first" those of
+        the first replica. By default "own", under DDP with `broadcast_buffers` "first".
     device: where tensors are wanted; by default that of the first parameter.
     receives: where the receives of a schedule stand, as in `Schedule.program`.
     messages: "tags" if messages find each other by tags, "ordered" if by their order; by default by
@@ -68,6 +76,8 @@ class PipelineRuntime:
         optimizer: Optimizers | None = None,
         scaler: torch.amp.GradScaler | None = None,
         tied: Tied = (),
+        data_parallel: dist.ProcessGroup | DeviceMesh | None = None,
+        buffers: BufferRule | None = None,
         device: torch.device | str | None = None,
         receives: ReceivePlacement | None = None,
         messages: MessageKind | None = None,
@@ -92,6 +102,8 @@ class PipelineRuntime:
             messages,
             static_shapes,
             memory_budget,
+            data_parallel,
+            buffers,
         )
         self.schedule = schedule
         self.on_instruction = on_instruction
@@ -105,6 +117,7 @@ class PipelineRuntime:
         with self._guarded(lambda: "making the runtime"):
             setup = Setup(options, self._watch)
             self._parts = setup.parts()
+        self._averages = setup.averages
         self._watch.stop()
         self.optimizers: dict[tuple[int, int], Steps] = setup.optimizers
         """The optimizers of O cells, by path and stage."""
@@ -227,7 +240,8 @@ class PipelineRuntime:
 
     def _check_replicas(self) -> None:
         """Raises if ranks that hold the same parameters have different values of them."""
-        shared = [*self._parts.groups.values(), *self._parts.at_end]
+        known = [*self._parts.groups.values(), *self._parts.at_end]
+        shared = [each for each in known if isinstance(each, Shared)]
         mine = {each.name: checksum(each.distinct) for each in shared}
         said = self._watch.meet("values", mine)
         for rank, theirs in enumerate(said):
@@ -237,20 +251,35 @@ class PipelineRuntime:
                         f"{name}: its parameters have other values on rank {rank} than on this "
                         "rank; initialize or load all replicas alike before the first step"
                     )
+        for peers in self._averages.known:
+            averaged = {
+                each.name: checksum([p for p in each.distinct if self._averages.of(p) is peers])
+                for each in shared
+            }
+            for number, theirs in enumerate(peers.meet("values", averaged)):
+                wrong = [name for name in averaged if averaged[name] != theirs[name]]
+                if wrong:
+                    raise PipelineError(
+                        f"{wrong[0]}: its parameters have other values in pipeline {number} than "
+                        f"in pipeline {peers.rank}; initialize or load all pipelines alike before "
+                        "the first step"
+                    )
 
     def _share_overflow(self) -> None:
         """Makes all gradients of this rank infinite if those of any rank are not finite: every rank
         then skips the step and lowers its scale.
         """
         assert self._scaler is not None
-        gradients = [p.grad for p in self._parts.placement.parameters() if p.grad is not None]
+        found_here = [p.grad for p in self._parts.placement.parameters() if p.grad is not None]
+        gradients = [local(gradient) for gradient in found_here]
         is_over = not all(bool(gradient.isfinite().all()) for gradient in gradients)
         scale = self._scaler.get_scale()
         device = self._parts.link.device
         found = torch.tensor([float(is_over), scale, -scale], dtype=torch.float64, device=device)
-        work = dist.all_reduce(found, dist.ReduceOp.MAX, group=self._group, async_op=True)
-        assert work is not None
-        self._watch.wait(work.wait, lambda: "the gradients of other ranks to be checked")
+        for group in (self._group, *(peers.group for peers in self._averages.known)):
+            work = dist.all_reduce(found, dist.ReduceOp.MAX, group=group, async_op=True)
+            assert work is not None
+            self._watch.wait(work.wait, lambda: "the gradients of other ranks to be checked")
         most = found.tolist()
         if most[1] != -most[2]:
             raise PipelineError(
