@@ -6,16 +6,19 @@ usage: compose_cases.py FOLDER
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from pipesched import Schedule, generate
-from pipesched.torch import PipelineRuntime, split_sequential
+from pipesched.torch import PipelineError, PipelineRuntime, measure_children, split_sequential
 from runtime_cases import CASES, COUNT, Failing, batch, broken, case, line, main, whole
 from runtime_models import WIDTH, Plain, loss_of
 from torch import nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
+from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
@@ -252,6 +255,94 @@ def evaluation_of_shards(rank: int) -> float:
             worst = max(worst, abs(found - wanted).item())
         assert all(isinstance(p, DTensor) for p in model.parameters())
     return worst
+
+
+# State
+
+
+def saved(rank: int) -> tuple[PipelineRuntime, dict[str, Any]]:
+    """A pipeline of two, and the state of the whole model."""
+    return runtime_of(mesh_of(1, 2), line(2)), whole(2, seed=5).state_dict()
+
+
+@case(2)
+def state_with_other_names(rank: int) -> list[str]:
+    """What does not fit on one rank is an error of both; nothing is changed, and all goes on."""
+    runtime, state = saved(rank)
+    before = {name: value.clone() for name, value in runtime.state_dict().items()}
+    texts = []
+    wrong: list[dict[str, Any]] = [
+        {name: value for name, value in state.items() if name != "1.outer.bias"},
+        {**state, "2.inner.weight": torch.zeros(2), "other": torch.zeros(2)},
+        {**state, "0.inner.bias": torch.zeros(3)},
+    ]
+    for given in wrong:
+        try:
+            runtime.load_state_dict(given)
+        except PipelineError as error:
+            texts.append(str(error))
+    found = runtime.state_dict()
+    assert all(torch.equal(value, found[name]) for name, value in before.items())
+    runtime.load_state_dict(state)
+    assert all(torch.equal(state[name], value) for name, value in found.items())
+    runtime.step(*batch())
+    return texts
+
+
+@case(2)
+def checkpoint_with_other_names(rank: int) -> list[str]:
+    runtime, state = saved(rank)
+    optimizer = torch.optim.Adam(runtime.parameters())
+    store: Any = dist.distributed_c10d._get_default_store()
+    folder = Path(tempfile.mkdtemp()) if rank == 0 else Path()
+    store.set("folder", str(folder)) if rank == 0 else None
+    folder = Path(store.get("folder").decode())
+    texts = []
+    optimizers = state_of(whole(2))
+    del state["0.inner.bias"]
+    short = {name: value for name, value in optimizers.items() if "1.outer.bias" not in name}
+    full = whole(2, seed=5).state_dict()
+    wide = {**full, "1.outer.bias": torch.zeros(7)}
+    given: list[Any] = [
+        {"model": state},
+        {"model": wide},
+        {"model": full, "optimizer": short},
+        {"other": full},
+    ]
+    for number, each in enumerate(given):
+        if rank == 0:
+            save(each, checkpoint_id=folder / str(number), no_dist=True)
+        dist.barrier()
+        try:
+            runtime.load(folder / str(number), optimizer)
+        except PipelineError as error:
+            texts.append(str(error))
+    try:
+        runtime.load(folder / "none", optimizer)
+    except PipelineError as error:
+        texts.append(str(error))
+    runtime.step(*batch())
+    return texts
+
+
+def state_of(model: nn.Module) -> dict[str, Any]:
+    optimizer = torch.optim.Adam(model.parameters())
+    options = StateDictOptions(flatten_optimizer_state_dict=True)
+    return dict(get_optimizer_state_dict(model, optimizer, options=options))
+
+
+@case(2)
+def ranks_that_divide_otherwise(rank: int) -> None:
+    schedule = line(2)
+    PipelineRuntime(
+        schedule, split_sequential(whole(3), schedule, sizes=[1 + rank, 2 - rank]), loss_of
+    )
+
+
+@case(2)
+def measured_by_one_rank(rank: int) -> list[float]:
+    model = nn.Sequential(*(Plain(i) for i in range(3)))
+    return measure_children(model, batch()[0], repeats=1, group=dist.group.WORLD)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
@@ -42,7 +42,14 @@ def whole(tensor: Tensor | None) -> Tensor | None:
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def composed(job: Beside, stages: Any, mesh: DeviceMesh) -> Callable[[int, int], nn.Module]:
+class HasHow(Protocol):
+    """What says how pipelines are put together."""
+
+    @property
+    def how(self) -> str: ...
+
+
+def composed(job: HasHow, stages: Any, mesh: DeviceMesh) -> Callable[[int, int], nn.Module]:
     """The stages, put together with those of other pipelines."""
     beside = mesh["replicas", "shards"] if job.how == "hsdp" else mesh["dp"]
     made: dict[nn.Module, nn.Module] = {}

@@ -217,3 +217,33 @@ def test_gradients_add_up(cases: dict[str, list[dict[str, Any]]]) -> None:
 def test_evaluation_of_shards(cases: dict[str, list[dict[str, Any]]]) -> None:
     for result in cases["evaluation_of_shards"]:
         assert result["text"] == "" and result["value"] <= PRECISION
+
+
+# State and divisions
+
+
+def test_states_that_do_not_fit(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for result in cases["state_with_other_names"]:
+        assert result["text"] == ""
+        missing, unexpected, shape = result["value"]
+        assert missing == "the state does not fit:\nrank 1: misses '1.outer.bias'"
+        assert unexpected == "the state does not fit:\nno rank has '2.inner.weight', 'other'"
+        assert shape.endswith("rank 0: has '0.inner.bias' of shape [3], wanted shape [12]")
+
+
+def test_checkpoints_that_do_not_fit(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for result in cases["checkpoint_with_other_names"]:
+        assert result["text"] == ""
+        missing, shape, optimizer, other, none = result["value"]
+        assert missing.endswith("/0' does not fit:\nrank 0: misses '0.inner.bias'")
+        assert shape.endswith("rank 1: has '1.outer.bias' of shape [7], wanted shape [6]")
+        assert optimizer.endswith("rank 1: misses the optimizer state of '1.outer.bias'")
+        assert "has no names under 'model'; it has 'other.0.inner.bias', " in other
+        assert "/none' is no checkpoint: " in none
+
+
+def test_ranks_divide_alike(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for result in cases["ranks_that_divide_otherwise"]:
+        assert "the division of the model: [" in result["text"]
+    one, other = (result["value"] for result in cases["measured_by_one_rank"])
+    assert one == other and len(one) == 3 and min(one) > 0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 
 from pipesched import Schedule
@@ -23,6 +24,8 @@ from ._placement import Stages, Tied
 from ._record import Event
 from ._reduce import Shared, checksum
 from ._setup import MessageKind, Optimizers, Options, Setup, Steps
+from ._state import Flat, Names, State
+from ._state import Optimizers as StoredOptimizers
 from ._values import cut
 from ._watch import Watch
 
@@ -53,6 +56,9 @@ class PipelineRuntime:
     buffers: what becomes of buffers that several ranks hold, as of a batch normalization, at the
         end of a step: "own" leaves them to each, "average" makes them the mean, "first" those of
         the first replica. By default "own", under DDP with `broadcast_buffers` "first".
+    names: what parameters and buffers are called in the whole model, for `state_dict`, `save` and
+        `load`: a function from (path, stage, name), or a mapping from (path, stage) to the name of
+        the stage in the model. Stages of `split_sequential` know it.
     device: where tensors are wanted; by default that of the first parameter.
     receives: where the receives of a schedule stand, as in `Schedule.program`.
     messages: "tags" if messages find each other by tags, "ordered" if by their order; by default by
@@ -78,6 +84,7 @@ class PipelineRuntime:
         tied: Tied = (),
         data_parallel: dist.ProcessGroup | DeviceMesh | None = None,
         buffers: BufferRule | None = None,
+        names: Names | None = None,
         device: torch.device | str | None = None,
         receives: ReceivePlacement | None = None,
         messages: MessageKind | None = None,
@@ -118,6 +125,7 @@ class PipelineRuntime:
             setup = Setup(options, self._watch)
             self._parts = setup.parts()
         self._averages = setup.averages
+        self._state = State(setup.placement, setup.averages, self._watch, found, names)
         self._watch.stop()
         self.optimizers: dict[tuple[int, int], Steps] = setup.optimizers
         """The optimizers of O cells, by path and stage."""
@@ -176,6 +184,10 @@ class PipelineRuntime:
             return None
         return [batch.outputs.get(number) for number in range(self.schedule.microbatches)]
 
+    def parameters(self) -> list[nn.Parameter]:
+        """The trained parameters of this rank, each once, for an optimizer."""
+        return self._parts.placement.parameters()
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Sets the gradients of all modules of this rank to None, or to zero."""
         for module in self._parts.placement.modules.values():
@@ -190,6 +202,67 @@ class PipelineRuntime:
             yield events
         finally:
             self.on_instruction = before
+
+    # State
+
+    def state_dict(self) -> dict[str, Any]:
+        """The parameters and buffers of this rank under the names of the whole model."""
+        return self._state.model()
+
+    def load_state_dict(self, state: Flat) -> None:
+        """Loads those of this rank from a state of the whole model. All ranks call it.
+
+        Raises PipelineError on all ranks, and changes nothing, if a rank misses a name, if a shape
+        differs, or if there is a name that no rank has.
+        """
+        self._state.load_model(state)
+
+    def optimizer_state_dict(self, optimizer: StoredOptimizers | None = None) -> dict[str, Any]:
+        """The state of optimizers of this rank, by default of those of O cells, flat: with keys as
+        "state.3.weight.exp_avg" and "param_groups.3.weight.lr", as
+        `torch.distributed.checkpoint.state_dict` makes them with `flatten_optimizer_state_dict`.
+        """
+        return self._state.optimizer(self._chosen(optimizer))
+
+    def load_optimizer_state_dict(
+        self, state: Flat, optimizer: StoredOptimizers | None = None
+    ) -> None:
+        """Loads the state of optimizers of this rank from that of the whole model. All ranks call
+        it. What belongs to other ranks is ignored.
+
+        Raises PipelineError on all ranks, and changes nothing, if a parameter has no entries, or if
+        those of one group have different options.
+        """
+        self._state.load_optimizer(state, self._chosen(optimizer))
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        optimizer: StoredOptimizers | None = None,
+        process_group: dist.ProcessGroup | None = None,
+    ) -> None:
+        """Writes a checkpoint of `torch.distributed.checkpoint`, with "model" and, if there are
+        optimizers, "optimizer". All ranks of all pipelines call it, those of `process_group`; by
+        default the ranks of the pipeline, or of the job if that has pipelines beside it.
+        """
+        self._state.save(folder, self._chosen(optimizer), process_group)
+
+    def load(
+        self,
+        folder: str | os.PathLike[str],
+        optimizer: StoredOptimizers | None = None,
+        process_group: dist.ProcessGroup | None = None,
+    ) -> None:
+        """Reads a checkpoint that `save` wrote, or that has the whole model, whatever schedule and
+        placement wrote it. Ranks and errors are as in `save` and `load_state_dict`.
+        """
+        self._state.load(folder, self._chosen(optimizer), process_group)
+
+    def _chosen(self, given: StoredOptimizers | None) -> Sequence[torch.optim.Optimizer]:
+        if given is None:
+            own: list[Any] = list(self.optimizers.values())
+            return own
+        return [given] if isinstance(given, torch.optim.Optimizer) else list(given)
 
     # Inside
 

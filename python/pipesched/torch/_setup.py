@@ -26,6 +26,7 @@ from ._messages import Link, messages_over
 from ._parallel import Around, Averages, BufferRule, mark, units_of
 from ._placement import Placement, StageKey, Stages, Tied, blocks_text, named
 from ._reduce import Shared, Sum, own_gloo, shapes_of, sum_over
+from ._split import SequentialStages
 from ._watch import Watch
 
 TAGGED = ("gloo", "mpi")
@@ -239,6 +240,8 @@ class Setup:
         """Compares with the other ranks what must be the same."""
         tied = self._tied_parameters()
         mine: dict[str, Any] = {}
+        if isinstance(self.options.stages, SequentialStages):
+            mine["the division of the model"] = list(self.options.stages.sizes)
         for _, blocks, workers in self._shared_blocks():
             if self.watch.rank in workers:
                 chosen = [p for p in self.placement.parameters_of(blocks) if id(p) not in tied]
@@ -264,7 +267,7 @@ class Setup:
             for what in mine.keys() & theirs.keys():
                 if mine[what] != theirs[what]:
                     raise PipelineError(
-                        f"{what}: parameters {theirs[what]} on rank {rank}, but {mine[what]} "
+                        f"{what}: {theirs[what]} on rank {rank}, but {mine[what]} "
                         "on this rank"
                     )
         shapes = {named(k): shapes_of(list(m.parameters())) for k, m in self._averaged_modules()}
