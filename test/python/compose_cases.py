@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from pathlib import Path
+import time
+from pathlib import Path as File
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from pipesched import Schedule, generate
-from pipesched.torch import PipelineError, PipelineRuntime, measure_children, split_sequential
+from pipesched import Path, Schedule, generate
+from pipesched.torch import (
+    PipelineError,
+    PipelineRuntime,
+    _reduce,
+    measure_children,
+    split_sequential,
+)
 from runtime_cases import CASES, COUNT, Failing, batch, broken, case, line, main, whole
 from runtime_models import WIDTH, Plain, loss_of
 from torch import nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
 from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
@@ -129,6 +136,33 @@ def dtensors(rank: int) -> None:
     one(module, mesh)
 
 
+@case(4)
+def shards_of_stages_that_overlap(rank: int) -> None:
+    mesh = mesh_of(2, 2)
+    paths = [
+        Path([0, 1], takes=[range(0, 4, 2)], weights=[1, 2]),
+        Path([1, 0], takes=[range(1, 4, 2)], weights=[2, 1]),
+    ]
+    schedule = generate("greedy", workers=2, microbatches=COUNT, paths=paths)
+    stages = split_sequential(whole(schedule.blocks), schedule)
+    for stage in schedule.stages(rank % 2):
+        module = stages(stage.path, stage.stage)
+        for block in module:
+            if not isinstance(block, FSDPModule):
+                fully_shard(block, mesh=mesh["dp"])
+        fully_shard(module, mesh=mesh["dp"])
+    runtime_of(mesh, schedule, stages)
+
+
+@case(4)
+def shards_of_dtensors(rank: int) -> None:
+    mesh = init_device_mesh("cpu", (2, 2, 1), mesh_dim_names=("dp", "tp", "pp"))
+    module = nn.Linear(WIDTH, WIDTH, bias=False, dtype=torch.float64)
+    module.weight = nn.Parameter(distribute_tensor(module.weight, mesh["tp"], [Shard(0)]))
+    fully_shard(module, mesh=mesh["dp"])
+    one(module, mesh)
+
+
 @case(1)
 def unknown_rule(rank: int) -> None:
     wrong: Any = "mean"
@@ -157,7 +191,57 @@ def failure_beside_shards(rank: int) -> None:
     failing(rank, True)
 
 
+@case(2)
+def time_limit_beside(rank: int) -> None:
+    mesh = mesh_of(2, 1)
+    module = Failing(1, lambda: time.sleep(6 * rank))
+    fully_shard(module, mesh=mesh["dp"])
+    one(module, mesh, timeout=1.5).step(*batch())
+
+
 # What works
+
+
+@case(2)
+def bytes_of_activations(rank: int) -> list[list[int]]:
+    """What D moves is the same with shards, whose whole parameters stay."""
+    mesh = mesh_of(2, 1)
+    schedule = generate("greedy", workers=1, microbatches=COUNT, paths=[[0, 0]])
+    schedule = schedule.transform("pipe-add-offload")
+    found: list[list[int]] = []
+    for is_sharded in (False, True):
+        stages = split_sequential(whole(2), schedule)
+        if is_sharded:
+            for stage in range(2):
+                fully_shard(stages(0, stage), mesh=mesh["dp"])
+        runtime = runtime_of(mesh, schedule, stages, memory_budget="1MB")
+        sizes: list[int] = []
+
+        def look(_: Any, runtime: PipelineRuntime = runtime, sizes: list[int] = sizes) -> None:
+            held = runtime._executor._held.values()
+            sizes.append(sum(a.saved.nbytes for a in held if a.saved is not None))
+
+        runtime.on_instruction = look
+        runtime.step(*batch())
+        found.append(sizes)
+    return found
+
+
+@case(4)
+def sums_in_a_part_of_the_ranks(rank: int) -> Any:
+    """As without gloo, in a pipeline of three of four ranks."""
+    group = dist.new_group([0, 1, 2])
+    if rank == 3:
+        return None
+    untyped: Any = _reduce
+    untyped.dist.get_backend = lambda _: "other"
+    watch: Any = None
+    sum_up = _reduce.sum_over(group, (0, 2), watch)
+    if sum_up is None:
+        return None
+    value = torch.tensor([rank + 0.5])
+    sum_up(value).wait()
+    return int(value.item())
 
 
 def overflow(rank: int, is_sharded: bool) -> list[Any]:
@@ -294,9 +378,9 @@ def checkpoint_with_other_names(rank: int) -> list[str]:
     runtime, state = saved(rank)
     optimizer = torch.optim.Adam(runtime.parameters())
     store: Any = dist.distributed_c10d._get_default_store()
-    folder = Path(tempfile.mkdtemp()) if rank == 0 else Path()
-    store.set("folder", str(folder)) if rank == 0 else None
-    folder = Path(store.get("folder").decode())
+    if rank == 0:
+        store.set("folder", tempfile.mkdtemp())
+    folder = File(store.get("folder").decode())
     texts = []
     optimizers = state_of(whole(2))
     del state["0.inner.bias"]
@@ -346,4 +430,4 @@ def measured_by_one_rank(rank: int) -> list[float]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:] or [name for name in CASES if name not in OTHERS])
+    main(File(sys.argv[1]), sys.argv[2:] or [name for name in CASES if name not in OTHERS])

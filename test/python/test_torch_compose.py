@@ -24,7 +24,7 @@ SOON = 60.0
 """Seconds; ranks that did not learn of a failure would wait for 300."""
 ASYMMETRIC = [
     Path([0, 1], takes=[range(0, 5, 2)], weights=[1, 2]),
-    Path([1, 0], takes=[range(1, 5, 2)], weights=[1, 2]),
+    Path([1, 0], takes=[range(1, 5, 2)], weights=[2, 1]),
 ]
 SCHEDULES: dict[str, tuple[str, int, str]] = {
     "1f1b": ("1f1b", 4, ""),
@@ -54,7 +54,8 @@ def job(name: str, how: str, model: str = "plain", title: str = "", **options: A
 
 @cache
 def jobs() -> dict[str, Beside]:
-    found = [job(name, how) for how in ("plain", "ddp", "both") for name in SCHEDULES]
+    found = [job(name, how) for how in ("plain", "both") for name in SCHEDULES]
+    found += [job(name, "ddp") for name in ("1f1b", "zb-v", "recomputed", "chimera steps")]
     for name in ("zb-v", "chimera", "recomputed", "chimera steps"):
         found += [job(name, "blocks"), job(name, "stages")]
     found += [
@@ -167,6 +168,11 @@ REFUSALS: dict[str, list[str]] = {
     "ddp_with_a_hook": ["is under DDP with a communication hook, which the runtime would not use"],
     "ddp_over_another_group": ["under DDP over another process group than `data_parallel`"],
     "dtensors": ["has a DTensor as parameter 'weight'"],
+    "shards_of_stages_that_overlap": [
+        "is under fully_shard as a whole, and path ",
+        "has some of its blocks; apply fully_shard to blocks alone",
+    ],
+    "shards_of_dtensors": ["has DTensors at '' that were so before fully_shard"],
     "unknown_rule": ["`buffers` is 'mean'; wanted own, average or first"],
 }
 
@@ -200,6 +206,25 @@ def test_a_failure_ends_all_pipelines(cases: dict[str, list[dict[str, Any]]], na
         else:
             who = "rank 1" if rank == 2 else "rank 1 of pipeline 1"
             assert result["text"].startswith(f"RemoteError: {who} failed: at "), result["text"]
+
+
+def test_a_time_limit_beside(cases: dict[str, list[dict[str, Any]]]) -> None:
+    first, second = cases["time_limit_beside"]
+    wanted = "waited 1.5 s for the gradients of path 0, stage 0 from other pipelines"
+    for result in (first, second):
+        assert result["text"].startswith("PipelineTimeout: rank 0 " + wanted)
+        assert result["seconds"] < SOON
+
+
+def test_shards_do_not_count_as_activations(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for result in cases["bytes_of_activations"]:
+        plain, sharded = result["value"]
+        assert plain == sharded and max(plain) > 0
+
+
+def test_sums_in_a_part_of_the_ranks(cases: dict[str, list[dict[str, Any]]]) -> None:
+    values = [result["value"] for result in cases["sums_in_a_part_of_the_ranks"]]
+    assert values == [3, None, 3, None]
 
 
 def test_overflows_of_one_pipeline(cases: dict[str, list[dict[str, Any]]]) -> None:
@@ -238,8 +263,8 @@ def test_checkpoints_that_do_not_fit(cases: dict[str, list[dict[str, Any]]]) -> 
         assert missing.endswith("/0' does not fit:\nrank 0: misses '0.inner.bias'")
         assert shape.endswith("rank 1: has '1.outer.bias' of shape [7], wanted shape [6]")
         assert optimizer.endswith("rank 1: misses the optimizer state of '1.outer.bias'")
-        assert "has no names under 'model'; it has 'other.0.inner.bias', " in other
-        assert "/none' is no checkpoint: " in none
+        assert "rank 1: has no names under 'model'; it has 'other.0.inner.bias', " in other
+        assert "/none' does not fit:\nrank 0: cannot be read: " in none
 
 
 def test_ranks_divide_alike(cases: dict[str, list[dict[str, Any]]]) -> None:

@@ -5,6 +5,7 @@ names of the whole model.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -82,27 +83,40 @@ def test_times_that_do_not_fit() -> None:
             split_sequential(model, schedule, times=[1, wrong])
 
 
-class Busy(nn.Module):
-    """Multiplies so many times."""
+class Sleeping(torch.autograd.Function):
+    """Takes 10 ms forward and 20 ms backward."""
 
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.rand(64, 64) / 32)
-        self.count = count
+    calls = 0
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        time.sleep(0.01)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        Sleeping.calls += 1
+        time.sleep(0.02)
+        return gradients[0]
+
+
+class Slow(nn.Module):
+    """Sleeps."""
 
     def forward(self, x: Tensor) -> Tensor:
-        for _ in range(self.count):
-            x = x @ self.weight
-        return x
+        apply: Any = Sleeping.apply
+        result: Tensor = apply(x)
+        return result
 
 
 def test_measured_times() -> None:
-    """Twenty times the work takes at least twice the time, on any machine."""
-    model = nn.Sequential(Busy(10), Busy(200), Busy(10))
-    times = measure_children(model, torch.rand(64, 64), repeats=7)
-    assert len(times) == 3 and times[1] > 2 * max(times[0], times[2]) > 0
+    model = nn.Sequential(Plain(0), Slow(), Plain(1))
+    x = torch.rand(2, WIDTH, dtype=torch.float64)
+    times = measure_children(model, x, repeats=3)
+    assert len(times) == 3 and min(times) > 0
+    assert times[1] >= 0.03 and Sleeping.calls == 4
     with pytest.raises(PipelineError, match="`repeats` is 0; wanted at least 1"):
-        measure_children(model, torch.rand(64, 64), repeats=0)
+        measure_children(model, x, repeats=0)
 
 
 class Tokens(nn.Module):

@@ -230,8 +230,33 @@ def check_modules(placement: Placement) -> None:
                     f"{named(key)} has a DTensor as parameter {name!r}; DTensors are supported "
                     "where fully_shard makes them"
                 )
+        _check_shards(key, root)
     for key, wrapper in placement.wrappers.items():
         _check_wrapper(key, wrapper)
+    roots = [(k, m) for k, m in placement.modules.items() if isinstance(m, FSDPModule)]
+    for key, root in roots:
+        for other, module in placement.modules.items():
+            inside = set(map(id, root.modules())) & set(map(id, module.modules()))
+            if module is not root and inside:
+                raise PipelineError(
+                    f"{named(key)} is under fully_shard as a whole, and {named(other)} has some of "
+                    "its blocks; apply fully_shard to blocks alone"
+                )
+
+
+def _check_shards(key: StageKey, root: nn.Module) -> None:
+    for name, module in root.named_modules():
+        untyped: Any = module
+        groups = untyped._get_fsdp_state()._fsdp_param_groups if _is_sharded(module) else []
+        if any(parameter.is_dtensor for group in groups for parameter in group.fsdp_params):
+            raise PipelineError(
+                f"{named(key)} has DTensors at {name!r} that were so before fully_shard, as those "
+                "of tensor parallelism; they are not supported"
+            )
+
+
+def _is_sharded(module: nn.Module) -> bool:
+    return isinstance(module, FSDPModule)
 
 
 def _check_wrapper(key: StageKey, wrapper: DistributedDataParallel) -> None:

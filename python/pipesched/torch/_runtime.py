@@ -24,7 +24,7 @@ from ._placement import Stages, Tied
 from ._record import Event
 from ._reduce import Shared, checksum
 from ._setup import MessageKind, Optimizers, Options, Setup, Steps
-from ._state import Flat, Names, State
+from ._state import Flat, Misfit, Names, State
 from ._state import Optimizers as StoredOptimizers
 from ._values import cut
 from ._watch import Watch
@@ -215,7 +215,8 @@ class PipelineRuntime:
         Raises PipelineError on all ranks, and changes nothing, if a rank misses a name, if a shape
         differs, or if there is a name that no rank has.
         """
-        self._state.load_model(state)
+        with self._loading():
+            self._state.load_model(state)
 
     def optimizer_state_dict(self, optimizer: StoredOptimizers | None = None) -> dict[str, Any]:
         """The state of optimizers of this rank, by default of those of O cells, flat: with keys as
@@ -233,7 +234,8 @@ class PipelineRuntime:
         Raises PipelineError on all ranks, and changes nothing, if a parameter has no entries, or if
         those of one group have different options.
         """
-        self._state.load_optimizer(state, self._chosen(optimizer))
+        with self._loading():
+            self._state.load_optimizer(state, self._chosen(optimizer))
 
     def save(
         self,
@@ -256,7 +258,20 @@ class PipelineRuntime:
         """Reads a checkpoint that `save` wrote, or that has the whole model, whatever schedule and
         placement wrote it. Ranks and errors are as in `save` and `load_state_dict`.
         """
-        self._state.load(folder, self._chosen(optimizer), process_group)
+        with self._loading():
+            self._state.load(folder, self._chosen(optimizer), process_group)
+
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
+        """Tells the other ranks of an error, unless they know it."""
+        self._watch.check()
+        try:
+            yield
+        except Misfit:
+            raise
+        except BaseException as error:
+            self._watch.fail(error, "loading a state")
+            raise
 
     def _chosen(self, given: StoredOptimizers | None) -> Sequence[torch.optim.Optimizer]:
         if given is None:

@@ -47,6 +47,10 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:SHOWN])) + more
 
 
+class Misfit(PipelineError):
+    """A state does not fit, which all ranks know."""
+
+
 class State:
     """What one rank has of the state of the model and its optimizers."""
 
@@ -134,7 +138,7 @@ class State:
         if unexpected:
             lines.append(f"no rank has {_listed(unexpected)}")
         if lines:
-            raise PipelineError(f"{what} does not fit:\n" + "\n".join(lines))
+            raise Misfit(f"{what} does not fit:\n" + "\n".join(lines))
 
     # Loading
 
@@ -142,13 +146,16 @@ class State:
         """Writes what a state of the whole model, or of at least this rank, has."""
         own = self._own()
         shapes = {name: _shape(value) for name, value in given.items()}
-        self._agree("the state", {n: _shape(v) for n, v in own.items()}, shapes, "")
+        text = ""
+        cut: dict[str, Any] = {}
+        try:
+            cut = {name: _like(own[name], value) for name, value in given.items() if name in own}
+        except PipelineError as error:
+            text = str(error)
+        self._agree("the state", {n: _shape(v) for n, v in own.items()}, shapes, text)
         for key, module in self._placement.modules.items():
-            part = {
-                name: _like(value, given[self._whole_name(key, name)])
-                for name, value in module.state_dict(keep_vars=True).items()
-            }
-            module.load_state_dict(part)
+            names = module.state_dict(keep_vars=True)
+            module.load_state_dict({name: cut[self._whole_name(key, name)] for name in names})
 
     def optimizer(self, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Any]:
         """The state of optimizers, flat."""
@@ -238,11 +245,16 @@ class State:
         group: dist.ProcessGroup | None,
     ) -> None:
         """Reads a checkpoint."""
-        stored = _stored(folder)
+        what = f"checkpoint {os.fspath(folder)!r}"
+        try:
+            stored = _stored(folder)
+        except PipelineError as error:
+            self._agree(what, {}, None, str(error))
+            raise
         own = self._own()
         shapes = {name: _shape(value) for name, value in stored["model"].items()}
         wanted = {name: _shape(value) for name, value in own.items()}
-        self._agree(f"checkpoint {os.fspath(folder)!r}", wanted, shapes, "")
+        self._agree(what, wanted, shapes, "")
         state: dict[str, Any] = {"model": self.model()}
         if optimizers:
             state["optimizer"] = self._places(stored["optimizer"], optimizers)
@@ -258,7 +270,7 @@ class State:
         """Tensors of the shapes in a file, to read into, cut as the parameters are."""
         states, groups, missing = self._wanted(stored, optimizers)
         text = f"misses the optimizer state of {_listed(missing)}" if missing else ""
-        self._agree("the checkpoint", {}, None, text)
+        self._agree("the optimizer of the checkpoint", {}, None, text)
         places: dict[str, Any] = {}
         for parameter in _parameters(optimizers):
             keys = [*states[id(parameter)].values(), *groups[id(parameter)].values()]
@@ -372,7 +384,7 @@ def _stored(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     try:
         metadata = FileSystemReader(folder).read_metadata()
     except (OSError, EOFError) as error:
-        raise PipelineError(f"{os.fspath(folder)!r} is no checkpoint: {error}") from error
+        raise PipelineError(f"cannot be read: {error}") from error
     found: dict[str, dict[str, Any]] = {"model": {}, "optimizer": {}}
     for key, value in metadata.state_dict_metadata.items():
         kind, _, name = key.partition(".")
@@ -380,5 +392,5 @@ def _stored(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
             found[kind][name] = value
     if not found["model"]:
         keys = _listed(sorted(metadata.state_dict_metadata))
-        raise PipelineError(f"{os.fspath(folder)!r} has no names under 'model'; it has {keys}")
+        raise PipelineError(f"has no names under 'model'; it has {keys}")
     return found
