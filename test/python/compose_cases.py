@@ -12,6 +12,7 @@ from pathlib import Path as File
 from typing import Any
 
 import torch
+import torch._dynamo  # What fully_shard loads, once for all ranks, which are forked.
 import torch.distributed as dist
 from pipesched import Path, Schedule, generate
 from pipesched.torch import (
@@ -22,7 +23,7 @@ from pipesched.torch import (
     split_sequential,
 )
 from runtime_cases import CASES, COUNT, Failing, batch, broken, case, line, main, whole
-from runtime_models import WIDTH, Plain, loss_of
+from runtime_models import WIDTH, Counted, Plain, loss_of
 from torch import nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
 from torch.distributed.checkpoint.state_dict_saver import save
@@ -152,6 +153,19 @@ def shards_of_stages_that_overlap(rank: int) -> None:
                 fully_shard(block, mesh=mesh["dp"])
         fully_shard(module, mesh=mesh["dp"])
     runtime_of(mesh, schedule, stages)
+
+
+@case(2)
+def buffers_of_other_shapes(rank: int) -> None:
+    schedule = generate("chimera", workers=2, microbatches=COUNT)
+    modules = [Counted(0) for _ in range(2)]
+    if rank:
+        for module in modules:
+            module.norm.track_running_stats = False
+            for name in list(module.norm._buffers):
+                module.norm._buffers[name] = None
+    stages = {(0, rank): modules[0], (1, 1 - rank): modules[1]}
+    runtime_of(mesh_of(1, 2), schedule, stages, buffers="average")
 
 
 @case(4)

@@ -172,6 +172,7 @@ REFUSALS: dict[str, list[str]] = {
         "is under fully_shard as a whole, and path ",
         "has some of its blocks; apply fully_shard to blocks alone",
     ],
+    "buffers_of_other_shapes": ["block ", "\"buffers average of [[[], 'torch.float64']]\""],
     "shards_of_dtensors": ["has DTensors at '' that were so before fully_shard"],
     "unknown_rule": ["`buffers` is 'mean'; wanted own, average or first"],
 }

@@ -214,12 +214,12 @@ def _flags(parameters: Sequence[nn.Parameter]) -> Tensor:
     return torch.tensor(flags, dtype=parameters[0].dtype, device=parameters[0].device)
 
 
-def shapes_of(parameters: Sequence[nn.Parameter]) -> list[list[Any]]:
+def shapes_of(parameters: Sequence[Tensor]) -> list[list[Any]]:
     """What all ranks of an all-reduce must agree on."""
     return [[list(local(p).shape), str(p.dtype), *_shards(p)] for p in parameters]
 
 
-def _shards(parameter: nn.Parameter) -> list[str]:
+def _shards(parameter: Tensor) -> list[str]:
     return [str(parameter.placements)] if isinstance(parameter, DTensor) else []
 
 

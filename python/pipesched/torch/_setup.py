@@ -270,17 +270,24 @@ class Setup:
                         f"{what}: {theirs[what]} on rank {rank}, but {mine[what]} "
                         "on this rank"
                     )
-        shapes = {named(k): shapes_of(list(m.parameters())) for k, m in self._averaged_modules()}
+        shapes = {
+            named(key): shapes_of([*module.parameters(), *module.buffers()])
+            for key, module in self._averaged_modules()
+        }
         self.averages.agree([self.watch.rank, self.options.digest, shapes])
 
     def _beside(self, blocks: range) -> list[str]:
-        """How blocks are averaged over other pipelines, which replicas must agree on."""
+        """What replicas must agree on beside their parameters."""
         found = self.placement.modules_of(blocks)
         if found is None:
             return []
         count = math.prod(peers.size for peers in self.averages.peers_of_stage(found[0]))
         rule = self.options.buffers or self.averages.buffer_rule(found[0])
-        return [] if count == 1 else [f"in {count} pipelines", f"buffers {rule}"]
+        said = [] if count == 1 else [f"in {count} pipelines"]
+        if rule != "own":
+            buffers = [buffer for module in found[1] for buffer in module.buffers()]
+            said.append(f"buffers {rule} of {shapes_of(buffers)}")
+        return said
 
     def _averaged_modules(self) -> list[tuple[StageKey, nn.Module]]:
         """Without shards, which may have different sizes."""
