@@ -18,7 +18,7 @@ if not _distributed.is_available():
     raise ImportError("pipesched.torch needs a PyTorch that is built with torch.distributed")
 
 from ._errors import MemoryBudgetError, PipelineError, PipelineTimeout, RemoteError
-from ._record import Event
+from ._record import Event, Recording
 from ._runtime import PipelineRuntime
 from ._split import split_sequential
 
@@ -28,6 +28,7 @@ __all__ = [
     "PipelineError",
     "PipelineRuntime",
     "PipelineTimeout",
+    "Recording",
     "RemoteError",
     "split_sequential",
 ]

@@ -11,14 +11,16 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from pipesched import Schedule
+from pipesched import Measurement, Schedule
 from pipesched._options import ReceivePlacement
 
 from ._errors import PipelineError
+from ._clock import Clocks
 from ._executor import Batch, Executor
 from ._messages import Mode
 from ._placement import Stages, Tied
-from ._record import Event
+from ._gather import gather
+from ._record import Event, Recording
 from ._reduce import checksum
 from ._setup import MessageKind, Optimizers, Options, Setup, Steps, store_of
 from ._values import cut
@@ -97,6 +99,8 @@ class PipelineRuntime:
         self.on_instruction = on_instruction
         self._group = found
         self._scaler = scaler
+        self._receives = receives
+        self._recording: Recording | None = None
         self._passes = 0
         rank, size = dist.get_rank(found), dist.get_world_size(found)
         self._watch = Watch(store_of(found), rank, size, timeout)
@@ -105,6 +109,8 @@ class PipelineRuntime:
         with self._guarded(lambda: "making the runtime"):
             setup = Setup(options, self._watch)
             self._parts = setup.parts()
+            self._clocks = Clocks(self._parts.link)
+            self._clocks.compare()
         self._watch.stop()
         self.optimizers: dict[tuple[int, int], Steps] = setup.optimizers
         """The optimizers of O cells, by path and stage."""
@@ -169,14 +175,21 @@ class PipelineRuntime:
             module.zero_grad(set_to_none)
 
     @contextmanager
-    def record(self) -> Iterator[list[Event]]:
-        """Collects the times of all instructions that run inside of the block."""
-        events: list[Event] = []
-        before, self.on_instruction = self.on_instruction, events.append
+    def record(self) -> Iterator[Recording]:
+        """Collects the times of all instructions that run inside of the block, as a list of
+        `Event`s. `Recording.gather` makes one `Measurement` of those of all ranks.
+        """
+        recording = Recording(self._gather)
+        before = self.on_instruction, self._recording
+        self.on_instruction, self._recording = recording.append, recording
+        self._parts.link.observe = recording.observe
         try:
-            yield events
+            yield recording
         finally:
-            self.on_instruction = before
+            self.on_instruction, self._recording = before
+            outer = self._recording
+            self._parts.link.observe = None if outer is None else outer.observe
+            recording.close()
 
     # Inside
 
@@ -191,7 +204,27 @@ class PipelineRuntime:
             scaled = loss if self._scaler is None else self._scaler.scale(loss)
             return scaled / count
 
-        return Batch(mode, given, wanted, scale, number, self.on_instruction)
+        recording = self._recording
+        if recording is None:
+            return Batch(mode, given, wanted, scale, number, self.on_instruction)
+        recording.step = number
+        return Batch(
+            mode, given, wanted, scale, number, self.on_instruction, recording.note_done
+        )
+
+    def _gather(self, recording: Recording) -> Measurement:
+        self._watch.start()
+        with self._guarded(lambda: "gathering what was recorded"):
+            found = gather(
+                recording,
+                self.schedule,
+                self._receives,
+                self._parts.program,
+                self._watch,
+                self._clocks,
+            )
+        self._watch.stop()
+        return found
 
     def _run(self, batch: Batch) -> None:
         self._watch.start()
