@@ -107,6 +107,7 @@ class Result:
         yield ".svg", self.comparison.to_svg()
         yield ".trace.json", self.comparison.to_chrome_trace()
         yield ".measurement.json", self.measurement.to_json()
+        yield ".calibration.json", self.outcome.calibration.to_json()
         yield ".mlir", self.outcome.schedule.to_text()
 
 
