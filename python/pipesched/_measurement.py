@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -82,6 +82,22 @@ class Measurement:
     clock: Clock
     source: str
     """Who measured."""
+
+    @staticmethod
+    def from_torch_traces(
+        schedule: Schedule, files: Iterable[str | os.PathLike[str]]
+    ) -> Measurement:
+        """Reads the traces that PyTorch's profiler has of PyTorch's own pipeline runtime: one file
+        per rank, in any order, as `export_chrome_trace` writes it, plain or compressed by gzip.
+        `schedule` is what ran. Waits for receives, which are part of the ranges of computes there,
+        are taken out of them. Each file holds the same whole steps.
+
+        Clocks of one host count as one; clocks of others are aligned by messages in both
+        directions. `clock_error_s` is what these messages prove.
+        """
+        from ._torch_traces import from_torch_traces
+
+        return from_torch_traces(schedule, files)
 
     # What it has
 
