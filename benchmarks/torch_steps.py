@@ -23,9 +23,9 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as processes
 from pipesched.torch import PipelineRuntime
 from torch import Tensor, nn
+from torch.multiprocessing.spawn import start_processes
 
 import pipesched
 
@@ -169,7 +169,8 @@ def report(rows: list[dict[str, Any]]) -> None:
     worst = max(errors, key=abs)
     print(f"\nerror: median {statistics.median(errors):+.2f} %, largest {worst:+.2f} %")
     own = [100 * row["own_profile_error"] for row in rows]
-    print(f"by own profile: median {statistics.median(own):+.2f} %, largest {max(own, key=abs):+.2f} %")
+    worst = max(own, key=abs)
+    print(f"by own profile: median {statistics.median(own):+.2f} %, largest {worst:+.2f} %")
     pairs, wrong = order_of_pairs(rows, 0.02)
     print(f"pairs of families over 2 % apart: {pairs - len(wrong)} of {pairs} in predicted order")
     for pair in wrong:
@@ -197,7 +198,7 @@ def main() -> None:
         report(json.loads(arguments.rows.read_text()))
         return
     with tempfile.TemporaryDirectory() as folder:
-        processes.spawn(rank_process, (folder, arguments), arguments.workers)
+        start_processes(rank_process, (folder, arguments), arguments.workers, start_method="fork")
         lines = (Path(folder) / "rows.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
     if arguments.output:

@@ -297,8 +297,8 @@ def _table(rows: Iterable[list[str]]) -> Iterator[str]:
     listed = list(rows)
     widths = [max(len(row[i]) for row in listed) for i in range(len(listed[0]))]
     for first, *rest in listed:
-        cells = [first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))]
-        yield "  ".join(cells).rstrip()
+        others = (cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))
+        yield "  ".join([first.ljust(widths[0]), *others])
 
 
 def _lines(comparison: Comparison) -> Iterator[str]:
