@@ -2,8 +2,9 @@
 # Installs what is missing, builds the release tools and compares GPipe with 1F1B: the
 # paper's model, 8 stages on a DGX-H100-class system, 8 to 64 microbatches. Then it
 # installs the Python package into .venv, whose command reproduces the paper's table I
-# and ranks families for Llama 3 70B. It prints tables and writes a report, a trace,
-# pictures and a page to out/; the last lines list these files.
+# and ranks families for Llama 3 70B. Where .venv has PyTorch already, it trains a small
+# GPT by three schedules. It prints tables and writes a report, a trace, pictures and a
+# page to out/; the last lines list these files.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
@@ -60,6 +61,21 @@ printf '\nLlama 3 70B on eight DGX H100, seven schedules:\n\n'
   --microbatches 32 --global-batch 32 --html "$out"/comparison.html \
   --schedules gpipe,1f1b,interleaved-1f1b,zb-h1,zb-v,dualpipe,hanayo
 
-printf '%s\n' '' "$out"/schedules.mlir "$out"/report.json "$out"/trace.json \
-  "$out"/schedule.svg "$out"/slots.svg "$out"/table1.png "$out"/table1.svg \
-  "$out"/comparison.html
+files=(
+  "$out"/schedules.mlir "$out"/report.json "$out"/trace.json "$out"/schedule.svg
+  "$out"/slots.svg "$out"/table1.png "$out"/table1.svg "$out"/comparison.html
+)
+
+printf '\nA small GPT, trained by three schedules on this machine:\n\n'
+if .venv/bin/python -c 'import torch' 2>/dev/null; then
+  .venv/bin/pipesched run --schedule gpipe,1f1b,zb-v --model examples/gpt \
+    --workers 2 --microbatches 8 -o "$out"/run
+  files+=("$out"/run/*.svg)
+else
+  printf '%s\n' 'PyTorch is not installed. This installs it for CPUs, and trains:' \
+    '  .venv/bin/pip install torch --index-url https://download.pytorch.org/whl/cpu' \
+    '  .venv/bin/pipesched run --schedule gpipe,1f1b,zb-v --model examples/gpt \' \
+    '    --workers 2 --microbatches 8'
+fi
+
+printf '%s\n' '' "${files[@]}"

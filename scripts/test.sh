@@ -53,7 +53,7 @@ fuzz() {
 }
 
 python_tests() {
-  install_python && .venv/bin/python -m pytest
+  install_python test && .venv/bin/python -m pytest
 }
 
 lint() {

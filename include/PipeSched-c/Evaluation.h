@@ -185,6 +185,19 @@ MLIR_CAPI_EXPORTED PipeschedEvaluation
 pipeschedConfigurationEvaluate(const PipeschedConfiguration *configuration,
                                MlirStringCallback onError, void *userData);
 
+/// Returns an evaluation of the same schedule with the times of a run, for
+/// pictures, traces and cells. Its name is `name`. `startPs` and `endPs` have
+/// one entry per instruction, row by row with the numbers of
+/// pipeschedProgramGetInstructions (PipeSched/Evaluation/MeasuredTimes.h says
+/// what they are), and `makespanPs` is the length of the step. `predicted` must
+/// outlive the result. Errors: other numbers of instructions than the schedule
+/// has; times outside of the step; an evaluation under the transport
+/// `blocking`.
+MLIR_CAPI_EXPORTED PipeschedEvaluation pipeschedEvaluationCreateMeasured(
+    PipeschedEvaluation predicted, MlirStringRef name, intptr_t numInstructions,
+    const int64_t *startPs, const int64_t *endPs, int64_t makespanPs,
+    MlirStringCallback onError, void *userData);
+
 MLIR_CAPI_EXPORTED void
 pipeschedEvaluationDestroy(PipeschedEvaluation evaluation);
 static inline bool pipeschedEvaluationIsNull(PipeschedEvaluation evaluation) {

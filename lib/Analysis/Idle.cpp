@@ -107,9 +107,9 @@ TransferTimes IdleWalk::transferTimes(uint32_t task) const {
 /// Accounts for the time from the last task of a row until `task` starts.
 void IdleWalk::splitWait(RowState &row, uint32_t task) {
   int64_t fromPs = ends.releasePs(row.last), startPs = ends.startPs(task);
-  if (startPs == fromPs)
+  if (startPs <= fromPs)
     return;
-  TransferTimes transfer = transferTimes(ends.bindingEdge(task)->task());
+  TransferTimes transfer = transferTimes(ends.lastEdge(task)->task());
   int64_t readyPs = std::clamp(transfer.readyPs, fromPs, startPs);
   int64_t runBeginPs = std::clamp(transfer.runBeginPs, fromPs, startPs);
   row.dependencyPs += readyPs - fromPs;

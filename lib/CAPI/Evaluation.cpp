@@ -13,6 +13,7 @@
 #include "Enums.h"
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Evaluation/MeasuredTimes.h"
 #include "PipeSched/Evaluation/Summary.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Target/ChromeTrace.h"
@@ -140,6 +141,26 @@ pipeschedConfigurationEvaluate(const PipeschedConfiguration *given,
     return {nullptr};
   }
   return wrap(new OwnedEvaluation(std::move(*evaluation)));
+}
+
+PipeschedEvaluation pipeschedEvaluationCreateMeasured(
+    PipeschedEvaluation predicted, MlirStringRef name, intptr_t numInstructions,
+    const int64_t *startPs, const int64_t *endPs, int64_t makespanPs,
+    MlirStringCallback onError, void *userData) {
+  const NamedEvaluation &given = unwrap(predicted)->result;
+  llvm::Expected<Execution> execution =
+      withMeasuredTimes(given.evaluation.execution,
+                        {llvm::ArrayRef(startPs, numInstructions),
+                         llvm::ArrayRef(endPs, numInstructions), makespanPs});
+  if (!execution) {
+    passError(onError, userData, execution.takeError());
+    return {nullptr};
+  }
+  auto *measured = new OwnedEvaluation();
+  measured->result = given;
+  measured->result.name = unwrap(name).str();
+  measured->result.evaluation.execution = std::move(*execution);
+  return wrap(measured);
 }
 
 void pipeschedEvaluationDestroy(PipeschedEvaluation evaluation) {

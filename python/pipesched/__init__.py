@@ -23,6 +23,7 @@ from __future__ import annotations
 from . import _core
 from ._batch import Configuration, compare, explain, simulate_batch
 from ._catalogue import Family, families, models, systems
+from ._comparison import Comparison
 from ._costs import Costs
 from ._errors import (
     Diagnostic,
@@ -34,6 +35,7 @@ from ._errors import (
 from ._families import register_family
 from ._grid import Grid
 from ._making import generate, load, loads, problem
+from ._measurement import Measurement
 from ._optimize import Alternative, Optimization
 from ._options import FamilyOptions, Path
 from ._program import Cell, Columns, Group, Instruction, ParameterSet, Stage, WorkerProgram
@@ -50,6 +52,7 @@ __all__ = [
     "Alternative",
     "Cell",
     "Columns",
+    "Comparison",
     "Configuration",
     "Costs",
     "Diagnostic",
@@ -60,6 +63,7 @@ __all__ = [
     "Group",
     "Instruction",
     "Location",
+    "Measurement",
     "Optimization",
     "ParameterSet",
     "Path",

@@ -22,6 +22,7 @@ from ._report import IdleByCause, Report
 
 if TYPE_CHECKING:
     from ._batch import Evaluated, Point
+    from ._measurement import Measurement
     from ._simulation import Simulation
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -127,3 +128,44 @@ def batch_frame(
     own = {name: [each.get(name) for each in evaluated.metrics] for name in metrics}
     errors = pd.Series(evaluated.errors, dtype=object)
     return pd.DataFrame({**given, **found, **own, "error": errors})
+
+
+def _seconds(times: npt.NDArray[np.int64], begins: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """Times in ns from the begin of their step, in seconds; NaN where they are not known."""
+    is_known = times != np.iinfo(np.int64).min
+    known = np.where(is_known, times, 0) - begins[:, None]
+    return np.where(is_known, known / 1e9, np.nan).reshape(-1)
+
+
+def measurement_frame(measurement: Measurement) -> pd.DataFrame:
+    """One row per instruction and step, as `Measurement.to_frame` says."""
+    begins = np.array([begin for begin, _ in measurement.spans_ns], dtype=np.int64)
+    steps = measurement.steps
+    frames = []
+    for program, stamps in zip(measurement.programs, measurement.stamps, strict=True):
+        rows = program_frame(program)
+        cells = ["+".join(map(str, each.cells)) for each in program]
+        names = ["worker", "index", "kind", "path", "stage", "phase", "microbatch"]
+        chosen = rows[[*names, "peer", "message"]]
+        chosen.insert(3, "cell", pd.Series(cells, dtype=object))
+        frame = pd.concat([chosen] * steps, ignore_index=True)
+        frame.insert(0, "step", np.repeat(np.array(measurement.numbers), len(program)))
+        for name in ("ready", "start", "end", "done", "arrived"):
+            frame[f"{name}_s"] = _seconds(getattr(stamps, name), begins)
+        frames.append(frame)
+    whole = pd.concat(frames, ignore_index=True)
+    received = whole[whole.kind == "recv"].set_index(["step", "message"]).arrived_s
+    sent = whole.kind == "send"
+    keys = pd.MultiIndex.from_frame(whole.loc[sent, ["step", "message"]])
+    whole.loc[sent, "arrived_s"] = received.reindex(keys).to_numpy()
+    return whole
+
+
+def error_frame(divisions: Sequence[tuple[int, tuple[str, str], int, int]]) -> pd.DataFrame:
+    """One row per worker, cause and phase, as `Comparison.errors` says; times come in ps."""
+    rows = [
+        (worker, *key, predicted / 1e12, measured / 1e12, (measured - predicted) / 1e12)
+        for worker, key, predicted, measured in divisions
+    ]
+    names = ["worker", "cause", "phase", "predicted_s", "measured_s", "error_s"]
+    return pd.DataFrame(rows, columns=names)

@@ -74,6 +74,26 @@ evaluateConfiguration(const Configuration &configuration) {
   return std::make_unique<Evaluation>(nullptr, evaluation);
 }
 
+using Times = nb::ndarray<nb::numpy, const int64_t, nb::ndim<1>, nb::c_contig>;
+
+static std::unique_ptr<Evaluation>
+measure(const Evaluation &predicted, const std::string &name,
+        const Times &startPs, const Times &endPs, int64_t makespanPs) {
+  if (startPs.size() != endPs.size())
+    raise("there are other numbers of starts and ends");
+  Text error;
+  PipeschedEvaluation evaluation;
+  {
+    nb::gil_scoped_release release;
+    evaluation = pipeschedEvaluationCreateMeasured(
+        predicted.get(), toRef(name), startPs.size(), startPs.data(),
+        endPs.data(), makespanPs, Text::append, &error);
+  }
+  if (pipeschedEvaluationIsNull(evaluation))
+    raise(error.take());
+  return std::make_unique<Evaluation>(nullptr, evaluation);
+}
+
 //===----------------------------------------------------------------------===//
 // Results
 //===----------------------------------------------------------------------===//
@@ -199,6 +219,13 @@ void pipesched::python::bindEvaluation(nb::module_ &m) {
         nb::arg("costs").none(), nb::arg("timing"));
   m.def("evaluate_configuration", evaluateConfiguration,
         nb::arg("configuration"));
+  m.def("measured", measure, nb::arg("predicted"), nb::arg("name"),
+        nb::arg("start_ps"), nb::arg("end_ps"), nb::arg("makespan_ps"),
+        nb::keep_alive<0, 1>(),
+        nb::sig("def measured(predicted: Evaluation, name: str, "
+                "start_ps: numpy.typing.NDArray[typing.Any], "
+                "end_ps: numpy.typing.NDArray[typing.Any], "
+                "makespan_ps: int) -> Evaluation"));
   m.def("summaries", summarize, nb::arg("evaluations"),
         nb::sig("def summaries(evaluations: "
                 "collections.abc.Sequence[Evaluation]) -> "

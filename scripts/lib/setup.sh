@@ -70,8 +70,9 @@ build() {
   cmake --build --preset "$preset" "${targets[@]}"
 }
 
-# install_python: creates .venv and installs the package with its test extras. Of C++ it
-# compiles only the extension module, on the libraries of build/release.
+# install_python [EXTRA]: creates .venv and installs the package, with the extra of
+# pyproject.toml if one is given. Of C++ it compiles only the extension module, on the
+# libraries of build/release.
 install_python() {
   build release PipeSchedCAPI || return
   [ -x .venv/bin/python ] || python3 -m venv .venv || return
@@ -79,6 +80,6 @@ install_python() {
   local requires='import tomllib; print("\n".join(
     tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"]))'
   .venv/bin/python -c "$requires" | .venv/bin/pip install -q -r /dev/stdin || return
-  .venv/bin/pip install -q --no-build-isolation '.[test]' \
+  .venv/bin/pip install -q --no-build-isolation ".${1:+[$1]}" \
     --config-settings=cmake.define.PipeSched_DIR="$PWD"/build/release/lib/cmake/PipeSched
 }

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
+from pipesched import Schedule
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
@@ -172,16 +173,29 @@ def test_gradients(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
         assert result["value"] <= 1e-12
 
 
-def test_the_example_of_the_guide_trains(tmp_path: Path) -> None:
+def run_of_guide(folder: Path, number: int) -> str:
+    """Runs a script of docs/Torch.md, of which the second one is a module; what it prints."""
     text = (ROOT / "docs" / "Torch.md").read_text()
-    (script,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    (tmp_path / "train.py").write_text(script)
+    scripts = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert len(scripts) == 3
+    (folder / "mine.py").write_text(scripts[1])
+    (folder / "train.py").write_text(scripts[number])
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", "2", str(tmp_path / "train.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    command += ["--nproc-per-node", "2", "train.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder)
     assert done.returncode == 0, done.stderr
-    losses = [
-        float(loss) for loss in re.findall(r"^step \d+: loss (.*)$", done.stdout, re.MULTILINE)
-    ]
+    return done.stdout
+
+
+def test_the_example_of_the_guide_trains(tmp_path: Path) -> None:
+    printed = run_of_guide(tmp_path, 0)
+    losses = [float(loss) for loss in re.findall(r"^step \d+: loss (.*)$", printed, re.MULTILINE)]
     assert len(losses) == 2
     assert losses[1] < losses[0] / 4
+
+
+def test_the_closed_loop_of_the_guide_runs(tmp_path: Path) -> None:
+    assert run_of_guide(tmp_path, 2).startswith("best: step ")
+    best = Schedule.from_file(tmp_path / "best.mlir")
+    best.verify()
+    assert (best.workers, best.microbatches, best.family) == (2, 8, None)

@@ -44,6 +44,17 @@ public:
         edges, [&](Edge edge) { return endPs(edge) == startPs(task); });
     return binding == edges.end() ? nullptr : binding;
   }
+  /// The first of the edges that end last; null if there are none. On a
+  /// computed timeline it is the binding edge of a task that waited. On a
+  /// measured one no edge may end exactly when the task starts.
+  const Edge *lastEdge(uint32_t task) const {
+    llvm::ArrayRef<Edge> edges = graph.edgesOf(task);
+    const Edge *last = nullptr;
+    for (const Edge &edge : edges)
+      if (!last || endPs(edge) > endPs(*last))
+        last = &edge;
+    return last;
+  }
 
 private:
   const TaskGraph &graph;

@@ -46,7 +46,9 @@ std::vector<uint32_t> criticalPath(const TaskGraph &graph,
 ///                  send or an all-reduce of the worker itself holds its row
 ///   drain          after the last cell
 ///
-/// Copies to and from the host count like messages, and so do all-reduces.
+/// Copies to and from the host count like messages, and so do all-reduces. On a
+/// measured timeline, time after the last thing that a cell needs counts like
+/// the wait for that thing.
 struct IdleTimes {
   std::vector<int64_t> busyPs, fillPs, drainPs, dependencyPs, queueOrderPs,
       communicationPs;

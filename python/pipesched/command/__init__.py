@@ -15,10 +15,10 @@ from collections.abc import Sequence
 import pipesched
 from pipesched import PipeSchedError, PipeSchedWarning
 
-from . import compare, convert, fit, generate, plan, reproduce, show, simulate, sweep, verify
+from . import compare, convert, fit, generate, plan, reproduce, run, show, simulate, sweep, verify
 from .arguments import Run, UsageError
 
-VERBS = (show, generate, simulate, compare, plan, sweep, verify, convert, fit, reproduce)
+VERBS = (show, generate, simulate, compare, plan, run, sweep, verify, convert, fit, reproduce)
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit statuses: the answer is no or there is none; wrong command line; Ctrl-C."""

@@ -19,7 +19,7 @@ if not _distributed.is_available():
 
 from ._errors import MemoryBudgetError, PipelineError, PipelineTimeout, RemoteError
 from ._measure import measure_children
-from ._record import Event
+from ._record import Event, Recording
 from ._runtime import PipelineRuntime
 from ._split import SequentialStages, split_sequential
 
@@ -29,6 +29,7 @@ __all__ = [
     "PipelineError",
     "PipelineRuntime",
     "PipelineTimeout",
+    "Recording",
     "RemoteError",
     "SequentialStages",
     "measure_children",

@@ -74,6 +74,8 @@ class Batch:
     """From the loss of a microbatch to what is differentiated."""
     number: int
     record: Callable[[Event], Any] | None = None
+    note_done: Callable[[int], Any] | None = None
+    """Called with the index of an instruction once the rank has seen that it is done."""
     losses: dict[int, Tensor] = field(default_factory=dict)
     outputs: dict[int, Any] = field(default_factory=dict)
 
@@ -120,7 +122,7 @@ class Executor:
                 if is_training:
                     shared.begin()
             for instruction in program:
-                if is_training or instruction.cell.phase == "F":
+                if is_training or any(cell.phase == "F" for cell in instruction.cells):
                     self.current = instruction
                     self._run(instruction)
             self.current = None
@@ -161,13 +163,15 @@ class Executor:
             activation.saved.join()  # The memory is free only when the host knows.
         else:
             activation.saved.await_on_device()
+        self._note_done(copy.index)
 
     def _execute(self, instruction: Instruction) -> None:
         cell = instruction.cell
         at = cell.stage, cell.microbatch
         if instruction.kind == "compute":
             for each in instruction.cells:
-                self._compute(each)
+                if self._batch.mode == "train" or each.phase == "F":
+                    self._compute(each)
         elif instruction.kind == "send":
             box = self._outbox if cell.phase == "F" else self._upbox
             self._parts.messages.send(instruction, self._pop(box, at, cell))
@@ -195,6 +199,7 @@ class Executor:
             return
         self._coming.remove(instruction.index)
         packet = self._parts.messages.take(instruction.index)
+        self._note_done(instruction.index)
         cell = instruction.cell
         if cell.phase == "F":
             self._inbox[cell.stage + 1, cell.microbatch] = packet
@@ -213,6 +218,11 @@ class Executor:
             instruction = self._parts.program[index]
             assert instruction.group is not None
             self._parts.groups[instruction.group].finish(self._watch, lambda: str(instruction))
+            self._note_done(index)
+
+    def _note_done(self, index: int) -> None:
+        if self._batch.note_done is not None:
+            self._batch.note_done(index)
 
     def _finish(self, is_training: bool) -> None:
         """Waits for all that was begun."""

@@ -18,7 +18,7 @@ first pass goes over a process group of gloo, with tags, and all others rely on 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -55,6 +55,8 @@ class Link:
     """Where the process group takes them."""
     host: Any = None
     """A ProcessGroupGloo of the same ranks, where the group itself has no tags."""
+    observe: Callable[[Instruction, Any], Any] | None = None
+    """Wraps what is to be waited for in a receive into host memory."""
 
     def send(self, buffer: Tensor, instruction: Instruction, tag: int) -> None:
         """Sends without waiting; the buffer is kept until it is sent."""
@@ -75,7 +77,8 @@ class Link:
                 return self.host.recv([buffer], instruction.peer, tag)
             return dist.irecv(buffer, self.rank_of(instruction), group=self.group, tag=tag)
 
-        return self.watch.start_call(start, lambda: named(instruction))
+        work = self.watch.start_call(start, lambda: named(instruction))
+        return work if self.observe is None else self.observe(instruction, work)
 
     def rank_of(self, instruction: Instruction) -> int:
         """The global rank of the peer."""
@@ -271,6 +274,12 @@ class OrderedMessages:
             calls.append(dist.P2POp(call, buffer, peer, group=self._link.group))
         what = f"the batch of {', '.join(named(instruction) for instruction, _ in run)}"
         works = self._link.watch.start_call(lambda: dist.batch_isend_irecv(calls), lambda: what)
+        observe = self._link.observe
+        if observe is not None and self._link.buffers == HOST and len(works) == len(run):
+            works = [
+                work if packet is not None else observe(instruction, work)
+                for work, (instruction, packet) in zip(works, run, strict=True)
+            ]
         for work in works:
             self._link.watch.wait(work.wait, lambda: what, buffers)
         for (instruction, packet), buffer in zip(run, buffers, strict=True):

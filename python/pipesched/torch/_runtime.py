@@ -13,15 +13,17 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 
-from pipesched import Schedule
+from pipesched import Measurement, Schedule
 from pipesched._options import ReceivePlacement
 
+from ._clock import Clocks
 from ._errors import PipelineError
 from ._executor import Batch, Executor
+from ._gather import gather
 from ._messages import Mode
 from ._parallel import BufferRule, local, store_of
 from ._placement import Stages, Tied
-from ._record import Event
+from ._record import Event, Recording
 from ._reduce import Shared, checksum
 from ._setup import MessageKind, Optimizers, Options, Setup, Steps
 from ._state import Flat, Misfit, Names, State
@@ -116,6 +118,9 @@ class PipelineRuntime:
         self.on_instruction = on_instruction
         self._group = found
         self._scaler = scaler
+        is_table = schedule.kind == "schedule"
+        self._receives: ReceivePlacement | None = receives or "arrival" if is_table else None
+        self._recording: Recording | None = None
         self._passes = 0
         rank, size = dist.get_rank(found), dist.get_world_size(found)
         self._watch = Watch(store_of(found), rank, size, timeout)
@@ -124,6 +129,8 @@ class PipelineRuntime:
         with self._guarded(lambda: "making the runtime"):
             setup = Setup(options, self._watch)
             self._parts = setup.parts()
+            self._clocks = Clocks(self._parts.link)
+            self._clocks.compare()
         self._averages = setup.averages
         self._state = State(setup.placement, setup.averages, self._watch, found, names)
         self._watch.stop()
@@ -194,14 +201,21 @@ class PipelineRuntime:
             module.zero_grad(set_to_none)
 
     @contextmanager
-    def record(self) -> Iterator[list[Event]]:
-        """Collects the times of all instructions that run inside of the block."""
-        events: list[Event] = []
-        before, self.on_instruction = self.on_instruction, events.append
+    def record(self) -> Iterator[Recording]:
+        """Collects the times of all instructions that run inside of the block, as a list of
+        `Event`s. `Recording.gather` makes one `Measurement` of those of all ranks.
+        """
+        recording = Recording(self._gather)
+        before = self.on_instruction, self._recording
+        self.on_instruction, self._recording = recording.append, recording
+        self._parts.link.observe = recording.observe
         try:
-            yield events
+            yield recording
         finally:
-            self.on_instruction = before
+            self.on_instruction, self._recording = before
+            outer = self._recording
+            self._parts.link.observe = None if outer is None else outer.observe
+            recording.close()
 
     # State
 
@@ -292,7 +306,32 @@ class PipelineRuntime:
             scaled = loss if self._scaler is None else self._scaler.scale(loss)
             return scaled / count
 
-        return Batch(mode, given, wanted, scale, number, self.on_instruction)
+        recording = self._recording
+        if recording is None:
+            return Batch(mode, given, wanted, scale, number, self.on_instruction)
+        recording.step = number
+        return Batch(
+            mode, given, wanted, scale, number, self.on_instruction, recording.note_done
+        )
+
+    def _gather(self, recording: Recording) -> Measurement:
+        self._watch.start()
+        with self._guarded(lambda: "gathering what was recorded"):
+            found = gather(
+                recording,
+                self.schedule,
+                self._receives,
+                self._parts.program,
+                self._watch,
+                self._clocks,
+            )
+        self._watch.stop()
+        if found is None:
+            raise PipelineError(
+                "the recording has no training step that all ranks ran from its beginning to its "
+                "end; call step() inside of `with runtime.record() as recording:`, on all ranks"
+            )
+        return found
 
     def _run(self, batch: Batch) -> None:
         self._watch.start()

@@ -1,0 +1,49 @@
+//===- MeasuredTimes.h - Executions with times of a run ---------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Puts the times that a run has measured in the place of computed ones, so that
+// pictures and traces show a run as they show a prediction.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_EVALUATION_MEASUREDTIMES_H
+#define PIPESCHED_EVALUATION_MEASUREDTIMES_H
+
+#include "PipeSched/Evaluation/Evaluate.h"
+
+namespace pipesched {
+
+/// When instructions ran, in ps from the start of the step: row by row, with
+/// the numbers of WorkerPrograms, where an overlapped pair is one instruction.
+///
+///   Compute           its start and its end
+///   Send              when the message left its sender; no end
+///   Recv              no start; when the message arrived
+///   Offload, Reload   start and end of the copy
+///   AllReduce         when the worker began to take part, and when it saw the
+///                     end; it runs from the last start to the first end
+///   Wait              neither
+struct MeasuredTimes {
+  llvm::ArrayRef<int64_t> startPs, endPs;
+  int64_t makespanPs = 0; ///< of the step
+};
+
+/// Returns `predicted` with measured times. Messages are latency alone, and an
+/// end before its start, as clocks of two workers may show it, counts as no
+/// time. Idle time is that between cells; nothing says whether an instruction
+/// waited for data or for its runtime, so its causes are estimates. There is no
+/// critical path. Memory stays that of the prediction.
+///
+/// Errors: other numbers of instructions than the rows have; times below 0 or
+/// over the makespan; a transport whose messages hold rows.
+llvm::Expected<Execution> withMeasuredTimes(const Execution &predicted,
+                                            const MeasuredTimes &measured);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_EVALUATION_MEASUREDTIMES_H

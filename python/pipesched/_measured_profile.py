@@ -1,0 +1,160 @@
+"""From measured times to a profile: one time for each phase and stage."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ._program import Instruction
+from ._schedule import Schedule
+
+if TYPE_CHECKING:
+    from ._measurement import Measurement, Stamps
+
+Key = tuple[int, int]
+"""(path, stage)."""
+Row = npt.NDArray[np.int64]
+"""One time per step, in ns."""
+Samples = dict[Key, list[float]]
+
+
+class _Collector:
+    """The times of one measurement, by name in the profile and by stage, in ns."""
+
+    def __init__(self, measurement: Measurement) -> None:
+        self.schedule = measurement.schedule
+        self.times: dict[str, Samples] = defaultdict(lambda: defaultdict(list))
+        self._owned = _owned_blocks(self.schedule)
+        self._sent: dict[int, tuple[Key, Row]] = {}
+        """By message: its stage, and when its send began."""
+        self._sums: dict[int, list[tuple[Key, Row, Row]]] = defaultdict(list)
+        """By group: the stage of each member, its start, and when it saw the end."""
+        both = list(zip(measurement.programs, measurement.stamps, strict=True))
+        for program, stamps in both:
+            for instruction in program:
+                self._read(instruction, stamps)
+        for program, stamps in both:
+            for instruction in program:
+                if instruction.kind == "recv":
+                    self._read_arrival(instruction, stamps)
+        for group, members in self._sums.items():
+            self._read_sum(group, members)
+
+    def _read(self, instruction: Instruction, stamps: Stamps) -> None:
+        cell, index = instruction.cell, instruction.index
+        key = cell.path, cell.stage
+        start, end = stamps.start[:, index], stamps.end[:, index]
+        if instruction.kind == "send":
+            assert instruction.message is not None
+            self._sent[instruction.message] = key, start
+        elif instruction.kind == "all_reduce":
+            assert instruction.group is not None
+            done = np.maximum(stamps.done[:, index], end)
+            self._sums[instruction.group].append((key, start, done))
+        elif instruction.kind in ("offload", "reload"):
+            # A copy of its own queue ends when it is seen to be done, at the latest.
+            self._add(cell.phase, key, end - start)
+        elif instruction.kind == "compute" and len(instruction.cells) == 2:
+            self._add("FB", key, end - start)
+        elif instruction.kind == "compute":
+            owned, held = self._owned.get(key, (1, 1)) if cell.phase == "O" else (1, 1)
+            if owned:
+                self._add(cell.phase, key, (end - start) * (held / owned))
+
+    def _add(self, name: str, key: Key, lengths: npt.NDArray[np.generic]) -> None:
+        self.times[name][key] += [max(float(length), 0.0) for length in lengths.tolist()]
+
+    def _read_arrival(self, instruction: Instruction, stamps: Stamps) -> None:
+        assert instruction.message is not None
+        key, sent = self._sent[instruction.message]
+        arrived = stamps.arrived[:, instruction.index]
+        is_known = arrived != _NEVER
+        begin = np.maximum(sent, stamps.end[:, instruction.index])
+        self._add("comm", key, (arrived - begin)[is_known])
+
+    def _read_sum(self, group: int, members: Sequence[tuple[Key, Row, Row]]) -> None:
+        """An all-reduce runs from its last member's start until the first sees its end. The profile
+        has the time for all blocks that a stage owns.
+        """
+        start = np.max([start for _, start, _ in members], axis=0)
+        end = np.min([done for _, _, done in members], axis=0)
+        blocks = len(self.schedule.groups[group].blocks)
+        for key, _, _ in members:
+            owned, _ = self._owned.get(key, (1, 1))
+            self._add("G", key, (end - start) * (max(owned, 1) / max(blocks, 1)))
+
+    def fill(self) -> None:
+        """Adds what a profile must have and the run did not show apart: F and B of stages that ran
+        them in overlapped pairs alone, and B of stages that ran I and W.
+        """
+        times = self.times
+        for key, pairs in times["FB"].items():
+            for name in ("F", "B"):
+                if key not in times[name] and not times["I"].get(key):
+                    times[name][key] = [fmean(pairs) * _SHARE_OF_PAIR[name]]
+        for key in set(times["I"]) & set(times["W"]):
+            if times["B"] and key not in times["B"]:
+                times["B"][key] = [fmean(times["I"][key]) + fmean(times["W"][key])]
+
+
+_NEVER = int(np.iinfo(np.int64).min)
+_SHARE_OF_PAIR = {"F": 1 / 3, "B": 2 / 3}
+"""Of a stage that ran no F or B outside of pairs: a backward has twice as many products."""
+
+
+def _owned_blocks(schedule: Schedule) -> dict[Key, tuple[int, int]]:
+    """By stage: how many blocks it owns, which its O steps and its G sums, and how many it has."""
+    blocks = {}
+    for worker in range(schedule.workers):
+        sets = schedule.parameter_sets(worker)
+        for stage in schedule.stages(worker):
+            held = sum(len(sets[number].blocks) for number in stage.sets)
+            owned = sum(len(sets[number].blocks) for number in stage.owned_sets)
+            known = (owned, held) if held else (int(bool(stage.owned_sets)), 1)
+            blocks[stage.path, stage.stage] = known
+    return blocks
+
+
+def _stages_of_all_paths(schedule: Schedule) -> int | None:
+    """The number of stages of every path; None if they differ."""
+    counts: dict[int, int] = defaultdict(int)
+    for worker in range(schedule.workers):
+        for stage in schedule.stages(worker):
+            counts[stage.path] = max(counts[stage.path], stage.stage + 1)
+    return next(iter(counts.values())) if len(set(counts.values())) == 1 else None
+
+
+def _printed(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1e6:.6f}".rstrip("0").rstrip(".") + "ms"
+
+
+def _by_stage(samples: Samples, stages: int | None, mean: Callable[[list[float]], float]) -> str:
+    """The means of all stages, as a list; a stage without times has that of the others."""
+    pooled: dict[int, list[float]] = defaultdict(list)
+    for (_, stage), times in samples.items():
+        pooled[stage] += times
+    means = {stage: mean(times) for stage, times in pooled.items() if times}
+    overall = mean([time for times in pooled.values() for time in times])
+    if stages is None:
+        return _printed(overall)
+    values = [_printed(means.get(stage, overall)) for stage in range(stages)]
+    return values[0] if len(set(values)) == 1 else f"[{','.join(values)}]"
+
+
+def profile_text(measurement: Measurement) -> str:
+    """See `Measurement.profile`."""
+    collector = _Collector(measurement)
+    collector.fill()
+    stages = _stages_of_all_paths(measurement.schedule)
+    entries = []
+    for name in ("F", "B", "I", "W", "R", "D", "U", "O", "G", "FB", "comm"):
+        samples = {key: times for key, times in collector.times[name].items() if times}
+        if samples:
+            mean = median if name == "comm" else fmean
+            entries.append(f"{name}={_by_stage(samples, stages, mean)}")
+    return ",".join(entries)

@@ -1,0 +1,394 @@
+"""`pipesched run`: trains a model by schedules, and compares the steps with their predictions."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pipesched
+from pipesched import PipeSchedError, Schedule
+from pipesched._options import ReceivePlacement, names_of
+
+from . import trained
+from .arguments import (
+    UsageError,
+    Verbs,
+    add_family_options,
+    add_verb,
+    canonical,
+    given_family_options,
+    names,
+    options_for,
+    positive,
+)
+from .output import FORMATS, say, write_rows, write_text
+
+if TYPE_CHECKING:
+    from pipesched.torch.training import Job, Outcome
+
+EXAMPLE = """  pipesched run --schedule zb-v,1f1b --model gpt --workers 2 --microbatches 4 \\
+      --steps 10"""
+
+OPTIMIZED = "optimized"
+FOLDER = "out"
+"""Where pictures go by default."""
+
+
+def add(verbs: Verbs) -> None:
+    """Adds the parser."""
+    parser = add_verb(
+        verbs,
+        "run",
+        run,
+        summary="Train a model by schedules, with the measured beside the predicted step.",
+        example=EXAMPLE,
+    )
+    parser.add_argument(
+        "--schedule",
+        type=names,
+        required=True,
+        metavar="SCHEDULES",
+        help="families, files (IR, bytecode, PyTorch's CSV), or `optimized`, with commas",
+    )
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="NAME|FILE|FOLDER",
+        help="a model that ships (gpt), a Python file, or a folder with model.py",
+    )
+    parser.add_argument(
+        "--model-option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the model, such as layers=12; may be repeated",
+    )
+    parser.add_argument("--workers", type=positive, metavar="D", help="one process each")
+    parser.add_argument("--microbatches", type=positive, metavar="N")
+    add_family_options(parser)
+    _add_training(parser)
+    _add_output(parser)
+
+
+def _add_training(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("training")
+    group.add_argument(
+        "--backend",
+        choices=("gloo", "nccl"),
+        default="gloo",
+        help="gloo computes on CPUs, NCCL on one GPU per worker",
+    )
+    group.add_argument("--steps", type=positive, default=30, help="in all (default 30)")
+    group.add_argument(
+        "--warmup", type=positive, default=2, help="steps that are not measured (default 2)"
+    )
+    group.add_argument(
+        "--calibration",
+        type=positive,
+        default=5,
+        metavar="STEPS",
+        help="steps behind them that give the times for the prediction (default 5)",
+    )
+    group.add_argument(
+        "--one-by-one",
+        action="store_true",
+        help="a schedule after the other, with one model in memory; by default they take turns",
+    )
+    group.add_argument(
+        "--microbatch-size", type=positive, default=4, metavar="B", help="samples (default 4)"
+    )
+    group.add_argument("--lr", type=_rate, default=1e-3, help="learning rate (default 0.001)")
+    group.add_argument("--seed", type=int, default=0, help="of parameters and batches (default 0)")
+    group.add_argument(
+        "--dtype",
+        choices=tuple(trained.LOSS_LIMITS),
+        default="float32",
+        help="of parameters and activations",
+    )
+    group.add_argument(
+        "--threads",
+        type=positive,
+        metavar="T",
+        help="of each worker; by default the cores are divided among them",
+    )
+    _add_limits(group)
+
+
+def _add_limits(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--receives",
+        choices=names_of(ReceivePlacement),
+        help="where a worker posts its receives (default arrival)",
+    )
+    group.add_argument(
+        "--memory-budget",
+        metavar="M",
+        help="end with an error if a worker holds more: activations, or bytes as in 2GiB",
+    )
+    group.add_argument(
+        "--search-seconds",
+        type=_seconds,
+        default=30.0,
+        metavar="S",
+        help="of the search for `optimized`, within --memory activations (default 30)",
+    )
+    group.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=300.0,
+        metavar="S",
+        help="the longest wait of a worker in seconds (default 300)",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("output")
+    group.add_argument("--format", choices=FORMATS, default="text")
+    group.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="folder for pictures, traces and measurements (default out, with text)",
+    )
+
+
+def _positive_number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a positive number, found {text!r}")
+    return value
+
+
+_rate = _seconds = _positive_number
+
+
+# What to train
+
+
+def _launched_ranks() -> int | None:
+    """How many ranks torchrun has started, if it has."""
+    if not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys():
+        return None
+    return int(os.environ["WORLD_SIZE"])
+
+
+def _is_file(text: str) -> bool:
+    return os.sep in text or Path(text).suffix in (".mlir", ".mlirbc", ".csv")
+
+
+def _workers(arguments: argparse.Namespace, files: Mapping[str, list[Schedule]]) -> int:
+    launched = _launched_ranks()
+    of_files = next((s.workers for found in files.values() for s in found), None)
+    workers = arguments.workers or of_files or launched
+    if workers is None:
+        raise UsageError("--workers is missing")
+    if launched is not None and launched != workers:
+        raise UsageError(
+            f"torchrun has started {launched} ranks (WORLD_SIZE), and there are {workers} workers; "
+            "one rank per worker is wanted"
+        )
+    assert isinstance(workers, int)
+    return workers
+
+
+def _check_size(schedule: Schedule, file: str, workers: int, microbatches: int) -> None:
+    for what, found, wanted in (
+        ("workers", schedule.workers, workers),
+        ("microbatches", schedule.microbatches, microbatches),
+    ):
+        if found != wanted:
+            raise PipeSchedError(
+                f"{file}: {schedule.name} has {found} {what}, wanted {wanted}; schedules that are "
+                f"compared have the same number of {what}"
+            )
+
+
+def _schedules(
+    arguments: argparse.Namespace,
+) -> tuple[list[tuple[str, Schedule | None]], int, int]:
+    """The schedules by name, None for the optimized one; workers and microbatches."""
+    files = {text: pipesched.load(text) for text in arguments.schedule if _is_file(text)}
+    workers = _workers(arguments, files)
+    of_files = next((s.microbatches for found in files.values() for s in found), None)
+    microbatches = arguments.microbatches or of_files
+    if microbatches is None:
+        raise UsageError("--microbatches is missing")
+    given = given_family_options(arguments)
+    families = {t: canonical(t) for t in arguments.schedule if t not in files and t != OPTIMIZED}
+    for option in given:
+        used = option == "memory" and OPTIMIZED in arguments.schedule
+        if not used and not any(option in options_for(f, given) for f in families.values()):
+            flag = option.replace("_", "-")
+            raise PipeSchedError(
+                f"none of {', '.join(arguments.schedule)} has the option --{flag}"
+            )
+    made: list[tuple[str, Schedule | None]] = []
+    for text in arguments.schedule:
+        if text == OPTIMIZED:
+            made.append((OPTIMIZED, None))
+        elif text in files:
+            for schedule in files[text]:
+                _check_size(schedule, text, workers, microbatches)
+            made += [(schedule.name, schedule) for schedule in files[text]]
+        else:
+            family = families[text]
+            options = options_for(family, given)
+            schedule = pipesched.generate(
+                family, workers=workers, microbatches=microbatches, name=family, **options
+            )
+            made.append((family, schedule))
+    return _distinct(made), workers, microbatches
+
+
+def _distinct(
+    made: list[tuple[str, Schedule | None]],
+) -> list[tuple[str, Schedule | None]]:
+    """The schedules with numbers behind names that several have."""
+    found: dict[str, Schedule | None] = {}
+    for name, schedule in made:
+        free = name
+        number = 2
+        while free in found:
+            free, number = f"{name}-{number}", number + 1
+        found[free] = schedule
+    return list(found.items())
+
+
+def _model_options(arguments: argparse.Namespace) -> dict[str, str]:
+    options = {}
+    for text in arguments.model_option:
+        name, sign, value = text.partition("=")
+        if not sign or not name.isidentifier():
+            raise UsageError(f"--model-option {text!r}: wanted NAME=VALUE, such as layers=12")
+        options[name] = value
+    return options
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _job(arguments: argparse.Namespace) -> Job:
+    """What to train. Raises errors of the arguments before any process starts."""
+    from pipesched.torch._budget import Budget
+    from pipesched.torch.training import Job, Source, find
+
+    counted = arguments.warmup + arguments.calibration
+    if arguments.steps <= counted:
+        raise UsageError(
+            f"--steps {arguments.steps} leaves none to measure behind --warmup {arguments.warmup} "
+            f"and --calibration {arguments.calibration}; more than {counted} are wanted"
+        )
+    options = _model_options(arguments)
+    schedules, workers, microbatches = _schedules(arguments)
+    file = find(arguments.model)
+    Source.load(file, options)
+    budget = arguments.memory_budget
+    budget = int(budget) if budget is not None and budget.isdecimal() else budget
+    try:
+        Budget(budget)
+    except RuntimeError as error:
+        raise UsageError(str(error).replace("memory_budget is", "--memory-budget is")) from None
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", workers))
+    return Job(
+        file=file,
+        options=options,
+        schedules=tuple(schedules),
+        one_by_one=arguments.one_by_one,
+        workers=workers,
+        microbatches=microbatches,
+        microbatch_size=arguments.microbatch_size,
+        backend=arguments.backend,
+        dtype=arguments.dtype,
+        steps=arguments.steps,
+        warmup=arguments.warmup,
+        calibration=arguments.calibration,
+        seed=arguments.seed,
+        rate=arguments.lr,
+        threads=arguments.threads or max(1, cores() // local),
+        receives=arguments.receives,
+        memory=arguments.memory or workers,
+        memory_budget=budget,
+        search_seconds=arguments.search_seconds,
+        timeout=arguments.timeout,
+    )
+
+
+# Training
+
+
+def _require_torch() -> None:
+    needs = "pipesched run needs PyTorch, which pipesched does not install: pip install torch"
+    if importlib.util.find_spec("torch") is None:
+        raise PipeSchedError(needs)
+    try:
+        import pipesched.torch  # noqa: F401
+    except ImportError as error:
+        raise PipeSchedError(f"{needs}\n{error}") from error
+
+
+def _require_devices(job: Job) -> None:
+    """Refuses to start more ranks for NCCL than there are GPUs."""
+    import torch
+
+    count = torch.cuda.device_count()
+    if job.backend == "nccl" and count < job.workers:
+        raise PipeSchedError(
+            f"--backend nccl needs a GPU for each of the {job.workers} workers, and this machine "
+            f"has {count}; --backend gloo computes on CPUs"
+        )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trains, and fails if a rank fails, or if schedules have different losses."""
+    _require_torch()
+    from pipesched.torch.training import join, launch
+
+    job = _job(arguments)
+    if _launched_ranks() is not None:
+        outcomes = join(job, say)
+    else:
+        _require_devices(job)
+        say(_opening(job))
+        outcomes = launch(job, say)
+    if outcomes is None:
+        return 0
+    return _show(arguments, job, outcomes)
+
+
+def _opening(job: Job) -> str:
+    threads = "1 thread" if job.threads == 1 else f"{job.threads} threads"
+    return f"{job.workers} workers on {job.backend}, {threads} each; {cores()} cores"
+
+
+def _show(arguments: argparse.Namespace, job: Job, outcomes: list[Outcome]) -> int:
+    results = [trained.Result(outcome) for outcome in outcomes]
+    rows = trained.ranked(results)
+    folder = arguments.output or (FOLDER if arguments.format == "text" else None)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+        for result in results:
+            for ending, contents in result.files():
+                path = os.path.join(folder, f"{result.name}{ending}")
+                write_text(contents, path)
+                say(f"wrote {path}")
+    agreement = trained.Agreement.of(outcomes, job.dtype)
+    arguments.output = None
+    write_rows(
+        arguments,
+        rows,
+        trained.COLUMNS,
+        title=f"{arguments.model}, {trained.sizes(job)}",
+        remarks=["", *trained.remarks(results, rows, agreement, job, cores())],
+    )
+    if not agreement.holds and arguments.format != "text":
+        say(agreement.text)
+    return 0 if agreement.holds else 1

@@ -1,0 +1,72 @@
+"""What to train, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipesched import Measurement, Schedule
+from pipesched._options import ReceivePlacement
+
+Report = Callable[[str], None]
+"""Tells the user how far a training is."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training per schedule, each from the same parameters and on the same batches."""
+
+    file: Path
+    """The model; see `Source`."""
+    options: Mapping[str, str]
+    """Of the model."""
+    schedules: tuple[tuple[str, Schedule | None], ...]
+    """With their names, which differ. None: what the optimizer finds from measured times."""
+    one_by_one: bool
+    """Whether a schedule begins when the one before has ended, which needs memory for one model at
+    a time. Otherwise they take turns."""
+    workers: int
+    microbatches: int
+    microbatch_size: int
+    """Samples."""
+    backend: str
+    dtype: str
+    """Of the parameters: float32, float64 or bfloat16."""
+    steps: int
+    """All steps. The first `warmup` of them are not measured. The prediction is made from the
+    next `calibration` ones, and compared with those that remain."""
+    warmup: int
+    calibration: int
+    seed: int
+    rate: float
+    """The learning rate."""
+    threads: int
+    """Of each rank."""
+    receives: ReceivePlacement | None
+    memory: int
+    """The activations that a worker of an optimized schedule may hold."""
+    memory_budget: int | str | None
+    """Of every schedule: see `PipelineRuntime`."""
+    search_seconds: float
+    """For the search of the optimizer."""
+    timeout: float
+    """The longest wait in seconds."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one schedule did."""
+
+    name: str
+    schedule: Schedule
+    losses: tuple[float, ...]
+    """Of each step: the mean over all microbatches."""
+    calibration: Measurement
+    """Of the steps that the prediction is made from."""
+    measurement: Measurement
+    """Of the steps that follow."""
+    samples: int
+    """Of a step."""
+    tokens: int | None
+    """Of a step, if the model says how many."""

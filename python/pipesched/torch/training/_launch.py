@@ -1,0 +1,220 @@
+"""The processes of a training: started here, one per worker, or by torchrun."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Literal
+
+import torch.distributed as dist
+from torch import nn
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
+from torch.distributed.distributed_c10d import Store
+
+import pipesched
+from pipesched import PipeSchedError
+from pipesched.torch import RemoteError
+
+from ._job import Job, Outcome, Report
+from ._trainer import Trainer, device_of
+
+HOST = "127.0.0.1"
+GRACE = 10.0
+"""Seconds in which all ranks end after one has failed; then they are killed."""
+
+PASSED_ON = (str(Path(pipesched.__file__).parent / "torch"), str(Path(nn.__file__).parent))
+"""Folders of sources whose frames tell a user nothing."""
+
+Kind = Literal["killed", "failed", "remote"]
+ORDER: tuple[Kind, ...] = ("killed", "failed", "remote")
+"""Which failure is the cause of others."""
+
+
+class RankFailed(PipeSchedError):
+    """A rank did not finish. The text has its exception, and the cell in which it happened."""
+
+
+@dataclass
+class Failure:
+    """How a rank ended before its time."""
+
+    kind: Kind
+    rank: int
+    text: str
+
+
+def failure_of(error: BaseException, rank: int) -> Failure:
+    """Describes an exception without the frames that only pass calls on."""
+    if isinstance(error, RemoteError):
+        return Failure("remote", rank, f"rank {rank}: {error}")
+    said = traceback.TracebackException.from_exception(error)
+    frames = [frame for frame in said.stack if not frame.filename.startswith(PASSED_ON)]
+    said.stack = traceback.StackSummary.from_list(frames)
+    shown = "".join(said.format(chain=False)).rstrip() if frames else _line(error)
+    return Failure("failed", rank, f"rank {rank} failed:\n{shown}")
+
+
+def _line(error: BaseException) -> str:
+    return "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
+
+
+def train(job: Job, report: Report, store: Store | None = None) -> list[Outcome]:
+    """Trains as one rank: as the environment says, over its store or the one that is given."""
+    device_of(job.backend)
+    dist.init_process_group(
+        job.backend,
+        store=store,
+        rank=int(os.environ["RANK"]) if store else -1,
+        world_size=int(os.environ["WORLD_SIZE"]) if store else -1,
+        timeout=datetime.timedelta(seconds=job.timeout),
+    )
+    outcomes = Trainer(job, report if dist.get_rank() == 0 else lambda text: None).run()
+    dist.destroy_process_group()
+    return outcomes
+
+
+def join(job: Job, report: Report) -> list[Outcome] | None:
+    """Trains as the rank that torchrun has started. Returns the outcomes on rank 0, None on others.
+    Raises RankFailed.
+    """
+    rank = int(os.environ["RANK"])
+    try:
+        outcomes = train(job, report)
+    except Exception as error:
+        raise RankFailed(failure_of(error, rank).text) from None
+    return None if rank else outcomes
+
+
+# Ranks of this machine
+
+
+@dataclass
+class Rank:
+    """A process, as its parent sees it."""
+
+    number: int
+    process: subprocess.Popen[bytes]
+    connection: Connection
+    has_ended: bool = False
+
+
+@dataclass
+class Run:
+    """What the ranks have said."""
+
+    ranks: list[Rank]
+    report: Report
+    outcomes: list[Outcome] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+    def follow(self) -> None:
+        """Reads what the ranks say until all have ended. After a failure that takes at most
+        `GRACE` seconds.
+        """
+        end = float("inf")
+        while waiting := {r.connection: r for r in self.ranks if not r.has_ended}:
+            if self.failures:
+                end = min(end, time.monotonic() + GRACE)
+            seconds = max(0.0, end - time.monotonic()) if self.failures else None
+            ready = wait(list(waiting), seconds)
+            if not ready:
+                return
+            for connection in ready:
+                assert isinstance(connection, Connection)
+                self._hear(waiting[connection])
+
+    def _hear(self, rank: Rank) -> None:
+        try:
+            kind, value = rank.connection.recv()
+        except (EOFError, ConnectionResetError):
+            rank.has_ended = True
+            self._check_status(rank)
+            return
+        if kind == "progress":
+            self.report(value)
+        elif kind == "failure":
+            self.failures.append(value)
+        else:
+            self.outcomes = value
+
+    def _check_status(self, rank: Rank) -> None:
+        status = rank.process.wait()
+        if status < 0:
+            name = signal.Signals(-status).name
+            text = f"rank {rank.number} was killed by {name}"
+            self.failures.append(Failure("killed", rank.number, text))
+        elif status and not any(f.rank == rank.number for f in self.failures):
+            text = f"rank {rank.number} ended with exit status {status}"
+            self.failures.append(Failure("killed", rank.number, text))
+
+    def cause(self) -> Failure | None:
+        """The failure that the others follow from."""
+        return min(self.failures, key=lambda f: ORDER.index(f.kind), default=None)
+
+
+def launch(job: Job, report: Report) -> list[Outcome]:
+    """Starts one process per worker on this machine, and returns the outcomes when all have ended.
+    Raises RankFailed if a rank fails. Leaves no process, whatever happens.
+    """
+    store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)
+    with _processes(job, store.port) as ranks:
+        run = Run(ranks, report)
+        run.follow()
+        cause = run.cause()
+    if cause is not None:
+        raise RankFailed(cause.text)
+    return run.outcomes
+
+
+@contextmanager
+def _processes(job: Job, port: int) -> Iterator[list[Rank]]:
+    ranks: list[Rank] = []
+    try:
+        for number in range(job.workers):
+            ranks.append(_start(job, number, port))
+        for rank in ranks:
+            with suppress(OSError):  # It has ended already, which `Run` sees.
+                rank.connection.send(job)
+        yield ranks
+    finally:
+        _end(ranks)
+
+
+def _start(job: Job, number: int, port: int) -> Rank:
+    parent, child = Pipe()
+    ranking = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": job.workers}
+    meeting = {"MASTER_ADDR": HOST, "MASTER_PORT": port}
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), job.threads)
+    given: Mapping[str, Any] = {"GLOO_SOCKET_IFNAME": "lo", **os.environ}
+    environment = {k: str(v) for k, v in {**given, **ranking, **meeting, **threads}.items()}
+    with child:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pipesched.torch.training._rank", str(child.fileno())],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # What a model prints is no answer of the command.
+            pass_fds=[child.fileno()],
+            start_new_session=True,  # Ctrl-C reaches this process alone, which ends the ranks.
+        )
+    return Rank(number, process, parent)
+
+
+def _end(ranks: list[Rank]) -> None:
+    """Ends the processes that are left."""
+    for rank in ranks:
+        rank.connection.close()  # Those that still train end when they read this.
+        if rank.process.poll() is None:
+            rank.process.kill()
+    for rank in ranks:
+        rank.process.wait()

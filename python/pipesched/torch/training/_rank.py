@@ -1,0 +1,54 @@
+"""One rank that `launch` has started: `python -m pipesched.torch.training._rank DESCRIPTOR`.
+
+The descriptor is a connection to the parent. It gives the job, gets progress, and at the end the
+outcomes or a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from multiprocessing.connection import Connection
+from threading import Lock, Thread
+from typing import Any
+
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+from ._launch import failure_of, train
+
+
+def end_with(parent: Connection) -> None:
+    """Ends this process when its parent has ended, which closes the connection."""
+    try:
+        parent.recv()
+    except (EOFError, OSError):
+        os._exit(1)
+
+
+def main() -> int:
+    """Trains, and returns the exit status."""
+    parent, lock = Connection(int(sys.argv[1])), Lock()
+    rank = int(os.environ["RANK"])
+
+    def say(kind: str, value: Any) -> None:
+        with lock:
+            parent.send((kind, value))
+
+    job = parent.recv()
+    Thread(target=end_with, args=(parent,), daemon=True).start()
+    try:
+        place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        store = TCPStore(*place, is_master=False)
+        outcomes = train(job, lambda text: say("progress", text), store)
+    except BaseException as error:
+        say("failure", failure_of(error, rank))
+        return 1
+    if rank == 0:
+        say("outcomes", outcomes)
+    return 0
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stderr.flush()
+    os._exit(status)  # Threads of a process group that has failed may never end.

@@ -1,0 +1,172 @@
+"""A model in a Python file of the user: what the file must have, and its options."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import pipesched
+from pipesched import PipeSchedError
+
+FILE = "model.py"
+"""The file of a model that is a folder."""
+
+SHIPPED = Path(pipesched.__file__).parent / "examples"
+"""The folder of the models that ship with the package."""
+
+WANTED = "model(...), loss(output, target) and batches(size, seed, ...)"
+
+
+def shipped() -> list[str]:
+    """The names of the models that ship."""
+    return sorted(file.parent.name for file in SHIPPED.glob(f"*/{FILE}"))
+
+
+def find(given: str) -> Path:
+    """The file of a model, given by the name of one that ships, a file, or a folder."""
+    if given in shipped():
+        return SHIPPED / given / FILE
+    path = Path(given)
+    if path.is_dir():
+        path = path / FILE
+        if not path.is_file():
+            raise PipeSchedError(f"the folder {given} has no {FILE} ({WANTED})")
+    if not path.is_file():
+        raise PipeSchedError(
+            f"there is no model {given!r}; wanted a Python file, a folder with {FILE}, or one that "
+            f"ships: {', '.join(shipped()) or 'none does here'}"
+        )
+    return path.resolve()
+
+
+def _import(file: Path) -> ModuleType:
+    folder = str(file.parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # The file may import its neighbours.
+    spec = importlib.util.spec_from_file_location("pipesched_model", file)
+    if spec is None or spec.loader is None:
+        raise PipeSchedError(f"{file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        said = "".join(traceback.format_exception(error.with_traceback(_inner(error, file))))
+        raise PipeSchedError(f"{file} cannot be imported:\n{said.rstrip()}") from None
+    return module
+
+
+def _inner(error: BaseException, file: Path) -> Any:
+    """The part of a traceback that begins in the file."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != str(file):
+        trace = trace.tb_next
+    return trace
+
+
+# Options
+
+
+def _value(name: str, text: str, like: Any) -> Any:
+    """The value of an option, of the type that its default has."""
+    if isinstance(like, str):
+        return text
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        value = text
+    if like is None or like is inspect.Parameter.empty:
+        return value
+    if isinstance(like, float) and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not type(like):
+        raise PipeSchedError(
+            f"the model's option {name} is {text!r}; wanted {type(like).__name__}, as its default "
+            f"{like!r}"
+        )
+    return value
+
+
+def _parameters(function: Callable[..., Any], skip: int) -> dict[str, inspect.Parameter]:
+    found = list(inspect.signature(function).parameters.items())[skip:]
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: parameter for name, parameter in found if parameter.kind in kinds}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The functions of a model's file, with the options that were given."""
+
+    file: Path
+    module: ModuleType
+    for_model: Mapping[str, Any]
+    for_batches: Mapping[str, Any]
+
+    @staticmethod
+    def load(file: Path, options: Mapping[str, str]) -> Source:
+        """Imports the file. Raises PipeSchedError if it, or an option, is not as wanted."""
+        module = _import(file)
+        for name in ("model", "loss", "batches"):
+            if not callable(getattr(module, name, None)):
+                raise PipeSchedError(f"{file} has no function `{name}`; wanted {WANTED}")
+        taken = {"model": _parameters(module.model, 0), "batches": _parameters(module.batches, 2)}
+        known = {**taken["batches"], **taken["model"]}
+        for name in options:
+            if name not in known:
+                near = get_close_matches(name, known, 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise PipeSchedError(
+                    f"the model {file} has no option {name!r}; it has "
+                    f"{', '.join(sorted(known)) or 'none'}{hint}"
+                )
+        given = {name: _value(name, text, known[name].default) for name, text in options.items()}
+        for function, parameters in taken.items():
+            for name, parameter in parameters.items():
+                if parameter.default is inspect.Parameter.empty and name not in given:
+                    raise PipeSchedError(
+                        f"`{function}` of {file} needs {name}; give --model-option {name}=..."
+                    )
+        parts = ({k: v for k, v in given.items() if k in found} for found in taken.values())
+        return Source(file, module, *parts)
+
+    def model(self, dtype: torch.dtype) -> nn.Sequential:
+        """Makes the model. Its parameters follow PyTorch's seed."""
+        made = self.module.model(**self.for_model)
+        if not isinstance(made, nn.Sequential):
+            raise PipeSchedError(
+                f"`model` of {self.file} returned a {type(made).__name__}; wanted an nn.Sequential,"
+                " whose children are divided among the stages"
+            )
+        return made.to(dtype)
+
+    def batches(self, size: int, seed: int) -> Iterator[Any]:
+        """Batches of so many samples, as pairs of inputs and targets."""
+        return iter(self.module.batches(size, seed, **self.for_batches))
+
+    def loss(self, output: Any, target: Any) -> Tensor:
+        """The loss of a microbatch."""
+        found: Tensor = self.module.loss(output, target)
+        return found
+
+    def optimizer(self, parameters: list[nn.Parameter], rate: float) -> torch.optim.Optimizer:
+        """`optimizer(parameters, lr)` of the file if it has one, otherwise AdamW."""
+        make = getattr(self.module, "optimizer", None) or torch.optim.AdamW
+        made: torch.optim.Optimizer = make(parameters, lr=rate)
+        return made
+
+    def tokens(self, inputs: Any) -> int | None:
+        """`tokens(inputs)` of the file: how many tokens a batch has; None if it does not say."""
+        count = getattr(self.module, "tokens", None)
+        return None if count is None else int(count(inputs))

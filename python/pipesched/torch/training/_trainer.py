@@ -1,0 +1,228 @@
+"""One rank of a training: each schedule from the same parameters, on the same batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+import pipesched
+from pipesched import Measurement, Schedule
+from pipesched.torch import PipelineError, PipelineRuntime, split_sequential
+
+from ._job import Job, Outcome, Report
+from ._source import Source
+
+LINES = 5
+"""Lines of progress per schedule."""
+
+MEASURED_BY = "zb-h1"
+"""The family whose steps give the times for the optimizer: it runs I and W apart."""
+
+
+def device_of(backend: str) -> torch.device:
+    """Where a rank computes: on its GPU with NCCL, otherwise on the CPU."""
+    if backend != "nccl":
+        return torch.device("cpu")
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    if local >= torch.cuda.device_count():
+        raise PipelineError(
+            f"rank {local} of this machine has no GPU of its own, of which there are "
+            f"{torch.cuda.device_count()}; NCCL needs one per worker, --backend gloo needs none"
+        )
+    device = torch.device("cuda", local)
+    torch.cuda.set_device(device)
+    return device
+
+
+def losses_on(schedule: Schedule, rank: int) -> int:
+    """Of how many microbatches a rank computes the loss."""
+    last: dict[int, tuple[int, int]] = {}
+    for worker in range(schedule.workers):
+        for stage in schedule.stages(worker):
+            last[stage.path] = max(last.get(stage.path, (0, worker)), (stage.stage, worker))
+    mine = {path for path, (_, worker) in last.items() if worker == rank}
+    if len(last) == 1:
+        return schedule.microbatches if mine else 0
+    return sum(schedule.path_of(number) in mine for number in range(schedule.microbatches))
+
+
+class Trainer:
+    """Trains by one schedule after the other on one rank of the default process group."""
+
+    def __init__(self, job: Job, report: Report) -> None:
+        self.job = job
+        self.report = report
+        self.rank = dist.get_rank()
+        self.device = device_of(job.backend)
+        self.dtype: torch.dtype = getattr(torch, job.dtype)
+        self.source = Source.load(job.file, job.options)
+        torch.set_num_threads(job.threads)
+
+    def run(self) -> list[Outcome]:
+        """Trains by all schedules. The outcomes are whole on rank 0."""
+        if self.job.one_by_one:
+            return [outcome for each in self.job.schedules for outcome in self._train([each])]
+        return self._train(self.job.schedules)
+
+    def _train(self, chosen: Sequence[tuple[str, Schedule | None]]) -> list[Outcome]:
+        """Trains by schedules that take turns, a step each, so that what else the machine does
+        slows all of them alike.
+        """
+        trainings = [
+            Training(self, name, self._optimized() if given is None else given)
+            for name, given in chosen
+        ]
+        job = self.job
+        self._steps(trainings, job.warmup)
+        calibrations = self._recorded(trainings, job.warmup + job.calibration)
+        measurements = self._recorded(trainings, job.steps)
+        outcomes = []
+        for training, first, rest in zip(trainings, calibrations, measurements, strict=True):
+            training.runtime.close()
+            outcomes.append(training.outcome(first, rest))
+        return outcomes
+
+    def _recorded(self, trainings: Sequence[Training], until: int) -> list[Measurement]:
+        with ExitStack() as recordings:
+            made = [recordings.enter_context(t.runtime.record()) for t in trainings]
+            self._steps(trainings, until)
+        return [recording.gather() for recording in made]
+
+    def _steps(self, trainings: Sequence[Training], until: int) -> None:
+        """Trains until each has taken so many steps."""
+        names, total = ", ".join(training.name for training in trainings), self.job.steps
+        for number in range(len(trainings[0].losses) + 1, until + 1):
+            for training in trainings:
+                training.losses.append(training.step())
+            if number in (1, total) or number % max(1, total // LINES) == 0:
+                loss = trainings[0].losses[-1]
+                self.report(f"{names}: step {number} of {total}, loss {loss:.4f}")
+
+    # The optimizer
+
+    def _optimized(self) -> Schedule:
+        """What the optimizer finds for the times of some steps, which change nothing else."""
+        job = self.job
+        base = pipesched.generate(
+            MEASURED_BY, workers=job.workers, microbatches=job.microbatches, name=MEASURED_BY
+        )
+        self.report(f"optimized: measuring {job.calibration} steps of {MEASURED_BY}")
+        training = Training(self, MEASURED_BY, base)
+        for _ in range(job.warmup):
+            training.step()
+        with training.runtime.record() as recording:
+            for _ in range(job.calibration):
+                training.step()
+        measurement = recording.gather()
+        training.runtime.close()
+        found: list[Any] = [None]
+        if self.rank == 0:
+            found[0] = self._search(measurement)
+        dist.broadcast_object_list(found, 0)
+        if isinstance(found[0], BaseException):
+            raise found[0]
+        assert isinstance(found[0], Schedule)
+        return found[0]
+
+    def _search(self, measurement: Measurement) -> Schedule | Exception:
+        job = self.job
+        self.report(
+            f"optimized: searching within {job.memory} activations per worker, at most "
+            f"{job.search_seconds:g} s"
+        )
+        problem = pipesched.problem(
+            workers=job.workers, microbatches=job.microbatches, name="optimized"
+        )
+        try:
+            priced = problem.transform(
+                f'pipe-attach-profile{{times="{measurement.profile()}"}}'
+            )
+            best = priced.optimize(memory=job.memory, time_limit=job.search_seconds)
+        except pipesched.PipeSchedError as error:
+            return error
+        step = best.objective_ps / 1e12
+        self.report(f"optimized: found {step:.4g} s, {best.status}, {best.gap:.1%} from the bound")
+        return best.schedule
+
+
+class Training:
+    """A model that begins as the seed says, and trains by one schedule."""
+
+    def __init__(self, trainer: Trainer, name: str, schedule: Schedule) -> None:
+        job, source, self.trainer = trainer.job, trainer.source, trainer
+        self.name = name
+        self.schedule = schedule
+        self.losses: list[float] = []
+        self.samples = job.microbatches * job.microbatch_size
+        self.tokens: int | None = None
+        torch.manual_seed(job.seed)
+        model = source.model(trainer.dtype).to(trainer.device)
+        stages = split_sequential(model, schedule)
+        phases = {c.phase for i in schedule.program(trainer.rank) for c in i.cells}
+        steps_inside = "O" in phases
+
+        def make(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+            return source.optimizer(parameters, job.rate)
+
+        self.runtime = PipelineRuntime(
+            schedule,
+            stages,
+            source.loss,
+            optimizer=make if steps_inside else None,
+            device=trainer.device,
+            receives=job.receives,
+            memory_budget=job.memory_budget,
+            timeout=job.timeout,
+        )
+        held = [stages(s.path, s.stage) for s in schedule.stages(trainer.rank)]
+        mine = list({id(p): p for module in held for p in module.parameters()}.values())
+        self.optimizer = make(mine) if mine and not steps_inside else None
+        self.batches = source.batches(self.samples, job.seed)
+        self.counts = losses_on(schedule, trainer.rank)
+
+    def step(self) -> float:
+        """One step; the mean of the losses of all microbatches."""
+        try:
+            inputs, targets = next(self.batches)
+        except StopIteration:
+            raise PipelineError(f"`batches` of {self.trainer.source.file} has ended") from None
+        if self.tokens is None:
+            self.tokens = self.trainer.source.tokens(inputs)
+        loss = self.runtime.step(self._placed(inputs), self._placed(targets))
+        if self.optimizer is not None:
+            self.optimizer.step()
+        self.runtime.zero_grad()
+        mine = 0.0 if loss is None else loss.item() * self.counts
+        total = torch.tensor(mine, dtype=torch.float64, device=self.trainer.device)
+        dist.all_reduce(total)
+        return total.item() / self.trainer.job.microbatches
+
+    def outcome(self, calibration: Measurement, measurement: Measurement) -> Outcome:
+        """What came of it."""
+        return Outcome(
+            self.name,
+            self.schedule,
+            tuple(self.losses),
+            calibration,
+            measurement,
+            self.samples,
+            self.tokens,
+        )
+
+    def _placed(self, value: Any) -> Any:
+        """The tensors of a batch on the device of this rank, in the type of the parameters."""
+        if isinstance(value, Tensor):
+            trainer = self.trainer
+            dtype = trainer.dtype if value.is_floating_point() else value.dtype
+            return value.to(trainer.device, dtype)
+        if isinstance(value, dict):
+            return {key: self._placed(item) for key, item in value.items()}
+        if isinstance(value, (tuple, list)):
+            return type(value)(self._placed(item) for item in value)
+        return value

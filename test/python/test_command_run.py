@@ -1,0 +1,365 @@
+"""`pipesched run` in real processes on gloo: trainings, failures, and no process left behind."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pipesched
+import pytest
+from conftest import ROOT
+from pipesched.command import main, trained
+
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
+)
+LIMIT = 300
+"""Seconds for a command, on a machine with other work."""
+
+SOON = 60.0
+"""Ranks that did not learn of a failure would wait for their time limit, 300 s."""
+
+COMMAND = [sys.executable, "-c", "import sys; from pipesched.command import main; sys.exit(main())"]
+SMALL = "--model gpt --model-option layers=2 --model-option width=16 --model-option context=16"
+SIZES = "--workers 2 --microbatches 4 --steps 6 --warmup 1 --calibration 2"
+TOY = """
+import torch
+from torch import nn
+
+class Late(nn.Module):
+    count = 0
+
+    def forward(self, x):
+        Late.count += 1
+        {late}
+        return x
+
+def model(width: int = 8) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(4, width), Late(), nn.Linear(width, 1))
+
+def loss(output, target):
+    return nn.functional.mse_loss(output, target)
+
+def batches(size, seed):
+    chance = torch.Generator().manual_seed(seed)
+    while True:
+        x = torch.randn(size, 4, generator=chance)
+        yield x, x.sum(1, keepdim=True)
+"""
+
+
+@pytest.fixture
+def marked() -> Iterator[dict[str, str]]:
+    """An environment that all processes of a test have, of which none may be left."""
+    mark = uuid.uuid4().hex
+    yield {**os.environ, "PIPESCHED_TEST": mark}
+    end = time.monotonic() + SOON
+    while processes(mark) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert processes(mark) == {}
+
+
+def processes(mark: str) -> dict[int, str | None]:
+    """The ranks of the processes with that mark by their ids; None for others."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
+        try:
+            entries = (folder / "environ").read_text().split("\0")
+        except (OSError, UnicodeDecodeError):
+            continue
+        variables = dict(entry.split("=", 1) for entry in entries if "=" in entry)
+        if variables.get("PIPESCHED_TEST") == mark:
+            found[int(folder.name)] = variables.get("LOCAL_RANK")
+    return found
+
+
+def toy(folder: Path, late: str) -> str:
+    """A model whose second layer does something when it runs; returns the file's name."""
+    file = folder / "toy.py"
+    file.write_text(TOY.format(late=late))
+    return str(file)
+
+
+def start(arguments: Sequence[str], environment: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, "run", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def finish(arguments: str, environment: dict[str, str], status: int = 0) -> tuple[str, str]:
+    """Runs the verb to its end; what it printed."""
+    process = start(arguments.split(), environment)
+    out, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == status, err
+    return out, err
+
+
+# Trainings
+
+
+@needs_torch
+def test_schedules_train_alike(tmp_path: Path, marked: dict[str, str]) -> None:
+    made = pipesched.generate("1f1b", workers=2, microbatches=4, name="stepped")
+    made = made.transform("pipe-add-optimizer{all-reduce=eager}")
+    made.save(tmp_path / "stepped.mlir")
+    schedules = f"zb-v,chimera,{tmp_path}/stepped.mlir,optimized"
+    line = f"--schedule {schedules} {SMALL} {SIZES} --dtype float64 --memory 2 --search-seconds 2"
+    out, err = finish(f"{line} --model-option layers=4 --format json -o {tmp_path}/out", marked)
+    rows = json.loads(out)
+    assert {row["schedule"] for row in rows} == {"zb-v", "chimera", "stepped", "optimized"}
+    assert [row["rank"] for row in rows] == [1, 2, 3, 4]
+    assert sorted(row["predicted_rank"] for row in rows) == [1, 2, 3, 4]
+    for row in rows:
+        assert len(row["losses"]) == 6 and len(row["step_times_s"]) == 3
+        assert row["losses"] == pytest.approx(rows[0]["losses"], rel=1e-9)
+        assert row["first_loss"] > 1.01 * row["last_loss"]
+        assert 0 < row["step_s"] and 0 < row["predicted_s"] and 0 < row["idle_ratio"] < 1
+        assert row["tokens_per_s"] == pytest.approx(16 * row["samples_per_s"])
+    assert "optimized: found" in err
+    assert "zb-v, chimera, stepped, optimized: step 6 of 6, loss " in err
+    for row in rows:
+        name = row["schedule"]
+        saved = pipesched.Measurement.from_file(tmp_path / "out" / f"{name}.measurement.json")
+        assert saved.step_s == row["step_s"]
+        assert (tmp_path / "out" / f"{name}.svg").read_text().startswith("<?xml")
+        assert json.loads((tmp_path / "out" / f"{name}.trace.json").read_text())["traceEvents"]
+        again = pipesched.Schedule.from_file(tmp_path / "out" / f"{name}.mlir")
+        assert again == saved.schedule
+
+
+@needs_torch
+def test_text(tmp_path: Path, marked: dict[str, str]) -> None:
+    line = f"--schedule 1f1b,gpipe {SMALL} {SIZES} --threads 1 --one-by-one -o {tmp_path}/out"
+    out, err = finish(line, marked)
+    assert "compute B" in (tmp_path / "out" / "1f1b.txt").read_text()
+    assert out.startswith("gpt, 2 workers on gloo, 4 microbatches of 4, float32, 6 steps\n")
+    assert "the schedules have the same losses in all steps" in out
+    assert err.startswith("2 workers on gloo, 1 thread each")
+    assert err.index("1f1b: step 6 of 6") < err.index("gpipe: step 1 of 6")
+    assert f"wrote {tmp_path}/out/gpipe.svg" in err
+
+
+@needs_torch
+def test_torchrun(tmp_path: Path, marked: dict[str, str]) -> None:
+    line = f"--schedule 1f1b {SMALL} {SIZES} --format csv".split()
+    script = ["--no-python", *COMMAND, "run", *line]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    done = subprocess.run(
+        [*launcher, "--nproc-per-node", "2", *script],
+        capture_output=True,
+        text=True,
+        env=marked,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 0, done.stderr
+    header, row = done.stdout.splitlines()  # Rank 0 alone answers.
+    assert header.startswith("rank,predicted_rank,schedule,")
+    assert row.startswith("1,1,1f1b,2,4,")
+
+
+def test_torchrun_with_other_workers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.setenv(name, "3")
+    assert main(["run", "--schedule", "1f1b", *SMALL.split(), *SIZES.split()]) == 2
+    wanted = "torchrun has started 3 ranks (WORLD_SIZE), and there are 2 workers"
+    assert wanted in capsys.readouterr().err
+
+
+@needs_torch
+def test_example_loop(tmp_path: Path, marked: dict[str, str]) -> None:
+    script = ROOT / "examples" / "train.py"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    done = subprocess.run(
+        [*launcher, "--nproc-per-node", "2", str(script), "1f1b", "zb-v"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=marked,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    losses = [float(line.rpartition(" ")[2]) for line in lines if ", loss " in line]
+    assert len(losses) == 4
+    assert losses[0] == losses[2] > losses[1] == pytest.approx(losses[3], rel=1e-3)
+    assert sum("measured" in line and "predicted" in line for line in lines) == 2
+    assert (tmp_path / "zb-v.svg").read_text().startswith("<?xml")
+
+
+def test_agreement() -> None:
+    def outcome(name: str, *losses: float) -> Any:
+        return SimpleNamespace(name=name, losses=losses)
+
+    alike = [outcome("a", 4.0, 3.0), outcome("b", 4.0, 3.001), outcome("c", 4.0, 3.002)]
+    assert trained.Agreement.of(alike, "float32").holds
+    assert not trained.Agreement.of(alike, "float64").holds
+    apart = trained.Agreement.of([outcome("a", 4.0, 3.0), outcome("b", 4.0, 3.1)], "float32")
+    assert not apart.holds
+    assert "different losses: step 2: a 3, b 3.1; wanted at most" in apart.text
+    assert not trained.Agreement.of([alike[0], outcome("b", 4.0, float("nan"))], "float32").holds
+
+
+def test_pictures_of_documents() -> None:
+    """Measured steps are drawn from the files that are stored with the pictures."""
+    folder = ROOT / "docs" / "images" / "run"
+    script = [sys.executable, str(ROOT / "utils" / "draw-measured.py")]
+    done = subprocess.run([*script, "--check", str(folder)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(folder.glob("*.svg"))
+
+
+# Failures
+
+
+@needs_torch
+def test_exception_in_a_rank(tmp_path: Path, marked: dict[str, str]) -> None:
+    model = toy(tmp_path, "if Late.count == 7: raise ValueError('too late')")
+    begin = time.monotonic()
+    out, err = finish(f"--schedule 1f1b --model {model} --workers 3 --microbatches 4", marked, 1)
+    assert time.monotonic() - begin < SOON
+    assert out == ""
+    assert "error: rank 1 failed:\nTraceback" in err
+    assert "toy.py" in err and "container.py" not in err
+    assert "ValueError: too late\nin the pipeline: rank 1, at" in err
+    assert "compute 1F2" in err.splitlines()[-1]
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--memory-budget 1", "MemoryBudgetError: 0F1 makes this rank hold 2 activations"),
+        ("--workers 4", "the module has 3 children, and the placement 4 blocks"),
+        ("--microbatch-size 1", "`batches` of"),
+    ],
+)
+def test_errors_of_ranks(
+    arguments: str, said: str, tmp_path: Path, marked: dict[str, str]
+) -> None:
+    model = toy(tmp_path, "pass")
+    if "size" in arguments:
+        text = Path(model).read_text().replace("while True:", "for _ in range(3):")
+        Path(model).write_text(text)
+    line = f"--schedule 1f1b --model {model} --workers 2 --microbatches 4 {arguments}"
+    assert said in finish(line, marked, 1)[1]
+
+
+@needs_torch
+@pytest.mark.parametrize("ending", ["interrupt", "kill_rank", "kill_parent"])
+def test_ended_from_outside(ending: str, tmp_path: Path, marked: dict[str, str]) -> None:
+    model = toy(tmp_path, "pass")
+    line = f"--schedule 1f1b --model {model} --workers 3 --microbatches 4 --steps 1000000"
+    process = start(line.split(), marked)
+    assert process.stderr is not None
+    said = ""
+    while "step 1 of" not in said:
+        said += (read := process.stderr.readline())
+        assert read, said
+    ranks = {rank: pid for pid, rank in processes(marked["PIPESCHED_TEST"]).items() if rank}
+    assert sorted(ranks) == ["0", "1", "2"]
+    if ending == "interrupt":
+        process.send_signal(signal.SIGINT)
+    elif ending == "kill_rank":
+        os.kill(ranks["1"], signal.SIGKILL)
+    else:
+        process.kill()
+    out, err = process.communicate(timeout=SOON)
+    assert out == ""
+    if ending == "interrupt":
+        assert (process.returncode, err.splitlines()[-1]) == (130, "interrupted")
+    elif ending == "kill_rank":
+        assert (process.returncode, err.splitlines()[-1]) == (
+            1,
+            "error: rank 1 was killed by SIGKILL",
+        )
+
+
+# Arguments
+
+
+def test_without_torch() -> None:
+    code = "import sys; sys.modules['torch'] = None; from pipesched.command import main; "
+    line = f"run --schedule 1f1b {SMALL} {SIZES}".split()
+    command = [sys.executable, "-c", code + "sys.exit(main())", *line]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: pipesched run needs PyTorch, which pipesched does not install: pip install torch\n"
+    )
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ("--schedule 1f1c", 1, "no schedule family '1f1c'"),
+        ("--schedule missing.mlir", 1, "missing.mlir: No such file"),
+        ("--schedule three.mlir", 1, "three.mlir: three has 3 workers, wanted 2"),
+        ("--schedule 1f1b --chunks 2", 1, "none of 1f1b has the option --chunks"),
+        ("--schedule dualpipe --workers 3", 1, "takes an even number"),
+        ("--schedule 1f1b --steps 3", 2, "--steps 3 leaves none to measure"),
+        ("--schedule 1f1b --memory-budget 2XB", 2, "--memory-budget is '2XB'"),
+        ("--schedule 1f1b --backend nccl", 1, "needs a GPU for each of the 2 workers"),
+        ("--schedule 1f1b --model-option layer=3", 1, "did you mean layers?"),
+        ("--schedule 1f1b --model-option layers=x", 1, "option layers is 'x'; wanted int"),
+        ("--schedule 1f1b --model-option layers", 2, "wanted NAME=VALUE"),
+        ("--schedule 1f1b --model nowhere", 1, "or one that ships: gpt"),
+        ("--schedule 1f1b --model empty", 1, "the folder empty has no model.py"),
+        ("--schedule 1f1b --model no_loss.py", 1, "no_loss.py has no function `loss`"),
+        ("--schedule 1f1b --model broken.py", 1, "ZeroDivisionError"),
+        ("--schedule 1f1b --model needs.py", 1, "needs depth; give --model-option depth=..."),
+    ],
+)
+def test_mistakes(
+    arguments: str,
+    status: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if "nccl" in arguments:
+        import torch
+
+        if torch.cuda.device_count() > 1:
+            pytest.skip("there are GPUs")
+    monkeypatch.chdir(tmp_path)
+    pipesched.generate("1f1b", workers=3, microbatches=4, name="three").save("three.mlir")
+    (tmp_path / "empty").mkdir()
+    functions = "def model(depth): pass\n", "def loss(a, b): pass\n", "def batches(n, s): pass\n"
+    (tmp_path / "no_loss.py").write_text(functions[0] + functions[2])
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    (tmp_path / "needs.py").write_text("".join(functions))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["run", *SMALL.split()[:2], *SIZES.split(), *arguments.split()]) == status
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+
+
+@needs_torch
+@pytest.mark.parametrize("missing", ["workers", "microbatches"])
+def test_sizes_that_are_missing(missing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = {"workers": "2", "microbatches": "4"}
+    given = [part for name, n in sizes.items() if name != missing for part in (f"--{name}", n)]
+    assert main(["run", "--schedule", "1f1b", "--model", "gpt", *given]) == 2
+    assert f"--{missing} is missing" in capsys.readouterr().err
