@@ -5,9 +5,11 @@
 The stages are tiny, so that the runtimes themselves take most of the time. All ranks are processes
 of this machine on gloo. For each schedule, both runtimes are made in one process group, and their
 steps take turns; a barrier comes before each step, and a step takes as long as its slowest rank.
-`loop` runs the cells of a rank without a pipeline, one after the other. A pipeline on one worker has cells and no messages; what a message costs is what a step
-takes beyond the cells of the busiest rank, per message that this rank sends or receives. CPU time
-is that of all threads of all ranks.
+`loop` runs the cells of a rank without a pipeline, one after the other.
+
+A pipeline on one worker has cells and no messages. What a message costs is what a step takes beyond
+the cells of the busiest rank, per message that this rank sends or receives. CPU time is that of all
+threads of all ranks.
 
 Usage: .venv/bin/python benchmarks/torch_runtime.py [--steps N] [--width N] [--format json]
 """
