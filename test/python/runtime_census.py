@@ -53,7 +53,10 @@ class Marked(Plain):
         return result
 
 
-class Census(TorchDispatchMode):
+_Mode: Any = TorchDispatchMode  # Its methods have no types.
+
+
+class Census(_Mode):  # type: ignore[misc]
     """Marks that are alive on the device, after each instruction."""
 
     def __init__(self) -> None:

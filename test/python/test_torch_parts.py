@@ -22,6 +22,7 @@ from pipesched.torch._executor import early_receives  # noqa: E402
 from pipesched.torch._values import HOST, Packet, Spec, cut, flatten, read, unflatten  # noqa: E402
 from runtime_models import WIDTH, Dropped, Plain, Shared, loss_of  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 COUNT = 3
 
@@ -288,6 +289,41 @@ def test_gradients_inside_of_a_forward_that_is_recomputed() -> None:
     runtime = runtime_of(local("pipe-add-recompute"), Inner(0), Plain(1), Plain(2))
     with pytest.raises(PipelineError, match="computes gradients inside of its forward"):
         runtime.step(*batch())
+
+
+class Checkpointed(Plain):
+    """Computes its forward again in the backward, by itself."""
+
+    def __init__(self, number: int, is_reentrant: bool) -> None:
+        super().__init__(number)
+        self.is_reentrant = is_reentrant
+
+    def inside(self, x: Tensor) -> Tensor:
+        return nn.functional.dropout(super().forward(x), 0.2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        function: Any = checkpoint
+        result: Tensor = function(self.inside, x, use_reentrant=self.is_reentrant)
+        return result
+
+
+def test_checkpoints_inside_of_stages() -> None:
+    found = []
+    for transform in TRANSFORMS:
+        blocks = [Checkpointed(number, False) for number in range(3)]
+        runtime = runtime_of(local(transform), *blocks)
+        torch.manual_seed(3)
+        runtime.step(*batch())
+        found.append([p.grad for block in blocks for p in block.parameters()])
+    for gradients in found[1:]:
+        for one, two in zip(found[0], gradients, strict=True):
+            assert one is not None and two is not None and torch.equal(one, two)
+
+
+def test_reentrant_checkpoints_are_refused_in_split_backwards() -> None:
+    blocks = [Plain(0), Checkpointed(1, True), Plain(2)]
+    with pytest.raises(RuntimeError, match="When use_reentrant=True, torch.utils.checkpoint is in"):
+        runtime_of(local(), *blocks).step(*batch())
 
 
 @pytest.mark.parametrize("transform", ["", "pipe-add-recompute"])

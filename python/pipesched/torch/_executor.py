@@ -28,7 +28,7 @@ from ._backward import Root, input_backward, whole_backward
 from ._budget import Budget
 from ._errors import PipelineError
 from ._messages import Link, Messages, Mode
-from ._placement import Placement
+from ._placement import Placement, named
 from ._record import Event
 from ._reduce import Shared
 from ._values import Packet, flatten, unflatten
@@ -313,7 +313,11 @@ class Executor:
         module = self._parts.placement.modules[cell.path, cell.stage]
         value = activation.value
         with hooks:
-            output = _call(module, value)
+            try:
+                output = _call(module, value)
+            except RuntimeError as error:
+                _explain(error, cell)
+                raise
             if cell.stage == self._parts.placement.last[cell.path]:
                 return self._lose(cell, output, activation.target), None
         tensors, structure = flatten(output)
@@ -444,6 +448,16 @@ def early_receives(program: Sequence[Instruction]) -> dict[int, list[Instruction
             begin = max([begin, *(index + 1 for index in instruction.waits)])
             found.setdefault(min(begin, instruction.index), []).append(instruction)
     return found
+
+
+def _explain(error: RuntimeError, cell: Cell) -> None:
+    """Raises in the words of a pipeline what autograd says of a leaf, which an input is here."""
+    if "leaf Variable that requires grad" in str(error) and "in-place" in str(error):
+        raise PipelineError(
+            f"{named((cell.path, cell.stage))} changes its input, or a parameter, in place "
+            f"({cell}): autograd cannot go back through that; make a new tensor, for example of a "
+            "clone of the input"
+        ) from error
 
 
 def _call(module: nn.Module, value: Any) -> Any:
