@@ -209,6 +209,89 @@ def shapes_that_change_without_tags(rank: int) -> None:
     runtime.step(*batch(count=2 * COUNT))
 
 
+@case(2)
+def stage_given_twice(rank: int) -> None:
+    """One module for two stages of other blocks."""
+    schedule = generate("interleaved-1f1b", workers=2, microbatches=COUNT)
+    module = Plain(0)
+    PipelineRuntime(schedule, lambda path, stage: module if rank == 0 else Plain(stage), loss_of)
+
+
+@case(3)
+def too_many_ranks(rank: int) -> None:
+    made(line(2))
+
+
+@case(2)
+def loss_of_many_numbers(rank: int) -> None:
+    stages = split_sequential(whole(2), line(2))
+    runtime = PipelineRuntime(line(2), stages, lambda output, target: output - target)
+    runtime.step(*batch())
+
+
+class Adding(Plain):
+    """Changes its input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.add_(1))
+
+
+@case(3)
+def input_changed_in_place(rank: int) -> None:
+    module = Adding(rank) if rank == 1 else Plain(rank)
+    PipelineRuntime(line(3), {(0, rank): module}, loss_of).step(*batch())
+
+
+class Refusing(torch.optim.SGD):
+    """Fails at its first step."""
+
+    def step(self, closure: Any = None) -> Any:
+        raise ArithmeticError("no step")
+
+
+@case(2)
+def exception_in_an_optimizer(rank: int) -> None:
+    schedule = line(2).transform("pipe-add-optimizer")
+    kind = Refusing if rank == 1 else torch.optim.SGD
+    runtime = made(schedule, optimizer=lambda parameters: kind(parameters, lr=0.1))
+    for _ in range(2):  # Nothing in a step waits for the O of another rank.
+        runtime.step(*batch())
+
+
+@case(3)
+def stopped(rank: int) -> None:
+    """A rank that is stopped, not killed, and goes on after the limit of the others."""
+    if rank == 1:
+        multiprocessing.get_context("fork").Process(target=wake, args=(os.getpid(),)).start()
+    runtime = with_middle(rank, 2, lambda: os.kill(os.getpid(), signal.SIGSTOP), timeout=1.5)
+    runtime.step(*batch())
+
+
+def wake(process: int) -> None:
+    time.sleep(9)
+    os.kill(process, signal.SIGCONT)
+
+
+@case(2)
+def backend_that_is_not_known(rank: int) -> None:
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.destroy_process_group()
+    store: Any = FakeStore()
+    dist.init_process_group("fake", store=store, rank=rank, world_size=2)
+    made(line(2))
+
+
+@case(2)
+def backends_by_device(rank: int) -> Any:
+    """A group that has a backend for each kind of device uses the one of the device."""
+    group = dist.new_group([0, 1], backend="cpu:gloo")
+    stages = split_sequential(whole(2), line(2))
+    runtime = PipelineRuntime(line(2), stages, loss_of, group)
+    runtime.step(*batch())
+    return type(runtime._parts.messages).__name__
+
+
 HANGING = """
 exec.program @hanging workers 2 microbatches 1 {
   worker 0 {
@@ -271,6 +354,48 @@ def overflow(rank: int) -> list[Any]:
             handle.remove()
             handle = None
     return found
+
+
+@case(2)
+def mixed_precision(rank: int) -> list[float]:
+    """Autocast to bfloat16 with a scaler, in messages too, as without a pipeline."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
+    schedule = generate("zb-v", workers=2, microbatches=COUNT)
+    model, reference = (
+        nn.Sequential(*(Narrow(number) for number in range(schedule.blocks))) for _ in range(2)
+    )
+    stages = split_sequential(model, schedule)
+    runtime = PipelineRuntime(schedule, stages, loss_of, scaler=scaler)
+    inputs, targets = (each.float() for each in batch())
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = runtime.step(inputs, targets)
+    total = 0.0
+    for x, target in zip(inputs.chunk(COUNT), targets.chunk(COUNT), strict=True):
+        with torch.autocast("cpu", torch.bfloat16):
+            each = loss_of(reference(x), target)
+        (256 * each / COUNT).backward()  # type: ignore[no-untyped-call]
+        total += each.item() / COUNT
+    worst = 0.0 if loss is None else abs(loss.item() - total)
+    sizes = []
+    for mine, like in zip(model.parameters(), reference.parameters(), strict=True):
+        if mine.grad is not None and like.grad is not None:
+            worst = max(worst, (mine.grad - like.grad).abs().max().item())
+            sizes.append(like.grad.abs().max().item())
+    return [worst, max(sizes)]
+
+
+class Narrow(nn.Module):
+    """Computes in the type of autocast, and passes it on."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        torch.manual_seed(number)
+        self.layer = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden: Tensor = self.layer(x)
+        assert hidden.dtype == torch.bfloat16
+        return torch.tanh(hidden) + x.bfloat16()
 
 
 @case(2)

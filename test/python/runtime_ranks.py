@@ -9,6 +9,7 @@ FOLDER/<rank>.pickle, and what it has to say to FOLDER/<rank>.err.
 from __future__ import annotations
 
 import datetime
+import gc
 import multiprocessing
 import os
 import pickle
@@ -22,6 +23,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from pipesched.torch import PipelineRuntime, split_sequential
+from runtime_census import Census, Marked
 from runtime_models import batch_of, block_of, loss_of
 from runtime_runs import Job, Result
 from torch import Tensor, nn
@@ -151,6 +153,25 @@ def run(job: Job, group: dist.ProcessGroup) -> Result:
     return worst
 
 
+def count(job: Job, group: dist.ProcessGroup) -> Result:
+    """The activations of steps, without the help of the garbage collector."""
+    schedule, census = job.schedule, Census()
+    stages = split_sequential(nn.Sequential(*map(Marked, range(schedule.blocks))), schedule)
+    runtime = PipelineRuntime(
+        schedule, stages, loss_of, group, timeout=60, on_instruction=census.look, **job.options
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        for step in range(STEPS):
+            with census:
+                runtime.step(*batch_of("plain", step, schedule.microbatches, job.is_uneven))
+    finally:
+        gc.enable()
+    runtime.close()
+    return Result(peak=census.peak, left=census.left)
+
+
 def train(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
     meeting = f"file://{folder}/store"
     dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
@@ -162,7 +183,8 @@ def train(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
     for job in jobs:
         if rank < job.schedule.workers:
             print("job", job.name, file=sys.stderr, flush=True)
-            results[job.name] = run(job, groups[job.schedule.workers])
+            function = count if job.model == "marked" else run
+            results[job.name] = function(job, groups[job.schedule.workers])
     (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
     dist.barrier()
     dist.destroy_process_group()

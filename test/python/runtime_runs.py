@@ -55,6 +55,10 @@ class Result:
     """Of parameters and buffers after the steps."""
     trace: list[float] = field(default_factory=list)
     """Numbers of a run of one rank, to compare runs."""
+    peak: int = 0
+    """The most activations that were alive after an instruction, if the model is `marked`."""
+    left: int = 0
+    """How many were alive after the step."""
 
 
 class RankFailed(Exception):

@@ -124,3 +124,19 @@ def test_cost_of_any_times(tmp_path: Path) -> None:
     assert lines[0] == "| costs | workers | memory | copy 1 F | copy 2 F |"
     assert lines[2].startswith("| 1.5B | 2 | 0.50 | ")
     assert lines[-1].startswith("2 cases: ")
+
+
+def test_costs_of_runtimes() -> None:
+    pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
+    script = str(ROOT / "benchmarks" / "torch_runtime.py")
+    choices = ["--cases", "one rank;1f1b", "--steps", "3", "--warm", "2"]
+    line = [sys.executable, script, *choices, "--format", "json"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    alone, line_of_two = json.loads(done.stdout)
+    assert (alone["cells"], alone["messages"]) == (128, 0)
+    assert (line_of_two["cells"], line_of_two["messages"]) == (32, 32)
+    for kind in ("pipesched", "pytorch"):
+        assert alone[kind]["cell_us"] is not None and alone[kind]["message_us"] is None
+        assert line_of_two[kind]["message_us"] is not None
+        assert line_of_two[kind]["step_us"] >= line_of_two[kind]["least_us"] > 0

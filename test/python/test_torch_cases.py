@@ -54,6 +54,29 @@ FAILURES: dict[str, tuple[int, str, str]] = {
         "rank 1, at 1: compute 1F0",
         "RemoteError: rank 1 failed: at 1: compute 1F0: RuntimeError: mat1 and mat2",
     ),
+    "loss_of_many_numbers": (
+        1,
+        "PipelineError: the loss of a microbatch is 'a tensor of shape [2, 6]'; wanted a scalar "
+        "tensor\nin the pipeline: rank 1, at 1: compute 1F0",
+        "RemoteError: rank 1 failed: at 1: compute 1F0: PipelineError: the loss of a microbatch",
+    ),
+    "input_changed_in_place": (
+        1,
+        "PipelineError: path 0, stage 1 changes its input, or a parameter, in place (1F0): "
+        "autograd cannot go back through that; make a new tensor, for example of a clone of the input",
+        "RemoteError: rank 1 failed: at 1: compute 1F0: PipelineError: path 0, stage 1 changes",
+    ),
+    "stage_given_twice": (
+        0,
+        "PipelineError: `stages` gives one module for path 0, stage 0 (block 0) and path 0, "
+        "stage 2 (block 2), so that each of its parameters belongs to several stages of this rank; give",
+        "RemoteError: rank 0 failed: making the runtime: PipelineError: `stages` gives one",
+    ),
+    "exception_in_an_optimizer": (
+        1,
+        "ArithmeticError: no step\nin the pipeline: rank 1, at 16: compute 1O0",
+        "RemoteError: rank 1 failed: at 16: compute 1O0: ArithmeticError: no step",
+    ),
     "budget_of_activations": (
         0,
         "MemoryBudgetError: 0F2 makes this rank hold 3 activations; the budget is 2",
@@ -80,6 +103,12 @@ FAILURES: dict[str, tuple[int, str, str]] = {
 REFUSALS: dict[str, list[str]] = {
     # What all ranks raise.
     "too_few_ranks": ["the schedule has 3 workers, the process group 2 ranks"],
+    "too_many_ranks": ["the schedule has 2 workers, the process group 3 ranks"],
+    "backend_that_is_not_known": [
+        "backend 'fake' is not known here",
+        "messages='tags'",
+        "messages='ordered'",
+    ],
     "other_schedule": ["has another schedule, or other options, than this rank"],
     "replicas_of_other_shapes": ["block ", "[12, 6]", "on this rank"],
     "replicas_of_other_values": ["its parameters have other values on rank", "block "],
@@ -142,6 +171,30 @@ def test_a_time_limit_says_where_all_ranks_are(cases: dict[str, list[dict[str, A
         waiting = "rank 0: at 7: compute 0B0, waiting for message 6 (6: recv 1B0 from 1)"
         assert waiting in lines
         assert result["seconds"] < (8 if rank == 1 else 1.5 + SOON)
+
+
+def test_a_stopped_rank_ends_the_others(cases: dict[str, list[dict[str, Any]]]) -> None:
+    """By the time limit, which says what they wait for; it itself when it goes on."""
+    first, middle, last = cases["stopped"]
+    for result in (first, last):
+        assert result["text"].startswith("PipelineTimeout: rank ")
+        assert " waited 1.5 s for message " in result["text"]
+        assert "from 1)" in result["text"].splitlines()[0]
+        assert "rank 1: no answer: outside of step(), or gone" in result["text"]
+        assert result["seconds"] < SOON
+    assert middle["text"].startswith(("PipelineTimeout: ", "PipelineError: lost message"))
+
+
+def test_mixed_precision(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for result in cases["mixed_precision"]:
+        assert result["text"] == ""
+        worst, size = result["value"]
+        assert size > 0.1
+        assert worst <= 1e-4 * size
+
+
+def test_backends_by_device(cases: dict[str, list[dict[str, Any]]]) -> None:
+    assert [result["value"] for result in cases["backends_by_device"]] == 2 * ["TaggedMessages"]
 
 
 def test_a_rank_that_does_not_come_is_named(cases: dict[str, list[dict[str, Any]]]) -> None:

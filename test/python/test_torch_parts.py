@@ -18,9 +18,11 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from pipesched.torch import Event, PipelineError, PipelineRuntime, split_sequential  # noqa: E402
 from pipesched.torch._activation import Saved  # noqa: E402
-from pipesched.torch._values import cut  # noqa: E402
+from pipesched.torch._executor import early_receives  # noqa: E402
+from pipesched.torch._values import HOST, Packet, Spec, cut, flatten, read, unflatten  # noqa: E402
 from runtime_models import WIDTH, Dropped, Plain, Shared, loss_of  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 COUNT = 3
 
@@ -84,6 +86,77 @@ def test_cutting() -> None:
     with pytest.raises(PipelineError, match="x has no tensors"):
         cut(3, 2, "x")
 
+
+# Messages
+
+
+def test_structures_differ_by_types() -> None:
+    """So that a receiver never takes one value for another that is equal in Python."""
+    values = [1, True, 1.0, "1", 0.0, -0.0, None, "", (1,), [1], {1: 1}, {"1": 1}]
+    structures = [flatten(value)[1] for value in values]
+    for i, one in enumerate(structures):
+        for j, two in enumerate(structures):
+            assert (one == two) == (i == j)
+        assert repr(unflatten([], one)) == repr(values[i])
+    nan = float("nan")
+    assert flatten(nan)[1] == flatten(-nan * 2 / 2)[1]  # Not equal in Python, but sent alike.
+
+
+def test_values_survive_messages() -> None:
+    value = {
+        "x": torch.rand(2, 3).t(),
+        7: (torch.arange(5, dtype=torch.int16), None, [torch.tensor(True)]),
+        "half": torch.rand(3).bfloat16(),
+        "none": torch.rand(0, 4, dtype=torch.complex64),
+        "number": -0.25,
+    }
+    tensors, structure = flatten(value)
+    packet = Packet(tensors, [tensor.is_floating_point() for tensor in tensors], structure)
+    spec = packet.spec()
+    header = Spec.from_bytes(spec.to_bytes())
+    assert header == spec and str(header) == str(spec)
+    found = read(packet.pack(spec, HOST), header)
+    assert found.wants == packet.wants
+    for one, two in zip(found.tensors, tensors, strict=True):
+        assert one.dtype == two.dtype and torch.equal(one, two)
+    assert flatten(unflatten(found.tensors, found.structure))[1] == structure
+
+
+def test_receives_begin_early() -> None:
+    """Two computes ahead, and not before what they wait for."""
+    program = generate("zb-v", workers=4, microbatches=8).program(1, receives="consumer")
+    early = early_receives(program)
+    begun = {r.index: index for index, receives in early.items() for r in receives}
+    assert sorted(begun) == [i.index for i in program if i.kind == "recv"]
+    for place, begin in begun.items():
+        between = [i for i in program if begin <= i.index < place and i.kind == "compute"]
+        assert len(between) == 2 or begin == 0
+    text = HELD.replace("BEHIND", "after %g")
+    held = Schedule.from_text(text).program(0)
+    assert early_receives(held) == {4: [held[4]]}
+    assert early_receives(Schedule.from_text(HELD.replace("BEHIND", "")).program(0)) == {
+        2: [held[4]._replace(waits=())]
+    }
+
+
+HELD = """
+exec.program @held workers 2 microbatches 2 {
+  worker 0 {
+    %f = compute 0F0
+    %s = send 0F0 to 1 after %f
+    %e = compute 0F1
+    %g = compute 0B1 after %e
+    %r = recv 1B0 from 1 BEHIND
+    %b = compute 0B0 after %f, %r
+  }
+  worker 1 {
+    %r = recv 0F0 from 0
+    %f = compute 1F0 after %r
+    %b = compute 1B0 after %f
+    %s = send 1B0 to 0 after %b
+  }
+}
+"""
 
 # Gradients and memory
 
@@ -216,6 +289,41 @@ def test_gradients_inside_of_a_forward_that_is_recomputed() -> None:
     runtime = runtime_of(local("pipe-add-recompute"), Inner(0), Plain(1), Plain(2))
     with pytest.raises(PipelineError, match="computes gradients inside of its forward"):
         runtime.step(*batch())
+
+
+class Checkpointed(Plain):
+    """Computes its forward again in the backward, by itself."""
+
+    def __init__(self, number: int, is_reentrant: bool) -> None:
+        super().__init__(number)
+        self.is_reentrant = is_reentrant
+
+    def inside(self, x: Tensor) -> Tensor:
+        return nn.functional.dropout(super().forward(x), 0.2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        function: Any = checkpoint
+        result: Tensor = function(self.inside, x, use_reentrant=self.is_reentrant)
+        return result
+
+
+def test_checkpoints_inside_of_stages() -> None:
+    found = []
+    for transform in TRANSFORMS:
+        blocks = [Checkpointed(number, False) for number in range(3)]
+        runtime = runtime_of(local(transform), *blocks)
+        torch.manual_seed(3)
+        runtime.step(*batch())
+        found.append([p.grad for block in blocks for p in block.parameters()])
+    for gradients in found[1:]:
+        for one, two in zip(found[0], gradients, strict=True):
+            assert one is not None and two is not None and torch.equal(one, two)
+
+
+def test_reentrant_checkpoints_are_refused_in_split_backwards() -> None:
+    blocks = [Plain(0), Checkpointed(1, True), Plain(2)]
+    with pytest.raises(RuntimeError, match="When use_reentrant=True, torch.utils.checkpoint is in"):
+        runtime_of(local(), *blocks).step(*batch())
 
 
 @pytest.mark.parametrize("transform", ["", "pipe-add-recompute"])

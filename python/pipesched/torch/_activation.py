@@ -7,6 +7,7 @@ buffers and what the caller of `step` holds stay where they are.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -33,7 +34,17 @@ class _Entry:
         flat = torch.empty(0, dtype=torch.uint8, device=tensor.device)
         self.bytes: Tensor | None = flat.set_(storage)
         self.host: Tensor | None = None
-        self.handles: list[_Handle] = []
+        # Weak, since a handle refers to its entry: a cycle would keep the bytes after the backward.
+        self._handles: list[weakref.ref[_Handle]] = []
+
+    def add(self, handle: _Handle) -> None:
+        """Lets a tensor that lies in the storage share its fate."""
+        self._handles.append(weakref.ref(handle))
+
+    @property
+    def handles(self) -> list[_Handle]:
+        """The tensors in it that are still kept."""
+        return [handle for each in self._handles if (handle := each()) is not None]
 
 
 class _Handle:
@@ -102,7 +113,7 @@ class Saved:
             self.nbytes += entry.nbytes
             self.on_growth()
         handle = _Handle(tensor, entry)
-        entry.handles.append(handle)
+        entry.add(handle)
         return handle
 
     def offload(self, stream: Any) -> None:

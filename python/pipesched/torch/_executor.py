@@ -30,13 +30,16 @@ from ._buffers import SharedBuffers
 from ._errors import PipelineError
 from ._messages import Link, Messages, Mode
 from ._parallel import Around, mark
-from ._placement import Placement
+from ._placement import Placement, named
 from ._record import Event
 from ._reduce import Shared
 from ._values import Packet, flatten, unflatten
 
 At = tuple[int, int]
 """(stage, microbatch)."""
+AHEAD = 2
+"""How many computes before its place a receive begins, where messages have tags: a message that
+waits for its receive would take a way back and forth longer."""
 
 
 @dataclass
@@ -87,6 +90,8 @@ class Executor:
         self._parts = parts
         self._watch = parts.link.watch
         self._device = parts.link.device
+        self._needs = [_needs(instruction, parts.program) for instruction in parts.program]
+        self._early = early_receives(parts.program) if parts.messages.has_tags else {}
         self.current: Instruction | None = None
         self._clear()
 
@@ -122,12 +127,19 @@ class Executor:
                 if is_training:
                     shared.begin()
             for instruction in program:
+                if instruction.index in self._early:
+                    self._receive_early(instruction, is_training)
                 if is_training or any(cell.phase == "F" for cell in instruction.cells):
                     self.current = instruction
                     self._run(instruction)
             self.current = None
             self._finish(is_training)
         self._clear()
+
+    def _receive_early(self, instruction: Instruction, is_training: bool) -> None:
+        for receive in self._early[instruction.index]:
+            if is_training or receive.cell.phase == "F":
+                self._parts.messages.receive(receive)
 
     def _run(self, instruction: Instruction) -> None:
         record = self._batch.record
@@ -144,15 +156,12 @@ class Executor:
 
     def _settle(self, instruction: Instruction) -> None:
         """Waits for what an instruction needs."""
-        if instruction.kind in ("recv", "send", "offload", "all_reduce"):
-            return  # What they wait for is issued, and copies and sums are ordered by the device.
-        for index in instruction.waits:
-            awaited = self._parts.program[index]
+        for awaited in self._needs[instruction.index]:
             if awaited.kind == "recv":
                 self._take(awaited)
             elif awaited.kind == "all_reduce":
-                self._finish_sum(index)
-            elif awaited.kind in ("offload", "reload"):
+                self._finish_sum(awaited.index)
+            else:
                 self._settle_copy(instruction, awaited)
 
     def _settle_copy(self, instruction: Instruction, copy: Instruction) -> None:
@@ -177,7 +186,8 @@ class Executor:
             self._parts.messages.send(instruction, self._pop(box, at, cell))
         elif instruction.kind == "recv":
             self._coming.add(instruction.index)
-            self._parts.messages.receive(instruction)
+            if not self._early:
+                self._parts.messages.receive(instruction)
         elif instruction.kind == "offload":
             self._saved(cell).offload(self._parts.streams[0])
         elif instruction.kind == "reload":
@@ -259,7 +269,10 @@ class Executor:
                 stepper()
                 torch.clear_autocast_cache()
         elif cell.phase in ("B", "I", "W"):
-            with torch.autocast(self._device.type, enabled=False):
+            if torch.is_autocast_enabled(self._device.type):
+                with torch.autocast(self._device.type, enabled=False):
+                    self._backward(cell)
+            else:
                 self._backward(cell)
         else:
             raise PipelineError(f"this runtime cannot compute a cell of phase {cell.phase}: {cell}")
@@ -322,7 +335,11 @@ class Executor:
         module = self._parts.placement.modules[cell.path, cell.stage]
         value = activation.value
         with hooks:
-            output = _call(module, value)
+            try:
+                output = _call(module, value)
+            except RuntimeError as error:
+                _explain(error, cell)
+                raise
             if cell.stage == self._parts.placement.last[cell.path]:
                 return self._lose(cell, output, activation.target), None
         tensors, structure = flatten(output)
@@ -426,6 +443,43 @@ class Executor:
 
     def _check_budget(self, cell: Cell) -> None:
         self._parts.budget.check(cell, self._held.values())
+
+
+def _needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Instruction]:
+    """What the host waits for before an instruction. What messages, offloads and sums wait for is
+    issued before them, and the device orders it.
+    """
+    if instruction.kind in ("recv", "send", "offload", "all_reduce"):
+        return []
+    awaited = [program[index] for index in instruction.waits]
+    return [i for i in awaited if i.kind in ("recv", "all_reduce", "offload", "reload")]
+
+
+def early_receives(program: Sequence[Instruction]) -> dict[int, list[Instruction]]:
+    """The receives that begin before an instruction, by its index: AHEAD computes before their
+    place, but not before what they wait for. Nothing waits for the begin of a receive, so this
+    cannot make a program hang.
+    """
+    found: dict[int, list[Instruction]] = {}
+    computes: list[int] = []
+    for instruction in program:
+        if instruction.kind == "compute":
+            computes.append(instruction.index)
+        elif instruction.kind == "recv":
+            begin = computes[-AHEAD] if len(computes) >= AHEAD else 0
+            begin = max([begin, *(index + 1 for index in instruction.waits)])
+            found.setdefault(min(begin, instruction.index), []).append(instruction)
+    return found
+
+
+def _explain(error: RuntimeError, cell: Cell) -> None:
+    """Raises in the words of a pipeline what autograd says of a leaf, which an input is here."""
+    if "leaf Variable that requires grad" in str(error) and "in-place" in str(error):
+        raise PipelineError(
+            f"{named((cell.path, cell.stage))} changes its input, or a parameter, in place "
+            f"({cell}): autograd cannot go back through that; make a new tensor, for example of a "
+            "clone of the input"
+        ) from error
 
 
 def _call(module: nn.Module, value: Any) -> Any:

@@ -1,12 +1,12 @@
 """Messages between stages, over process groups with tags and without.
 
 With tags (gloo, MPI) every message is sent when its row reaches it, and nothing waits but what
-needs it. It begins with a prefix, whose flag says whether the receiver knows how it is made:
+needs it. Its trailer has a flag that says whether the receiver knows how it is made:
 
-    tag + 0    [0 | message | 0]            tensors                        as the last time
+    tag + 0    tensors [0 | message | 0]                         as the last time
     tag + 0    [1 | message | header size]  as many bytes as the last time, meaningless
     tag + 1    header
-    tag + 2    prefix and tensors
+    tag + 2    tensors and trailer
 
 So a receiver can post its buffer before it knows whether shapes have changed. Without tags (NCCL)
 messages find each other by their order. Runs of messages are then issued as one batch each, as the
@@ -17,7 +17,6 @@ first pass goes over a process group of gloo, with tags, and all others rely on 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -29,13 +28,12 @@ from torch import Tensor
 from pipesched import Instruction
 
 from ._errors import PipelineError
-from ._values import NOTHING, Packet, Spec, read
+from ._values import HOST, NOTHING, Packet, Spec, read, stamp, words_of
 from ._watch import Watch
 
 TAGS = 32_768
 """As many as MPI promises."""
 Mode = Literal["train", "evaluate"]
-HOST = torch.device("cpu")
 
 
 def named(instruction: Instruction) -> str:
@@ -60,25 +58,35 @@ class Link:
 
     def send(self, buffer: Tensor, instruction: Instruction, tag: int) -> None:
         """Sends without waiting; the buffer is kept until it is sent."""
-
-        def start() -> Any:
-            if self.host is not None:
-                return self.host.send([buffer], instruction.peer, tag)
-            return dist.isend(buffer, self.rank_of(instruction), group=self.group, tag=tag)
-
-        work = self.watch.start_call(start, lambda: named(instruction))
-        self.watch.wait_behind(work.wait, buffer, f"the end of {named(instruction)}")
+        carrier, peer = self.host or self.group, instruction.peer
+        assert peer is not None
+        work = self.watch.start_call(
+            lambda: carrier.send([buffer], peer, tag), lambda: named(instruction)
+        )
+        what = lambda: f"the end of {named(instruction)}"  # noqa: E731
+        self.watch.keep(work.wait, buffer, what)
 
     def receive(self, buffer: Tensor, instruction: Instruction, tag: int) -> Any:
         """Begins to receive; returns what to wait for."""
-
-        def start() -> Any:
-            if self.host is not None:
-                return self.host.recv([buffer], instruction.peer, tag)
-            return dist.irecv(buffer, self.rank_of(instruction), group=self.group, tag=tag)
-
-        work = self.watch.start_call(start, lambda: named(instruction))
+        carrier, peer = self.host or self.group, instruction.peer
+        assert peer is not None
+        work = self.watch.start_call(
+            lambda: carrier.recv([buffer], peer, tag), lambda: named(instruction)
+        )
         return work if self.observe is None else self.observe(instruction, work)
+
+    def wait(self, works: Sequence[Any], buffers: Any, what: Callable[[], str]) -> None:
+        """Waits for works that a process group without tags has begun."""
+        if self.buffers != HOST:
+            for work in works:  # Only the stream waits, and it is the one of this thread.
+                self.watch.start_call(work.wait, what)
+            return
+
+        def wait() -> None:
+            for work in works:
+                work.wait()
+
+        self.watch.wait(wait, what, buffers)
 
     def rank_of(self, instruction: Instruction) -> int:
         """The global rank of the peer."""
@@ -88,6 +96,9 @@ class Link:
 
 class Messages(Protocol):
     """The messages of one rank."""
+
+    has_tags: bool
+    """Whether a receive may begin earlier than the program says."""
 
     def begin(self, mode: Mode, program: Sequence[Instruction]) -> None:
         """Begins a pass over a program."""
@@ -102,82 +113,84 @@ class Messages(Protocol):
         """What the receive of that index has received, once; waits for it."""
 
 
-def _prefix(buffer: Tensor, flag: int, instruction: Instruction, size: int) -> None:
-    values = struct.pack("<qqq", flag, instruction.message, size)
-    begin = torch.frombuffer(bytearray(values), dtype=torch.uint8)
-    buffer[: len(values)].copy_(begin)
-
-
-def _read_prefix(buffer: Tensor, instruction: Instruction) -> tuple[int, int]:
-    """The flag and the size of the header."""
-    flag, message, size = struct.unpack("<qqq", bytes(buffer[:24].tolist()))
-    if message != instruction.message:
-        raise PipelineError(f"received message {message} in the place of {named(instruction)}")
-    return flag, size
+def _check_number(number: int, instruction: Instruction) -> None:
+    if number != instruction.message:
+        raise PipelineError(f"received message {number} in the place of {named(instruction)}")
 
 
 class TaggedMessages:
     """Over a process group with tags."""
 
+    has_tags = True
+
     def __init__(self, link: Link) -> None:
         self._link = link
-        self.specs: dict[tuple[Mode, int | None], Spec] = {}
+        self.specs: dict[Mode, dict[int | None, Spec]] = {"train": {}, "evaluate": {}}
         """How each message was made the last time, by mode and number."""
-        self._mode: Mode = "train"
+        self._known = self.specs["train"]
         self._coming: dict[int, tuple[Instruction, Tensor, Any]] = {}
 
     def begin(self, mode: Mode, program: Sequence[Instruction]) -> None:
-        self._mode = mode
+        self._known = self.specs[mode]
         self._coming = {}
 
-    def _tag(self, instruction: Instruction) -> int:
-        assert instruction.sequence is not None
-        return 4 * instruction.sequence % TAGS
-
-    def _known(self, instruction: Instruction) -> Spec:
-        return self.specs.get((self._mode, instruction.message), NOTHING)
-
     def send(self, instruction: Instruction, packet: Packet) -> None:
-        known, tag = self._known(instruction), self._tag(instruction)
-        buffer = packet.pack(HOST)
-        if packet.spec == known:
-            _prefix(buffer, 0, instruction, 0)
+        message, tag = instruction.message, _tag(instruction)
+        assert message is not None
+        known, spec = self._known.get(message, NOTHING), packet.spec()
+        buffer = packet.pack(spec, HOST)
+        stamp(buffer, 0, message)
+        if spec == known:
             self._link.send(buffer, instruction, tag)
             return
-        header = torch.frombuffer(bytearray(packet.spec.to_bytes()), dtype=torch.uint8)
-        notice = torch.zeros(known.offsets[-1], dtype=torch.uint8, device=HOST)
-        _prefix(notice, 1, instruction, header.numel())
-        _prefix(buffer, 0, instruction, 0)
+        header = torch.frombuffer(bytearray(spec.to_bytes()), dtype=torch.uint8)
+        notice = torch.zeros(known.nbytes, dtype=torch.uint8)
+        stamp(notice, 1, message, header.numel())
         for number, part in enumerate((notice, header, buffer)):
             self._link.send(part, instruction, tag + number)
-        self.specs[self._mode, instruction.message] = packet.spec
+        self._known[message] = spec
 
     def receive(self, instruction: Instruction) -> None:
-        size = self._known(instruction).offsets[-1]
-        buffer = torch.empty(size, dtype=torch.uint8, device=HOST)
-        work = self._link.receive(buffer, instruction, self._tag(instruction))
+        spec = self._known.get(instruction.message, NOTHING)
+        buffer, work = self._begin(instruction, 0, spec)
         self._coming[instruction.index] = instruction, buffer, work
 
     def take(self, index: int) -> Packet:
         instruction, buffer, work = self._coming.pop(index)
-        self._wait(work, buffer, instruction)
-        flag, size = _read_prefix(buffer, instruction)
+        flag, size = self._finish(instruction, buffer, work)
+        spec = self._known.get(instruction.message, NOTHING)
         if flag:
-            header = self._receive_part(instruction, 1, size)
-            spec = Spec.from_bytes(bytes(header.tolist()))
-            buffer = self._receive_part(instruction, 2, spec.offsets[-1])
-            _read_prefix(buffer, instruction)
-            self.specs[self._mode, instruction.message] = spec
-        return read(buffer.to(self._link.device), self._known(instruction))
+            spec = Spec.from_bytes(self._receive_header(instruction, size))
+            buffer, work = self._begin(instruction, 2, spec)
+            self._finish(instruction, buffer, work)
+            self._known[instruction.message] = spec
+        if self._link.device != HOST:
+            buffer = buffer.to(self._link.device)
+        return read(buffer, spec)
 
-    def _receive_part(self, instruction: Instruction, part: int, size: int) -> Tensor:
-        buffer = torch.empty(size, dtype=torch.uint8, device=HOST)
-        work = self._link.receive(buffer, instruction, self._tag(instruction) + part)
-        self._wait(work, buffer, instruction)
-        return buffer
+    def _begin(self, instruction: Instruction, part: int, spec: Spec) -> tuple[Tensor, Any]:
+        """Begins to receive a buffer of a message."""
+        buffer = torch.empty(spec.nbytes, dtype=torch.uint8)
+        words_of(buffer)[1] = 0
+        return buffer, self._link.receive(buffer, instruction, _tag(instruction) + part)
 
-    def _wait(self, work: Any, buffer: Tensor, instruction: Instruction) -> None:
+    def _finish(self, instruction: Instruction, buffer: Tensor, work: Any) -> tuple[int, int]:
+        """Waits for a buffer; returns its flag and the size of a header."""
+        words = words_of(buffer)
+        self._link.watch.wait(work.wait, lambda: named(instruction), buffer, words)
+        _check_number(words[1] - 1, instruction)
+        return words[0], words[2]
+
+    def _receive_header(self, instruction: Instruction, size: int) -> bytes:
+        buffer = torch.empty(size, dtype=torch.uint8)
+        work = self._link.receive(buffer, instruction, _tag(instruction) + 1)
         self._link.watch.wait(work.wait, lambda: named(instruction), buffer)
+        return buffer.numpy().tobytes()
+
+
+def _tag(instruction: Instruction) -> int:
+    assert instruction.sequence is not None
+    return 4 * instruction.sequence % TAGS
 
 
 def batches_of(program: Sequence[Instruction]) -> list[list[Instruction]]:
@@ -202,6 +215,8 @@ def batches_of(program: Sequence[Instruction]) -> list[list[Instruction]]:
 
 class OrderedMessages:
     """Over a process group without tags."""
+
+    has_tags = False
 
     def __init__(self, link: Link, is_static: bool) -> None:
         self._link = link
@@ -233,10 +248,10 @@ class OrderedMessages:
         if self._is_tagged:
             self._tagged.send(instruction, packet)
             return
-        known = self._known(instruction)
-        if known != packet.spec:
+        known, spec = self._known(instruction), packet.spec()
+        if known != spec:
             raise PipelineError(
-                f"{named(instruction)} holds {packet.spec}, but held {known} before; pass "
+                f"{named(instruction)} holds {spec}, but held {known} before; pass "
                 "static_shapes=False if shapes, types or structures change between steps"
             )
         self._add(instruction, packet)
@@ -251,7 +266,7 @@ class OrderedMessages:
         return self._tagged.take(index) if self._is_tagged else self._ready.pop(index)
 
     def _known(self, instruction: Instruction) -> Spec:
-        return self._tagged.specs[self._mode, instruction.message]
+        return self._tagged.specs[self._mode][instruction.message]
 
     def _add(self, instruction: Instruction, packet: Packet | None) -> None:
         self._run.append((instruction, packet))
@@ -262,30 +277,30 @@ class OrderedMessages:
         run, self._run = self._run, []
         calls, buffers = [], []
         for instruction, packet in run:
+            spec = self._known(instruction)
+            assert instruction.message is not None
             if packet is not None:
-                buffer = packet.pack(self._link.buffers)
-                _prefix(buffer, 0, instruction, 0)
+                buffer = packet.pack(spec, self._link.buffers)
+                stamp(buffer, 0, instruction.message)
             else:
-                size = self._known(instruction).offsets[-1]
-                buffer = torch.empty(size, dtype=torch.uint8, device=self._link.buffers)
+                buffer = torch.empty(spec.nbytes, dtype=torch.uint8, device=self._link.buffers)
             buffers.append(buffer)
             call = dist.isend if packet is not None else dist.irecv
             peer = self._link.rank_of(instruction)
             calls.append(dist.P2POp(call, buffer, peer, group=self._link.group))
-        what = f"the batch of {', '.join(named(instruction) for instruction, _ in run)}"
-        works = self._link.watch.start_call(lambda: dist.batch_isend_irecv(calls), lambda: what)
+        what = lambda: f"the batch of {', '.join(named(each) for each, _ in run)}"  # noqa: E731
+        works = self._link.watch.start_call(lambda: dist.batch_isend_irecv(calls), what)
         observe = self._link.observe
         if observe is not None and self._link.buffers == HOST and len(works) == len(run):
             works = [
                 work if packet is not None else observe(instruction, work)
                 for work, (instruction, packet) in zip(works, run, strict=True)
             ]
-        for work in works:
-            self._link.watch.wait(work.wait, lambda: what, buffers)
+        self._link.wait(works, buffers, what)
         for (instruction, packet), buffer in zip(run, buffers, strict=True):
             if packet is None:
                 if buffer.device == HOST:  # Elsewhere a look at it would wait for the device.
-                    _read_prefix(buffer, instruction)
+                    _check_number(words_of(buffer)[1] - 1, instruction)
                 given = buffer.to(self._link.device)
                 self._ready[instruction.index] = read(given, self._known(instruction))
 

@@ -60,6 +60,7 @@ class Placement:
         self.modules = {key: self._ask(source, key) for key in self.stages}
         """Without DDP around them."""
         self._check_common_blocks()
+        self._check_distinct()
 
     def _ask(self, source: Stages, key: StageKey) -> nn.Module:
         if isinstance(source, Mapping):
@@ -98,6 +99,20 @@ class Placement:
                         f"{self.rank}, as modules that are not the same; a rank holds each block "
                         "once, so give one module object for both"
                     )
+
+    def _check_distinct(self) -> None:
+        """Stages of different blocks are different modules."""
+        first: dict[int, StageKey] = {}
+        for key in sorted(self.stages):
+            other = first.setdefault(id(self.modules[key]), key)
+            one, two = self.stages[other].blocks, self.stages[key].blocks
+            if one != two and trained(self.modules[key].parameters()):
+                raise PipelineError(
+                    f"`stages` gives one module for {named(other)} ({blocks_text(one)}) and "
+                    f"{named(key)} ({blocks_text(two)}), so that each of its parameters "
+                    "belongs to several stages of this rank; give each stage its own module, and "
+                    "name the parameters that are one in `tied`"
+                )
 
     def _block(self, key: StageKey, block: int) -> nn.Module:
         stage, module = self.stages[key], self.modules[key]

@@ -31,6 +31,8 @@ from ._watch import Watch
 
 TAGGED = ("gloo", "mpi")
 """Backends whose messages have tags."""
+ORDERED = ("nccl", "xccl", "hccl", "ucc")
+"""Backends whose messages find each other by their order."""
 
 
 class Steps(Protocol):
@@ -72,9 +74,27 @@ class Options:
             )
         if self.buffers not in (None, "own", "average", "first"):
             raise PipelineError(f"`buffers` is {self.buffers!r}; wanted own, average or first")
-        has_tags = dist.get_backend(self.group) in TAGGED
-        self.has_tags = self.messages == "tags" if self.messages else has_tags
+        backend = self.backend
+        if self.messages is None and backend not in (*TAGGED, *ORDERED):
+            raise PipelineError(
+                f"backend {backend!r} is not known here: say messages='tags' if its messages find "
+                "each other by tags, as those of gloo do, or messages='ordered' if by their order"
+            )
+        self.has_tags = self.messages == "tags" if self.messages else backend in TAGGED
         self._check_messages()
+
+    @property
+    def backend(self) -> str:
+        """The backend of messages. Groups that have one for each kind of device use that of the
+        device of the stages.
+        """
+        name = str(dist.get_backend(self.group))
+        if ":" not in name:
+            return name
+        kinds = dict(each.split(":") for each in name.split(","))
+        if self.device is not None:
+            return kinds.get(torch.device(self.device).type, name)
+        return kinds.get("cuda" if torch.cuda.is_available() else "cpu", next(iter(kinds.values())))
 
     def _check_messages(self) -> None:
         """Refuses what could hang or mix up messages."""
@@ -123,7 +143,7 @@ class Setup:
     def parts(self) -> Parts:
         """What the executor needs."""
         options, device = self.options, self._device()
-        is_gloo = dist.get_backend(options.group) == "gloo"
+        is_gloo = options.backend == "gloo"
         buffers = torch.device("cpu") if is_gloo or options.has_tags else device
         link = Link(options.group, self.watch, device, buffers)
         if not options.has_tags:

@@ -1,18 +1,17 @@
 """What messages hold: tensors, tuples, lists and dicts of them, packed into one buffer of bytes.
 
-    | 64 bytes: prefix | tensor 0 | padding | tensor 1 | ...       each at a multiple of 64 bytes
+    | tensor 0 | padding | tensor 1 | ... | 64 bytes: trailer        each at a multiple of 64 bytes
 
 A header (`Spec`) says how the tensors are made of the bytes. It travels by itself, and only when it
-is new.
+is new. The trailer says which message it is; it comes last, so that it tells when all is there.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,9 +20,16 @@ from ._errors import PipelineError
 
 ALIGNMENT = 64
 """Bytes; no dtype is larger, so every tensor can be a view of the buffer."""
+TRAILER = 64
+"""Bytes."""
+HOST = torch.device("cpu")
 
-Node = list[Any]
-"""A structure: ["tensor"], ["value", v], ["tuple", nodes], ["list", nodes], ["dict", pairs]."""
+Node = tuple[Any, ...]
+"""A structure: TENSOR, ("value", its type, its text), ("tuple", nodes), ("list", nodes),
+("dict", pairs of key and node). Structures are equal if values and their types are."""
+TENSOR: Node = ("tensor",)
+_NONE: Node = ("value", "NoneType", "")
+_SCALARS = (bool, int, float, str)
 
 
 # These functions are not nested in those that call them: a function that calls itself is in a cycle
@@ -34,15 +40,18 @@ def _take_apart(part: Any, tensors: list[Tensor]) -> Node:
     """The structure of a value, whose tensors it appends."""
     if isinstance(part, Tensor):
         tensors.append(part)
-        return ["tensor"]
-    if part is None or type(part) in (bool, int, float, str):
-        return ["value", part]
-    if type(part) in (tuple, list):
-        return [type(part).__name__, [_take_apart(each, tensors) for each in part]]
-    if type(part) is dict and all(type(key) in (str, int) for key in part):
-        return ["dict", [[key, _take_apart(each, tensors)] for key, each in part.items()]]
+        return TENSOR
+    if part is None:
+        return _NONE
+    kind = type(part)
+    if kind in _SCALARS:
+        return ("value", kind.__name__, part.hex() if kind is float else str(part))
+    if kind in (tuple, list):
+        return (kind.__name__, tuple([_take_apart(each, tensors) for each in part]))
+    if kind is dict and all(type(key) in (str, int) for key in part):
+        return ("dict", tuple([(key, _take_apart(each, tensors)) for key, each in part.items()]))
     raise PipelineError(
-        f"found {type(part).__name__} between stages; tensors, None, numbers, strings, and tuples, "
+        f"found {kind.__name__} between stages; tensors, None, numbers, strings, and tuples, "
         "lists and dicts (keys: strings or integers) of them can be sent"
     )
 
@@ -52,135 +61,184 @@ def _put_together(node: Node, following: Iterator[Tensor]) -> Any:
     if kind == "tensor":
         return next(following)
     if kind == "value":
-        return node[1]
+        return _scalar(node[1], node[2])
     if kind == "dict":
         return {key: _put_together(each, following) for key, each in node[1]}
     parts = [_put_together(each, following) for each in node[1]]
     return tuple(parts) if kind == "tuple" else parts
 
 
+def _scalar(kind: str, text: str) -> Any:
+    if kind == "NoneType":
+        return None
+    if kind == "bool":
+        return text == "True"
+    if kind == "float":
+        return float.fromhex(text)
+    return int(text) if kind == "int" else text
+
+
 def flatten(value: Any) -> tuple[list[Tensor], Node]:
     """The tensors of a value in order, and its structure without them."""
+    if isinstance(value, Tensor):
+        return [value], TENSOR
     tensors: list[Tensor] = []
     return tensors, _take_apart(value, tensors)
 
 
 def unflatten(tensors: Sequence[Tensor], structure: Node) -> Any:
     """The value of that structure with these tensors."""
-    return _put_together(structure, iter(tensors))
+    return tensors[0] if structure is TENSOR else _put_together(structure, iter(tensors))
 
 
-@dataclass(frozen=True)
-class TensorSpec:
+def _node_of(read: Any) -> Any:
+    """A structure from its JSON, in which tuples are lists."""
+    if not isinstance(read, list):
+        return read
+    return TENSOR if read == ["tensor"] else tuple([_node_of(each) for each in read])
+
+
+class TensorSpec(NamedTuple):
     """The shape and type of a tensor, and whether its gradient is wanted."""
 
     shape: tuple[int, ...]
-    dtype: str
-    """As in `torch.<dtype>`."""
+    dtype: torch.dtype
     requires_grad: bool
-
-    @property
-    def torch_dtype(self) -> torch.dtype:
-        """The dtype itself."""
-        dtype = getattr(torch, self.dtype)
-        assert isinstance(dtype, torch.dtype)
-        return dtype
 
     @property
     def nbytes(self) -> int:
         """Its size in bytes."""
-        count = 1
+        size = self.dtype.itemsize
         for length in self.shape:
-            count *= length
-        return count * self.torch_dtype.itemsize
+            size *= length
+        return size
+
+    @property
+    def name(self) -> str:
+        """The name of its type, as in `torch.<name>`."""
+        return str(self.dtype).removeprefix("torch.")
 
     def __str__(self) -> str:
-        return f"{self.dtype}{list(self.shape)}"
+        return f"{self.name}{list(self.shape)}"
 
 
-@dataclass(frozen=True)
 class Spec:
     """How a value is made of bytes."""
 
-    structure: str
-    """The structure as JSON."""
-    tensors: tuple[TensorSpec, ...]
+    def __init__(self, structure: Node, tensors: tuple[TensorSpec, ...]) -> None:
+        self.structure = structure
+        self.tensors = tensors
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Spec):
+            return NotImplemented
+        return self.tensors == other.tensors and self.structure == other.structure
+
+    __hash__ = None  # type: ignore[assignment]
 
     @cached_property
-    def offsets(self) -> tuple[int, ...]:
-        """Where the tensors begin, in bytes; the last entry is the size of the buffer."""
-        offsets = [ALIGNMENT]
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Where each tensor begins and ends, in bytes."""
+        places = []
+        begin = 0
         for tensor in self.tensors:
-            end = offsets[-1] + tensor.nbytes
-            offsets.append(-(-end // ALIGNMENT) * ALIGNMENT)
-        return tuple(offsets)
+            end = begin + tensor.nbytes
+            places.append((begin, end))
+            begin = -(-end // ALIGNMENT) * ALIGNMENT
+        return tuple(places)
+
+    @cached_property
+    def nbytes(self) -> int:
+        """The size of the buffer."""
+        end = self.places[-1][1] if self.places else 0
+        return -(-end // ALIGNMENT) * ALIGNMENT + TRAILER
+
+    @cached_property
+    def wants(self) -> list[bool]:
+        """Of which tensors a gradient is wanted."""
+        return [tensor.requires_grad for tensor in self.tensors]
 
     def to_bytes(self) -> bytes:
         """The header."""
-        rows = [[list(t.shape), t.dtype, t.requires_grad] for t in self.tensors]
+        rows = [[list(t.shape), t.name, t.requires_grad] for t in self.tensors]
         return json.dumps([self.structure, rows]).encode()
 
     @staticmethod
     def from_bytes(header: bytes) -> Spec:
         """Reads a header."""
         structure, rows = json.loads(header)
-        return Spec(structure, tuple(TensorSpec(tuple(s), d, g) for s, d, g in rows))
+        tensors = [TensorSpec(tuple(s), getattr(torch, d), g) for s, d, g in rows]
+        return Spec(_node_of(structure), tuple(tensors))
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.tensors))})"
 
 
-NOTHING = Spec("", ())
-"""The header of a message that was not seen yet: only the prefix is sent."""
+NOTHING = Spec(("nothing",), ())
+"""The header of a message that was not seen yet: only the trailer is sent."""
 
 
-@dataclass(frozen=True)
 class Packet:
     """A value on its way between stages: tensors without graph, and which gradients are wanted."""
 
-    tensors: list[Tensor]
-    wants: list[bool]
-    structure: Node
+    __slots__ = ("structure", "tensors", "wants")
 
-    @cached_property
+    def __init__(self, tensors: list[Tensor], wants: list[bool], structure: Node) -> None:
+        self.tensors = tensors
+        self.wants = wants
+        self.structure = structure
+
     def spec(self) -> Spec:
         """Its header."""
         specs = []
         for tensor, wanted in zip(self.tensors, self.wants, strict=True):
-            if tensor.layout != torch.strided or type(tensor) not in (
-                Tensor,
-                torch.nn.Parameter,
-            ):
-                kind = type(tensor).__name__
+            kind = type(tensor)
+            if kind not in (Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
                 raise PipelineError(
-                    f"found a {kind} of layout {tensor.layout} between stages; plain dense "
-                    "tensors can be sent"
+                    f"found a {kind.__name__} of layout {tensor.layout} between stages; plain "
+                    "dense tensors can be sent"
                 )
-            name = str(tensor.dtype).removeprefix("torch.")
-            specs.append(TensorSpec(tuple(tensor.shape), name, wanted))
-        return Spec(json.dumps(self.structure), tuple(specs))
+            specs.append(TensorSpec(tensor.shape, tensor.dtype, wanted))
+        return Spec(self.structure, tuple(specs))
 
-    def pack(self, device: torch.device) -> Tensor:
-        """The bytes, with a prefix that is still empty."""
-        spec = self.spec
-        buffer = torch.empty(spec.offsets[-1], dtype=torch.uint8, device=device)
-        for place, tensor in zip(views(buffer, spec), self.tensors, strict=True):
-            place.copy_(tensor.detach())
+    def pack(self, spec: Spec, device: torch.device) -> Tensor:
+        """The bytes, with a trailer that is still empty."""
+        buffer = torch.empty(spec.nbytes, dtype=torch.uint8, device=device)
+        with torch.no_grad():
+            for place, tensor in zip(views(buffer, spec), self.tensors, strict=True):
+                place.copy_(tensor)
         return buffer
 
 
 def views(buffer: Tensor, spec: Spec) -> list[Tensor]:
     """The tensors that lie in a buffer."""
     return [
-        buffer[begin : begin + tensor.nbytes].view(tensor.torch_dtype).view(tensor.shape)
-        for begin, tensor in zip(spec.offsets[:-1], spec.tensors, strict=True)
+        buffer[begin:end].view(tensor.dtype).view(tensor.shape)
+        for (begin, end), tensor in zip(spec.places, spec.tensors, strict=True)
     ]
 
 
 def read(buffer: Tensor, spec: Spec) -> Packet:
     """What a buffer holds, without a copy."""
-    wants = [tensor.requires_grad for tensor in spec.tensors]
-    return Packet(views(buffer, spec), wants, json.loads(spec.structure))
+    return Packet(views(buffer, spec), spec.wants, spec.structure)
+
+
+def words_of(buffer: Tensor) -> memoryview:
+    """The numbers of the trailer of a buffer in host memory: a flag, the number of the message from
+    1, and the size of a header.
+    """
+    array: Any = buffer.numpy()
+    return memoryview(array)[-TRAILER:].cast("q")
+
+
+def stamp(buffer: Tensor, flag: int, message: int, size: int = 0) -> None:
+    """Writes the trailer."""
+    if buffer.device == HOST:
+        words = words_of(buffer)
+        words[0], words[1], words[2] = flag, message + 1, size
+        return
+    values = torch.tensor([flag, message + 1, size], dtype=torch.int64).view(torch.uint8)
+    buffer[-TRAILER : values.numel() - TRAILER].copy_(values)
 
 
 def cut(value: Any, count: int, what: str) -> list[Any]:

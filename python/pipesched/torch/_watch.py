@@ -12,12 +12,14 @@ the thread and looks for failures meanwhile. The store of torch.distributed has 
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, NamedTuple, NoReturn
 
+from torch import Tensor
 from torch.distributed.distributed_c10d import Store
 
 from ._errors import PipelineError, PipelineTimeout, RemoteError
@@ -29,6 +31,11 @@ CLOSE_SECONDS = 5.0
 """How long to wait for a thread to end."""
 PLACES_SECONDS = 3.0
 """How long to wait for the places of other ranks after a time limit."""
+SPIN_SECONDS = 0.0002
+"""How long to look for a message before another thread waits for it, which takes about as long."""
+KEPT_BYTES = 1 << 20
+"""How much of what is sent may be kept until the end of a step."""
+_pause: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
 class Failure(NamedTuple):
@@ -41,22 +48,38 @@ class Failure(NamedTuple):
     """If it is a rank of another pipeline beside this one, which pipeline in words."""
 
 
-class _Job:
-    """A wait inside PyTorch, with what must live until it ends."""
+What = Callable[[], str]
+"""What a wait is for, in words."""
 
-    def __init__(self, call: Callable[[], Any], keeps: Any) -> None:
-        self.call = call
+
+class _Job:
+    """Waits inside PyTorch, one after the other, with what must live until they end."""
+
+    def __init__(self, calls: list[tuple[Callable[[], Any], What]], keeps: Any) -> None:
+        self.calls = calls
         self.keeps = keeps
-        self.done = threading.Event()
+        self.what: What = calls[0][1]
+        """What the call that runs, or the one that failed, waits for."""
         self.error: BaseException | None = None
+        self._running = threading.Lock()
+        self._running.acquire()
 
     def run(self) -> None:
+        """Runs the calls, in the thread of a watch."""
         try:
-            self.call()
+            for call, self.what in self.calls:
+                call()
         except BaseException as error:
             self.error = error
-        self.keeps = None
-        self.done.set()
+        self.calls, self.keeps = [], None
+        self._running.release()
+
+    def is_over(self, seconds: float = 0.0) -> bool:
+        """Whether it has ended, waiting so long for that."""
+        is_ended = self._running.acquire(timeout=seconds)
+        if is_ended:
+            self._running.release()
+        return is_ended
 
 
 def _serve(jobs: SimpleQueue[_Job | None]) -> None:
@@ -71,7 +94,7 @@ class Watch:
         self.rank, self.size, self.limit = rank, size, limit
         self.place: Callable[[], str] = lambda: "outside of step()"
         self.failure: Failure | None = None
-        self.waits_for: Callable[[], str] | None = None
+        self.waits_for: What | None = None
         """What it waits for now, in words."""
         self.store = store
         untyped: Any = store
@@ -79,7 +102,10 @@ class Watch:
         self._shared: list[tuple[Store, str]] = []
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._behind: SimpleQueue[_Job | None] = SimpleQueue()
-        self._unseen: list[tuple[_Job, str]] = []
+        self._kept: list[tuple[Callable[[], Any], What]] = []
+        self._kept_buffers: list[Tensor] = []
+        self._kept_bytes = 0
+        self._unseen: list[_Job] = []
         self._active = threading.Event()
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -131,10 +157,11 @@ class Watch:
 
     def _look(self) -> None:
         seconds = LOOK_SECONDS + self.size / 1000
-        while True:
+        while not self._closing.is_set():
             self._active.wait()
-            if self._closing.is_set():
-                return
+            self._closing.wait(seconds)  # Most short steps end without a look.
+            if self._closing.is_set() or not self._active.is_set():
+                continue
             try:
                 for store in (self._second_store, *(store for store, _ in self._shared)):
                     if self.failure is None and store.check(["failed"]):
@@ -144,7 +171,6 @@ class Watch:
                 self.failure = self.failure or Failure(-1, False, text)
             if self.failure:
                 self._active.clear()
-            self._closing.wait(seconds)
 
     def _see(self, failure: Failure) -> None:
         self._second_store.compare_set("failed", "", json.dumps(failure))
@@ -199,48 +225,74 @@ class Watch:
 
     # Waits
 
-    def wait(self, call: Callable[[], Any], what: Callable[[], str], keeps: Any = None) -> None:
-        """Waits until a call of PyTorch returns, and keeps buffers of it until then. `what` says in
-        words what it waits for.
+    def wait(
+        self, call: Callable[[], Any], what: What, keeps: Any = None, words: Any = None
+    ) -> None:
+        """Waits until a call of PyTorch returns, and keeps buffers of it until then.
+
+        words: the trailer of a buffer that is received, whose second word is 0 until all is there.
+        A thread that looks at it spares the way over another thread.
         """
-        job = _Job(call, keeps)
+        if words is not None and self._sees(words):
+            self.start_call(call, what)  # Returns at once.
+            return
+        job = _Job([(call, what)], keeps)
         self._jobs.put(job)
-        self._await(job, what)
+        self._await(job)
 
-    def wait_behind(self, call: Callable[[], Any], keeps: Any, what: str) -> None:
-        """Lets another thread wait; `flush` sees how it ended."""
-        self._unseen = [(job, name) for job, name in self._unseen if not self._is_over(job)]
-        job = _Job(call, keeps)
-        self._unseen.append((job, what))
-        self._behind.put(job)
+    def _sees(self, words: Any) -> bool:
+        """Whether a message comes soon."""
+        if words[1]:
+            return True
+        end = time.perf_counter() + SPIN_SECONDS
+        while time.perf_counter() < end:
+            _pause()
+            if words[1]:
+                return True
+        return False
 
-    @staticmethod
-    def _is_over(job: _Job) -> bool:
-        return job.done.is_set() and job.error is None
+    def keep(self, call: Callable[[], Any], buffer: Tensor, what: What) -> None:
+        """Keeps the buffer of a send. Many bytes are only kept until they are sent, for which
+        another thread waits. `flush` sees how all sends ended.
+        """
+        self._kept.append((call, what))
+        self._kept_buffers.append(buffer)
+        self._kept_bytes += buffer.nbytes
+        if self._kept_bytes > KEPT_BYTES:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        self._unseen = [job for job in self._unseen if job.error or not job.is_over()]
+        if self._kept:
+            job = _Job(self._kept, self._kept_buffers)
+            self._unseen.append(job)
+            self._behind.put(job)
+        self._kept, self._kept_buffers, self._kept_bytes = [], [], 0
 
     def flush(self) -> None:
-        """Waits for all that other threads wait for."""
+        """Waits for all sends."""
+        self._hand_over()
         unseen, self._unseen = self._unseen, []
-        for job, name in unseen:
-            self._await(job, lambda name=name: name)  # type: ignore[misc]
+        for job in unseen:
+            self._await(job)
 
-    def _await(self, job: _Job, what: Callable[[], str]) -> None:
+    def _await(self, job: _Job) -> None:
         end = time.monotonic() + self.limit
-        self.waits_for = what
-        while not job.done.wait(0.05):
+        self.waits_for = what = lambda: job.what()
+        while not job.is_over(0.05):
             self._hold(end, what)
         self.waits_for = None
         if job.error is not None:
             self._lose(job.error, what)
 
-    def start_call(self, call: Callable[[], Any], what: Callable[[], str]) -> Any:
+    def start_call(self, call: Callable[[], Any], what: What) -> Any:
         """What a call of PyTorch returns that begins to send or receive."""
         try:
             return call()
         except RuntimeError as error:
             self._lose(error, what)
 
-    def _lose(self, error: BaseException, what: Callable[[], str]) -> NoReturn:
+    def _lose(self, error: BaseException, what: What) -> NoReturn:
         """Raises for a peer that is gone: if a rank has failed, that tells more."""
         last = time.monotonic() + 3 * LOOK_SECONDS + self.size / 500
         while time.monotonic() < last:
@@ -248,7 +300,7 @@ class Watch:
             time.sleep(0.02)
         raise PipelineError(f"lost {what()}: {error}") from error
 
-    def poll(self, is_done: Callable[[], bool], what: Callable[[], str]) -> None:
+    def poll(self, is_done: Callable[[], bool], what: What) -> None:
         """Waits until a condition holds."""
         end = time.monotonic() + self.limit
         pause = 0.0005
@@ -259,7 +311,7 @@ class Watch:
             pause = min(2 * pause, 0.02)
         self.waits_for = None
 
-    def _hold(self, end: float, what: Callable[[], str]) -> None:
+    def _hold(self, end: float, what: What) -> None:
         self.check()
         if time.monotonic() < end:
             return

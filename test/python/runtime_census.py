@@ -1,0 +1,105 @@
+"""Counts the activations that are alive in a process by the storages of PyTorch alone, without a
+look at what the runtime counts.
+
+Each forward of a `Marked` block makes one tensor of a size that nothing else has, and autograd
+keeps it for the backward. `Census` sees every tensor that is made, also that of a reload, and when
+its storage dies.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from pipesched.torch import Event
+from runtime_models import WIDTH, Plain
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+MARK = 1237
+"""Numbers of a mark."""
+MARK_BYTES = 8 * MARK
+
+
+class Marking(torch.autograd.Function):
+    """x * w, which keeps a mark for its backward, and looks whether it is still as it was."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
+        mark = x.new_full((MARK,), float(x.sum()))
+        ctx.save_for_backward(x, w, mark)
+        return x * w
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        (gradient,) = gradients
+        x, w, mark = ctx.saved_tensors
+        assert bool((mark == float(x.sum())).all())
+        return gradient * w, (gradient * x).sum(0)
+
+
+class Marked(Plain):
+    """A layer whose activations can be counted."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.scale = torch.nn.Parameter(torch.ones(WIDTH, dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        apply: Any = Marking.apply
+        result: Tensor = super().forward(apply(x, self.scale))
+        return result
+
+
+_Mode: Any = TorchDispatchMode  # Its methods have no types.
+
+
+class Census(_Mode):  # type: ignore[misc]
+    """Marks that are alive on the device, after each instruction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._alive: set[int] = set()
+        self._on_host: set[int] = set()
+        self._new: list[int] = []
+        self._number = 0
+        self._seen: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self.counts: list[tuple[str, int]] = []
+        """What ran, and how many activations were alive after it."""
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: Any = (), options: Any = None
+    ) -> Any:
+        result = function(*arguments, **(options or {}))
+        for each in tree_leaves(result):
+            if isinstance(each, Tensor) and each.untyped_storage().nbytes() == MARK_BYTES:
+                self._note(each.untyped_storage())
+        return result
+
+    def _note(self, storage: Any) -> None:
+        if storage in self._seen:
+            return
+        self._number += 1
+        number = self._number
+        self._seen[storage] = number
+        self._alive.add(number)
+        self._new.append(number)
+        weakref.finalize(storage, self._alive.discard, number)
+
+    def look(self, event: Event) -> None:
+        """Counts after an instruction; what D has made is in host memory."""
+        if event.instruction.kind == "offload":
+            self._on_host.update(self._new)
+        self._new = []
+        self.counts.append((str(event.instruction), len(self._alive - self._on_host)))
+
+    @property
+    def peak(self) -> int:
+        return max((count for _, count in self.counts), default=0)
+
+    @property
+    def left(self) -> int:
+        """How many are alive now."""
+        return len(self._alive)

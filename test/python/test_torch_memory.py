@@ -1,0 +1,256 @@
+"""What workers hold while they train, counted by the storages of PyTorch (runtime_census.py), is
+what the memory analysis says of their schedule, worker by worker, and what a budget allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pipesched
+import pytest
+from pipesched import Instruction, Path, PipeSchedError, Schedule, generate
+from runtime_runs import Job, Result, train
+
+pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+from pipesched.torch import MemoryBudgetError, PipelineRuntime, split_sequential  # noqa: E402
+from runtime_census import Census, Marked  # noqa: E402
+from runtime_models import batch_of, loss_of  # noqa: E402
+from torch import nn  # noqa: E402
+
+ASYMMETRIC = [
+    Path([0, 1, 2, 3], takes=[range(0, 9, 3)]),
+    Path([3, 2, 1, 0], takes=[range(1, 9, 3), range(2, 9, 3)]),
+]
+
+
+def made(family: str, workers: int, microbatches: int, transform: str = "", **options: Any) -> Any:
+    schedule = generate(family, workers=workers, microbatches=microbatches, **options)
+    return schedule.transform(transform) if transform else schedule
+
+
+def optimized(memory: int) -> Schedule:
+    times = "pipe-attach-profile{times=F=10ms,I=12ms,W=8ms,D=9ms,U=9ms}"
+    problem = pipesched.problem(workers=3, microbatches=5).transform(times)
+    found = problem.optimize(memory=memory, offload=True, threads=1, max_evaluations=500)
+    return found.schedule
+
+
+def of_family(family: str) -> Schedule:
+    for microbatches in (7, 9, 8, 12):
+        try:
+            return generate(family, workers=4, microbatches=microbatches)
+        except PipeSchedError:
+            continue
+    raise AssertionError(family)
+
+
+@cache
+def resident() -> dict[str, Schedule]:
+    """Schedules whose activations stay where they are."""
+    found = {family: of_family(family) for family in pipesched.families()}
+    found |= {
+        "chimera of two pairs": made("chimera", 4, 8, pairs=2),
+        "asymmetric": made("greedy", 4, 9, paths=ASYMMETRIC, gradient_after="I"),
+        "recomputed": made("zb-v", 4, 9, "pipe-add-recompute{ahead=1}"),
+        "recomputed in part": made("1f1b", 4, 7, "pipe-add-recompute{keep=1}"),
+        "recomputed on paths": made("chimera", 4, 8, "pipe-add-recompute"),
+        "stepped": made("interleaved-zb", 2, 6, "pipe-add-optimizer"),
+    }
+    return found
+
+
+@cache
+def offloaded() -> dict[str, Schedule]:
+    return {
+        "to a memory": made("zb-h1", 4, 8, "pipe-add-offload{memory=4}"),
+        "to a small memory": made("1f1b", 4, 8, "pipe-add-offload{memory=2}"),
+        "half": made("interleaved-1f1b", 2, 6, "pipe-add-offload{amount=half}"),
+        "but one": made("zb-v", 2, 6, "pipe-add-offload{keep=1}"),
+        "late": made("1f1b", 4, 8, "pipe-add-offload{ahead=0}"),
+        "beside recomputation": made(
+            "zb-v", 2, 6, "pipe-add-recompute{keep=2},pipe-add-offload{keep=1}"
+        ),
+        "optimized for 1": optimized(1),
+        "optimized for 2": optimized(2),
+    }
+
+
+def steps_of(program: Any) -> Iterator[tuple[Instruction, int, int]]:
+    """How many activations each instruction of a worker adds, and how many it frees, if a copy
+    takes no time: an offload frees one at once.
+    """
+    for instruction in program:
+        if instruction.kind not in ("compute", "offload", "reload"):
+            continue
+        cells = instruction.cells
+        added = sum(c.phase in "RU" or (c.phase == "F" and not c.recomputed) for c in cells)
+        yield instruction, added, sum(c.phase in "BWD" for c in cells)
+
+
+def peak_in_order(program: Any) -> int:
+    """The most that is held after an instruction."""
+    held = peak = 0
+    for _, added, freed in steps_of(program):
+        held += added - freed
+        peak = max(peak, held)
+    return peak
+
+
+def peak_at_any_times(program: Any) -> int:
+    """The most that is held if an offload frees its activation only when something waits for it."""
+    held = peak = 0
+    leaving: dict[int, int] = {}
+    for instruction in program:
+        for index in instruction.waits:
+            held -= leaving.pop(index, 0)
+        for step, added, freed in steps_of([instruction]):
+            if step.kind == "offload":
+                leaving[step.index] = freed
+                continue
+            held += added
+            peak = max(peak, held)
+            held -= freed
+    return peak
+
+
+@cache
+def jobs() -> list[Job]:
+    both = {**resident(), **{f"offloaded {n}": s for n, s in offloaded().items()}}
+    found = [Job(name, schedule, "marked") for name, schedule in both.items()]
+    budgets = {"memory_budget": 4}
+    found.append(Job("within a budget", offloaded()["to a memory"], "marked", budgets))
+    return found
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Result]]:
+    return train(jobs(), tmp_path_factory.mktemp("memory"))
+
+
+@pytest.mark.parametrize("name", list(resident()))
+def test_peaks_are_those_of_the_analysis(counted: dict[str, list[Result]], name: str) -> None:
+    table = resident()[name].simulate().table
+    assert table is not None
+    # After a step a pair has freed what its backward held, but the table counts both at once.
+    schedule = resident()[name]
+    programs = [schedule.program(worker) for worker in range(schedule.workers)]
+    has_pairs = any(len(i.cells) > 1 for program in programs for i in program)
+    found = [result.peak for result in counted[name]]
+    if has_pairs:
+        assert all(a in (b, b - 1) for a, b in zip(found, table.peak_activations, strict=True))
+    else:
+        assert found == list(table.peak_activations)
+    assert found == [peak_in_order(program) for program in programs]
+    assert [result.left for result in counted[name]] == [0] * schedule.workers
+
+
+@pytest.mark.parametrize("name", list(offloaded()))
+def test_peaks_with_offload(counted: dict[str, list[Result]], name: str) -> None:
+    """In this process a copy ends at once, so that as little is held as the order allows. What is
+    held at any times is more, and what the proof allows.
+    """
+    schedule = offloaded()[name]
+    programs = [schedule.program(worker) for worker in range(schedule.workers)]
+    results = counted[f"offloaded {name}"]
+    assert [result.peak for result in results] == [peak_in_order(p) for p in programs]
+    assert [result.left for result in results] == [0] * schedule.workers
+    most = max(peak_at_any_times(program) for program in programs)
+    assert most >= max(result.peak for result in results)
+    schedule.verify(memory=most)
+    with pytest.raises(PipeSchedError):
+        schedule.verify(memory=most - 1)
+
+
+def test_offloads_save_memory(counted: dict[str, list[Result]]) -> None:
+    """Without this, a schedule without offloads would do."""
+    one, two = (counted[f"offloaded optimized for {memory}"] for memory in (1, 2))
+    assert max(result.peak for result in one) == 1 < max(result.peak for result in two)
+
+
+def test_a_budget_of_the_peak_at_any_times(counted: dict[str, list[Result]]) -> None:
+    assert max(result.peak for result in counted["within a budget"]) <= 4
+
+
+# Budgets of one worker
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_rank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    store = tmp_path_factory.mktemp("rank") / "store"
+    dist.init_process_group("gloo", f"file://{store}", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def step(schedule: Schedule, budget: int | str, look: Any = None) -> None:
+    stages = split_sequential(nn.Sequential(*map(Marked, range(schedule.blocks))), schedule)
+    options: dict[str, Any] = {"memory_budget": budget, "on_instruction": look}
+    runtime = PipelineRuntime(schedule, stages, loss_of, **options)
+    runtime.step(*batch_of("plain", 0, schedule.microbatches, False))
+    runtime.close()
+
+
+TRANSFORMS = ["", "pipe-merge-backward", "pipe-add-recompute{keep=1}", "pipe-add-offload{ahead=0}"]
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_a_budget_is_kept_at_the_peak_and_not_below(transform: str) -> None:
+    schedule = made("greedy", 1, 4, transform, paths=[[0, 0, 0]], gradient_after="I")
+    census = Census()
+    with census:
+        step(schedule, 100, census.look)
+    program = schedule.program(0)
+    assert census.peak == peak_in_order(program)
+    # Between its begin and its end a cell holds what it adds; on a CPU nothing is on its way.
+    held, first = 0, ""
+    for instruction, added, freed in steps_of(program):
+        held += added
+        if held == census.peak and not first:
+            first = str(next(c for c in instruction.cells if c.phase in "FRU"))
+        held -= freed
+    step(schedule, census.peak)
+    wanted = f"^{first} makes this rank hold {census.peak} activations; the budget is "
+    with pytest.raises(MemoryBudgetError, match=f"{wanted}{census.peak - 1}\n"):
+        step(schedule, census.peak - 1)
+
+
+def kept_bytes(module: nn.Module, x: torch.Tensor, spared: list[torch.Tensor]) -> int:
+    """The storages that autograd keeps of a forward, by hooks, without those of `spared`."""
+    known = {t.untyped_storage()._cdata: 0 for t in (*module.parameters(), *spared)}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        known.setdefault(storage._cdata, storage.nbytes())
+        alive.append(tensor)  # So that no other storage gets its address.
+        return tensor
+
+    alive: list[torch.Tensor] = []
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        module(x).sum()
+    return sum(known.values())
+
+
+def test_a_budget_of_bytes_is_kept_at_the_peak_and_not_below() -> None:
+    """Of a pipeline of one stage, whose activations are all alike; with their losses."""
+    schedule = made("gpipe", 1, 4)
+    inputs, targets = batch_of("plain", 0, 4, False)
+    block = nn.Sequential(Marked(0))
+
+    class Lossy(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block = block
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return loss_of(self.block(x), targets[0])
+
+    peak = 4 * kept_bytes(Lossy(), inputs[0], [inputs[0], targets[0]])
+    assert peak > 4 * 8 * 1237
+    step(schedule, f"{peak}B")
+    with pytest.raises(MemoryBudgetError, match=f"^0F3 makes this rank hold {peak} bytes of act"):
+        step(schedule, f"{peak - 1}B")
