@@ -12,7 +12,6 @@ import multiprocessing
 import os
 import signal
 import stat
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
@@ -30,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from . import _core
 from ._batch import Configuration
 from ._errors import PipeSchedError
+from ._files import write_whole
 from ._grid import AXES, Grid, Inputs, Point, configuration, kinds
 from ._options import integer
 
@@ -250,18 +250,7 @@ class _File:
         self._file.seek(0)
         if self._file.readall() == contents:
             return
-        target = os.path.realpath(self.path)
-        handle, temporary = tempfile.mkstemp(
-            prefix=f".{os.path.basename(target)}.", dir=os.path.dirname(target)
-        )
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(contents)
-                os.fchmod(handle, stat.S_IMODE(os.fstat(self._file.fileno()).st_mode))
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_whole(self.path, contents)
 
 
 # Processes
