@@ -13,9 +13,9 @@
 
 #include "FieldReader.h"
 #include "PipeSched/Support/ClosestName.h"
+#include "PipeSched/Support/InputFile.h"
 #include "Sources.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace pipesched;
 using llvm::StringRef;
@@ -91,19 +91,8 @@ llvm::Expected<Architecture> pipesched::findArchitecture(StringRef name,
 // From files
 //===----------------------------------------------------------------------===//
 
-static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-openFile(StringRef path) {
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
-      llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (buffer)
-    return std::move(*buffer);
-  return llvm::createStringError(buffer.getError(),
-                                 "cannot read '" + path +
-                                     "': " + buffer.getError().message());
-}
-
 llvm::Expected<SystemFacts> pipesched::readSystem(StringRef path) {
-  auto buffer = openFile(path);
+  auto buffer = readWholeFile(path);
   if (!buffer)
     return buffer.takeError();
   return systemFromJson((*buffer)->getBuffer(), path, SourceRule::Optional);
@@ -111,7 +100,7 @@ llvm::Expected<SystemFacts> pipesched::readSystem(StringRef path) {
 
 llvm::Expected<Architecture> pipesched::readArchitecture(StringRef path,
                                                          int64_t sequence) {
-  auto buffer = openFile(path);
+  auto buffer = readWholeFile(path);
   if (!buffer)
     return buffer.takeError();
   return architectureFromJson((*buffer)->getBuffer(), path,
@@ -119,7 +108,7 @@ llvm::Expected<Architecture> pipesched::readArchitecture(StringRef path,
 }
 
 llvm::Expected<Profile> pipesched::readProfile(StringRef path) {
-  auto buffer = openFile(path);
+  auto buffer = readWholeFile(path);
   if (!buffer)
     return buffer.takeError();
   return profileFromJson((*buffer)->getBuffer(), path);

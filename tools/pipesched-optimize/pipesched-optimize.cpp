@@ -212,7 +212,7 @@ static constexpr int kExitInterrupted = 130;
 static void catchInterrupts() {
   struct sigaction action = {};
   action.sa_handler = [](int) { isInterrupted = true; };
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  action.sa_flags = SA_RESETHAND;
   for (int signal : {SIGINT, SIGTERM})
     sigaction(signal, &action, nullptr);
 }
@@ -295,7 +295,7 @@ static llvm::Expected<std::string> textOf(const Problem &problem,
 static llvm::Expected<ResultRow>
 optimizeInstance(StringRef file, StringRef answer, const Options &options,
                  llvm::ThreadPoolInterface &pool) {
-  llvm::Expected<Instance> instance = readInstance(file);
+  llvm::Expected<Instance> instance = readInstance(file, &isInterrupted);
   if (!instance)
     return instance.takeError();
   auto fail = [&](llvm::Error error) {
