@@ -219,7 +219,7 @@ def _described(axis: str, value: Any) -> Choice:
     if isinstance(value, str) and not _looks_like_path(value):
         return Choice(value, value, _token(value))
     file = os.fspath(value)
-    with open(file, encoding="utf-8") as contents:
+    with open(file, encoding="utf-8-sig") as contents:
         token = _token(json.load(contents))
     return Choice(file, os.path.abspath(file), token)
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import signal
 import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from pipesched import generate
+from pipesched import Schedule, generate, load, sweep, systems
 from pipesched._files import write_whole
+from pipesched.command import main
 
 SAVE = """
 import sys, resource, signal
@@ -75,3 +80,53 @@ def test_errors_name_the_path(tmp_path: Path) -> None:
     for wrong in (tmp_path, tmp_path / "none" / "x.mlir"):
         with pytest.raises(OSError, match=str(wrong)):
             write_whole(wrong, b"")
+
+
+WAIT = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print("started", flush=True)
+from pipesched import Costs
+try:
+    Costs(model=sys.argv[1])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_wait_for_a_writer_can_be_interrupted(tmp_path: Path) -> None:
+    fifo = tmp_path / "model.json"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAIT, str(fifo)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    while process.poll() is None:  # the first signals may come before the wait
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        if process.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=5)
+    assert process.stdout.read() == "interrupted\n"
+
+
+MARK = b"\xef\xbb\xbf"
+"""What Windows' programs write before UTF-8."""
+
+
+def test_byte_order_marks(tmp_path: Path) -> None:
+    schedule = generate("1f1b", workers=2, microbatches=2)
+    for suffix in (".csv", ".mlir"):
+        file = tmp_path / f"marked{suffix}"
+        schedule.save(file)
+        file.write_bytes(MARK + file.read_bytes())
+        assert [len(load(file)), Schedule.from_file(file).workers] == [1, 2]
+    system = tmp_path / "system.json"
+    fields = {**systems()["toy"], "name": "marked", "aliases": []}
+    system.write_bytes(MARK + json.dumps(fields).encode())
+    assert main(["show", "--system", str(system), "-o", str(tmp_path / "shown")]) == 0
+    times = tmp_path / "times.json"
+    times.write_bytes(MARK + b'{"F": "1ms", "B": "2ms"}')
+    grid = {"family": "1f1b", "workers": 2, "microbatches": 2, "times": str(times)}
+    assert sweep(grid)["makespan_ps"].tolist() == [9_000_000_000]
