@@ -14,6 +14,7 @@
 #include "FieldReader.h"
 #include "PipeSched/Support/ClosestName.h"
 #include "PipeSched/Support/InputFile.h"
+#include "PipeSched/Support/MakeError.h"
 #include "Sources.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -53,10 +54,9 @@ static llvm::Error unknownName(llvm::ArrayRef<EmbeddedFile> files,
   }
   all = names;
   llvm::append_range(all, aliases);
-  return llvm::createStringError(
-      llvm::inconvertibleErrorCode(),
-      "unknown " + what + " '" + name + "', the closest is '" +
-          closestName(name, all) + "' (of " + llvm::join(names, ", ") + ")");
+  bool isClose = !closeName(name, all).empty();
+  return makeError("unknown " + what + " '" + name + "'" +
+                   nameHint(name, isClose ? all : names));
 }
 
 static llvm::Expected<const EmbeddedFile *>
