@@ -104,6 +104,18 @@ FamilyOptions pipesched::loadFamilyOptions(pipe::ScheduleOp schedule) {
   return options;
 }
 
+std::optional<Violation> pipesched::verifyFamily(pipe::ScheduleOp schedule,
+                                                 const TableView &table) {
+  const Family *family = findFamily(schedule.getFamily().value_or(""));
+  if (!family)
+    return std::nullopt;
+  FamilyOptions options = loadFamilyOptions(schedule);
+  DictionaryAttr written = schedule.getFamilyOptionsAttr();
+  if (written && written.contains(kSlotsOption))
+    options.slots = table.slots;
+  return verifyFamily(table, *family, options);
+}
+
 pipe::ScheduleOp pipesched::createProblem(OpBuilder &builder, Location location,
                                           StringRef name,
                                           const Placement &placement) {

@@ -72,13 +72,18 @@ evaluateSchedule(pipe::ScheduleOp schedule, const CostInputs &costs,
   static_cast<NamedTable &>(result) = nameTable(schedule, loaded);
   result.timing = options;
   result.microbatchSize = costs.model ? costs.model->microbatchSize : 0;
+  // The formula of a family says nothing about the rows of another.
+  std::optional<Violation> otherRows =
+      verifyFamily(schedule, result.tableView());
   llvm::Expected<Evaluation> evaluation =
-      evaluateTable(result.tableView(), result.family, costs, options,
-                    loadFamilyOptions(schedule));
+      evaluateTable(result.tableView(), otherRows ? "" : result.family, costs,
+                    options, loadFamilyOptions(schedule));
   if (!evaluation)
     return emitEvaluationError(schedule, result.tableView(), options,
                                evaluation.takeError());
   result.evaluation = std::move(*evaluation);
+  if (otherRows)
+    result.evaluation.formulaReason = otherRows->message;
   return std::move(result);
 }
 

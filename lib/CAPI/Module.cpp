@@ -17,7 +17,7 @@
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Adapter/LoadProgram.h"
-#include "PipeSched/Optimize/Interrupt.h"
+#include "PipeSched/Support/Interrupt.h"
 #include "PipeSched/Target/MegatronLayout.h"
 #include "PipeSched/Target/ShardyRules.h"
 #include "PipeSched/Target/Svg.h"
@@ -39,11 +39,12 @@ using namespace pipesched;
 //===----------------------------------------------------------------------===//
 
 /// Parses a copy of `source`: bytecode must be aligned and text must end in a
-/// null, and a copy is both.
+/// null, and a copy is both. MLIR's parser knows no byte order mark.
 MlirModule pipeschedModuleParse(MlirContext context, MlirStringRef source,
                                 MlirStringRef name) {
-  auto buffer =
-      llvm::MemoryBuffer::getMemBufferCopy(unwrap(source), unwrap(name));
+  StringRef text = unwrap(source);
+  text.consume_front("\xEF\xBB\xBF");
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(text, unwrap(name));
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   return wrap(parseSourceFile<ModuleOp>(sources, ParserConfig(unwrap(context)))
@@ -126,7 +127,7 @@ MlirLogicalResult pipeschedModuleRunPipeline(MlirModule module,
 MlirLogicalResult pipeschedModuleRunSearchPipeline(MlirModule module,
                                                    MlirStringRef pipeline) {
   MLIRContext *context = unwrap(module)->getContext();
-  optimize::InterruptWatch watch;
+  InterruptWatch watch;
   if (context->isMultithreadingEnabled())
     return pipeschedModuleRunPipeline(module, pipeline);
   llvm::DefaultThreadPool pool;

@@ -13,9 +13,10 @@
 
 #include "FieldReader.h"
 #include "PipeSched/Support/ClosestName.h"
+#include "PipeSched/Support/InputFile.h"
+#include "PipeSched/Support/MakeError.h"
 #include "Sources.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace pipesched;
 using llvm::StringRef;
@@ -53,10 +54,9 @@ static llvm::Error unknownName(llvm::ArrayRef<EmbeddedFile> files,
   }
   all = names;
   llvm::append_range(all, aliases);
-  return llvm::createStringError(
-      llvm::inconvertibleErrorCode(),
-      "unknown " + what + " '" + name + "', the closest is '" +
-          closestName(name, all) + "' (of " + llvm::join(names, ", ") + ")");
+  bool isClose = !closeName(name, all).empty();
+  return makeError("unknown " + what + " '" + name + "'" +
+                   nameHint(name, isClose ? all : names));
 }
 
 static llvm::Expected<const EmbeddedFile *>
@@ -91,19 +91,8 @@ llvm::Expected<Architecture> pipesched::findArchitecture(StringRef name,
 // From files
 //===----------------------------------------------------------------------===//
 
-static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-openFile(StringRef path) {
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
-      llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
-  if (buffer)
-    return std::move(*buffer);
-  return llvm::createStringError(buffer.getError(),
-                                 "cannot read '" + path +
-                                     "': " + buffer.getError().message());
-}
-
 llvm::Expected<SystemFacts> pipesched::readSystem(StringRef path) {
-  auto buffer = openFile(path);
+  auto buffer = readWholeFile(path);
   if (!buffer)
     return buffer.takeError();
   return systemFromJson((*buffer)->getBuffer(), path, SourceRule::Optional);
@@ -111,7 +100,7 @@ llvm::Expected<SystemFacts> pipesched::readSystem(StringRef path) {
 
 llvm::Expected<Architecture> pipesched::readArchitecture(StringRef path,
                                                          int64_t sequence) {
-  auto buffer = openFile(path);
+  auto buffer = readWholeFile(path);
   if (!buffer)
     return buffer.takeError();
   return architectureFromJson((*buffer)->getBuffer(), path,
@@ -119,7 +108,7 @@ llvm::Expected<Architecture> pipesched::readArchitecture(StringRef path,
 }
 
 llvm::Expected<Profile> pipesched::readProfile(StringRef path) {
-  auto buffer = openFile(path);
+  auto buffer = readWholeFile(path);
   if (!buffer)
     return buffer.takeError();
   return profileFromJson((*buffer)->getBuffer(), path);

@@ -154,7 +154,7 @@ void ConfigReader::finish() {
   constexpr unsigned farthest = 3; // edits within one word
   std::vector<std::string> unused = unusedNames();
   llvm::SmallVector<StringRef> candidates(unused.begin(), unused.end());
-  StringRef closest = closestName(missing.front(), candidates);
+  StringRef closest = closeName(missing.front(), candidates);
   std::string message =
       missing.size() > 1 ? "needs the fields '" : "needs the field '";
   message += llvm::join(missing, "', '") + "'";

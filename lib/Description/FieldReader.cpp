@@ -288,8 +288,8 @@ void FieldReader::finish() {
       unknown = name;
   }
   if (!unknown.empty())
-    errors.report(path, "unknown field '" + unknown + "', the closest is '" +
-                            closestName(unknown, known) + "'");
+    errors.report(path,
+                  "unknown field '" + unknown + "'" + nameHint(unknown, known));
   finishWithNotes();
 }
 

@@ -13,8 +13,8 @@
 
 #include "PipeSched/Description/Instance.h"
 #include "FieldReader.h"
+#include "PipeSched/Support/InputFile.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace pipesched;
@@ -232,13 +232,11 @@ llvm::Expected<Instance> optimize::instanceFromJson(StringRef text,
   return instance;
 }
 
-llvm::Expected<Instance> optimize::readInstance(StringRef path) {
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
-      llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+llvm::Expected<Instance>
+optimize::readInstance(StringRef path, const std::atomic<bool> *interrupted) {
+  auto buffer = readWholeFile(path, interrupted);
   if (!buffer)
-    return llvm::createStringError(buffer.getError(),
-                                   "cannot read '" + path +
-                                       "': " + buffer.getError().message());
+    return buffer.takeError();
   return instanceFromJson((*buffer)->getBuffer(),
                           path == "-" ? "<stdin>" : path);
 }

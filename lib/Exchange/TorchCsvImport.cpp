@@ -67,6 +67,7 @@ public:
   Importer(StringRef text, const TorchCsvImport &options)
       : options(options), numFieldsBound(text.size() / 3 + 1),
         lineOfStage(numFieldsBound), pathOfMicrobatch(numFieldsBound) {
+    text.consume_front("\xEF\xBB\xBF"); // a byte order mark
     text.rtrim().split(lines, '\n');
   }
 

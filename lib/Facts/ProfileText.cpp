@@ -165,9 +165,8 @@ llvm::Error ProfileParser::parseEntry(Profile &profile) {
   if (name.empty())
     return expected("a name such as F");
   if (!times)
-    return makeError("unknown name '" + name + "', the closest is '" +
-                     closestName(name, profileNames()) + "' (of " +
-                     llvm::join(profileNames(), ", ") + ")");
+    return makeError("unknown name '" + name + "'" +
+                     nameHint(name, profileNames()));
   if (!times->empty())
     return makeError("'" + name + "' is given twice");
   rest = rest.drop_front(name.size());

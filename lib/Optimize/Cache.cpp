@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/Cache.h"
+#include "PipeSched/Support/OutputFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -346,26 +347,6 @@ private:
 std::mutex WriterLock::mutex;
 } // namespace
 
-/// Writes a temporary file in the same folder and renames it to `path`.
-static Error replaceFile(StringRef path, StringRef text) {
-  Expected<llvm::sys::fs::TempFile> file =
-      llvm::sys::fs::TempFile::create(path + ".%%%%%%%%.tmp");
-  if (!file)
-    return fileError("write", path, llvm::errorToErrorCode(file.takeError()));
-  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
-  os << text;
-  os.flush();
-  if (os.has_error()) {
-    std::error_code code = os.error();
-    os.clear_error();
-    llvm::consumeError(file->discard());
-    return fileError("write", path, code);
-  }
-  if (Error error = file->keep(path))
-    return fileError("write", path, llvm::errorToErrorCode(std::move(error)));
-  return Error::success();
-}
-
 Error Cache::store(const Problem &problem, const CacheEntry &entry) const {
   if (std::error_code code = llvm::sys::fs::create_directories(directory))
     return fileError("create the folder", directory, code);
@@ -378,7 +359,7 @@ Error Cache::store(const Problem &problem, const CacheEntry &entry) const {
   if (present)
     stored.result.lowerBound =
         std::max(stored.result.lowerBound, present->result.lowerBound);
-  return replaceFile(pathOf(problem), printEntry(problem, stored));
+  return writeWholeFile(pathOf(problem), printEntry(problem, stored));
 }
 
 //===----------------------------------------------------------------------===//

@@ -42,9 +42,8 @@ pipesched::parsePlacementKinds(ArrayRef<std::string> names) {
   for (const std::string &name : names) {
     const auto *found = llvm::find(kPlacementNames, name);
     if (found == std::end(kPlacementNames))
-      return createStringError(
-          formatv("no placement is called '{0}', the closest is {1}", name,
-                  closestName(name, kPlacementNames)));
+      return createStringError(formatv("no placement is called '{0}'{1}", name,
+                                       nameHint(name, kPlacementNames)));
     auto kind = static_cast<PlacementKind>(found - std::begin(kPlacementNames));
     if (llvm::is_contained(kinds, kind))
       return createStringError(formatv("{0} is listed twice", name));

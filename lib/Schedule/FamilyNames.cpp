@@ -66,29 +66,26 @@ const Family *pipesched::findFamily(StringRef name) {
   return nullptr;
 }
 
-/// "; did you mean 'interleaved-1f1b'?" if a name is close, else nothing.
+/// How to go on after an unknown name; an alias is named with its family.
 static std::string suggest(StringRef name) {
   llvm::SmallVector<StringRef> names;
   for (const Family &family : families())
     names.push_back(family.name);
   for (const FamilyAlias &alias : familyAliases())
     names.push_back(alias.alias);
-  StringRef closest = closestName(name, names);
-  if (closest.edit_distance_insensitive(name) > 1 + name.size() / 4)
-    return "";
+  StringRef closest = closeName(name, names);
+  if (closest.empty())
+    return nameHint(name, llvm::ArrayRef(names).take_front(families().size()));
   const Family *family = findFamily(closest);
   if (family->name == closest)
-    return llvm::formatv("; did you mean '{0}'?", closest);
-  return llvm::formatv("; did you mean '{0}', which is {1}?", closest,
-                       family->name);
+    return nameHint(name, closest);
+  return nameHint(name, closest) +
+         llvm::formatv(", which is {0}", family->name).str();
 }
 
 Expected<const Family *> pipesched::lookUpFamily(StringRef name) {
   if (const Family *family = findFamily(name))
     return family;
-  llvm::SmallVector<StringRef> names;
-  for (const Family &family : families())
-    names.push_back(family.name);
-  return formatError("there is no schedule family '{0}' (known: {1}){2}", name,
-                     llvm::join(names, ", "), suggest(name));
+  return formatError("there is no schedule family '{0}'{1}", name,
+                     suggest(name));
 }

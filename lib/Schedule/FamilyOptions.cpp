@@ -62,9 +62,8 @@ static Expected<const FamilyOptionInfo *> lookUpOption(StringRef name) {
       return &info;
     names.push_back(info.name);
   }
-  return formatError("no schedule family has an option '{0}', the closest is "
-                     "'{1}'",
-                     name, closestName(name, names));
+  return formatError("no schedule family has an option '{0}'{1}", name,
+                     nameHint(name, names));
 }
 
 namespace {

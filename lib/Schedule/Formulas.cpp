@@ -55,13 +55,8 @@ static Error refuseFamily(StringRef family) {
   for (const Family &known : families())
     if (known.formula)
       names.push_back(known.name);
-  StringRef closest = closestName(family, names);
-  bool isClose = closest.edit_distance_insensitive(family) <= 2;
-  return formatError("no closed formula is known for family '{0}' (known: {1})"
-                     "{2}",
-                     family, llvm::join(names, ", "),
-                     isClose ? "; did you mean '" + closest.str() + "'?"
-                             : std::string());
+  return formatError("no closed formula is known for family '{0}'{1}", family,
+                     nameHint(family, names));
 }
 
 /// The name of the family of a name or alias; an unknown name stays as it is.

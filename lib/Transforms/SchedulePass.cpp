@@ -28,8 +28,7 @@ static LogicalResult emitUnknownName(ModuleOp module,
   auto names = llvm::map_to_vector(
       schedules, [](ScheduleOp schedule) { return schedule.getSymName(); });
   return emitError(module.getLoc())
-         << "no pipe.schedule is called @" << name << ", the closest is @"
-         << closestName(name, names);
+         << "no pipe.schedule is called @" << name << nameHint(name, names);
 }
 
 FailureOr<SmallVector<ScheduleOp>> pipe::selectSchedules(ModuleOp module,

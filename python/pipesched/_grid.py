@@ -130,12 +130,23 @@ def _token(value: Any) -> str:
     return text if len(text) <= 64 else sha256(text.encode()).hexdigest()
 
 
+_MOST_LISTED = 20
+
+
 def closest(name: str, known: Iterable[str]) -> str:
-    """Returns `, the closest is 'x' (of x, y)`."""
+    """Ends a message about an unknown name as the library does: with the closest name if one is
+    really close, otherwise with those that are known.
+
+    >>> closest("famly", ("family", "workers"))
+    ", the closest is 'family'"
+    >>> closest("nope", ("family", "workers"))
+    ' (known: family, workers)'
+    """
     known = list(known)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    listed = f"(of {', '.join(known)})"
-    return f", the closest is {near[0]!r} {listed}" if near else f" {listed}"
+    if near := difflib.get_close_matches(name.casefold(), known, n=1, cutoff=0.65):
+        return f", the closest is {near[0]!r}"
+    more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
+    return f" (known: {', '.join(known[:_MOST_LISTED])}{more})"
 
 
 def _wrong(axis: str, wanted: str, found: object) -> PipeSchedError:
@@ -220,7 +231,7 @@ def _described(axis: str, value: Any) -> Choice:
     if isinstance(value, str) and not _looks_like_path(value):
         return Choice(value, value, _token(value))
     file = os.fspath(value)
-    with open(file, encoding="utf-8") as contents:
+    with open(file, encoding="utf-8-sig") as contents:
         token = _token(json.load(contents))
     return Choice(file, os.path.abspath(file), token)
 

@@ -208,6 +208,40 @@ def raw_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name.replace("_", "-"), _text_of(value)) for name, value in given]
 
 
+def _unsayable(value: str) -> str | None:
+    """Why no text of a pass pipeline means this value; None if one does. MLIR ends the options of a
+    pass at the brace that closes them, whatever quotes say; knows no escapes within quotes; and
+    drops blanks at the ends of a value, quoted or not.
+    """
+    depth = 0
+    for letter in value:
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if depth < 0:
+            break
+    if depth:
+        return "braces that do not match"
+    if '"' in value and "'" in value:
+        return "both kinds of quotes"
+    return "blanks at its ends" if value != value.strip() else None
+
+
+def _quoted(name: str, value: str) -> str:
+    """A value as a pass reads it, quoted if it has to be."""
+    if why := _unsayable(value):
+        raise PipeSchedError(
+            f"{name}: {value!r} has {why}, which no text of a pass pipeline can say; rename it"
+        )
+    if value and not any(letter.isspace() or letter in "\"'{}" for letter in value):
+        return value
+    return f"'{value}'" if '"' in value else f'"{value}"'
+
+
 def pass_options(options: Mapping[str, Any]) -> str:
-    """Options in the form that a pass takes: `{chunks=2 group=4}`."""
-    return "{" + " ".join(f"{name}={value}" for name, value in raw_options(options)) + "}"
+    """Options in the form that a pass takes: `{chunks=2 group=4}`. Values with blanks, quotes or
+    braces are quoted; raises an error for those that cannot be.
+
+    >>> pass_options({"name": "the first", "chunks": 2})
+    '{name="the first" chunks=2}'
+    """
+    given = raw_options(options)
+    return "{" + " ".join(f"{name}={_quoted(name, value)}" for name, value in given) + "}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from . import _core
 from ._costs import Costs, SimulationOptions, raw_simulation
 from ._errors import PipeSchedError, VerificationError
+from ._files import write_whole
 from ._optimize import Optimization, OptimizeOptions, optimize
 from ._options import (
     CsvFormat,
@@ -226,9 +227,10 @@ class Schedule:
         return self._module.export_shardy_rules(0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the format of the file's extension: `.mlir`, `.mlirbc`, `.csv` or `.svg`."""
-        file = FilePath(path)
-        file.write_bytes(self._contents(file.suffix))
+        """Writes the format of the file's extension: `.mlir`, `.mlirbc`, `.csv` or `.svg`. The file
+        appears whole or not at all.
+        """
+        write_whole(path, self._contents(FilePath(path).suffix))
 
     def _contents(self, suffix: str) -> bytes:
         writers: dict[str, Callable[[], str]] = {

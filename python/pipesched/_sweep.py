@@ -4,6 +4,7 @@ resumed.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import json
@@ -11,10 +12,11 @@ import math
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import stat
-import tempfile
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     BrokenExecutor,
@@ -32,6 +34,7 @@ from . import _core
 from ._batch import Configuration, evaluate_points
 from ._errors import PipeSchedError
 from ._families import FamilyFunction, restore, used
+from ._files import write_whole
 from ._grid import AXES, Grid, Inputs, Point, configuration, kinds
 from ._options import integer
 
@@ -137,7 +140,50 @@ def _line(grid: Grid, point: Point, found: Row) -> str:
     # Keep arguments, such as the size of microbatches, if there are no numbers.
     kept = {axis: value for axis, value in given.items() if numbers.get(axis) is None}
     row = {"key": point.key, "version": _core.version, **given, **numbers, **kept}
-    return json.dumps(row, ensure_ascii=False) + "\n"
+    return _sealed(json.dumps(row, ensure_ascii=False))
+
+
+_SEAL = re.compile(r'(?P<row>.*), "crc32": "(?P<sum>[0-9a-f]{8})"}', re.DOTALL)
+
+
+def _checksum(row: str) -> str:
+    """The checksum of a row, of its text up to the checksum itself."""
+    return f"{zlib.crc32(row.encode()):08x}"
+
+
+def _sealed(text: str) -> str:
+    """A row as a line of the file: the JSON object with the checksum as its last field."""
+    row = text.removesuffix("}")
+    return f'{row}, "crc32": "{_checksum(row)}"}}\n'
+
+
+def rows_of(lines: Sequence[str]) -> list[Row]:
+    """The rows of lines of the file, without their checksums."""
+    rows: list[Row] = [json.loads(line) for line in lines]
+    for row in rows:
+        del row["crc32"]
+    return rows
+
+
+def _is_number(kind: str, value: Any) -> bool:
+    if kind == "boolean":
+        return isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    if kind == "Int64":
+        return isinstance(value, int) and -(2**63) <= value < 2**63
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def _wrong_type(row: Row) -> str | None:
+    """What is wrong with the type of a result; None if nothing is."""
+    for name, kind in _TYPES.items():
+        if row.get(name) is not None and not _is_number(kind, row[name]):
+            what = {"Int64": "an integer", "boolean": "true or false"}.get(kind, "a number")
+            return f"{name}: expected {what} or null, found {row[name]!r}"
+    if not isinstance(row.get("error"), (str, type(None))):
+        return f"error: expected a text or null, found {row['error']!r}"
+    return None
 
 
 # Files
@@ -176,9 +222,9 @@ def _mismatch(grid: Grid, points: Mapping[str, Point], row: Row) -> str | None:
 class _File:
     """The file of a sweep: one line of JSON per row, in the order in which rows are finished.
 
-    Rows are appended whole; a half-written line, left by a crash, is cut off. A lock keeps other
-    sweeps from writing at the same time. When all rows are there, they are sorted in the order of
-    the grid.
+    Each line ends in the checksum of its row. Rows are appended whole; a half-written line, left by
+    a crash, is cut off. A lock keeps other sweeps from writing at the same time. When all rows are
+    there, they are sorted in the order of the grid.
     """
 
     def __init__(self, path: str) -> None:
@@ -216,25 +262,43 @@ class _File:
             self._refuse(contents.count(b"\n") + 1, "a row of a sweep starts otherwise")
         lines: dict[str, str] = {}
         for number, line in enumerate(contents[:whole].splitlines(keepends=True), 1):
-            row = self._read_line(number, line)
-            if why := _mismatch(grid, points, row):
+            row, text = self._read_line(number, line)
+            if why := _mismatch(grid, points, row) or _wrong_type(row):
                 self._refuse(number, why)
-            lines.setdefault(row["key"], line.decode())
+            lines.setdefault(row["key"], text)
         if rest:
             self._file.truncate(whole)
         return lines
 
-    def _read_line(self, number: int, line: bytes) -> Row:
+    def _read_line(self, number: int, line: bytes) -> tuple[Row, str]:
+        """A row and its line; a row of an older version, which has no checksum, gets one."""
+        if line.startswith(codecs.BOM_UTF8):
+            self._refuse(number, "a byte order mark, which no sweep writes; remove it")
         try:
-            row = json.loads(line)
+            text = line.decode().rstrip("\r\n")
+            row = json.loads(text)
         except ValueError as error:
             self._refuse(number, f"not JSON: {error}")
+        except RecursionError:
+            self._refuse(number, "not a row of a sweep: nested too deeply")
         if not isinstance(row, dict) or not isinstance(row.get("key"), str):
             self._refuse(number, "not a row of a sweep, which has a key")
-        return row
+        if "crc32" not in row:
+            return row, _sealed(json.dumps(row, ensure_ascii=False))
+        sealed = _SEAL.fullmatch(text)
+        if not sealed or _checksum(sealed["row"]) != sealed["sum"]:
+            self._refuse(
+                number,
+                "the row is not as it was written, by its checksum; delete the line, and the "
+                "sweep computes it again",
+                advise=False,
+            )
+        del row["crc32"]
+        return row, text + "\n"
 
-    def _refuse(self, line: int, why: str) -> NoReturn:
-        raise PipeSchedError(f"{self.path}:{line}: {why}; give a file of its own to each sweep")
+    def _refuse(self, line: int, why: str, *, advise: bool = True) -> NoReturn:
+        advice = "; give a file of its own to each sweep" if advise else ""
+        raise PipeSchedError(f"{self.path}:{line}: {why}{advice}")
 
     def append(self, lines: Sequence[str]) -> None:
         """Adds all of these rows, or none if there is no room."""
@@ -254,18 +318,7 @@ class _File:
         self._file.seek(0)
         if self._file.readall() == contents:
             return
-        target = os.path.realpath(self.path)
-        handle, temporary = tempfile.mkstemp(
-            prefix=f".{os.path.basename(target)}.", dir=os.path.dirname(target)
-        )
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(contents)
-                os.fchmod(handle, stat.S_IMODE(os.fstat(self._file.fileno()).st_mode))
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        write_whole(self.path, contents)
 
 
 # Processes
@@ -451,7 +504,7 @@ def lines_of(
 def _frame(grid: Grid, lines: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
-    rows = [json.loads(line) for line in lines]
+    rows = rows_of(lines)
     names = dict.fromkeys((*grid.axes, *_COLUMNS))
     found = {name: [row[name] for row in rows] for name in names}
     types = {axis: "Int64" for axis in grid.axes if kinds(axis) == (int,)}

@@ -14,7 +14,7 @@
 // RUN: not pipesched-opt %t/weights.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy})' 2>&1 | FileCheck %s --check-prefix=WEIGHTS
 // RUN: not pipesched-opt %t/empty.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy})' 2>&1 | FileCheck %s --check-prefix=EMPTY
 
-// NAME: error: unknown model 'llama3-7b', the closest is 'llama3-70b' (of deepseek-v3, gpt3-175b, llama3-405b, llama3-70b, llama3-8b, mistral-7b, mixtral-8x7b, paper-gpt, qwen3-235b-a22b, qwen3-30b-a3b, toy)
+// NAME: error: unknown model 'llama3-7b', the closest is 'llama3-70b'
 // NEITHER: error: pipe-attach-model needs one of 'name' and 'file', neither given
 // BOTH: error: pipe-attach-model needs one of 'name' and 'file', both given
 // UNREADABLE: error: cannot read '{{.*}}none.json': No such file or directory
@@ -25,7 +25,7 @@
 // SIZES: error: pipe-attach-model needs one of 'microbatch-size' and 'global-batch', both given
 // OVERFLOW: error: model 'llama3-70b': the activation between stages is over 2^63 - 1 bytes
 // RANGE: '99999999999999999999' value invalid
-// SCHEDULE: error: no schedule or program is called @sevn, the closest is @seven
+// SCHEDULE: error: no schedule or program is called @sevn, the closest is 'seven'
 // WEIGHTS: weights.mlir:3:3: error: 'pipe.path' op the weights of path 1 make 3 parts, which do not divide the model's 8 layers; layer counts that they do: 6 and 9
 // EMPTY: error: the module has no pipe.schedule and no exec.program
 

@@ -94,7 +94,7 @@ pipe.schedule @c workers 1 microbatches 1 {
 // CHECK-NEXT: path on [0, 0, 0, 0] blocks [4, 4, 4, 4]
 // PROBLEM: problems.mlir:[[#@LINE+8]]:1: error: 'pipe.schedule' op has no rows
 // OPTION: error: pipe-align-slots: the length of a slot is for slots=durations
-// NAME: error: no pipe.schedule is called @r, the closest is @
+// NAME: error: no pipe.schedule is called @r (known: p, q)
 // ANCHOR: PipePlaceVPass
 // ANCHOR-SAME: 'pipe.path'
 pipe.schedule @p workers 2 microbatches 2 {

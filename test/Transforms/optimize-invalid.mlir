@@ -15,7 +15,7 @@
 // GAP: error: pipe-optimize: gap is 0 to 1, found 1.500000
 // TIME: error: pipe-optimize: time-limit is 0 to 10000000 seconds, found -1.000000
 // LIMIT: error: pipe-optimize: max-evaluations=0 needs a time-limit: without any limit the search may not end
-// PLACEMENT: error: pipe-optimize: placements: no placement is called 'waves', the closest is wave
+// PLACEMENT: error: pipe-optimize: placements: no placement is called 'waves', the closest is 'wave'
 // PLACEMENTS: error: pipe-optimize: placements: v is listed twice
 // SIZE: error: pipe-optimize: microbatch-sizes: expected sizes of 1 or more, found 0
 // SIZES: error: pipe-optimize: microbatch-sizes: expected sizes that differ, found 2 twice

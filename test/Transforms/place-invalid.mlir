@@ -22,8 +22,8 @@ pipe.schedule @schedule workers 3 microbatches 4 {
 pipe.schedule @even workers 4 microbatches 3 {
   path on [0, 1, 2, 3]
 }
-// CLOSE: error: no pipe.schedule is called @shedule, the closest is @schedule
-// FAR: error: no pipe.schedule is called @evn, the closest is @even
+// CLOSE: error: no pipe.schedule is called @shedule, the closest is 'schedule'
+// FAR: error: no pipe.schedule is called @evn, the closest is 'even'
 // CHUNKS: name.mlir:1:1: error: 'pipe.schedule' op cannot be placed: 0 chunks: there must be 1 to 5592405 with 3 workers, for at most 16777216 stages
 // MANY: name.mlir:1:1: error: 'pipe.schedule' op cannot be placed: 9223372036854775807 chunks: there must be 1 to 5592405 with 3 workers, for at most 16777216 stages
 // WAVES: name.mlir:1:1: error: 'pipe.schedule' op cannot be placed: -1 waves: there must be 1 to 2796202 with 3 workers, for at most 16777216 stages

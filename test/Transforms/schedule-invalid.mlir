@@ -6,7 +6,7 @@
 // RUN: not pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule{family=gpipe options=chunks=2})' 2>&1 | FileCheck %s --check-prefix=TAKES
 // RUN: not pipesched-opt %s --pass-pipeline='builtin.module(pipe-schedule{family=DualPipeV})' 2>&1 | FileCheck %s --check-prefix=SIZE
 
-// FAMILY: error: pipe-schedule: there is no schedule family '1f1c' (known: gpipe, 1f1b, {{.*}}); did you mean '1f1b'?
+// FAMILY: error: pipe-schedule: there is no schedule family '1f1c', the closest is '1f1b'
 // NONE: error: pipe-schedule: there is no schedule family '' (known: gpipe, 1f1b, {{.*}})
 // FORM: error: pipe-schedule: an option is name=value, found 'chunks'
 // OPTION: error: pipe-schedule: no schedule family has an option 'chunk', the closest is 'chunks'

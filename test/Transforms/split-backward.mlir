@@ -41,7 +41,7 @@ pipe.schedule @greedy workers 1 microbatches 1 family "greedy" {split_backward =
 }
 
 // Overlapped backwards stay whole; split ones keep their rule.
-// CHECK-LABEL: pipe.schedule @dualpipe workers 1 microbatches 4 family "dualpipe" {
+// CHECK-LABEL: pipe.schedule @dualpipe workers 1 microbatches 4 {
 // CHECK-NEXT:    path on [0]
 // CHECK-NEXT:    worker 0 runs [0F0 0F1+0B0 0B1+0F2 0F3 0I2 0W2 0I3 0W3]
 pipe.schedule @dualpipe workers 1 microbatches 4 family "dualpipe" {

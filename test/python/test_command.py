@@ -338,7 +338,7 @@ def test_convert(schedule: str, tmp_path: Path, capsys: Capture) -> None:
         (
             ["compare", "--stages", "4", "--microbatches", "8", "--schedules", "1f1bb"],
             1,
-            "did you mean '1f1b'",
+            "the closest is '1f1b'",
         ),
         (
             ["compare", "--stages", "4", "--microbatches", "8", "--times", "F=18.5"],

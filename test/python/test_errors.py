@@ -49,7 +49,7 @@ def test_csv_errors_have_their_place() -> None:
 CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "family": (
         lambda: generate("1f2b", workers=2, microbatches=2),
-        r"there is no schedule family '1f2b' \(known: gpipe, .*did you mean '1f1b'",
+        "there is no schedule family '1f2b', the closest is '1f1b'",
     ),
     "option": (
         lambda: generate("vpp", workers=2, microbatches=2, chunk=2),  # type: ignore[call-arg]

@@ -159,7 +159,7 @@ def test_files_count_by_their_contents(tmp_path: Path) -> None:
         ({"system": "no/such.json"}, "cannot read 'no/such.json'"),
         ({"times": {"F": None}}, "times: "),
         ({"transport": "delai"}, "transport: unknown value 'delai', the closest is 'delay'"),
-        ({"family": "1fb1"}, "did you mean '1f1b'"),
+        ({"family": "1fb1"}, "the closest is '1f1b'"),
         ({"family": 1}, "family: expected a name, found 1"),
         ({"family": None}, "family: expected a value, found None"),
         ({"workers": []}, "workers: expected at least one value, found none"),

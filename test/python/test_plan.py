@@ -430,7 +430,7 @@ def test_passes(extra: list[str], capsys: Capture) -> None:
         ({"--microbatch-size": "5"}, "microbatches of 5 do not divide"),
         ({"--model": "llama3-7b"}, "the closest is"),
         ({"--system": "dgx-h101"}, "the closest is"),
-        ({"--schedules": "1f1bb"}, "did you mean '1f1b'"),
+        ({"--schedules": "1f1bb"}, "the closest is '1f1b'"),
         ({"--memory": "80 gigs"}, "memory is a number of bytes, such as 80GiB"),
         ({"--reserve": "100%"}, "leaves nothing"),
         ({"--chunks": "40", "--schedules": "VPP"}, "32 layers are too few"),

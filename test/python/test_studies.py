@@ -397,7 +397,7 @@ def test_rankings() -> None:
 
 
 def test_targets(capsys: Capture) -> None:
-    assert "did you mean 'figure4'" in failure_of(capsys, "reproduce", "figur4")
+    assert "the closest is 'figure4'" in failure_of(capsys, "reproduce", "figur4")
     assert "known: table1, " in failure_of(capsys, "reproduce", "everything")
     said = failure_of(capsys, "reproduce", "figure3", "--ratio", "1:2", status=2)
     assert said.endswith("error: figure3 has no --ratio, which is for figure6\n")

@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from pipesched import Grid, PipeSchedError, _core, simulate_batch, sweep
 from pipesched._grid import configuration
 from pipesched._sweep import _chunks, _work, cores, lines_of
+from pipesched._sweep import rows_of as parsed
 from pipesched.command import main
 from points import SMALL
 from test_command import COMMAND, Capture, failure_of, rows_of, run_passes
@@ -275,6 +276,46 @@ def test_files_of_others_stay_as_they_are(contents: str, wanted: str, tmp_path: 
     assert file.read_text() == contents
 
 
+def changed(line: str, **values: object) -> str:
+    """A row as an older version wrote it, without a checksum, with other values."""
+    return json.dumps({**parsed([line])[0], **values}) + "\n"
+
+
+DEEP = '{"key": ' + "[" * 100_000 + "]" * 100_000 + "}\n"
+
+
+@pytest.mark.parametrize(
+    ("second", "wanted"),
+    [
+        (SMALL_LINES[1].replace('"step_s": ', '"step_s": 1'), "by its checksum; delete the line"),
+        (SMALL_LINES[1].replace('"crc32": "', '"crc32": "0'), "by its checksum; delete the line"),
+        (changed(SMALL_LINES[1], makespan_ps="9"), "makespan_ps: expected an integer or null"),
+        (changed(SMALL_LINES[1], fits=1), "fits: expected true or false or null, found 1"),
+        (changed(SMALL_LINES[1], step_s=[1]), r"step_s: expected a number or null, found [1]"),
+        (changed(SMALL_LINES[1], error={}), "error: expected a text or null, found {}"),
+        ("\ufeff" + SMALL_LINES[1], "a byte order mark"),
+        (DEEP, "nested too deeply"),
+    ],
+)
+def test_damaged_rows_are_refused_before_the_sweep(
+    second: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "sweep.jsonl"
+    file.write_text(SMALL_LINES[0] + second)
+    monkeypatch.setattr("pipesched._sweep.evaluate", lambda inputs: pytest.fail("evaluated"))
+    with pytest.raises(PipeSchedError) as raised:
+        sweep(SMALL, file=file)
+    assert f"{file}:2: " in str(raised.value) and wanted in str(raised.value)
+    assert file.read_text() == SMALL_LINES[0] + second
+
+
+def test_rows_without_checksums_get_them(tmp_path: Path) -> None:
+    file = tmp_path / "sweep.jsonl"
+    file.write_text("".join(changed(line) for line in SMALL_LINES[:3]))
+    assert lines_of(Grid(SMALL), file=file) == SMALL_LINES
+    assert file.read_text() == "".join(SMALL_LINES)
+
+
 def test_file_of_another_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "sweep.jsonl"
     sweep(SMALL, file=file)
@@ -366,7 +407,7 @@ def test_formats(capsys: Capture, tmp_path: Path) -> None:
     file, table = tmp_path / "sweep.jsonl", tmp_path / "sweep.csv"
     assert main(["sweep", *GRID, "-o", str(file)]) == 0
     text = capsys.readouterr().out
-    assert [json.loads(line) for line in file.read_text().splitlines()] == rows
+    assert parsed(file.read_text().splitlines()) == rows
     assert main(["sweep", *GRID, "--format", "csv", "-o", str(table)]) == 0
     assert capsys.readouterr().out == ""
     read = pd.read_csv(table)

@@ -7,11 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // MLIR's optimizer with PipeSched's dialects and passes, and the upstream
-// passes that make sense on any IR (canonicalize, cse, view-op-graph, ...).
+// passes that make sense on any IR (canonicalize, cse, view-op-graph, ...). The
+// output file appears only if all passes succeed; it may be the input, which
+// MLIR maps into memory.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/InitAll.h"
+#include "PipeSched/Support/OutputFile.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -21,6 +24,8 @@ int main(int argc, char **argv) {
   pipesched::registerAllDialects(registry);
   pipesched::registerAllPasses();
   mlir::registerTransformsPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "PipeSched optimizer\n", registry));
+  return pipesched::runWithWholeOutput(argc, argv, [&](int argc, char **argv) {
+    return mlir::asMainReturnCode(
+        mlir::MlirOptMain(argc, argv, "PipeSched optimizer\n", registry));
+  });
 }

@@ -15,9 +15,9 @@
 #include "PipeSched/Optimize/Cache.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Support/MakeError.h"
+#include "PipeSched/Support/OutputFile.h"
 #include "ProgressLine.h"
 #include "ResultTable.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -199,44 +199,6 @@ listAnswers(llvm::ArrayRef<std::string> instances, const Options &options) {
   return answers;
 }
 
-/// Writes a file completely or not at all: writes a temporary file beside it
-/// and renames that. Writes directly to what is no regular file, such as a
-/// pipe.
-static llvm::Error writeFile(StringRef file, StringRef text) {
-  auto fail = [&](std::error_code code) {
-    return makeError("cannot write '" + file + "': " + code.message());
-  };
-  bool isSpecial = fs::exists(file) && !fs::is_regular_file(file);
-  std::error_code code;
-  if (file == "-" || isSpecial) {
-    llvm::raw_fd_ostream os(file, code);
-    if (code)
-      return fail(code);
-    os << text;
-    os.close();
-    code = os.error();
-    os.clear_error();
-    return code ? fail(code) : llvm::Error::success();
-  }
-  int descriptor = -1;
-  llvm::SmallString<128> temporary;
-  code = fs::createUniqueFile(file + ".%%%%%%%%.tmp", descriptor, temporary);
-  if (code)
-    return fail(code);
-  llvm::scope_exit remove([&] { fs::remove(temporary); });
-  llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
-  os << text;
-  os.close();
-  code = os.error();
-  os.clear_error();
-  if (!code)
-    code = fs::rename(temporary, file);
-  if (code)
-    return fail(code);
-  remove.release();
-  return llvm::Error::success();
-}
-
 //===----------------------------------------------------------------------===//
 // Search
 //===----------------------------------------------------------------------===//
@@ -250,7 +212,7 @@ static constexpr int kExitInterrupted = 130;
 static void catchInterrupts() {
   struct sigaction action = {};
   action.sa_handler = [](int) { isInterrupted = true; };
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  action.sa_flags = SA_RESETHAND;
   for (int signal : {SIGINT, SIGTERM})
     sigaction(signal, &action, nullptr);
 }
@@ -333,7 +295,7 @@ static llvm::Expected<std::string> textOf(const Problem &problem,
 static llvm::Expected<ResultRow>
 optimizeInstance(StringRef file, StringRef answer, const Options &options,
                  llvm::ThreadPoolInterface &pool) {
-  llvm::Expected<Instance> instance = readInstance(file);
+  llvm::Expected<Instance> instance = readInstance(file, &isInterrupted);
   if (!instance)
     return instance.takeError();
   auto fail = [&](llvm::Error error) {
@@ -352,7 +314,7 @@ optimizeInstance(StringRef file, StringRef answer, const Options &options,
   if (!text)
     return fail(text.takeError());
   if (!answer.empty())
-    if (llvm::Error error = writeFile(answer, *text))
+    if (llvm::Error error = writeWholeFile(answer, *text))
       return std::move(error);
   ResultRow row = makeRow(*instance, *result);
   if (!isInterrupted && options.output != "-")

@@ -6,17 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// MLIR's translation driver with PipeSched's imports and exports. It keeps the
-// output file only if the translation succeeds.
+// MLIR's translation driver with PipeSched's imports and exports. The output
+// file appears only if the translation succeeds.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/InitAll.h"
+#include "PipeSched/Support/OutputFile.h"
 #include "mlir/Support/LogicalResult.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 
 int main(int argc, char **argv) {
   pipesched::registerAllTranslations();
-  return mlir::failed(
-      mlir::mlirTranslateMain(argc, argv, "PipeSched translation driver"));
+  return pipesched::runWithWholeOutput(argc, argv, [](int argc, char **argv) {
+    return int(mlir::failed(
+        mlir::mlirTranslateMain(argc, argv, "PipeSched translation driver")));
+  });
 }

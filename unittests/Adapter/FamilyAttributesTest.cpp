@@ -39,8 +39,10 @@ struct FamilyAttributesTest : testing::Test {
     if (!table)
       return llvm::consumeError(table.takeError());
     Table copy = *table;
-    FamilyOptions loaded =
-        loadFamilyOptions(create(std::move(*table), *one.family, one.options));
+    pipe::ScheduleOp schedule =
+        create(std::move(*table), *one.family, one.options);
+    EXPECT_FALSE(verifyFamily(schedule, copy.view())) << one;
+    FamilyOptions loaded = loadFamilyOptions(schedule);
     Table again = llvm::cantFail(generate(*one.family, copy.placement, loaded));
     EXPECT_EQ(printRows(again.rows), printRows(copy.rows));
     EXPECT_EQ(again.gradientAfter, copy.gradientAfter);
@@ -65,6 +67,33 @@ TEST_F(FamilyAttributesTest, GenerateTheRowsAgain) {
   EXPECT_GT(numMemories, 0);
   EXPECT_GT(numConstructions, 0);
   EXPECT_GT(numSplits, 0);
+}
+
+TEST_F(FamilyAttributesTest, AreRefusedForTheRowsOfOthers) {
+  std::vector<llvm::StringRef> names = {"gpipe", "1f1b", "eager-1f1b", "zb-h1",
+                                        "zb-h2"};
+  for (llvm::StringRef name : names) {
+    Table table = llvm::cantFail(generate(*findFamily(name), 4, 8));
+    for (llvm::StringRef other : names)
+      EXPECT_EQ(verifyFamily(table.view(), *findFamily(other), {}).has_value(),
+                name != other)
+          << name.str() << " as " << other.str();
+  }
+}
+
+TEST_F(FamilyAttributesTest, AreRefusedForAnyTwoCellsExchanged) {
+  for (llvm::StringRef name :
+       {"1f1b", "zb-h1", "interleaved-1f1b", "chimera"}) {
+    const Family &family = *findFamily(name);
+    Table table = llvm::cantFail(generate(family, 4, 4));
+    for (Row &row : table.rows)
+      for (size_t i = 1; i < row.size(); ++i) {
+        std::swap(row[i - 1], row[i]);
+        EXPECT_TRUE(verifyFamily(table.view(), family, {})) << name.str() << i;
+        std::swap(row[i - 1], row[i]);
+      }
+    EXPECT_FALSE(verifyFamily(table.view(), family, {}));
+  }
 }
 
 TEST_F(FamilyAttributesTest, AreReadOneByOne) {

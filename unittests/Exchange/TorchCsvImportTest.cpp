@@ -72,6 +72,12 @@ TEST(TorchCsvImport, StripsBlanksAndLineEnds) {
   EXPECT_THAT(printRows(table.rows), ElementsAre("0F0 0B0", "1F0 1F1+1B0"));
 }
 
+TEST(TorchCsvImport, SkipsAByteOrderMark) {
+  Table table = import("\xEF\xBB\xBF"
+                       "0F0,0B0\n");
+  EXPECT_THAT(printRows(table.rows), ElementsAre("0F0 0B0"));
+}
+
 TEST(TorchCsvImport, ReadsOverlappedPairs) {
   Table table = import("0F0,(0F1;0B0)OVERLAP_F_B,0B1");
   EXPECT_THAT(printRows(table.rows), ElementsAre("0F0 0F1+0B0 0B1"));

@@ -98,7 +98,7 @@ TEST(Candidates, PlacementsHaveNames) {
   EXPECT_EQ(llvm::cantFail(parsePlacementKinds({"wave", "linear"})),
             (std::vector{PlacementKind::Wave, PlacementKind::Linear}));
   EXPECT_EQ(errorOf(parsePlacementKinds({"waves"}).takeError()),
-            "no placement is called 'waves', the closest is wave");
+            "no placement is called 'waves', the closest is 'wave'");
   EXPECT_EQ(errorOf(parsePlacementKinds({"v", "v"}).takeError()),
             "v is listed twice");
 }

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
-#include "PipeSched/Optimize/Interrupt.h"
+#include "PipeSched/Support/Interrupt.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -74,7 +74,7 @@ TEST(PipeOptimizePass, LeavesSignalsAlone) {
   runPass(context, kQuick, [&] {
     ++numRemarks;
     EXPECT_EQ(handlerNow(), onInterrupt);
-    EXPECT_EQ(optimize::InterruptWatch::current(), nullptr);
+    EXPECT_EQ(InterruptWatch::current(), nullptr);
   });
   EXPECT_EQ(numRemarks, 1u);
   EXPECT_EQ(handlerNow(), onInterrupt);

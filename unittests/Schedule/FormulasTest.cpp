@@ -52,12 +52,13 @@ static std::string refusalOf(llvm::StringRef family,
 
 TEST(Formulas, RefuseUnknownFamilies) {
   std::string refusal = refusalOf("1f1c", {4, 4, 8, std::nullopt});
-  EXPECT_EQ(refusal.find("no closed formula is known for family '1f1c' (known: "
-                         "gpipe, 1f1b, eager-1f1b, "),
-            0u);
-  EXPECT_NE(refusal.find("); did you mean '1f1b'?"), std::string::npos);
+  EXPECT_EQ(refusal,
+            "no closed formula is known for family '1f1c', the closest "
+            "is '1f1b'");
   refusal = refusalOf("unheard-of", {4, 4, 8, std::nullopt});
-  EXPECT_EQ(refusal.find("did you mean"), std::string::npos);
+  EXPECT_EQ(refusal.find("no closed formula is known for family 'unheard-of' "
+                         "(known: gpipe, 1f1b, eager-1f1b, "),
+            0u);
   EXPECT_EQ(
       refusalOf("greedy", {4, 4, 8, std::nullopt}),
       "no closed formula is known for family 'greedy': a greedy table has "

@@ -14,9 +14,13 @@
 #define PIPESCHED_ADAPTER_CREATESCHEDULE_H
 
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
-#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/VerifyFamily.h"
 
 namespace pipesched {
+
+/// The attribute beside the name of a family whose rows were made for slots of
+/// measured lengths, those of the schedule.
+inline constexpr llvm::StringLiteral kSlotsOption = "slots";
 
 /// The attributes that a schedule has beside the name of its family: the
 /// options that change rows and follow neither from the paths nor from the
@@ -30,6 +34,12 @@ describeFamily(mlir::Builder builder, const Family &family,
 /// determine them. A schedule without a known family has no options. Attributes
 /// that describeFamily does not write are ignored.
 FamilyOptions loadFamilyOptions(pipe::ScheduleOp schedule);
+
+/// Checks that the rows of a schedule are those of its family (`table` has
+/// them), so that its name is true. No finding without a family, or with one
+/// that is not ours.
+std::optional<Violation> verifyFamily(pipe::ScheduleOp schedule,
+                                      const TableView &table);
 
 /// Adds a problem with these paths.
 pipe::ScheduleOp createProblem(mlir::OpBuilder &builder,

@@ -15,6 +15,7 @@
 #define PIPESCHED_DESCRIPTION_INSTANCE_H
 
 #include "PipeSched/Optimize/Solver.h"
+#include <atomic>
 
 namespace pipesched::optimize {
 
@@ -33,8 +34,10 @@ llvm::Expected<Instance> instanceFromJson(llvm::StringRef text,
                                           llvm::StringRef file);
 
 /// The same from a file, or from standard input for "-". Further errors: a file
-/// that cannot be read.
-llvm::Expected<Instance> readInstance(llvm::StringRef path);
+/// that cannot be read, and an interrupt while reading (readWholeFile).
+llvm::Expected<Instance>
+readInstance(llvm::StringRef path,
+             const std::atomic<bool> *interrupted = nullptr);
 
 /// "optimal", "gap", "time_limit" or "interrupted".
 llvm::StringRef nameOf(Status status);

@@ -1,4 +1,4 @@
-//===- ClosestName.h - The name that was probably meant ---------*- C++ -*-===//
+//===- ClosestName.h - Suggestions for misspelled names ---------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For diagnostics: which of the known names is closest to an unknown one.
+// A diagnostic that rejects a name suggests the known name it resembles most. A
+// name that resembles none is answered by a list, not by a guess.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,28 +16,22 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
-#include <algorithm>
-#include <limits>
+#include <string>
 
 namespace pipesched {
 
-/// The known name with the least edit distance, ignoring case; the first on a
-/// tie. Empty if there are no names.
-inline llvm::StringRef closestName(llvm::StringRef name,
-                                   llvm::ArrayRef<llvm::StringRef> known) {
-  llvm::StringRef best;
-  unsigned bestDistance = std::numeric_limits<unsigned>::max();
-  for (llvm::StringRef candidate : known) {
-    llvm::StringRef front = candidate.take_front(name.size());
-    unsigned distance = std::min(name.edit_distance_insensitive(candidate),
-                                 name.edit_distance_insensitive(front) + 1);
-    if (distance >= bestDistance)
-      continue;
-    best = candidate;
-    bestDistance = distance;
-  }
-  return best;
-}
+/// The known name with the least edit distance, ignoring case, if it is close:
+/// at most one edit more than a third of the letters, and fewer than there are
+/// letters. A name that begins another one is one edit away from it. The first
+/// on a tie; empty if none is close.
+llvm::StringRef closeName(llvm::StringRef name,
+                          llvm::ArrayRef<llvm::StringRef> known);
+
+/// Ends a message about an unknown name: ", the closest is 'x'" if one is
+/// close, otherwise " (known: a, b, c)" with the first 20 names and how many
+/// more there are; nothing if there are no names.
+std::string nameHint(llvm::StringRef name,
+                     llvm::ArrayRef<llvm::StringRef> known);
 
 } // namespace pipesched
 

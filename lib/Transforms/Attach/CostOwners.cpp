@@ -35,9 +35,8 @@ pipe::selectCostOwners(ModuleOp module, StringRef name) {
     if (names.back() == name)
       return SmallVector<PlacementOwnerOpInterface>{owner};
   }
-  return emitError(module.getLoc())
-         << "no schedule or program is called @" << name << ", the closest is @"
-         << closestName(name, names);
+  return emitError(module.getLoc()) << "no schedule or program is called @"
+                                    << name << nameHint(name, names);
 }
 
 /// Calls `set` with the op cast to its own type.

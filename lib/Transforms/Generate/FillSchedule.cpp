@@ -101,7 +101,7 @@ LogicalResult pipe::fillSchedule(ScheduleOp problem, const Family &family,
   bool isMeasured = slots.measure != SlotMeasure::Unit;
   if (isMeasured)
     written.push_back(builder.getNamedAttr(
-        "slots", builder.getStringAttr(enumName(slots.measure))));
+        kSlotsOption, builder.getStringAttr(enumName(slots.measure))));
   FailureOr<Table> table =
       isMeasured ? generateBySlots(problem, family, given, options, slots)
                  : generateFor(problem, family, given, options);

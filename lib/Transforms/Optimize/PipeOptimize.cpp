@@ -14,7 +14,7 @@
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/CostModel/MicrobatchSizes.h"
 #include "PipeSched/Description/ResizeModel.h"
-#include "PipeSched/Optimize/Interrupt.h"
+#include "PipeSched/Support/Interrupt.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "StoreOptimized.h"
 
@@ -76,7 +76,7 @@ llvm::Error PipeOptimizePass::readOptions(OptimizeOptions &options,
   options.solver.threads = threads;
   if (getContext().isMultithreadingEnabled())
     options.solver.pool = &getContext().getThreadPool();
-  options.solver.interrupted = optimize::InterruptWatch::current();
+  options.solver.interrupted = InterruptWatch::current();
   options.cacheDirectory = cache;
   options.explain = explain;
   candidates.chunks = chunks;

@@ -12,6 +12,7 @@
 
 #include "../SchedulePass.h"
 #include "MeasureSlots.h"
+#include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Transforms/Passes.h"
@@ -36,6 +37,14 @@ static LogicalResult emitAlignError(ScheduleOp schedule, const TableView &table,
   return emitTableError(schedule) << message << adviseOnSlots(options);
 }
 
+/// Whether the family made the rows for slots of other lengths, so that its
+/// name would no longer say how the rows came about.
+static bool madeForOtherSlots(ScheduleOp schedule, ArrayRef<StageSlots> before,
+                              ArrayRef<StageSlots> after) {
+  DictionaryAttr options = schedule.getFamilyOptionsAttr();
+  return options && options.contains(kSlotsOption) && before != after;
+}
+
 static LogicalResult align(ScheduleOp schedule, const SlotOptions &options) {
   ScheduleTable table(schedule);
   TableView view = table.view();
@@ -52,6 +61,8 @@ static LogicalResult align(ScheduleOp schedule, const SlotOptions &options) {
   llvm::Expected<std::vector<Row>> rows = alignRows(view);
   if (!rows)
     return emitAlignError(schedule, view, rows.takeError(), options);
+  if (madeForOtherSlots(schedule, table.view().slots, view.slots))
+    schedule.dropFamily();
   storeRows(schedule, std::move(*rows));
   storeSlots(schedule, table.getPlacement(), view.slots);
   schedule.setAligned(true);

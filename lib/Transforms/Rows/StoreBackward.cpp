@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Keeps the family and updates its option `split_backward`.
+// Updates the option `split_backward` of the family, or drops the family.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,13 @@ using namespace pipesched;
 using namespace pipesched::pipe;
 
 /// Writes `split_backward` as a generator does: only if it differs from the
-/// default of the family.
-static void describeSplit(ScheduleOp schedule, bool isSplit) {
+/// default of the family. Rows that the family never has lose its name.
+static void describeSplit(ScheduleOp schedule, bool isSplit, bool isWhole) {
   const Family *family = findFamily(schedule.getFamily().value_or(""));
-  if (!family || !family->splitsBackward)
+  if (!family)
     return;
+  if (!isWhole || !family->splitsBackward)
+    return schedule.dropFamily();
   Builder builder(schedule.getContext());
   NamedAttrList options(schedule.getFamilyOptionsAttr());
   options.erase("split_backward");
@@ -35,8 +37,7 @@ void pipe::storeBackward(ScheduleOp schedule, BackwardChange change,
                          bool isSplit) {
   if (change.numChanged == 0)
     return;
-  if (change.numKept == 0)
-    describeSplit(schedule, isSplit);
+  describeSplit(schedule, isSplit, /*isWhole=*/change.numKept == 0);
   schedule.setGradientAfter(change.gradientAfter);
   storeRows(schedule, std::move(change.rows));
 }

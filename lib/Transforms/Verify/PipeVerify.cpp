@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../SchedulePass.h"
+#include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Adapter/EmitDeadlock.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
@@ -59,6 +60,8 @@ static LogicalResult verifySchedule(ScheduleOp schedule,
   ScheduleTable loaded(schedule);
   TableView table = loaded.view();
   if (std::optional<Violation> violation = verifyTable(table))
+    return emitViolation(schedule, *violation);
+  if (std::optional<Violation> violation = verifyFamily(schedule, table))
     return emitViolation(schedule, *violation);
   // If sends never wait, rows without a cycle always finish, wherever receives
   // stand (MessagesTest). So there is nothing left to prove.

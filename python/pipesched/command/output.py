@@ -8,12 +8,9 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +20,7 @@ from rich.progress import track
 from rich.table import Table
 
 from pipesched import Schedule
+from pipesched._files import write_whole
 from pipesched._report import IdleByCause
 
 T = TypeVar("T")
@@ -54,30 +52,7 @@ def write_text(contents: str | bytes, path: str | None = None) -> None:
         sys.stdout.buffer.write(contents)
         sys.stdout.buffer.flush()
         return
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        target.write_bytes(contents)  # special files such as /dev/stderr are not replaced
-        return
-    target = target.resolve()  # keeps a symbolic link
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as error:
-        error.filename = path
-        raise
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(contents)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    write_whole(path, contents)
 
 
 # JSON and CSV

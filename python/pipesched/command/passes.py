@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pipesched
+from pipesched._costs import _looks_like_path
 from pipesched._options import pass_options
 
 from .arguments import families, source
@@ -83,10 +84,8 @@ def attaching(arguments: argparse.Namespace) -> list[str]:
     if arguments.model:
         passes.append(_model(arguments))
     if arguments.times:
-        quoted = f'"{arguments.times}"'
-        is_file = arguments.times.endswith(".json")
-        options = {"file": arguments.times} if is_file else {"times": quoted}
-        passes.append(one_pass("pipe-attach-profile", options))
+        kind = "file" if _looks_like_path(arguments.times) else "times"
+        passes.append(one_pass("pipe-attach-profile", {kind: arguments.times}))
     return passes
 
 
@@ -100,6 +99,8 @@ def command_line(passes: Sequence[str], file: str | None = None, *, export: str 
     """A shell command line that starts from an empty module or from a file."""
     pipeline = shlex.quote(f"builtin.module({','.join(passes)})")
     line = f"pipesched-opt --pass-pipeline={pipeline}"
+    if file and file != "-" and file.startswith("-"):
+        file = f"./{file}"  # no option
     line = f"{line} {shlex.quote(file)}" if file else f"echo 'module {{}}' | {line}"
     return f"{line} | pipesched-translate {export}" if export else line
 

@@ -127,7 +127,7 @@ def _system(given: str) -> dict[str, Any]:
     for name, fields in pipesched.systems().items():
         if found in (name, *fields.get("aliases", ())):
             return fields
-    with open(str(found), encoding="utf-8") as file:
+    with open(str(found), encoding="utf-8-sig") as file:
         fields = json.load(file)
     return dict(fields)
 

@@ -15,11 +15,21 @@ import pipesched
 from pipesched import Grid, PipeSchedError, _grid
 from pipesched._costs import _times_text
 from pipesched._grid import AXES, OPTIONS, Point, kinds
-from pipesched._sweep import lines_of
+from pipesched._sweep import lines_of, rows_of
 
 from . import passes
 from .arguments import UsageError, Verbs, add_verb, names, positive, source
-from .output import CAUSES, Column, add_output, csv_text, results, say, table_text, write_text
+from .output import (
+    CAUSES,
+    Column,
+    add_output,
+    csv_text,
+    json_text,
+    results,
+    say,
+    table_text,
+    write_text,
+)
 
 EXAMPLE = """  pipesched sweep --schedules 1f1b,VPP,zb-v --workers 4,8 --microbatches 8:64:x2 \\
       --model paper-gpt --system baseline,fast_nw_slow_cp -o sweep.jsonl"""
@@ -355,9 +365,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--point goes with --show-passes")
     kept = arguments.output if (arguments.output or "").endswith(".jsonl") else None
     lines = _evaluated(arguments, grid, kept)
-    rows = [json.loads(line) for line in lines]
+    rows = rows_of(lines)
     if arguments.format == "json":
-        text = "[" + ",\n ".join(line.rstrip() for line in lines) + "]\n"
+        text = json_text(rows)
     elif arguments.format == "csv":
         text = csv_text(rows)
     else:

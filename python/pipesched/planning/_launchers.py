@@ -6,6 +6,7 @@ Both launchers as of 2025: torchtitan's `torchtitan/config/job_config.py` and
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -123,7 +124,7 @@ def _torch_schedule(candidate: Candidate, csv: str) -> list[str]:
     placing = {"linear": "1F1B", "interleaved": "Interleaved1F1B", "v": "ZBVZeroBubble"}
     if kind not in placing:
         raise _Cannot("torchtitan places stages in loops or in one V, not in waves")
-    return [f"{flag} {placing[kind]}", f"{flag}_csv {csv}"]
+    return [f"{flag} {placing[kind]}", f"{flag}_csv {shlex.quote(csv)}"]
 
 
 def _torch_sharding(candidate: Candidate) -> list[str]:

@@ -59,4 +59,4 @@ def placing(candidate: Candidate) -> str:
     paths = ";".join(
         f"{','.join(map(str, path))} blocks {','.join(map(str, layers))}" for path, layers in pairs
     )
-    return one_pass("pipe-place-list", {"paths": f'"{paths}"'})
+    return one_pass("pipe-place-list", {"paths": paths})

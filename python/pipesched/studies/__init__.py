@@ -10,7 +10,6 @@ what is given, fitted and open about them, and pictures.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,10 +58,8 @@ def find(name: str) -> Target:
     """Finds a target by its name."""
     if name in TARGETS:
         return TARGETS[name]
-    closest = difflib.get_close_matches(name.casefold(), TARGETS, n=1, cutoff=0.5)
-    hint = f"; did you mean {closest[0]!r}?" if closest else ""
-    known = ", ".join((*TARGETS, "all"))
-    raise PipeSchedError(f"there is nothing called {name!r} to reproduce{hint} known: {known}")
+    hint = closest(name, (*TARGETS, "all"))
+    raise PipeSchedError(f"there is nothing called {name!r} to reproduce{hint}")
 
 
 def study(name: str, **options: Any) -> Study:

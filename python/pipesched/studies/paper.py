@@ -7,6 +7,7 @@ and what is fitted.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,7 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 from pipesched import Configuration, Costs, FamilyOptions, Path, PipeSchedError, Simulation
 from pipesched._costs import Time, _times_text
-from pipesched._options import Transport
+from pipesched._options import Transport, pass_options
 
 MODEL = "paper-gpt"
 LAYERS = 128
@@ -219,15 +220,16 @@ def placing(scheme: Scheme) -> list[str]:
 
 def command_line(passes: Sequence[str], transport: Transport = "blocking") -> str:
     """The command line from an empty module to the report."""
+    pipeline = shlex.quote(f"builtin.module({','.join(passes)})")
     return (
-        f"echo 'module {{}}' | pipesched-opt --pass-pipeline='builtin.module({','.join(passes)})'"
+        f"echo 'module {{}}' | pipesched-opt --pass-pipeline={pipeline}"
         f" | pipesched-translate --export-report --transport={transport}"
     )
 
 
 def profile(times: Mapping[str, Time | Sequence[Time]]) -> str:
     """The pass that attaches times."""
-    return f'pipe-attach-profile{{times="{_times_text(times)}"}}'
+    return "pipe-attach-profile" + pass_options({"times": _times_text(times)})
 
 
 def _attaching(costs: Costs) -> list[str]:

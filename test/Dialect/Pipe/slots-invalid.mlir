@@ -7,7 +7,7 @@
 // -----
 
 // slots_c1: an unknown name
-// expected-error @+1 {{no slots are given by 'FW', the closest is 'F' (of F, B, I, W, R, O, G, FB)}}
+// expected-error @+1 {{no slots are given by 'FW', the closest is 'F'}}
 #s = #pipe.slots<FW = 1>
 
 // -----

@@ -66,9 +66,7 @@ static ParseResult parseEntry(AsmParser &parser, bool first,
   size_t name = 1 + (llvm::find(known, word) - known.begin());
   if (name == kNumNames)
     return parser.emitError(loc)
-           << "no slots are given by '" << word << "', the closest is '"
-           << closestName(word, known) << "' (of " << llvm::join(known, ", ")
-           << ")";
+           << "no slots are given by '" << word << "'" << nameHint(word, known);
   if (!lists[name].empty())
     return parser.emitError(loc) << "'" << word << "' is given twice";
   return failure(parser.parseEqual() || parseNumbers(parser, lists[name]));

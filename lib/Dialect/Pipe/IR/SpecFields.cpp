@@ -28,8 +28,7 @@ std::string pipe::unknownField(ArrayRef<Field> table, StringRef what,
   SmallVector<StringRef> names;
   for (const Field &field : table)
     names.push_back(field.name);
-  return ("unknown field '" + name + "' in " + what + ", the closest is '" +
-          closestName(name, names) + "'")
+  return ("unknown field '" + name + "' in " + what + nameHint(name, names))
       .str();
 }
 

@@ -1,4 +1,4 @@
-//===- Interrupt.h - SIGINT during a search ---------------------*- C++ -*-===//
+//===- Interrupt.h - SIGINT during long work --------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,19 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A search ends soon after SIGINT. A host that handles SIGINT, such as Python,
-// gets the signal when the search has ended.
+// A search, or the wait for input, ends soon after SIGINT. A host that handles
+// SIGINT, such as Python, gets the signal when that has ended.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_OPTIMIZE_INTERRUPT_H
-#define PIPESCHED_OPTIMIZE_INTERRUPT_H
+#ifndef PIPESCHED_SUPPORT_INTERRUPT_H
+#define PIPESCHED_SUPPORT_INTERRUPT_H
 
 #include <atomic>
 
-namespace pipesched::optimize {
+namespace pipesched {
 
-/// While one of these lives, SIGINT sets a flag for SolverOptions::interrupted
+/// While one of these lives, SIGINT sets a flag (SolverOptions::interrupted)
 /// instead of going to the handler of the process, which gets it when the last
 /// of them ends. In a process without a handler the signal still ends the
 /// process. Any number may live, on any threads. Does nothing where there are
@@ -37,6 +37,6 @@ public:
   static const std::atomic<bool> *current();
 };
 
-} // namespace pipesched::optimize
+} // namespace pipesched
 
-#endif // PIPESCHED_OPTIMIZE_INTERRUPT_H
+#endif // PIPESCHED_SUPPORT_INTERRUPT_H

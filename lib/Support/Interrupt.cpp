@@ -1,4 +1,4 @@
-//===- Interrupt.cpp - SIGINT during a search -----------------------------===//
+//===- Interrupt.cpp - SIGINT during long work ----------------------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Optimize/Interrupt.h"
+#include "PipeSched/Support/Interrupt.h"
 #include "llvm/Config/llvm-config.h"
 #include <mutex>
 
@@ -19,7 +19,7 @@
 #include <csignal>
 #endif
 
-using namespace pipesched::optimize;
+using namespace pipesched;
 
 static std::atomic<bool> isInterrupted = false;
 static_assert(std::atomic<bool>::is_always_lock_free,

@@ -10,12 +10,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Optimize/Interrupt.h"
+#include "PipeSched/Support/Interrupt.h"
 #include "gtest/gtest.h"
 #include <csignal>
 #include <memory>
 
-using pipesched::optimize::InterruptWatch;
+using pipesched::InterruptWatch;
 
 static volatile std::sig_atomic_t numSignals = 0;
 static void count(int /*signal*/) { numSignals = numSignals + 1; }

@@ -1,0 +1,33 @@
+//===- VerifyFamily.h - Whether rows are those of a family ------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A schedule that was written or changed by hand may carry the name of a family
+// whose formula says nothing about its rows.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_VERIFYFAMILY_H
+#define PIPESCHED_SCHEDULE_VERIFYFAMILY_H
+
+#include "PipeSched/Schedule/Families.h"
+#include "PipeSched/Schedule/Verify.h"
+
+namespace pipesched {
+
+/// Checks that the rows of a complete table are those of a family, so that its
+/// formula holds for them: generates them again on the table's placement.
+/// Idle slots may differ. Linear in cells, as far as the generator is.
+/// `options` are those of the first time; for rows made for slots of given
+/// lengths, with these.
+std::optional<Violation> verifyFamily(const TableView &table,
+                                      const Family &family,
+                                      const FamilyOptions &options);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_VERIFYFAMILY_H

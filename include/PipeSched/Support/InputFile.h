@@ -1,0 +1,35 @@
+//===- InputFile.h - Files that are read whole ------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The wait for a writer, at a terminal or a FIFO, has no end of its own, so it
+// must end at Ctrl-C.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SUPPORT_INPUTFILE_H
+#define PIPESCHED_SUPPORT_INPUTFILE_H
+
+#include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <atomic>
+#include <memory>
+
+namespace pipesched {
+
+/// The contents of a file, or of standard input for "-". Until everything is
+/// there, SIGINT ends the wait for a terminal, a FIFO or another device within
+/// a tenth of a second, as InterruptWatch describes; so does `interrupted`,
+/// which the caller's own handler may set. Errors: a file that cannot be read;
+/// an interrupt.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+readWholeFile(llvm::StringRef path,
+              const std::atomic<bool> *interrupted = nullptr);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SUPPORT_INPUTFILE_H

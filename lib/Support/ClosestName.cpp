@@ -1,0 +1,47 @@
+//===- ClosestName.cpp - Suggestions for misspelled names -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// `nope` is nearest to some name in every list, and misspells none of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Support/ClosestName.h"
+#include "llvm/ADT/StringExtras.h"
+#include <algorithm>
+
+using llvm::StringRef;
+
+StringRef pipesched::closeName(StringRef name,
+                               llvm::ArrayRef<StringRef> known) {
+  auto numLetters = static_cast<unsigned>(name.size());
+  unsigned limit = std::min(numLetters, 2 + numLetters / 3);
+  StringRef best;
+  for (StringRef candidate : known) {
+    StringRef front = candidate.take_front(name.size());
+    unsigned distance = std::min(name.edit_distance_insensitive(candidate),
+                                 name.edit_distance_insensitive(front) + 1);
+    if (distance >= limit)
+      continue;
+    best = candidate;
+    limit = distance;
+  }
+  return best;
+}
+
+std::string pipesched::nameHint(StringRef name,
+                                llvm::ArrayRef<StringRef> known) {
+  constexpr size_t kMostListed = 20;
+  if (known.empty())
+    return "";
+  if (StringRef close = closeName(name, known); !close.empty())
+    return (", the closest is '" + close + "'").str();
+  std::string listed = llvm::join(known.take_front(kMostListed), ", ");
+  if (known.size() > kMostListed)
+    listed += " and " + std::to_string(known.size() - kMostListed) + " more";
+  return " (known: " + listed + ")";
+}

@@ -1,0 +1,100 @@
+//===- InputFile.cpp - Files that are read whole --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// LLVM reads on after a signal. Here a reader polls instead, so that it sees
+// the flag of a handler even if the signal came just before the wait.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Support/InputFile.h"
+#include "PipeSched/Support/Interrupt.h"
+#include "PipeSched/Support/MakeError.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include <cerrno>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+using namespace pipesched;
+using llvm::Expected;
+using llvm::MemoryBuffer;
+using llvm::StringRef;
+namespace fs = llvm::sys::fs;
+
+static llvm::Error failToRead(StringRef path, std::error_code code) {
+  return llvm::createStringError(code, "cannot read '" + path +
+                                           "': " + code.message());
+}
+
+/// Opens without waiting for the writer of a FIFO. Standard input stays as it
+/// is, since other processes share its flags.
+static int openToPoll(StringRef path) {
+  if (path == "-")
+    return dup(STDIN_FILENO);
+  return ::open(path.str().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+/// Waits until there is something to read or the writer has closed its end.
+/// Returns an error code, ECANCELED after an interrupt.
+static int waitForData(int descriptor,
+                       llvm::function_ref<bool()> isInterrupted) {
+  constexpr int kPatienceMs = 100;
+  while (!isInterrupted()) {
+    pollfd wanted = {descriptor, POLLIN, 0};
+    int found = poll(&wanted, 1, kPatienceMs);
+    if (found > 0)
+      return 0;
+    if (found < 0 && errno != EINTR)
+      return errno;
+  }
+  return ECANCELED;
+}
+
+/// Appends everything up to the end. Returns an error code.
+static int readAll(int descriptor, std::string &text,
+                   llvm::function_ref<bool()> isInterrupted) {
+  char block[1 << 16];
+  while (true) {
+    if (int code = waitForData(descriptor, isInterrupted))
+      return code;
+    ssize_t count = read(descriptor, block, sizeof block);
+    if (count == 0)
+      return 0;
+    if (count > 0)
+      text.append(block, count);
+    else if (errno != EINTR && errno != EAGAIN)
+      return errno;
+  }
+}
+
+Expected<std::unique_ptr<MemoryBuffer>>
+pipesched::readWholeFile(StringRef path, const std::atomic<bool> *interrupted) {
+  if (path != "-" && (!fs::exists(path) || fs::is_regular_file(path))) {
+    auto buffer = MemoryBuffer::getFile(path, /*IsText=*/true);
+    if (!buffer)
+      return failToRead(path, buffer.getError());
+    return std::move(*buffer);
+  }
+  InterruptWatch watch;
+  auto isInterrupted = [&] {
+    return *watch.flag() || (interrupted && *interrupted);
+  };
+  int descriptor = openToPoll(path);
+  if (descriptor < 0)
+    return failToRead(path, std::error_code(errno, std::generic_category()));
+  llvm::scope_exit closer([&] { close(descriptor); });
+  StringRef name = path == "-" ? "<stdin>" : path;
+  std::string text;
+  int code = readAll(descriptor, text, isInterrupted);
+  if (code == ECANCELED)
+    return makeError("interrupted while reading '" + name + "'");
+  if (code)
+    return failToRead(name, std::error_code(code, std::generic_category()));
+  return MemoryBuffer::getMemBufferCopy(text, name);
+}

@@ -1,0 +1,88 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+_DESCRIPTORS = {"/dev/stdout": 1, "/dev/stderr": 2}
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
+
+
+def _target(path: str) -> str:
+    """The file that a path stands for, through symbolic links, even if nothing is there yet. The
+    path of an inherited descriptor is no link to the file behind it, which is not truncated.
+    """
+    for _ in range(40):  # as many links as Linux follows
+        if path in _DESCRIPTORS or _DESCRIPTOR.fullmatch(path) or not os.path.islink(path):
+            return path
+        path = os.path.join(os.path.dirname(path), os.readlink(path))
+    return path
+
+
+def _write_to(descriptor: int, contents: bytes) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(contents)
+
+
+def _copy_access(source: os.stat_result, descriptor: int) -> None:
+    """Gives a new file the owner and the permissions of the one that it replaces."""
+    try:
+        os.fchown(descriptor, source.st_uid, source.st_gid)
+    except PermissionError:
+        pass  # only the superuser gives files away
+    os.fchmod(descriptor, stat.S_IMODE(source.st_mode))
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _replace(path: str, contents: bytes) -> None:
+    """Writes a file beside this one and renames it."""
+    existing = os.stat(path) if os.path.exists(path) else None
+    if existing and not os.access(path, os.W_OK):
+        raise PermissionError(13, os.strerror(13), path)
+    handle, temporary = tempfile.mkstemp(
+        prefix=".pipesched-", suffix=".tmp", dir=os.path.dirname(path) or "."
+    )
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if existing:
+                _copy_access(existing, handle)
+            else:
+                os.fchmod(handle, 0o666 & ~_umask())
+            file.write(contents)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def write_whole(path: str | os.PathLike[str], contents: bytes) -> None:
+    """Replaces a file in one step, or leaves what stands there: an exception, a full disk or a
+    killed process leaves no half of a file. A symbolic link keeps pointing to the file, which keeps
+    its permissions. What is no regular file, such as a FIFO or /dev/stderr, is written to. Raises
+    an OSError that names `path`.
+    """
+    given = os.fspath(path)
+    target = _target(given)
+    matched = _DESCRIPTOR.fullmatch(target)
+    try:
+        if target in _DESCRIPTORS or matched:
+            _write_to(int(matched[1]) if matched else _DESCRIPTORS[target], contents)
+        elif os.path.exists(target) and not os.path.isfile(target):
+            Path(target).write_bytes(contents)
+        else:
+            _replace(target, contents)
+    except OSError as error:
+        error.filename, error.filename2 = given, None
+        raise

@@ -1,0 +1,132 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pipesched import Schedule, generate, load, sweep, systems
+from pipesched._files import write_whole
+from pipesched.command import main
+
+SAVE = """
+import sys, resource, signal
+from pipesched import generate
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+schedule = generate("1f1b", workers=8, microbatches=64)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+schedule.save(sys.argv[1])
+"""
+
+
+def test_a_full_disk_keeps_what_stands_there(tmp_path: Path) -> None:
+    file = tmp_path / "kept.mlir"
+    file.write_text("as it was")
+    done = subprocess.run([sys.executable, "-c", SAVE, str(file)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "File too large" in done.stderr and "kept.mlir" in done.stderr
+    assert file.read_text() == "as it was"
+    assert os.listdir(tmp_path) == ["kept.mlir"]
+
+
+def test_links_and_permissions_stay(tmp_path: Path) -> None:
+    file, link = tmp_path / "real.mlir", tmp_path / "link.mlir"
+    file.write_text("old")
+    file.chmod(0o640)
+    link.symlink_to("real.mlir")
+    generate("1f1b", workers=2, microbatches=2).save(link)
+    assert link.is_symlink() and "pipe.schedule" in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    nowhere = tmp_path / "nowhere"
+    nowhere.symlink_to("later")
+    write_whole(nowhere, b"text")
+    assert nowhere.is_symlink() and (tmp_path / "later").read_bytes() == b"text"
+
+
+def test_special_files_are_written_to(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(fifo.read_bytes()))
+    reader.start()
+    write_whole(fifo, b"to a pipe")
+    reader.join(timeout=60)
+    assert read == [b"to a pipe"] and stat.S_ISFIFO(fifo.stat().st_mode)
+    write_whole("/dev/stderr", b"to an inherited descriptor")
+    assert capfd.readouterr().err == "to an inherited descriptor"
+
+
+def test_an_inherited_descriptor_is_not_truncated(tmp_path: Path) -> None:
+    both = tmp_path / "both.txt"
+    line = "import sys; from pipesched._files import write_whole; write_whole('/dev/stdout', b'2')"
+    with both.open("wb") as out:
+        out.write(b"1")
+        out.flush()
+        subprocess.run([sys.executable, "-c", line], stdout=out, check=True)
+    assert both.read_bytes() == b"12"
+
+
+def test_errors_name_the_path(tmp_path: Path) -> None:
+    for wrong in (tmp_path, tmp_path / "none" / "x.mlir"):
+        with pytest.raises(OSError, match=str(wrong)):
+            write_whole(wrong, b"")
+
+
+WAIT = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print("started", flush=True)
+from pipesched import Costs
+try:
+    Costs(model=sys.argv[1])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_wait_for_a_writer_can_be_interrupted(tmp_path: Path) -> None:
+    fifo = tmp_path / "model.json"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAIT, str(fifo)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    while process.poll() is None:  # the first signals may come before the wait
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        if process.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=5)
+    assert process.stdout.read() == "interrupted\n"
+
+
+MARK = b"\xef\xbb\xbf"
+"""What Windows' programs write before UTF-8."""
+
+
+def test_byte_order_marks(tmp_path: Path) -> None:
+    schedule = generate("1f1b", workers=2, microbatches=2)
+    for suffix in (".csv", ".mlir"):
+        file = tmp_path / f"marked{suffix}"
+        schedule.save(file)
+        file.write_bytes(MARK + file.read_bytes())
+        assert [len(load(file)), Schedule.from_file(file).workers] == [1, 2]
+    system = tmp_path / "system.json"
+    fields = {**systems()["toy"], "name": "marked", "aliases": []}
+    system.write_bytes(MARK + json.dumps(fields).encode())
+    assert main(["show", "--system", str(system), "-o", str(tmp_path / "shown")]) == 0
+    times = tmp_path / "times.json"
+    times.write_bytes(MARK + b'{"F": "1ms", "B": "2ms"}')
+    grid = {"family": "1f1b", "workers": 2, "microbatches": 2, "times": str(times)}
+    assert sweep(grid)["makespan_ps"].tolist() == [9_000_000_000]

@@ -1,0 +1,83 @@
+"""Names and paths with blanks, quotes, braces and control characters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipesched import PipeSchedError, Schedule, load, models, problem, systems
+from pipesched._options import pass_options
+from pipesched.command import main
+from test_command import run_passes
+
+Capture = pytest.CaptureFixture[str]
+ODD = ["a b", "it's", 'say "so"', "{braces}", "a {b c} d", "semi;colon, = $HOME `x` \\ *"]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_passes_read_names_as_they_are(name: str) -> None:
+    pipeline = "pipe-create" + pass_options({"name": name, "workers": 2, "microbatches": 2})
+    made = problem(workers=1, microbatches=1, name="other")._module.run(pipeline)
+    assert made.describe(1)["name"] == name
+
+
+@pytest.mark.parametrize("name", ["a}b", "{", "}{", "it's \"so\"", " ahead", "behind "])
+def test_names_that_no_pipeline_can_say(name: str) -> None:
+    with pytest.raises(PipeSchedError, match=r"name: .* has .*; rename it"):
+        pass_options({"name": name})
+
+
+@pytest.fixture(params=["with a blank", "it's {odd}"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    made = tmp_path / request.param
+    made.mkdir()
+    for kind, fields in (("model", models()["toy"]), ("system", systems()["toy"])):
+        described = {**fields, "name": f"an odd {kind}", "aliases": []}
+        (made / f"the {kind}.json").write_text(json.dumps(described))
+    return made
+
+
+def described(folder: Path) -> list[str]:
+    return ["--model", str(folder / "the model.json"), "--system", str(folder / "the system.json")]
+
+
+def test_every_verb_takes_odd_paths(folder: Path, capsys: Capture) -> None:
+    file = str(folder / "the schedule.mlir")
+    assert main(["generate", "1f1b", "--workers", "4", "--microbatches", "8", "-o", file]) == 0
+    verbs = [
+        ["show", file],
+        ["verify", file],
+        ["simulate", file, *described(folder)],
+        ["compare", "--stages", "4", "--microbatches", "8", *described(folder)],
+        ["sweep", "--workers", "4", "--microbatches", "8", *described(folder)],
+        ["convert", file, str(folder / "the schedule.svg")],
+    ]
+    for verb in verbs:
+        assert main(verb) == 0, verb
+        capsys.readouterr()
+
+
+def test_plans_are_saved_and_shown(folder: Path, capsys: Capture) -> None:
+    saved = folder / "saved plans"
+    plan = ["plan", *described(folder), "--gpus", "4", "--global-batch", "16", "--top", "2"]
+    assert main([*plan, "--save", str(saved)]) == 0
+    capsys.readouterr()
+    assert len(list(saved.glob("*.mlir"))) == 2
+    for file in saved.glob("*.mlir"):
+        assert len(load(file)) == 1
+
+
+def test_show_passes_quotes_for_the_shell(folder: Path, capsys: Capture) -> None:
+    file = str(folder / "the schedule.mlir")
+    Schedule.save(problem(workers=2, microbatches=2).transform("pipe-schedule-1f1b"), file)
+    verbs = [
+        ["verify", file],
+        ["simulate", file, *described(folder)],
+        ["compare", "--stages", "4", "--microbatches", "8", *described(folder)],
+        ["show", "--model", str(folder / "the model.json")],
+        ["plan", *described(folder), "--gpus", "4", "--global-batch", "16", "--top", "1"],
+    ]
+    for verb in verbs:
+        assert run_passes(capsys, *verb)

@@ -1,0 +1,31 @@
+//===- ClosestNameTest.cpp - Suggestions for misspelled names -------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Support/ClosestName.h"
+#include "gtest/gtest.h"
+#include <vector>
+
+using namespace pipesched;
+
+static const llvm::StringRef kNames[] = {"gpipe", "1f1b", "bytes_per_s", "F"};
+
+TEST(ClosestName, SuggestsWhatIsClose) {
+  EXPECT_EQ(closeName("GPipes", kNames), "gpipe");
+  EXPECT_EQ(closeName("1fb1", kNames), "1f1b");
+  EXPECT_EQ(closeName("bytes", kNames), "bytes_per_s");
+  EXPECT_EQ(nameHint("gpip", kNames), ", the closest is 'gpipe'");
+}
+
+TEST(ClosestName, ListsWhatIsKnownIfNothingIsClose) {
+  for (llvm::StringRef name : {"nope", "X", "", "something else"})
+    EXPECT_EQ(nameHint(name, kNames), " (known: gpipe, 1f1b, bytes_per_s, F)");
+  EXPECT_EQ(nameHint("nope", {}), "");
+  std::vector<llvm::StringRef> many(23, "name");
+  std::string hint = nameHint("X", many);
+  EXPECT_TRUE(llvm::StringRef(hint).ends_with("name and 3 more)"));
+}

@@ -1,0 +1,81 @@
+//===- InputFileTest.cpp - Files that are read whole ----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Support/InputFile.h"
+#include "ErrorText.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include <csignal>
+#include <fstream>
+#include <sys/stat.h>
+#include <thread>
+
+using namespace pipesched;
+using testing::HasSubstr;
+
+namespace {
+class InputFile : public testing::Test {
+protected:
+  InputFile() {
+    EXPECT_FALSE(
+        llvm::sys::fs::createUniqueDirectory("pipesched-input", folder));
+    fifo = (folder + "/fifo").str();
+    EXPECT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  }
+  ~InputFile() override { llvm::sys::fs::remove_directories(folder); }
+
+  llvm::SmallString<128> folder;
+  std::string fifo;
+};
+} // namespace
+
+TEST_F(InputFile, ReadsFilesAndPipesToTheirEnd) {
+  std::string text(300000, 'x');
+  std::string file = (folder + "/file").str();
+  std::ofstream(file) << text;
+  EXPECT_EQ(llvm::cantFail(readWholeFile(file))->getBuffer(), text);
+  std::thread writer([&] { std::ofstream(fifo) << text; });
+  EXPECT_EQ(llvm::cantFail(readWholeFile(fifo))->getBuffer(), text);
+  writer.join();
+}
+
+TEST_F(InputFile, StopsAtTheFlagOfTheCaller) {
+  std::atomic<bool> interrupted = true;
+  auto buffer = readWholeFile(fifo, &interrupted);
+  EXPECT_EQ(llvm::toString(buffer.takeError()),
+            "interrupted while reading '" + fifo + "'");
+}
+
+TEST_F(InputFile, StopsAtASignalThatTheHostHandles) {
+  static std::atomic<int> numSignals = 0;
+  auto before = std::signal(SIGINT, [](int) { ++numSignals; });
+  std::atomic<bool> isDone = false;
+  // Signals before the read only reach the host, so it needs several.
+  std::thread sender([&] {
+    while (!isDone) {
+      std::raise(SIGINT);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  });
+  auto buffer = readWholeFile(fifo);
+  isDone = true;
+  sender.join();
+  EXPECT_THAT(llvm::toString(buffer.takeError()), HasSubstr("interrupted"));
+  EXPECT_GT(numSignals, 0);
+  std::signal(SIGINT, before);
+}
+
+TEST_F(InputFile, NamesWhatCannotBeRead) {
+  std::string none = (folder + "/none").str();
+  EXPECT_EQ(llvm::toString(readWholeFile(none).takeError()),
+            "cannot read '" + none + "': No such file or directory");
+  EXPECT_THAT(llvm::toString(readWholeFile(folder).takeError()),
+              HasSubstr("directory"));
+}
