@@ -34,10 +34,12 @@ from ._errors import (
 from ._grid import Grid
 from ._optimize import Alternative, Optimization
 from ._options import FamilyOptions, Path
+from ._pictures import Svg, draw
 from ._program import Cell, Columns, Group, Instruction, ParameterSet, Stage, WorkerProgram
 from ._report import Report
-from ._schedule import Schedule, Simulation, Svg, draw, generate, load, loads, problem
+from ._schedule import Schedule, Simulation, generate, load, loads, problem
 from ._sweep import sweep
+from .pages import Html, page
 from .planning import Plan, Proposal, plan
 
 __version__: str = _core.version
@@ -53,6 +55,7 @@ __all__ = [
     "FamilyOptions",
     "Grid",
     "Group",
+    "Html",
     "Instruction",
     "Location",
     "Optimization",
@@ -77,6 +80,7 @@ __all__ = [
     "load",
     "loads",
     "models",
+    "page",
     "plan",
     "problem",
     "simulate_batch",

@@ -33,27 +33,15 @@ from ._options import (
     raw_paths,
     read_paths,
 )
+from ._pictures import MOST_CELLS, PICTURES, Pictures, Svg, draw
 from ._program import Group, ParameterSet, Stage, WorkerProgram, index_of
 from ._report import Report, read_report
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_CELLS = 20_000
-"""Notebooks do not draw schedules with more cells; `to_svg` does."""
-
-
-class Svg(str):
-    """The text of an SVG picture, which notebooks draw."""
-
-    __slots__ = ()
-
-    def _repr_svg_(self) -> str:
-        return str(self)
-
-
 @dataclass(frozen=True, eq=False)
-class Simulation(Report):
+class Simulation(Report, Pictures):
     """A report with its timeline."""
 
     _evaluation: _core.Evaluation = field(repr=False, compare=False)
@@ -68,17 +56,6 @@ class Simulation(Report):
         from ._frames import cell_frame
 
         return cell_frame(self._evaluation.cells())
-
-    def to_chrome_trace(self) -> str:
-        """The timeline for Perfetto and chrome://tracing."""
-        return _core.chrome_trace([self._evaluation])
-
-    def to_svg(self, variant: SvgVariant = "timed") -> Svg:
-        """The timeline, or the table in its slots, as papers draw it."""
-        return draw(self, variant=variant)
-
-    def _repr_svg_(self) -> str | None:
-        return self.to_svg() if self._evaluation.num_cells <= MOST_CELLS else None
 
     def __reduce__(self) -> tuple[object, ...]:
         # The timeline cannot be pickled, so only the report is kept.
@@ -165,21 +142,26 @@ class Schedule:
         """The option of Shardy's MPMD partitioner, on one line, with one rule per worker."""
         return self._module.export_shardy_rules(0)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the format of the file's extension: `.mlir`, `.mlirbc`, `.csv` or `.svg`."""
+    def save(self, path: str | os.PathLike[str], *, width: float | str | None = None) -> None:
+        """Writes the format of the file's extension: `.mlir`, `.mlirbc`, `.csv`, or a picture,
+        `.svg`, `.png` or `.pdf`, of this width (`Svg.scaled`).
+        """
         file = FilePath(path)
-        file.write_bytes(self._contents(file.suffix))
+        file.write_bytes(self._contents(file.suffix, width))
 
-    def _contents(self, suffix: str) -> bytes:
+    def _contents(self, suffix: str, width: float | str | None = None) -> bytes:
+        if suffix in PICTURES:
+            return self.to_svg().contents(suffix, width)
+        if width is not None:
+            raise PipeSchedError(f"{suffix!r} has no width; only {', '.join(PICTURES)} do")
         writers: dict[str, Callable[[], str]] = {
             ".mlir": self.to_text,
             ".csv": self.to_csv,
-            ".svg": self.to_svg,
         }
         if suffix == ".mlirbc":
             return self.to_bytecode()
         if suffix not in writers:
-            known = ", ".join((*writers, ".mlirbc"))
+            known = ", ".join((*writers, ".mlirbc", *PICTURES))
             raise PipeSchedError(f"cannot save as {suffix!r}; known endings: {known}")
         return writers[suffix]().encode()
 
@@ -520,12 +502,6 @@ def simulate(
     """Times a schedule with costs that are already read."""
     evaluation = _core.evaluate(schedule._module, 0, costs, timing)
     return read_report(Simulation, evaluation.report(), _evaluation=evaluation)
-
-
-def draw(*simulations: Simulation, variant: SvgVariant = "timed") -> Svg:
-    """Draws timelines, or tables in their slots, on one scale, so that lengths can be compared."""
-    evaluations = [simulation._evaluation for simulation in simulations]
-    return Svg(_core.svg(evaluations, code_of(SvgVariant, "variant", variant)))
 
 
 def generate(
