@@ -25,6 +25,7 @@ tools = [
     ToolSubst("pipesched-opt", command=opt, extra_args=["--verify-roundtrip"]),
     ToolSubst("pipesched-opt-raw", command=opt),
     "pipesched-bench",
+    "pipesched-capi-drawing-test",
     "pipesched-capi-enums-test",
     "pipesched-capi-evaluation-test",
     "pipesched-capi-ir-test",

@@ -21,6 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Analysis/IdleSpans.h"
 #include "PipeSched/Analysis/TaskEnds.h"
 
 using namespace pipesched;
@@ -41,9 +42,13 @@ public:
       : graph(graph), times(times), timeline(timeline),
         ends(graph, times, timeline) {}
 
-  IdleTimes run();
+  /// Also lists the spans, if `spans` is not null.
+  IdleTimes run(std::vector<std::vector<IdleSpan>> *spans = nullptr);
 
 private:
+  /// Indices into kIdleCauses.
+  enum Cause : uint8_t { Fill, Drain, Dependency, QueueOrder, Communication };
+
   /// Where the walk is in a row.
   struct RowState {
     uint32_t last = TaskGraph::kNone; ///< the last task that held the row
@@ -51,13 +56,17 @@ private:
     /// Since the last cell. Counts only if another cell follows; else it is
     /// part of the drain.
     int64_t dependencyPs = 0, queueOrderPs = 0, communicationPs = 0;
+    /// The spans that a cell follows; later ones are since the last cell.
+    size_t numSpans = 0;
   };
 
   void findRun(uint32_t task);
   void visit(int64_t worker, uint32_t task);
   void visitCell(int64_t worker, uint32_t task);
   void finish(int64_t worker);
-  void splitWait(RowState &row, uint32_t task);
+  void splitWait(int64_t worker, uint32_t task);
+  void note(int64_t worker, Cause cause, int64_t beginPs, int64_t endPs);
+  void endSpans(int64_t worker, uint32_t task);
   TransferTimes transferTimes(uint32_t task) const;
   bool isQueueOrder(uint32_t task, Edge edge) const;
 
@@ -67,6 +76,8 @@ private:
   TaskEnds ends;
   IdleTimes idle;
   std::vector<RowState> rows; ///< by worker
+  /// By worker; null: nobody asked for them.
+  std::vector<std::vector<IdleSpan>> *spans = nullptr;
   /// By task: when the gapless run of transfers that ends with it begins.
   std::vector<int64_t> runBeginPs;
 };
@@ -104,8 +115,33 @@ TransferTimes IdleWalk::transferTimes(uint32_t task) const {
   return {readyPs, std::max(readyPs, runBeginPs[task])};
 }
 
+/// Lists a span, or makes the last one longer.
+void IdleWalk::note(int64_t worker, Cause cause, int64_t beginPs,
+                    int64_t endPs) {
+  if (!spans || beginPs == endPs)
+    return;
+  std::vector<IdleSpan> &row = (*spans)[worker];
+  bool continues = row.size() > rows[worker].numSpans &&
+                   row.back().cause == cause && row.back().endPs == beginPs;
+  if (continues)
+    row.back().endPs = endPs;
+  else
+    row.push_back({static_cast<int32_t>(worker), cause, TaskGraph::kNone,
+                   beginPs, endPs});
+}
+
+/// The spans since the last cell end with `task`.
+void IdleWalk::endSpans(int64_t worker, uint32_t task) {
+  if (!spans)
+    return;
+  size_t &begin = rows[worker].numSpans;
+  for (; begin < (*spans)[worker].size(); ++begin)
+    (*spans)[worker][begin].before = task;
+}
+
 /// Accounts for the time from the last task of a row until `task` starts.
-void IdleWalk::splitWait(RowState &row, uint32_t task) {
+void IdleWalk::splitWait(int64_t worker, uint32_t task) {
+  RowState &row = rows[worker];
   int64_t fromPs = ends.releasePs(row.last), startPs = ends.startPs(task);
   if (startPs <= fromPs)
     return;
@@ -115,6 +151,9 @@ void IdleWalk::splitWait(RowState &row, uint32_t task) {
   row.dependencyPs += readyPs - fromPs;
   row.queueOrderPs += runBeginPs - readyPs;
   row.communicationPs += startPs - runBeginPs;
+  note(worker, Dependency, fromPs, readyPs);
+  note(worker, QueueOrder, readyPs, runBeginPs);
+  note(worker, Communication, runBeginPs, startPs);
 }
 
 /// Visits the next task that holds a row. Under `blocking`, sends, receives and
@@ -125,18 +164,21 @@ void IdleWalk::visit(int64_t worker, uint32_t task) {
   if (!row.hasBegun && !isCell)
     return;
   if (row.hasBegun)
-    splitWait(row, task);
+    splitWait(worker, task);
   row.last = task;
   if (isCell)
-    visitCell(worker, task);
-  else
-    row.communicationPs += times.occupancyPs[task];
+    return visitCell(worker, task);
+  row.communicationPs += times.occupancyPs[task];
+  note(worker, Communication, ends.startPs(task), ends.releasePs(task));
 }
 
 void IdleWalk::visitCell(int64_t worker, uint32_t task) {
   RowState &row = rows[worker];
-  if (!row.hasBegun)
+  if (!row.hasBegun) {
     idle.fillPs[worker] = idle.firstPs[worker] = ends.startPs(task);
+    note(worker, Fill, 0, ends.startPs(task));
+  }
+  endSpans(worker, task);
   idle.busyPs[worker] += times.occupancyPs[task];
   idle.dependencyPs[worker] += std::exchange(row.dependencyPs, 0);
   idle.queueOrderPs[worker] += std::exchange(row.queueOrderPs, 0);
@@ -148,15 +190,21 @@ void IdleWalk::visitCell(int64_t worker, uint32_t task) {
 void IdleWalk::finish(int64_t worker) {
   if (!rows[worker].hasBegun) {
     idle.fillPs[worker] = timeline.makespanPs;
-    return;
+    return note(worker, Fill, 0, timeline.makespanPs);
   }
   idle.drainPs[worker] = timeline.makespanPs - idle.lastPs[worker];
+  if (spans)
+    (*spans)[worker].resize(rows[worker].numSpans);
+  note(worker, Drain, idle.lastPs[worker], timeline.makespanPs);
 }
 
 /// Visits tasks in topological order, which keeps the order of each row and
 /// reads memory from front to back.
-IdleTimes IdleWalk::run() {
+IdleTimes IdleWalk::run(std::vector<std::vector<IdleSpan>> *listed) {
   int64_t numWorkers = graph.getNumWorkers();
+  spans = listed;
+  if (spans)
+    spans->assign(numWorkers, {});
   for (std::vector<int64_t> *column :
        {&idle.busyPs, &idle.fillPs, &idle.drainPs, &idle.dependencyPs,
         &idle.queueOrderPs, &idle.communicationPs, &idle.firstPs, &idle.lastPs,
@@ -187,4 +235,12 @@ IdleTimes IdleWalk::run() {
 IdleTimes pipesched::computeIdle(const TaskGraph &graph, const TaskTimes &times,
                                  const Timeline &timeline) {
   return IdleWalk(graph, times, timeline).run();
+}
+
+std::vector<std::vector<IdleSpan>>
+pipesched::listIdle(const TaskGraph &graph, const TaskTimes &times,
+                    const Timeline &timeline) {
+  std::vector<std::vector<IdleSpan>> spans;
+  IdleWalk(graph, times, timeline).run(&spans);
+  return spans;
 }

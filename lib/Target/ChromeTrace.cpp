@@ -13,6 +13,9 @@
 
 #include "PipeSched/Target/ChromeTrace.h"
 #include "Format.h"
+#include "Picture.h"
+#include "PipeSched/Analysis/IdleSpans.h"
+#include "PipeSched/Analysis/TaskEnds.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/JSON.h"
 
@@ -23,6 +26,8 @@ using llvm::json::OStream;
 namespace {
 
 constexpr int64_t kPsPerUs = 1000000;
+/// Below the lanes of a worker, and in a process of its own.
+constexpr int64_t kIdleThread = kNumLanes, kPathThread = kNumLanes + 1;
 
 /// A slice of a thread: [startPs, startPs + durationPs). The threads of a
 /// process are the lanes of a worker.
@@ -61,6 +66,9 @@ private:
   void writeReductionArguments(OStream &json, uint32_t task);
   void writeFlow(StringRef phase, uint32_t message, const Slice &slice);
   void writeMemoryCounters();
+  void writeIdle();
+  void writeCriticalPath();
+  std::string describe(uint32_t task) const;
   void writeCounter(StringRef name, StringRef unit, int64_t worker,
                     llvm::ArrayRef<MemorySample> samples, double scale);
   template <typename Fields>
@@ -81,6 +89,7 @@ private:
   int64_t firstPid;
   uint64_t firstFlow;
   bool &isFirstEvent;
+  std::vector<bool> isCritical; ///< by task: on the critical path
   bool hasLane[kNumLanes] = {true, true, true};
   /// By task that delivers a message: the compute task that needs it, or kNone.
   std::vector<uint32_t> consumerOf;
@@ -131,6 +140,9 @@ void TraceWriter::writeProcess(int64_t worker) {
     writeMetadata("thread_name", pid, tid, "name", lane.name);
     writeMetadata("thread_sort_index", pid, tid, "sort_index", tid);
   }
+  writeMetadata("thread_name", pid, kIdleThread, "name", "idle");
+  writeMetadata("thread_sort_index", pid, kIdleThread, "sort_index",
+                kIdleThread);
 }
 
 //===----------------------------------------------------------------------===//
@@ -221,8 +233,11 @@ void TraceWriter::writeSlice(uint32_t task, const Slice &slice) {
     json.attribute("tid", static_cast<int>(slice.lane));
     writeUs(json, "ts", slice.startPs);
     writeUs(json, "dur", slice.durationPs);
-    json.attributeObject("args",
-                         [&] { writeArguments(json, task, slice.lane); });
+    json.attributeObject("args", [&] {
+      writeArguments(json, task, slice.lane);
+      if (isCritical[task])
+        json.attribute("critical", true);
+    });
   });
 }
 
@@ -325,22 +340,89 @@ void TraceWriter::writeCounter(StringRef name, StringRef unit, int64_t worker,
     });
 }
 
-/// Without a model every activation counts as one.
 void TraceWriter::writeMemoryCounters() {
   constexpr double kGiB = 1024.0 * 1024 * 1024;
-  bool hasModel = execution.memoryFacts.has_value();
-  MemoryFacts units;
-  units.stages.resize(result.placement.getNumGlobalStages());
-  for (StageMemory &stage : units.stages)
-    stage.activationBytes = 1;
-  std::vector<std::vector<MemorySample>> samples =
-      traceMemory(graph, execution.times, execution.timeline, result.placement,
-                  hasModel ? *execution.memoryFacts : units);
-  for (auto [worker, series] : llvm::enumerate(samples))
-    if (hasModel)
+  MemoryTrace trace = traceMemoryOf(result);
+  for (auto [worker, series] : llvm::enumerate(trace.samples))
+    if (trace.isInBytes)
       writeCounter("activation memory [GiB]", "GiB", worker, series, 1 / kGiB);
     else
       writeCounter("activations held", "activations", worker, series, 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Why workers are idle, and what makes the step long
+//===----------------------------------------------------------------------===//
+
+/// "the message 0F0 from worker 0", "1F0".
+std::string TraceWriter::describe(uint32_t task) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  const InstructionTraits &traits = traitsOf(graph.kind[task]);
+  bool isMessage = traits.role == InstructionRole::Message;
+  if (traits.role != InstructionRole::Compute)
+    os << (isMessage ? "message" : enumName(traits.lane)) << ' ';
+  printTask(os, graph, task);
+  if (isMessage)
+    os << " from worker "
+       << (graph.isMessage(task) ? graph.worker[task] : graph.peer[task]);
+  return text;
+}
+
+/// One slice per idle span, named by its cause. It says which cell comes next
+/// and what that cell waits for.
+void TraceWriter::writeIdle() {
+  TaskEnds ends(graph, execution.times, execution.timeline);
+  for (auto [worker, spans] :
+       llvm::enumerate(listIdle(graph, execution.times, execution.timeline)))
+    for (const IdleSpan &span : spans)
+      writeEvent([&, worker = worker](OStream &json) {
+        json.attribute("ph", "X");
+        json.attribute("name", kIdleCauses[span.cause].key);
+        json.attribute("cat", "idle");
+        json.attribute("pid", firstPid + static_cast<int64_t>(worker));
+        json.attribute("tid", kIdleThread);
+        writeUs(json, "ts", span.beginPs);
+        writeUs(json, "dur", span.endPs - span.beginPs);
+        json.attributeObject("args", [&] {
+          if (span.before == TaskGraph::kNone)
+            return;
+          json.attribute("before", describe(span.before));
+          if (const Edge *awaited = ends.bindingEdge(span.before))
+            json.attribute("waits_for", describe(awaited->task()));
+        });
+      });
+}
+
+/// A process of its own: the tasks of the path, each until the next one starts,
+/// so that their slices add up to the step.
+void TraceWriter::writeCriticalPath() {
+  int64_t pid = firstPid + graph.getNumWorkers();
+  writeMetadata("process_name", pid, 0, "name",
+                printableName(result.name) + ": critical path");
+  writeMetadata("process_sort_index", pid, 0, "sort_index", pid);
+  writeMetadata("thread_name", pid, kPathThread, "name", "critical path");
+  llvm::ArrayRef<uint32_t> path = execution.criticalPath;
+  for (size_t i = 0; i < path.size(); ++i) {
+    uint32_t task = path[i];
+    int64_t startPs = execution.timeline.startPs[task];
+    int64_t endPs = i + 1 < path.size()
+                        ? execution.timeline.startPs[path[i + 1]]
+                        : execution.timeline.makespanPs;
+    if (startPs == endPs)
+      continue;
+    writeEvent([&](OStream &json) {
+      json.attribute("ph", "X");
+      json.attribute("name", describe(task));
+      json.attribute("cat", "critical path");
+      json.attribute("pid", pid);
+      json.attribute("tid", kPathThread);
+      writeUs(json, "ts", startPs);
+      writeUs(json, "dur", endPs - startPs);
+      json.attributeObject(
+          "args", [&] { json.attribute("worker", graph.worker[task]); });
+    });
+  }
 }
 
 void TraceWriter::write() {
@@ -352,6 +434,9 @@ void TraceWriter::write() {
       use(Lane::Reload);
     }
   }
+  isCritical.resize(graph.size());
+  for (uint32_t task : execution.criticalPath)
+    isCritical[task] = true;
   findConsumers();
   findStatedBytes();
   for (int64_t worker = 0, end = graph.getNumWorkers(); worker < end; ++worker)
@@ -362,6 +447,8 @@ void TraceWriter::write() {
     for (uint32_t task : graph.row(worker))
       writeWork(task, worker, Lane::Compute);
   writeMemoryCounters();
+  writeIdle();
+  writeCriticalPath();
 }
 
 void pipesched::writeChromeTrace(
@@ -372,7 +459,7 @@ void pipesched::writeChromeTrace(
   bool isFirstEvent = true;
   for (const NamedEvaluation *result : results) {
     TraceWriter(os, *result, pid, flow, isFirstEvent).write();
-    pid += result->evaluation.execution.graph.getNumWorkers();
+    pid += result->evaluation.execution.graph.getNumWorkers() + 1;
     flow += result->evaluation.execution.graph.size();
   }
   os << "\n]}\n";

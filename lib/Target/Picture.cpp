@@ -119,6 +119,18 @@ Picture pipesched::pictureOfTimeline(const NamedEvaluation &result) {
   return picture;
 }
 
+MemoryTrace pipesched::traceMemoryOf(const NamedEvaluation &result) {
+  const Execution &execution = result.evaluation.execution;
+  MemoryFacts units;
+  units.stages.resize(result.placement.getNumGlobalStages());
+  for (StageMemory &stage : units.stages)
+    stage.activationBytes = 1;
+  bool isInBytes = execution.memoryFacts.has_value();
+  return {isInBytes, traceMemory(execution.graph, execution.times,
+                                 execution.timeline, result.placement,
+                                 isInBytes ? *execution.memoryFacts : units)};
+}
+
 //===----------------------------------------------------------------------===//
 // Slots
 //===----------------------------------------------------------------------===//

@@ -89,6 +89,15 @@ picturesOfSlots(llvm::ArrayRef<const NamedTable *> tables);
 /// Returns whether anything was merged.
 bool mergeShort(Picture &picture, int64_t least);
 
+/// Memory over time, by worker.
+struct MemoryTrace {
+  bool isInBytes = false; ///< else in activations, as without a model
+  std::vector<std::vector<MemorySample>> samples;
+};
+
+/// What each worker holds of activations. Without a model each counts as one.
+MemoryTrace traceMemoryOf(const NamedEvaluation &result);
+
 /// Bits (1 << Phase) of the phases that are drawn.
 unsigned phasesOf(llvm::ArrayRef<Picture> pictures);
 

@@ -38,12 +38,14 @@ from ._making import generate, load, loads, problem
 from ._measurement import Measurement
 from ._optimize import Alternative, Optimization
 from ._options import FamilyOptions, Path
+from ._pictures import Svg, draw
 from ._program import Cell, Columns, Group, Instruction, ParameterSet, Stage, WorkerProgram
 from ._report import Report
 from ._schedule import Schedule
-from ._simulation import Simulation, Svg, draw
+from ._simulation import Simulation
 from ._sweep import sweep
 from .fitting import Fit, fit
+from .pages import Html, page
 from .planning import Plan, Proposal, plan
 
 __version__: str = _core.version
@@ -61,6 +63,7 @@ __all__ = [
     "Fit",
     "Grid",
     "Group",
+    "Html",
     "Instruction",
     "Location",
     "Measurement",
@@ -87,6 +90,7 @@ __all__ = [
     "load",
     "loads",
     "models",
+    "page",
     "plan",
     "problem",
     "register_family",

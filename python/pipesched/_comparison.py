@@ -30,7 +30,8 @@ from ._costs import Costs, SimulationOptions, raw_simulation
 from ._errors import PipeSchedError
 from ._measurement import NEVER, Measurement, Stamps, names_of_kind
 from ._program import Instruction, WorkerProgram
-from ._simulation import Simulation, Svg, simulate
+from ._pictures import Svg
+from ._simulation import Simulation, simulate
 
 if TYPE_CHECKING:
     import pandas as pd

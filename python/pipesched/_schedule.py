@@ -35,6 +35,7 @@ from ._options import (
     read_paths,
     text_of,
 )
+from ._pictures import MOST_CELLS, PICTURES, Svg, draw
 from ._program import Group, ParameterSet, Stage, WorkerProgram, index_of
 from ._rows import (
     Rows,
@@ -46,7 +47,7 @@ from ._rows import (
     words_of,
     words_of_frame,
 )
-from ._simulation import MOST_CELLS, Simulation, Svg, draw, simulate
+from ._simulation import Simulation, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -226,22 +227,26 @@ class Schedule:
         """The option of Shardy's MPMD partitioner, on one line, with one rule per worker."""
         return self._module.export_shardy_rules(0)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the format of the file's extension: `.mlir`, `.mlirbc`, `.csv` or `.svg`. The file
-        appears whole or not at all.
+    def save(self, path: str | os.PathLike[str], *, width: float | str | None = None) -> None:
+        """Writes the format of the file's extension: `.mlir`, `.mlirbc`, `.csv`, or a picture,
+        `.svg`, `.png` or `.pdf`, of this width (`Svg.scaled`). The file appears whole or not at
+        all.
         """
-        write_whole(path, self._contents(FilePath(path).suffix))
+        write_whole(path, self._contents(FilePath(path).suffix, width))
 
-    def _contents(self, suffix: str) -> bytes:
+    def _contents(self, suffix: str, width: float | str | None = None) -> bytes:
+        if suffix in PICTURES:
+            return self.to_svg().contents(suffix, width)
+        if width is not None:
+            raise PipeSchedError(f"{suffix!r} has no width; only {', '.join(PICTURES)} do")
         writers: dict[str, Callable[[], str]] = {
             ".mlir": self.to_text,
             ".csv": self.to_csv,
-            ".svg": self.to_svg,
         }
         if suffix == ".mlirbc":
             return self.to_bytecode()
         if suffix not in writers:
-            known = ", ".join((*writers, ".mlirbc"))
+            known = ", ".join((*writers, ".mlirbc", *PICTURES))
             raise PipeSchedError(f"cannot save as {suffix!r}; known endings: {known}")
         return writers[suffix]().encode()
 

@@ -21,6 +21,7 @@ namespace pipesched::python {
 void bindProblem(nanobind::module_ &module);
 void bindModule(nanobind::module_ &module);
 void bindEvaluation(nanobind::module_ &module);
+void bindDrawing(nanobind::module_ &module);
 void bindSweep(nanobind::module_ &module);
 void bindPlanning(nanobind::module_ &module);
 void bindProgram(nanobind::module_ &module);

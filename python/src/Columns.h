@@ -30,6 +30,14 @@ nanobind::object toArray(std::unique_ptr<T[]> column, size_t size) {
       nanobind::ndarray<nanobind::numpy, T>(data, {size}, std::move(owner)));
 }
 
+/// Makes a NumPy array of a borrowed column, which nobody can write to and
+/// which keeps `owner` alive.
+template <typename T>
+nanobind::object view(const T *column, size_t size, nanobind::handle owner) {
+  return nanobind::cast(
+      nanobind::ndarray<nanobind::numpy, const T>(column, {size}, owner));
+}
+
 /// Columns for the cells of a schedule; only a timed one has messages.
 class CellColumns {
 public:

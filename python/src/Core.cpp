@@ -130,6 +130,7 @@ NB_MODULE(_core, m) {
   bindProblem(m);
   bindModule(m);
   bindEvaluation(m);
+  bindDrawing(m);
   bindSweep(m);
   bindPlanning(m);
   bindProgram(m);

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Evaluation.h"
 #include "Bindings.h"
 #include "Columns.h"
 #include "Module.h"
@@ -21,25 +22,6 @@
 
 namespace nb = nanobind;
 using namespace pipesched::python;
-
-namespace {
-
-/// An evaluation, and the module whose rows it refers to, if any.
-class Evaluation {
-public:
-  Evaluation(std::shared_ptr<Module> module, PipeschedEvaluation evaluation)
-      : module(std::move(module)), evaluation(evaluation) {}
-  Evaluation(const Evaluation &) = delete;
-  ~Evaluation() { pipeschedEvaluationDestroy(evaluation); }
-
-  PipeschedEvaluation get() const { return evaluation; }
-
-private:
-  std::shared_ptr<Module> module;
-  PipeschedEvaluation evaluation;
-};
-
-} // namespace
 
 using Evaluations = std::vector<const Evaluation *>;
 

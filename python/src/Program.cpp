@@ -13,8 +13,8 @@
 
 #include "PipeSched-c/Program.h"
 #include "Bindings.h"
+#include "Columns.h"
 #include "Module.h"
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -52,13 +52,6 @@ private:
 };
 
 } // namespace
-
-/// Makes a NumPy array of a borrowed column, which nobody can write to and
-/// which keeps `owner` alive.
-template <typename T>
-static nb::object view(const T *column, size_t size, nb::handle owner) {
-  return nb::cast(nb::ndarray<nb::numpy, const T>(column, {size}, owner));
-}
 
 //===----------------------------------------------------------------------===//
 // Placements

@@ -16,9 +16,9 @@
 // TRACE:      {"ph":"M","name":"thread_name","pid":0,"tid":5,"args":{"name":"all-reduce"}},
 // TRACE:      {"ph":"X","name":"1G1","cat":"all-reduce","pid":0,"tid":5,"ts":40,"dur":15,"args":{"phase":"all-reduce","stage":1,"path":1,"blocks":"1 to 2","workers":[0,1]}},
 // TRACE-NEXT: {"ph":"X","name":"1G1","cat":"all-reduce","pid":1,"tid":5,"ts":40,"dur":15,
-// TRACE:      {"ph":"X","name":"0O0","cat":"compute","pid":0,"tid":0,"ts":75,"dur":5,"args":{"phase":"optimizer","stage":0,"path":0}},
+// TRACE:      {"ph":"X","name":"0O0","cat":"compute","pid":0,"tid":0,"ts":75,"dur":5,"args":{"phase":"optimizer","stage":0,"path":0,"critical":true}},
 
-// VALID: 2 processes, 12 cells, 4 messages
+// VALID: 3 processes, 12 cells, 4 messages
 
 // SVG:      >O optimizer</text>
 // SVG:      >G all-reduce</text>

@@ -404,7 +404,16 @@ def test_saved_files(tmp_path: Path, capsys: Capture) -> None:
         for file in named:
             again = pipesched.Schedule.from_csv(Path(file).read_text())
             assert again.microbatches == row["microbatches"]
-    assert "<svg" in page.read_text()
+    assert 'class="timelines"' in page.read_text()
+
+
+def test_saved_pictures_of_many_cells(tmp_path: Path, capsys: Capture) -> None:
+    """Every proposal has its picture, also above 20,000 cells."""
+    arguments = ["plan", "--model", "toy", "--system", "toy", "--gpus", "4", "--stages", "4"]
+    batch = ["--global-batch", "4096", "--microbatch-size", "1", "--schedules", "1f1b"]
+    rows = rows_of(capsys, *arguments, *batch, "--top", "1", "--save", str(tmp_path))
+    assert rows[0]["microbatches"] * 4 * 2 > 20_000
+    assert (tmp_path / f"{rows[0]['name']}.svg").read_text().startswith("<?xml")
 
 
 @pytest.mark.parametrize("extra", [[], ["--precision", "fp8"], ["--sharding", "full"]])

@@ -13,6 +13,7 @@
 
 #include "../Support/FamilyCases.h"
 #include "../Support/TestSupport.h"
+#include "PipeSched/Analysis/IdleSpans.h"
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "PipeSched/Facts/ProfileText.h"
 #include <map>
@@ -86,6 +87,39 @@ static void expectAddUp(const Execution &execution) {
   }
 }
 
+/// The cells and the idle spans of each worker follow each other without a gap,
+/// and the spans of a cause add up to its time.
+static void expectSpansFillRows(const Execution &execution) {
+  const TaskGraph &graph = execution.graph;
+  std::vector<std::vector<IdleSpan>> rows =
+      listIdle(graph, execution.times, execution.timeline);
+  ASSERT_EQ(static_cast<int64_t>(rows.size()), graph.getNumWorkers());
+  for (auto [worker, spans] : llvm::enumerate(rows)) {
+    std::array<int64_t, kNumIdleCauses> sums = {};
+    const IdleSpan *next = spans.data(), *end = next + spans.size();
+    int64_t atPs = 0;
+    auto skipIdle = [&](uint32_t before) {
+      for (; next != end && next->before == before; ++next) {
+        EXPECT_EQ(next->worker, static_cast<int32_t>(worker));
+        EXPECT_EQ(next->beginPs, atPs);
+        EXPECT_LT(next->beginPs, next->endPs);
+        sums[next->cause] += next->endPs - next->beginPs;
+        atPs = next->endPs;
+      }
+    };
+    for (uint32_t task : graph.row(worker)) {
+      skipIdle(task);
+      EXPECT_EQ(execution.timeline.startPs[task], atPs);
+      atPs += execution.times.occupancyPs[task];
+    }
+    skipIdle(TaskGraph::kNone);
+    EXPECT_EQ(next, end);
+    EXPECT_EQ(atPs, execution.timeline.makespanPs);
+    for (auto [cause, sum] : llvm::zip_equal(kIdleCauses, sums))
+      EXPECT_EQ((execution.idle.*cause.ps)[worker], sum) << cause.key.str();
+  }
+}
+
 TEST_P(IdleCauses, AddUpAndFreeMessagesAreNoCommunication) {
   constexpr ReceivePlacement kPlacements[] = {ReceivePlacement::Arrival,
                                               ReceivePlacement::Consumer};
@@ -110,9 +144,12 @@ TEST_P(IdleCauses, AddUpAndFreeMessagesAreNoCommunication) {
             continue;
           ++numTimed[transport.value];
           expectAddUp(*free);
+          expectSpansFillRows(*free);
           EXPECT_EQ(totalOf(free->idle.communicationPs), 0);
-          expectAddUp(*tryToExecute(*table, randomCosts(numStages, false),
-                                    transport.value, receives));
+          std::optional<Execution> paid = tryToExecute(
+              *table, randomCosts(numStages, false), transport.value, receives);
+          expectAddUp(*paid);
+          expectSpansFillRows(*paid);
         }
     }
   EXPECT_GT(numTimed[Transport::Overlap], 0);

@@ -144,8 +144,9 @@ TEST(ChromeTrace, SeveralSchedulesShareNothing) {
                                evaluate1F1B("b", 2, 2)};
   Trace trace = traceOf(results);
   EXPECT_EQ(trace.processes,
-            std::vector<std::string>(
-                {"a: worker 0", "a: worker 1", "b: worker 0", "b: worker 1"}));
+            std::vector<std::string>({"a: worker 0", "a: worker 1",
+                                      "a: critical path", "b: worker 0",
+                                      "b: worker 1", "b: critical path"}));
   expectWholeFlows(trace, 8);
 }
 
@@ -156,4 +157,30 @@ TEST(ChromeTrace, CountsActivations) {
   EXPECT_EQ(*llvm::max_element(trace.counters.at(0)), 2);
   EXPECT_EQ(*llvm::max_element(trace.counters.at(1)), 1);
   EXPECT_EQ(trace.counters.at(0).back(), 0);
+}
+
+static double sumOf(const std::vector<Slice> &slices) {
+  double sum = 0;
+  for (Slice slice : slices)
+    sum += slice.end - slice.begin;
+  return sum;
+}
+
+/// The idle slices of a worker add up to its idle time, those of the critical
+/// path to the step.
+TEST_P(EveryTransport, IdleTimeAndCriticalPathAddUp) {
+  constexpr int64_t kWorkers = 4, kIdleThread = 6, kPathThread = 7;
+  TimingOptions timing;
+  timing.transport = GetParam();
+  NamedEvaluation result =
+      evaluate1F1B("s", kWorkers, 6, profileWithMessages(), timing);
+  Trace trace = traceOf(result);
+  const Execution &execution = result.evaluation.execution;
+  int64_t makespanPs = execution.timeline.makespanPs;
+  for (int64_t worker = 0; worker < kWorkers; ++worker)
+    EXPECT_NEAR(sumOf(trace.slices.at({worker, kIdleThread})) * 1e6,
+                static_cast<double>(makespanPs - execution.idle.busyPs[worker]),
+                0.5);
+  EXPECT_NEAR(sumOf(trace.slices.at({kWorkers, kPathThread})) * 1e6,
+              static_cast<double>(makespanPs), 0.5);
 }

@@ -22,11 +22,17 @@ namespace pipesched {
 /// event per line; times in microseconds, exact to the picosecond.
 ///
 ///   pid  worker        tid  0 compute  1 send  2 receive  3 offload  4 reload
+///                           5 all-reduce  6 idle
+///        critical path       7
 ///   flow s at the send, t at the receive, f at the compute cell that needs it
 ///
 /// If receives hold the row (blocking), a flow ends at the receive. A message
 /// without occupancy is an instant event: at its start on the send thread, at
-/// its arrival on the receive thread. Linear in tasks and edges.
+/// its arrival on the receive thread. The idle thread has a slice per cause of
+/// each gap, which says what the next cell waits for; they add up to the
+/// report's idle time. What is on the critical path has the argument
+/// `critical`, and after the workers of a schedule comes a process with the
+/// path alone, whose slices add up to the step. Linear in tasks and edges.
 void writeChromeTrace(llvm::raw_ostream &os,
                       llvm::ArrayRef<const NamedEvaluation *> results);
 inline void writeChromeTrace(llvm::raw_ostream &os,

@@ -8,13 +8,18 @@ from pathlib import Path
 from pipesched import PipeSchedError, Schedule
 
 from . import files, passes
-from .arguments import Verbs, add_verb
+from .arguments import UsageError, Verbs, add_verb
+from .drawings import WIDTH, width
 from .output import write_text
 
 EXAMPLE = "  pipesched convert schedule.csv schedule.mlir"
 
-FORMATS = ("mlir", "mlirbc", "torch-csv", "torch-comms-csv", "svg", "trace", "report", "exec")
-ENDINGS = {".mlir": "mlir", ".mlirbc": "mlirbc", ".csv": "torch-csv", ".svg": "svg"}
+TEXTS = ("mlir", "mlirbc", "torch-csv", "torch-comms-csv", "trace", "report", "exec")
+DRAWN = ("svg", "png", "pdf", "html")
+FORMATS = (*TEXTS, *DRAWN)
+ENDINGS = {".mlir": "mlir", ".mlirbc": "mlirbc", ".csv": "torch-csv"} | {
+    f".{format}": format for format in DRAWN
+}
 EXPORTS = {
     "torch-csv": "--export-torch-csv",
     "torch-comms-csv": "--export-torch-csv --torch-csv-format=compute_comms",
@@ -36,6 +41,7 @@ def add(verbs: Verbs) -> None:
     files.add_input(parser)
     parser.add_argument("output", metavar="OUTPUT", help="- for standard output")
     parser.add_argument("--to", choices=FORMATS, help="in place of what OUTPUT ends in")
+    parser.add_argument("--width", type=width, help=WIDTH)
     parser.add_argument("--pipeline", help="passes to run first, such as pipe-align-slots")
     parser.add_argument(
         "--show-passes", action="store_true", help="print the line of pipesched-opt"
@@ -54,15 +60,17 @@ def _format(arguments: argparse.Namespace) -> str:
     return ENDINGS[ending]
 
 
-def _contents(schedule: Schedule, format: str) -> str | bytes:
+def _contents(schedule: Schedule, format: str, width: str | None) -> str | bytes:
+    if format in DRAWN[:3]:
+        return schedule.to_svg().contents(f".{format}", width)
     if format == "mlirbc":
         return schedule.to_bytecode()
     if format == "torch-csv":
         return schedule.to_csv()
     if format == "torch-comms-csv":
         return schedule.to_csv("compute_comms")
-    if format == "svg":
-        return schedule.to_svg()
+    if format == "html":
+        return schedule.simulate().to_html()
     if format == "trace":
         return schedule.simulate().to_chrome_trace()
     if format == "report":
@@ -73,14 +81,18 @@ def _contents(schedule: Schedule, format: str) -> str | bytes:
 def run(arguments: argparse.Namespace) -> int:
     """Converts the one schedule of the file."""
     format = _format(arguments)
+    if arguments.width and format not in DRAWN[:3]:
+        raise UsageError(f"--width is that of {', '.join(DRAWN[:3])}, not of {format}")
     made = [arguments.pipeline] if arguments.pipeline else []
     if format == "exec":
         made.append("convert-pipe-to-exec")
     if arguments.show_passes:
+        if format in DRAWN[1:]:
+            raise UsageError(f"no tool writes {format}; --to svg has a line of passes")
         write_text(passes.command_line(made, arguments.file, export=EXPORTS.get(format, "")) + "\n")
         return 0
     schedule = files.read_one(arguments)
     for pipeline in made:
         schedule = schedule.transform(pipeline)
-    write_text(_contents(schedule, format), arguments.output)
+    write_text(_contents(schedule, format, arguments.width), arguments.output)
     return 0

@@ -44,7 +44,7 @@ def add(verbs: Verbs) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help=".mlir, .mlirbc, .csv (PyTorch's) or .svg, as it is called",
+        help=".mlir, .mlirbc, .csv (PyTorch's), .svg, .png or .pdf, as it is called",
     )
     group.add_argument("--show-passes", action="store_true", help="print the line of pipesched-opt")
 

@@ -1,35 +1,15 @@
-"""The HTML page of `pipesched compare --html`: one self-contained file."""
+"""The HTML page of `compare --html` and `plan --html`: tables and findings above timelines."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-import pipesched
 from pipesched import Simulation
-from pipesched._simulation import MOST_CELLS
+from pipesched.pages import Html, document, timelines
 
 from .output import Column, Row, show_cell, shown_columns
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c1f23; --dim: #5c6670; --ground: #fff; --line: #d5d9dd; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8eaed; --dim: #a0a8b0; --ground: #16181b; --line: #3a3f45; }
-}
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground);
-       margin: 2rem auto; padding: 0 1.5rem; max-width: 90rem; }
-h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.5rem 0 .5rem; }
-p, .findings { color: var(--dim); }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; white-space: nowrap; }
-th, td { padding: .25rem .75rem; text-align: right; border-bottom: 1px solid var(--line); }
-th { color: var(--dim); font-weight: 600; }
-.left { text-align: left; } .best td { font-weight: 600; }
-.picture { background: #fff; border: 1px solid var(--line); border-radius: 6px; padding: .5rem; }
-.picture svg { display: block; }
-"""
 
 _LEGEND = """Idle is the part of workers times step in which workers do nothing: before their
 first cell (fill), after their last one (drain), because data was not computed yet (dependency),
@@ -61,21 +41,6 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     return f'<div class="scroll"><table>{parts}</table></div>\n'
 
 
-def _scoped(rule: re.Match[str], scope: str) -> str:
-    return ",".join(f"#{scope} {selector.strip()}" for selector in rule[1].split(",")) + "{"
-
-
-def _picture(simulations: Sequence[Simulation], scope: str) -> str:
-    """The timelines on one scale; the style of the picture applies only to it."""
-    cells = sum(simulation._evaluation.num_cells for simulation in simulations)
-    if cells > MOST_CELLS:
-        return f"<p>{cells} cells are too many to draw here; at most {MOST_CELLS} are drawn.</p>\n"
-    svg = re.sub(r"^<\?xml.*?\?>\s*", "", pipesched.draw(*simulations))
-    head, style, rest = re.split(r"(?s)(<style>.*?</style>)", svg, maxsplit=1)
-    style = re.sub(r"(?m)^([^<{}\n]+)\{", lambda rule: _scoped(rule, scope), style)
-    return f'<div class="scroll picture" id="{scope}">{head}{style}{rest}</div>\n'
-
-
 def _findings(text: str) -> str:
     items = "".join(f"<li>{escape(line)}</li>" for line in text.splitlines())
     return f'<ul class="findings">{items}</ul>\n' if items else ""
@@ -90,9 +55,9 @@ def _section(
 ) -> str:
     order = {row["schedule"]: index for index, row in enumerate(rows)}
     ranked = sorted(simulations, key=lambda simulation: order[simulation.schedule])
-    picture = _picture(ranked, f"timelines-{microbatches}") if ranked else ""
+    drawn = timelines(ranked) if ranked else ""
     heading = f"<h2>{microbatches} microbatches</h2>\n"
-    return f"<section>\n{heading}{_table(rows, columns)}{_findings(findings)}{picture}</section>\n"
+    return f"<section>\n{heading}{_table(rows, columns)}{_findings(findings)}{drawn}</section>\n"
 
 
 def comparison(
@@ -101,7 +66,7 @@ def comparison(
     columns: Sequence[Column],
     simulations: Sequence[Simulation],
     findings: Mapping[int, str],
-) -> str:
+) -> Html:
     """The page: for each number of microbatches the rows, the findings, and timelines."""
     sections = [
         _section(
@@ -113,11 +78,4 @@ def comparison(
         )
         for n in dict.fromkeys(row["microbatches"] for row in rows)
     ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Pipeline schedules: {escape(title)}</title>\n<style>{_STYLE}</style>\n"
-        "</head>\n<body>\n"
-        f"<h1>Pipeline schedules</h1>\n<p>{escape(title)}</p>\n"
-        f"{''.join(sections)}<p>{_LEGEND}</p>\n</body>\n</html>\n"
-    )
+    return document(title, f"{''.join(sections)}<p>{_LEGEND}</p>\n")

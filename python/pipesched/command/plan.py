@@ -14,7 +14,6 @@ from rich.progress import Progress as Bar
 import pipesched
 from pipesched._options import Attention, Precision, Recompute, Sharding, Transport, names_of
 from pipesched._schedule import Schedule
-from pipesched._simulation import MOST_CELLS
 from pipesched.planning import Limits, Plan, Proposal
 from pipesched.planning._launchers import needs_csv
 from pipesched.planning._passes import ENDING, attaching, placing
@@ -177,13 +176,14 @@ def _whole_step(proposal: Proposal, schedule: Schedule) -> Schedule:
 
 
 def _save(plan: Plan, folder: Path) -> None:
-    """Writes IR of every proposal, its timeline if it can be drawn, and CSV if it is needed."""
+    """Writes IR and timeline of every proposal, and CSV if it is needed."""
     folder.mkdir(parents=True, exist_ok=True)
     for proposal in plan.fitting:
         schedule = proposal.generate()
-        files: dict[str, str] = {".mlir": _whole_step(proposal, schedule).to_text()}
-        if proposal.report._evaluation.num_cells <= MOST_CELLS:
-            files[".svg"] = proposal.report.to_svg()
+        files: dict[str, str] = {
+            ".mlir": _whole_step(proposal, schedule).to_text(),
+            ".svg": proposal.report.to_svg(),
+        }
         if needs_csv(proposal.candidate) and proposal.launchers().torchtitan.lines:
             files[".csv"] = schedule.to_csv()
         for suffix, text in files.items():

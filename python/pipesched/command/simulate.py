@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pipesched
-from pipesched import PipeSchedError, Schedule, Simulation
+from pipesched import Schedule, Simulation
 
 from . import files, passes
 from .arguments import (
@@ -21,6 +21,7 @@ from .arguments import (
     given_family_options,
     positive,
 )
+from .drawings import add_drawings, write_drawings
 from .output import CAUSES, Column, add_output, results, write_rows, write_text
 
 EXAMPLE = """  pipesched simulate --schedule 1f1b --workers 8 --microbatches 24 \\
@@ -55,8 +56,7 @@ def add(verbs: Verbs) -> None:
     add_family_options(parser)
     add_costs(parser)
     add_timing(parser)
-    parser.add_argument("--trace", metavar="FILE", help="also write the timeline for Perfetto")
-    parser.add_argument("--svg", metavar="FILE", help="also draw the timeline")
+    add_drawings(parser)
     add_output(parser)
 
 
@@ -108,15 +108,6 @@ def _passes(arguments: argparse.Namespace) -> str:
     return passes.command_line(made + passes.attaching(arguments), arguments.file, export=export)
 
 
-def _write_beside(arguments: argparse.Namespace, simulations: list[Simulation]) -> None:
-    if (arguments.trace or arguments.svg) and len(simulations) != 1:
-        raise PipeSchedError("--trace and --svg take one schedule; --name chooses it")
-    if arguments.trace:
-        write_text(simulations[0].to_chrome_trace(), arguments.trace)
-    if arguments.svg:
-        write_text(simulations[0].to_svg(), arguments.svg)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Times the schedules. JSON has the whole reports, text and CSV their single numbers."""
     if arguments.show_passes:
@@ -132,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         for schedule in schedules_of(arguments)
     ]
-    _write_beside(arguments, simulations)
+    write_drawings(arguments, simulations)
     if arguments.format == "json":
         reports = [json.loads(simulation.to_json()) for simulation in simulations]
         write_text(json.dumps(reports) + "\n", arguments.output)

@@ -1,0 +1,81 @@
+//===- DrawingColumns.h - A timeline as columns -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All that a drawing of a timeline can show, as columns of numbers, for
+// drawings that are made elsewhere: the page of `pipesched` and its readers in
+// Python.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TARGET_DRAWINGCOLUMNS_H
+#define PIPESCHED_TARGET_DRAWINGCOLUMNS_H
+
+#include "PipeSched/Evaluation/NamedEvaluation.h"
+
+namespace pipesched {
+
+/// A timeline as structure of arrays. Its items are numbered from 0: first the
+/// cells (an overlapped pair is one), worker by worker in row order, then
+/// messages, copies and all-reduces, sorted by worker, kind and start.
+///
+///   item      0 .. rowBegins.back() - 1      rowBegins.back() .. size() - 1
+///             cells                          messages, copies, all-reduces
+///
+/// Times are in ps. A Send and its Recv are one item of kind Send, except where
+/// messages hold rows.
+struct DrawingColumns {
+  static constexpr int32_t kNone = -1;
+
+  std::vector<uint32_t> rowBegins; ///< by worker, and the end of the cells
+  std::vector<int8_t> kind;        ///< an InstructionKind
+  std::vector<int32_t> worker;     ///< of a Send the source
+  /// Of a Send the destination, of a Recv the source, of an all-reduce its
+  /// number; else kNone.
+  std::vector<int32_t> peer;
+  std::vector<int32_t> stage; ///< numbered over all paths, path by path
+  std::vector<int8_t> phase;
+  std::vector<int32_t> microbatch; ///< the path for O and G
+  /// Of a cell that overlaps with another that one, else kNone. Empty without
+  /// pairs; else they have an entry per cell.
+  std::vector<int32_t> secondStage, secondMicrobatch;
+  std::vector<int8_t> secondPhase;
+  /// An item holds its queue from start to release; its data arrives at end.
+  std::vector<int64_t> startPs, releasePs, endPs;
+  /// The item whose release or end was the start of this one, the first if
+  /// there are several; kNone: it waited for nothing.
+  std::vector<int32_t> awaited;
+  std::vector<int32_t> criticalPath; ///< items, first to last
+  /// By number of the all-reduce: its workers (CSR).
+  std::vector<uint32_t> memberBegins;
+  std::vector<int32_t> members;
+
+  /// What workers do not do, worker by worker in the order of time.
+  std::vector<int32_t> idleWorker;
+  std::vector<int8_t> idleCause;   ///< an index into kIdleCauses
+  std::vector<int32_t> idleBefore; ///< the cell that follows, or kNone
+  std::vector<int64_t> idleBeginPs, idleEndPs;
+
+  /// Activations that a worker holds from memoryPs on (CSR by worker): bytes,
+  /// or a number of activations without a model.
+  std::vector<uint32_t> memoryBegins;
+  std::vector<int64_t> memoryPs, memoryHeld;
+
+  /// One JSON object: what the numbers above mean (`writeFacts` in the source
+  /// lists its keys).
+  std::string facts;
+
+  size_t size() const { return kind.size(); }
+  size_t getNumCells() const { return rowBegins.back(); }
+};
+
+/// Linear in tasks and edges, but for sorting. Nothing refers to `result`.
+DrawingColumns drawingColumnsOf(const NamedEvaluation &result);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_TARGET_DRAWINGCOLUMNS_H

@@ -1,0 +1,481 @@
+// One timeline on the page: its layers, where they are, what they show, and what is under a point.
+
+const kIdleNames = ['fill', 'drain', 'dependency', 'queue order', 'communication'];
+const kIdleReasons = [
+  'before its first cell', 'after its last cell', 'data was not computed yet',
+  'its message stood in a queue behind one that was not ready',
+  'its message was under way or waited for bandwidth',
+];
+const kCompute = 0, kSend = 1, kReceive = 2, kOffload = 3, kReload = 4, kAllReduce = 6; // kinds
+const kLaneOfKind = {[kSend]: 1, [kOffload]: 3, [kReload]: 4, [kAllReduce]: 5};
+
+class Timeline {
+  constructor(data) {
+    Object.assign(this, data);
+    const {items, facts, idle} = this;
+    this.unit = unitFor(facts.makespan_ps);
+    this.numShades = facts.phases[0].colours.length;
+    const colourOf = (phase, stage) => phase * this.numShades + facts.stages[stage].shade;
+    const first = new Uint16Array(items.size);
+    for (let i = 0; i < items.size; ++i)
+      first[i] = colourOf(items.phase[i], items.stage[i]);
+    let second = null;
+    if (items.second) {
+      second = new Int16Array(items.cells).fill(-1);
+      for (let i = 0; i < items.cells; ++i)
+        if (items.second.phase[i] >= 0)
+          second[i] = colourOf(items.second.phase[i], items.second.stage[i]);
+    }
+    this.colours = {first, second};
+    this.cells = new Layer({rows: items.rows, begin: items.start.subarray(0, items.cells),
+                            end: items.release.subarray(0, items.cells)});
+    this.idleLayer = new Layer(idle);
+    this.mostHeld = this.memory.held.reduce((most, held) => Math.max(most, held), 0);
+    const persistent = facts.memory.persistent_bytes;
+    if (persistent)
+      this.mostHeld = Math.max(0, ...this.peaks().map((peak, row) => peak + persistent[row]));
+    this.digits = String(facts.microbatches - 1).length;
+  }
+
+  /** The most activations that each worker holds. */
+  peaks() {
+    const {rows, held} = this.memory;
+    return Array.from({length: rows.length - 1}, (_, row) => {
+      let most = 0;
+      for (let i = rows[row]; i < rows[row + 1]; ++i)
+        most = Math.max(most, held[i]);
+      return most;
+    });
+  }
+
+  get numRows() {
+    return this.items.rows.length - 1;
+  }
+
+  /** By item, whether it is on the critical path. */
+  get isCritical() {
+    if (!this.critical) {
+      this.critical = new Uint8Array(this.items.size);
+      for (const item of this.criticalPath)
+        this.critical[item] = 1;
+    }
+    return this.critical;
+  }
+
+  /** Colours by item while the critical path is shown: dimmed ones follow the others. */
+  get criticalColours() {
+    if (!this.dimmed) {
+      const plain = this.facts.phases.length * this.numShades;
+      const dim = (colour, i) => (colour < 0 || this.isCritical[i] ? colour : colour + plain);
+      this.dimmed = {first: this.colours.first.map(dim),
+                     second: this.colours.second?.map(dim) ?? null};
+    }
+    return this.dimmed;
+  }
+
+  /** The workers on whose lanes a transfer is drawn, and the lanes. */
+  *placesOf(item) {
+    const {kind, worker, peer, memberBegins, members} = this.items;
+    const lane = kLaneOfKind[kind[item]];
+    if (kind[item] === kAllReduce) {
+      for (let k = memberBegins[peer[item]]; k < memberBegins[peer[item] + 1]; ++k)
+        yield [members[k], lane];
+    } else if (lane !== undefined) { // a receive is drawn with its send
+      yield [worker[item], lane];
+      if (kind[item] === kSend)
+        yield [peer[item], 2];
+    }
+  }
+
+  /** A layer per lane that is in use, in the order of the lanes. */
+  get lanes() {
+    if (this.laneLayers)
+      return this.laneLayers;
+    const {items, numRows} = this;
+    const found = new Map();
+    for (let i = items.cells; i < items.size; ++i)
+      if (items.start[i] < items.end[i])
+        for (const [worker, lane] of this.placesOf(i)) {
+          if (!found.has(lane))
+            found.set(lane, Array.from({length: numRows}, () => []));
+          found.get(lane)[worker].push(i);
+        }
+    this.laneLayers = [...found.keys()].sort((a, b) => a - b).map((lane) => ({
+      lane, layer: this.laneLayer(found.get(lane)),
+    }));
+    return this.laneLayers;
+  }
+
+  laneLayer(listed) {
+    const {start, release, end} = this.items;
+    const rows = beginsOf(listed.map((row) => row.length));
+    const item = new Int32Array(rows.at(-1));
+    listed.forEach((row, worker) => {
+      row.sort((a, b) => start[a] - start[b]);
+      item.set(row, rows[worker]);
+    });
+    const column = (values) => {
+      const result = new values.constructor(item.length);
+      for (let k = 0; k < item.length; ++k)
+        result[k] = values[item[k]];
+      return result;
+    };
+    const layer = new Layer(
+        {rows, item, begin: column(start), held: column(release), end: column(end)});
+    layer.colours = (all) => ({first: column(all.first)});
+    return layer;
+  }
+
+  /** Heights in CSS pixels with these switches. */
+  layout(show) {
+    const row = Math.min(Math.max(640 / this.numRows, 10), 24);
+    const lanes = show.messages ? this.lanes.length * kLane : 0;
+    const memory = show.memory ? kMemory + 2 : 0;
+    const pitch = row + lanes + memory + kRowGap;
+    return {row, lanes, memory, pitch, height: pitch * this.numRows};
+  }
+
+  // Drawing
+
+  /** Draws the rows that are visible: `plot` has left, width, height and how far it is scrolled. */
+  draw(context, plot, view, show, theme, ratio) {
+    const layout = this.layout(show);
+    const painter = new Painter(context, plot, view, ratio);
+    const first = Math.max(0, Math.floor(plot.scrolled / layout.pitch));
+    const last = Math.min(this.numRows, Math.ceil((plot.scrolled + plot.height) / layout.pitch));
+    context.clearRect(0, 0, plot.left + plot.width + 40, plot.height + kAxis);
+    this.drawGrid(painter, plot, view, theme);
+    context.save();
+    context.beginPath();
+    context.rect(0, 0, plot.left + plot.width, plot.height);
+    context.clip();
+    this.drawn = {cells: 0, rows: last - first};
+    for (let row = first; row < last; ++row)
+      this.drawRow(painter, row, row * layout.pitch - plot.scrolled, layout, show, theme);
+    if (show.critical)
+      this.drawPath(painter, layout, theme);
+    context.restore();
+  }
+
+  drawGrid(painter, plot, view, theme) {
+    const {context} = painter;
+    const [size, name] = this.unit;
+    const step = niceStep(90 / painter.scale);
+    const right = plot.left + plot.width;
+    context.font = '11px system-ui, sans-serif';
+    context.textAlign = 'center';
+    context.textBaseline = 'top';
+    context.lineWidth = 1;
+    for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) {
+      const x = painter.x(at);
+      context.strokeStyle = theme.line;
+      context.strokeRect(x, 0, 0, plot.height + 4);
+      context.fillStyle = theme.dim;
+      context.fillText(`${decimal(at, size)} ${name}`, Math.min(x, right - 24), plot.height + 7);
+    }
+    const end = painter.x(this.facts.makespan_ps);
+    context.strokeStyle = theme.ink;
+    if (end >= plot.left && end <= right + 1)
+      context.strokeRect(end, 0, 0, plot.height + 4);
+  }
+
+  drawRow(painter, row, top, layout, show, theme) {
+    const {context, plot} = painter;
+    context.fillStyle = theme.ink;
+    context.textAlign = 'right';
+    context.textBaseline = 'middle';
+    context.font = '11px system-ui, sans-serif';
+    context.fillText(`worker ${row}`, plot.left - 8, top + layout.row / 2);
+    context.save();
+    context.beginPath();
+    context.rect(plot.left, top, plot.width, layout.pitch);
+    context.clip();
+    context.fillStyle = theme.idle;
+    const end = painter.x(this.facts.makespan_ps);
+    context.fillRect(plot.left, top, Math.max(0, Math.min(end - plot.left, plot.width)), layout.row);
+    const colours = show.critical ? this.criticalColours : this.colours;
+    this.drawn.cells += painter.band(this.cells, row, colours, theme.palette(this), top, layout.row,
+                                     this.numberWriter(context, colours, theme));
+    if (show.idle)
+      painter.band(this.idleLayer, row, {first: this.idle.cause}, theme.causes,
+                   top + layout.row * 0.3, layout.row * 0.4);
+    if (show.messages)
+      this.lanes.forEach((lane, k) => {
+        const own = this.laneColours(lane, show.critical);
+        painter.band(lane.layer, row, own, theme.palette(this),
+                     top + layout.row + 0.5 + k * kLane, kLane - 1);
+      });
+    if (show.memory)
+      this.drawMemory(painter, row, top + layout.row + layout.lanes + 1, show, theme);
+    context.restore();
+  }
+
+  /** The colours of a lane by bar. */
+  laneColours(lane, isCritical) {
+    const name = isCritical ? 'dimmed' : 'plain';
+    lane[name] ??= lane.layer.colours(isCritical ? this.criticalColours : this.colours);
+    return lane[name];
+  }
+
+  /** Writes microbatches into cells that have room for the largest. */
+  numberWriter(context, colours, theme) {
+    const {microbatch, phase, second} = this.items;
+    const palette = theme.palette(this);
+    context.textAlign = 'center';
+    const room = 6.4 * this.digits + 3;
+    const write = (number, colour, x, y) => {
+      context.fillStyle = palette.onDark[colour] ? '#fff' : '#111';
+      context.fillText(number, x, y);
+    };
+    return (i, x, width, top, height) => {
+      if (width < room || height < 9)
+        return;
+      const isPerPath = phase[i] === 7; // an optimizer step
+      const number = isPerPath ? this.facts.phases[7].letter : microbatch[i];
+      const other = colours.second ? colours.second[i] : -1;
+      const own = colours.first[i];
+      if (other < 0)
+        return write(number, own, x + width / 2, top + height / 2);
+      context.font = '9px system-ui, sans-serif';
+      write(number, own, x + width / 2, top + height / 4);
+      write(second.microbatch[i], other, x + width / 2, top + 3 * height / 4);
+      context.font = '11px system-ui, sans-serif';
+    };
+  }
+
+  /** Memory from 0 to the largest of the page, parameters below activations. */
+  drawMemory(painter, row, top, show, theme) {
+    const {context, plot, view} = painter;
+    const {rows, at, held} = this.memory;
+    const most = show.mostHeld || 1;
+    const persistent = this.facts.memory.persistent_bytes?.[row] ?? 0;
+    const base = kMemory * persistent / most;
+    const end = Math.min(painter.x(this.facts.makespan_ps), plot.left + plot.width);
+    if (view.from < this.facts.makespan_ps) {
+      context.fillStyle = theme.persistent;
+      context.fillRect(plot.left, top + kMemory - base, Math.max(0, end - plot.left), base);
+    }
+    painter.steps(at, held, rows[row], rows[row + 1], most, top - base, kMemory,
+                  {area: theme.memory});
+    const capacity = this.facts.memory.capacity_bytes;
+    context.fillStyle = theme.critical;
+    if (capacity && capacity <= most)
+      context.fillRect(plot.left, top + kMemory * (1 - capacity / most), end - plot.left, 1);
+    context.fillStyle = theme.line;
+    context.fillRect(plot.left, top + kMemory, Math.max(0, end - plot.left), 0.5);
+  }
+
+  /** A line through the cells of the critical path, from worker to worker. */
+  drawPath(painter, layout, theme) {
+    const {context, plot, view} = painter;
+    const {start, end, worker, cells} = this.items;
+    if (!this.pathStarts)
+      this.pathStarts = Float64Array.from(this.criticalPath, (item) => start[item]);
+    let k = firstAbove(this.pathStarts, view.from, 0, this.pathStarts.length);
+    for (k = Math.max(0, k - 1); k > 0 && this.criticalPath[k] >= cells;)
+      --k;
+    context.save();
+    context.beginPath();
+    context.rect(plot.left, 0, plot.width, plot.height);
+    context.clip();
+    context.strokeStyle = theme.critical;
+    context.lineWidth = 2;
+    context.lineJoin = 'round';
+    context.beginPath();
+    let [lastX, lastRow] = [-1e9, -1];
+    for (; k < this.criticalPath.length && this.pathStarts[k] <= view.to; ++k) {
+      const item = this.criticalPath[k];
+      if (item >= cells)
+        continue;
+      const row = worker[item];
+      const x0 = painter.x(start[item]), x1 = painter.x(end[item]);
+      if (row === lastRow && x1 - lastX < 0.5)
+        continue;
+      const y = row * layout.pitch - plot.scrolled + layout.row / 2;
+      context[lastRow < 0 ? 'moveTo' : 'lineTo'](x0, y);
+      context.lineTo(x1, y);
+      [lastX, lastRow] = [x1, row];
+    }
+    const after = this.criticalPath[k]; // leaves the window
+    if (after !== undefined && lastRow >= 0)
+      context.lineTo(painter.x(start[after]), worker[after] * layout.pitch - plot.scrolled +
+                                                  layout.row / 2);
+    context.stroke();
+    context.restore();
+  }
+
+  // What is where
+
+  /** What is at a time and a height from the first row on: {kind, index, row}, or null. */
+  hit(ps, y, show) {
+    const layout = this.layout(show);
+    const row = Math.floor(y / layout.pitch);
+    if (row < 0 || row >= this.numRows || ps < 0 || ps >= this.facts.makespan_ps)
+      return null;
+    const inside = y - row * layout.pitch;
+    if (inside < layout.row) {
+      const cell = this.cells.at(row, ps);
+      if (cell >= 0)
+        return {kind: 'item', index: cell, row};
+      const idle = this.idleLayer.at(row, ps);
+      return idle < 0 ? null : {kind: 'idle', index: idle, row};
+    }
+    const lane = this.lanes[Math.floor((inside - layout.row) / kLane)];
+    if (show.messages && lane && inside < layout.row + layout.lanes) {
+      const bar = lane.layer.at(row, ps);
+      return bar < 0 ? null : {kind: 'item', index: lane.layer.item[bar], row, lane: lane.lane};
+    }
+    return show.memory && inside < layout.pitch - kRowGap ? {kind: 'memory', row, ps} : null;
+  }
+
+  /** How many cells of a row begin in [from, to). */
+  count(row, from, to) {
+    const {rows} = this.items;
+    const {begin} = this.cells;
+    const first = firstAbove(begin, from - 0.5, rows[row], rows[row + 1]);
+    return firstAbove(begin, to - 0.5, rows[row], rows[row + 1]) - first;
+  }
+
+  // What is said about it
+
+  /** A moment, in the unit of the axis. */
+  time(ps) {
+    return `${decimal(ps, this.unit[0])} ${this.unit[1]}`;
+  }
+
+  /** A length, in a unit of its own. */
+  length(ps) {
+    const [size, name] = unitFor(ps);
+    return `${decimal(ps, size)} ${name}`;
+  }
+
+  cellName(stage, phase, microbatch) {
+    return `${this.facts.stages[stage].stage}${this.facts.phases[phase].letter}${microbatch}`;
+  }
+
+  nameOf(item) {
+    const {stage, phase, microbatch, second, cells} = this.items;
+    const name = this.cellName(stage[item], phase[item], microbatch[item]);
+    if (item >= cells || !second || second.phase[item] < 0)
+      return name;
+    return `${name}+${this.cellName(second.stage[item], second.phase[item],
+                                    second.microbatch[item])}`;
+  }
+
+  /** "0F3, the cell before it", "message 1F2 from worker 1". */
+  phraseOf(item, waiter) {
+    const {kind, worker, peer, cells} = this.items;
+    const name = this.nameOf(item);
+    if (item < cells)
+      return item === waiter - 1 && waiter < cells ? `${name}, the cell before it` :
+          `${name} on worker ${worker[item]}`;
+    switch (kind[item]) {
+    case kSend:
+      return `message ${name} from worker ${worker[item]} to worker ${peer[item]}`;
+    case kReceive:
+      return `message ${name} from worker ${peer[item]} to worker ${worker[item]}`;
+    case kOffload:
+      return `offload ${name}`;
+    case kReload:
+      return `reload ${name}`;
+    default:
+      return `all-reduce ${name}`;
+    }
+  }
+
+  /** Lines about a cell, a message, a copy or an all-reduce. */
+  describeItem(item, row) {
+    const {start, release, end, phase, stage, microbatch, second, worker, cells, kind} = this.items;
+    const about = (p, s, m) => {
+      const number = p === 7 || p === 8 ? `path ${m}` : `microbatch ${m}`;
+      const path = this.facts.paths > 1 ? ` of path ${this.facts.stages[s].path}` : '';
+      return `${this.facts.phases[p].name} of ${number} on stage ${this.facts.stages[s].stage}${path}`;
+    };
+    const isCell = item < cells;
+    const lines = isCell ? [about(phase[item], stage[item], microbatch[item])] :
+        [this.phraseOf(item, -1)];
+    if (isCell && second && second.phase[item] >= 0)
+      lines.push(`overlaps ${about(second.phase[item], second.stage[item],
+                                   second.microbatch[item])}`);
+    lines.push(`worker ${isCell ? worker[item] : row}`);
+    if (isCell || start[item] === end[item] || kind[item] === kReceive)
+      lines.push(`start ${this.time(start[item])}, end ${this.time(release[item])}, takes ${
+          this.length(release[item] - start[item])}`);
+    else
+      lines.push(`start ${this.time(start[item])}, leaves its queue at ${
+          this.time(release[item])}, there at ${this.time(end[item])}`);
+    lines.push(...this.describeWait(item));
+    if (this.isCritical[item])
+      lines.push('on the critical path');
+    return {title: this.nameOf(item), lines};
+  }
+
+  describeWait(item) {
+    const {awaited, start, release, cells} = this.items;
+    const before = awaited[item];
+    const lines = [];
+    if (before < 0) {
+      lines.push('waited for nothing');
+    } else {
+      const verb = before < cells || start[item] === release[before] ? 'which ended' : 'which came';
+      lines.push(`waited for ${this.phraseOf(before, item)}, ${verb} at ${this.time(start[item])}`);
+    }
+    const spans = item < cells ? this.idleBefore(item) : [];
+    if (spans.length) {
+      const total = spans.reduce((sum, k) => sum + this.idle.end[k] - this.idle.begin[k], 0);
+      const causes = spans.map((k) => `${kIdleNames[this.idle.cause[k]]} ${
+          this.length(this.idle.end[k] - this.idle.begin[k])}`);
+      lines.push(`idle before it: ${this.length(total)} (${causes.join(', ')})`);
+    }
+    return lines;
+  }
+
+  /** The idle spans that a cell ends, in the order of time. */
+  idleBefore(cell) {
+    const {rows, end, before} = this.idle;
+    const row = this.items.worker[cell];
+    const found = [];
+    let k = firstAbove(end, this.items.start[cell] - 0.5, rows[row], rows[row + 1]);
+    if (k < rows[row + 1] && before[k] === cell && end[k] === this.items.start[cell])
+      for (; k >= rows[row] && before[k] === cell; --k)
+        found.unshift(k);
+    return found;
+  }
+
+  describeIdle(index, row) {
+    const {begin, end, cause, before} = this.idle;
+    const lines = [
+      `worker ${row}`,
+      `${kIdleNames[cause[index]]}: ${kIdleReasons[cause[index]]}`,
+      `start ${this.time(begin[index])}, end ${this.time(end[index])}, takes ${
+          this.length(end[index] - begin[index])}`,
+    ];
+    if (before[index] >= 0)
+      lines.push(`next: ${this.nameOf(before[index])}; it ${
+          this.describeWait(before[index])[0]}`);
+    return {title: 'idle', lines};
+  }
+
+  describeMemory(row, ps) {
+    const {rows, at, held} = this.memory;
+    const i = firstAbove(at, ps, rows[row], rows[row + 1]) - 1;
+    const value = i >= rows[row] ? held[i] : 0;
+    const {unit, persistent_bytes: persistent, capacity_bytes: capacity} = this.facts.memory;
+    const lines = [`worker ${row} at ${this.time(Math.round(ps))}`];
+    if (unit !== 'bytes')
+      return {title: `${value} activations held`, lines};
+    const gib = (bytes) => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+    lines.push(`${gib(value)} of activations, ${gib(persistent[row])} of weights, gradients and ` +
+               'optimizer state');
+    if (capacity)
+      lines.push(`of ${gib(capacity)}`);
+    return {title: gib(value + persistent[row]), lines};
+  }
+
+  describe(hit) {
+    if (hit.kind === 'item')
+      return this.describeItem(hit.index, hit.row);
+    return hit.kind === 'idle' ? this.describeIdle(hit.index, hit.row) :
+        this.describeMemory(hit.row, hit.ps);
+  }
+}
