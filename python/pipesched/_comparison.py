@@ -29,8 +29,8 @@ from . import _core
 from ._costs import Costs, SimulationOptions, raw_simulation
 from ._errors import PipeSchedError
 from ._measurement import NEVER, Measurement, Stamps, names_of_kind
-from ._program import Instruction, WorkerProgram
 from ._pictures import Svg
+from ._program import Instruction, WorkerProgram
 from ._simulation import Simulation, simulate
 
 if TYPE_CHECKING:
