@@ -3,7 +3,7 @@
 /** The bytes of one timeline: base64 of a deflated stream. */
 async function unpackBytes(base64) {
   if (typeof DecompressionStream === 'undefined')
-    throw new Error('this browser cannot inflate; Chrome 80, Firefox 113, Safari 16.4 and later can');
+    throw new Error('this browser cannot inflate; Chrome 80, Firefox 113 and Safari 16.4 can');
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; ++i)

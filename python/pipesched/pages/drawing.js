@@ -27,7 +27,7 @@ function decimal(ps, size) {
 /** The smallest of 1, 2, 5 times a power of ten that is at least this. */
 function niceStep(atLeast) {
   const power = 10 ** Math.floor(Math.log10(Math.max(atLeast, 1)));
-  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= atLeast) ?? 10 * power;
+  return power * ([1, 2, 5].find((factor) => factor * power >= atLeast) ?? 10);
 }
 
 /** The first index in [begin, end) with values[index] > least; values ascend. */
@@ -228,7 +228,8 @@ class Painter {
       if (largest === drawn && column < columns)
         continue;
       const tall = height * drawn / most;
-      context.fillRect(plot.left + from * width, top + height - tall, (column - from) * width, tall);
+      context.fillRect(plot.left + from * width, top + height - tall,
+                       (column - from) * width, tall);
       [from, drawn] = [column, largest];
     }
   }

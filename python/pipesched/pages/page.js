@@ -37,11 +37,13 @@ class Figure {
     Object.assign(this, {panel, facts, data, timeline: null, selected: null});
     this.canvas = make('canvas', {
       tabindex: 0, role: 'application',
-      'aria-label': `Timeline of ${facts.title}: ${facts.subtitle}. Arrow keys go from cell to cell.`,
+      'aria-label': `Timeline of ${facts.title}: ${facts.subtitle}. ` +
+          'Arrow keys go from cell to cell.',
     });
     this.space = make('div');
     this.plot = make('div', {class: 'plot'}, this.canvas, this.space);
-    this.state = make('p', {class: 'state'}, `reading ${facts.cells.toLocaleString('en')} cells …`);
+    const cells = facts.cells.toLocaleString('en');
+    this.state = make('p', {class: 'state'}, `reading ${cells} cells …`);
     const name = make('strong', {}, facts.title);
     this.element = make('figure', {}, make('figcaption', {}, name, ` ${facts.subtitle}`),
                         this.state, this.plot);
@@ -234,8 +236,9 @@ const kSwitches = [
   ['memory', 'memory', 'Y'],
 ];
 const kMostMessages = 200_000; // up to which messages are drawn from the start
-const kHelp = 'Drag to pan, Ctrl and wheel to zoom, double click to zoom in. Keys: + − 0 zoom and ' +
-    'fit, A D pan, arrows go from cell to cell, W goes to what a cell waited for, Esc closes.';
+const kHelp = 'Drag to pan, Ctrl and wheel to zoom, double click to zoom in. ' +
+    'Keys: + − 0 zoom and fit, A D pan, arrows go from cell to cell, ' +
+    'W goes to what a cell waited for, Esc closes.';
 
 /** Timelines on one scale of time, with their buttons and legend. */
 class Panel {
@@ -246,12 +249,12 @@ class Panel {
         (script) => new Figure(this, JSON.parse(script.textContent), script.nextElementSibling));
     this.longest = Math.max(1, ...this.figures.map(({facts}) => facts.makespan_ps));
     this.view = {from: 0, to: this.longest};
-    const transfers = Math.max(...this.figures.map(({facts}) => {
+    this.transfers = Math.max(...this.figures.map(({facts}) => {
       const column = facts.layout.find(([name]) => name === 'transfer_kind');
       return column.at(-1);
     }));
-    this.show = {critical: false, idle: false, memory: false, messages: transfers <= kMostMessages,
-                 mostHeld: 0};
+    this.show = {critical: false, idle: false, memory: false, mostHeld: 0,
+                 messages: this.transfers <= kMostMessages};
     this.legend = make('div', {class: 'legend'});
     element.prepend(this.toolbar(), this.legend);
     for (const figure of this.figures) {
@@ -305,14 +308,21 @@ class Panel {
     if (this.show.critical)
       entries.push(item('critical path', swatch('var(--critical)', 'thin')));
     if (this.show.messages)
-      entries.push(item('bars below a row: ' + [...new Set(this.figures.flatMap(
-          (figure) => figure.timeline?.lanes.map(({lane}) => figure.facts.lanes[lane]) ?? []))]
-          .join(', ')));
+      entries.push(item(this.laneText()));
+    else if (this.transfers > kMostMessages)
+      entries.push(item(`${this.transfers.toLocaleString('en')} messages are drawn when you ` +
+                        'switch them on'));
     if (this.show.memory)
       entries.push(item(`activations, up to ${this.memoryText()}`, swatch('var(--memory)')));
     if (this.show.memory && this.isInBytes)
       entries.push(item('of it weights, gradients, optimizer state', swatch('var(--persistent)')));
     this.legend.replaceChildren(...entries);
+  }
+
+  laneText() {
+    const lanes = new Set(this.figures.flatMap(
+        ({timeline, facts}) => timeline?.lanes.map(({lane}) => facts.lanes[lane]) ?? []));
+    return lanes.size ? `bars below a row: ${[...lanes].join(', ')}` : 'messages take no time';
   }
 
   get isInBytes() {

@@ -192,7 +192,8 @@ class Timeline {
     context.clip();
     context.fillStyle = theme.idle;
     const end = painter.x(this.facts.makespan_ps);
-    context.fillRect(plot.left, top, Math.max(0, Math.min(end - plot.left, plot.width)), layout.row);
+    const wide = Math.max(0, Math.min(end - plot.left, plot.width));
+    context.fillRect(plot.left, top, wide, layout.row);
     const colours = show.critical ? this.criticalColours : this.colours;
     this.drawn.cells += painter.band(this.cells, row, colours, theme.palette(this), top, layout.row,
                                      this.numberWriter(context, colours, theme));
@@ -265,9 +266,10 @@ class Timeline {
     context.fillRect(plot.left, top + kMemory, Math.max(0, end - plot.left), 0.5);
   }
 
-  /** A line through the cells of the critical path, from worker to worker. */
+  /** A line along the cells of the critical path, below their numbers, from worker to worker. */
   drawPath(painter, layout, theme) {
     const {context, plot, view} = painter;
+    const yOf = (row) => row * layout.pitch - plot.scrolled + layout.row - 2;
     const {start, end, worker, cells} = this.items;
     if (!this.pathStarts)
       this.pathStarts = Float64Array.from(this.criticalPath, (item) => start[item]);
@@ -291,15 +293,14 @@ class Timeline {
       const x0 = painter.x(start[item]), x1 = painter.x(end[item]);
       if (row === lastRow && x1 - lastX < 0.5)
         continue;
-      const y = row * layout.pitch - plot.scrolled + layout.row / 2;
+      const y = yOf(row);
       context[lastRow < 0 ? 'moveTo' : 'lineTo'](x0, y);
       context.lineTo(x1, y);
       [lastX, lastRow] = [x1, row];
     }
     const after = this.criticalPath[k]; // leaves the window
     if (after !== undefined && lastRow >= 0)
-      context.lineTo(painter.x(start[after]), worker[after] * layout.pitch - plot.scrolled +
-                                                  layout.row / 2);
+      context.lineTo(painter.x(start[after]), yOf(worker[after]));
     context.stroke();
     context.restore();
   }
@@ -389,7 +390,8 @@ class Timeline {
     const about = (p, s, m) => {
       const number = p === 7 || p === 8 ? `path ${m}` : `microbatch ${m}`;
       const path = this.facts.paths > 1 ? ` of path ${this.facts.stages[s].path}` : '';
-      return `${this.facts.phases[p].name} of ${number} on stage ${this.facts.stages[s].stage}${path}`;
+      const name = this.facts.phases[p].name;
+      return `${name} of ${number} on stage ${this.facts.stages[s].stage}${path}`;
     };
     const isCell = item < cells;
     const lines = isCell ? [about(phase[item], stage[item], microbatch[item])] :
