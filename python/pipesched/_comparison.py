@@ -18,7 +18,7 @@ Both divisions have no gaps, so the differences of the causes add up to that of 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -170,10 +170,12 @@ def _measured(measurement: Measurement, worker: int, step: int) -> Division:
     program, stamps = measurement.programs[worker], measurement.stamps[worker]
     begin, end = measurement.spans_ns[step]
     divider = _Divider(begin)
-    computes = [i.index for i in program if i.kind == "compute"]
-    chosen = range(computes[0], computes[-1] + 1) if computes else ()
-    for instruction in (program[index] for index in chosen):
+    in_time = sorted(program, key=lambda each: (int(stamps.ready[step, each.index]), each.index))
+    computes = [each.index for each in in_time if each.kind == "compute"]
+    for instruction in in_time:
         index = instruction.index
+        if not computes or not _is_between(instruction, computes, stamps, step):
+            continue
         ready, start, finish = (
             int(column[step, index]) for column in (stamps.ready, stamps.start, stamps.end)
         )
@@ -189,6 +191,15 @@ def _measured(measurement: Measurement, worker: int, step: int) -> Division:
             divider.until(finish, "issue")
     divider.until(end, "end" if computes else "start")
     return {key: span * _PS_PER_NS for key, span in divider.spans.items()}
+
+
+def _is_between(
+    instruction: Instruction, computes: Sequence[int], stamps: Stamps, step: int
+) -> bool:
+    """Whether an instruction ran after the first compute began and before the last one ended."""
+    at = int(stamps.ready[step, instruction.index])
+    first, last = stamps.ready[step, computes[0]], stamps.end[step, computes[-1]]
+    return bool(first <= at < last)
 
 
 def _divide_wait(
@@ -286,8 +297,8 @@ def _table(rows: Iterable[list[str]]) -> Iterator[str]:
     listed = list(rows)
     widths = [max(len(row[i]) for row in listed) for i in range(len(listed[0]))]
     for first, *rest in listed:
-        cells = [first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(rest, widths[1:], strict=True))]
-        yield "  ".join(cells).rstrip()
+        others = (cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))
+        yield "  ".join([first.ljust(widths[0]), *others])
 
 
 def _lines(comparison: Comparison) -> Iterator[str]:

@@ -104,7 +104,7 @@ class _Collector:
 
 _NEVER = int(np.iinfo(np.int64).min)
 _SHARE_OF_PAIR = {"F": 1 / 3, "B": 2 / 3}
-"""Of a stage that ran no F or B outside of pairs: a backward has twice the products of a forward."""
+"""Of a stage that ran no F or B outside of pairs: a backward has twice as many products."""
 
 
 def _owned_blocks(schedule: Schedule) -> dict[Key, tuple[int, int]]:

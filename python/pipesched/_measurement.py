@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -74,7 +74,8 @@ class Measurement:
 
     schedule: Schedule
     receives: ReceivePlacement | None
-    """Where the receives of the schedule stood, as in `Schedule.program`."""
+    """Where the receives of the schedule stood, as in `Schedule.program`; None for a program, which
+    says so itself."""
     numbers: tuple[int, ...]
     """The numbers of the steps, in the count of who measured."""
     stamps: tuple[Stamps, ...]
@@ -82,6 +83,22 @@ class Measurement:
     clock: Clock
     source: str
     """Who measured."""
+
+    @staticmethod
+    def from_torch_traces(
+        schedule: Schedule, files: Iterable[str | os.PathLike[str]]
+    ) -> Measurement:
+        """Reads the traces that PyTorch's profiler has of PyTorch's own pipeline runtime: one file
+        per rank, in any order, as `export_chrome_trace` writes it, plain or compressed by gzip.
+        `schedule` is what ran. Waits for receives, which are part of the ranges of computes there,
+        are taken out of them. Each file holds the same whole steps.
+
+        Clocks of one host count as one; clocks of others are aligned by messages in both
+        directions. `clock_error_s` is what these messages prove.
+        """
+        from ._torch_traces import from_torch_traces
+
+        return from_torch_traces(schedule, files)
 
     # What it has
 
@@ -98,9 +115,8 @@ class Measurement:
     @cached_property
     def programs(self) -> tuple[WorkerProgram, ...]:
         """What each worker ran."""
-        receives = self.receives if self.schedule.kind == "schedule" else None
         workers = range(self.schedule.workers)
-        return tuple(self.schedule.program(worker, receives=receives) for worker in workers)
+        return tuple(self.schedule.program(worker, receives=self.receives) for worker in workers)
 
     @cached_property
     def spans_ns(self) -> tuple[tuple[int, int], ...]:
@@ -218,7 +234,7 @@ class Measurement:
 
 def names_of_kind(kind: str) -> int:
     """The code of a kind of instruction in the columns of a program."""
-    return WorkerProgram.kinds.index(kind)  # type: ignore[arg-type]
+    return WorkerProgram.kinds.index(kind)
 
 
 def _to_lists(times: Times) -> list[list[int | None]]:
@@ -268,6 +284,9 @@ class _Reader:
         if receives is not None and receives not in names_of(ReceivePlacement):
             wanted = " or ".join(names_of(ReceivePlacement))
             raise self._fail("receives", f"found {receives!r}, wanted {wanted}")
+        if (receives is None) != (schedule.kind == "program"):
+            wanted = "null for a program, arrival or consumer for a schedule"
+            raise self._fail("receives", f"found {_shown(receives)}, wanted {wanted}")
         numbers = self._get(raw, "", "steps", list)
         if not numbers or not all(type(number) is int for number in numbers):
             raise self._fail("steps", f"found {_shown(numbers)}, wanted the numbers of steps")
@@ -357,5 +376,5 @@ _JSON_NAMES: dict[type, str] = {
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value) if isinstance(value, (str, int, float, list, dict)) else repr(value)
+    text = json.dumps(value, default=repr)
     return text if len(text) <= 60 else text[:57] + "..."

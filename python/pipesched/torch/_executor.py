@@ -118,7 +118,7 @@ class Executor:
                 if is_training:
                     shared.begin()
             for instruction in program:
-                if is_training or instruction.cell.phase == "F":
+                if is_training or any(cell.phase == "F" for cell in instruction.cells):
                     self.current = instruction
                     self._run(instruction)
             self.current = None
@@ -166,7 +166,8 @@ class Executor:
         at = cell.stage, cell.microbatch
         if instruction.kind == "compute":
             for each in instruction.cells:
-                self._compute(each)
+                if self._batch.mode == "train" or each.phase == "F":
+                    self._compute(each)
         elif instruction.kind == "send":
             box = self._outbox if cell.phase == "F" else self._upbox
             self._parts.messages.send(instruction, self._pop(box, at, cell))

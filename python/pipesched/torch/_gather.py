@@ -15,7 +15,6 @@ from pipesched._measurement import NEVER, Clock, Stamps
 from pipesched._options import ReceivePlacement
 
 from ._clock import Clocks, Offset
-from ._errors import PipelineError
 from ._record import Event, Recording
 from ._watch import Watch
 
@@ -78,17 +77,14 @@ def gather(
     program: Sequence[Instruction],
     watch: Watch,
     clocks: Clocks,
-) -> Measurement:
-    """Exchanges what ranks have recorded."""
+) -> Measurement | None:
+    """Exchanges what ranks have recorded; None if that holds no complete step."""
     clocks.compare()
     mine = {step: _encode(table) for step, table in _steps(recording, program).items()}
     said: list[Any] = watch.meet(f"recording {clocks.comparisons}", [mine, clocks.offsets])
     steps = set.intersection(*(set(tables) for tables, _ in said))
     if not steps:
-        raise PipelineError(
-            "the recording has no training step that all ranks ran from its beginning to its end; "
-            "call step() inside of `with runtime.record() as recording:`, on all ranks"
-        )
+        return None
     numbers = sorted(steps, key=int)
     offsets = [[Offset(*each) for each in comparison] for comparison in said[0][1]]
     workers = []

@@ -99,7 +99,8 @@ class PipelineRuntime:
         self.on_instruction = on_instruction
         self._group = found
         self._scaler = scaler
-        self._receives = receives
+        is_table = schedule.kind == "schedule"
+        self._receives: ReceivePlacement | None = receives or "arrival" if is_table else None
         self._recording: Recording | None = None
         self._passes = 0
         rank, size = dist.get_rank(found), dist.get_world_size(found)
@@ -224,6 +225,11 @@ class PipelineRuntime:
                 self._clocks,
             )
         self._watch.stop()
+        if found is None:
+            raise PipelineError(
+                "the recording has no training step that all ranks ran from its beginning to its "
+                "end; call step() inside of `with runtime.record() as recording:`, on all ranks"
+            )
         return found
 
     def _run(self, batch: Batch) -> None:

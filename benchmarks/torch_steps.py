@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Steps of stages that take known times, beside their predictions.
+
+Usage: .venv/bin/python benchmarks/torch_steps.py [--rows FILE] [--output FILE] [options]
+
+Trains every family in real processes on gloo with stages that sleep: the forward, the gradient of
+the input and the gradient of the weights of a stage take times that are known before anything
+runs. The prediction has these times alone, and messages that take none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from pipesched.torch import PipelineRuntime
+from torch import Tensor, nn
+from torch.multiprocessing.spawn import start_processes
+
+import pipesched
+
+MODES = {"even": [1.0], "uneven": [1.0, 0.7, 1.3, 0.85, 1.15]}
+"""Factors of the times, which stages take in turn."""
+CAUSES = ("start", "compute", "messages", "issue", "end")
+
+
+class Slow(torch.autograd.Function):
+    """The identity, which sleeps in its forward and in its backward."""
+
+    @staticmethod
+    def forward(context: Any, value: Tensor, forward: float, backward: float) -> Tensor:
+        context.backward_seconds = backward
+        time.sleep(forward)
+        return value.clone()
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        time.sleep(context.backward_seconds)
+        return gradient, None, None
+
+
+class SleepingStage(nn.Module):
+    """F, I and W sleep for known times, in seconds."""
+
+    def __init__(self, times: dict[str, float]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+        self.times = times
+
+    def forward(self, value: Tensor) -> Tensor:
+        weight = Slow.apply(self.weight, 0.0, self.times["W"])
+        return Slow.apply(value.requires_grad_(), self.times["F"], self.times["I"]) * weight
+
+
+def stage_times(arguments: argparse.Namespace, mode: str, stages: int) -> list[dict[str, float]]:
+    """The times of each stage, in whole microseconds."""
+    factors = itertools.cycle(MODES[mode])
+    given = {"F": arguments.forward, "I": arguments.input, "W": arguments.weight}
+    return [
+        {phase: round(1000 * ms * factor) / 1e6 for phase, ms in given.items()}
+        for factor in itertools.islice(factors, stages)
+    ]
+
+
+def profile_of(times: list[dict[str, float]]) -> str:
+    """What `simulate` is given."""
+    lists = {
+        phase: ",".join(f"{1e3 * stage[phase]:.3f}ms" for stage in times) for phase in "FIW"
+    }
+    return ",".join(f"{phase}=[{text}]" for phase, text in lists.items())
+
+
+def measure(
+    schedule: pipesched.Schedule, times: list[dict[str, float]], steps: int
+) -> pipesched.Measurement:
+    """Trains some steps, after one that is not measured."""
+    runtime = PipelineRuntime(
+        schedule, lambda path, stage: SleepingStage(times[stage]), lambda out, _: out.mean()
+    )
+    batch = torch.ones(schedule.microbatches, 4)
+    runtime.step(batch, batch)
+    with runtime.record() as recording:
+        for _ in range(steps):
+            dist.barrier()
+            runtime.step(batch, batch)
+    found = recording.gather()
+    runtime.close()
+    return found
+
+
+def row_of(
+    family: str, mode: str, measured: pipesched.Measurement, times: list[dict[str, float]]
+) -> dict[str, Any]:
+    """What is written of one family."""
+    known = measured.compare(times=profile_of(times))
+    own = measured.compare()
+    errors = known.errors.groupby("cause").error_s.sum()
+    workers = measured.schedule.workers
+    return {
+        "family": family,
+        "stages": mode,
+        "predicted_ms": 1e3 * known.predicted_s,
+        "measured_ms": 1e3 * known.measured_s,
+        "error": known.error,
+        "own_profile_error": own.error,
+        "steps_ms": [1e3 * step for step in measured.step_times_s],
+        "clock_error_us": 1e6 * measured.clock_error_s,
+        "mean_of_workers_ms": {c: 1e3 * errors.get(c, 0.0) / workers for c in CAUSES},
+    }
+
+
+def rank_process(rank: int, folder: str, arguments: argparse.Namespace) -> None:
+    """Measures all families; rank 0 writes a line of JSON for each."""
+    torch.set_num_threads(1)
+    size = arguments.workers
+    dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=size)
+    with open(Path(folder) / "rows.jsonl" if rank == 0 else os.devnull, "w") as rows:
+        for mode, family in itertools.product(arguments.modes, arguments.families):
+            schedule = pipesched.generate(
+                family, workers=size, microbatches=arguments.microbatches, name=family
+            )
+            held = [schedule.stages(worker) for worker in range(size)]
+            count = 1 + max(each.stage for stages in held for each in stages)
+            times = stage_times(arguments, mode, count)
+            measured = measure(schedule, times, arguments.steps)
+            if rank == 0:
+                row = row_of(family, mode, measured, times)
+                print(f"{mode} {family}: {100 * row['error']:+.2f} %", file=sys.stderr, flush=True)
+                rows.write(json.dumps(row) + "\n")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def order_of_pairs(rows: list[dict[str, Any]], apart: float) -> tuple[int, list[str]]:
+    """How many pairs of one mode are predicted to be further apart than that, and those which were
+    measured in the other order.
+    """
+    pairs, wrong = 0, []
+    for first, second in itertools.combinations(rows, 2):
+        fast, slow = sorted((first, second), key=lambda row: row["predicted_ms"])
+        is_apart = slow["predicted_ms"] > (1 + apart) * fast["predicted_ms"]
+        if first["stages"] == second["stages"] and is_apart:
+            pairs += 1
+            if fast["measured_ms"] >= slow["measured_ms"]:
+                wrong.append(f"{fast['stages']}: {fast['family']} and {slow['family']}")
+    return pairs, wrong
+
+
+def report(rows: list[dict[str, Any]]) -> None:
+    """Prints a table and what it shows."""
+    names = ("stages", "family", "predicted", "measured", "error", "by own profile")
+    print("| " + " | ".join(names) + " |")
+    print("|" + "---|" * len(names))
+    for row in rows:
+        times = f"{row['predicted_ms']:.1f} | {row['measured_ms']:.1f}"
+        errors = f"{100 * row['error']:+.2f} % | {100 * row['own_profile_error']:+.2f} %"
+        print(f"| {row['stages']} | `{row['family']}` | {times} | {errors} |")
+    errors = [100 * row["error"] for row in rows]
+    worst = max(errors, key=abs)
+    print(f"\nerror: median {statistics.median(errors):+.2f} %, largest {worst:+.2f} %")
+    own = [100 * row["own_profile_error"] for row in rows]
+    worst = max(own, key=abs)
+    print(f"by own profile: median {statistics.median(own):+.2f} %, largest {worst:+.2f} %")
+    pairs, wrong = order_of_pairs(rows, 0.02)
+    print(f"pairs of families over 2 % apart: {pairs - len(wrong)} of {pairs} in predicted order")
+    for pair in wrong:
+        print(f"  not {pair}")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--microbatches", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=5, help="measured steps; the median counts")
+    parser.add_argument("--forward", type=float, default=40.0, help="ms of F")
+    parser.add_argument("--input", type=float, default=56.0, help="ms of I")
+    parser.add_argument("--weight", type=float, default=32.0, help="ms of W")
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
+    parser.add_argument("--families", nargs="+", default=pipesched.families())
+    parser.add_argument("--rows", type=Path, help="show rows of an earlier run")
+    parser.add_argument("--output", type=Path, help="where to write the rows, as JSON")
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parse()
+    if arguments.rows:
+        report(json.loads(arguments.rows.read_text()))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        start_processes(rank_process, (folder, arguments), arguments.workers, start_method="fork")
+        lines = (Path(folder) / "rows.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    if arguments.output:
+        arguments.output.write_text(json.dumps(rows, indent=1) + "\n")
+    report(rows)
+
+
+if __name__ == "__main__":
+    main()
