@@ -15,6 +15,7 @@ import pickle
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,10 @@ LIMIT = datetime.timedelta(seconds=60)
 class Model:
     """A model as blocks, with its optimizer."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, is_tied: bool = True) -> None:
         self.count = job.schedule.blocks
         self.whole = nn.Sequential(*(block_of(job.model, i, self.count) for i in range(self.count)))
-        if job.has_ties:
+        if job.has_ties and is_tied:
             self.whole[self.count - 1].table = self.whole[0].table
         self.optimizer = optimizer_of(list(self.whole.parameters()))
 
@@ -112,7 +113,7 @@ def run(job: Job, group: dist.ProcessGroup) -> Result:
     if job.steps_inside:
         options["optimizer"] = optimizer_of
     if job.has_ties:
-        own = Model(Job("", schedule, model=job.model))
+        own = Model(job, is_tied=False)
         stages = split_sequential(own.whole, schedule)
         last = max(s.stage for w in range(schedule.workers) for s in schedule.stages(w))
         end = schedule.blocks - 1
@@ -167,25 +168,30 @@ def train(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
     dist.destroy_process_group()
 
 
-def rank_process(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
+Work = Callable[[Path, list[Any], int, int], None]
+"""What a rank does, with the folder, the jobs, the number of ranks, and its number."""
+
+
+def rank_process(work: Work, folder: Path, jobs: list[Any], world: int, rank: int) -> None:
     with open(folder / f"{rank}.err", "wb") as errors:
         os.dup2(errors.fileno(), 1)
         os.dup2(errors.fileno(), 2)
     try:
-        train(folder, jobs, world, rank)
+        work(folder, jobs, world, rank)
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(1)
 
 
-def main(folder: Path, seconds: float) -> int:
-    jobs: list[Job] = pickle.loads((folder / "jobs.pickle").read_bytes())
-    world = max(job.schedule.workers for job in jobs)
+def main(work: Work, folder: Path, seconds: float) -> int:
+    """Runs the jobs of a folder in as many processes as they need."""
+    jobs: list[Any] = pickle.loads((folder / "jobs.pickle").read_bytes())
+    world = max(job.ranks for job in jobs)
     torch.set_num_threads(1)
     context = multiprocessing.get_context("fork")
     ranks = [
-        context.Process(target=rank_process, args=(folder, jobs, world, rank))
+        context.Process(target=rank_process, args=(work, folder, jobs, world, rank))
         for rank in range(world)
     ]
     for rank in ranks:
@@ -202,4 +208,4 @@ def main(folder: Path, seconds: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), float(sys.argv[2])))
+    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))

@@ -33,6 +33,10 @@ class Job:
     """Whether losses are compared."""
 
     @property
+    def ranks(self) -> int:
+        return self.schedule.workers
+
+    @property
     def has_ties(self) -> bool:
         return self.model == "tied"
 
@@ -59,8 +63,13 @@ class RankFailed(Exception):
 
 def train(jobs: Sequence[Job], folder: Path, limit: float = LIMIT) -> dict[str, list[Result]]:
     """Trains all jobs, one after the other, in one set of processes; the results of all ranks."""
+    return run(jobs, folder, "runtime_ranks.py", limit)
+
+
+def run(jobs: Sequence[Any], folder: Path, name: str, limit: float = LIMIT) -> dict[str, Any]:
+    """Runs a script of ranks on jobs; the results of all ranks by job."""
     (folder / "jobs.pickle").write_bytes(pickle.dumps(list(jobs)))
-    script = Path(__file__).with_name("runtime_ranks.py")
+    script = Path(__file__).with_name(name)
     command = [sys.executable, str(script), str(folder), str(limit)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -68,8 +77,8 @@ def train(jobs: Sequence[Job], folder: Path, limit: float = LIMIT) -> dict[str, 
         for file in sorted(folder.glob("*.err")):
             texts.append(f"{file.name}:\n" + "\n".join(file.read_text().splitlines()[-40:]))
         raise RankFailed("\n\n".join(texts))
-    found: dict[str, list[Result]] = {job.name: [] for job in jobs}
-    for rank in range(max(job.schedule.workers for job in jobs)):
+    found: dict[str, Any] = {job.name: [] for job in jobs}
+    for rank in range(max(job.ranks for job in jobs)):
         results = pickle.loads((folder / f"{rank}.pickle").read_bytes())
         for name, result in results.items():
             found[name].append(result)

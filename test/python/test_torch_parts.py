@@ -368,9 +368,6 @@ def test_optimizers_that_do_not_fit() -> None:
     optimizers = {(0, stage): sgd(all_parameters) for stage in range(3)}
     with pytest.raises(PipelineError, match="steps parameters that this stage does not own"):
         runtime_of(steps, *blocks, optimizer=optimizers)
-    tied = [[(0, "0.0.inner.weight"), (2, "2.2.inner.weight")]]
-    with pytest.raises(PipelineError, match="O cells would step tied parameters before"):
-        runtime_of(steps, *blocks, optimizer=sgd, tied=tied)
     stages: Any = split_sequential(nn.Sequential(*blocks), steps)
     same = {(0, 0): stages(0, 0), (0, 1): stages(0, 1), (0, 2): stages(0, 0)}
     with pytest.raises(PipelineError, match="belongs to several stages of this rank"):

@@ -149,6 +149,9 @@ def jobs() -> dict[str, Job]:
         found.append(Job(f"{model} recomputed", again, model))
         found.append(Job(f"{model} offloaded", away, model))
         found.append(Job(f"{model} replicated", made("chimera", 2, 6), model))
+    for family in ("zb-v", "chimera", "interleaved-1f1b"):
+        stepped = made(family, 2, 6, "pipe-add-optimizer{all-reduce=eager}")
+        found.append(Job(f"tied {family} steps", stepped, "tied", steps_inside=True))
     found += [
         Job("uneven", made("zb-v", 3, 7), is_uneven=True),
         Job("uneven and offloaded", away, is_uneven=True),

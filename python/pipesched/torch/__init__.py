@@ -1,8 +1,8 @@
 """Schedules that train in PyTorch: one process per worker, over torch.distributed.
 
 `PipelineRuntime` runs any schedule or program on modules of yours; `split_sequential` cuts an
-`nn.Sequential` into the stages of a schedule. docs/Torch.md is the guide. PyTorch is imported here
-and nowhere else in pipesched.
+`nn.Sequential` into the stages of a schedule, by times that `measure_children` takes if wanted.
+docs/Torch.md is the guide. PyTorch is imported here and nowhere else in pipesched.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ if not _distributed.is_available():
     raise ImportError("pipesched.torch needs a PyTorch that is built with torch.distributed")
 
 from ._errors import MemoryBudgetError, PipelineError, PipelineTimeout, RemoteError
+from ._measure import measure_children
 from ._record import Event, Recording
 from ._runtime import PipelineRuntime
-from ._split import split_sequential
+from ._split import SequentialStages, split_sequential
 
 __all__ = [
     "Event",
@@ -30,6 +31,8 @@ __all__ = [
     "PipelineTimeout",
     "Recording",
     "RemoteError",
+    "SequentialStages",
+    "measure_children",
     "split_sequential",
 ]
 

@@ -26,8 +26,10 @@ from pipesched import Cell, Instruction
 from ._activation import Activation, Buffers, RandomState, Recomputation, Saved, refuse
 from ._backward import Root, input_backward, whole_backward
 from ._budget import Budget
+from ._buffers import SharedBuffers
 from ._errors import PipelineError
 from ._messages import Link, Messages, Mode
+from ._parallel import Around, mark
 from ._placement import Placement
 from ._record import Event
 from ._reduce import Shared
@@ -48,8 +50,10 @@ class Parts:
     loss: Callable[[Any, Any], Tensor] | None
     groups: dict[int, Shared]
     """The all-reduces of the program, by group."""
-    at_end: list[Shared]
+    at_end: list[Shared | SharedBuffers]
     """The sums that the program does not have."""
+    around: Around
+    """What other pipelines beside this one make necessary."""
     steppers: dict[tuple[int, int], Callable[[], Any]]
     """What O calls, by path and stage."""
     budget: Budget
@@ -231,6 +235,10 @@ class Executor:
                 shared.start(self._watch)
             for shared in self._parts.at_end:
                 shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
+            for call in self._parts.around.late:
+                call()
+        for call in self._parts.around.ends:
+            call()
         self._watch.flush()
         if self._device.type == "cuda":
             event = torch.cuda.current_stream(self._device).record_event()
@@ -239,6 +247,8 @@ class Executor:
     # Cells
 
     def _compute(self, cell: Cell) -> None:
+        for before in self._parts.around.before.get(mark(cell), ()):
+            self._spared |= _storages(before())
         if cell.phase == "F":
             self._forward(cell)
         elif cell.phase == "R":
@@ -253,6 +263,8 @@ class Executor:
                 self._backward(cell)
         else:
             raise PipelineError(f"this runtime cannot compute a cell of phase {cell.phase}: {cell}")
+        for after in self._parts.around.after.get(mark(cell), ()):
+            after()
 
     def _forward(self, cell: Cell) -> None:
         at = cell.stage, cell.microbatch

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from pipesched import Schedule, Stage
 
@@ -54,7 +55,10 @@ class Placement:
         """The last stage of each path."""
         for each in (stage for held in self.everywhere for stage in held):
             self.last[each.path] = max(self.last.get(each.path, 0), each.stage)
+        self.wrappers: dict[StageKey, DistributedDataParallel] = {}
+        """The stages that were given under DDP."""
         self.modules = {key: self._ask(source, key) for key in self.stages}
+        """Without DDP around them."""
         self._check_common_blocks()
 
     def _ask(self, source: Stages, key: StageKey) -> nn.Module:
@@ -69,6 +73,10 @@ class Placement:
             module = source(*key)
         if not isinstance(module, nn.Module):
             raise PipelineError(f"`stages` gives {module!r} for {named(key)}; wanted an nn.Module")
+        if isinstance(module, DistributedDataParallel):
+            self.wrappers[key] = module
+            inner: nn.Module = module.module
+            return inner
         return module
 
     def _check_common_blocks(self) -> None:
@@ -105,14 +113,18 @@ class Placement:
 
     def parameters_of(self, blocks: range) -> list[nn.Parameter]:
         """The trained parameters of blocks that a stage of this rank holds; none if none does."""
+        found = self.modules_of(blocks)
+        return trained(p for module in found[1] for p in module.parameters()) if found else []
+
+    def modules_of(self, blocks: range) -> tuple[StageKey, list[nn.Module]] | None:
+        """The modules of blocks that this rank holds, and a stage that has them."""
         for key, stage in self.stages.items():
             if stage.blocks == blocks and blocks:
-                return trained(self.modules[key].parameters())
+                return key, [self.modules[key]]
         for key, stage in self.stages.items():
             if blocks and stage.first_block <= blocks.start and blocks.stop <= stage.end_block:
-                modules = [self._block(key, block) for block in blocks]
-                return trained(p for module in modules for p in module.parameters())
-        return []
+                return key, [self._block(key, block) for block in blocks]
+        return None
 
     def owned(self, key: StageKey) -> list[nn.Parameter]:
         """The trained parameters that the O of a stage steps: those of its blocks of which it is

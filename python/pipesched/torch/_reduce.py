@@ -1,8 +1,10 @@
-"""Gradients of parameters that several ranks hold: replicas of a stage, and tied parameters.
+"""Gradients of parameters that several ranks hold: replicas of a stage, tied parameters, and the
+same stages in other pipelines.
 
 The gradients of one all-reduce travel in one buffer per dtype. Behind them stands one number per
 parameter, 1 if this rank has a gradient for it: a parameter that no rank has a gradient for keeps
-None, as without a pipeline.
+None, as without a pipeline. A buffer is summed over the replicas of a pipeline first, then averaged
+over the pipelines. Of sharded parameters each rank sums its shards.
 """
 
 from __future__ import annotations
@@ -11,15 +13,16 @@ import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.tensor import DTensor
 
-from ._errors import PipelineError
+from ._parallel import Peers, local
 from ._watch import Watch
 
 Sum = Callable[[Tensor], Any]
@@ -60,11 +63,9 @@ def sum_over(group: dist.ProcessGroup, workers: tuple[int, ...], watch: Watch) -
                 known[workers] = own_gloo(workers, watch, "sums")
         elif group is dist.group.WORLD:
             known[workers] = dist.new_group(list(workers))
-        else:
-            raise PipelineError(
-                f"ranks {list(workers)} hold the same blocks; in a pipeline over a part of all "
-                "ranks their gradients can be summed over gloo only"
-            )
+        elif rank in workers:
+            ranks = [dist.get_global_rank(group, worker) for worker in workers]
+            known[workers] = dist.new_group(ranks, use_local_synchronization=True)
     if rank not in workers:
         return None
     found: Any = known[workers]
@@ -78,28 +79,48 @@ class _Bucket:
 
     parameters: Sequence[nn.Parameter]
     buffer: Tensor
-    work: Any
+    peers: Peers | None
+    """The pipelines over which it is averaged."""
+    work: Any = None
 
     def store(self) -> None:
         """Writes the sums into the gradients."""
         counts = self.buffer[-len(self.parameters) :].tolist()
+        if self.peers is not None:
+            self.buffer /= self.peers.size
         begin = 0
         for parameter, count in zip(self.parameters, counts, strict=True):
-            part = self.buffer[begin : begin + parameter.numel()].view(parameter.shape)
-            begin += parameter.numel()
-            if not count:
-                continue
-            if parameter.grad is None or parameter.grad.is_sparse:
-                parameter.grad = part.clone()
-            else:
-                parameter.grad.copy_(part)
+            own = local(parameter)
+            part = self.buffer[begin : begin + own.numel()].view(own.shape)
+            begin += own.numel()
+            if count:
+                _set_gradient(parameter, part)
+
+
+def _set_gradient(parameter: nn.Parameter, value: Tensor) -> None:
+    gradient = parameter.grad
+    if gradient is not None and not gradient.is_sparse:
+        local(gradient).copy_(value)
+    elif isinstance(parameter, DTensor):
+        parameter.grad = DTensor.from_local(
+            value.clone(),
+            parameter.device_mesh,
+            parameter.placements,
+            run_check=False,
+            shape=parameter.shape,
+            stride=parameter.stride(),
+        )
+    else:
+        parameter.grad = value.clone()
 
 
 class Shared:
-    """Parameters whose gradients are summed over some ranks, or over this rank alone.
+    """Parameters whose gradients are summed over some ranks, or over this rank alone, and then
+    averaged over the pipelines that `peers_of` gives.
 
     With `tied`, the parameters of this rank are one parameter of the model: their own gradients are
-    added up first, and each gets the sum.
+    added up first, and each gets the sum. What is begun is started and finished once, however often
+    these are called.
     """
 
     def __init__(
@@ -108,9 +129,12 @@ class Shared:
         parameters: list[nn.Parameter],
         sum_up: Sum | None,
         is_tied: bool = False,
+        peers_of: Callable[[nn.Parameter], Peers | None] = lambda _: None,
     ) -> None:
         self.name = name
         self.parameters = parameters
+        self._peers_of = peers_of
+        self._state: Literal["begun", "started", "finished"] = "finished"
         self._sent = parameters[:1] if is_tied else parameters
         self._sum = sum_up
         self._buckets: list[_Bucket] = []
@@ -126,23 +150,46 @@ class Shared:
         self._before = [parameter.grad for parameter in self.parameters]
         for parameter in self.parameters:
             parameter.grad = None
+        self._state = "begun"
 
     def start(self, watch: Watch) -> None:
         """Begins to sum."""
+        if self._state != "begun":
+            return
+        self._state = "started"
         if len(self._sent) < len(self.parameters):
-            own = [p.grad for p in self.parameters if p.grad is not None]
-            self._sent[0].grad = torch.stack(own).sum(0) if own else None
-        for dtype in dict.fromkeys(p.dtype for p in self._sent if self._sum):
-            chosen = [p for p in self._sent if p.dtype == dtype]
+            self._add_own()
+        sent = [(p, (p.dtype, self._peers_of(p))) for p in self._sent]
+        for kind in dict.fromkeys(kind for _, kind in sent):
+            if self._sum is None and kind[1] is None:
+                continue
+            chosen = [parameter for parameter, own in sent if own == kind]
             buffer = torch.cat([*map(_flat, chosen), _flags(chosen)])
-            assert self._sum is not None
-            work = watch.start_call(partial(self._sum, buffer), lambda: self.name)
-            self._buckets.append(_Bucket(chosen, buffer, work))
+            bucket = _Bucket(chosen, buffer, kind[1])
+            call = self._sum
+            if call is None:
+                assert bucket.peers is not None
+                call = bucket.peers.begin_sum
+            bucket.work = watch.start_call(partial(call, buffer), lambda: self.name)
+            self._buckets.append(bucket)
+
+    def _add_own(self) -> None:
+        own = [p.grad for p in self.parameters if p.grad is not None]
+        first = self._sent[0]
+        first.grad = None
+        if own:
+            _set_gradient(first, torch.stack([local(gradient) for gradient in own]).sum(0))
 
     def finish(self, watch: Watch, what: Callable[[], str]) -> None:
         """Waits for the sums, and writes them into the gradients."""
+        if self._state != "started":
+            return
+        self._state = "finished"
         for bucket in self._buckets:
             watch.wait(bucket.work.wait, what)
+            if self._sum is not None and bucket.peers is not None:
+                call = partial(bucket.peers.begin_sum, bucket.buffer)
+                watch.wait(watch.start_call(call, what).wait, what)
             bucket.store()
         self._buckets = []
         for parameter in self.parameters[len(self._sent) :]:
@@ -157,8 +204,8 @@ class Shared:
 def _flat(parameter: nn.Parameter) -> Tensor:
     gradient = parameter.grad
     if gradient is None:
-        return torch.zeros(parameter.numel(), dtype=parameter.dtype, device=parameter.device)
-    dense = gradient.to_dense() if gradient.is_sparse else gradient
+        return torch.zeros_like(local(parameter).detach()).reshape(-1)
+    dense = gradient.to_dense() if gradient.is_sparse else local(gradient)
     return dense.reshape(-1).to(parameter.dtype)
 
 
@@ -169,14 +216,18 @@ def _flags(parameters: Sequence[nn.Parameter]) -> Tensor:
 
 def shapes_of(parameters: Sequence[nn.Parameter]) -> list[list[Any]]:
     """What all ranks of an all-reduce must agree on."""
-    return [[list(p.shape), str(p.dtype)] for p in parameters]
+    return [[list(local(p).shape), str(p.dtype), *_shards(p)] for p in parameters]
+
+
+def _shards(parameter: nn.Parameter) -> list[str]:
+    return [str(parameter.placements)] if isinstance(parameter, DTensor) else []
 
 
 def checksum(parameters: Sequence[nn.Parameter]) -> list[float]:
     """Numbers that differ if the values differ: of each parameter its sum and a weighted sum."""
     found = []
     for parameter in parameters:
-        values = parameter.detach().reshape(-1)
+        values = local(parameter).detach().reshape(-1)
         values = torch.view_as_real(values).reshape(-1) if values.is_complex() else values
         values = values.double()
         weights = torch.arange(values.numel(), device=values.device).remainder(1021).add(1)

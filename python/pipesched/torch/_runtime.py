@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
 
 from pipesched import Measurement, Schedule
 from pipesched._options import ReceivePlacement
 
-from ._errors import PipelineError
 from ._clock import Clocks
+from ._errors import PipelineError
 from ._executor import Batch, Executor
-from ._messages import Mode
-from ._placement import Stages, Tied
 from ._gather import gather
+from ._messages import Mode
+from ._parallel import BufferRule, local, store_of
+from ._placement import Stages, Tied
 from ._record import Event, Recording
-from ._reduce import checksum
-from ._setup import MessageKind, Optimizers, Options, Setup, Steps, store_of
+from ._reduce import Shared, checksum
+from ._setup import MessageKind, Optimizers, Options, Setup, Steps
+from ._state import Flat, Names, State
+from ._state import Optimizers as StoredOptimizers
 from ._values import cut
 from ._watch import Watch
+
+
+def _group_of(given: dist.ProcessGroup | None) -> dist.ProcessGroup:
+    """The group, by default that of all ranks."""
+    if not dist.is_initialized():
+        raise PipelineError("torch.distributed is not initialized: call init_process_group")
+    found = given if given is not None else dist.group.WORLD
+    assert found is not None
+    return found
 
 
 class PipelineRuntime:
@@ -47,6 +61,15 @@ class PipelineRuntime:
     tied: parameters that stages share, for example of embedding and head: a list of ties, each a
         list of (stage, parameter name), on all paths, or (path, stage, parameter name). Their
         gradients are added up.
+    data_parallel: the same rank in other pipelines, each with batches of its own: a process group,
+        or a dimension of a device mesh (`mesh["dp"]`). Gradients are averaged over it, before O
+        steps. Stages under DistributedDataParallel or fully_shard need it not.
+    buffers: what becomes of buffers that several ranks hold, as of a batch normalization, at the
+        end of a step: "own" leaves them to each, "average" makes them the mean, "first" those of
+        the first replica. By default "own", under DDP with `broadcast_buffers` "first".
+    names: what parameters and buffers are called in the whole model, for `state_dict`, `save` and
+        `load`: a function from (path, stage, name), or a mapping from (path, stage) to the name of
+        the stage in the model. Stages of `split_sequential` know it.
     device: where tensors are wanted; by default that of the first parameter.
     receives: where the receives of a schedule stand, as in `Schedule.program`.
     messages: "tags" if messages find each other by tags, "ordered" if by their order; by default by
@@ -70,6 +93,9 @@ class PipelineRuntime:
         optimizer: Optimizers | None = None,
         scaler: torch.amp.GradScaler | None = None,
         tied: Tied = (),
+        data_parallel: dist.ProcessGroup | DeviceMesh | None = None,
+        buffers: BufferRule | None = None,
+        names: Names | None = None,
         device: torch.device | str | None = None,
         receives: ReceivePlacement | None = None,
         messages: MessageKind | None = None,
@@ -78,10 +104,7 @@ class PipelineRuntime:
         timeout: float = 300.0,
         on_instruction: Callable[[Event], Any] | None = None,
     ) -> None:
-        if not dist.is_initialized():
-            raise PipelineError("torch.distributed is not initialized: call init_process_group")
-        found = group if group is not None else dist.group.WORLD
-        assert found is not None
+        found = _group_of(group)
         options = Options(
             schedule,
             stages,
@@ -94,30 +117,41 @@ class PipelineRuntime:
             messages,
             static_shapes,
             memory_budget,
+            data_parallel,
+            buffers,
         )
         self.schedule = schedule
         self.on_instruction = on_instruction
         self._group = found
         self._scaler = scaler
-        is_table = schedule.kind == "schedule"
-        self._receives: ReceivePlacement | None = receives or "arrival" if is_table else None
+        self._receives = receives or "arrival" if schedule.kind == "schedule" else None
         self._recording: Recording | None = None
         self._passes = 0
-        rank, size = dist.get_rank(found), dist.get_world_size(found)
-        self._watch = Watch(store_of(found), rank, size, timeout)
-        weakref.finalize(self, self._watch.close)  # At the latest before the interpreter ends.
+        self._watch = self._watch_over(found, timeout)
         self._watch.start()
         with self._guarded(lambda: "making the runtime"):
             setup = Setup(options, self._watch)
             self._parts = setup.parts()
             self._clocks = Clocks(self._parts.link)
             self._clocks.compare()
+        self._averages = setup.averages
+        self._state = State(setup.placement, setup.averages, self._watch, found, names)
         self._watch.stop()
         self.optimizers: dict[tuple[int, int], Steps] = setup.optimizers
         """The optimizers of O cells, by path and stage."""
         self._executor = Executor(self._parts)
+        self._tell_place()
+
+    def _tell_place(self) -> None:
+        """Lets the watch say where the executor is, without keeping it alive."""
         place = weakref.WeakMethod(self._executor.place)
         self._watch.place = lambda: (call := place()) is not None and call() or "no step"
+
+    def _watch_over(self, group: dist.ProcessGroup, timeout: float) -> Watch:
+        rank, size = dist.get_rank(group), dist.get_world_size(group)
+        watch = Watch(store_of(group), rank, size, timeout)
+        weakref.finalize(self, watch.close)  # At the latest before the interpreter ends.
+        return watch
 
     @property
     def rank(self) -> int:
@@ -170,6 +204,10 @@ class PipelineRuntime:
             return None
         return [batch.outputs.get(number) for number in range(self.schedule.microbatches)]
 
+    def parameters(self) -> list[nn.Parameter]:
+        """The trained parameters of this rank, each once, for an optimizer."""
+        return self._parts.placement.parameters()
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Sets the gradients of all modules of this rank to None, or to zero."""
         for module in self._parts.placement.modules.values():
@@ -191,6 +229,67 @@ class PipelineRuntime:
             outer = self._recording
             self._parts.link.observe = None if outer is None else outer.observe
             recording.close()
+
+    # State
+
+    def state_dict(self) -> dict[str, Any]:
+        """The parameters and buffers of this rank under the names of the whole model."""
+        return self._state.model()
+
+    def load_state_dict(self, state: Flat) -> None:
+        """Loads those of this rank from a state of the whole model. All ranks call it.
+
+        Raises PipelineError on all ranks, and changes nothing, if a rank misses a name, if a shape
+        differs, or if there is a name that no rank has.
+        """
+        self._state.load_model(state)
+
+    def optimizer_state_dict(self, optimizer: StoredOptimizers | None = None) -> dict[str, Any]:
+        """The state of optimizers of this rank, by default of those of O cells, flat: with keys as
+        "state.3.weight.exp_avg" and "param_groups.3.weight.lr", as
+        `torch.distributed.checkpoint.state_dict` makes them with `flatten_optimizer_state_dict`.
+        """
+        return self._state.optimizer(self._chosen(optimizer))
+
+    def load_optimizer_state_dict(
+        self, state: Flat, optimizer: StoredOptimizers | None = None
+    ) -> None:
+        """Loads the state of optimizers of this rank from that of the whole model. All ranks call
+        it. What belongs to other ranks is ignored.
+
+        Raises PipelineError on all ranks, and changes nothing, if a parameter has no entries, or if
+        those of one group have different options.
+        """
+        self._state.load_optimizer(state, self._chosen(optimizer))
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        optimizer: StoredOptimizers | None = None,
+        process_group: dist.ProcessGroup | None = None,
+    ) -> None:
+        """Writes a checkpoint of `torch.distributed.checkpoint`, with "model" and, if there are
+        optimizers, "optimizer". All ranks of all pipelines call it, those of `process_group`; by
+        default the ranks of the pipeline, or of the job if that has pipelines beside it.
+        """
+        self._state.save(folder, self._chosen(optimizer), process_group)
+
+    def load(
+        self,
+        folder: str | os.PathLike[str],
+        optimizer: StoredOptimizers | None = None,
+        process_group: dist.ProcessGroup | None = None,
+    ) -> None:
+        """Reads a checkpoint that `save` wrote, or that has the whole model, whatever schedule and
+        placement wrote it. Ranks and errors are as in `save` and `load_state_dict`.
+        """
+        self._state.load(folder, self._chosen(optimizer), process_group)
+
+    def _chosen(self, given: StoredOptimizers | None) -> Sequence[torch.optim.Optimizer]:
+        if given is None:
+            own: list[Any] = list(self.optimizers.values())
+            return own
+        return [given] if isinstance(given, torch.optim.Optimizer) else list(given)
 
     # Inside
 
@@ -266,7 +365,8 @@ class PipelineRuntime:
 
     def _check_replicas(self) -> None:
         """Raises if ranks that hold the same parameters have different values of them."""
-        shared = [*self._parts.groups.values(), *self._parts.at_end]
+        known = [*self._parts.groups.values(), *self._parts.at_end]
+        shared = [each for each in known if isinstance(each, Shared)]
         mine = {each.name: checksum(each.distinct) for each in shared}
         said = self._watch.meet("values", mine)
         for rank, theirs in enumerate(said):
@@ -276,20 +376,35 @@ class PipelineRuntime:
                         f"{name}: its parameters have other values on rank {rank} than on this "
                         "rank; initialize or load all replicas alike before the first step"
                     )
+        for peers in self._averages.known:
+            averaged = {
+                each.name: checksum([p for p in each.distinct if self._averages.of(p) is peers])
+                for each in shared
+            }
+            for number, theirs in enumerate(peers.meet("values", averaged)):
+                wrong = [name for name in averaged if averaged[name] != theirs[name]]
+                if wrong:
+                    raise PipelineError(
+                        f"{wrong[0]}: its parameters have other values in pipeline {number} than "
+                        f"in pipeline {peers.rank}; initialize or load all pipelines alike before "
+                        "the first step"
+                    )
 
     def _share_overflow(self) -> None:
         """Makes all gradients of this rank infinite if those of any rank are not finite: every rank
         then skips the step and lowers its scale.
         """
         assert self._scaler is not None
-        gradients = [p.grad for p in self._parts.placement.parameters() if p.grad is not None]
+        found_here = [p.grad for p in self._parts.placement.parameters() if p.grad is not None]
+        gradients = [local(gradient) for gradient in found_here]
         is_over = not all(bool(gradient.isfinite().all()) for gradient in gradients)
         scale = self._scaler.get_scale()
         device = self._parts.link.device
         found = torch.tensor([float(is_over), scale, -scale], dtype=torch.float64, device=device)
-        work = dist.all_reduce(found, dist.ReduceOp.MAX, group=self._group, async_op=True)
-        assert work is not None
-        self._watch.wait(work.wait, lambda: "the gradients of other ranks to be checked")
+        for group in (self._group, *(peers.group for peers in self._averages.known)):
+            work = dist.all_reduce(found, dist.ReduceOp.MAX, group=group, async_op=True)
+            assert work is not None
+            self._watch.wait(work.wait, lambda: "the gradients of other ranks to be checked")
         most = found.tolist()
         if most[1] != -most[2]:
             raise PipelineError(

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from functools import partial
 from typing import Any, Literal, Protocol
-from weakref import WeakKeyDictionary
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.distributed_c10d import PrefixStore, Store, _get_default_store
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor
 
-from pipesched import Instruction, PipeSchedError, Schedule
+from pipesched import Cell, Instruction, PipeSchedError, Schedule
 from pipesched._options import ReceivePlacement
 
 from ._budget import Budget
+from ._buffers import SharedBuffers
 from ._errors import PipelineError
 from ._executor import Parts
 from ._messages import Link, messages_over
+from ._parallel import Around, Averages, BufferRule, mark, units_of
 from ._placement import Placement, StageKey, Stages, Tied, blocks_text, named
 from ._reduce import Shared, Sum, own_gloo, shapes_of, sum_over
+from ._split import SequentialStages
 from ._watch import Watch
 
 TAGGED = ("gloo", "mpi")
@@ -55,6 +59,8 @@ class Options:
     messages: MessageKind | None
     static_shapes: bool
     memory_budget: int | str | None
+    data_parallel: dist.ProcessGroup | DeviceMesh | None
+    buffers: BufferRule | None
     has_tags: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +70,8 @@ class Options:
                 f"the schedule has {self.schedule.workers} workers, the process group {size} "
                 "ranks; one rank per worker is wanted"
             )
+        if self.buffers not in (None, "own", "average", "first"):
+            raise PipelineError(f"`buffers` is {self.buffers!r}; wanted own, average or first")
         has_tags = dist.get_backend(self.group) in TAGGED
         self.has_tags = self.messages == "tags" if self.messages else has_tags
         self._check_messages()
@@ -86,19 +94,8 @@ class Options:
     def digest(self) -> str:
         """A text that is the same on ranks whose arguments fit together."""
         text = f"{self.schedule.to_text()} {self.receives} {self.has_tags} {self.static_shapes}"
+        text += f" {self.buffers}"
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-_numbers: WeakKeyDictionary[Any, Iterator[int]] = WeakKeyDictionary()
-
-
-def store_of(group: dist.ProcessGroup) -> Store:
-    """A part of the store of torch.distributed for one runtime, the same on all ranks, since these
-    make their runtimes in the same order.
-    """
-    number = next(_numbers.setdefault(group, count()))
-    prefix = f"pipesched/{group.group_name}/{number}"
-    return PrefixStore(prefix, _get_default_store())
 
 
 class Setup:
@@ -111,12 +108,17 @@ class Setup:
         self.placement = Placement(options.schedule, watch.rank, options.stages)
         self.program = list(options.schedule.program(watch.rank, receives=options.receives))
         check_program(self.schedule, self.placement, self.program)
-        self.optimizers = self._make_optimizers()
+        self.averages = Averages(self.placement, options.group, options.data_parallel, watch)
         self.ties = self.placement.tied(options.tied)
+        self.optimizers = self._make_optimizers()
         self._agree()
         self.groups: dict[int, Shared] = {}
-        self.at_end: list[Shared] = []
+        self.at_end: list[Shared | SharedBuffers] = []
+        self.around = Around()
         self._share()
+        self.steppers = self._make_steppers()
+        self._shard()
+        self._share_buffers()
 
     def parts(self) -> Parts:
         """What the executor needs."""
@@ -132,6 +134,7 @@ class Setup:
             each
             for module in self.placement.modules.values()
             for each in (*module.parameters(), *module.buffers())
+            if not isinstance(each, DTensor)
         ]
         return Parts(
             self.placement,
@@ -141,7 +144,8 @@ class Setup:
             options.loss,
             self.groups,
             self.at_end,
-            {key: each.step for key, each in self.optimizers.items()},
+            self.around,
+            self.steppers,
             Budget(options.memory_budget),
             stored,
             (stream(device), stream(device)) if is_cuda else (None, None),
@@ -167,11 +171,6 @@ class Setup:
                 "`optimizer` is given, but the schedule has no O cells on this rank: add them with "
                 "transform('pipe-add-optimizer'), or step after each step of the runtime"
             )
-        if self.options.tied:
-            raise PipelineError(
-                "O cells would step tied parameters before their gradients are added up: give no "
-                "`optimizer`, and step after each step of the runtime"
-            )
         made: dict[StageKey, Steps] = {}
         stepped: set[int] = set()
         for cell in cells:
@@ -194,6 +193,28 @@ class Setup:
                 f"shape {list(left[0].shape)}"
             )
         return made
+
+    def _make_steppers(self) -> dict[StageKey, Callable[[], Any]]:
+        """What O calls. Tied parameters are complete at the end of a step, when the last of their
+        stages on any rank has run; O cannot wait for that, since other stages may wait for this
+        rank, so their optimizers step then.
+        """
+        tied = self._tied_parameters()
+        steppers: dict[StageKey, Callable[[], Any]] = {}
+        for key, optimizer in self.optimizers.items():
+            owned = self.placement.owned(key)
+            if any(id(parameter) in tied for parameter in owned):
+                self.around.late.append(optimizer.step)
+                continue
+            ids = set(map(id, owned))
+            shared = [each for each in self.means if ids & set(map(id, each.parameters))]
+            steppers[key] = partial(self._finish_and_step, shared, optimizer)
+        return steppers
+
+    def _finish_and_step(self, means: Sequence[Shared], optimizer: Steps) -> None:
+        for shared in means:
+            shared.finish(self.watch, lambda name=shared.name: name)  # type: ignore[misc]
+        optimizer.step()
 
     # Gradients of several ranks
 
@@ -219,27 +240,55 @@ class Setup:
         """Compares with the other ranks what must be the same."""
         tied = self._tied_parameters()
         mine: dict[str, Any] = {}
+        if isinstance(self.options.stages, SequentialStages):
+            mine["the division of the model"] = list(self.options.stages.sizes)
         for _, blocks, workers in self._shared_blocks():
             if self.watch.rank in workers:
                 chosen = [p for p in self.placement.parameters_of(blocks) if id(p) not in tied]
-                mine[blocks_text(blocks)] = shapes_of(chosen)
+                mine[blocks_text(blocks)] = [*shapes_of(chosen), *self._beside(blocks)]
         for number, (_, parameters) in enumerate(self.ties):
             if parameters:
                 mine[f"tie {number}"] = shapes_of(parameters[:1])
                 if any(shapes_of([p]) != shapes_of(parameters[:1]) for p in parameters):
                     raise PipelineError(f"the parameters of tie {number} have different shapes")
-        said = self.watch.meet("start", [self.options.digest, mine])
-        for rank, (digest, theirs) in enumerate(said):
+        own = self.averages.own
+        pipelines = 1 if own is None else own.size
+        said = self.watch.meet("start", [self.options.digest, pipelines, mine])
+        for rank, (digest, beside, theirs) in enumerate(said):
             if digest != self.options.digest:
                 raise PipelineError(
                     f"rank {rank} has another schedule, or other options, than this rank"
                 )
+            if beside != pipelines:
+                raise PipelineError(
+                    f"`data_parallel` has {beside} pipelines on rank {rank}, but {pipelines} on "
+                    "this rank; give all ranks of a pipeline the same dimension of the mesh"
+                )
             for what in mine.keys() & theirs.keys():
                 if mine[what] != theirs[what]:
                     raise PipelineError(
-                        f"{what}: parameters {theirs[what]} on rank {rank}, but {mine[what]} "
+                        f"{what}: {theirs[what]} on rank {rank}, but {mine[what]} "
                         "on this rank"
                     )
+        shapes = {named(k): shapes_of(list(m.parameters())) for k, m in self._averaged_modules()}
+        self.averages.agree([self.watch.rank, self.options.digest, shapes])
+
+    def _beside(self, blocks: range) -> list[str]:
+        """How blocks are averaged over other pipelines, which replicas must agree on."""
+        found = self.placement.modules_of(blocks)
+        if found is None:
+            return []
+        count = math.prod(peers.size for peers in self.averages.peers_of_stage(found[0]))
+        rule = self.options.buffers or self.averages.buffer_rule(found[0])
+        return [] if count == 1 else [f"in {count} pipelines", f"buffers {rule}"]
+
+    def _averaged_modules(self) -> list[tuple[StageKey, nn.Module]]:
+        """Without shards, which may have different sizes."""
+        return [
+            (key, module)
+            for key, module in self.placement.modules.items()
+            if not any(isinstance(parameter, DTensor) for parameter in module.parameters())
+        ]
 
     def _sum_over(self, workers: tuple[int, ...]) -> Sum | None:
         if len(workers) < 2:
@@ -256,7 +305,7 @@ class Setup:
                 continue
             chosen = [p for p in self.placement.parameters_of(blocks) if id(p) not in tied]
             name = f"the sum of gradients of {blocks_text(blocks)}"
-            shared = Shared(name, chosen, sum_up)
+            shared = Shared(name, chosen, sum_up, peers_of=self.averages.of)
             if number is not None:
                 self.groups[number] = shared
                 continue
@@ -271,7 +320,67 @@ class Setup:
             sum_up = self._sum_over(workers)
             if rank in workers:
                 name = f"the sum of gradients of tie {index}"
-                self.at_end.append(Shared(name, parameters, sum_up, is_tied=True))
+                tie = Shared(name, parameters, sum_up, True, self.averages.of)
+                self.at_end.append(tie)
+        self._share_means()
+
+    def _cells(self) -> list[Cell]:
+        return [c for i in self.program for c in i.cells if i.kind == "compute"]
+
+    def _share_means(self) -> None:
+        """Averages over other pipelines what no sum of this one is about."""
+        known = [*self.groups.values(), *self.at_end]
+        shared = [each for each in known if isinstance(each, Shared)]
+        seen = {id(p) for each in shared for p in each.parameters}
+        self.means: list[Shared] = []
+        for key in self.placement.modules:
+            chosen = self.averages.left(key, self.placement, seen)
+            if not chosen:
+                continue
+            name = f"the mean of gradients of {named(key)}"
+            mean = Shared(name, chosen, None, peers_of=self.averages.of)
+            self.means.append(mean)
+            self.at_end.append(mean)
+            ids = set(map(id, chosen))
+            keys = {
+                other
+                for other, module in self.placement.modules.items()
+                if any(id(parameter) in ids for parameter in module.parameters())
+            }
+            self.around.add(self._cells(), keys, partial(mean.start, self.watch))
+
+    def _shard(self) -> None:
+        """Gathers and reduces what FSDP has sharded."""
+        for unit in units_of(self.placement, self.watch, self._device()):
+            cells = self._cells()
+            first = next(c for c in cells if c.phase == "F" and (c.path, c.stage) in unit.keys)
+            self.around.before.setdefault(mark(first), []).append(unit.gather)
+            self.around.add(cells, unit.keys, unit.reduce)
+            self.around.ends.append(unit.release)
+
+    def _share_buffers(self) -> None:
+        """Makes buffers alike at the end of a step, where that is asked for."""
+        for piece in self.placement.pieces():
+            sum_up = self._sum_over(piece.workers) if self.options.buffers != "own" else None
+            found = self.placement.modules_of(piece.blocks)
+            if found is None or self.watch.rank not in piece.workers:
+                continue
+            key, modules = found
+            peers = self.averages.peers_of_stage(key)
+            rule = self.options.buffers or self.averages.buffer_rule(key)
+            if rule == "own" or (sum_up is None and not peers):
+                continue
+            self.at_end.append(
+                SharedBuffers(
+                    f"the buffers of {blocks_text(piece.blocks)}",
+                    modules,
+                    rule,
+                    sum_up,
+                    len(piece.workers),
+                    self.watch.rank == piece.workers[0],
+                    peers,
+                )
+            )
 
 
 def _optimizer(given: Optimizers, key: StageKey, owned: Sequence[nn.Parameter]) -> Steps:

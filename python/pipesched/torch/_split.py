@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from torch import nn
 
@@ -12,47 +14,131 @@ from pipesched import Schedule
 from ._errors import PipelineError
 
 
+class SequentialStage(nn.Sequential):
+    """A stage of a split `nn.Sequential`: one child per block, named by its number."""
+
+    def whole_name(self, name: str) -> str:
+        """What a parameter or buffer of the stage is called in the whole module."""
+        return name.partition(".")[2]
+
+
+class SequentialStages:
+    """The stages of a split `nn.Sequential`, as a function of (path, stage)."""
+
+    def __init__(self, module: nn.Sequential, schedule: Schedule, sizes: Sequence[int]) -> None:
+        self.sizes = tuple(sizes)
+        """How many children each block has."""
+        children = list(module.named_children())
+        ends = list(itertools.accumulate(sizes))
+        self._blocks = [
+            nn.Sequential(OrderedDict(children[end - size : end]))
+            for size, end in zip(sizes, ends, strict=True)
+        ]
+        self._spans = {
+            (stage.path, stage.stage): stage.blocks
+            for worker in range(schedule.workers)
+            for stage in schedule.stages(worker)
+        }
+        self._made: dict[range, SequentialStage] = {}
+
+    def __call__(self, path: int, stage: int) -> SequentialStage:
+        span = self._spans[path, stage]
+        if span not in self._made:
+            parts: OrderedDict[str, nn.Module] = OrderedDict()
+            parts.update((str(block), self._blocks[block]) for block in span)
+            self._made[span] = SequentialStage(parts)
+        return self._made[span]
+
+
 def split_sequential(
-    module: nn.Sequential, schedule: Schedule, *, sizes: Sequence[int] | None = None
-) -> Callable[[int, int], nn.Sequential]:
+    module: nn.Sequential,
+    schedule: Schedule,
+    *,
+    sizes: Sequence[int] | None = None,
+    times: Sequence[float] | None = None,
+) -> SequentialStages:
     """The stages of a schedule, as a function of (path, stage).
 
     The children of the module are divided in order among the `schedule.blocks` blocks: `sizes` says
-    how many each block has; by default as equal as possible, the first ones larger. A stage is an
-    `nn.Sequential` with one child per block, named by its number, whose children are those of the
-    module under their own names. They are the same objects, so all stages together hold the module.
-    Stages of the same blocks are one object.
+    how many each block has. With `times`, one for each child in any unit (`measure_children`), the
+    slowest block is as fast as can be, and among these divisions the sum of the squares of the
+    blocks' times is least; a block has at least one child. A rank with several blocks or longer
+    stages has the sum of theirs: a schedule counts every block as one unit, so equal blocks are
+    what it assumes. By default blocks have as equal numbers of children as possible, the first ones
+    more.
+
+    A stage is an `nn.Sequential` with one child per block, named by its number, whose children are
+    those of the module under their own names. They are the same objects, so all stages together
+    hold the module. Stages of the same blocks are one object. All ranks must divide alike.
     """
-    count, children = schedule.blocks, list(module.named_children())
+    count, children = schedule.blocks, len(list(module.children()))
+    if sizes is not None and times is not None:
+        raise PipelineError("both `sizes` and `times` are given; wanted one of them")
+    if times is not None and len(times) != children:
+        raise PipelineError(
+            f"`times` has {len(times)} entries; wanted {children}, one per child of the module"
+        )
     if sizes is None:
-        if len(children) < count:
+        if children < count:
             raise PipelineError(
-                f"the module has {len(children)} children, and the placement {count} blocks; at "
+                f"the module has {children} children, and the placement {count} blocks; at "
                 "least one child per block is needed"
             )
-        least, more = divmod(len(children), count)
-        sizes = [least + (block < more) for block in range(count)]
-    if len(sizes) != count or sum(sizes) != len(children) or min(sizes) < 0:
+        least, more = divmod(children, count)
+        even = [least + (block < more) for block in range(count)]
+        sizes = even if times is None else divided(times, count)
+    if len(sizes) != count or sum(sizes) != children or min(sizes) < 0:
         raise PipelineError(
             f"sizes {list(sizes)} divide {sum(sizes)} children among {len(sizes)} blocks; the "
-            f"module has {len(children)} children, and the placement {count} blocks"
+            f"module has {children} children, and the placement {count} blocks"
         )
-    begins = [sum(sizes[:block]) for block in range(count + 1)]
-    blocks = [
-        nn.Sequential(OrderedDict(children[begin:end]))
-        for begin, end in zip(begins, begins[1:], strict=False)
-    ]
-    spans = {
-        (stage.path, stage.stage): stage.blocks
-        for worker in range(schedule.workers)
-        for stage in schedule.stages(worker)
-    }
-    made: dict[range, nn.Sequential] = {}
+    return SequentialStages(module, schedule, sizes)
 
-    def stage_of(path: int, stage: int) -> nn.Sequential:
-        span = spans[path, stage]
-        if span not in made:
-            made[span] = nn.Sequential(OrderedDict((str(b), blocks[b]) for b in span))
-        return made[span]
 
-    return stage_of
+def divided(times: Sequence[float], count: int) -> list[int]:
+    """The sizes of `count` parts, in order and none empty, of which the slowest is as fast as
+    possible, and then the sum of squares least, and then the first parts largest.
+    """
+    for number, time in enumerate(times):
+        if not (math.isfinite(time) and time >= 0):
+            raise PipelineError(f"`times` has {time!r} for child {number}; wanted a time >= 0")
+    total = len(times)
+    sums = [0.0, *itertools.accumulate(map(float, times))]
+    # slowest[i]: of the best division of the first i children into the parts so far.
+    slowest = [0.0, *[math.inf] * total]
+    for part in range(1, count + 1):
+        slowest = _one_more(slowest, sums, part)
+    limit = slowest[total] * (1 + 1e-12)
+    squares = [0.0, *[math.inf] * total]
+    cuts: list[list[int]] = []
+    for part in range(1, count + 1):
+        found, cut = [math.inf] * (total + 1), [0] * (total + 1)
+        for end in range(part, total + 1):
+            for begin in range(end - 1, part - 2, -1):
+                time = sums[end] - sums[begin]
+                if time > limit:
+                    break
+                square = squares[begin] + time * time
+                if square < found[end]:
+                    found[end], cut[end] = square, begin
+        squares = found
+        cuts.append(cut)
+    ends = [total]
+    for cut in reversed(cuts):
+        ends.append(cut[ends[-1]])
+    return [end - begin for begin, end in itertools.pairwise(reversed(ends))]
+
+
+def _one_more(slowest: list[float], sums: list[float], part: int) -> list[float]:
+    """The slowest part with one part more. Where it begins moves up with where it ends."""
+    found = [math.inf] * len(slowest)
+    begin = part - 1
+    for end in range(part, len(slowest)):
+
+        def time(at: int, end: int = end) -> float:
+            return max(slowest[at], sums[end] - sums[at])
+
+        while begin + 1 < end and time(begin + 1) <= time(begin):
+            begin += 1
+        found[end] = time(begin)
+    return found

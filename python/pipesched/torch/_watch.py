@@ -37,6 +37,8 @@ class Failure(NamedTuple):
     rank: int
     is_timeout: bool
     text: str
+    origin: str = ""
+    """If it is a rank of another pipeline beside this one, which pipeline in words."""
 
 
 class _Job:
@@ -74,6 +76,7 @@ class Watch:
         self.store = store
         untyped: Any = store
         self._second_store: Store = untyped.clone()  # Threads that share one take turns.
+        self._shared: list[tuple[Store, str]] = []
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._behind: SimpleQueue[_Job | None] = SimpleQueue()
         self._unseen: list[tuple[_Job, str]] = []
@@ -103,6 +106,20 @@ class Watch:
 
     # Failures
 
+    def share(self, store: Store, origin: str) -> None:
+        """Passes failures on to the ranks of other pipelines that use this store, and takes theirs.
+        `origin` says in words where those of this pipeline come from.
+        """
+        untyped: Any = store
+        self._shared.append((untyped.clone(), origin))
+        if self.failure is not None:
+            self._pass_on(self.failure)
+
+    def _pass_on(self, failure: Failure) -> None:
+        for store, origin in self._shared:
+            told = failure if failure.origin else failure._replace(origin=origin)
+            store.compare_set("failed", "", json.dumps(told))
+
     def start(self) -> None:
         """Begins to look for failures."""
         self.check()
@@ -119,8 +136,9 @@ class Watch:
             if self._closing.is_set():
                 return
             try:
-                if self._second_store.check(["failed"]):
-                    self._see(Failure(*json.loads(self._second_store.get("failed"))))
+                for store in (self._second_store, *(store for store, _ in self._shared)):
+                    if self.failure is None and store.check(["failed"]):
+                        self._see(Failure(*json.loads(store.get("failed"))))
             except Exception as error:
                 text = f"the store of torch.distributed does not answer: {error}"
                 self.failure = self.failure or Failure(-1, False, text)
@@ -129,8 +147,10 @@ class Watch:
             self._closing.wait(seconds)
 
     def _see(self, failure: Failure) -> None:
+        self._second_store.compare_set("failed", "", json.dumps(failure))
         self._second_store.set(f"place/{self.rank}", self.place())
         self.failure = failure
+        self._pass_on(failure)
 
     def check(self) -> None:
         """Raises if a rank has failed."""
@@ -139,9 +159,10 @@ class Watch:
             return
         if failure.is_timeout:
             raise PipelineTimeout(f"{failure.text}\n{self._places()}")
-        if failure.rank == self.rank:
+        if failure.rank == self.rank and not failure.origin:
             raise PipelineError(f"this runtime has failed before: {failure.text}")
-        raise RemoteError(f"rank {failure.rank} failed: {failure.text}", failure.rank)
+        name = f"rank {failure.rank}{failure.origin}"
+        raise RemoteError(f"{name} failed: {failure.text}", failure.rank)
 
     def fail(self, error: BaseException, where: str, is_timeout: bool = False) -> None:
         """Tells all ranks of a failure of this one, unless another one was first."""
@@ -156,6 +177,10 @@ class Watch:
         except Exception:  # The store is gone; its other users see that by themselves.
             pass
         self.failure = failure
+        try:
+            self._pass_on(failure)
+        except Exception:
+            pass
 
     def _places(self) -> str:
         """Where each rank is."""

@@ -1,0 +1,364 @@
+"""Pipelines beside each other: the same stages on several ranks, each with batches of its own.
+
+A device mesh has a dimension for the pipeline and others along which pipelines are repeated. Along
+those the gradients of a stage are averaged, by one of three means:
+
+    data_parallel=      the runtime sums buckets behind the last backward of a stage
+    DistributedDataParallel around a stage: the same, over its process group
+    fully_shard         FSDP2 gathers the parameters of a stage before its first forward, and
+                        reduces its gradients behind its last backward
+
+DDP's own reducer runs inside of one backward and knows no halves of it, so the runtime runs the
+module inside and sums itself. FSDP2 reduces inside of a backward too; its hooks are told to do
+nothing, as `torch.distributed.pipelining` does, and it is called where gradients are complete.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.distributed_c10d import PrefixStore, Store, _get_default_store
+from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+
+from pipesched import Cell
+
+from ._errors import PipelineError
+from ._placement import Placement, StageKey, named, trained
+from ._watch import Watch
+
+_numbers: WeakKeyDictionary[Any, Iterator[int]] = WeakKeyDictionary()
+
+
+def store_of(group: dist.ProcessGroup) -> Store:
+    """A part of the store of torch.distributed for one runtime, the same on all ranks, since these
+    make their runtimes in the same order.
+    """
+    number = next(_numbers.setdefault(group, count()))
+    prefix = f"pipesched/{group.group_name}/{number}"
+    return PrefixStore(prefix, _get_default_store())
+
+
+def local(tensor: Tensor) -> Tensor:
+    """What this rank has of a tensor that may be sharded."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+class Peers:
+    """The ranks that hold the same stages, one in each pipeline."""
+
+    def __init__(self, group: dist.ProcessGroup, watch: Watch) -> None:
+        self.group = group
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.store = store_of(group)
+        self._watch = watch
+        watch.share(self.store, f" of pipeline {self.rank}")
+
+    def begin_sum(self, buffer: Tensor) -> Any:
+        """Begins to sum a tensor in place over the pipelines; returns what to wait for."""
+        return dist.all_reduce(buffer, group=self.group, async_op=True)
+
+    def meet(self, name: str, saying: Any) -> list[Any]:
+        """Waits for all of them; returns what each of them says (JSON)."""
+        keys = [f"meet/{name}/{number}" for number in range(self.size)]
+        self.store.set(keys[self.rank], json.dumps(saying))
+
+        def missing() -> str:
+            absent = [str(n) for n, key in enumerate(keys) if not self.store.check([key])]
+            return f"this rank of pipeline {', '.join(absent)} to come to {name!r}"
+
+        self._watch.poll(lambda: self.store.check(keys), missing)
+        return [json.loads(self.store.get(key)) for key in keys]
+
+
+def group_of(given: dist.ProcessGroup | DeviceMesh) -> dist.ProcessGroup:
+    """The process group of the argument `data_parallel`."""
+    if not isinstance(given, DeviceMesh):
+        return given
+    if given.ndim != 1:
+        raise PipelineError(
+            f"`data_parallel` is a mesh of {given.ndim} dimensions {given.mesh_dim_names}; wanted "
+            'one of them, as mesh["dp"], or a process group'
+        )
+    return given.get_group()
+
+
+BufferRule = Literal["own", "average", "first"]
+"""What becomes of buffers that several ranks hold (_buffers.py)."""
+Mark = tuple[str, int, int]
+"""Phase, stage and microbatch of a cell."""
+
+
+def mark(cell: Cell) -> Mark:
+    """What tells a cell from the others of a step on one rank."""
+    return cell.phase, cell.stage, cell.microbatch
+
+
+@dataclass
+class Around:
+    """What is done around cells."""
+
+    before: dict[Mark, list[Callable[[], list[Tensor]]]] = field(default_factory=dict)
+    """Called before a cell; returns tensors that no offload may move."""
+    after: dict[Mark, list[Callable[[], None]]] = field(default_factory=dict)
+    late: list[Callable[[], Any]] = field(default_factory=list)
+    """Called at the end of a training step, behind all sums of gradients."""
+    ends: list[Callable[[], None]] = field(default_factory=list)
+    """Called at the end of each pass."""
+
+    def add(self, cells: Sequence[Cell], keys: set[StageKey], last: Callable[[], None]) -> None:
+        """Lets something be called behind the last backward of these stages."""
+        found = [c for c in cells if c.phase in ("B", "W") and (c.path, c.stage) in keys]
+        self.after.setdefault(mark(found[-1]), []).append(last)
+
+
+class Unit:
+    """Stages of this rank under `fully_shard` that have modules in common; mostly a single one."""
+
+    def __init__(self, watch: Watch, device: torch.device) -> None:
+        self.keys: set[StageKey] = set()
+        self.modules: list[FSDPModule] = []
+        """In the order of `modules()`, in which all ranks gather and reduce."""
+        self._watch, self._device = watch, device
+        self._is_whole = False
+
+    @property
+    def name(self) -> str:
+        """In messages."""
+        return " and ".join(named(key) for key in sorted(self.keys))
+
+    def _call(self, call: Callable[[], Any], what: str) -> None:
+        """Calls FSDP. On a host its collectives block, so that another thread calls it."""
+        if self._device.type == "cpu":
+            self._watch.wait(call, lambda: what)
+        else:
+            call()
+
+    def _set(self, is_last: bool) -> None:
+        for module in self.modules:
+            module.set_is_last_backward(is_last)
+            module.set_requires_gradient_sync(is_last, recurse=False)
+            module.set_reshard_after_backward(is_last, recurse=False)
+
+    def gather(self) -> list[Tensor]:
+        """Gathers the parameters, for all cells of a pass; returns them."""
+        self._set(is_last=False)
+        self._call(
+            lambda: [module.unshard() for module in self.modules],
+            f"the parameters of {self.name} from other pipelines",
+        )
+        self._is_whole = True
+        whole: list[Any] = list(self.modules)
+        return [local(p) for module in whole for p in module.parameters()]
+
+    def reduce(self) -> None:
+        """Reduces the gradients to the shards of this rank, and lets go of the parameters."""
+        self._set(is_last=True)
+
+        def call() -> None:
+            for module in self.modules:
+                state: Any = module._get_fsdp_state()
+                if state._is_root:  # It runs what autograd would run behind a backward.
+                    state._root_post_backward_final_callback()
+
+        self._call(call, f"the gradients of {self.name} from other pipelines")
+        self.release()
+
+    def release(self) -> None:
+        """Lets go of the whole parameters."""
+        if self._is_whole:
+            for module in self.modules:
+                module.reshard()
+        self._is_whole = False
+
+
+def units_of(placement: Placement, watch: Watch, device: torch.device) -> list[Unit]:
+    """What is sharded on this rank."""
+    units: list[Unit] = []
+    for key, root in placement.modules.items():
+        modules: list[FSDPModule] = [m for m in root.modules() if isinstance(m, FSDPModule)]
+        if not modules:
+            continue
+        unit = Unit(watch, device)
+        same = [u for u in units if set(map(id, u.modules)) & set(map(id, modules))]
+        for each in same:
+            unit.keys |= each.keys
+            modules = [*each.modules, *modules]
+            units.remove(each)
+        unit.keys.add(key)
+        unit.modules = list({id(module): module for module in modules}.values())
+        for module in modules:
+            _keep_whole(module)
+        units.append(unit)
+    return units
+
+
+def _keep_whole(module: FSDPModule) -> None:
+    """Lets forwards leave the parameters whole, for the cells behind them."""
+    untyped: Any = module
+    groups = untyped._get_fsdp_state()._fsdp_param_groups
+    if any(group._reshard_after_forward for group in groups):  # Not so under replicate().
+        module.set_reshard_after_forward(False, recurse=False)
+
+
+# What does not fit
+
+
+def check_modules(placement: Placement) -> None:
+    """Refuses modules that the runtime would train wrongly."""
+    for key, root in placement.modules.items():
+        for name, module in root.named_modules():
+            where = f"{named(key)} has {type(module).__name__} at {name!r}"
+            if isinstance(module, FullyShardedDataParallel):
+                raise PipelineError(f"{where}: use fully_shard (FSDP2) instead")
+            if isinstance(module, DistributedDataParallel):
+                raise PipelineError(f"{where}: wrap a whole stage in DDP, not a part of one")
+        is_sharded = any(isinstance(module, FSDPModule) for module in root.modules())
+        for name, parameter in root.named_parameters():
+            if isinstance(parameter, DTensor) and not is_sharded:
+                raise PipelineError(
+                    f"{named(key)} has a DTensor as parameter {name!r}; DTensors are supported "
+                    "where fully_shard makes them"
+                )
+    for key, wrapper in placement.wrappers.items():
+        _check_wrapper(key, wrapper)
+
+
+def _check_wrapper(key: StageKey, wrapper: DistributedDataParallel) -> None:
+    untyped: Any = wrapper
+    lost = {
+        "a communication hook": getattr(untyped, "_comm_hooks", None),
+        "mixed precision": getattr(untyped, "mixed_precision", None),
+        "parameters to ignore": getattr(untyped, "parameters_to_ignore", None),
+    }
+    for what, found in lost.items():
+        if found:
+            raise PipelineError(
+                f"{named(key)} is under DDP with {what}, which the runtime would not use: it "
+                "averages gradients itself, behind the last backward of a stage; leave it out"
+            )
+    if any(isinstance(module, FSDPModule) for module in wrapper.module.modules()):
+        raise PipelineError(f"{named(key)} is under DDP and fully_shard; use a mesh of both (HSDP)")
+
+
+def check_apart(group: dist.ProcessGroup, ranks: Iterable[int], what: str) -> None:
+    """Refuses to repeat stages over ranks of the pipeline itself."""
+    pipeline = dist.get_process_group_ranks(group)
+    others = sorted(set(ranks))
+    both = [pipeline.index(rank) for rank in others if rank in pipeline]
+    if both != [dist.get_rank(group)]:
+        raise PipelineError(
+            f"{what} is over ranks {others} of the job, of which ranks {both} of this pipeline; "
+            f"wanted ranks of other pipelines and this rank {dist.get_rank(group)}: take another "
+            "dimension of the mesh"
+        )
+
+
+def check_units(group: dist.ProcessGroup, placement: Placement) -> None:
+    """Refuses shards that other ranks of the pipeline hold."""
+    for key, root in placement.modules.items():
+        meshes = {p.device_mesh for p in root.parameters() if isinstance(p, DTensor)}
+        for mesh in meshes:
+            check_apart(group, mesh.mesh.flatten().tolist(), f"fully_shard of {named(key)}")
+
+
+class Averages:
+    """Which parameters of this rank are averaged over which pipelines."""
+
+    def __init__(
+        self,
+        placement: Placement,
+        group: dist.ProcessGroup,
+        given: dist.ProcessGroup | DeviceMesh | None,
+        watch: Watch,
+    ) -> None:
+        self._known: dict[Any, Peers] = {}
+        self._of: dict[int, Peers] = {}
+        self._of_stage: dict[StageKey, list[Peers]] = {}
+        self._wrappers = placement.wrappers
+        self._watch, self._pipeline = watch, group
+        check_modules(placement)
+        check_units(group, placement)
+        own = None if given is None else group_of(given)
+        self.own = None if own is None else self._peers(own, "`data_parallel`")
+        for key, root in placement.modules.items():
+            wrapper = placement.wrappers.get(key)
+            peers = self.own
+            if wrapper is not None:
+                peers = self._peers(wrapper.process_group, f"DDP of {named(key)}")
+                if self.own not in (None, peers):
+                    raise PipelineError(
+                        f"{named(key)} is under DDP over another process group than "
+                        "`data_parallel`; leave one of them out"
+                    )
+            self._add(key, root, peers)
+
+    def _peers(self, group: dist.ProcessGroup, what: str) -> Peers:
+        ranks = tuple(dist.get_process_group_ranks(group))
+        if ranks not in self._known:
+            check_apart(self._pipeline, ranks, what)
+            self._known[ranks] = Peers(group, self._watch)
+        return self._known[ranks]
+
+    def _add(self, key: StageKey, root: nn.Module, peers: Peers | None) -> None:
+        meshes = [p.device_mesh for p in root.parameters() if isinstance(p, DTensor)]
+        self._of_stage[key] = [] if peers is None else [peers]
+        if meshes:
+            what = f"fully_shard of {named(key)}"
+            self._of_stage[key] = [self._peers(g, what) for g in meshes[0].get_all_groups()]
+        for name, parameter in root.named_parameters():
+            if not parameter.requires_grad or isinstance(parameter, DTensor):
+                continue
+            if peers is not None:
+                self._of[id(parameter)] = peers
+            elif any(mesh.size() > 1 for mesh in meshes):
+                raise PipelineError(
+                    f"{named(key)} has a parameter {name!r} that fully_shard leaves out, whose "
+                    "gradients nothing would average; give `data_parallel`"
+                )
+
+    @property
+    def known(self) -> list[Peers]:
+        """All ranks of other pipelines that this rank works with."""
+        return list(self._known.values())
+
+    def of(self, parameter: nn.Parameter) -> Peers | None:
+        """With whom a parameter is averaged."""
+        return self._of.get(id(parameter))
+
+    def left(self, key: StageKey, placement: Placement, seen: set[int]) -> list[nn.Parameter]:
+        """The parameters of a stage that are averaged and not seen yet."""
+        found = [p for p in trained(placement.modules[key].parameters()) if id(p) not in seen]
+        seen.update(map(id, found))
+        return [p for p in found if self.of(p) is not None]
+
+    def peers_of_stage(self, key: StageKey) -> list[Peers]:
+        """The ranks of other pipelines that hold the same stage, by dimension of the mesh."""
+        return self._of_stage[key]
+
+    def buffer_rule(self, key: StageKey) -> BufferRule:
+        """What DDP does with the buffers of a stage by itself."""
+        wrapper: Any = self._wrappers.get(key)
+        return "first" if wrapper is not None and wrapper.broadcast_buffers else "own"
+
+    def agree(self, saying: Any) -> None:
+        """Raises if the same rank of another pipeline has another schedule or other stages."""
+        for peers in self.known:
+            said = peers.meet("start", saying)
+            for number, theirs in enumerate(said):
+                if theirs != saying:
+                    raise PipelineError(
+                        f"pipeline {number} has another schedule, other stages or other options "
+                        f"on rank {theirs[0]} than pipeline {peers.rank} on rank {saying[0]}, with "
+                        "which its gradients would be averaged"
+                    )

@@ -1,0 +1,384 @@
+"""State of a pipeline under the names of the whole model, so that any other placement, or the model
+without a pipeline, can load it.
+
+    {"model": {"3.weight": tensor, ...},
+     "optimizer": {"state.3.weight.exp_avg": tensor, ..., "param_groups.3.weight.lr": 0.1, ...}}
+
+The state of optimizers is flat, as `torch.distributed.checkpoint.state_dict` makes it with
+`flatten_optimizer_state_dict`: every parameter has entries of its own, so that no grouping of them
+is stored. Each rank has the entries of its stages. Files are those of
+`torch.distributed.checkpoint`, which stores once what several ranks have, and cuts and joins
+shards.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.checkpoint.filesystem import FileSystemReader
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from ._errors import PipelineError
+from ._parallel import Averages
+from ._placement import Placement, StageKey, named
+from ._split import SequentialStage
+from ._watch import Watch
+
+Names = Callable[[int, int, str], str] | Mapping[StageKey, str]
+"""What names of a stage are in the whole model: a function from (path, stage, name), or the name of
+each stage in it, by (path, stage), which is put in front."""
+Optimizers = torch.optim.Optimizer | Iterable[torch.optim.Optimizer]
+Flat = Mapping[str, Any]
+SHOWN = 5
+"""As many names an error lists."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(map(repr, names[:SHOWN])) + more
+
+
+class State:
+    """What one rank has of the state of the model and its optimizers."""
+
+    def __init__(
+        self,
+        placement: Placement,
+        averages: Averages,
+        watch: Watch,
+        group: dist.ProcessGroup,
+        names: Names | None,
+    ) -> None:
+        self._placement, self._averages = placement, averages
+        self._watch, self._group = watch, group
+        self._names = names
+        self._meetings = 0
+
+    # Names
+
+    def _whole_name(self, key: StageKey, name: str) -> str:
+        given = self._names
+        if given is None:
+            module = self._placement.modules[key]
+            if isinstance(module, SequentialStage):
+                return module.whole_name(name)
+            raise PipelineError(
+                f"what {named(key)} is called in the whole model is not known: give `names`, a "
+                "function from (path, stage, name) or a name for each (path, stage), or take "
+                "stages from split_sequential"
+            )
+        if not isinstance(given, Mapping):
+            return given(*key, name)
+        if key not in given:
+            raise PipelineError(f"`names` has none for {named(key)}; it has {sorted(given)}")
+        prefix = given[key].removesuffix(".")
+        return f"{prefix}.{name}" if prefix else name
+
+    def _own(self) -> dict[str, Any]:
+        """Parameters and buffers themselves, by name."""
+        found: dict[str, Any] = {}
+        for key, module in self._placement.modules.items():
+            for name, value in module.state_dict(keep_vars=True).items():
+                whole = self._whole_name(key, name)
+                if whole in found and found[whole] is not value:
+                    raise PipelineError(
+                        f"{name!r} of {named(key)} and something else of this rank are both "
+                        f"{whole!r} in the whole model; `names` must tell them apart"
+                    )
+                found[whole] = value
+        return found
+
+    def model(self) -> dict[str, Any]:
+        """Parameters and buffers, as `nn.Module.state_dict` gives them."""
+        own = self._own().items()
+        return {name: v.detach() if isinstance(v, Tensor) else v for name, v in own}
+
+    def _parameter_names(self) -> dict[int, list[str]]:
+        names: dict[int, list[str]] = {}
+        for name, value in self._own().items():
+            names.setdefault(id(value), []).append(name)
+        return names
+
+    # Checks, with which all ranks agree
+
+    def _agree(self, what: str, mine: Mapping[str, str], found: Flat | None, text: str) -> None:
+        """Raises on all ranks if one of them misses a name, finds another shape, or if `found` has
+        a name that no rank has. `mine` has shapes as texts by name, `found` what was given.
+        """
+        problems = [text] if text else []
+        given = dict.fromkeys(mine) if found is None else found
+        missing = [name for name in mine if name not in given]
+        if missing:
+            problems.append(f"misses {_listed(missing)}")
+        for name in (n for n in mine if isinstance(given.get(n), str) and mine[n]):
+            if given[name] != mine[name]:
+                problems.append(f"has {name!r} of {given[name]}, wanted {mine[name]}")
+        self._meetings += 1
+        self._watch.start()
+        try:
+            said = self._watch.meet(f"state/{self._meetings}", [list(mine), problems[:SHOWN]])
+        finally:
+            self._watch.stop()
+        everywhere = {name for names, _ in said for name in names}
+        lines = [f"rank {r}: {p}" for r, (_, theirs) in enumerate(said) for p in theirs]
+        unexpected = [name for name in given if name not in everywhere]
+        if unexpected:
+            lines.append(f"no rank has {_listed(unexpected)}")
+        if lines:
+            raise PipelineError(f"{what} does not fit:\n" + "\n".join(lines))
+
+    # Loading
+
+    def load_model(self, given: Flat) -> None:
+        """Writes what a state of the whole model, or of at least this rank, has."""
+        own = self._own()
+        shapes = {name: _shape(value) for name, value in given.items()}
+        self._agree("the state", {n: _shape(v) for n, v in own.items()}, shapes, "")
+        for key, module in self._placement.modules.items():
+            part = {
+                name: _like(value, given[self._whole_name(key, name)])
+                for name, value in module.state_dict(keep_vars=True).items()
+            }
+            module.load_state_dict(part)
+
+    def optimizer(self, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Any]:
+        """The state of optimizers, flat."""
+        names = self._parameter_names()
+        flat: dict[str, Any] = {}
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    name = _name_of(parameter, names)[0]
+                    _flatten(f"state.{name}", optimizer.state.get(parameter, {}), flat)
+                    for key, value in group.items():
+                        if key != "params":
+                            flat[f"param_groups.{name}.{key}"] = value
+        return flat
+
+    def _wanted(
+        self, keys: Iterable[str], optimizers: Sequence[torch.optim.Optimizer]
+    ) -> tuple[dict[int, dict[str, str]], dict[int, dict[str, str]], list[str]]:
+        """The keys of a flat state by parameter: of its state and of its group; and the names of
+        parameters without any.
+        """
+        names = self._parameter_names()
+        by_name: dict[str, list[str]] = {}
+        for key in keys:
+            kind, *parts = key.split(".")
+            for end in range(1, len(parts)):
+                by_name.setdefault(f"{kind}.{'.'.join(parts[:end])}", []).append(key)
+        states: dict[int, dict[str, str]] = {}
+        groups: dict[int, dict[str, str]] = {}
+        missing = []
+        for parameter in _parameters(optimizers):
+            for found, kind in ((states, "state"), (groups, "param_groups")):
+                known = [f"{kind}.{name}" for name in _name_of(parameter, names)]
+                chosen = next((name for name in known if name in by_name), known[0])
+                keys_here = by_name.get(chosen, [])
+                found[id(parameter)] = {key[len(chosen) + 1 :]: key for key in keys_here}
+            if not states[id(parameter)] and not groups[id(parameter)]:
+                missing.append(_name_of(parameter, names)[0])
+        return states, groups, missing
+
+    def load_optimizer(self, given: Flat, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+        """Writes the state of optimizers."""
+        states, groups, missing = self._wanted(given, optimizers)
+        text = f"misses the optimizer state of {_listed(missing)}" if missing else ""
+        made = []
+        for optimizer in optimizers:
+            try:
+                made.append(_as_state_dict(optimizer, given, states, groups))
+            except PipelineError as error:
+                text = text or str(error)
+        self._agree("the state of the optimizer", {}, None, text)
+        for optimizer, state in zip(optimizers, made, strict=True):
+            optimizer.load_state_dict(state)
+
+    # Files
+
+    def _everyone(self, group: dist.ProcessGroup | None) -> dist.ProcessGroup | None:
+        """The ranks that write and read together; None for all."""
+        if group is not None:
+            return group
+        pipelines = math.prod(peers.size for peers in self._averages.known)
+        if dist.get_world_size() == self._watch.size * pipelines:
+            return None
+        if pipelines == 1:
+            return self._group
+        raise PipelineError(
+            f"{pipelines} pipelines of {self._watch.size} ranks are a part of the "
+            f"{dist.get_world_size()} ranks of this job: give a `process_group` of all of them"
+        )
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        optimizers: Sequence[torch.optim.Optimizer],
+        group: dist.ProcessGroup | None,
+    ) -> None:
+        """Writes a checkpoint."""
+        state: dict[str, Any] = {"model": self.model()}
+        if optimizers:
+            state["optimizer"] = self.optimizer(optimizers)
+        save(state, checkpoint_id=folder, process_group=self._everyone(group))
+
+    def load(
+        self,
+        folder: str | os.PathLike[str],
+        optimizers: Sequence[torch.optim.Optimizer],
+        group: dist.ProcessGroup | None,
+    ) -> None:
+        """Reads a checkpoint."""
+        stored = _stored(folder)
+        own = self._own()
+        shapes = {name: _shape(value) for name, value in stored["model"].items()}
+        wanted = {name: _shape(value) for name, value in own.items()}
+        self._agree(f"checkpoint {os.fspath(folder)!r}", wanted, shapes, "")
+        state: dict[str, Any] = {"model": self.model()}
+        if optimizers:
+            state["optimizer"] = self._places(stored["optimizer"], optimizers)
+        load(state, checkpoint_id=folder, process_group=self._everyone(group))
+        if any(not isinstance(value, Tensor) for value in own.values()):
+            self.load_model(state["model"])
+        if optimizers:
+            self.load_optimizer(state["optimizer"], optimizers)
+
+    def _places(
+        self, stored: Flat, optimizers: Sequence[torch.optim.Optimizer]
+    ) -> dict[str, Any]:
+        """Tensors of the shapes in a file, to read into, cut as the parameters are."""
+        states, groups, missing = self._wanted(stored, optimizers)
+        text = f"misses the optimizer state of {_listed(missing)}" if missing else ""
+        self._agree("the checkpoint", {}, None, text)
+        places: dict[str, Any] = {}
+        for parameter in _parameters(optimizers):
+            keys = [*states[id(parameter)].values(), *groups[id(parameter)].values()]
+            for key in keys:
+                found = stored[key]
+                if not isinstance(found, TensorStorageMetadata):
+                    places[key] = None
+                elif found.size == parameter.shape:
+                    dtype = found.properties.dtype
+                    places[key] = torch.empty_like(parameter.detach(), dtype=dtype)
+                else:
+                    places[key] = torch.empty(found.size, dtype=found.properties.dtype)
+        return places
+
+
+def _shape(value: Any) -> str:
+    """The shape of a tensor, or of one in a file; nothing for other things."""
+    if isinstance(value, Tensor):
+        return f"shape {list(value.shape)}"
+    return f"shape {list(value.size)}" if isinstance(value, TensorStorageMetadata) else ""
+
+
+def _like(own: Any, value: Any) -> Any:
+    """A value, cut as the own one is."""
+    if not isinstance(own, DTensor) or not isinstance(value, Tensor):
+        if isinstance(value, DTensor):
+            raise PipelineError("the state has shards (DTensor) of what is whole here: load files")
+        return value
+    if isinstance(value, DTensor):
+        if value.device_mesh != own.device_mesh or value.placements != own.placements:
+            raise PipelineError("the state is cut into other shards than this rank has: load files")
+        return value
+    whole = value.detach().to(own.device)
+    return distribute_tensor(whole, own.device_mesh, own.placements, src_data_rank=None)
+
+
+def _name_of(parameter: nn.Parameter, names: dict[int, list[str]]) -> list[str]:
+    if id(parameter) not in names:
+        raise PipelineError(
+            f"the optimizer has a parameter of shape {list(parameter.shape)} that no stage of this "
+            "rank has"
+        )
+    return names[id(parameter)]
+
+
+def _parameters(optimizers: Iterable[torch.optim.Optimizer]) -> list[nn.Parameter]:
+    return [p for each in optimizers for group in each.param_groups for p in group["params"]]
+
+
+def _flatten(name: str, values: Flat, flat: dict[str, Any]) -> None:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            _flatten(f"{name}.{key}", value, flat)
+        else:
+            flat[f"{name}.{key}"] = value
+
+
+def _as_state_dict(
+    optimizer: torch.optim.Optimizer,
+    given: Flat,
+    states: dict[int, dict[str, str]],
+    groups: dict[int, dict[str, str]],
+) -> dict[str, Any]:
+    """A flat state in the form that an optimizer loads."""
+    state: dict[int, dict[str, Any]] = {}
+    made: list[dict[str, Any]] = []
+    number = 0
+    for group in optimizer.param_groups:
+        own = {key: value for key, value in group.items() if key != "params"}
+        keys = {key for p in group["params"] for key in groups[id(p)]}
+        for key in keys:
+            found = [given[groups[id(p)][key]] for p in group["params"] if key in groups[id(p)]]
+            if any(not _is_same(found[0], other) for other in found):
+                raise PipelineError(
+                    f"has several values of {key!r} for parameters that are one group of the "
+                    f"optimizer here, for example {found[0]!r}"
+                )
+            own[key] = found[0]
+        made.append({**own, "params": list(range(number, number + len(group["params"])))})
+        for parameter in group["params"]:
+            entries = states[id(parameter)]
+            if entries:
+                state[number] = _nested(parameter, {k: given[v] for k, v in entries.items()})
+            number += 1
+    return {"state": state, "param_groups": made}
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return bool(torch.equal(one, other))
+    return type(one) is type(other) and bool(one == other)
+
+
+def _nested(parameter: nn.Parameter, flat: dict[str, Any]) -> dict[str, Any]:
+    """The state of a parameter, with the dicts in it, of tensors of its own."""
+    state: dict[str, Any] = {}
+    for name, value in flat.items():
+        *outer, last = name.split(".")
+        place = state
+        for each in outer:
+            place = place.setdefault(each, {})
+        if isinstance(value, Tensor):
+            is_cut = value.shape == parameter.shape and value.dim() > 0
+            value = (_like(parameter, value) if is_cut else value).detach().clone()
+        place[last] = value
+    return state
+
+
+def _stored(folder: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+    """What a checkpoint has, by "model" and "optimizer"."""
+    try:
+        metadata = FileSystemReader(folder).read_metadata()
+    except (OSError, EOFError) as error:
+        raise PipelineError(f"{os.fspath(folder)!r} is no checkpoint: {error}") from error
+    found: dict[str, dict[str, Any]] = {"model": {}, "optimizer": {}}
+    for key, value in metadata.state_dict_metadata.items():
+        kind, _, name = key.partition(".")
+        if kind in found:
+            found[kind][name] = value
+    if not found["model"]:
+        keys = _listed(sorted(metadata.state_dict_metadata))
+        raise PipelineError(f"{os.fspath(folder)!r} has no names under 'model'; it has {keys}")
+    return found

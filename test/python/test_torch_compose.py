@@ -1,0 +1,249 @@
+"""Pipelines beside each other in PyTorch, by sums of the runtime, by DDP and by fully_shard: they
+train as the model without a pipeline does with the batches of all of them, in real processes over
+gloo and in float64.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from compose_runs import Beside, Found
+from pipesched import Path, generate
+from runtime_runs import run
+
+pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
+
+PRECISION = 1e-12
+SOON = 60.0
+"""Seconds; ranks that did not learn of a failure would wait for 300."""
+ASYMMETRIC = [
+    Path([0, 1], takes=[range(0, 5, 2)], weights=[1, 2]),
+    Path([1, 0], takes=[range(1, 5, 2)], weights=[1, 2]),
+]
+SCHEDULES: dict[str, tuple[str, int, str]] = {
+    "1f1b": ("1f1b", 4, ""),
+    "zb-v": ("zb-v", 5, ""),
+    "interleaved-zb": ("interleaved-zb", 4, ""),
+    "chimera": ("chimera", 4, ""),
+    "dualpipe": ("dualpipe", 6, ""),
+    "recomputed": ("interleaved-zb", 4, "pipe-add-recompute"),
+    "offloaded": ("zb-v", 4, "pipe-add-offload{keep=1}"),
+    "1f1b steps": ("1f1b", 4, "pipe-add-optimizer"),
+    "zb-v steps": ("zb-v", 5, "pipe-add-optimizer{all-reduce=eager}"),
+    "chimera steps": ("chimera", 4, "pipe-add-optimizer{all-reduce=eager}"),
+    "dualpipe steps": ("dualpipe", 6, "pipe-add-optimizer{all-reduce=end}"),
+}
+
+
+def job(name: str, how: str, model: str = "plain", title: str = "", **options: Any) -> Beside:
+    family, count, transform = SCHEDULES[name]
+    schedule = generate(family, workers=2, microbatches=count)
+    if transform:
+        schedule = schedule.transform(transform)
+    steps = name.endswith("steps")
+    return Beside(
+        title or f"{name} {how}", schedule, model, options, how=how, steps_inside=steps
+    )
+
+
+@cache
+def jobs() -> dict[str, Beside]:
+    found = [job(name, how) for how in ("plain", "ddp", "both") for name in SCHEDULES]
+    for name in ("zb-v", "chimera", "recomputed", "chimera steps"):
+        found += [job(name, "blocks"), job(name, "stages")]
+    found += [
+        job("zb-v", how, model, f"{model} zb-v {how}")
+        for how in ("plain", "ddp", "both")
+        for model in ("shared", "tied")
+    ]
+    found += [
+        job("chimera steps", how, "tied", f"tied chimera steps {how}") for how in ("plain", "both")
+    ]
+    found.append(job("1f1b steps", "plain", "tied", "tied 1f1b steps plain"))
+    cut = generate("greedy", workers=2, microbatches=5, paths=ASYMMETRIC, gradient_after="I")
+    for how in ("plain", "ddp", "blocks"):
+        found.append(Beside(f"paths that cut each other {how}", cut, how=how))
+        stepped = cut.transform("pipe-add-optimizer")
+        found.append(
+            Beside(f"paths that cut each other step {how}", stepped, how=how, steps_inside=True)
+        )
+    three = generate("1f1b", workers=1, microbatches=2)
+    found.append(Beside("four of one worker, hsdp", three, how="hsdp", pipelines=4))
+    found.append(Beside("four of one worker, plain", three, pipelines=4))
+    for rule in ("own", "average", "first"):
+        for name in ("chimera", "1f1b"):
+            title = f"buffers {name} {rule}"
+            found.append(job(name, "plain", "counted", title, buffers=rule))
+    found.append(job("1f1b", "ddp", "counted", "buffers 1f1b by default"))
+    return {each.name: each for each in found}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Found]]:
+    return run(list(jobs().values()), tmp_path_factory.mktemp("compose"), "compose_ranks.py")
+
+
+@pytest.mark.parametrize("name", [n for n, j in jobs().items() if j.model != "counted"])
+def test_trains_as_one_model_with_all_batches(trained: dict[str, list[Found]], name: str) -> None:
+    assert len(trained[name]) == 4
+    for result in trained[name]:
+        assert result.losses <= PRECISION
+        assert result.gradients <= PRECISION
+        assert result.values <= PRECISION
+
+
+STEPS = 2
+
+
+def test_gradients_travel_once_in_a_step(trained: dict[str, list[Found]]) -> None:
+    for name in ("1f1b plain", "1f1b ddp", "1f1b steps plain"):
+        assert [r.calls for r in trained[name]] == 4 * [{"all_reduce": STEPS}]
+    both = STEPS * 2  # The stage has no parameters beside those of its two blocks.
+    calls = {"all_gather_single": both, "reduce_scatter_single": both}
+    assert [r.calls for r in trained["zb-v blocks"]] == 4 * [calls]
+    assert [r.calls for r in trained["chimera stages"]] == 4 * [{**calls, "all_reduce": 2 * STEPS}]
+
+
+# Buffers
+
+
+def mean(values: list[list[float]]) -> list[float]:
+    return [sum(each) / len(values) for each in zip(*values, strict=True)]
+
+
+def test_buffers_of_replicas(trained: dict[str, list[Found]]) -> None:
+    """Of two ranks that hold the same blocks in each of two pipelines."""
+    own = [rank.buffers for rank in trained["buffers chimera own"]]
+    first = trained["buffers chimera first"]
+    for name, values in own[0].items():
+        for rank in range(4):
+            average = trained["buffers chimera average"][rank].buffers[name]
+            if name.endswith("num_batches_tracked"):
+                assert [each[name] for each in own] == 4 * [[2]] and average == [4]
+            else:
+                assert average == pytest.approx(mean([each[name] for each in own]), rel=1e-14)
+            assert first[rank].buffers[name] in [own[0][name], own[1][name]]
+            assert first[rank].buffers[name] == first[0].buffers[name]
+        if name.endswith("running_mean"):
+            assert values != own[1][name] != own[2][name]
+
+
+def test_buffers_of_pipelines(trained: dict[str, list[Found]]) -> None:
+    own = [rank.buffers for rank in trained["buffers 1f1b own"]]
+    for rank in range(4):
+        like = [own[rank % 2], own[rank % 2 + 2]]
+        for name in like[0]:
+            average = trained["buffers 1f1b average"][rank].buffers[name]
+            if name.endswith("num_batches_tracked"):
+                assert average == like[0][name] == [4]
+            else:
+                assert average == pytest.approx(mean([each[name] for each in like]), rel=1e-14)
+            for which in ("buffers 1f1b first", "buffers 1f1b by default"):
+                assert trained[which][rank].buffers[name] == like[0][name]
+    assert own[0] != own[2]
+
+
+# What does not fit, and failures
+
+
+REFUSALS: dict[str, list[str]] = {
+    "data_parallel_over_the_pipeline": [
+        "`data_parallel` is over ranks [0, 1] of the job, of which ranks [0, 1] of this pipeline",
+        "take another dimension of the mesh",
+    ],
+    "mesh_of_two_dimensions": ["is a mesh of 2 dimensions ('dp', 'pp'); wanted one of them"],
+    "shards_over_the_pipeline": ["fully_shard of path 0, stage ", "take another dimension"],
+    "other_schedule_beside": ["pipeline ", "has another schedule, other stages or other options"],
+    "other_values_beside": ["its parameters have other values in pipeline "],
+    "some_without": ["`data_parallel` has ", " pipelines on rank ", "; give all ranks of a pipe"],
+    "parameters_left_out": ["has a parameter 'scale' that fully_shard leaves out"],
+    "ddp_inside": ["has DistributedDataParallel at '0': wrap a whole stage in DDP"],
+    "ddp_with_a_hook": ["is under DDP with a communication hook, which the runtime would not use"],
+    "ddp_over_another_group": ["under DDP over another process group than `data_parallel`"],
+    "dtensors": ["has a DTensor as parameter 'weight'"],
+    "unknown_rule": ["`buffers` is 'mean'; wanted own, average or first"],
+}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    folder = tmp_path_factory.mktemp("cases")
+    script = File(__file__).with_name("compose_cases.py")
+    command = [sys.executable, str(script), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[dict[str, Any]]] = json.loads((folder / "cases.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_does_not_fit_is_refused(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+    texts = [result["text"] for result in cases[name]]
+    for text in texts:
+        assert text.startswith(("PipelineError: ", "RemoteError: "))
+        assert all(part in text for part in REFUSALS[name]), texts
+    assert any(text.startswith("PipelineError: ") for text in texts)
+
+
+@pytest.mark.parametrize("name", ["failure_beside", "failure_beside_shards"])
+def test_a_failure_ends_all_pipelines(cases: dict[str, list[dict[str, Any]]], name: str) -> None:
+    for rank, result in enumerate(cases[name]):
+        assert result["seconds"] < SOON and result["exit"] == 0 and not result["left"]
+        if rank == 3:
+            assert result["text"].startswith("ValueError: broken\nin the pipeline: rank 1, at ")
+        else:
+            who = "rank 1" if rank == 2 else "rank 1 of pipeline 1"
+            assert result["text"].startswith(f"RemoteError: {who} failed: at "), result["text"]
+
+
+def test_overflows_of_one_pipeline(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for name in ("overflow_beside", "overflow_of_shards"):
+        for result in cases[name]:
+            assert result["value"] == [1024.0, 512.0, True], result
+
+
+def test_gradients_add_up(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for name in ("accumulation_beside", "accumulation_of_shards"):
+        for result in cases[name]:
+            assert result["text"] == "" and result["value"] <= PRECISION
+
+
+def test_evaluation_of_shards(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for result in cases["evaluation_of_shards"]:
+        assert result["text"] == "" and result["value"] <= PRECISION
+
+
+# State and divisions
+
+
+def test_states_that_do_not_fit(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for result in cases["state_with_other_names"]:
+        assert result["text"] == ""
+        missing, unexpected, shape = result["value"]
+        assert missing == "the state does not fit:\nrank 1: misses '1.outer.bias'"
+        assert unexpected == "the state does not fit:\nno rank has '2.inner.weight', 'other'"
+        assert shape.endswith("rank 0: has '0.inner.bias' of shape [3], wanted shape [12]")
+
+
+def test_checkpoints_that_do_not_fit(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for result in cases["checkpoint_with_other_names"]:
+        assert result["text"] == ""
+        missing, shape, optimizer, other, none = result["value"]
+        assert missing.endswith("/0' does not fit:\nrank 0: misses '0.inner.bias'")
+        assert shape.endswith("rank 1: has '1.outer.bias' of shape [7], wanted shape [6]")
+        assert optimizer.endswith("rank 1: misses the optimizer state of '1.outer.bias'")
+        assert "has no names under 'model'; it has 'other.0.inner.bias', " in other
+        assert "/none' is no checkpoint: " in none
+
+
+def test_ranks_divide_alike(cases: dict[str, list[dict[str, Any]]]) -> None:
+    for result in cases["ranks_that_divide_otherwise"]:
+        assert "the division of the model: [" in result["text"]
+    one, other = (result["value"] for result in cases["measured_by_one_rank"])
+    assert one == other and len(one) == 3 and min(one) > 0

@@ -1,0 +1,225 @@
+"""What `pipesched.torch` needs no second process for: dividing models by times, measuring them, and
+names of the whole model.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pipesched import Path, Schedule, generate
+
+pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+from pipesched.torch import (  # noqa: E402
+    PipelineError,
+    PipelineRuntime,
+    measure_children,
+    split_sequential,
+)
+from runtime_models import WIDTH, Counted, Dropped, Plain, loss_of  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_rank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    store = tmp_path_factory.mktemp("rank") / "store"
+    dist.init_process_group("gloo", f"file://{store}", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+# Times
+
+
+def sums_of(times: list[int], cuts: tuple[int, ...]) -> list[int]:
+    ends = [0, *cuts, len(times)]
+    return [sum(times[a:b]) for a, b in itertools.pairwise(ends)]
+
+
+def worth(sums: list[int]) -> tuple[int, int]:
+    return max(sums), sum(each * each for each in sums)
+
+
+@given(st.data(), st.lists(st.integers(0, 20), min_size=2, max_size=9))
+def test_the_slowest_block_is_as_fast_as_can_be(data: st.DataObject, times: list[int]) -> None:
+    """Against all divisions."""
+    count = data.draw(st.integers(2, len(times)))
+    schedule = generate("1f1b", workers=count, microbatches=count)
+    model = nn.Sequential(*(nn.Identity() for _ in times))
+    sizes = split_sequential(model, schedule, times=times).sizes
+    assert min(sizes) >= 1 and sum(sizes) == len(times) and len(sizes) == count
+    found = sums_of(times, tuple(itertools.accumulate(sizes))[:-1])
+    every = itertools.combinations(range(1, len(times)), count - 1)
+    assert worth(found) == min(worth(sums_of(times, cuts)) for cuts in every)
+
+
+def test_division_by_times() -> None:
+    model = nn.Sequential(*(Plain(i) for i in range(5)))
+    schedule = generate("interleaved-1f1b", workers=2, microbatches=2)
+    stages = split_sequential(model, schedule, times=[4, 1, 1, 1, 3.5])
+    assert stages.sizes == (1, 2, 1, 1)
+    assert list(stages(0, 1).get_submodule("1").children()) == [model[1], model[2]]
+    even = split_sequential(model, schedule, times=[1] * 5)
+    assert even.sizes == split_sequential(model, schedule).sizes == (2, 1, 1, 1)
+
+
+def test_times_that_do_not_fit() -> None:
+    model = nn.Sequential(Plain(0), Plain(1))
+    schedule = generate("1f1b", workers=2, microbatches=2)
+    with pytest.raises(PipelineError, match="`times` has 3 entries; wanted 2, one per child"):
+        split_sequential(model, schedule, times=[1, 2, 3])
+    with pytest.raises(PipelineError, match="both `sizes` and `times` are given"):
+        split_sequential(model, schedule, times=[1, 2], sizes=[1, 1])
+    for wrong in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(PipelineError, match="for child 1; wanted a time >= 0"):
+            split_sequential(model, schedule, times=[1, wrong])
+
+
+class Busy(nn.Module):
+    """Multiplies so many times."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(64, 64) / 32)
+        self.count = count
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(self.count):
+            x = x @ self.weight
+        return x
+
+
+def test_measured_times() -> None:
+    """Twenty times the work takes at least twice the time, on any machine."""
+    model = nn.Sequential(Busy(10), Busy(200), Busy(10))
+    times = measure_children(model, torch.rand(64, 64), repeats=7)
+    assert len(times) == 3 and times[1] > 2 * max(times[0], times[2]) > 0
+    with pytest.raises(PipelineError, match="`repeats` is 0; wanted at least 1"):
+        measure_children(model, torch.rand(64, 64), repeats=0)
+
+
+class Tokens(nn.Module):
+    """From integers to pairs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(9, WIDTH, dtype=torch.float64)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.table(x), x
+
+
+class Joined(Plain):
+    """Takes pairs."""
+
+    def forward(self, given: Any) -> Tensor:
+        return super().forward(given[0])
+
+
+def test_measuring_changes_nothing() -> None:
+    model = nn.Sequential(Tokens(), Joined(0), Dropped(1), Counted(2))
+    weight = model[1].get_parameter("inner.weight")
+    weight.grad = torch.ones_like(weight)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = torch.get_rng_state()
+    times = measure_children(model, torch.arange(8), repeats=2)
+    assert len(times) == 4 and min(times) > 0
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert torch.equal(weight.grad, torch.ones_like(weight))
+    others = [p.grad for p in model.parameters() if p is not weight]
+    assert others == [None] * len(others)
+
+
+# Names
+
+
+def local(transform: str = "pipe-add-optimizer", stages: int = 2) -> Schedule:
+    schedule = generate("greedy", workers=1, microbatches=2, paths=[[0] * stages])
+    return schedule.transform(transform) if transform else schedule
+
+
+def own_stages() -> dict[tuple[int, int], nn.Module]:
+    return {(0, stage): Plain(stage) for stage in range(2)}
+
+
+def sgd(parameters: Any) -> Any:
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+
+
+def test_names_of_own_stages() -> None:
+    schedule = local()
+    wanted = [f"layers.{i}.{name}" for i in range(2) for name in Plain(0).state_dict()]
+    for names in (
+        {(0, 0): "layers.0", (0, 1): "layers.1."},
+        lambda path, stage, name: f"layers.{stage}.{name}",
+    ):
+        runtime = PipelineRuntime(schedule, own_stages(), loss_of, names=names)
+        assert list(runtime.state_dict()) == wanted
+        assert len(runtime.parameters()) == len(wanted)
+    runtime = PipelineRuntime(schedule, own_stages(), loss_of)
+    with pytest.raises(PipelineError, match="what path 0, stage 0 is called in the whole model"):
+        runtime.state_dict()
+    runtime = PipelineRuntime(schedule, own_stages(), loss_of, names={(0, 0): "a"})
+    with pytest.raises(PipelineError, match="`names` has none for path 0, stage 1; it has"):
+        runtime.state_dict()
+    runtime = PipelineRuntime(schedule, own_stages(), loss_of, names={(0, 0): "", (0, 1): ""})
+    with pytest.raises(PipelineError, match="are both 'inner.weight' in the whole model; `names`"):
+        runtime.state_dict()
+
+
+TWICE = [Path([0], takes=[range(1)]), Path([0], takes=[range(1, 2)])]
+
+
+def test_a_block_of_two_paths_is_named_once() -> None:
+    schedule = generate("greedy", workers=1, microbatches=2, paths=TWICE)
+    stages = split_sequential(nn.Sequential(Plain(0)), schedule)
+    runtime = PipelineRuntime(schedule, stages, loss_of)
+    assert list(runtime.state_dict()) == [f"0.{name}" for name in Plain(0).state_dict()]
+
+
+def stepped(runtime: PipelineRuntime) -> PipelineRuntime:
+    both = torch.rand((2, 4, WIDTH), dtype=torch.float64)
+    runtime.step(both[0], both[1])
+    return runtime
+
+
+def made(optimizer: Any = sgd) -> PipelineRuntime:
+    schedule = local()
+    stages = split_sequential(nn.Sequential(Plain(0), Plain(1)), schedule)
+    return PipelineRuntime(schedule, stages, loss_of, optimizer=optimizer)
+
+
+def test_state_of_optimizers() -> None:
+    first, second = stepped(made()), made(lambda p: torch.optim.SGD(p, lr=0.5))
+    state = first.optimizer_state_dict()
+    assert state["param_groups.1.inner.bias.lr"] == 0.1
+    second.load_optimizer_state_dict(state)
+    for key, optimizer in second.optimizers.items():
+        (group,) = getattr(optimizer, "param_groups")
+        assert group["lr"] == 0.1 and group["momentum"] == 0.9, key
+    found = second.optimizer_state_dict()
+    assert state.keys() == found.keys()
+    momentum = "state.0.inner.weight.momentum_buffer"
+    assert torch.equal(state[momentum], found[momentum])
+    assert state[momentum].data_ptr() != found[momentum].data_ptr()
+
+
+def test_states_of_optimizers_that_do_not_fit() -> None:
+    runtime = made()
+    state = stepped(made()).optimizer_state_dict()
+    other = {**state, "param_groups.0.outer.bias.lr": 0.2}
+    with pytest.raises(PipelineError, match="has several values of 'lr' for parameters that are o"):
+        runtime.load_optimizer_state_dict(other)
+    short = {key: value for key, value in state.items() if ".0.outer.bias." not in key}
+    with pytest.raises(PipelineError, match="rank 0: misses the optimizer state of '0.outer.bias'"):
+        runtime.load_optimizer_state_dict(short)
+    with pytest.raises(PipelineError, match="a parameter of shape .12, 6. that no stage of this"):
+        runtime.optimizer_state_dict(sgd(Plain(0).parameters()))
