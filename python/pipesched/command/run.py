@@ -101,6 +101,12 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--microbatch-size", type=positive, default=4, metavar="B", help="samples (default 4)"
     )
+    group.add_argument(
+        "--divide",
+        choices=("measured", "even"),
+        default="measured",
+        help="the model's children among the stages, by their times or by their number",
+    )
     group.add_argument("--lr", type=_rate, default=1e-3, help="learning rate (default 0.001)")
     group.add_argument("--seed", type=int, default=0, help="of parameters and batches (default 0)")
     group.add_argument(
@@ -313,6 +319,7 @@ def _job(arguments: argparse.Namespace) -> Job:
         calibration=arguments.calibration,
         seed=arguments.seed,
         rate=arguments.lr,
+        divide=arguments.divide,
         threads=arguments.threads or max(1, cores() // local),
         receives=arguments.receives,
         memory=arguments.memory or workers,
@@ -376,10 +383,11 @@ def _show(arguments: argparse.Namespace, job: Job, outcomes: list[Outcome]) -> i
     if folder:
         os.makedirs(folder, exist_ok=True)
         for result in results:
-            for ending, contents in result.files():
-                path = os.path.join(folder, f"{result.name}{ending}")
-                write_text(contents, path)
-                say(f"wrote {path}")
+            path = os.path.join(folder, result.name)
+            files = dict(result.files())
+            for ending, contents in files.items():
+                write_text(contents, f"{path}{ending}")
+            say(f"wrote {path}{', '.join(files)}")
     agreement = trained.Agreement.of(outcomes, job.dtype)
     arguments.output = None
     write_rows(

@@ -103,8 +103,8 @@ class Result:
 
     def files(self) -> Iterator[tuple[str, str]]:
         """What is written beside the answer, by the ending of its name."""
-        yield ".txt", f"{self.comparison.text()}\n"
         yield ".svg", self.comparison.to_svg()
+        yield ".txt", f"{self.comparison.text()}\n"
         yield ".trace.json", self.comparison.to_chrome_trace()
         yield ".measurement.json", self.measurement.to_json()
         yield ".calibration.json", self.outcome.calibration.to_json()
@@ -176,12 +176,12 @@ def _order(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     ]
     wrong = [(one, other) for one, other in apart if one["predicted_s"] >= other["predicted_s"]]
     if not apart:
-        yield f"no two steps are more than {CLOSE:.0%} apart"
+        yield f"no two steps are more than {100 * CLOSE:g} % apart"
         return
     right = len(apart) - len(wrong)
     yield (
-        f"{right} of {len(apart)} pairs whose steps are more than {CLOSE:.0%} apart are predicted "
-        "in the measured order"
+        f"{right} of {len(apart)} pairs whose steps are more than {100 * CLOSE:g} % apart are "
+        "predicted in the measured order"
     )
     for one, other in wrong:
         yield f"measured, {one['schedule']} is before {other['schedule']}; predicted, it is not"

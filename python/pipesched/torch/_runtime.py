@@ -32,6 +32,15 @@ from ._values import cut
 from ._watch import Watch
 
 
+def _group_of(given: dist.ProcessGroup | None) -> dist.ProcessGroup:
+    """The group, by default that of all ranks."""
+    if not dist.is_initialized():
+        raise PipelineError("torch.distributed is not initialized: call init_process_group")
+    found = given if given is not None else dist.group.WORLD
+    assert found is not None
+    return found
+
+
 class PipelineRuntime:
     """One rank of a pipeline. Every rank of the group makes one, with the same arguments except
     `stages`, `optimizer` and `device`, and calls the same methods in the same order.
@@ -95,10 +104,7 @@ class PipelineRuntime:
         timeout: float = 300.0,
         on_instruction: Callable[[Event], Any] | None = None,
     ) -> None:
-        if not dist.is_initialized():
-            raise PipelineError("torch.distributed is not initialized: call init_process_group")
-        found = group if group is not None else dist.group.WORLD
-        assert found is not None
+        found = _group_of(group)
         options = Options(
             schedule,
             stages,
@@ -118,13 +124,10 @@ class PipelineRuntime:
         self.on_instruction = on_instruction
         self._group = found
         self._scaler = scaler
-        is_table = schedule.kind == "schedule"
-        self._receives: ReceivePlacement | None = receives or "arrival" if is_table else None
+        self._receives = receives or "arrival" if schedule.kind == "schedule" else None
         self._recording: Recording | None = None
         self._passes = 0
-        rank, size = dist.get_rank(found), dist.get_world_size(found)
-        self._watch = Watch(store_of(found), rank, size, timeout)
-        weakref.finalize(self, self._watch.close)  # At the latest before the interpreter ends.
+        self._watch = self._watch_over(found, timeout)
         self._watch.start()
         with self._guarded(lambda: "making the runtime"):
             setup = Setup(options, self._watch)
@@ -137,8 +140,18 @@ class PipelineRuntime:
         self.optimizers: dict[tuple[int, int], Steps] = setup.optimizers
         """The optimizers of O cells, by path and stage."""
         self._executor = Executor(self._parts)
+        self._tell_place()
+
+    def _tell_place(self) -> None:
+        """Lets the watch say where the executor is, without keeping it alive."""
         place = weakref.WeakMethod(self._executor.place)
         self._watch.place = lambda: (call := place()) is not None and call() or "no step"
+
+    def _watch_over(self, group: dist.ProcessGroup, timeout: float) -> Watch:
+        rank, size = dist.get_rank(group), dist.get_world_size(group)
+        watch = Watch(store_of(group), rank, size, timeout)
+        weakref.finalize(self, watch.close)  # At the latest before the interpreter ends.
+        return watch
 
     @property
     def rank(self) -> int:

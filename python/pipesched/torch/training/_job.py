@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pipesched import Measurement, Schedule
 from pipesched._options import ReceivePlacement
@@ -41,6 +42,9 @@ class Job:
     seed: int
     rate: float
     """The learning rate."""
+    divide: Literal["even", "measured"]
+    """How the children of the model are divided among the blocks of a placement: by their number,
+    or by their times."""
     threads: int
     """Of each rank."""
     receives: ReceivePlacement | None

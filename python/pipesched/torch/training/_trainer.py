@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import pipesched
 from pipesched import Measurement, Schedule
-from pipesched.torch import PipelineError, PipelineRuntime, split_sequential
+from pipesched.torch import PipelineError, PipelineRuntime, measure_children, split_sequential
 
 from ._job import Job, Outcome, Report
 from ._source import Source
@@ -52,6 +52,17 @@ def losses_on(schedule: Schedule, rank: int) -> int:
     return sum(schedule.path_of(number) in mine for number in range(schedule.microbatches))
 
 
+def placed(value: Any, device: torch.device, dtype: torch.dtype) -> Any:
+    """The tensors of a batch on a device, and those of floating point in a type."""
+    if isinstance(value, Tensor):
+        return value.to(device, dtype if value.is_floating_point() else value.dtype)
+    if isinstance(value, dict):
+        return {key: placed(item, device, dtype) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(placed(item, device, dtype) for item in value)
+    return value
+
+
 class Trainer:
     """Trains by one schedule after the other on one rank of the default process group."""
 
@@ -63,6 +74,18 @@ class Trainer:
         self.dtype: torch.dtype = getattr(torch, job.dtype)
         self.source = Source.load(job.file, job.options)
         torch.set_num_threads(job.threads)
+        self.child_times = self._child_times() if job.divide == "measured" else None
+
+    def _child_times(self) -> list[float]:
+        """How long the children of the model take with a microbatch, as rank 0 measures."""
+        torch.manual_seed(self.job.seed)
+        model = self.source.model(self.dtype).to(self.device)
+        batches = self.source.batches(self.job.microbatch_size, self.job.seed)
+        inputs = placed(next(batches)[0], self.device, self.dtype)
+        times = measure_children(model, inputs, group=dist.group.WORLD)
+        shown = ", ".join(f"{1e3 * time:.2f}" for time in times)
+        self.report(f"the model's children take {shown} ms, by which they are divided")
+        return times
 
     def run(self) -> list[Outcome]:
         """Trains by all schedules. The outcomes are whole on rank 0."""
@@ -163,7 +186,7 @@ class Training:
         self.tokens: int | None = None
         torch.manual_seed(job.seed)
         model = source.model(trainer.dtype).to(trainer.device)
-        stages = split_sequential(model, schedule)
+        stages = split_sequential(model, schedule, times=trainer.child_times)
         phases = {c.phase for i in schedule.program(trainer.rank) for c in i.cells}
         steps_inside = "O" in phases
 
@@ -194,7 +217,8 @@ class Training:
             raise PipelineError(f"`batches` of {self.trainer.source.file} has ended") from None
         if self.tokens is None:
             self.tokens = self.trainer.source.tokens(inputs)
-        loss = self.runtime.step(self._placed(inputs), self._placed(targets))
+        device, dtype = self.trainer.device, self.trainer.dtype
+        loss = self.runtime.step(placed(inputs, device, dtype), placed(targets, device, dtype))
         if self.optimizer is not None:
             self.optimizer.step()
         self.runtime.zero_grad()
@@ -214,15 +238,3 @@ class Training:
             self.samples,
             self.tokens,
         )
-
-    def _placed(self, value: Any) -> Any:
-        """The tensors of a batch on the device of this rank, in the type of the parameters."""
-        if isinstance(value, Tensor):
-            trainer = self.trainer
-            dtype = trainer.dtype if value.is_floating_point() else value.dtype
-            return value.to(trainer.device, dtype)
-        if isinstance(value, dict):
-            return {key: self._placed(item) for key, item in value.items()}
-        if isinstance(value, (tuple, list)):
-            return type(value)(self._placed(item) for item in value)
-        return value
