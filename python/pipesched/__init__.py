@@ -37,6 +37,7 @@ from ._options import FamilyOptions, Path
 from ._program import Cell, Columns, Group, Instruction, ParameterSet, Stage, WorkerProgram
 from ._report import Report
 from ._schedule import Schedule, Simulation, Svg, draw, generate, load, loads, problem
+from ._sensitivity import Sensitivity, sensitivity
 from ._sweep import sweep
 from .planning import Plan, Proposal, plan
 
@@ -64,6 +65,7 @@ __all__ = [
     "Proposal",
     "Report",
     "Schedule",
+    "Sensitivity",
     "Simulation",
     "Stage",
     "Svg",
@@ -79,6 +81,7 @@ __all__ = [
     "models",
     "plan",
     "problem",
+    "sensitivity",
     "simulate_batch",
     "sweep",
     "systems",

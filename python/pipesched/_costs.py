@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, TypedDict
 
-from . import _core
+from . import _core, _times_of
+from ._errors import PipeSchedError
 from ._options import (
     Attention,
     Precision,
     RankOrder,
+    RawTiming,
     Recompute,
     Sharding,
+    TimesOf,
     TimingOptions,
     code_of,
     integer,
@@ -36,6 +39,7 @@ class CostOptions(TypedDict, total=False):
     """The arguments of `Costs`, for functions that pass them on."""
 
     times: Times | None
+    times_of: TimesOf
     model: Description | None
     system: Description | None
     microbatch_size: int | None
@@ -54,8 +58,8 @@ class CostOptions(TypedDict, total=False):
 
 class SimulationOptions(CostOptions, TimingOptions, total=False):
     """The options of a simulation: the arguments of `Costs`, `transport` (overlap, delay, pairs or
-    blocking), `receive_placement` (arrival or consumer), `forward_sends` (async or sync) and
-    `runtime` (table or torch).
+    blocking), `receive_placement` (arrival or consumer), `forward_sends` (async or sync), `runtime`
+    (table or torch) and `disturbance` (`"worker3=1.3,stage5=1.2,jitter=5%,seed=7"`).
     """
 
 
@@ -112,7 +116,9 @@ class Costs:
     """The costs of schedules, read once for any number of them.
 
     `times` has the times of messages and of the phases of a stage: one time for all stages or one
-    per stage. `model` and `system` give costs by the roofline model; if all three are given,
+    per stage. With `times_of="worker"` the times of phases are those of a worker, and its stages
+    divide them exactly, so that schedules with one and with several stages a worker do the same
+    work. `model` and `system` give costs by the roofline model; if all three are given,
     `times` have priority. Without any of them, one slot is 1 us and messages are free.
 
     A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`. The
@@ -136,6 +142,7 @@ class Costs:
     """
 
     times: Times | None = None
+    times_of: TimesOf = "stage"
     model: Description | None = None
     system: Description | None = None
     microbatch_size: int | None = None
@@ -151,8 +158,13 @@ class Costs:
     precision: Precision = "bf16"
     rank_order: RankOrder = "data"
     _raw: _core.Costs = field(init=False, compare=False)
+    _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
+    """Costs whose times of workers are divided, by the times of their stages."""
 
     def __post_init__(self) -> None:
+        code_of(TimesOf, "times_of", self.times_of)
+        if self.times is None and self.times_of != "stage":
+            raise PipeSchedError("times_of is about times; none are given")
         attention = self.attention
         numbers = (
             _given("microbatch_size", self.microbatch_size, 1, 0),
@@ -179,6 +191,20 @@ class Costs:
         )
         object.__setattr__(self, "_raw", raw)
 
+    def _for(self, places: Sequence[_times_of.Place]) -> Costs:
+        """These costs for a schedule on these paths: times of workers become those of stages."""
+        if self.times_of == "stage" or not places:
+            return self
+        times = _times_of.divided(self.times, places)
+        if times not in self._of_stages:
+            self._of_stages[times] = replace(self, times=times, times_of="stage")
+        return self._of_stages[times]
+
+    @property
+    def _accelerators(self) -> int | None:
+        """The accelerators of a worker; None without a system."""
+        return _core.sizes(self._raw)["accelerators"] or None
+
     def _given_options(self) -> dict[str, Any]:
         options = ((f, getattr(self, f.name)) for f in fields(self) if f.init)
         return {f.name: value for f, value in options if value != f.default}
@@ -191,9 +217,9 @@ class Costs:
         return partial(Costs, **self._given_options()), ()
 
 
-def raw_simulation(
+def read_simulation(
     costs: Costs | None, options: SimulationOptions
-) -> tuple[_core.Costs | None, tuple[int, int, int, int]]:
+) -> tuple[Costs | None, RawTiming]:
     """Reads costs (from `costs` or its arguments, or none) and timing."""
     timing: TimingOptions = {}
     priced: CostOptions = {}
@@ -204,4 +230,4 @@ def raw_simulation(
         raise TypeError(f"give costs or {', '.join(priced)}, not both")
     if priced:
         costs = Costs(**priced)
-    return (None if costs is None else costs._raw), raw_timing(timing)
+    return costs, raw_timing(timing)

@@ -15,6 +15,7 @@ Transport = Literal["overlap", "delay", "blocking", "pairs"]
 ReceivePlacement = Literal["arrival", "consumer"]
 ForwardSends = Literal["async", "sync"]
 Runtime = Literal["table", "torch"]
+TimesOf = Literal["stage", "worker"]
 Messages = Literal["unbounded", "fifo", "rendezvous", "batched", "pairs"]
 InstructionKind = Literal["compute", "send", "recv", "offload", "reload", "wait", "all_reduce"]
 Lane = Literal["compute", "send", "receive", "offload", "reload", "all-reduce"]
@@ -85,14 +86,15 @@ class FamilyOptions(TypedDict, total=False):
 
 
 class TimingOptions(TypedDict, total=False):
-    """How messages occupy workers, and what executes the cells: the options of the passes that
-    compute times.
+    """How messages occupy workers, what executes the cells, and what disturbs them: the options of
+    everything that times.
     """
 
     transport: Transport
     receive_placement: ReceivePlacement
     forward_sends: ForwardSends
     runtime: Runtime
+    disturbance: str
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,11 @@ def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_
     return value
 
 
-def raw_timing(options: TimingOptions) -> tuple[int, int, int, int]:
+RawTiming = tuple[int, int, int, int, str]
+"""Transport, receive placement, forward sends, runtime, disturbance."""
+
+
+def raw_timing(options: TimingOptions) -> RawTiming:
     """The options in the form that the library takes."""
     placement = options.get("receive_placement", "arrival")
     return (
@@ -140,6 +146,7 @@ def raw_timing(options: TimingOptions) -> tuple[int, int, int, int]:
         code_of(ReceivePlacement, "receive_placement", placement),
         code_of(ForwardSends, "forward_sends", options.get("forward_sends", "async")),
         code_of(Runtime, "runtime", options.get("runtime", "table")),
+        options.get("disturbance", ""),
     )
 
 

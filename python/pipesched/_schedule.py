@@ -10,7 +10,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from . import _core
-from ._costs import Costs, SimulationOptions, raw_simulation
+from ._costs import Costs, SimulationOptions, read_simulation
 from ._errors import PipeSchedError, VerificationError
 from ._optimize import Optimization, OptimizeOptions, optimize
 from ._options import (
@@ -21,6 +21,7 @@ from ._options import (
     Messages,
     Path,
     Paths,
+    RawTiming,
     ReceivePlacement,
     Recompute,
     SvgVariant,
@@ -35,6 +36,7 @@ from ._options import (
 )
 from ._program import Group, ParameterSet, Stage, WorkerProgram, index_of
 from ._report import Report, read_report
+from ._times_of import places_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -459,7 +461,7 @@ class Schedule:
         >>> round(report.execution.span_bubble_ratio, 4)
         0.2431
         """
-        return simulate(self, *raw_simulation(costs, options))
+        return simulate(self, *read_simulation(costs, options))
 
     def to_svg(self, variant: SvgVariant | None = None) -> Svg:
         """A picture as in papers: the table in its slots, or the timeline, which is the only
@@ -514,11 +516,12 @@ def _choose(module: _core.Module, name: str | None) -> Schedule:
     raise PipeSchedError(f"one schedule or program is wanted, found {len(names)}: {found}")
 
 
-def simulate(
-    schedule: Schedule, costs: _core.Costs | None, timing: tuple[int, int, int, int]
-) -> Simulation:
+def simulate(schedule: Schedule, costs: Costs | None, timing: RawTiming) -> Simulation:
     """Times a schedule with costs that are already read."""
-    evaluation = _core.evaluate(schedule._module, 0, costs, timing)
+    if costs is not None and costs.times_of == "worker":
+        costs = costs._for(places_of(schedule.paths))
+    raw = None if costs is None else costs._raw
+    evaluation = _core.evaluate(schedule._module, 0, raw, timing)
     return read_report(Simulation, evaluation.report(), _evaluation=evaluation)
 
 
