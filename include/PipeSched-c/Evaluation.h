@@ -151,6 +151,9 @@ typedef struct PipeschedTiming {
   PipeschedReceivePlacement receivePlacement;
   PipeschedForwardSends forwardSends;
   PipeschedRuntime runtime;
+  /// Slow workers and stages and jitter, as
+  /// `worker3=1.3,stage5=1.2,jitter=5%,seed=7`; empty: none.
+  MlirStringRef disturbance;
 } PipeschedTiming;
 
 /// How a step ends: with its last backward, or with optimizer steps.

@@ -99,9 +99,9 @@ evaluateProgram(exec::ProgramOp program, const CostInputs &costs,
     return failure();
   if (options.forwardSends == ForwardSends::Sync)
     synchronizeForwards(loaded->program);
-  llvm::Expected<Execution> execution =
-      executeProgram(loaded->program, loaded->placement, costs,
-                     options.transport, loaded->work, options.runtime);
+  llvm::Expected<Execution> execution = executeProgram(
+      loaded->program, loaded->placement, costs, options.transport,
+      loaded->work, options.runtime, options.disturbance);
   if (!execution)
     return emitAnalysisError(program, *loaded, execution.takeError());
   NamedEvaluation result;

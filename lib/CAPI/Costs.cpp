@@ -258,7 +258,8 @@ MlirLogicalResult pipeschedCostsWriteModel(PipeschedCosts costs,
   std::string text;
   llvm::raw_string_ostream os(text);
   llvm::json::OStream json(os, /*IndentSize=*/2);
-  writeModelSummary(json, *summary, sources.architecture->notes);
+  writeModelSummary(json, *summary, sources.architecture->notes,
+                    sources.architecture->attention);
   json.flush();
   passText(callback, userData, text);
   return mlirLogicalResultSuccess();

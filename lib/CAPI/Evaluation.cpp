@@ -43,6 +43,11 @@ pipesched::readTiming(const PipeschedTiming &timing) {
   reader.read("runtime", timing.runtime, options.runtime);
   if (llvm::Error error = reader.take())
     return std::move(error);
+  llvm::Expected<Disturbance> disturbance =
+      parseDisturbance(unwrap(timing.disturbance));
+  if (!disturbance)
+    return disturbance.takeError();
+  options.disturbance = std::move(*disturbance);
   return options;
 }
 

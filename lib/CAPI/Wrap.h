@@ -40,7 +40,7 @@ llvm::Expected<Problem> readProblem(const PipeschedProblem &problem);
 std::vector<Path> readPaths(const PipeschedProblem &problem);
 llvm::Expected<Configuration>
 readConfiguration(const PipeschedConfiguration &configuration);
-/// Errors: numbers that no value of their enum has.
+/// Errors: numbers that no value of their enum has; those of parseDisturbance.
 llvm::Expected<TimingOptions> readTiming(const PipeschedTiming &timing);
 
 /// Passes a text to a callback in one call.

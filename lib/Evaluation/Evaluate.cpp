@@ -185,9 +185,10 @@ static bool isMadeFor(llvm::ArrayRef<StageSlots> slots, bool isSplit,
   return !slots.empty() && llvm::all_of(slots, isPart);
 }
 
+/// A disturbed schedule has a formula for its slots, but none for its times.
 static void addFormula(llvm::StringRef family, const FamilyOptions &options,
                        const TableView &table, unsigned phases,
-                       Evaluation &evaluation) {
+                       bool isDisturbed, Evaluation &evaluation) {
   if (family.empty()) {
     evaluation.formulaReason = "the rows are of no known family";
     return;
@@ -197,8 +198,9 @@ static void addFormula(llvm::StringRef family, const FamilyOptions &options,
   bool isSplit = phases & bitsOf({Phase::InputGrad, Phase::WeightGrad});
   inputs.sendsAfterInput =
       isSplit && table.gradientAfter == GradientAfter::InputGrad;
-  inputs.times =
-      uniformTimes(placement, evaluation.execution.stageCosts, phases);
+  if (!isDisturbed)
+    inputs.times =
+        uniformTimes(placement, evaluation.execution.stageCosts, phases);
   inputs.isMadeForTimes =
       inputs.times && isMadeFor(table.slots, isSplit, *inputs.times);
   llvm::Expected<FormulaResult> formula =
@@ -345,9 +347,13 @@ static llvm::Expected<Execution> instantiateProgram(const Program &program,
 static llvm::Expected<Execution>
 execute(Execution execution, const Placement &placement,
         const CostInputs &costs, unsigned phases, Transport transport,
-        Runtime runtime, llvm::ArrayRef<StatedWork> work = {}) {
+        Runtime runtime, llvm::ArrayRef<StatedWork> work,
+        const Disturbance &disturbance) {
   if (llvm::Error error = costGraph(placement, costs, phases, transport,
                                     runtime, work, execution))
+    return std::move(error);
+  if (llvm::Error error = disturb(disturbance, execution.graph, placement,
+                                  execution.stageCosts, execution.times))
     return std::move(error);
   execution.timeline = computeTimeline(execution.graph, execution.times);
   execution.criticalPath =
@@ -365,12 +371,13 @@ execute(Execution execution, const Placement &placement,
 llvm::Expected<Execution>
 pipesched::executeProgram(const Program &program, const Placement &placement,
                           const CostInputs &costs, Transport transport,
-                          llvm::ArrayRef<StatedWork> work, Runtime runtime) {
+                          llvm::ArrayRef<StatedWork> work, Runtime runtime,
+                          const Disturbance &disturbance) {
   llvm::Expected<Execution> execution = instantiateProgram(program, transport);
   if (!execution)
     return execution.takeError();
   return execute(std::move(*execution), placement, costs, phasesInUse(program),
-                 transport, runtime, work);
+                 transport, runtime, work, disturbance);
 }
 
 /// Uses the table's own slots if it has any; else `unitSlots`, its earliest
@@ -424,12 +431,13 @@ pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
   if (!instantiated)
     return instantiated.takeError();
   unsigned phases = phasesInUse(table);
-  llvm::Expected<Execution> execution =
-      execute(std::move(*instantiated), *table.placement, costs, phases,
-              options.transport, options.runtime);
+  llvm::Expected<Execution> execution = execute(
+      std::move(*instantiated), *table.placement, costs, phases,
+      options.transport, options.runtime, /*work=*/{}, options.disturbance);
   if (!execution)
     return execution.takeError();
   evaluation.execution = std::move(*execution);
-  addFormula(family, familyOptions, table, phases, evaluation);
+  addFormula(family, familyOptions, table, phases,
+             !options.disturbance.isEmpty(), evaluation);
   return evaluation;
 }

@@ -85,7 +85,8 @@ describeModel(const std::shared_ptr<llvm::SourceMgr> &sources, raw_ostream &os,
   if (!summary)
     return fail(context, summary.takeError());
   json::OStream stream(os, /*IndentSize=*/2);
-  writeModelSummary(stream, *summary, architecture->notes);
+  writeModelSummary(stream, *summary, architecture->notes,
+                    architecture->attention);
   stream.flush();
   os << '\n';
   return success();
@@ -142,7 +143,7 @@ static LogicalResult exportModels(Operation *root, raw_ostream &os) {
       model->emitError(llvm::toString(summary.takeError()));
       return WalkResult::interrupt();
     }
-    writeModelSummary(json, *summary, /*notes=*/{});
+    writeModelSummary(json, *summary, /*notes=*/{}, /*attention=*/{});
     return WalkResult::skip();
   });
   json.arrayEnd();

@@ -94,9 +94,12 @@ static std::string findFastest(ArrayRef<ComparisonEntry> entries) {
   if (fastest.empty())
     return "no schedule takes any time";
   std::string text = "fastest: " + listNames(fastest);
-  if (next)
-    text += ", " + formatPercent(1 / nextSpeed - 1) + " ahead of " +
-            printableName(next->name);
+  if (next) {
+    std::string ahead = formatPercent(1 / nextSpeed - 1);
+    if (ahead == formatPercent(0))
+      ahead = "less than 0.01 %";
+    text += ", " + ahead + " ahead of " + printableName(next->name);
+  }
   return text;
 }
 

@@ -53,7 +53,8 @@ static void writeBlock(json::OStream &json, const BlockSummary &block) {
 
 void pipesched::writeModelSummary(json::OStream &json,
                                   const ModelSummary &summary,
-                                  llvm::ArrayRef<std::string> notes) {
+                                  llvm::ArrayRef<std::string> notes,
+                                  std::optional<Attention> attention) {
   json.object([&] {
     json.attribute("model", summary.name);
     json.attribute("source", summary.source);
@@ -67,6 +68,10 @@ void pipesched::writeModelSummary(json::OStream &json,
     writeOptional(json, "sequence",
                   summary.sequence ? std::optional(summary.sequence)
                                    : std::nullopt);
+    if (attention)
+      json.attribute("attention", enumName(*attention));
+    else
+      json.attribute("attention", nullptr);
     json.attribute("activation_bytes_per_block",
                    summary.activationBytesPerBlock);
     json.attribute("activation_bytes", summary.activationBytes);

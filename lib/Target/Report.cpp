@@ -185,6 +185,8 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
                      enumName(result.timing.receivePlacement));
     json.attribute("forward_sends", enumName(result.timing.forwardSends));
     json.attribute("runtime", enumName(result.timing.runtime));
+    if (!result.timing.disturbance.isEmpty())
+      json.attribute("disturbance", result.timing.disturbance.text);
     json.attribute("makespan_ps", execution.timeline.makespanPs);
     writeList(json, "busy_ps", execution.idle.busyPs);
     writeDouble(json, "idle_ratio", summary.idleRatio);

@@ -35,6 +35,21 @@ using namespace pipesched;
 
 namespace {
 
+/// Reads a disturbance, and refuses what is none.
+class DisturbanceParser : public llvm::cl::parser<Disturbance> {
+public:
+  using parser::parser;
+
+  bool parse(llvm::cl::Option &option, StringRef, StringRef text,
+             Disturbance &disturbance) {
+    llvm::Expected<Disturbance> read = parseDisturbance(text);
+    if (!read)
+      return option.error(llvm::toString(read.takeError()));
+    disturbance = std::move(*read);
+    return false;
+  }
+};
+
 struct Options {
   llvm::cl::opt<Transport> transport{
       "transport",
@@ -61,8 +76,15 @@ struct Options {
       enumOptionValuesWithDefault<SvgVariant::Timed>(),
       llvm::cl::init(SvgVariant::Timed)};
 
+  llvm::cl::opt<Disturbance, /*ExternalStorage=*/false, DisturbanceParser>
+      disturbance{
+          "disturbance",
+          llvm::cl::desc("Slow workers and stages and jitter, for everything "
+                         "that times: worker3=1.3,stage5=1.2,jitter=5%,seed=7"),
+          llvm::cl::value_desc("text")};
+
   TimingOptions timing() const {
-    return {transport, receivePlacement, forwardSends, runtime};
+    return {transport, receivePlacement, forwardSends, runtime, disturbance};
   }
 };
 

@@ -43,6 +43,7 @@ from ._program import Cell, Columns, Group, Instruction, ParameterSet, Stage, Wo
 from ._report import Report
 from ._schedule import Schedule
 from ._simulation import Simulation
+from ._sensitivity import Sensitivity, sensitivity
 from ._sweep import sweep
 from .fitting import Fit, fit
 from .pages import Html, page
@@ -76,6 +77,7 @@ __all__ = [
     "Proposal",
     "Report",
     "Schedule",
+    "Sensitivity",
     "Simulation",
     "Stage",
     "Svg",
@@ -94,6 +96,7 @@ __all__ = [
     "plan",
     "problem",
     "register_family",
+    "sensitivity",
     "simulate_batch",
     "sweep",
     "systems",

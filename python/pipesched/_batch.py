@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
 from . import _core
-from ._costs import Costs, SimulationOptions, raw_simulation
+from ._costs import Costs, SimulationOptions, read_simulation
 from ._errors import PipeSchedError
 from ._families import own_family
 from ._making import generate
@@ -18,6 +18,7 @@ from ._options import (
     Paths,
     ReceivePlacement,
     Runtime,
+    TimingOptions,
     Transport,
     code_of,
     integer,
@@ -29,6 +30,7 @@ from ._options import (
 from ._report import read_report
 from ._schedule import Schedule
 from ._simulation import Simulation, simulate
+from ._times_of import Place, entries_of, places_of, places_of_family
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Configuration:
     """A schedule to generate and the costs and options to time it with.
+
+    `disturbance` slows workers and stages down and lets times vary:
+    `"worker3=1.3,stage5=1.2,jitter=5%,seed=7"` (docs/CostModel.md, "Slow workers and jitter").
 
     With an `optimizer_step` all times are those of a whole training step, which ends with optimizer
     steps. All-reduces of gradients come before these if there are other pipelines (by the costs, or
@@ -59,6 +64,7 @@ class Configuration:
     forward_sends: ForwardSends = "async"
     runtime: Runtime = "table"
     optimizer_step: OptimizerStep = "none"
+    disturbance: str = ""
 
     def generate(self, name: str = "schedule") -> Schedule:
         """The schedule, as IR, without an optimizer step. `family` may be one's own
@@ -79,13 +85,7 @@ class Configuration:
         """
         if self._is_own:
             schedule = self._with_step(self.generate(self.family))
-            return schedule.simulate(
-                self.costs,
-                transport=self.transport,
-                receive_placement=self.receive_placement,
-                forward_sends=self.forward_sends,
-                runtime=self.runtime,
-            )
+            return schedule.simulate(self.costs, **self._timing)
         evaluation = _core.evaluate_configuration(self._raw())
         return read_report(Simulation, evaluation.report(), _evaluation=evaluation)
 
@@ -98,10 +98,9 @@ class Configuration:
         code_of(OptimizerStep, "optimizer_step", self.optimizer_step)
         if self.optimizer_step == "none":
             return schedule
-        reduces = self.costs is not None and (
-            self.costs.data_parallel > 1 or self.costs.times_name("G")
-        )
-        if reduces:
+        times = self.costs.times if self.costs else None
+        peers = self.costs.data_parallel if self.costs else 1
+        if peers > 1 or (times is not None and "G" in entries_of(times)):
             raise PipeSchedError(
                 f"family {self.family!r} is one's own: optimizer_step does not know where its "
                 "all-reduces with other pipelines go; let its function return a schedule with G "
@@ -110,6 +109,32 @@ class Configuration:
         place = "eager" if self.optimizer_step == "overlapped" else "end"
         return schedule.transform(f"pipe-add-optimizer{{all-reduce={place}}}")
 
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The workers of the stages of each path; empty if the family has no placement."""
+        if self.paths is not None:
+            return places_of(self.paths)
+        if self._is_own:
+            return places_of(self.generate().paths)
+        options = tuple(sorted((k, v) for k, v in self.options.items() if v is not None))
+        return places_of_family(self.family, self.workers, options)
+
+    @property
+    def _costs(self) -> Costs | None:
+        if self.costs is None or self.costs.times_of == "stage":
+            return self.costs
+        return self.costs._for(self.places)
+
+    @property
+    def _timing(self) -> TimingOptions:
+        return {
+            "transport": self.transport,
+            "receive_placement": self.receive_placement,
+            "forward_sends": self.forward_sends,
+            "runtime": self.runtime,
+            "disturbance": self.disturbance,
+        }
+
     def _raw(self) -> _core.Configuration:
         return _core.Configuration(
             self.family,
@@ -117,15 +142,8 @@ class Configuration:
             integer("microbatches", self.microbatches),
             raw_options(self.options),
             raw_paths(self.paths),
-            self.costs._raw if self.costs else None,
-            raw_timing(
-                {
-                    "transport": self.transport,
-                    "receive_placement": self.receive_placement,
-                    "forward_sends": self.forward_sends,
-                    "runtime": self.runtime,
-                }
-            ),
+            self._costs._raw if self._costs else None,
+            raw_timing(self._timing),
             code_of(OptimizerStep, "optimizer_step", self.optimizer_step),
         )
 
@@ -287,9 +305,9 @@ def simulate_batch(
 def _simulations(
     schedules: Iterable[Point], costs: Costs | None, options: SimulationOptions
 ) -> list[Simulation]:
-    raw, timing = raw_simulation(costs, options)
+    costs, timing = read_simulation(costs, options)
     return [
-        simulate(point._module, raw, timing) if isinstance(point, Schedule) else _report_of(point)
+        simulate(point, costs, timing) if isinstance(point, Schedule) else _report_of(point)
         for point in _points(schedules)
     ]
 
@@ -323,7 +341,7 @@ def compare(
 
 
 class Finding(NamedTuple):
-    """One sentence about what stands out in a comparison, and what it is about: "fastest",
+    """One sentence about what stands out in a comparison, and what it is about: "work", "fastest",
     "cause", "equal-steps", "fit", "ranking", "tie" or "all-rankings".
     """
 
@@ -332,8 +350,39 @@ class Finding(NamedTuple):
 
 
 def findings(simulations: Iterable[Simulation]) -> list[Finding]:
-    """What `explain` lists below its tables."""
-    return [Finding(*found) for found in _core.findings([s._evaluation for s in simulations])]
+    """What `explain` lists: first whether the steps do different amounts of work, then what it has
+    below its tables.
+    """
+    compared = list(simulations)
+    found = _core.findings([s._evaluation for s in compared])
+    return [*_work(compared), *(Finding(*each) for each in found)]
+
+
+UNLIKE = 1.25
+"""The ratio of the compute time of two schedules with different numbers of stages per worker from
+which on these stages are not parts of one model.
+"""
+
+
+def _work(simulations: Sequence[Simulation]) -> list[Finding]:
+    """Says if times are those of one stage although the numbers of stages per worker differ."""
+    if len({s.stages / s.workers for s in simulations}) < 2:
+        return []
+
+    def work(simulation: Simulation) -> float:
+        return float(simulation.execution.busy_ps.sum()) / simulation.microbatches
+
+    least, most = min(simulations, key=work), max(simulations, key=work)
+    if work(most) < UNLIKE * work(least):
+        return []
+    times = f"{work(most) / work(least):.2f}" if work(least) else "any number of"
+    stages = [f"{s.stages / s.workers:g} in {s.schedule}" for s in (most, least)]
+    text = (
+        f"work differs: a microbatch of {most.schedule} computes {times} times as long as one of"
+        f" {least.schedule}; stages per worker are {' and '.join(stages)}, and times may be those"
+        ' of one stage (times_of="worker" divides them)'
+    )
+    return [Finding("work", text)]
 
 
 def explain(
@@ -341,8 +390,10 @@ def explain(
     costs: Costs | None = None,
     **options: Unpack[SimulationOptions],
 ) -> str:
-    """The same comparison as text for people, with findings: which schedule is fastest, where idle
+    """The same comparison as text for people. It says first if the steps do different amounts of
+    work, and ends with findings: which schedule is fastest, where idle
     time goes, which schedules fit, and where formula, table and time rank them differently.
     """
     simulations = _simulations(schedules, costs, options)
-    return _core.comparison([s._evaluation for s in simulations])
+    work = "".join(f"{finding.text}\n\n" for finding in _work(simulations))
+    return work + _core.comparison([s._evaluation for s in simulations])

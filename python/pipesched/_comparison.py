@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import _core
-from ._costs import Costs, SimulationOptions, raw_simulation
+from ._costs import Costs, SimulationOptions, read_simulation
 from ._errors import PipeSchedError
 from ._measurement import NEVER, Measurement, Stamps, names_of_kind
 from ._pictures import Svg
@@ -132,7 +132,7 @@ def compare(
     is_priced = costs is not None or bool(given.keys() & _COST_NAMES)
     if not is_priced:
         given["times"] = measurement.profile()
-    prediction = simulate(measurement.schedule._module, *raw_simulation(costs, given))
+    prediction = simulate(measurement.schedule, *read_simulation(costs, given))
     return Comparison(measurement, measurement.median_step, prediction)
 
 
@@ -339,7 +339,7 @@ def _evaluate(comparison: Comparison) -> _core.Evaluation:
     options: SimulationOptions = {"transport": "delay", "times": measurement.profile()}
     if measurement.receives is not None:
         options["receive_placement"] = measurement.receives
-    graph = simulate(measurement.schedule._module, *raw_simulation(None, options))
+    graph = simulate(measurement.schedule, *read_simulation(None, options))
     begin, end = measurement.spans_ns[step]
     starts, ends = [], []
     for program, stamps in zip(measurement.programs, measurement.stamps, strict=True):

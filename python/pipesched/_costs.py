@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, TypedDict
 
-from . import _core
+from . import _core, _times_of
+from ._errors import PipeSchedError
 from ._options import (
     Attention,
     Precision,
     RankOrder,
+    RawTiming,
     Recompute,
     Sharding,
+    TimesOf,
     TimingOptions,
     code_of,
     integer,
@@ -37,6 +39,7 @@ class CostOptions(TypedDict, total=False):
     """The arguments of `Costs`, for functions that pass them on."""
 
     times: Times | None
+    times_of: TimesOf
     model: Description | None
     system: Description | None
     microbatch_size: int | None
@@ -55,8 +58,8 @@ class CostOptions(TypedDict, total=False):
 
 class SimulationOptions(CostOptions, TimingOptions, total=False):
     """The options of a simulation: the arguments of `Costs`, `transport` (overlap, delay, pairs or
-    blocking), `receive_placement` (arrival or consumer), `forward_sends` (async or sync) and
-    `runtime` (table or torch).
+    blocking), `receive_placement` (arrival or consumer), `forward_sends` (async or sync), `runtime`
+    (table or torch) and `disturbance` (`"worker3=1.3,stage5=1.2,jitter=5%,seed=7"`).
     """
 
 
@@ -117,7 +120,9 @@ class Costs:
     """The costs of schedules, read once for any number of them.
 
     `times` has the times of messages and of the phases of a stage: one time for all stages or one
-    per stage. `model` and `system` give costs by the roofline model; if all three are given,
+    per stage. With `times_of="worker"` the times of phases are those of a worker, and its stages
+    divide them exactly, so that schedules with one and with several stages a worker do the same
+    work. `model` and `system` give costs by the roofline model; if all three are given,
     `times` have priority. Without any of them, one slot is 1 us and messages are free.
 
     A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`. The
@@ -141,6 +146,7 @@ class Costs:
     """
 
     times: Times | None = None
+    times_of: TimesOf = "stage"
     model: Description | None = None
     system: Description | None = None
     microbatch_size: int | None = None
@@ -156,8 +162,13 @@ class Costs:
     precision: Precision = "bf16"
     rank_order: RankOrder = "data"
     _raw: _core.Costs = field(init=False, compare=False)
+    _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
+    """Costs whose times of workers are divided, by the times of their stages."""
 
     def __post_init__(self) -> None:
+        code_of(TimesOf, "times_of", self.times_of)
+        if self.times is None and self.times_of != "stage":
+            raise PipeSchedError("times_of is about times; none are given")
         attention = self.attention
         numbers = (
             _given("microbatch_size", self.microbatch_size, 1, 0),
@@ -184,17 +195,19 @@ class Costs:
         )
         object.__setattr__(self, "_raw", raw)
 
-    def times_name(self, name: str) -> bool:
-        """Whether `times` have an entry of this name, such as `G`."""
-        if self.times is None:
-            return False
-        if isinstance(self.times, Mapping):
-            return name in self.times
-        kind, text = _times(self.times) or (_TIMES, "")
-        if kind == _FILE:
-            with open(text, encoding="utf-8-sig") as file:
-                return name in json.load(file)
-        return re.search(rf"(^|,)\s*{name}\s*=", text) is not None
+    def _for(self, places: Sequence[_times_of.Place]) -> Costs:
+        """These costs for a schedule on these paths: times of workers become those of stages."""
+        if self.times_of == "stage" or not places:
+            return self
+        times = _times_of.divided(self.times, places)
+        if times not in self._of_stages:
+            self._of_stages[times] = replace(self, times=times, times_of="stage")
+        return self._of_stages[times]
+
+    @property
+    def _accelerators(self) -> int | None:
+        """The accelerators of a worker; None without a system."""
+        return _core.sizes(self._raw)["accelerators"] or None
 
     def _given_options(self) -> dict[str, Any]:
         options = ((f, getattr(self, f.name)) for f in fields(self) if f.init)
@@ -208,9 +221,9 @@ class Costs:
         return partial(Costs, **self._given_options()), ()
 
 
-def raw_simulation(
+def read_simulation(
     costs: Costs | None, options: SimulationOptions
-) -> tuple[_core.Costs | None, tuple[int, int, int, int]]:
+) -> tuple[Costs | None, RawTiming]:
     """Reads costs (from `costs` or its arguments, or none) and timing."""
     if costs is not None and not isinstance(costs, Costs):
         raise TypeError(f"costs are a Costs; got {costs!r}")
@@ -223,4 +236,4 @@ def raw_simulation(
         raise TypeError(f"give costs or {', '.join(priced)}, not both")
     if priced:
         costs = Costs(**priced)
-    return (None if costs is None else costs._raw), raw_timing(timing)
+    return costs, raw_timing(timing)

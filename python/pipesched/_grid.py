@@ -44,7 +44,7 @@ def _hints() -> dict[str, Any]:
     """
     costs, point = get_type_hints(Costs), get_type_hints(Configuration)
     priced = {f.name: costs[f.name] for f in fields(Costs) if f.init}
-    special = ("family", "paths", "options", "costs", *_SIZES)
+    special = ("family", "paths", "options", "costs", "disturbance", *_SIZES)
     timed = {f.name: point[f.name] for f in fields(Configuration) if f.name not in special}
     sizes = dict.fromkeys(_SIZES, int)
     placed = {"family": str, "paths": point["paths"]}

@@ -164,16 +164,22 @@ def _read(schedule: Schedule, remarks: list[Diagnostic]) -> Optimization:
     raise PipeSchedError("pipe-optimize did not say what it found")
 
 
-def optimize(search: Callable[[str], Schedule], options: OptimizeOptions) -> Optimization:
-    """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards.
-
-    Unlike the pass, it stops by the clock by default, and by evaluations only on request.
+def the_pass(options: OptimizeOptions) -> str:
+    """The pass with these options. Unlike the pass alone, it stops by the clock by default, and by
+    evaluations only on request.
     """
     given = {"time_limit": DEFAULT_TIME_LIMIT, "max_evaluations": 0, **options}
     if "placements" in options:
         given["placements"] = ",".join(options["placements"])
     if "microbatch_sizes" in options:
         given["microbatch_sizes"] = ",".join(map(str, options["microbatch_sizes"]))
+    return "pipe-optimize" + pass_options(given)
+
+
+def optimize(search: Callable[[str], Schedule], options: OptimizeOptions) -> Optimization:
+    """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards; where the
+    process handles SIGINT without raising, the result is the best that was found until then.
+    """
     with collect_remarks() as remarks:
-        optimized = search("pipe-optimize" + pass_options(given))
+        optimized = search(the_pass(options))
     return _read(optimized, remarks)

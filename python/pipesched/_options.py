@@ -16,6 +16,7 @@ Transport = Literal["overlap", "delay", "blocking", "pairs"]
 ReceivePlacement = Literal["arrival", "consumer"]
 ForwardSends = Literal["async", "sync"]
 Runtime = Literal["table", "torch"]
+TimesOf = Literal["stage", "worker"]
 Messages = Literal["unbounded", "fifo", "rendezvous", "batched", "pairs"]
 InstructionKind = Literal["compute", "send", "recv", "offload", "reload", "wait", "all_reduce"]
 Lane = Literal["compute", "send", "receive", "offload", "reload", "all-reduce"]
@@ -86,14 +87,15 @@ class FamilyOptions(TypedDict, total=False):
 
 
 class TimingOptions(TypedDict, total=False):
-    """How messages occupy workers, and what executes the cells: the options of the passes that
-    compute times.
+    """How messages occupy workers, what executes the cells, and what disturbs them: the options of
+    everything that times.
     """
 
     transport: Transport
     receive_placement: ReceivePlacement
     forward_sends: ForwardSends
     runtime: Runtime
+    disturbance: str
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,11 @@ def text_of(what: str, value: object) -> str:
     return value
 
 
-def raw_timing(options: TimingOptions) -> tuple[int, int, int, int]:
+RawTiming = tuple[int, int, int, int, str]
+"""Transport, receive placement, forward sends, runtime, disturbance."""
+
+
+def raw_timing(options: TimingOptions) -> RawTiming:
     """The options in the form that the library takes."""
     placement = options.get("receive_placement", "arrival")
     return (
@@ -154,6 +160,7 @@ def raw_timing(options: TimingOptions) -> tuple[int, int, int, int]:
         code_of(ReceivePlacement, "receive_placement", placement),
         code_of(ForwardSends, "forward_sends", options.get("forward_sends", "async")),
         code_of(Runtime, "runtime", options.get("runtime", "table")),
+        options.get("disturbance", ""),
     )
 
 

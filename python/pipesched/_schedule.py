@@ -10,7 +10,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from . import _core
-from ._costs import Costs, SimulationOptions, raw_simulation
+from ._costs import Costs, SimulationOptions, read_simulation
 from ._errors import PipeSchedError, VerificationError
 from ._files import write_whole
 from ._optimize import Optimization, OptimizeOptions, optimize
@@ -22,6 +22,7 @@ from ._options import (
     Messages,
     Path,
     Paths,
+    RawTiming,
     ReceivePlacement,
     Recompute,
     SvgVariant,
@@ -550,7 +551,7 @@ class Schedule:
         >>> round(report.execution.span_bubble_ratio, 4)
         0.2431
         """
-        return simulate(self._module, *raw_simulation(costs, options))
+        return simulate(self, *read_simulation(costs, options))
 
     def to_svg(self, variant: SvgVariant | None = None) -> Svg:
         """A picture as in papers: the table in its slots, or the timeline, which is the only

@@ -6,11 +6,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from . import _core
+from ._costs import Costs
+from ._options import RawTiming
 from ._pictures import Pictures
 from ._report import Report, read_report
+from ._times_of import places_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ._schedule import Schedule
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +40,10 @@ class Simulation(Report, Pictures):
         return read_report, (Report, self.to_json())
 
 
-def simulate(
-    module: _core.Module, costs: _core.Costs | None, timing: tuple[int, int, int, int]
-) -> Simulation:
-    """Times the one schedule of a module with costs that are already read."""
-    evaluation = _core.evaluate(module, 0, costs, timing)
+def simulate(schedule: Schedule, costs: Costs | None, timing: RawTiming) -> Simulation:
+    """Times a schedule with costs that are already read."""
+    if costs is not None and costs.times_of == "worker":
+        costs = costs._for(places_of(schedule.paths))
+    raw = None if costs is None else costs._raw
+    evaluation = _core.evaluate(schedule._module, 0, raw, timing)
     return read_report(Simulation, evaluation.report(), _evaluation=evaluation)

@@ -31,7 +31,7 @@ using Evaluations = std::vector<const Evaluation *>;
 
 static std::unique_ptr<Evaluation> evaluate(std::shared_ptr<Module> module,
                                             intptr_t index, const Costs *costs,
-                                            Timing timing) {
+                                            const Timing &timing) {
   PipeschedEvaluation evaluation = module->run([&] {
     PipeschedEvaluation result = pipeschedScheduleEvaluate(
         module->getSchedule(index), getOrNull(costs), toTiming(timing));

@@ -82,15 +82,17 @@ inline PipeschedCosts getOrNull(const Costs *costs) {
 }
 
 /// Transport, receive placement, forward sends and runtime, as numbers of the C
-/// enums.
-using Timing = std::tuple<int, int, int, int>;
+/// enums, and the disturbance.
+using Timing = std::tuple<int, int, int, int, std::string>;
 
-inline PipeschedTiming toTiming(Timing timing) {
-  auto [transport, receivePlacement, forwardSends, runtime] = timing;
+/// `timing` must outlive the result.
+inline PipeschedTiming toTiming(const Timing &timing) {
+  const auto &[transport, receivePlacement, forwardSends, runtime,
+               disturbance] = timing;
   return {static_cast<PipeschedTransport>(transport),
           static_cast<PipeschedReceivePlacement>(receivePlacement),
           static_cast<PipeschedForwardSends>(forwardSends),
-          static_cast<PipeschedRuntime>(runtime)};
+          static_cast<PipeschedRuntime>(runtime), toRef(disturbance)};
 }
 
 /// A problem, and the costs, timing and optimizer step that it is evaluated
@@ -102,17 +104,17 @@ public:
                 Timing timing, int optimizerStep)
       : problem(std::move(family), workers, microbatches, std::move(options),
                 std::move(paths)),
-        costs(getOrNull(costs)), timing(toTiming(timing)),
+        costs(getOrNull(costs)), timing(std::move(timing)),
         optimizerStep(static_cast<PipeschedOptimizerStep>(optimizerStep)) {}
 
   PipeschedConfiguration get() const {
-    return {problem.get(), costs, timing, optimizerStep};
+    return {problem.get(), costs, toTiming(timing), optimizerStep};
   }
 
 private:
   Problem problem;
   PipeschedCosts costs; ///< kept alive by the binding
-  PipeschedTiming timing;
+  Timing timing;
   PipeschedOptimizerStep optimizerStep;
 };
 

@@ -14,6 +14,7 @@
 // CHECK-NEXT:     "attention_flops_per_token": 337,
 // CHECK-NEXT:     "microbatch_size": 2,
 // CHECK-NEXT:     "sequence": 8,
+// CHECK-NEXT:     "attention": null,
 // CHECK-NEXT:     "activation_bytes_per_block": 257,
 // CHECK-NEXT:     "activation_bytes": 2057,
 // CHECK-NEXT:     "boundary_bytes": 64,

@@ -21,9 +21,9 @@ from points import SMALL
 
 
 def test_axes_are_the_arguments() -> None:
-    """Every argument of Configuration and Costs is an axis, new ones too."""
+    """Every argument of Configuration and Costs is an axis, new ones too, except disturbances."""
     taken = {*get_type_hints(Configuration), *get_type_hints(Costs), *OPTIONS}
-    assert {*AXES} == taken - {"options", "costs", "_raw"}
+    assert {*AXES} == taken - {"options", "costs", "disturbance", "_raw", "_of_stages"}
     assert not set(OPTIONS) & set(COSTS)
 
 

@@ -15,6 +15,7 @@
 #define PIPESCHED_EVALUATION_EVALUATE_H
 
 #include "PipeSched/CostModel/Runtime.h"
+#include "PipeSched/Evaluation/Disturbance.h"
 #include "PipeSched/Evaluation/StatedWork.h"
 #include "PipeSched/Schedule/Formulas.h"
 #include "PipeSched/Schedule/ForwardSends.h"
@@ -28,6 +29,7 @@ struct TimingOptions {
   ReceivePlacement receivePlacement = ReceivePlacement::Arrival;
   ForwardSends forwardSends = ForwardSends::Async;
   Runtime runtime = Runtime::Table;
+  Disturbance disturbance;
 };
 
 /// What costs are computed from: nothing, a profile, or model and system, which
@@ -87,13 +89,12 @@ unsigned phasesInUse(const Program &program);
 /// Times a program. Work that instructions state replaces the costs of their
 /// cells, whatever the runtime. It needs a system; without a model or profile
 /// every compute, send and copy must state its work. If any instruction states
-/// memory, all activations are counted from such statements.
-llvm::Expected<Execution> executeProgram(const Program &program,
-                                         const Placement &placement,
-                                         const CostInputs &costs,
-                                         Transport transport,
-                                         llvm::ArrayRef<StatedWork> work = {},
-                                         Runtime runtime = Runtime::Table);
+/// memory, all activations are counted from such statements. A disturbance
+/// changes the times of computes, stated or not.
+llvm::Expected<Execution> executeProgram(
+    const Program &program, const Placement &placement, const CostInputs &costs,
+    Transport transport, llvm::ArrayRef<StatedWork> work = {},
+    Runtime runtime = Runtime::Table, const Disturbance &disturbance = {});
 
 /// Evaluates all levels of a complete table. `family` may be empty; its options
 /// are inputs of the formula.

@@ -13,15 +13,18 @@
 #ifndef PIPESCHED_TARGET_MODELSUMMARYJSON_H
 #define PIPESCHED_TARGET_MODELSUMMARYJSON_H
 
+#include "PipeSched/CostModel/Transformer/Architecture.h"
 #include "PipeSched/CostModel/Transformer/ModelSummary.h"
 #include "llvm/Support/JSON.h"
 
 namespace pipesched {
 
-/// Writes one object; `notes` say what a reader assumed or left out. FLOPs that
-/// are not known are null.
+/// Writes one object; `notes` say what a reader assumed or left out, and
+/// `attention` which kernels the model has. FLOPs and kernels that are not
+/// known are null.
 void writeModelSummary(llvm::json::OStream &json, const ModelSummary &summary,
-                       llvm::ArrayRef<std::string> notes);
+                       llvm::ArrayRef<std::string> notes,
+                       std::optional<Attention> attention);
 
 } // namespace pipesched
 

@@ -1,0 +1,59 @@
+//===- Disturbance.h - Slow workers and stages, jitter ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What happens to the times of cells if workers or stages are slower than their
+// costs say, or if times vary from cell to cell.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_EVALUATION_DISTURBANCE_H
+#define PIPESCHED_EVALUATION_DISTURBANCE_H
+
+#include "PipeSched/Analysis/TaskGraph.h"
+#include "PipeSched/Analysis/Timeline.h"
+
+namespace pipesched {
+
+/// Factors on the times of cells. Messages, all-reduces and copies to the host
+/// keep their times. Factors and parts are in millionths.
+struct Disturbance {
+  struct Slowdown {
+    int64_t number = 0; ///< of the worker, or of the stage on each path
+    int64_t factor = 1'000'000;
+  };
+  std::vector<Slowdown> workers, stages;
+  /// Each cell takes up to this part more or less, evenly distributed.
+  int64_t jitter = 0;
+  /// Chooses how much more or less: the same for the same cell (stage, phase,
+  /// microbatch) of every schedule.
+  int64_t seed = 0;
+  std::string text; ///< what parseDisturbance has read
+
+  bool isEmpty() const {
+    return workers.empty() && stages.empty() && jitter == 0;
+  }
+};
+
+/// Reads `worker3=1.3,stage5=1.2,jitter=5%,seed=7`, in any order; an empty text
+/// is no disturbance. Factors are decimal numbers from 0.001 to 1000 and jitter
+/// is below 100 %, both with at most six digits after the point as a fraction.
+/// Errors quote any other text and anything that is given twice.
+llvm::Expected<Disturbance> parseDisturbance(llvm::StringRef text);
+
+/// Multiplies the times of compute tasks: by the factor of the worker, the
+/// factor of the stage and the jitter of the cell, rounded once to the nearest
+/// picosecond. A pair of overlapped cells takes the mean of the factors of its
+/// cells, weighted by what these take alone. Errors: a worker or a stage that
+/// the placement does not have; sums over 2^63 - 1 ps.
+llvm::Error disturb(const Disturbance &disturbance, const TaskGraph &graph,
+                    const Placement &placement, const StageCosts &stageCosts,
+                    TaskTimes &times);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_EVALUATION_DISTURBANCE_H

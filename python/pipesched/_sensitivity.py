@@ -1,0 +1,187 @@
+"""How much longer a step takes if workers or stages are slow, or if times vary.
+
+Each disturbance is tried alone, and all of them together if there are several. The factor of a cell
+under jitter depends on the seed, its stage, phase and microbatch, so that schedules that have the
+same cells are disturbed alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from . import _core
+from ._batch import Configuration
+from ._errors import PipeSchedError
+from ._options import integer
+
+Factor = float | str
+"""`1.3` or `"1.3"`: 30 % slower."""
+
+SEEDS = 20
+"""The default number of seeds."""
+
+_DECIMAL = re.compile(r"\d+(\.\d+)?")
+
+
+def _decimal(value: Factor) -> str:
+    """The value as the library reads it, without an exponent."""
+    return value.strip() if isinstance(value, str) else f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """One disturbance: its text without a seed, what it is called, and how strong it is."""
+
+    text: str
+    name: str
+    strength: float | None
+    """The factor less one, or the jitter; None for several together."""
+    varies: bool
+    """Whether it depends on the seed."""
+
+    def seeded(self, seeds: int) -> list[str]:
+        """The texts for the library, one for each seed if it depends on seeds."""
+        if not self.varies:
+            return [self.text]
+        return [f"{self.text},seed={seed}" for seed in range(1, seeds + 1)]
+
+
+def _slow(what: str, given: Mapping[int, Factor]) -> Iterable[Disturbed]:
+    for number, factor in given.items():
+        text = _decimal(factor)
+        if not _DECIMAL.fullmatch(text):
+            raise PipeSchedError(
+                f"{what} {number}: expected a factor such as 1.3, found {factor!r}"
+            )
+        strength = float(text) - 1
+        yield Disturbed(f"{what}{number}={text}", f"{what} {number} x {text}", strength, False)
+
+
+def _part(given: Factor) -> str:
+    """Jitter as the library reads it: `5%` for `0.05` and for `"5%"`."""
+    return given.strip() if isinstance(given, str) else f"{_decimal(100 * given)}%"
+
+
+def disturbances(
+    slow_workers: Mapping[int, Factor] | None = None,
+    slow_stages: Mapping[int, Factor] | None = None,
+    jitter: Factor | None = None,
+) -> list[Disturbed]:
+    """What was given, each alone and then together.
+
+    >>> [each.text for each in disturbances({3: 1.3}, jitter=0.05)]
+    ['worker3=1.3', 'jitter=5%', 'worker3=1.3,jitter=5%']
+    """
+    found = [*_slow("worker", slow_workers or {}), *_slow("stage", slow_stages or {})]
+    if jitter is not None:
+        part = _part(jitter)
+        if not part.endswith("%") or not _DECIMAL.fullmatch(part[:-1].strip()):
+            raise PipeSchedError(f"jitter: expected a part such as 5%, found {jitter!r}")
+        found.append(Disturbed(f"jitter={part}", f"jitter {part}", float(part[:-1]) / 100, True))
+    if len(found) > 1:
+        text = ",".join(each.text for each in found)
+        found.append(Disturbed(text, "all together", None, found[-1].varies))
+    return found
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What one disturbance does to one schedule."""
+
+    disturbance: str
+    step_ps: int
+    """Without the disturbance."""
+    disturbed_ps: tuple[int, ...]
+    """With it, one for each seed if it depends on seeds."""
+    strength: float | None
+    """The factor less one, or the jitter; None for several disturbances together."""
+
+    @property
+    def mean_ps(self) -> float:
+        """The mean of the disturbed steps."""
+        return sum(self.disturbed_ps) / len(self.disturbed_ps)
+
+    @property
+    def ratio(self) -> float:
+        """The mean of the disturbed steps over the step."""
+        return self.mean_ps / self.step_ps
+
+    @property
+    def worst_ratio(self) -> float:
+        """The longest of the disturbed steps over the step."""
+        return max(self.disturbed_ps) / self.step_ps
+
+    @property
+    def per_unit(self) -> float | None:
+        """What the step loses for each unit that its cells lose: 1 if the whole step slows down as
+        its cells do, 0 if nothing is lost.
+        """
+        return (self.ratio - 1) / self.strength if self.strength else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values for JSON."""
+        return {
+            "disturbance": self.disturbance,
+            "step_s": self.step_ps / 1e12,
+            "disturbed_step_s": self.mean_ps / 1e12,
+            "ratio": self.ratio,
+            "worst_ratio": self.worst_ratio,
+            "seeds": len(self.disturbed_ps),
+            "per_unit": self.per_unit,
+        }
+
+
+def measured(
+    steps: Callable[[Sequence[str]], Sequence[int]], given: Sequence[Disturbed], seeds: int = SEEDS
+) -> list[Sensitivity]:
+    """The sensitivities of a schedule; `steps` gives its step in picoseconds under each of some
+    disturbances, of which "" is none.
+    """
+    integer("seeds", seeds, 1, 10_000)
+    texts = [each.seeded(seeds) for each in given]
+    step, *rest = steps(["", *(text for some in texts for text in some)])
+    if not step:
+        raise PipeSchedError("a step that takes no time cannot be disturbed")
+    found, remaining = [], iter(rest)
+    for each, some in zip(given, texts, strict=True):
+        taken = tuple(next(remaining) for _ in some)
+        found.append(Sensitivity(each.name, step, taken, each.strength))
+    return found
+
+
+def steps_of(point: Configuration) -> Callable[[Sequence[str]], Sequence[int]]:
+    """The steps of a configuration under disturbances, evaluated on all cores."""
+
+    def steps(texts: Sequence[str]) -> list[int]:
+        points = [replace(point, disturbance=text) for text in texts]
+        columns, errors = _core.sweep([each._raw() for each in points], 0, None)
+        for error in errors:
+            if error is not None:
+                raise PipeSchedError(f"{point.family}: {error}")
+        return [int(step) for step in columns["makespan_ps"]]
+
+    return steps
+
+
+def sensitivity(
+    point: Configuration,
+    *,
+    slow_workers: Mapping[int, Factor] | None = None,
+    slow_stages: Mapping[int, Factor] | None = None,
+    jitter: Factor | None = None,
+    seeds: int = SEEDS,
+) -> list[Sensitivity]:
+    """How much longer the step takes if workers or stages take `1.3` times as long, or if the time
+    of each cell varies by up to a part of it (`0.05` or `"5%"`), for seeds 1 to `seeds`. Stages are
+    numbered along each path. Messages, all-reduces and copies to the host keep their times.
+
+    >>> point = Configuration("1f1b", workers=4, microbatches=8)
+    >>> found = sensitivity(point, slow_workers={3: 1.5})[0]
+    >>> round(found.ratio, 3), round(found.per_unit, 3)
+    (1.364, 0.727)
+    """
+    given = disturbances(slow_workers, slow_stages, jitter)
+    return measured(steps_of(point), given, seeds)

@@ -1,0 +1,190 @@
+"""Times of phases that are given for a whole worker, divided among its stages.
+
+A schedule with several stages a worker does more work in a step than one with a single stage, if
+the same times are those of a stage. If they are those of a worker, both do the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from functools import cache, lru_cache
+from itertools import accumulate
+from typing import Any
+
+from ._errors import PipeSchedError
+
+MESSAGES = ("comm", "send")
+"""The times of a profile that belong to messages, which nobody divides."""
+
+_UNITS = {"ps": 0, "ns": 3, "us": 6, "ms": 9, "s": 12}
+
+Lengths = tuple[int, ...] | None
+Place = tuple[tuple[int, ...], Lengths]
+"""The workers of the stages of a path, and how long the stages are relative to each other."""
+
+
+# Reading
+
+Entries = dict[str, str | list[str]]
+
+
+def _split(text: str) -> list[str]:
+    """The parts between the commas that are not within brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += {"[": 1, "]": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _entry(value: Any) -> str | list[str]:
+    if isinstance(value, (list, tuple)):
+        return [str(_entry(item)) for item in value]
+    if isinstance(value, int):
+        return f"{value}ps"
+    text = str(value).strip()
+    return [part.strip() for part in text[1:-1].split(",")] if text.startswith("[") else text
+
+
+def entries_of(times: Any) -> Entries:
+    """The names and times of what `Costs(times=...)` takes. The library has read it before, so it
+    is valid.
+
+    >>> entries_of("F=1ms, comm=[2us,3us]")
+    {'F': '1ms', 'comm': ['2us', '3us']}
+    """
+    if isinstance(times, Mapping):
+        return {str(name): _entry(value) for name, value in times.items()}
+    path = os.fspath(times)
+    if not isinstance(times, str) or path.endswith(".json") or os.sep in path:
+        with open(path, encoding="utf-8-sig") as file:
+            return {name: _entry(value) for name, value in json.load(file).items()}
+    pairs = (part.partition("=") for part in _split(path))
+    return {name.strip(): _entry(value) for name, _, value in pairs}
+
+
+def has_phases(times: Any) -> bool:
+    """Whether there are times of phases, and not of messages alone."""
+    return any(name not in MESSAGES for name in entries_of(times))
+
+
+def _ps(text: str) -> int:
+    unit = text.lstrip("0123456789.+eE ").strip()
+    try:
+        value = Decimal(text[: len(text) - len(unit)].strip()).scaleb(_UNITS[unit])
+    except (InvalidOperation, KeyError):
+        raise PipeSchedError(f"expected a time such as 18.5ms, found {text!r}") from None
+    return int(value)
+
+
+# Dividing
+
+
+def stages_per_worker(places: Sequence[Place]) -> float:
+    """The stages of a worker through which a microbatch goes, on average over the workers. Several
+    paths do not count several times: a microbatch takes one of them.
+
+    >>> stages_per_worker([((0, 1, 1, 0), None)])
+    2.0
+    >>> stages_per_worker([((0, 1), None), ((1, 0), None)])
+    1.0
+    """
+    workers = 1 + max(worker for place, _ in places for worker in place)
+    return max(len(place) for place, _ in places) / workers
+
+
+def _shares(whole: int, lengths: Sequence[int]) -> list[int]:
+    """Divides exactly, in proportion to the lengths.
+
+    >>> _shares(10, [1, 1, 1])
+    [3, 3, 4]
+    """
+    ends = [whole * end // sum(lengths) for end in accumulate(lengths)]
+    return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def _of_path(place: Place, whole: int) -> tuple[int, ...]:
+    """The times of the stages of a path, if each worker takes this time in all."""
+    workers, lengths = place
+    found = [0] * len(workers)
+    for worker in set(workers):
+        held = [stage for stage, other in enumerate(workers) if other == worker]
+        parts = _shares(whole, [lengths[stage] if lengths else 1 for stage in held])
+        for stage, part in zip(held, parts, strict=True):
+            found[stage] = part
+    return tuple(found)
+
+
+def _divided(name: str, time: str | list[str], places: Sequence[Place]) -> str:
+    if name in MESSAGES:
+        return time if isinstance(time, str) else f"[{','.join(time)}]"
+    if not isinstance(time, str):
+        raise PipeSchedError(
+            f"times of a worker: {name} has {len(time)} times, one for each stage, which are not"
+            " those of a worker; give one time, or let the times be those of stages"
+        )
+    whole = _ps(time)
+    found = {_of_path(place, whole) for place in places}
+    if len(found) > 1:
+        raise PipeSchedError(
+            f"times of a worker: the stages of the paths take different parts of {name}, and a"
+            " profile has one list for all paths; give the times of stages"
+        )
+    (parts,) = found
+    if len(set(parts)) == 1:
+        return f"{parts[0]}ps"
+    return f"[{','.join(f'{part}ps' for part in parts)}]"
+
+
+@lru_cache(maxsize=1024)
+def _divided_text(entries: tuple[tuple[str, Any], ...], places: tuple[Place, ...]) -> str:
+    pairs = ((name, list(v) if isinstance(v, tuple) else v) for name, v in entries)
+    return ",".join(f"{name}={_divided(name, value, places)}" for name, value in pairs)
+
+
+def divided(times: Any, places: Sequence[Place]) -> str:
+    """The times of stages, so that the stages of each worker take the given times of phases in all,
+    to the picosecond. Times of messages stay as they are. Raises an error for times that are given
+    for each stage.
+
+    >>> divided("F=10ms,comm=1ms", [((0, 1, 1, 0), None)])
+    'F=5000000000ps,comm=1ms'
+    >>> divided("F=3ps", [((0, 1, 1, 0), None)])
+    'F=[1ps,1ps,2ps,2ps]'
+    """
+    entries = entries_of(times)
+    hashable = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in entries.items())
+    return _divided_text(hashable, tuple(places))
+
+
+# Placements
+
+
+@cache
+def places_of_family(
+    family: str, workers: int, options: tuple[tuple[str, Any], ...]
+) -> tuple[Place, ...]:
+    """The placement that a family takes; empty if it has none for this number of workers."""
+    from ._making import generate
+
+    try:
+        made = generate(family, workers=workers, microbatches=2 * workers, **dict(options))
+    except PipeSchedError:
+        return ()
+    return places_of(made.paths)
+
+
+def places_of(paths: Sequence[Any]) -> tuple[Place, ...]:
+    """The placement of paths: `Path` objects, or the workers of their stages."""
+    found = []
+    for path in paths:
+        workers = tuple(getattr(path, "workers", path))
+        lengths = getattr(path, "blocks", None) or getattr(path, "weights", None)
+        found.append((workers, tuple(lengths) if lengths else None))
+    return tuple(found)

@@ -1,0 +1,175 @@
+//===- DisturbanceTest.cpp - Tests of slow workers and jitter -------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Compares every compute task, of every family and phase, with its own time
+// multiplied by hand.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Evaluation/Disturbance.h"
+#include "../Support/AllFamilies.h"
+#include "PipeSched/Evaluation/Evaluate.h"
+#include "PipeSched/Schedule/OptimizerStep.h"
+#include "PipeSched/Schedule/Recompute.h"
+
+using namespace pipesched;
+
+/// Each phase takes a time of its own, a multiple of 100 ps.
+static CostInputs distinctTimes() {
+  Profile profile;
+  for (unsigned phase = 0; phase < kNumPhases; ++phase)
+    profile.phasePs[phase] = {1000 + 100 * phase};
+  profile.commPs = {300};
+  CostInputs costs;
+  costs.profile = profile;
+  return costs;
+}
+
+static Execution execute(const Table &table, llvm::StringRef disturbance) {
+  TimingOptions timing;
+  timing.disturbance = llvm::cantFail(parseDisturbance(disturbance));
+  return llvm::cantFail(
+             evaluateTable(table.view(), "", distinctTimes(), timing))
+      .execution;
+}
+
+/// The time of a cell on a slow worker 1 (1.5) or of a slow stage 2 (1.2), in
+/// picoseconds.
+static int64_t slowed(const Execution &execution, uint32_t task) {
+  auto of = [&](Cell cell) {
+    int64_t ps = 1000 + 100 * static_cast<int64_t>(cell.getPhase());
+    return ps * (cell.getStage() == 2 ? 12 : 10);
+  };
+  const TaskGraph &graph = execution.graph;
+  Cell cell = graph.cell[task];
+  int64_t tenths = of(cell);
+  if (cell.overlapsNext())
+    tenths += of(graph.overlapped[task]);
+  return tenths * (graph.worker[task] == 1 ? 15 : 10) / 100;
+}
+
+static unsigned expectSlowed(const Table &table) {
+  Execution plain = execute(table, "");
+  Execution slow = execute(table, "worker1=1.5,stage2=1.2");
+  unsigned phases = 0;
+  for (uint32_t task = 0; task < slow.graph.size(); ++task) {
+    EXPECT_EQ(slow.times.latencyPs[task], plain.times.latencyPs[task]);
+    if (!slow.graph.is(task, InstructionRole::Compute)) {
+      EXPECT_EQ(slow.times.occupancyPs[task], plain.times.occupancyPs[task]);
+      continue;
+    }
+    phases |= 1u << static_cast<unsigned>(slow.graph.cell[task].getPhase());
+    EXPECT_EQ(slow.times.occupancyPs[task], slowed(slow, task))
+        << slow.graph.cell[task].str() << " on " << slow.graph.worker[task];
+  }
+  EXPECT_GT(slow.timeline.makespanPs, plain.timeline.makespanPs);
+  return phases;
+}
+
+static constexpr unsigned bits(std::initializer_list<Phase> phases) {
+  unsigned set = 0;
+  for (Phase phase : phases)
+    set |= 1u << static_cast<unsigned>(phase);
+  return set;
+}
+
+/// F, B, I and W of all families, R, and O of the replicas of bidirectional
+/// ones; placements with several stages a worker and several paths are among
+/// them.
+TEST(Disturbance, SlowsEveryPhaseOfItsWorkerAndStage) {
+  unsigned phases = 0;
+  forAllFamilies(4, 6, {}, [&](const Family &, const Table &table) {
+    if (table.placement.getNumWorkers() < 2 ||
+        table.placement.getPath(0).getNumStages() < 3)
+      return;
+    phases |= expectSlowed(table);
+    Table recomputed = table;
+    recomputed.rows = llvm::cantFail(addRecompute(table.view())).rows;
+    phases |= expectSlowed(recomputed);
+    Table step = table;
+    step.rows = llvm::cantFail(addOptimizerStep(table.view())).rows;
+    phases |= expectSlowed(step);
+  });
+  unsigned wanted =
+      bits({Phase::Forward, Phase::Backward, Phase::InputGrad,
+            Phase::WeightGrad, Phase::Recompute, Phase::Optimizer});
+  EXPECT_EQ(phases & wanted, wanted);
+}
+
+static Table oneFOneB(int64_t workers, int64_t microbatches) {
+  return llvm::cantFail(
+      generate(*findFamily("1f1b"), workers, microbatches, FamilyOptions()));
+}
+
+TEST(Disturbance, JitterIsBoundedCentredAndTheSameForTheSameCell) {
+  Table table = oneFOneB(4, 64);
+  Execution plain = execute(table, ""),
+            one = execute(table, "jitter=5%,seed=1");
+  Execution again = execute(table, "jitter=5%,seed=1");
+  Execution two = execute(table, "jitter=5%,seed=2");
+  EXPECT_EQ(one.times.occupancyPs, again.times.occupancyPs);
+  EXPECT_NE(one.times.occupancyPs, two.times.occupancyPs);
+  double sum = 0, count = 0;
+  for (uint32_t task = 0; task < plain.graph.size(); ++task) {
+    double ratio = 1;
+    if (plain.times.occupancyPs[task] != 0)
+      ratio = double(one.times.occupancyPs[task]) /
+              double(plain.times.occupancyPs[task]);
+    if (!plain.graph.is(task, InstructionRole::Compute)) {
+      EXPECT_EQ(ratio, 1);
+      continue;
+    }
+    EXPECT_GE(ratio, 0.949);
+    EXPECT_LE(ratio, 1.051);
+    sum += ratio;
+    ++count;
+  }
+  EXPECT_NEAR(sum / count, 1, 0.01);
+}
+
+TEST(Disturbance, RefusesWhatThePlacementDoesNotHave) {
+  Table table = oneFOneB(4, 4);
+  for (auto [text, said] :
+       {std::pair("worker4=2", "there is no worker 4 to slow down"),
+        std::pair("stage7=2", "there is no stage 7 to slow down")}) {
+    TimingOptions timing;
+    timing.disturbance = llvm::cantFail(parseDisturbance(text));
+    llvm::Expected<Evaluation> made =
+        evaluateTable(table.view(), "1f1b", distinctTimes(), timing);
+    ASSERT_FALSE(bool(made));
+    EXPECT_TRUE(
+        llvm::StringRef(llvm::toString(made.takeError())).contains(said));
+  }
+}
+
+TEST(Disturbance, ReadsItsText) {
+  Disturbance read = llvm::cantFail(
+      parseDisturbance("worker3=1.3, stage5=1.25,jitter=0.5%,seed=7"));
+  EXPECT_EQ(read.workers.front().number, 3);
+  EXPECT_EQ(read.workers.front().factor, 1'300'000);
+  EXPECT_EQ(read.stages.front().factor, 1'250'000);
+  EXPECT_EQ(read.jitter, 5'000);
+  EXPECT_EQ(read.seed, 7);
+  EXPECT_TRUE(llvm::cantFail(parseDisturbance("")).isEmpty());
+  for (auto [text, said] :
+       {std::pair("worker3", "expected a factor"),
+        std::pair("worker3=0", "expected a factor"),
+        std::pair("worker-1=2", "expected a number from 0 on"),
+        std::pair("worker3=2,worker3=2", "worker3 is given twice"),
+        std::pair("jitter=5", "expected a part below 100 %"),
+        std::pair("jitter=100%", "expected a part below 100 %"),
+        std::pair("seed=-1", "expected an integer"),
+        std::pair("seed=1,seed=2", "seed is given twice"),
+        std::pair("gpu3=2", "expected worker<number>")}) {
+    llvm::Expected<Disturbance> refused = parseDisturbance(text);
+    ASSERT_FALSE(bool(refused)) << text;
+    EXPECT_TRUE(
+        llvm::StringRef(llvm::toString(refused.takeError())).contains(said))
+        << text;
+  }
+}
