@@ -63,13 +63,15 @@ FAILURES: dict[str, tuple[int, str, str]] = {
     "input_changed_in_place": (
         1,
         "PipelineError: path 0, stage 1 changes its input, or a parameter, in place (1F0): "
-        "autograd cannot go back through that; make a new tensor, for example of a clone of the input",
+        "autograd cannot go back through that; make a new tensor, for example of a clone of the "
+        "input",
         "RemoteError: rank 1 failed: at 1: compute 1F0: PipelineError: path 0, stage 1 changes",
     ),
     "stage_given_twice": (
         0,
         "PipelineError: `stages` gives one module for path 0, stage 0 (block 0) and path 0, "
-        "stage 2 (block 2), so that each of its parameters belongs to several stages of this rank; give",
+        "stage 2 (block 2), so that each of its parameters belongs to several stages "
+        "of this rank; give",
         "RemoteError: rank 0 failed: making the runtime: PipelineError: `stages` gives one",
     ),
     "exception_in_an_optimizer": (
