@@ -280,7 +280,9 @@ MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedWriteText(
 
 typedef enum PipeschedSvgVariant {
   PipeschedSvgTimed, ///< the timeline
-  PipeschedSvgSlots  ///< the table in its slots; for schedules only
+  PipeschedSvgSlots, ///< the table in its slots; for schedules only
+  PipeschedSvgRows   ///< the timelines, with the rows of each worker below each
+                     ///< other
 } PipeschedSvgVariant;
 
 /// Draws schedules on one scale. Errors, after which nothing is written: slots

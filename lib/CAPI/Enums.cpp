@@ -61,7 +61,8 @@ static_assert(isSame(PipeschedForwardSendsAsync, ForwardSends::Async) &&
 static_assert(isSame(PipeschedRuntimeTable, Runtime::Table) &&
               isSame(PipeschedRuntimeTorch, Runtime::Torch));
 static_assert(isSame(PipeschedSvgTimed, SvgVariant::Timed) &&
-              isSame(PipeschedSvgSlots, SvgVariant::Slots));
+              isSame(PipeschedSvgSlots, SvgVariant::Slots) &&
+              isSame(PipeschedSvgRows, SvgVariant::Rows));
 static_assert(isSame(PipeschedTorchCsvComputeOnly,
                      TorchCsvFormat::ComputeOnly) &&
               isSame(PipeschedTorchCsvComputeComms,

@@ -52,7 +52,7 @@ struct Layout {
   static constexpr double kRight = 28, kTop = 18, kPxPerCharacter = 6.1;
   static constexpr double kLegendLine = 20, kLegendGap = 16, kSwatch = 15;
   static constexpr double kHeading = 26, kAxis = 30, kGap = 22;
-  static constexpr double kLane = 4, kRowGap = 3;
+  static constexpr double kLane = 4, kRowGap = 3, kWorkerGap = 6;
   static constexpr double kMinPlot = 960, kMaxPlot = 3200, kPerCell = 20;
 
   double left = 76; ///< of the plot
@@ -83,6 +83,16 @@ struct Layout {
   }
   double pictureHeight(const Picture &picture) const {
     return kHeading + rowsHeight(picture) + kAxis + kGap;
+  }
+  /// Of the rows that all pictures have of one worker.
+  double workerHeight(size_t numPictures) const {
+    return rowPitch() * static_cast<double>(numPictures) + kWorkerGap;
+  }
+  double togetherHeight(ArrayRef<Picture> pictures) const {
+    auto numPictures = static_cast<double>(pictures.size());
+    auto numWorkers = static_cast<double>(pictures.front().rows.size());
+    return kHeading * numPictures + workerHeight(pictures.size()) * numWorkers +
+           kAxis + kGap;
   }
 };
 
@@ -135,8 +145,14 @@ public:
   Page(raw_ostream &os, std::vector<Picture> pictures);
 
   void write();
+  void writeTogether();
 
 private:
+  void writeStart(double picturesHeight);
+  double legendHeight() const {
+    return Layout::kTop + Layout::kLegendLine * numLegendLines +
+           Layout::kLegendGap;
+  }
   void writeHead(double height);
   void writeStyles();
   void writeLegend();
@@ -145,7 +161,9 @@ private:
   void writeText(double x, double y, StringRef style, const llvm::Twine &text);
   void writeHeading(const Picture &picture, double top);
   void writePicture(const Picture &picture, double top);
-  void writeAxis(const Picture &picture, double top);
+  void writeAllTogether(double top);
+  void writeAxis(const Picture &picture, double top, double bottom);
+  void writeWorker(int64_t worker, double top);
   void writeRow(const Picture &picture, int64_t worker, double top);
   void writeBox(const Picture &picture, const Box &box, double top);
   void writeCell(const Picture &picture, const Box &box, Cell cell, double top,
@@ -289,11 +307,10 @@ void Page::writeLegend() {
 //===----------------------------------------------------------------------===//
 
 /// Writes grid lines, ticks and their numbers, below the rows.
-void Page::writeAxis(const Picture &picture, double top) {
+void Page::writeAxis(const Picture &picture, double top, double bottom) {
   constexpr double kPxPerTick = 80;
   int64_t step = niceStep(std::max(kPxPerTick / layout.pxPerUnit, 1.0));
   int64_t unit = picture.isInSlots ? 1 : timeUnitFor(picture.length).ps;
-  double bottom = top + layout.rowsHeight(picture);
   for (int64_t at = 0;; at += step) {
     os << "<line class=\"g\" x1=\"" << Px{layout.x(at)} << "\" y1=\""
        << Px{top - 3} << "\" x2=\"" << Px{layout.x(at)} << "\" y2=\""
@@ -418,9 +435,12 @@ void Page::writeMarks(const Picture &picture, int64_t worker, double top) {
   }
 }
 
-void Page::writeRow(const Picture &picture, int64_t worker, double top) {
+void Page::writeWorker(int64_t worker, double top) {
   writeText(layout.left - 12, top + layout.rowHeight / 2 + 4, "w",
             "worker " + llvm::Twine(worker));
+}
+
+void Page::writeRow(const Picture &picture, int64_t worker, double top) {
   os << "<rect class=\"i\" x=\"" << Px{layout.left} << "\" y=\"" << Px{top}
      << "\" width=\"" << Px{layout.x(picture.length) - layout.left}
      << "\" height=\"" << Px{layout.rowHeight} << "\"/>\n";
@@ -453,26 +473,74 @@ void Page::writeHeading(const Picture &picture, double top) {
 void Page::writePicture(const Picture &picture, double top) {
   writeHeading(picture, top);
   top += Layout::kHeading;
-  writeAxis(picture, top);
-  for (size_t worker = 0; worker < picture.rows.size(); ++worker)
-    writeRow(picture, worker,
-             top + layout.rowPitch() * static_cast<double>(worker));
+  writeAxis(picture, top, top + layout.rowsHeight(picture));
+  for (size_t worker = 0; worker < picture.rows.size(); ++worker) {
+    writeWorker(worker, top);
+    writeRow(picture, worker, top);
+    top += layout.rowPitch();
+  }
+}
+
+/// Writes all headings, then for each worker a row of each picture, in the
+/// order of the headings, and the axis of the longest picture.
+void Page::writeAllTogether(double top) {
+  for (const Picture &picture : pictures) {
+    writeHeading(picture, top);
+    top += Layout::kHeading;
+  }
+  const Picture &longest =
+      *llvm::max_element(pictures, [](const Picture &a, const Picture &b) {
+        return a.length < b.length;
+      });
+  size_t numWorkers = longest.rows.size();
+  double pitch = layout.workerHeight(pictures.size());
+  writeAxis(longest, top, top + pitch * static_cast<double>(numWorkers));
+  for (size_t worker = 0; worker < numWorkers; ++worker) {
+    double rowTop = top + pitch * static_cast<double>(worker);
+    writeWorker(worker, rowTop);
+    for (const Picture &picture : pictures) {
+      writeRow(picture, worker, rowTop);
+      rowTop += layout.rowPitch();
+    }
+  }
+}
+
+void Page::writeStart(double picturesHeight) {
+  layOutLegend();
+  writeHead(legendHeight() + picturesHeight);
+  writeLegend();
+}
+
+void Page::writeTogether() {
+  writeStart(layout.togetherHeight(pictures));
+  writeAllTogether(legendHeight());
+  os << "</svg>\n";
 }
 
 void Page::write() {
-  layOutLegend();
-  double top =
-      Layout::kTop + Layout::kLegendLine * numLegendLines + Layout::kLegendGap;
-  double height = top;
+  double height = 0;
   for (const Picture &picture : pictures)
     height += layout.pictureHeight(picture);
-  writeHead(height);
-  writeLegend();
+  writeStart(height);
+  double top = legendHeight();
   for (const Picture &picture : pictures) {
     writePicture(picture, top);
     top += layout.pictureHeight(picture);
   }
   os << "</svg>\n";
+}
+
+static llvm::Error checkSameWorkers(ArrayRef<Picture> pictures) {
+  const Picture &first = pictures.front();
+  for (const Picture &picture : pictures)
+    if (picture.rows.size() != first.rows.size())
+      return llvm::createStringError(
+          "'" + picture.title + "' has " + llvm::Twine(picture.rows.size()) +
+          " workers and '" + first.title + "' " +
+          llvm::Twine(first.rows.size()) +
+          "; rows can be below each other only if they are of the same "
+          "workers");
+  return llvm::Error::success();
 }
 
 llvm::Error pipesched::writeSvg(raw_ostream &os,
@@ -491,6 +559,12 @@ llvm::Error pipesched::writeSvg(raw_ostream &os,
   pictures.reserve(results.size());
   for (const NamedEvaluation *result : results)
     pictures.push_back(pictureOfTimeline(*result));
+  if (variant == SvgVariant::Rows && !pictures.empty()) {
+    if (llvm::Error error = checkSameWorkers(pictures))
+      return error;
+    Page(os, std::move(pictures)).writeTogether();
+    return llvm::Error::success();
+  }
   Page(os, std::move(pictures)).write();
   return llvm::Error::success();
 }

@@ -160,7 +160,7 @@ static LogicalResult exportTimelineSvg(Operation *root, raw_ostream &os) {
   FailureOr<std::vector<NamedEvaluation>> results = evaluateAll(root);
   if (failed(results))
     return failure();
-  if (llvm::Error error = writeSvg(os, *results, SvgVariant::Timed))
+  if (llvm::Error error = writeSvg(os, *results, options().svgVariant))
     return root->emitOpError(llvm::toString(std::move(error)));
   return success();
 }

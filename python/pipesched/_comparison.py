@@ -29,6 +29,7 @@ from . import _core
 from ._costs import Costs, SimulationOptions, read_simulation
 from ._errors import PipeSchedError
 from ._measurement import NEVER, Measurement, Stamps, names_of_kind
+from ._options import SvgVariant, code_of
 from ._pictures import Svg
 from ._program import Instruction, WorkerProgram
 from ._simulation import Simulation, simulate
@@ -99,10 +100,12 @@ class Comparison:
     def _measured_evaluation(self) -> _core.Evaluation:
         return _evaluate(self)
 
-    def to_svg(self) -> Svg:
-        """Draws the predicted step above the measured one, on one scale."""
+    def to_svg(self, variant: SvgVariant = "rows") -> Svg:
+        """Draws both steps on one scale: for each worker the predicted row above the measured one,
+        or with `timed` one picture above the other.
+        """
         pictures = [self.prediction._evaluation, self._measured_evaluation]
-        return Svg(_core.svg(pictures, 0))
+        return Svg(_core.svg(pictures, code_of(SvgVariant, "variant", variant)))
 
     def to_chrome_trace(self) -> str:
         """Both steps for Perfetto and chrome://tracing: a process for each worker, predicted and

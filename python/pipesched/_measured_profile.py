@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ._program import Instruction
+from ._program import Instruction, WorkerProgram
 from ._schedule import Schedule
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Samples = dict[Key, list[float]]
 class _Collector:
     """The times of one measurement, by name in the profile and by stage, in ns."""
 
-    def __init__(self, measurement: Measurement) -> None:
+    def __init__(self, measurement: Measurement, with_issue: bool) -> None:
         self.schedule = measurement.schedule
         self.times: dict[str, Samples] = defaultdict(lambda: defaultdict(list))
         self._owned = _owned_blocks(self.schedule)
@@ -36,8 +36,9 @@ class _Collector:
         """By group: the stage of each member, its start, and when it saw the end."""
         both = list(zip(measurement.programs, measurement.stamps, strict=True))
         for program, stamps in both:
+            issue = _issue_times(program, stamps, with_issue)
             for instruction in program:
-                self._read(instruction, stamps)
+                self._read(instruction, stamps, issue[:, instruction.index])
         for program, stamps in both:
             for instruction in program:
                 if instruction.kind == "recv":
@@ -45,10 +46,11 @@ class _Collector:
         for group, members in self._sums.items():
             self._read_sum(group, members)
 
-    def _read(self, instruction: Instruction, stamps: Stamps) -> None:
+    def _read(self, instruction: Instruction, stamps: Stamps, issue: Row) -> None:
         cell, index = instruction.cell, instruction.index
         key = cell.path, cell.stage
         start, end = stamps.start[:, index], stamps.end[:, index]
+        length = end - start + issue
         if instruction.kind == "send":
             assert instruction.message is not None
             self._sent[instruction.message] = key, start
@@ -60,11 +62,11 @@ class _Collector:
             # A copy of its own queue ends when it is seen to be done, at the latest.
             self._add(cell.phase, key, end - start)
         elif instruction.kind == "compute" and len(instruction.cells) == 2:
-            self._add("FB", key, end - start)
+            self._add("FB", key, length)
         elif instruction.kind == "compute":
             owned, held = self._owned.get(key, (1, 1)) if cell.phase == "O" else (1, 1)
             if owned:
-                self._add(cell.phase, key, (end - start) * (held / owned))
+                self._add(cell.phase, key, length * (held / owned))
 
     def _add(self, name: str, key: Key, lengths: npt.NDArray[np.generic]) -> None:
         self.times[name][key] += [max(float(length), 0.0) for length in lengths.tolist()]
@@ -107,6 +109,45 @@ _SHARE_OF_PAIR = {"F": 1 / 3, "B": 2 / 3}
 """Of a stage that ran no F or B outside of pairs: a backward has twice as many products."""
 
 
+def _issue_times(program: WorkerProgram, stamps: Stamps, is_wanted: bool) -> Row:
+    """By step and compute: the time until the next compute in which the worker neither computes nor
+    waits nor copies; and what it took to unpack messages before the compute itself.
+
+        compute | gap | send | gap | recv | gap | wait ...... | unpack | compute
+        `-------------- of the first ----------'               `of the next-'
+    """
+    found = np.zeros(stamps.ready.shape, dtype=np.int64)
+    for step in range(len(found) if is_wanted else 0):
+        last, at = None, 0
+        order = np.argsort(stamps.ready[step], kind="stable").tolist()
+        for instruction in map(program.__getitem__, order):
+            index = instruction.index
+            times = (stamps.ready, stamps.start, stamps.end)
+            ready, start, end = (int(each[step, index]) for each in times)
+            is_compute = instruction.kind == "compute"
+            if last is not None:
+                found[step, last] += max(ready - at, 0)
+                if instruction.kind in ("send", "recv", "all_reduce"):
+                    found[step, last] += end - ready
+            if is_compute:
+                found[step, index] += start - _wait_end(instruction, stamps, step, ready, start)
+            last, at = index if is_compute else last, max(at, end)
+        if last is not None:  # What follows the last compute delays none.
+            found[step, last] = 0
+    return found
+
+
+def _wait_end(
+    instruction: Instruction, stamps: Stamps, step: int, ready: int, start: int
+) -> int:
+    """When the last thing that an instruction waits for was there, from its ready to its start."""
+    at = ready
+    for other in instruction.waits:
+        arrived = int(stamps.arrived[step, other])
+        at = max(at, int(stamps.done[step, other]) if arrived == _NEVER else arrived)
+    return min(at, start)
+
+
 def _owned_blocks(schedule: Schedule) -> dict[Key, tuple[int, int]]:
     """By stage: how many blocks it owns, which its O steps and its G sums, and how many it has."""
     blocks = {}
@@ -146,9 +187,9 @@ def _by_stage(samples: Samples, stages: int | None, mean: Callable[[list[float]]
     return values[0] if len(set(values)) == 1 else f"[{','.join(values)}]"
 
 
-def profile_text(measurement: Measurement) -> str:
+def profile_text(measurement: Measurement, with_issue: bool) -> str:
     """See `Measurement.profile`."""
-    collector = _Collector(measurement)
+    collector = _Collector(measurement, with_issue)
     collector.fill()
     stages = _stages_of_all_paths(measurement.schedule)
     entries = []

@@ -162,17 +162,18 @@ class Measurement:
 
     # What it is for
 
-    def profile(self) -> str:
+    def profile(self, *, issue: bool = False) -> str:
         """The times of this run for `times=` and `pipe-attach-profile`: means over steps and
         microbatches, one for each stage, or one for all stages if paths have different numbers of
         stages. It has the phases that the schedule ran, FB for overlapped pairs, and as `comm` the
         time from the start of a send, or from when its receive was posted if that is later, to its
         arrival (the median of the messages of a stage; all of it is latency, since one size cannot
-        tell it from bandwidth).
+        tell it from bandwidth). With `issue` a cell also has what its worker did between it and the
+        next one that was no wait, as sending and receiving.
         """
         from ._measured_profile import profile_text
 
-        return profile_text(self)
+        return profile_text(self, issue)
 
     def compare(
         self, costs: Costs | None = None, **options: Unpack[SimulationOptions]

@@ -73,7 +73,7 @@ static void printNames(void) {
   // CHECK-NEXT: rank-order: data pipeline
   // CHECK-NEXT: optimizer-step: none overlapped exposed
   // CHECK-NEXT: source: none name file json times
-  // CHECK-NEXT: svg-variant: timed slots
+  // CHECK-NEXT: svg-variant: timed slots rows
   // CHECK-NEXT: torch-csv-format: compute_only compute_comms
   // CHECK-NEXT: construction: concat doubling halving
   // CHECK-NEXT: gradient-after: I W

@@ -185,7 +185,8 @@ static void exportAll(const NamedEvaluation &result) {
   writeReport(json, result);
   writeChromeTrace(os, result);
   writeComparison(os, summarizeForComparison(result));
-  for (SvgVariant variant : {SvgVariant::Timed, SvgVariant::Slots})
+  for (SvgVariant variant :
+       {SvgVariant::Timed, SvgVariant::Slots, SvgVariant::Rows})
     llvm::consumeError(writeSvg(os, result, variant));
   if (!result.isProgram())
     exportTable(result);

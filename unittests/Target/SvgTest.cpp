@@ -54,6 +54,44 @@ TEST(Svg, BarsOnlyWhereMessagesTakeTime) {
   EXPECT_THAT(text, HasSubstr("<title>send 0F0: 10.00 us to 13.00 us"));
 }
 
+/// The y of each row of the page, which has the class of idle time.
+static std::vector<std::string> rowsOf(llvm::StringRef text) {
+  std::vector<std::string> rows;
+  llvm::SmallVector<llvm::StringRef> lines;
+  text.split(lines, '\n');
+  for (llvm::StringRef line : lines)
+    if (line.starts_with("<rect class=\"i\" x=\"76\""))
+      rows.push_back(line.split(" y=\"").second.split('"').first.str());
+  return rows;
+}
+
+TEST(Svg, RowsOfAWorkerAreBelowEachOther) {
+  NamedEvaluation results[] = {evaluate1F1B("one", 3, 4),
+                               evaluate1F1B("two", 3, 5)};
+  std::string text = draw(results, SvgVariant::Rows);
+  EXPECT_EQ(count(text, ">worker "), 3u);
+  EXPECT_EQ(count(text, "<title>1F0:"), 2u);
+  EXPECT_EQ(count(text, "<title>1F4:"), 1u);
+  EXPECT_LT(text.find(">one<"), text.find(">two<"));
+  std::vector<std::string> rows = rowsOf(text);
+  ASSERT_EQ(rows.size(), 6u);
+  auto at = [&](size_t row) { return std::stod(rows[row]); };
+  EXPECT_LT(at(1) - at(0), at(2) - at(1)); // the gap between workers
+  EXPECT_DOUBLE_EQ(at(2) - at(0), at(4) - at(2));
+}
+
+TEST(Svg, RowsAreOfTheSameWorkers) {
+  NamedEvaluation results[] = {evaluate1F1B("one", 3, 4),
+                               evaluate1F1B("two", 2, 4)};
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  EXPECT_EQ(llvm::toString(
+                writeSvg(stream, llvm::ArrayRef(results), SvgVariant::Rows)),
+            "'two' has 2 workers and 'one' 3; rows can be below each other "
+            "only if they are of the same workers");
+  EXPECT_EQ(text, "");
+}
+
 TEST(Svg, ProgramsHaveNoSlots) {
   NamedEvaluation program = evaluate1F1B("p", 2, 2);
   program.evaluation.table.reset();

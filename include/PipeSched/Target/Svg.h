@@ -21,14 +21,18 @@ namespace pipesched {
 
 enum class SvgVariant {
   Timed, ///< the timeline, with messages as thin bars below the rows
-  Slots  ///< the table in its slots; for schedules only
+  Slots, ///< the table in its slots; for schedules only
+  Rows   ///< all timelines in one: the rows of a worker below each other, in
+         ///< the order of the headings
 };
 
 template <>
 struct EnumNames<SvgVariant> {
   static constexpr EnumName<SvgVariant> values[] = {
       {SvgVariant::Timed, "timed", "the timeline"},
-      {SvgVariant::Slots, "slots", "the table in its slots"}};
+      {SvgVariant::Slots, "slots", "the table in its slots"},
+      {SvgVariant::Rows, "rows",
+       "the timelines, with the rows of each worker below each other"}};
 };
 
 /// Writes one picture per result, stacked. Errors, before anything is written:
