@@ -15,10 +15,10 @@ from collections.abc import Sequence
 import pipesched
 from pipesched import PipeSchedError, PipeSchedWarning
 
-from . import compare, convert, generate, plan, reproduce, show, simulate, sweep, verify
+from . import compare, convert, generate, optimize, plan, reproduce, show, simulate, sweep, verify
 from .arguments import Run, UsageError
 
-VERBS = (show, generate, simulate, compare, plan, sweep, verify, convert, reproduce)
+VERBS = (show, generate, simulate, compare, optimize, plan, sweep, verify, convert, reproduce)
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit statuses: the answer is no or there is none; wrong command line; Ctrl-C."""
@@ -58,7 +58,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit status."""
-    arguments = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    arguments = parser().parse_args(words)
+    arguments.flags = frozenset(w.partition("=")[0] for w in words if w.startswith("--"))
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", PipeSchedWarning)
