@@ -48,6 +48,12 @@ Chunk = list[Point]
 
 
 @lru_cache(maxsize=64)
+def _accelerators(costs: _core.Costs) -> int:
+    """The accelerators of a worker; 0 without a system."""
+    return int(_core.sizes(costs)["accelerators"])
+
+
+@lru_cache(maxsize=64)
 def _model(costs: _core.Costs) -> tuple[int, float]:
     """Tokens of a sequence and FLOPs of a token; zeros if they are not known."""
     model = json.loads(costs.model())
@@ -77,8 +83,13 @@ def _plain(value: int | float) -> int | float | None:
 def _finished(point: Configuration, found: Row) -> Row:
     """The numbers of a point, with those computed from them."""
     capacity, peak = found.pop("capacity_bytes"), found["peak_bytes"]
+    accelerators = _accelerators(point.costs._raw) if point.costs else 0
+    sequence = _model(point.costs._raw)[0] if point.costs and point.costs.model else 0
     return {
         **found,
+        "sequence": sequence or None,
+        "accelerators": accelerators or None,
+        "peak_bytes_per_gpu": -(-peak // accelerators) if peak and accelerators else None,
         "step_s": found["makespan_ps"] / 1e12,
         **_rates(point, found),
         "fits": None if capacity is None or peak is None else peak <= capacity,
@@ -121,6 +132,7 @@ _SUMMARY = _core.sweep([], 1, None)[0]
 _TYPES = {
     **{n: "Int64" if c.dtype == "int64" else "float64" for n, c in _SUMMARY.items()},
     **dict.fromkeys(("step_s", "tokens_per_s", "mfu"), "float64"),
+    **dict.fromkeys(("sequence", "accelerators", "peak_bytes_per_gpu"), "Int64"),
     "fits": "boolean",
 }
 del _TYPES["capacity_bytes"]  # the column `fits` replaces it

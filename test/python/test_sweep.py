@@ -398,6 +398,7 @@ def test_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
 GRID = [
     *("--schedules", "1f1b,VPP,zb-h1", "--workers", "4", "--microbatches", "8:32:x2"),
     *("--times", "F=1ms,I=1ms,W=1ms,comm=0.1ms", "--times", "F=1ms,I=1ms,W=1ms,comm=2ms"),
+    *("--times-of", "stage"),
 ]
 
 
@@ -413,16 +414,32 @@ def test_formats(capsys: Capture, tmp_path: Path) -> None:
     read = pd.read_csv(table)
     assert list(read.columns) == list(rows[0])
     assert read.makespan_ps.tolist() == [row["makespan_ps"] for row in rows]
-    assert text.splitlines()[0] == "18 points, workers 4"
+    assert text.splitlines()[0] == "18 points, times of stage, workers 4"
     assert "- first by step in 6 cases: zb-h1 6" in text
-    assert "(1f1b 1, interleaved-1f1b 2, zb-h1 1) there is more work in a step" in text
+    assert "stages per worker are 2 in interleaved-1f1b, 1 in 1f1b and zb-h1" in text
+
+
+def _table_of(text: str) -> list[str]:
+    """The lines of the table, behind its heading."""
+    lines = text.splitlines()
+    begin = next(i for i, line in enumerate(lines) if "schedule  " in line and "  idle" in line)
+    return lines[begin + 1 :]
+
+
+def test_idle_is_ranked_whatever_the_work(capsys: Capture) -> None:
+    grid = GRID[:-2]
+    assert main(["sweep", *grid, "--rank-by", "idle"]) == 0
+    assert "\nwork differs: " in capsys.readouterr().out
+    for metric in ("step", "tokens"):
+        said = failure_of(capsys, "sweep", *grid, "--rank-by", metric, status=2)
+        assert "--rank-by idle" in said
 
 
 def test_tables_are_ranked_by_case(capsys: Capture) -> None:
     def table(*options: str) -> list[list[str]]:
         assert main(["sweep", *GRID, *options]) == 0
         text = capsys.readouterr().out
-        return [line.split() for line in text.splitlines()[2:] if line and line[0] != "-"]
+        return [line.split() for line in _table_of(text) if line and line[0] != "-"]
 
     rows = rows_of(capsys, "sweep", *GRID)
     best = table("--top", "1", "--rank-by", "idle")
@@ -443,7 +460,8 @@ def test_values_of_axes_are_shown(
     sizes = ["--workers", "2", "--microbatches", "4", "--schedules", "1f1b"]
     priced = ["--model", "toy", "--system", "toy,mine", "--split-backward", "true,false"]
     assert main(["sweep", *sizes, *priced]) == 0
-    title, head, *table = capsys.readouterr().out.splitlines()
+    title, assumed, head, *table = capsys.readouterr().out.splitlines()
+    assert assumed.startswith("assumed: sequence 100, ")
     assert title == "4 points, model toy, workers 2, microbatches 4, family 1f1b"
     assert head.split()[:5] == ["system", "rank", "schedule", "split", "backward"]
     assert [line.split()[0] for line in table[:4]] == ["toy", "toy", "./mine", "./mine"]

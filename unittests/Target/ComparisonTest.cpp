@@ -61,6 +61,12 @@ TEST(Comparison, RankingsThatDiffer) {
   EXPECT_THAT(text, Not(HasSubstr("alike")));
 }
 
+TEST(Comparison, ALeadIsNeverNothing) {
+  std::string text =
+      compare({entry("a", 100'001, 0.3, 0.2), entry("b", 100'000, 0.3, 0.2)});
+  EXPECT_THAT(text, HasSubstr("- fastest: b, less than 0.01 % ahead of a\n"));
+}
+
 TEST(Comparison, RankingsThatAgree) {
   std::string text =
       compare({entry("a", 120, 0.4, 0.25), entry("b", 100, 0.3, 0.2)});

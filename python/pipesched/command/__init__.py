@@ -15,10 +15,36 @@ from collections.abc import Sequence
 import pipesched
 from pipesched import PipeSchedError, PipeSchedWarning
 
-from . import compare, convert, fit, generate, plan, reproduce, run, show, simulate, sweep, verify
+from . import (
+    compare,
+    convert,
+    fit,
+    generate,
+    optimize,
+    plan,
+    reproduce,
+    run,
+    show,
+    simulate,
+    sweep,
+    verify,
+)
 from .arguments import Run, UsageError
 
-VERBS = (show, generate, simulate, compare, plan, run, sweep, verify, convert, fit, reproduce)
+VERBS = (
+    show,
+    generate,
+    simulate,
+    compare,
+    optimize,
+    plan,
+    run,
+    sweep,
+    verify,
+    convert,
+    fit,
+    reproduce,
+)
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit statuses: the answer is no or there is none; wrong command line; Ctrl-C."""
@@ -58,7 +84,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit status."""
-    arguments = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    arguments = parser().parse_args(words)
+    arguments.flags = frozenset(w.partition("=")[0] for w in words if w.startswith("--"))
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", PipeSchedWarning)

@@ -19,6 +19,7 @@ from pipesched._options import (
     Recompute,
     Runtime,
     Sharding,
+    TimesOf,
     Transport,
     names_of,
 )
@@ -133,13 +134,20 @@ def given_family_options(arguments: argparse.Namespace) -> FamilyOptions:
 # Costs
 
 
-def add_costs(parser: argparse.ArgumentParser) -> None:
-    """Adds what gives the costs of schedules: `--times`, or `--model` and `--system`."""
+def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> None:
+    """Adds what gives the costs of schedules: `--times`, or `--model` and `--system`. Without
+    `recompute` no backward recomputes by itself.
+    """
     group = parser.add_argument_group("costs")
     group.add_argument(
         "--times",
         metavar="TIMES",
         help="of one stage, with units, F=18.5ms,I=18.1ms,W=9.3ms,comm=0.6ms, or a JSON file",
+    )
+    group.add_argument(
+        "--times-of",
+        choices=names_of(TimesOf),
+        help="of one stage, or of a worker, whose stages then divide the times of phases",
     )
     group.add_argument("--model", metavar="NAME|FILE", help="a model that ships, or its JSON file")
     group.add_argument(
@@ -151,7 +159,10 @@ def add_costs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--global-batch", type=positive, metavar="G", help="sequences per step, in place of B"
     )
-    group.add_argument("--recompute", choices=names_of(Recompute), default="none")
+    if recompute:
+        group.add_argument("--recompute", choices=names_of(Recompute), default="none")
+    else:
+        parser.set_defaults(recompute="none")
     group.add_argument("--attention", choices=names_of(Attention), help="kernels of attention")
     group.add_argument("--sequence", type=positive, metavar="S", help="tokens of a sequence")
     group.add_argument("--precision", choices=names_of(Precision), default="bf16")
@@ -220,6 +231,8 @@ def given_costs(arguments: argparse.Namespace) -> Costs | None:
     if bool(arguments.model) != bool(arguments.system) and not arguments.times:
         given, missing = ("model", "system") if arguments.model else ("system", "model")
         raise UsageError(f"--{given} needs --{missing}, or --times")
+    if arguments.times_of and not arguments.times:
+        raise UsageError("--times-of is about --times; none are given")
     sources = (arguments.times, arguments.model, arguments.system)
     sizes = (arguments.microbatch_size, arguments.global_batch, arguments.attention)
     unlike = any(getattr(arguments, name) != value for name, value in _DEFAULTS.items())
@@ -227,6 +240,7 @@ def given_costs(arguments: argparse.Namespace) -> Costs | None:
         return None
     return Costs(
         times=arguments.times,
+        times_of=arguments.times_of or "stage",
         model=source(arguments.model, pipesched.models),
         system=source(arguments.system, pipesched.systems),
         microbatch_size=arguments.microbatch_size,

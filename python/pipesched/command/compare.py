@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation, _core
+from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation
 from pipesched._batch import findings
-from pipesched._options import OptimizerStep, names_of
+from pipesched._options import OptimizerStep, TimingOptions, names_of
 
-from . import page, passes
+from . import assumed, files, page, passes, stragglers
 from .arguments import (
+    UsageError,
     Verbs,
     add_costs,
     add_family_options,
@@ -27,10 +27,28 @@ from .arguments import (
     options_for,
     positive,
 )
+from .entries import (
+    Entry,
+    FromFamily,
+    FromFile,
+    Size,
+    check_costs,
+    from_files,
+    lines_of_files,
+    times_by_schedule,
+    with_ending,
+)
 from .output import Column, add_output, progress, results, say, write_rows, write_text
+from .timed import check_work, row_of
 
 EXAMPLE = """  pipesched compare --stages 8 --microbatches 24,32 --schedules 1f1b,zb-h1 \\
-      --times F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms --transport delay"""
+      --times F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms --transport delay
+  pipesched compare schedule.mlir --schedules 1f1b,zb-v --slow-worker 3=1.3"""
+
+FAMILIES = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v")
+"""What is compared if neither files nor families are given."""
+
+TIMING = ("transport", "receive_placement", "runtime")
 
 COLUMNS = (
     Column("N", "microbatches"),
@@ -51,25 +69,30 @@ def add(verbs: Verbs) -> None:
         example=EXAMPLE,
     )
     parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="own schedules and programs: IR, bytecode or PyTorch's CSV; - for standard input",
+    )
+    parser.add_argument("--name", help="the schedule of that name, where files have several")
+    parser.add_argument(
         "--schedules",
         type=names,
         metavar="FAMILIES",
-        default=["gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v"],
-        help="families or their other names, such as 1f1b,VPP",
+        help="families or their other names, such as 1f1b,VPP; without files by default"
+        f" {','.join(FAMILIES)}",
     )
     parser.add_argument(
         "--stages",
         type=positive,
-        required=True,
         metavar="D",
-        help="size of the pipeline, in workers",
+        help="size of the pipeline of families, in workers; with files by default theirs",
     )
     parser.add_argument(
         "--microbatches",
         type=integers,
-        required=True,
         metavar="N",
-        help="8,16,32, or ranges with their end, first:last:step, such as 8:64:8",
+        help="8,16,32, or ranges with their end, first:last:step, such as 8:64:8; likewise",
     )
     add_family_options(parser)
     add_costs(parser)
@@ -80,30 +103,65 @@ def add(verbs: Verbs) -> None:
         default="none",
         help="end the step with gradient all-reduces, beside compute or behind it, and O cells",
     )
+    stragglers.add(parser)
     parser.add_argument("--html", metavar="FILE", help="also write a page with aligned timelines")
     add_output(parser)
 
 
-# Points
+# Entries
 
 
-def _points(arguments: argparse.Namespace, costs: Costs | None) -> list[Configuration]:
-    given = given_family_options(arguments)
-    families = list(dict.fromkeys(canonical(name) for name in arguments.schedules))
+def _families(arguments: argparse.Namespace) -> list[str]:
+    given = arguments.schedules or (() if arguments.files else FAMILIES)
+    return list(dict.fromkeys(canonical(name) for name in given))
+
+
+def _sizes(arguments: argparse.Namespace, own: Sequence[FromFile]) -> list[Size]:
+    """The sizes of families: those that were given, else those of the files."""
+    missing = [n for n in ("stages", "microbatches") if getattr(arguments, n) is None]
+    if missing and not own:
+        raise UsageError(f"give {' and '.join(f'--{name}' for name in missing)}, or files")
+    sizes = [entry.size for entry in own] or [(0, 0)]
+    chosen = [
+        (arguments.stages or workers, count)
+        for workers, microbatches in sizes
+        for count in arguments.microbatches or [microbatches]
+    ]
+    return list(dict.fromkeys(chosen))
+
+
+def _timing(arguments: argparse.Namespace) -> TimingOptions:
+    return {
+        "transport": arguments.transport,
+        "receive_placement": arguments.receive_placement,
+        "runtime": arguments.runtime,
+    }
+
+
+def _of_families(
+    arguments: argparse.Namespace, costs: Costs | None, own: Sequence[FromFile]
+) -> list[Entry]:
+    given, families = given_family_options(arguments), _families(arguments)
+    if not families:
+        for name in ("stages", "microbatches", *given):
+            if getattr(arguments, name) is not None:
+                flag = name.replace("_", "-")
+                raise UsageError(f"--{flag} is about families; --schedules names them")
+        return []
     _check_options_apply(given, families)
     return [
-        Configuration(
-            family,
-            arguments.stages,
-            microbatches,
-            options_for(family, given),
-            costs=costs,
-            transport=arguments.transport,
-            receive_placement=arguments.receive_placement,
-            runtime=arguments.runtime,
-            optimizer_step=arguments.optimizer_step,
+        FromFamily(
+            Configuration(
+                family,
+                workers,
+                microbatches,
+                options_for(family, given),
+                costs=costs,
+                optimizer_step=arguments.optimizer_step,
+                **_timing(arguments),
+            )
         )
-        for microbatches in dict.fromkeys(arguments.microbatches)
+        for workers, microbatches in _sizes(arguments, own)
         for family in families
     ]
 
@@ -116,78 +174,33 @@ def _check_options_apply(given: FamilyOptions, families: list[str]) -> None:
             raise PipeSchedError(f"none of {', '.join(families)} has the option --{flag}")
 
 
+def _of_files(arguments: argparse.Namespace, costs: Costs | None) -> list[FromFile]:
+    if arguments.name and not arguments.files:
+        raise UsageError("--name chooses from files; none are given")
+    read = files.read_all(arguments.files, arguments.name) if arguments.files else []
+    made = from_files(read, costs, _timing(arguments), _families(arguments))
+    return [with_ending(entry, arguments) for entry in made]
+
+
+def _entries(arguments: argparse.Namespace, costs: Costs | None) -> list[Entry]:
+    own = _of_files(arguments, costs)
+    entries: list[Entry] = [*own, *_of_families(arguments, costs, own)]
+    check_costs(entries, costs)
+    return entries
+
+
 # Rows
 
 
-def _causes(simulation: Simulation) -> dict[str, float]:
-    execution = simulation.execution
-    return execution.idle_by_cause_ps.ratios(execution.makespan_ps)
-
-
-def _levels(simulation: Simulation) -> dict[str, Any]:
-    execution, table = simulation.execution, simulation.table
-    formula = simulation.formula
-    return {
-        "step_s": execution.makespan_ps / 1e12,
-        "idle_ratio": execution.idle_ratio,
-        "span_bubble_ratio": execution.span_bubble_ratio,
-        "formula_bubble_ratio": formula.bubble_ratio if formula else None,
-        "table_bubble_ratio": table.bubble_ratio if table else None,
-        **_causes(simulation),
-        "peak_activations": int(table.peak_activations.max()) if table else None,
-    }
-
-
-def _memory(simulation: Simulation) -> dict[str, Any]:
-    memory = simulation.memory
-    if memory is None:
-        return {"peak_bytes": None, "worst_worker": None, "fits": None}
-    worst = memory.bottleneck_worker
-    return {
-        "peak_bytes": int(memory.peak_bytes[worst]),
-        "worst_worker": worst,
-        "fits": memory.fits,
-    }
-
-
-def _rates(point: Configuration, simulation: Simulation) -> dict[str, Any]:
-    """Tokens per second, and the model's FLOPs divided by the peak FLOPs."""
-    unknown = {"tokens_per_s": None, "mfu": None}
-    size = int(_core.summaries([simulation._evaluation])["microbatch_size"][0])
-    if not point.costs or not point.costs.model or size <= 0:
-        return unknown
-    model = json.loads(point.costs._raw.model())
-    if not model.get("sequence") or not simulation.execution.makespan_ps:
-        return unknown
-    pipelines = point.costs.data_parallel
-    tokens = pipelines * point.microbatches * size * int(model["sequence"])
-    per_s = tokens * 1e12 / simulation.execution.makespan_ps
-    peak = point.costs._raw.peak_flops * point.workers * pipelines
-    flops = model.get("flops_per_token")
-    return {"tokens_per_s": per_s, "mfu": per_s * flops / peak if peak and flops else None}
-
-
-def _row(point: Configuration) -> tuple[dict[str, Any], Simulation | None]:
-    row: dict[str, Any] = {
-        "schedule": point.family,
-        "stages": point.workers,
-        "workers": point.workers,
-        "microbatches": point.microbatches,
-    }
-    try:
-        simulation = point.simulate()
-    except PipeSchedError as error:
-        reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
-        return {**row, "rank": None, "error": reason}, None
-    numbers = {**_levels(simulation), **_rates(point, simulation), **_memory(simulation)}
-    return {**row, "rank": None, **numbers}, simulation
+def _size(row: dict[str, Any]) -> Size:
+    return row["workers"], row["microbatches"]
 
 
 def _rank(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows by number of microbatches, then by step time; equal times share a rank."""
-    groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    """The rows by size, then by step time; equal times share a rank."""
+    groups: dict[Size, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
-        groups[row["microbatches"]].append(row)
+        groups[_size(row)].append(row)
     ranked = []
     for group in groups.values():
         group.sort(key=lambda row: row.get("step_s", float("inf")))
@@ -200,82 +213,149 @@ def _rank(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return ranked
 
 
+def _stages(rows: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
+    """Stages per worker by schedule, for each group that is ranked."""
+    groups: dict[Size, dict[str, float]] = defaultdict(dict)
+    for row in rows:
+        if "step_s" in row:
+            groups[_size(row)][row["schedule"]] = row["stages_per_worker"]
+    return list(groups.values())
+
+
 # Output
 
 
-def _findings(simulations: list[Simulation]) -> dict[int, str]:
-    """The findings of the library, by number of microbatches."""
-    groups: dict[int, list[Simulation]] = defaultdict(list)
+def _findings(simulations: list[Simulation]) -> dict[Size, str]:
+    """The findings of the library, by size."""
+    groups: dict[Size, list[Simulation]] = defaultdict(list)
     for simulation in simulations:
-        groups[simulation.microbatches].append(simulation)
+        groups[simulation.workers, simulation.microbatches].append(simulation)
     return {
-        n: "".join(f"{finding.text}\n" for finding in findings(group))
-        for n, group in groups.items()
+        size: "".join(f"{each.text}\n" for each in findings(group) if each.kind != "work")
+        for size, group in groups.items()
     }
 
 
 def _remarks(simulations: list[Simulation]) -> list[str]:
+    found = _findings(simulations)
+    several = len({workers for workers, _ in found}) > 1
     return [
-        f"- {microbatches} microbatches: {line}"
-        for microbatches, text in _findings(simulations).items()
+        f"- {f'{workers} workers, ' if several else ''}{microbatches} microbatches: {line}"
+        for (workers, microbatches), text in found.items()
         for line in text.splitlines()
     ]
 
 
-def _unlike(arguments: argparse.Namespace, simulations: list[Simulation]) -> list[str]:
-    """A remark if the times of one stage stand for different amounts of work."""
-    per_worker = {
-        simulation.family: simulation.stages // simulation.workers for simulation in simulations
-    }
-    if arguments.model or len(set(per_worker.values())) < 2:
-        return []
-    counts = ", ".join(f"{family} {count}" for family, count in per_worker.items())
-    return [
-        "- times are those of one stage: with more stages per worker"
-        f" ({counts}) there is more work in a step; compare idle, or give --model and --system"
-    ]
+def _passes(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
+    """A line for each file and one for all families, for each disturbance."""
+    timings = stragglers.timings(arguments)
+    lines = lines_of_files(arguments, entries, timings)
+    points = [entry.point for entry in entries if isinstance(entry, FromFamily)]
+    if points:
+        made = _generating(arguments, points)
+        for timing in timings:
+            lines.append(passes.command_line(made, export=f"--export-report {timing}"))
+    return "\n".join(lines)
 
 
-def _passes(arguments: argparse.Namespace, points: list[Configuration]) -> str:
-    made = []
+def _generating(arguments: argparse.Namespace, points: Sequence[Configuration]) -> list[str]:
+    several = len({point.workers for point in points}) > 1
+    made: list[str] = []
+    named: list[tuple[str, Entry]] = []
     for point in points:
         name = f"{point.family}-{point.microbatches}"
+        name = f"{name}-{point.workers}" if several else name
+        named.append((name, FromFamily(point)))
         made += passes.generating(
             point.family, name, point.workers, point.microbatches, point.options
         )
-    timing = passes.timing(arguments)
-    export = f"--export-report {timing}"
-    made += [*passes.attaching(arguments), *passes.stepping(arguments)]
-    return passes.command_line(made, export=export)
+    times = times_by_schedule(named)
+    return [*made, *passes.attaching(arguments, times), *passes.stepping(arguments)]
 
 
-def _title(arguments: argparse.Namespace) -> str:
+def _title(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
     costs = arguments.times or " on ".join(filter(None, (arguments.model, arguments.system)))
-    priced = costs or "unit slots of 1 us"
-    runtime = "" if arguments.runtime == "table" else f", runtime {arguments.runtime}"
-    return f"{arguments.stages} workers, {priced}, transport {arguments.transport}{runtime}"
+    own = "times of their own" if entries and _have_own(entries) else "unit slots of 1 us"
+    given = assumed.was_given(arguments)
+    timing = [
+        f", {name.replace('_', ' ')} {getattr(arguments, name)}" for name in TIMING if given(name)
+    ]
+    sizes = list(dict.fromkeys(str(entry.size[0]) for entry in entries))
+    return f"{' and '.join(sizes)} workers, {costs or own}{''.join(timing)}"
+
+
+def _have_own(entries: Sequence[Entry]) -> bool:
+    return all(isinstance(entry, FromFile) and entry.has_own_costs() for entry in entries)
+
+
+def _above(
+    arguments: argparse.Namespace,
+    costs: Costs | None,
+    entries: Sequence[Entry],
+    rows: Sequence[dict[str, Any]],
+) -> list[str]:
+    """What to know before reading the table."""
+    work = check_work(_stages(rows), costs, arguments.times_of)
+    given = assumed.was_given(arguments)
+    sized = [row for row in rows if row.get("microbatch_size")]
+    sizes = [(row["microbatches"], row["microbatch_size"]) for row in sized]
+    settings = {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
+    families = [entry.family for entry in entries if isinstance(entry, FromFamily)]
+    has_own = costs is None and bool(entries) and _have_own(entries)
+    facts = assumed.joined(
+        [
+            {} if has_own else assumed.of_costs(costs, given, sizes),
+            assumed.of_timing(settings, given, () if has_own else (costs,)),
+            assumed.of_families(families, given),
+        ]
+    )
+    return [*work, *assumed.above(facts, [costs])]
+
+
+def _write_page(
+    arguments: argparse.Namespace,
+    title: str,
+    rows: Sequence[dict[str, Any]],
+    simulations: list[Simulation],
+) -> None:
+    found: dict[int, str] = defaultdict(str)
+    for (_, microbatches), text in _findings(simulations).items():
+        found[microbatches] += text
+    write_text(
+        page.comparison(title, rows, _columns(rows), simulations, found), arguments.html
+    )
+    say(f"wrote {arguments.html}")
+
+
+def _columns(rows: Sequence[dict[str, Any]]) -> tuple[Column, ...]:
+    columns = list(COLUMNS)
+    if any(row["file"] for row in rows):
+        columns.insert(3, Column("file", "file", left=True))
+    if len({row["workers"] for row in rows}) > 1:
+        columns.insert(0, Column("D", "workers"))
+    return tuple(columns)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Times every family at every size; fails if none could be timed."""
-    points = _points(arguments, given_costs(arguments))
-    pairs = [_row(point) for point in progress(points)]
+    """Times every schedule at every size; fails if none could be timed."""
+    costs = given_costs(arguments)
+    entries = _entries(arguments, costs)
+    settings = {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
+    pairs = [row_of(entry, settings) for entry in progress(entries)]
+    rows = _rank(row for row, _ in pairs)
+    above = _above(arguments, costs, entries, rows)
+    possible = [entry for entry, (_, made) in zip(entries, pairs, strict=True) if made]
     if arguments.show_passes:
-        possible = [point for point, (_, made) in zip(points, pairs, strict=True) if made]
         write_text(_passes(arguments, possible) + "\n", arguments.output)
         return 0 if possible else 1
-    rows = _rank(row for row, _ in pairs)
+    disturbed = stragglers.rows(arguments, possible)
+    if disturbed:
+        stragglers.add_to(rows, disturbed)
     simulations = [simulation for _, simulation in pairs if simulation]
-    remarks = (
-        ["", *_remarks(simulations), *_unlike(arguments, simulations)]
-        if arguments.format == "text"
-        else []
-    )
+    title = _title(arguments, entries)
     if arguments.html:
-        write_text(
-            page.comparison(_title(arguments), rows, COLUMNS, simulations, _findings(simulations)),
-            arguments.html,
-        )
-        say(f"wrote {arguments.html}")
-    write_rows(arguments, rows, COLUMNS, title=_title(arguments), remarks=remarks)
+        _write_page(arguments, "; ".join([title, *above]), rows, simulations)
+    is_text = arguments.format == "text"
+    remarks = ["", *_remarks(simulations), *stragglers.remarks(disturbed)] if is_text else []
+    write_rows(arguments, rows, _columns(rows), title=title, above=above, remarks=remarks)
     return 0 if simulations else 1

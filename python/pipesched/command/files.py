@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from typing import TypeVar
 
 from pipesched import PipeSchedError, Schedule
 from pipesched._making import load, loads
 
+T = TypeVar("T")
 ENDINGS = (".mlir", ".mlirbc", ".csv", ".svg")
 
 
@@ -21,16 +24,38 @@ def add_input(parser: argparse.ArgumentParser) -> None:
 
 def read(arguments: argparse.Namespace) -> list[Schedule]:
     """The schedules of the file, or only the one that was asked for."""
-    if arguments.file == "-":
-        schedules = loads(sys.stdin.buffer.read(), filename="<stdin>")
-    else:
-        schedules = load(arguments.file)
-    if arguments.name is None:
-        return schedules
-    chosen = [schedule for schedule in schedules if schedule.name == arguments.name]
+    schedules = _load(arguments.file)
+    return _named(schedules, schedules, arguments.name)
+
+
+def read_all(paths: Sequence[str], name: str | None) -> list[tuple[str, Schedule]]:
+    """The schedules of several files with their files, or only those that are called `name`."""
+    if len(set(paths)) < len(paths):
+        twice = next(path for path in paths if paths.count(path) > 1)
+        raise PipeSchedError(f"{twice} is given twice")
+    read = [(path, schedule) for path in paths for schedule in _load(path)]
+    for path in paths:
+        if not any(path == other for other, _ in read):
+            raise PipeSchedError(f"{path} has no schedule or program")
+    kept = _named([schedule for _, schedule in read], read, name)
+    return kept
+
+
+def _load(path: str) -> list[Schedule]:
+    if path == "-":
+        return loads(sys.stdin.buffer.read(), filename="<stdin>")
+    return load(path)
+
+
+def _named(schedules: Sequence[Schedule], items: Sequence[T], name: str | None) -> list[T]:
+    """The items whose schedules have this name; without a name all."""
+    if name is None:
+        return list(items)
+    pairs = zip(schedules, items, strict=True)
+    chosen = [item for schedule, item in pairs if schedule.name == name]
     if not chosen:
         found = ", ".join(schedule.name for schedule in schedules) or "none"
-        raise PipeSchedError(f"there is no schedule or program {arguments.name!r}; found {found}")
+        raise PipeSchedError(f"there is no schedule or program {name!r}; found {found}")
     return chosen
 
 

@@ -132,6 +132,11 @@ def thousands(value: float) -> str:
     return f"{value:,.0f}"
 
 
+PER_GPU, PER_WORKER = "peak_bytes_per_gpu", "peak_bytes"
+"""Peak memory of the fullest worker: of each of its accelerators, and of all of them together.
+Tables show the former where it is known for all rows.
+"""
+
 _RESULTS = {
     column.key: column
     for column in (
@@ -148,7 +153,8 @@ _RESULTS = {
         Column("tokens/s", "tokens_per_s", thousands),
         Column("MFU", "mfu", percent),
         Column("activations", "peak_activations"),
-        Column("memory", "peak_bytes", gibibytes),
+        Column("memory/GPU", PER_GPU, gibibytes),
+        Column("memory/worker", PER_WORKER, gibibytes),
         Column("fits", "fits", lambda fits: "yes" if fits else "no"),
     )
 }
@@ -163,6 +169,11 @@ def results(*left_out: str) -> tuple[Column, ...]:
     return tuple(column for key, column in _RESULTS.items() if key not in left_out)
 
 
+def per_gpu(worker_bytes: int | None, accelerators: int | None) -> int | None:
+    """The share of each accelerator of a worker; None if either is not known."""
+    return -(-worker_bytes // accelerators) if worker_bytes and accelerators else None
+
+
 def show_cell(column: Column, row: Row) -> str:
     """A value as text for people; a dash if there is none."""
     value = plain(row.get(column.key))
@@ -170,14 +181,23 @@ def show_cell(column: Column, row: Row) -> str:
 
 
 def shown_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
-    """The columns that have any value."""
-    return [c for c in columns if any(plain(row.get(c.key)) is not None for row in rows)]
+    """The columns that have any value. Memory of workers is left out where that of accelerators is
+    shown for every row that has any.
+    """
+
+    def has(row: Row, key: str) -> bool:
+        return plain(row.get(key)) is not None
+
+    keys = {column.key for column in columns}
+    if PER_GPU in keys and all(has(row, PER_GPU) for row in rows if has(row, PER_WORKER)):
+        keys.discard(PER_WORKER)
+    return [c for c in columns if c.key in keys and any(has(row, c.key) for row in rows)]
 
 
-def table_text(rows: Sequence[Row], columns: Sequence[Column], title: str | None = None) -> str:
+def table_text(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     """The rows as a table of the columns that have any value."""
     shown = shown_columns(rows, columns)
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for column in shown:
         table.add_column(column.heading, justify="left" if column.left else "right", no_wrap=True)
     for row in rows:
@@ -194,16 +214,25 @@ def write_rows(
     columns: Sequence[Column],
     *,
     title: str | None = None,
+    above: Sequence[str] = (),
     remarks: Sequence[str] = (),
 ) -> None:
-    """Writes the answer of a verb in the requested format; remarks only as text."""
-    if arguments.format == "json":
-        text = json_text(rows)
-    elif arguments.format == "csv":
-        text = csv_text(rows)
+    """Writes the answer of a verb in the requested format. Lines `above` the table stand under the
+    title, and go to standard error with other formats than text; remarks are for text alone.
+    """
+    if arguments.format == "text":
+        head = "".join(f"{line}\n" for line in (title, *above) if line)
+        text = head + table_text(rows, columns) + "".join(f"{remark}\n" for remark in remarks)
     else:
-        text = table_text(rows, columns, title) + "".join(f"{remark}\n" for remark in remarks)
+        say_lines(above)
+        text = json_text(rows) if arguments.format == "json" else csv_text(rows)
     write_text(text, arguments.output)
+
+
+def say_lines(lines: Sequence[str]) -> None:
+    """Prints lines to standard error."""
+    for line in lines:
+        say(line)
 
 
 def progress(items: Sequence[T]) -> Iterable[T]:

@@ -74,9 +74,19 @@ def _system(arguments: argparse.Namespace) -> str:
     return one_pass("pipe-attach-system", options)
 
 
-def attaching(arguments: argparse.Namespace) -> list[str]:
+def _profiles(arguments: argparse.Namespace, times: Mapping[str, str] | None) -> list[str]:
+    if times is not None:
+        return [
+            one_pass("pipe-attach-profile", {"schedule": schedule, "times": text})
+            for schedule, text in times.items()
+        ]
+    kind = "file" if _looks_like_path(arguments.times) else "times"
+    return [one_pass("pipe-attach-profile", {kind: arguments.times})]
+
+
+def attaching(arguments: argparse.Namespace, times: Mapping[str, str] | None = None) -> list[str]:
     """The passes that attach the given costs. The system, which says how many pipelines divide a
-    batch, comes before the model.
+    batch, comes before the model. `times` replaces the times that were given, by schedule.
     """
     passes = []
     if arguments.system:
@@ -84,8 +94,7 @@ def attaching(arguments: argparse.Namespace) -> list[str]:
     if arguments.model:
         passes.append(_model(arguments))
     if arguments.times:
-        kind = "file" if _looks_like_path(arguments.times) else "times"
-        passes.append(one_pass("pipe-attach-profile", {kind: arguments.times}))
+        passes += _profiles(arguments, times)
     return passes
 
 
@@ -101,14 +110,18 @@ def command_line(passes: Sequence[str], file: str | None = None, *, export: str 
     line = f"pipesched-opt --pass-pipeline={pipeline}"
     if file and file != "-" and file.startswith("-"):
         file = f"./{file}"  # no option
-    line = f"{line} {shlex.quote(file)}" if file else f"echo 'module {{}}' | {line}"
+    if file and file.endswith(".csv"):
+        line = f"pipesched-translate --import-torch-csv {shlex.quote(file)} | {line}"
+    else:
+        line = f"{line} {shlex.quote(file)}" if file else f"echo 'module {{}}' | {line}"
     return f"{line} | pipesched-translate {export}" if export else line
 
 
-def timing(arguments: argparse.Namespace) -> str:
+def timing(arguments: argparse.Namespace, disturbance: str = "") -> str:
     """The options of `pipesched-translate` for timing."""
     line = f"--transport={arguments.transport} --receive-placement={arguments.receive_placement}"
     sends = getattr(arguments, "forward_sends", None)
     line = f"{line} --forward-sends={sends}" if sends == "sync" else line
     runtime = getattr(arguments, "runtime", "table")
-    return line if runtime == "table" else f"{line} --runtime={runtime}"
+    line = line if runtime == "table" else f"{line} --runtime={runtime}"
+    return f"{line} --disturbance={shlex.quote(disturbance)}" if disturbance else line

@@ -17,8 +17,9 @@ from pipesched._schedule import Schedule
 from pipesched.planning import Limits, Plan, Proposal
 from pipesched.planning._launchers import needs_csv
 from pipesched.planning._passes import ENDING, attaching, placing
+from pipesched.planning._why import gib
 
-from . import page, passes
+from . import assumed, page, passes
 from .arguments import Verbs, add_verb, integers, names, positive, source
 from .output import (
     Column,
@@ -41,16 +42,18 @@ COLUMNS = (
     Column("step", "step_s", seconds),
     Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands),
     Column("MFU", "mfu", percent),
-    Column("memory", "peak_bytes", gibibytes),
-    Column("missing", "missing_bytes", lambda size: gibibytes(size) if size else "-"),
+    Column("memory/GPU", "peak_bytes", gibibytes),
+    Column("missing/GPU", "missing_bytes", lambda size: gib(size) if size else "-"),
     Column("tensor", "tensor"),
     Column("stages", "pipeline"),
     Column("data", "data"),
     Column("B", "microbatch_size"),
     Column("N", "microbatches"),
     Column("chunks", "chunks"),
+    Column("layers", "uneven_layers", left=True),
     Column("placement", "placement", left=True),
     Column("recompute", "recompute", left=True),
+    Column("free in", "free_in", left=True),
     Column("sharding", "sharding", left=True),
     Column("idle", "idle_ratio", percent),
 )
@@ -195,7 +198,9 @@ def _page(plan: Plan, rows: list[dict[str, Any]], title: str) -> str:
     found = "".join(f"{sentence}\n" for sentence in plan.why())
     sentences: dict[int, str] = defaultdict(str)
     sentences[plan.proposals[0].shape.microbatches] = found
-    return page.comparison(title, rows, PAGE_COLUMNS, [p.report for p in plan.proposals], sentences)
+    shown = _told_apart(rows)
+    reports = [p.report for p in plan.proposals]
+    return page.comparison(title, shown, PAGE_COLUMNS, reports, sentences)
 
 
 # Passes
@@ -255,10 +260,40 @@ def _remarks(plan: Plan, arguments: argparse.Namespace) -> list[str]:
 
 
 def _title(arguments: argparse.Namespace) -> str:
+    given = assumed.was_given(arguments)
+    transport = f", transport {arguments.transport}" if given("transport") else ""
     return (
         f"{arguments.model} on {arguments.gpus} accelerators of {arguments.system},"
-        f" {arguments.global_batch} sequences a step, transport {arguments.transport}"
+        f" {arguments.global_batch} sequences a step{transport}"
     )
+
+
+def _above(arguments: argparse.Namespace, plan: Plan) -> list[str]:
+    """What was assumed."""
+    facts = assumed.of_plan(plan.request, assumed.was_given(arguments))
+    return assumed.above(facts, [plan.request.described])
+
+
+def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with what tells them apart: layers where not all stages have as many, and what was
+    free where rows were optimized.
+    """
+    uneven = any("+" in row["layers"] for row in rows)
+    return [
+        {
+            **row,
+            "uneven_layers": row["layers"] if uneven else None,
+            "free_in": row["optimized"] and _freedoms(row["optimized"]["freedoms"]),
+        }
+        for row in rows
+    ]
+
+
+def _freedoms(freedoms: dict[str, Any]) -> str:
+    recompute = freedoms["recompute"]
+    found = ["offload"] if freedoms["offload"] else []
+    found += [f"recompute {recompute}"] if recompute != "none" else []
+    return ", ".join(["order", *found])
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -268,11 +303,17 @@ def run(arguments: argparse.Namespace) -> int:
         write_text("".join(f"{_passes(p)}\n" for p in plan.proposals), arguments.output)
         return 0 if plan.fitting else 1
     rows = plan.to_dicts(arguments.save or "")
+    above = _above(arguments, plan)
     if arguments.save:
         _save(plan, Path(arguments.save))
     if arguments.html:
-        write_text(_page(plan, rows, _title(arguments)), arguments.html)
+        title = "; ".join([_title(arguments), *above])
+        write_text(_page(plan, rows, title), arguments.html)
         say(f"wrote {arguments.html}")
     remarks = _remarks(plan, arguments) if arguments.format == "text" else []
-    write_rows(arguments, rows, COLUMNS, title=_title(arguments), remarks=remarks)
+    is_text = arguments.format == "text"
+    shown = _told_apart(rows) if is_text else rows
+    write_rows(
+        arguments, shown, COLUMNS, title=_title(arguments), above=above, remarks=remarks
+    )
     return 0 if plan.fitting else 1

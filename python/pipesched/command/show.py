@@ -35,10 +35,10 @@ MODEL = (
     Column("FLOPs per token", "flops_per_token", thousands),
     Column("layers", "layers"),
     Column("sequence", "sequence"),
-    Column("activations per layer", "activation_bytes_per_block", gibibytes),
-    Column("activations", "activation_bytes", gibibytes),
-    Column("weights", "weight_bytes", gibibytes),
-    Column("optimizer", "optimizer_bytes", gibibytes),
+    Column("activations/layer", "activation_bytes_per_block", gibibytes),
+    Column("activations/model", "activation_bytes", gibibytes),
+    Column("weights/model", "weight_bytes", gibibytes),
+    Column("optimizer/model", "optimizer_bytes", gibibytes),
 )
 SYSTEM = (Column("field", "field", left=True), Column("value", "value", str, left=True))
 

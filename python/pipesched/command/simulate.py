@@ -1,4 +1,4 @@
-"""`pipesched simulate`: the full report of schedules in a file, or of a generated one."""
+"""`pipesched simulate`: the full report of schedules in files, or of a generated one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import json
 from typing import Any
 
 import pipesched
-from pipesched import Schedule, Simulation
+from pipesched import Costs, Schedule, Simulation
+from pipesched._options import TimingOptions
 
-from . import files, passes
+from . import assumed, files, passes, stragglers
 from .arguments import (
     UsageError,
     Verbs,
@@ -17,16 +18,23 @@ from .arguments import (
     add_family_options,
     add_timing,
     add_verb,
+    canonical,
     given_costs,
     given_family_options,
     positive,
 )
 from .drawings import add_drawings, write_drawings
-from .output import CAUSES, Column, add_output, results, write_rows, write_text
+from .entries import FromFile, from_files, lines_of_files, times_by_schedule
+from .output import CAUSES, Column, add_output, results, say_lines, write_rows, write_text
+from .timed import check_work, levels, memory_of, microbatch_size, stages_of
 
 EXAMPLE = """  pipesched simulate --schedule 1f1b --workers 8 --microbatches 24 \\
-      --model llama3-70b --system dgx-h100 --global-batch 24"""
+      --model llama3-70b --system dgx-h100 --global-batch 24
+  pipesched simulate schedule.mlir schedule.csv --slow-worker 3=1.3 --jitter 5%"""
 
+TIMING = ("transport", "receive_placement", "runtime")
+
+FILE = Column("file", "file", left=True)
 COLUMNS = (
     Column("schedule", "schedule", left=True),
     *results(*CAUSES, "tokens_per_s", "mfu", "fits"),
@@ -43,13 +51,13 @@ def add(verbs: Verbs) -> None:
         example=EXAMPLE,
     )
     parser.add_argument(
-        "file",
-        nargs="?",
+        "files",
+        nargs="*",
         metavar="FILE",
         help="IR, bytecode or PyTorch's CSV; - for standard input",
     )
     parser.add_argument("--name", help="the schedule of that name, where there are several")
-    group = parser.add_argument_group("in place of a file")
+    group = parser.add_argument_group("in place of files")
     group.add_argument("--schedule", metavar="FAMILY", help="generate this family")
     group.add_argument("--workers", type=positive, metavar="D")
     group.add_argument("--microbatches", type=positive, metavar="N")
@@ -57,76 +65,120 @@ def add(verbs: Verbs) -> None:
     add_costs(parser)
     add_timing(parser)
     add_drawings(parser)
+    stragglers.add(parser)
     add_output(parser)
 
 
-def schedules_of(arguments: argparse.Namespace) -> list[Schedule]:
-    """The schedules of the file, or the generated one."""
-    if bool(arguments.file) == bool(arguments.schedule):
-        raise UsageError("give either a file or --schedule")
-    if arguments.file:
-        return files.read(arguments)
+def _schedules(arguments: argparse.Namespace) -> list[tuple[str, Schedule]]:
+    """The schedules of the files, or the generated one, with their files."""
+    if bool(arguments.files) == bool(arguments.schedule):
+        raise UsageError("give either files or --schedule")
+    if arguments.files:
+        for name in ("workers", "microbatches", *given_family_options(arguments)):
+            if getattr(arguments, name) is not None:
+                raise UsageError(f"--{name.replace('_', '-')} is about --schedule, not about files")
+        return files.read_all(arguments.files, arguments.name)
     if not arguments.workers or not arguments.microbatches:
         raise UsageError("--schedule needs --workers and --microbatches")
-    return [
-        pipesched.generate(
-            arguments.schedule,
-            workers=arguments.workers,
-            microbatches=arguments.microbatches,
-            **given_family_options(arguments),
-        )
-    ]
+    made = pipesched.generate(
+        arguments.schedule,
+        workers=arguments.workers,
+        microbatches=arguments.microbatches,
+        **given_family_options(arguments),
+    )
+    return [("", made)]
 
 
-def summary(simulation: Simulation) -> dict[str, Any]:
-    """The single numbers of a report."""
-    execution, table, memory = simulation.execution, simulation.table, simulation.memory
+def _timing(arguments: argparse.Namespace) -> TimingOptions:
     return {
-        "schedule": simulation.schedule,
-        "step_s": execution.makespan_ps / 1e12,
-        "idle_ratio": execution.idle_ratio,
-        "span_bubble_ratio": execution.span_bubble_ratio,
-        "formula_bubble_ratio": simulation.formula.bubble_ratio if simulation.formula else None,
-        "table_bubble_ratio": table.bubble_ratio if table else None,
-        "peak_activations": int(table.peak_activations.max()) if table else None,
-        "peak_bytes": int(memory.peak_bytes.max()) if memory else None,
+        "transport": arguments.transport,
+        "receive_placement": arguments.receive_placement,
+        "runtime": arguments.runtime,
     }
 
 
-def _passes(arguments: argparse.Namespace) -> str:
-    made: list[str] = []
-    if arguments.schedule:
-        schedule = schedules_of(arguments)[0]
-        made = passes.generating(
-            schedule.family or arguments.schedule,
-            "schedule",
-            arguments.workers,
-            arguments.microbatches,
-            given_family_options(arguments),
-        )
-    export = f"--export-report {passes.timing(arguments)}"
-    return passes.command_line(made + passes.attaching(arguments), arguments.file, export=export)
+def summary(simulation: Simulation, entry: FromFile) -> dict[str, Any]:
+    """The single numbers of a report."""
+    memory = memory_of(simulation, entry.costs)
+    found = {
+        "schedule": simulation.schedule,
+        "file": entry.file or None,
+        "workers": simulation.workers,
+        "microbatches": simulation.microbatches,
+        **levels(simulation),
+        **{key: memory[key] for key in ("peak_bytes", "peak_bytes_per_gpu")},
+        **assumed.keys_of(entry.costs),
+        "microbatch_size": microbatch_size(simulation),
+    }
+    return {key: value for key, value in found.items() if key not in CAUSES}
+
+
+def _passes(arguments: argparse.Namespace, entries: list[FromFile]) -> str:
+    timings = stragglers.timings(arguments)
+    if arguments.files:
+        return "\n".join(lines_of_files(arguments, entries, timings))
+    made = passes.generating(
+        canonical(arguments.schedule),
+        "schedule",
+        arguments.workers,
+        arguments.microbatches,
+        given_family_options(arguments),
+    )
+    made += passes.attaching(arguments, times_by_schedule([("schedule", entries[0])]))
+    exports = (f"--export-report {timing}" for timing in timings)
+    return "\n".join(passes.command_line(made, export=export) for export in exports)
+
+
+def _above(
+    arguments: argparse.Namespace,
+    entries: list[FromFile],
+    rows: list[dict[str, Any]],
+    simulations: list[Simulation],
+) -> list[str]:
+    stages = {e.label: stages_of(e, s) for e, s in zip(entries, simulations, strict=True)}
+    # Nothing is ranked, so that differing work is no obstacle.
+    work = check_work([{n: c} for n, c in stages.items()], entries[0].costs, arguments.times_of)
+    given = assumed.was_given(arguments)
+    costs: Costs | None = entries[0].costs
+    sizes = [(r["microbatches"], r["microbatch_size"]) for r in rows if r["microbatch_size"]]
+    generated = [canonical(arguments.schedule)] if arguments.schedule else []
+    without = [e.label for e in entries if costs is None and not e.has_own_costs()]
+    some = costs is None and len(without) < len(entries)
+    timing = {name: getattr(arguments, name) for name in TIMING}
+    facts = assumed.joined(
+        [
+            assumed.of_files(without) if some else assumed.of_costs(costs, given, sizes),
+            assumed.of_timing(timing, given, () if some else (costs,)),
+            assumed.of_families(generated, given),
+        ]
+    )
+    return [*work, *assumed.above(facts, [costs])]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Times the schedules. JSON has the whole reports, text and CSV their single numbers."""
+    costs, schedules = given_costs(arguments), _schedules(arguments)
+    entries = from_files(schedules, costs, _timing(arguments))
     if arguments.show_passes:
-        write_text(_passes(arguments) + "\n")
+        write_text(_passes(arguments, entries) + "\n", arguments.output)
         return 0
-    costs = given_costs(arguments)
-    simulations = [
-        schedule.simulate(
-            costs,
-            transport=arguments.transport,
-            receive_placement=arguments.receive_placement,
-            runtime=arguments.runtime,
-        )
-        for schedule in schedules_of(arguments)
-    ]
+    simulations = [entry.simulate() for entry in entries]
+    rows = [summary(s, e) for s, e in zip(simulations, entries, strict=True)]
+    disturbed = stragglers.rows(arguments, entries)
+    above = _above(arguments, entries, rows, simulations)
     write_drawings(arguments, simulations)
     if arguments.format == "json":
         reports = [json.loads(simulation.to_json()) for simulation in simulations]
+        if len(arguments.files) > 1:
+            reports = [{"file": e.file, **r} for e, r in zip(entries, reports, strict=True)]
+        if disturbed:
+            stragglers.add_to(reports, disturbed)
+        say_lines(above)
         write_text(json.dumps(reports) + "\n", arguments.output)
     else:
-        write_rows(arguments, [summary(simulation) for simulation in simulations], COLUMNS)
+        if disturbed:
+            stragglers.add_to(rows, disturbed)
+        remarks = stragglers.remarks(disturbed)
+        columns = (FILE, *COLUMNS) if len(arguments.files) > 1 else COLUMNS
+        write_rows(arguments, rows, columns, above=above, remarks=remarks)
     return 0

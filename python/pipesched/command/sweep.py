@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -12,13 +14,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 import pipesched
-from pipesched import Grid, PipeSchedError, _grid
+from pipesched import Costs, Grid, PipeSchedError, _grid
 from pipesched._costs import _times_text
-from pipesched._grid import AXES, OPTIONS, Point, kinds
+from pipesched._grid import AXES, OPTIONS, Point, configuration, kinds
+from pipesched._grid import COSTS as _COSTS
 from pipesched._sweep import lines_of, rows_of
+from pipesched._times_of import stages_per_worker
 
-from . import passes
+from . import assumed, passes
 from .arguments import UsageError, Verbs, add_verb, names, positive, source
+from .entries import FromFamily, times_by_schedule
 from .output import (
     CAUSES,
     Column,
@@ -27,9 +32,11 @@ from .output import (
     json_text,
     results,
     say,
+    say_lines,
     table_text,
     write_text,
 )
+from .timed import check_work
 
 EXAMPLE = """  pipesched sweep --schedules 1f1b,VPP,zb-v --workers 4,8 --microbatches 8:64:x2 \\
       --model paper-gpt --system baseline,fast_nw_slow_cp -o sweep.jsonl"""
@@ -46,7 +53,15 @@ METRICS: dict[str, tuple[str, int]] = {
 }
 """Measures for ranking, with 1 if less is better and -1 if more is better."""
 
+OF_WORK = ("step", "tokens", "mfu")
+"""Measures by which schedules with different amounts of work cannot be ranked."""
+
 NUMBERS = results(*CAUSES)
+
+MOST_COSTS = 200
+"""The maximal number of costs of a grid to list the assumptions of."""
+
+_SETTINGS = ("transport", "receive_placement", "forward_sends", "runtime", "optimizer_step")
 
 _FLAGS = {"family": ("--schedules", "--families"), "workers": ("--workers", "--stages")}
 """Flags that differ from the name of the axis; files accept these words as well."""
@@ -56,6 +71,7 @@ _HELP = {
     "workers": "size of the pipeline, such as 4,8,16",
     "microbatches": "8,16,32, or ranges with their end, 8:64:8 or by a factor 8:256:x2",
     "times": "of one stage, with units, F=1ms,B=2ms, or a JSON file; again for further ones",
+    "times_of": "of one stage, or of a worker, whose stages then divide the times of phases",
     "model": "models that ship, or their JSON files",
     "system": "systems that ship, or their JSON files",
     "microbatch_size": "sequences per microbatch",
@@ -225,6 +241,62 @@ def _columns(grid: Grid, cases: Sequence[str]) -> list[Column]:
     return [*before, *own, *after, *NUMBERS]
 
 
+def _work(grid: Grid, cases: Sequence[str], metric: str) -> list[str]:
+    """What to say first if the times of one stage stand for different amounts of work in a case.
+    Refuses a ranking of such that nobody asked for, unless it is by a part of the step.
+    """
+    groups: dict[str, dict[str, float]] = defaultdict(dict)
+    found: dict[str, Any] = {}
+    for point in grid.points():
+        inputs, labels = point.inputs, point.labels
+        if "times" not in inputs:
+            continue
+        made = configuration({k: v for k, v in inputs.items() if k not in _COSTS})
+        if made.places:
+            case = json.dumps([labels.get(axis) for axis in cases])
+            groups[case][_named(labels)] = stages_per_worker(made.places)
+            found[case] = inputs
+    lines: list[str] = []
+    for case, group in groups.items():
+        inputs = found[case]
+        costs = Costs(times=inputs["times"], times_of=inputs.get("times_of", "stage"))
+        of = inputs.get("times_of") if metric in OF_WORK else costs.times_of
+        lines += check_work([group], costs, of, "--rank-by idle to rank by idle time")
+    return list(dict.fromkeys(lines))
+
+
+def _named(labels: Row) -> str:
+    """A schedule of a case: the family with its options."""
+    options = [f"{labels[name]} {name}" for name in OPTIONS if labels.get(name) is not None]
+    return f"{labels['family']}{''.join(f' of {option}' for option in options)}"
+
+
+def _assumed(grid: Grid, rows: Sequence[Row]) -> list[str]:
+    """What the points assume beyond the axes that were given."""
+    given = grid.axes.__contains__
+    settings = {n: v for n, v in Grid.defaults().items() if n in _SETTINGS}
+    costs = _costs_of(grid)
+    sized = [row for row in rows if row["error"] is None and row["microbatch_size"]]
+    sizes = [(row["microbatches"], row["microbatch_size"]) for row in sized]
+    facts = [assumed.of_costs(each, given, sizes) for each in costs]
+    facts.append(assumed.of_timing(settings, given, costs))
+    facts.append(assumed.of_families(grid.values()["family"], given))
+    return assumed.above(assumed.joined(facts), costs)
+
+
+def _costs_of(grid: Grid) -> list[Costs | None]:
+    """The costs of the grid, at most some of them."""
+    found: dict[str, Costs | None] = {}
+    for part in grid.parts:
+        axes = [axis for axis in _COSTS if axis in part]
+        for chosen in itertools.islice(itertools.product(*(part[a] for a in axes)), MOST_COSTS):
+            values = zip(axes, chosen, strict=True)
+            inputs = {axis: c.value for axis, c in values if c.value is not None}
+            with contextlib.suppress(PipeSchedError):  # rows say what is wrong with such costs
+                found.setdefault(json.dumps(inputs), Costs(**inputs) if inputs else None)
+    return list(found.values())
+
+
 def _title(grid: Grid, size: int) -> str:
     varied = grid.varied()
     fixed = {axis: value for axis, value in grid.values().items() if axis not in varied}
@@ -246,21 +318,14 @@ def _remark_winners(winners: Sequence[Row], cases: Sequence[str], metric: str) -
     return [f"- first by {metric} in {_of_cases(len(found))}: {listed}"]
 
 
-def _remark_unlike(rows: Sequence[Row]) -> list[str]:
-    """A remark if the times of one stage stand for different amounts of work."""
-    made = [row for row in rows if row["error"] is None and not row.get("model")]
-    per_worker: dict[str, set[int]] = defaultdict(set)
-    for row in made:
-        per_worker[row["family"]].add(row["stages"] // row["workers"])
-    if len(set().union(*per_worker.values())) < 2:
-        return []
-    counts = ", ".join(
-        f"{family} {'/'.join(map(str, sorted(count)))}" for family, count in per_worker.items()
-    )
-    return [
-        "- times are those of one stage: with more stages per worker"
-        f" ({counts}) there is more work in a step; compare idle, or give --model and --system"
-    ]
+def _slots_differ(rows: Sequence[Row], cases: Sequence[str]) -> list[str]:
+    """What to say first if unit slots stand for different amounts of work in a case."""
+    groups: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in rows:
+        if row["error"] is None and not any(row.get(a) for a in ("model", "system", "times")):
+            case = json.dumps([row[axis] for axis in cases])
+            groups[case][_named(row)] = row["stages"] / row["workers"]
+    return check_work(list(groups.values()), None, None)
 
 
 def _remark_errors(rows: Sequence[Row]) -> list[str]:
@@ -275,17 +340,18 @@ def _remark_errors(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _text(arguments: argparse.Namespace, grid: Grid, rows: Sequence[Row]) -> str:
+def _text(
+    arguments: argparse.Namespace, grid: Grid, rows: Sequence[Row], above: Sequence[str]
+) -> str:
     cases = _cases(arguments, grid)
     winners = list(_winners(rows, cases, arguments.rank_by, arguments.top))
     remarks = [
         *_remark_winners(winners, cases, arguments.rank_by),
-        *_remark_unlike(rows),
         *_remark_errors(rows),
     ]
     lines = "".join(f"{remark}\n" for remark in remarks)
-    title = _title(grid, len(rows))
-    table = table_text(winners, _columns(grid, cases), title) if winners else f"{title}\n"
+    head = "".join(f"{line}\n" for line in (_title(grid, len(rows)), *above))
+    table = head + (table_text(winners, _columns(grid, cases)) if winners else "")
     return f"{table}\n{lines}" if lines else table
 
 
@@ -307,12 +373,17 @@ def _described(point: Point) -> argparse.Namespace:
     return argparse.Namespace(**given)
 
 
+def _divided(point: Point) -> dict[str, str] | None:
+    """The times of the stages of a point whose times are those of a worker."""
+    return times_by_schedule([("schedule", FromFamily(configuration(point.inputs)))])
+
+
 def _passes(point: Point) -> str:
     given = _described(point)
     options = {name: getattr(given, name) for name in OPTIONS}
     made = passes.generating(given.family, "schedule", given.workers, given.microbatches, options)
     export = f"--export-report {passes.timing(given)}"
-    made += [*passes.attaching(given), *passes.stepping(given)]
+    made += [*passes.attaching(given, _divided(point)), *passes.stepping(given)]
     return passes.command_line(made, export=export) + "\n"
 
 
@@ -358,7 +429,8 @@ def _evaluated(arguments: argparse.Namespace, grid: Grid, file: str | None) -> l
 def run(arguments: argparse.Namespace) -> int:
     """Evaluates the grid; fails if no point has a schedule."""
     grid = _grid_of(arguments)
-    _cases(arguments, grid)
+    cases = _cases(arguments, grid)
+    work = _work(grid, cases, arguments.rank_by)
     if arguments.show_passes:
         return _show_passes(arguments, grid)
     if arguments.point:
@@ -366,11 +438,14 @@ def run(arguments: argparse.Namespace) -> int:
     kept = arguments.output if (arguments.output or "").endswith(".jsonl") else None
     lines = _evaluated(arguments, grid, kept)
     rows = rows_of(lines)
+    above = [*work, *_slots_differ(rows, cases), *_assumed(grid, rows)]
+    if arguments.format != "text":
+        say_lines(above)
     if arguments.format == "json":
         text = json_text(rows)
     elif arguments.format == "csv":
         text = csv_text(rows)
     else:
-        text = _text(arguments, grid, rows)
+        text = _text(arguments, grid, rows, above)
     write_text(text, None if kept else arguments.output)
     return 0 if any(row["error"] is None for row in rows) else 1

@@ -19,7 +19,7 @@ from .._options import pass_options
 from .._making import problem
 from .._schedule import Schedule
 from ._passes import ENDING, attaching
-from ._search import Found, Outcome, Search, by_step, per_accelerator
+from ._search import Found, Outcome, Search, by_step, nearness, per_accelerator
 from ._space import OPTIMIZED, Candidate, Shape
 
 SETTINGS = 2
@@ -279,5 +279,8 @@ def optimize_best(
     found.fitting += [o for o in outcomes if o.peak_bytes <= usable]
     found.fitting.sort(key=by_step)
     found.missing += [o for o in outcomes if o.peak_bytes > usable]
-    found.missing.sort(key=lambda o: (o.peak_bytes, by_step(o)))
+    if found.fitting:
+        fastest = found.fitting[0].step_ps
+        found.missing = [o for o in found.missing if o.step_ps < fastest]
+    found.missing.sort(key=nearness)
     return attempts

@@ -202,10 +202,15 @@ class Proposal:
             "microbatch_size": shape.microbatch_size,
             "microbatches": shape.microbatches,
             "chunks": self.candidate.chunks,
+            "layers": self.candidate.layers_text,
             "placement": self.placement,
             "paths": [{"workers": list(p), "layers": list(n)} for p, n in paths],
             "recompute": shape.recompute,
             "sharding": shape.sharding,
+            "sequence": self.request.sizes["sequence"],
+            "attention": self.request.attention_kernels,
+            "precision": self.request.precision,
+            "transport": self.request.transport,
             "idle_ratio": report.execution.idle_ratio,
             **self.causes(),
             "formula_bubble_ratio": report.formula.bubble_ratio if report.formula else None,
@@ -326,8 +331,12 @@ def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candida
             break
     for other in space.candidates_of(candidate.shape):
         if other.schedule != candidate.schedule:
-            options = "".join(f" of {value} {name}" for name, value in other.options)
-            yield f"schedule {other.schedule}{options}", other
+            options = "".join(
+                f" of {value} {name}" if isinstance(value, int) else f" with {name} {value}"
+                for name, value in other.options
+            )
+            layers = "" if other.is_even else f", layers {other.layers_text}"
+            yield f"schedule {other.schedule}{options}{layers}", other
 
 
 def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from .. import _core
 from .._catalogue import canonical
@@ -187,10 +187,21 @@ class Request:
         return _core.sizes(self.described._raw)
 
     @cached_property
+    def _summary(self) -> dict[str, Any]:
+        summary: dict[str, Any] = json.loads(self.described._raw.model())
+        return summary
+
+    @property
     def flops_per_token(self) -> int | None:
         """FLOPs of the model per token, forward and backward."""
-        flops: int | None = json.loads(self.described._raw.model())["flops_per_token"]
+        flops: int | None = self._summary["flops_per_token"]
         return flops
+
+    @property
+    def attention_kernels(self) -> Attention:
+        """The kernels of attention: those that were asked for, or the model's."""
+        kernels: Attention = self._summary["attention"]
+        return kernels
 
     @cached_property
     def peak_flops(self) -> float:

@@ -71,8 +71,8 @@ class Found:
     fitting: list[Outcome] = field(default_factory=list)
     """The best that fit, in order of step time."""
     missing: list[Outcome] = field(default_factory=list)
-    """Those that nearly fit, the nearest first. The search prefers those faster than the best that
-    fits.
+    """Those that nearly fit, the nearest first. If anything fits, each of them is faster than the
+    best that does.
     """
     counts: Counts = field(default_factory=Counts)
 
@@ -206,7 +206,7 @@ class Search:
         fitting: list[Outcome],
         misses: int,
     ) -> list[Outcome]:
-        """The nearest outcome for each choice of degrees. Prefers those that would be faster than
+        """The nearest outcome for each choice of degrees, without those that are no faster than
         the best that fits.
         """
         fastest = fitting[0].step_ps if fitting else math.inf
@@ -214,12 +214,15 @@ class Search:
         tried = [o for o in self.outcomes.values() if o.peak_bytes > usable]
         large.sort(key=lambda c: (bounds[c].step_ps > fastest, bounds[c].peak_bytes, c.order))
         tried += self.evaluate(large[:NEAREST])
-        tried.sort(key=lambda o: (o.step_ps >= fastest, o.peak_bytes, by_step(o)))
+        tried = [o for o in tried if o.step_ps < fastest]
+        tried.sort(key=nearness)
         degrees = {o.candidate.shape.degrees: o for o in reversed(tried)}
-        nearest = sorted(
-            degrees.values(), key=lambda o: (o.step_ps >= fastest, o.peak_bytes, by_step(o))
-        )
-        return sorted(nearest[:misses], key=lambda o: (o.peak_bytes, by_step(o)))
+        return sorted(degrees.values(), key=nearness)[:misses]
+
+
+def nearness(outcome: Outcome) -> tuple[object, ...]:
+    """Sort key: memory, then as `by_step`."""
+    return outcome.peak_bytes, by_step(outcome)
 
 
 def by_step(outcome: Outcome) -> tuple[object, ...]:

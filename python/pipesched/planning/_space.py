@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
+from itertools import groupby
 from typing import Any, Literal, cast
 
 from .. import _core
@@ -16,7 +17,7 @@ from .._catalogue import families
 from .._costs import Costs
 from .._errors import PipeSchedError
 from .._options import FamilyOptions, Path, PlacementName, Recompute, Sharding
-from .._making import generate
+from .._times_of import places_of_family
 from ._request import Request, divisors
 
 MOST_CELLS = 4_000_000
@@ -62,6 +63,15 @@ class Shape:
         return self.tensor * self.pipeline * self.data
 
 
+def _runs_text(counts: Sequence[int]) -> str:
+    """
+    >>> _runs_text([3, 4, 4, 5])
+    '3+4x2+5'
+    """
+    runs = [(count, len(list(same))) for count, same in groupby(counts)]
+    return "+".join(f"{count}x{times}" if times > 1 else str(count) for count, times in runs)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One configuration: a schedule on paths, with the layers of each stage."""
@@ -80,6 +90,20 @@ class Candidate:
         return sum(map(len, self.paths)) // self.shape.pipeline
 
     @property
+    def is_even(self) -> bool:
+        """Whether all stages hold the same number of layers."""
+        return len({count for counts in self.layers for count in counts}) == 1
+
+    @property
+    def layers_text(self) -> str:
+        """The layers of the stages, `4` if all have as many, else such as `3+4x6+5`; paths that
+        divide them in another way follow after a bar.
+        """
+        if self.is_even:
+            return str(self.layers[0][0])
+        return "|".join(dict.fromkeys(map(_runs_text, self.layers)))
+
+    @property
     def cells(self) -> int:
         """The approximate number of cells of the schedule."""
         return 3 * len(self.paths[0]) * self.shape.microbatches
@@ -95,14 +119,9 @@ class Candidate:
         return [Path(p, blocks=n) for p, n in zip(self.paths, self.layers, strict=True)]
 
 
-@cache
 def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) -> Sequence[Workers]:
     """The placement that a family takes; empty if it has none for this number of workers."""
-    try:
-        made = generate(family, workers=workers, microbatches=2 * workers, **dict(options))
-    except PipeSchedError:
-        return ()
-    return [tuple(path.workers) for path in made.paths]
+    return [workers for workers, _ in places_of_family(family, workers, options)]
 
 
 def placement_kind(paths: Sequence[Workers], workers: int) -> PlacementKind:

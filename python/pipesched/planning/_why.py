@@ -13,12 +13,17 @@ if TYPE_CHECKING:
     from ._plan import Help, Plan, Proposal
     from ._space import Candidate
 
+NOTHING = 0.0005
+"""The difference of two times, as a ratio, that prints as 0.0 %."""
+
 MOST_DIFFERENCES = 3
 """The maximal number of sentences on schedules that formula or table rank differently."""
 
 
 def gib(size: float) -> str:
-    """`71.3 GiB`."""
+    """`71.3 GiB`, and below 0.1 GiB `83.4 MiB`."""
+    if 0 < size < 2**30 / 10:
+        return f"{max(size / 2**20, 0.1):.1f} MiB"
     return f"{size / 2**30:.1f} GiB"
 
 
@@ -45,6 +50,8 @@ def described(candidate: Candidate) -> str:
         f"{batch} of {plural(shape.microbatch_size, 'sequence')}",
         f"recompute {shape.recompute}",
     ]
+    if not candidate.is_even:
+        parts.insert(1, f"layers {candidate.layers_text}")
     if candidate.schedule == OPTIMIZED:
         free = dict(candidate.options)
         parts[-1:] = [
@@ -99,7 +106,8 @@ def about(proposal: Proposal) -> list[str]:
 def _against(best: Proposal, other: Proposal) -> str:
     """How far another proposal is behind the best."""
     behind = other.step_s / best.step_s - 1
-    return f"{percent(behind)} behind: {described(other.candidate)}"
+    far = "as fast" if behind < NOTHING else f"{percent(behind)} behind"
+    return f"{far}: {described(other.candidate)}"
 
 
 def _next(plan: Plan) -> Iterator[str]:
@@ -141,7 +149,8 @@ def _missing(proposal: Proposal, plan: Plan) -> str:
     faster = ""
     if plan.fitting and proposal.step_s < plan.fitting[0].step_s:
         ahead = 1 - proposal.step_s / plan.fitting[0].step_s
-        faster = f" would be {percent(ahead)} faster than the best that fits but"
+        far = "as fast as" if ahead < NOTHING else f"{percent(ahead)} faster than"
+        faster = f" would be {far} the best that fits but"
     at = f" at {proposal.peak_cell}" if proposal.peak_cell else ""
     changes = [h for h in proposal.help if h.fits][:4] or list(proposal.help[:2])
     ways = "; ".join(map(helped, changes)) or "no single change helps"
@@ -165,6 +174,8 @@ def _rows(made: Made, plan: Plan) -> str:
         ahead = 1 - step / families[0]
         less = "less" if ahead >= 0 else "more"
         against = f", {percent(abs(ahead))} {less} than that of the best family"
+        if abs(ahead) < NOTHING:
+            against = ", as long as that of the best family"
     missing = outcome.peak_bytes - plan.request.usable_bytes
     fits = "" if missing <= 0 else f", but misses {gib(missing)}"
     moved = [
@@ -176,8 +187,10 @@ def _rows(made: Made, plan: Plan) -> str:
     if moved:
         means = f"it {' and '.join(moved)} of {optimized.activations:,} activations"
     above = "are proven to take the least time"
-    if found.gap > 0:
+    if found.gap >= NOTHING:
         above = f"take at most {percent(found.gap)} more than the least time"
+    elif found.gap > 0:
+        above = "take at most 0.1 % more than the least time"
     return f"a step of {step:.4g} s{against}{fits}; {means}; under delay its cells {above}"
 
 

@@ -1,0 +1,197 @@
+"""What a verb assumed because nobody gave it: every default that can move an answer by over 1 %.
+
+`test/python/test_assumed.py` changes each of them and measures what that does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from pipesched import Costs, _core
+from pipesched._times_of import entries_of
+from pipesched.planning import Request
+
+from .arguments import families
+
+Given = Callable[[str], bool]
+"""Whether the user gave an argument, by its name in Python."""
+
+Facts = dict[str, str]
+"""What was assumed, by what it is about."""
+
+Sizes = Sequence[tuple[int, int]]
+"""Numbers of microbatches, and the sequences of each."""
+
+FAMILY_DEFAULTS = {
+    "chunks": "2",
+    "waves": "one",
+    "pairs": "one",
+    "memory": "2D",
+    "construction": "concat",
+    "split_backward": "the family's",
+    "gradient_after": "the family's",
+}
+"""What an option of families is if it is not given."""
+
+
+def was_given(arguments: argparse.Namespace) -> Given:
+    """Whether an option is on the command line."""
+
+    def is_given(name: str) -> bool:
+        flag = name.replace("_", "-")
+        return f"--{flag}" in arguments.flags or f"--no-{flag}" in arguments.flags
+
+    return is_given
+
+
+# Facts
+
+
+def _model(costs: Costs, is_given: Given) -> Facts:
+    model = json.loads(costs._raw.model())
+    found = {"sequence": str(model["sequence"] or "not known"), "attention": model["attention"]}
+    found |= {"precision": costs.precision, "recompute": costs.recompute}
+    return {name: value for name, value in found.items() if not is_given(name)}
+
+
+def _batch(costs: Costs, is_given: Given, sizes: Sizes) -> Facts:
+    """The size of microbatches, if it follows from the model's own batch."""
+    if is_given("microbatch_size") or is_given("global_batch") or not sizes:
+        return {}
+    batch = _core.sizes(costs._raw)["global_batch"]
+    if len({size for _, size in sizes}) == 1:
+        listed = str(sizes[0][1])
+    else:
+        listed = "/".join(f"{size} at N={count}" for count, size in sorted(set(sizes)))
+    return {"microbatch size": f"{listed} (the model's batch of {batch})"}
+
+
+def _system(costs: Costs, is_given: Given) -> Facts:
+    found: Facts = {}
+    if not is_given("accelerators"):
+        found["GPUs/worker"] = str(costs._accelerators)
+    if not is_given("sequence_parallel") and costs._accelerators != 1:
+        found["sequence parallelism"] = "on" if costs.sequence_parallel else "off"
+    if not is_given("data_parallel"):
+        found["pipelines"] = str(costs.data_parallel)
+    if costs.data_parallel > 1:
+        if not is_given("sharding"):
+            found["sharding"] = costs.sharding
+        if not is_given("rank_order"):
+            found["rank order"] = costs.rank_order
+    return found
+
+
+def _are_messages_free(costs: Costs | None) -> bool:
+    """Whether messages take no time because nobody said how much they take."""
+    if costs is None or (costs.model and costs.system):
+        return costs is None
+    return not {"comm", "send"} & entries_of(costs.times).keys()
+
+
+def of_costs(costs: Costs | None, is_given: Given, sizes: Sizes = ()) -> Facts:
+    """What the costs assume, at these numbers of microbatches and their sizes."""
+    found: Facts = {}
+    if costs is not None and costs.model:
+        found |= _model(costs, is_given) | _batch(costs, is_given, sizes)
+    if costs is not None and costs.system:
+        found |= _system(costs, is_given)
+    if _are_messages_free(costs):
+        found["messages"] = "free (no comm)"
+    return found
+
+
+def of_timing(
+    defaults: Mapping[str, Any], is_given: Given, costs: Sequence[Costs | None] = ()
+) -> Facts:
+    """Options of everything that times, with the values that they have. With free messages no
+    transport matters, and without a time for it no end of a step.
+    """
+    found = {n.replace("_", " "): str(v) for n, v in defaults.items() if not is_given(n)}
+    if costs and all(map(_are_messages_free, costs)):
+        found.pop("transport", None)
+        found.pop("receive placement", None)
+    if costs and all(map(_is_step_free, costs)):
+        found.pop("optimizer step", None)
+    return found
+
+
+def _is_step_free(costs: Costs | None) -> bool:
+    """Whether the end of a training step takes no time."""
+    if costs is None or (costs.model and costs.system):
+        return False
+    return not {"O", "G"} & entries_of(costs.times).keys()
+
+
+def of_families(names: Iterable[str], is_given: Given) -> Facts:
+    """The options that these families have and nobody gave."""
+    known = set(chain.from_iterable(families()[name].options for name in names))
+    missing = [name for name in FAMILY_DEFAULTS if name in known and not is_given(name)]
+    found: dict[str, list[str]] = {}
+    for name in missing:
+        found.setdefault(FAMILY_DEFAULTS[name], []).append(name.replace("_", "-"))
+    return {" and ".join(names): value for value, names in found.items()}
+
+
+def of_files(labels: Sequence[str]) -> Facts:
+    """What is assumed of schedules from files that name no costs, beside others that do."""
+    return {"unit slots of 1 us and free messages in": ", ".join(labels)} if labels else {}
+
+
+def of_plan(request: Request, is_given: Given) -> Facts:
+    """What a plan assumes."""
+    found = _model(request.described, is_given)
+    found.pop("recompute", None)  # the plan chooses
+    found["precision"] = request.precision
+    found |= {"transport": request.transport, "sharding": ",".join(request.sharding)}
+    found = {name: value for name, value in found.items() if not is_given(name)}
+    if not is_given("reserve"):
+        found["reserve"] = "0"
+    return found
+
+
+# Lines
+
+
+def joined(facts: Iterable[Facts]) -> Facts:
+    """Several as one: values that differ stand beside each other."""
+    found: dict[str, dict[str, None]] = {}
+    for fact in facts:
+        for name, value in fact.items():
+            found.setdefault(name, {})[value] = None
+    return {name: " or ".join(values) for name, values in found.items()}
+
+
+def notes_of(costs: Iterable[Costs | None]) -> list[str]:
+    """What the readers of models assumed or left out."""
+    read = [json.loads(each._raw.model()) for each in costs if each is not None and each.model]
+    return list(dict.fromkeys(f"note: {m['model']}: {note}" for m in read for note in m["notes"]))
+
+
+def line(facts: Facts) -> list[str]:
+    """One line for all, or none."""
+    listed = ", ".join(f"{name} {value}" for name, value in facts.items())
+    return [f"assumed: {listed}"] if listed else []
+
+
+def keys_of(costs: Costs | None) -> dict[str, Any]:
+    """What rows say about their costs, given or assumed."""
+    found: dict[str, Any] = dict.fromkeys(
+        ("sequence", "attention", "precision", "recompute", "accelerators", "data_parallel")
+    )
+    if costs is not None and costs.model:
+        model = json.loads(costs._raw.model())
+        found |= {"sequence": model["sequence"], "attention": model["attention"]}
+        found |= {"precision": costs.precision, "recompute": costs.recompute}
+    if costs is not None and costs.system:
+        found |= {"accelerators": costs._accelerators, "data_parallel": costs.data_parallel}
+    return found
+
+
+def above(facts: Facts, costs: Sequence[Costs | None] = ()) -> list[str]:
+    """The lines under the title of an answer."""
+    return [*line(facts), *notes_of(costs)]

@@ -1,0 +1,221 @@
+"""What is compared: schedules of families and schedules from files, timed in the same way."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from pipesched import Configuration, Costs, PipeSchedError, Schedule, Simulation
+from pipesched._options import TimingOptions
+from pipesched._sensitivity import steps_of
+from pipesched._times_of import Place, places_of
+
+from . import passes
+
+Size = tuple[int, int]
+"""Workers and microbatches. Schedules of one size are ranked with each other."""
+
+_HEAD = re.compile(r'(pipe\.schedule|exec\.program) @(?:[\w$.-]+|"(?:[^"\\]|\\.)*")')
+_OWN_COSTS = re.compile(
+    r"dlti\.target_system_spec|^ *(?:pipe\.schedule|exec\.program) .*(?: profile <| model @)",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class FromFamily:
+    """A schedule that a family generates."""
+
+    point: Configuration
+    file: None = None
+
+    @property
+    def label(self) -> str:
+        """What tables call it."""
+        return self.point.family
+
+    @property
+    def family(self) -> str:
+        """The family that generates it."""
+        return self.point.family
+
+    @property
+    def size(self) -> Size:
+        """Workers and microbatches."""
+        return self.point.workers, self.point.microbatches
+
+    @property
+    def costs(self) -> Costs | None:
+        """The costs that were given."""
+        return self.point.costs
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The workers of the stages of each path."""
+        return self.point.places
+
+    def simulate(self) -> Simulation:
+        """The full report."""
+        return self.point.simulate()
+
+    @property
+    def steps(self) -> Callable[[Sequence[str]], Sequence[int]]:
+        """Steps under disturbances."""
+        return steps_of(self.point)
+
+
+@dataclass(frozen=True)
+class FromFile:
+    """A schedule or program that a file has."""
+
+    file: str
+    schedule: Schedule
+    costs: Costs | None
+    timing: TimingOptions
+    original: str = ""
+    """What the file calls it, if that is another name."""
+    ending: str = ""
+    """The passes that attach the costs and end a training step; empty without such an end."""
+
+    @property
+    def label(self) -> str:
+        """What tables call it."""
+        return self.schedule.name
+
+    @property
+    def family(self) -> str | None:
+        """The family that generated it, if the file says so."""
+        return self.schedule.family
+
+    @property
+    def size(self) -> Size:
+        """Workers and microbatches."""
+        return self.schedule.workers, self.schedule.microbatches
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The workers of the stages of each path; empty for a program without paths."""
+        return places_of(self.schedule.paths)
+
+    @cached_property
+    def _timed(self) -> tuple[Schedule, Costs | None]:
+        if not self.ending:
+            return self.schedule, self.costs
+        if self.schedule.kind == "program":
+            raise PipeSchedError("a program ends as it says; an optimizer step is for schedules")
+        return self.schedule.transform(self.ending), None
+
+    def _simulate(self, disturbance: str) -> Simulation:
+        schedule, costs = self._timed
+        timing: TimingOptions = {**self.timing, "disturbance": disturbance}
+        return schedule.simulate(costs, **timing)
+
+    def simulate(self) -> Simulation:
+        """The full report."""
+        return self._simulate("")
+
+    def steps(self, texts: Sequence[str]) -> list[int]:
+        """Steps under disturbances."""
+        return [self._simulate(text).execution.makespan_ps for text in texts]
+
+    def has_own_costs(self) -> bool:
+        """Whether the file names a model, a system or times."""
+        return _OWN_COSTS.search(self.schedule.to_text()) is not None
+
+
+Entry = FromFamily | FromFile
+
+
+def renamed(schedule: Schedule, name: str) -> Schedule:
+    """The same schedule under another name."""
+    if schedule.name == name:
+        return schedule
+    quoted = name.replace("\\", "\\5C").replace('"', "\\22")
+    text, count = _HEAD.subn(lambda m: f'{m[1]} @"{quoted}"', schedule.to_text(), count=1)
+    assert count == 1
+    return Schedule.from_text(text, filename=name)
+
+
+def unique(read: Sequence[tuple[str, Schedule]], taken: Sequence[str]) -> list[Schedule]:
+    """Schedules whose names differ from each other and from those taken: a name that several have
+    becomes that of the file, and if the file has several, that of both.
+    """
+    counts = Counter([*(schedule.name for _, schedule in read), *taken])
+    stems = Counter(Path(file).stem for file, _ in read)
+    found: list[Schedule] = []
+    used = Counter(taken)
+    for file, schedule in read:
+        name, stem = schedule.name, Path(file).stem
+        if counts[name] > 1:
+            name = stem if stems[stem] == 1 and not counts[stem] else f"{file}:{name}"
+        used[name] += 1
+        if used[name] > 1:
+            name = f"{name}-{used[name]}"
+        found.append(renamed(schedule, name))
+    return found
+
+
+def from_files(
+    read: Sequence[tuple[str, Schedule]],
+    costs: Costs | None,
+    timing: TimingOptions,
+    taken: Sequence[str] = (),
+) -> list[FromFile]:
+    """The entries of schedules with their files, under names that differ."""
+    return [
+        FromFile(file, schedule, costs, timing, original=old.name)
+        for (file, old), schedule in zip(read, unique(read, taken), strict=True)
+    ]
+
+
+def check_costs(entries: Sequence[Entry], costs: Costs | None) -> None:
+    """Refuses to compare own times of some schedules with unit slots of others."""
+    if costs is not None:
+        return
+    own = {e.label: isinstance(e, FromFile) and e.has_own_costs() for e in entries}
+    if any(own.values()) and not all(own.values()):
+        with_costs = next(label for label, has in own.items() if has)
+        without = next(label for label, has in own.items() if not has)
+        raise PipeSchedError(
+            f"{with_costs} names its own times, model or system, and {without} has none and would"
+            " take a slot of 1 us for each cell; give --times, or --model and --system, for all"
+        )
+
+
+def times_by_schedule(entries: Sequence[tuple[str, Entry]]) -> dict[str, str] | None:
+    """The times of stages by schedule if those that were given are of workers."""
+    costs = entries[0][1].costs if entries else None
+    if costs is None or costs.times_of == "stage":
+        return None
+    return {name: str(costs._for(entry.places).times) for name, entry in entries}
+
+
+def _attaching(arguments: argparse.Namespace, named: Sequence[tuple[str, Entry]]) -> list[str]:
+    times = times_by_schedule(named)
+    return [*passes.attaching(arguments, times), *passes.stepping(arguments)]
+
+
+def lines_of_files(
+    arguments: argparse.Namespace, entries: Sequence[Entry], timings: Sequence[str]
+) -> list[str]:
+    """The command lines of `pipesched-opt` that report the schedules of each file."""
+    own = [entry for entry in entries if isinstance(entry, FromFile)]
+    lines = []
+    for file in dict.fromkeys(entry.file for entry in own):
+        named = [(e.original or e.label, e) for e in own if e.file == file]
+        made = _attaching(arguments, named)
+        for timing in timings:
+            lines.append(passes.command_line(made, file, export=f"--export-report {timing}"))
+    return lines
+
+
+def with_ending(entry: FromFile, arguments: argparse.Namespace) -> FromFile:
+    """The entry with the end of a training step, if one was asked for."""
+    if not passes.stepping(arguments):
+        return entry
+    return replace(entry, ending=",".join(_attaching(arguments, [(entry.label, entry)])))

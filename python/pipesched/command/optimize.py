@@ -1,0 +1,401 @@
+"""`pipesched optimize`: the best schedule for given times and memory, and how good it is."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, cast
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+import pipesched
+from pipesched import Optimization, PipeSchedError, Schedule
+from pipesched._optimize import DEFAULT_TIME_LIMIT, OptimizeOptions, the_pass
+from pipesched._options import MemoryTimes, Objective, PlacementName, Recompute, names_of
+from pipesched._times_of import has_phases
+from pipesched.planning._request import seconds_of
+
+from . import assumed, files, passes
+from .arguments import (
+    UsageError,
+    Verbs,
+    add_costs,
+    add_verb,
+    canonical,
+    given_costs,
+    integers,
+    names,
+    positive,
+)
+from .entries import FromFile, renamed, times_by_schedule
+from .output import FORMATS, Column, percent, say, seconds, write_rows, write_text
+from .timed import memory_of
+
+EXAMPLE = """  pipesched optimize --workers 2 --microbatches 4 --memory 2 --offload \\
+      --times F=10ms,I=12ms,W=8ms,D=14ms,U=14ms --time 5s -o best.mlir
+  pipesched optimize schedule.mlir --times F=1ms,I=1ms,W=1ms --memory 4 --time 2s"""
+
+INTERRUPTED = 130
+
+COLUMNS = (
+    Column("schedule", "schedule", left=True),
+    Column("step", "makespan_s", seconds),
+    Column("period", "period_s", seconds),
+    Column("lower bound", "lower_bound_s", seconds),
+    Column("gap", "gap", percent),
+    Column("status", "status", left=True),
+    Column("bound by", "bound", left=True),
+    Column("found by", "origin", left=True),
+    Column("before", "before_s", seconds),
+    Column("placement", "placement", left=True),
+    Column("B", "microbatch_size"),
+)
+
+
+def add(verbs: Verbs) -> None:
+    """Adds the parser."""
+    parser = add_verb(
+        verbs,
+        "optimize",
+        run,
+        summary="The best schedule for given times and memory, and a bound on what is left.",
+        example=EXAMPLE,
+    )
+    parser.description = f"{parser.description} Ctrl-C ends the search and keeps the best so far."
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="a problem or a schedule to start from: IR, bytecode or CSV; - for standard input",
+    )
+    parser.add_argument("--name", help="the schedule of that name, where there are several")
+    group = parser.add_argument_group("in place of a file")
+    group.add_argument("--workers", type=positive, metavar="D")
+    group.add_argument("--microbatches", type=positive, metavar="N")
+    group.add_argument(
+        "--schedule", metavar="FAMILY", help="start from its rows, on its placement"
+    )
+    _add_freedoms(parser)
+    add_costs(parser, recompute=False)
+    _add_limits(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument("--format", choices=FORMATS, default="text", help="of the answer")
+    group.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="also write the schedule: .mlir, .mlirbc, .csv (PyTorch's) or .svg, as it is called",
+    )
+    group.add_argument("--show-passes", action="store_true", help="print the line of pipesched-opt")
+
+
+def _add_freedoms(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what the search may do")
+    group.add_argument(
+        "--memory",
+        metavar="M",
+        help="of a worker: activations (4), bytes (80GiB), or system; without it unlimited",
+    )
+    group.add_argument(
+        "--memory-times", choices=names_of(MemoryTimes), help="for which times it holds; any"
+    )
+    group.add_argument("--offload", action="store_true", help="offload activations to the host")
+    group.add_argument(
+        "--recompute",
+        dest="recompute_cells",
+        choices=names_of(Recompute),
+        default="none",
+        help="recompute single activations",
+    )
+    group.add_argument(
+        "--split-backward",
+        action=argparse.BooleanOptionalAction,
+        help="input and weight gradient as cells of their own; by default so",
+    )
+    group.add_argument("--objective", choices=names_of(Objective), help="makespan, by default")
+    group.add_argument("--placements", type=names, metavar="LIST", help="try such as linear,v")
+    group.add_argument("--chunks", type=positive, help="stages per worker of interleaved")
+    group.add_argument("--waves", type=positive, help="of the placement wave")
+    group.add_argument(
+        "--microbatch-sizes", type=integers, metavar="LIST", help="sequences to try, such as 1,2,4"
+    )
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how long")
+    group.add_argument(
+        "--time", metavar="TIME", help=f"such as 30s or 2min; {DEFAULT_TIME_LIMIT}s by default"
+    )
+    group.add_argument("--gap", type=_part, help="stop so near to the bound, such as 1%%")
+    group.add_argument("--max-evaluations", type=positive, metavar="K", help="and after so many")
+    group.add_argument("--seed", type=int, help="of the random numbers")
+    group.add_argument("--threads", type=positive, help="all, by default")
+    group.add_argument("--cache", metavar="DIR", help="where the best schedules are kept")
+
+
+def _part(text: str) -> float:
+    number = text.strip()
+    try:
+        value = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        value = -1
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"expected a part below 100 %, such as 1%, found {text!r}")
+    return value
+
+
+# The problem
+
+
+def _read(arguments: argparse.Namespace) -> Schedule:
+    sizes = ("workers", "microbatches", "schedule")
+    given = [name for name in sizes if getattr(arguments, name) is not None]
+    if arguments.file:
+        if given:
+            raise UsageError(f"give either a file or --{given[0]}")
+        return files.read_one(arguments)
+    if arguments.name:
+        raise UsageError("--name chooses from a file; none is given")
+    if not arguments.workers or not arguments.microbatches:
+        raise UsageError("give a file, or --workers and --microbatches")
+    size = {"workers": arguments.workers, "microbatches": arguments.microbatches}
+    if arguments.schedule:
+        return pipesched.generate(arguments.schedule, name="schedule", **size)
+    return pipesched.problem(name="schedule", **size)
+
+
+def _check_work(arguments: argparse.Namespace) -> list[str]:
+    """Placements under times of one stage do different amounts of work."""
+    kinds = set(arguments.placements or ())
+    if len(kinds) < 2 or not arguments.times or not has_phases(arguments.times):
+        return []
+    if arguments.times_of != "stage":
+        raise UsageError(
+            f"the placements {', '.join(arguments.placements)} have different numbers of stages per"
+            " worker, so that under times of one stage their steps do different amounts of work;"
+            " give --times-of stage to search nevertheless, or --model and --system, which divide"
+            " the same layers"
+        )
+    return [
+        "work differs: times are those of one stage, and placements with more stages per worker do"
+        " more work in a step"
+    ]
+
+
+def _attaching(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
+    given_costs(arguments)  # says what is wrong before a pass does
+    costs = given_costs(arguments)
+    entry = FromFile(arguments.file or "", schedule, costs, {})
+    return passes.attaching(arguments, times_by_schedule([(schedule.name, entry)]))
+
+
+def _options(arguments: argparse.Namespace) -> OptimizeOptions:
+    given: dict[str, Any] = {
+        "time_limit": seconds_of("time", arguments.time) if arguments.time else None,
+        "offload": True if arguments.offload else None,
+        "recompute": None if arguments.recompute_cells == "none" else arguments.recompute_cells,
+    }
+    for name in ("memory", "memory_times", "split_backward", "objective", "placements", "chunks"):
+        given[name] = getattr(arguments, name)
+    for name in ("waves", "microbatch_sizes", "gap", "max_evaluations", "seed", "threads", "cache"):
+        given[name] = getattr(arguments, name)
+    for name in given["placements"] or ():
+        if name not in names_of(PlacementName):
+            known = ", ".join(names_of(PlacementName))
+            raise UsageError(f"--placements: expected some of {known}, found {name!r}")
+    return cast(OptimizeOptions, {k: v for k, v in given.items() if v is not None})
+
+
+# The search
+
+
+@contextlib.contextmanager
+def _keeping() -> Iterator[list[bool]]:
+    """Ctrl-C ends a search in this block, which then has its result; the list says so. A second one
+    is raised.
+    """
+    seen: list[bool] = []
+
+    def note(*_: object) -> None:
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(True)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _progress(limit: float) -> Iterator[None]:
+    """A bar of the time on standard error if that is a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    ended = threading.Event()
+    columns = (TextColumn("searching"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=limit)
+        begin = time.monotonic()
+
+        def tick() -> None:
+            while not ended.wait(0.2):
+                bar.update(task, completed=min(limit, time.monotonic() - begin))
+
+        thread = threading.Thread(target=tick, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+# The answer
+
+
+def _before(schedule: Schedule) -> float | None:
+    """The step of the rows that the search starts from."""
+    if schedule.is_problem:
+        return None
+    return schedule.simulate(transport="delay").execution.makespan_ps / 1e12
+
+
+def _row(found: Optimization, before: float | None) -> dict[str, Any]:
+    report = found.schedule.simulate(transport="delay")
+    step = report.execution.makespan_ps / 1e12
+    is_period = found.objective == "period"
+    return {
+        "schedule": found.schedule.name,
+        "workers": found.schedule.workers,
+        "microbatches": found.schedule.microbatches,
+        "objective": found.objective,
+        "makespan_s": step,
+        "period_s": found.objective_ps / 1e12 if is_period else None,
+        "lower_bound_s": found.lower_bound_ps / 1e12,
+        "gap": found.gap,
+        "status": found.status,
+        "bound": found.bound,
+        "origin": found.origin,
+        "before_s": before,
+        "placement": found.placement,
+        "microbatch_size": found.microbatch_size,
+        "peak_bytes": memory_of(report, None)["peak_bytes"],
+        "without_s": {n: None if ps is None else ps / 1e12 for n, ps in found.without.items()},
+        "others": [
+            {
+                "placement": other.placement,
+                "microbatch_size": other.microbatch_size,
+                "objective_s": None if other.objective_ps is None else other.objective_ps / 1e12,
+                "is_bound": other.is_bound,
+                "reason": other.reason,
+            }
+            for other in found.others
+        ],
+    }
+
+
+def _longer(objective_s: float | None, best_s: float, at_least: str = "") -> str:
+    if objective_s is None:
+        return "nothing fits"
+    longer = objective_s / best_s - 1
+    how = f"{percent(longer)} longer" if longer >= 5e-5 else "as long"
+    return f"{seconds(objective_s)}{at_least}, {how}"
+
+
+def _remarks(found: Optimization) -> list[str]:
+    best = found.objective_ps / 1e12
+    lines = [""]
+    for name, without in found.without.items():
+        other = None if without is None else without / 1e12
+        lines.append(f"- without {name.replace('_', ' ')}: {_longer(other, best)}")
+    for each in found.others:
+        choice: list[str] = [each.placement] if each.placement else []
+        choice += [f"microbatches of {each.microbatch_size}"] if each.microbatch_size else []
+        if each.objective_ps is None:
+            said = each.reason or "no schedule"
+        else:
+            at_least = " at least" if each.is_bound else ""
+            said = _longer(each.objective_ps / 1e12, best, at_least)
+        lines.append(f"- with {', '.join(choice)}: {said}")
+    return lines if len(lines) > 1 else []
+
+
+def _above(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
+    given, costs = assumed.was_given(arguments), given_costs(arguments)
+    entry = FromFile(arguments.file or "", schedule, costs, {})
+    own = costs is None and entry.has_own_costs()
+    facts = {} if own else assumed.of_costs(costs, given)
+    free = {"memory": "unlimited", "memory_times": "any", "offload": "no", "recompute": "none"}
+    if not given("memory"):
+        del free["memory_times"]
+    return [
+        *_check_work(arguments),
+        *assumed.above({**facts, **assumed.of_timing(free, given)}, [costs]),
+    ]
+
+
+def _title(schedule: Schedule, options: OptimizeOptions) -> str:
+    budget = f", memory {options['memory']}" if "memory" in options else ""
+    sizes = f"{schedule.workers} workers, {schedule.microbatches} microbatches"
+    return f"{sizes}{budget}, transport delay"
+
+
+def _passes(arguments: argparse.Namespace, schedule: Schedule, options: OptimizeOptions) -> str:
+    made: list[str] = []
+    if not arguments.file and arguments.schedule:
+        family = canonical(arguments.schedule)
+        made = passes.generating(family, "schedule", schedule.workers, schedule.microbatches, {})
+    elif not arguments.file:
+        sizes = {"workers": schedule.workers, "microbatches": schedule.microbatches}
+        made = [passes.one_pass("pipe-create", {"name": "schedule", **sizes})]
+    made += [*_attaching(arguments, schedule), the_pass(options)]
+    return passes.command_line(made, arguments.file)
+
+
+def _suffix(output: str | None) -> str | None:
+    """The ending of the file to write, checked before the search."""
+    if output is None:
+        return None
+    suffix = os.path.splitext(output)[1]
+    if suffix not in files.ENDINGS:
+        known = ", ".join(files.ENDINGS)
+        raise PipeSchedError(f"cannot tell from {output!r} what to write; known endings: {known}")
+    return suffix
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Searches, writes the schedule and prints how good it is; 130 after Ctrl-C."""
+    schedule, options = _read(arguments), _options(arguments)
+    above, suffix = _above(arguments, schedule), _suffix(arguments.output)
+    if arguments.show_passes:
+        write_text(_passes(arguments, schedule, options) + "\n", None)
+        return 0
+    attaching = _attaching(arguments, schedule)
+    start = schedule.transform(",".join(attaching)) if attaching else schedule
+    before = _before(start)
+    with _keeping() as interrupted, _progress(options.get("time_limit", DEFAULT_TIME_LIMIT)):
+        found = start.optimize(**options)
+    if arguments.output and suffix:
+        write_text(found.schedule._contents(suffix), arguments.output)
+    row = _row(found, before)
+    answer = argparse.Namespace(format=arguments.format, output=None)
+    title = _title(found.schedule, options)
+    write_rows(answer, [row], COLUMNS, title=title, above=above, remarks=_remarks(found))
+    if interrupted:
+        say("interrupted; this is the best so far")
+        return INTERRUPTED
+    return 0

@@ -1,0 +1,155 @@
+"""Slow workers, slow stages and jitter: their options, and the table of what they cost."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from pipesched._sensitivity import SEEDS, Disturbed, Sensitivity, disturbances, measured
+
+from . import passes
+from .arguments import UsageError, positive
+from .entries import Entry, Size
+from .output import Column, percent, seconds, table_text
+
+COLUMNS = (
+    Column("D", "workers"),
+    Column("N", "microbatches"),
+    Column("disturbance", "disturbance", left=True),
+    Column("rank", "rank"),
+    Column("schedule", "schedule", left=True),
+    Column("step", "step_s", seconds),
+    Column("disturbed", "disturbed_step_s", seconds),
+    Column("longer by", "longer_ratio", percent),
+    Column("at worst", "worst_longer_ratio", percent),
+    Column("per unit", "per_unit", lambda value: f"{value:.2f}"),
+)
+
+
+def _factors(text: str) -> dict[int, str]:
+    """Parses `3=1.3`, or several with commas."""
+    found: dict[int, str] = {}
+    for part in text.split(","):
+        number, equals, factor = part.partition("=")
+        if not equals or not number.strip().isdecimal() or not factor.strip():
+            raise argparse.ArgumentTypeError(
+                f"expected a number and a factor such as 3=1.3, found {part!r}"
+            )
+        if int(number) in found:
+            raise argparse.ArgumentTypeError(f"{int(number)} is given twice")
+        found[int(number)] = factor.strip()
+    return found
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the options."""
+    group = parser.add_argument_group(
+        "stragglers", "A second table says how much longer the step of each schedule gets."
+    )
+    for what in ("worker", "stage"):
+        group.add_argument(
+            f"--slow-{what}",
+            type=_factors,
+            action="append",
+            metavar="NUMBER=FACTOR",
+            help=f"a {what} whose cells take so many times as long, such as 3=1.3",
+        )
+    group.add_argument(
+        "--jitter", metavar="PART", help="each cell takes up to so much more or less, such as 5%%"
+    )
+    group.add_argument(
+        "--seeds", type=positive, metavar="K", help=f"draws of the jitter to average ({SEEDS})"
+    )
+
+
+def _merged(what: str, given: Sequence[dict[int, str]] | None) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for some in given or ():
+        for number, factor in some.items():
+            if number in found:
+                raise UsageError(f"--slow-{what} {number} is given twice")
+            found[number] = factor
+    return found
+
+
+def given(arguments: argparse.Namespace) -> list[Disturbed]:
+    """The disturbances that were asked for, each alone and then together."""
+    if arguments.seeds and not arguments.jitter:
+        raise UsageError("--seeds is about --jitter")
+    return disturbances(
+        _merged("worker", arguments.slow_worker),
+        _merged("stage", arguments.slow_stage),
+        arguments.jitter,
+    )
+
+
+def texts(arguments: argparse.Namespace) -> list[str]:
+    """What to simulate for them, as the library reads it; the first is no disturbance."""
+    seeds = arguments.seeds or SEEDS
+    return ["", *(text for each in given(arguments) for text in each.seeded(seeds))]
+
+
+def timings(arguments: argparse.Namespace) -> list[str]:
+    """The options of `pipesched-translate` for each of them."""
+    return [passes.timing(arguments, text) for text in texts(arguments)]
+
+
+def _row(entry: Entry, found: Sensitivity) -> dict[str, Any]:
+    workers, microbatches = entry.size
+    sizes = {"schedule": entry.label, "workers": workers, "microbatches": microbatches}
+    return {
+        **sizes,
+        **found.to_dict(),
+        "longer_ratio": found.ratio - 1,
+        "worst_longer_ratio": found.worst_ratio - 1,
+    }
+
+
+def rows(arguments: argparse.Namespace, entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """A row for each schedule and disturbance, ranked by the disturbed step among the schedules of
+    one size.
+    """
+    chosen = given(arguments)
+    if not chosen:
+        return []
+    groups: dict[tuple[Size, str], list[dict[str, Any]]] = defaultdict(list)
+    for entry in entries:
+        for found in measured(entry.steps, chosen, arguments.seeds or SEEDS):
+            groups[entry.size, found.disturbance].append(_row(entry, found))
+    ordered = []
+    for group in groups.values():
+        group.sort(key=lambda row: row["disturbed_step_s"])
+        steps = [row["disturbed_step_s"] for row in group]
+        ordered += [{**row, "rank": 1 + steps.index(row["disturbed_step_s"])} for row in group]
+    return ordered
+
+
+def add_to(rows: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]]) -> None:
+    """Adds to each row what was found of its schedule, under `sensitivity`."""
+    where = ("schedule", "workers", "microbatches")
+    for row in rows:
+        same = [each for each in found if all(each[key] == row[key] for key in where)]
+        left_out = {*where, "step_s", "longer_ratio", "worst_longer_ratio"}
+        row["sensitivity"] = [{k: v for k, v in e.items() if k not in left_out} for e in same]
+
+
+def remarks(found: Sequence[dict[str, Any]]) -> list[str]:
+    """The table as lines, with what its columns mean."""
+    if not found:
+        return []
+    sizes = {row["workers"] for row in found}
+    columns = [c for c in COLUMNS if c.key != "workers" or len(sizes) > 1]
+    if all(row["seeds"] == 1 for row in found):
+        columns = [c for c in columns if c.key != "worst_longer_ratio"]
+    return ["", "sensitivity", *table_text(found, columns).splitlines(), "", *_meaning(found)]
+
+
+def _meaning(found: Sequence[dict[str, Any]]) -> list[str]:
+    seeds = max(row["seeds"] for row in found)
+    drawn = f"; under jitter the mean and the worst of {seeds} draws" if seeds > 1 else ""
+    return [
+        "- per unit: what the step loses for each unit that the disturbed cells lose, 1 if it slows"
+        f" down as they do{drawn}"
+    ]

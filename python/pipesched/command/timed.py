@@ -1,0 +1,160 @@
+"""Rows of timed schedules: the three levels, throughput and memory, and what differs in work."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipesched import Costs, PipeSchedError, Simulation, _core
+from pipesched._times_of import has_phases, stages_per_worker
+
+from . import assumed
+from .arguments import UsageError
+from .entries import Entry
+from .output import per_gpu
+
+
+def _causes(simulation: Simulation) -> dict[str, float]:
+    execution = simulation.execution
+    return execution.idle_by_cause_ps.ratios(execution.makespan_ps)
+
+
+def levels(simulation: Simulation) -> dict[str, Any]:
+    """The step, and the bubbles by formula, table and time."""
+    execution, table = simulation.execution, simulation.table
+    formula = simulation.formula
+    return {
+        "step_s": execution.makespan_ps / 1e12,
+        "idle_ratio": execution.idle_ratio,
+        "span_bubble_ratio": execution.span_bubble_ratio,
+        "formula_bubble_ratio": formula.bubble_ratio if formula else None,
+        "table_bubble_ratio": table.bubble_ratio if table else None,
+        **_causes(simulation),
+        "peak_activations": int(table.peak_activations.max()) if table else None,
+    }
+
+
+def memory_of(simulation: Simulation, costs: Costs | None) -> dict[str, Any]:
+    """Peak memory of the fullest worker, and of each of its accelerators."""
+    memory = simulation.memory
+    keys = ("peak_bytes", "peak_bytes_per_gpu", "worst_worker", "fits")
+    if memory is None:
+        return dict.fromkeys(keys)
+    worst = memory.bottleneck_worker
+    peak = int(memory.peak_bytes[worst])
+    accelerators = costs._accelerators if costs is not None else None
+    return dict(zip(keys, (peak, per_gpu(peak, accelerators), worst, memory.fits), strict=True))
+
+
+def microbatch_size(simulation: Simulation) -> int | None:
+    """The sequences of a microbatch, if they are known."""
+    size = int(_core.summaries([simulation._evaluation])["microbatch_size"][0])
+    return size if size > 0 else None
+
+
+def _rates(costs: Costs | None, simulation: Simulation) -> dict[str, Any]:
+    """Tokens per second, and the model's FLOPs divided by the peak FLOPs."""
+    unknown = {"tokens_per_s": None, "mfu": None}
+    size = microbatch_size(simulation)
+    if costs is None or not costs.model or size is None:
+        return unknown
+    model = json.loads(costs._raw.model())
+    if not model.get("sequence") or not simulation.execution.makespan_ps:
+        return unknown
+    pipelines = costs.data_parallel
+    tokens = pipelines * simulation.microbatches * size * int(model["sequence"])
+    per_s = tokens * 1e12 / simulation.execution.makespan_ps
+    peak = costs._raw.peak_flops * simulation.workers * pipelines
+    flops = model.get("flops_per_token")
+    return {"tokens_per_s": per_s, "mfu": per_s * flops / peak if peak and flops else None}
+
+
+def row_of(
+    entry: Entry, settings: Mapping[str, Any]
+) -> tuple[dict[str, Any], Simulation | None]:
+    """The row of an entry and its report, or a row that says why there is none."""
+    workers, microbatches = entry.size
+    row: dict[str, Any] = {
+        "schedule": entry.label,
+        "family": entry.family,
+        "file": entry.file,
+        "stages": workers,
+        "workers": workers,
+        "microbatches": microbatches,
+    }
+    said = {**assumed.keys_of(entry.costs), **settings}
+    try:
+        simulation = entry.simulate()
+    except PipeSchedError as error:
+        reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
+        return {**row, **said, "rank": None, "error": reason}, None
+    numbers = {
+        **levels(simulation),
+        **_rates(entry.costs, simulation),
+        **memory_of(simulation, entry.costs),
+        "stages_per_worker": stages_of(entry, simulation),
+        "microbatch_size": microbatch_size(simulation),
+    }
+    return {**row, **said, "rank": None, **numbers}, simulation
+
+
+# Work
+
+
+def stages_of(entry: Entry, simulation: Simulation) -> float:
+    """The stages of a worker through which a microbatch goes."""
+    places = entry.places
+    return stages_per_worker(places) if places else simulation.stages / simulation.workers
+
+
+def _counted(counts: Mapping[str, float]) -> str:
+    """`2 in zb-v and VPP, 1 in 1f1b`."""
+    groups: dict[float, list[str]] = defaultdict(list)
+    for name, count in counts.items():
+        groups[count].append(name)
+    return ", ".join(
+        f"{count:g} in {_listed(names)}" for count, names in sorted(groups.items(), reverse=True)
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = dict.fromkeys(names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def check_work(
+    ranked: Sequence[Mapping[str, float]],
+    costs: Costs | None,
+    times_of: str | None,
+    way: str | None = None,
+) -> list[str]:
+    """The first lines of an answer about schedules that are ranked under times of stages; `ranked`
+    has the stages per worker by schedule for each group that is ranked. Refuses a ranking of
+    different amounts of work that nobody asked for; `way` is another way out.
+    """
+    if costs is not None and costs.times and costs.times_of == "worker":
+        several = {n: c for group in ranked for n, c in group.items() if c != 1}
+        parts = f": stages per worker {_counted(several)}" if several else ""
+        return [f"times are those of a worker, which its stages divide{parts}"]
+    is_timed = costs is not None and costs.times is not None and has_phases(costs.times)
+    if costs is not None and not is_timed:
+        return []
+    unlike = [group for group in ranked if len(set(group.values())) > 1]
+    if not unlike:
+        return []
+    counts = _counted({name: count for group in unlike for name, count in group.items()})
+    what = "times" if is_timed else "slots"
+    if is_timed and times_of is None:
+        raise UsageError(
+            f"times are those of one stage, and stages per worker differ ({counts}), so that the"
+            " steps would do different amounts of work; give --times-of worker to divide the times"
+            " among the stages of a worker, --times-of stage to rank them nevertheless,"
+            f"{f' {way},' if way else ''} or --model and --system, which divide the same layers"
+        )
+    return [
+        f"work differs: {what} are those of one stage, and stages per worker are {counts}; a step"
+        " with more of them does more work"
+    ]

@@ -1,0 +1,219 @@
+"""What verbs assume is said, and each default that is listed moves an answer by over 1 %."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pipesched
+import pytest
+from conftest import ROOT
+from pipesched.command import main, parser
+from test_command import Capture, rows_of
+
+MODEL = ["--model", "llama3-70b", "--system", "dgx-h100"]
+PAPER = ["--model", "paper-gpt", "--system", "slow_nw_fast_cp"]
+MEASURES = ("step_s", "tokens_per_s", "peak_bytes", "peak_bytes_per_gpu")
+
+CASES: dict[str, tuple[str, list[str], list[str]]] = {
+    "--sequence": ("sequence 8192", ["1f1b", *MODEL], ["4096"]),
+    "--attention": ("attention fused", ["1f1b", *MODEL], ["unfused"]),
+    "--precision": ("precision bf16", ["1f1b", *MODEL], ["fp8"]),
+    "--recompute": ("recompute none", ["1f1b", *MODEL], ["full"]),
+    "--microbatch-size": (
+        "microbatch size 128 (the model's batch of 1024)",
+        ["1f1b", *MODEL],
+        ["1"],
+    ),
+    "--global-batch": ("microbatch size 128", ["1f1b", *MODEL], ["64"]),
+    "--accelerators": ("GPUs/worker 8", ["1f1b", *MODEL], ["4"]),
+    "--no-sequence-parallel": ("sequence parallelism on", ["1f1b", *MODEL], []),
+    "--data-parallel": ("pipelines 1", ["1f1b", *MODEL], ["2"]),
+    "--sharding": (
+        "sharding none",
+        ["1f1b", *MODEL, "--data-parallel", "2", "--global-batch", "16"],
+        ["optimizer"],
+    ),
+    "--rank-order": (
+        "rank order data",
+        [
+            *("1f1b", *MODEL, "--data-parallel", "2", "--accelerators", "1"),
+            *("--global-batch", "16", "--optimizer-step", "exposed"),
+        ],
+        ["pipeline"],
+    ),
+    "--transport": ("transport overlap", ["zb-v", *PAPER], ["blocking"]),
+    "--receive-placement": ("receive placement arrival", ["chimera", *PAPER], ["consumer"]),
+    "--runtime": ("runtime table", ["zb-auto", *PAPER], ["torch"]),
+    "--optimizer-step": (
+        "optimizer step none",
+        ["chimera", *MODEL, "--global-batch", "8"],
+        ["exposed"],
+    ),
+    "--chunks": ("chunks 2", ["VPP", *MODEL], ["5"]),
+    "--waves": ("waves one", ["hanayo", *PAPER], ["2"]),
+    "--pairs": ("pairs one", ["chimera", *PAPER], ["2"]),
+    "--memory": ("memory 2D", ["zb-auto", *PAPER], ["8"]),
+    "--construction": ("construction concat", ["chimera", *PAPER], ["doubling"]),
+    "--split-backward": ("split-backward", ["hanayo", *MODEL], []),
+    "--gradient-after": (
+        "gradient-after",
+        ["hanayo", *PAPER, "--split-backward"],
+        ["I"],
+    ),
+}
+"""By option what the line says without it, a comparison, and another value of the option."""
+
+FLAGS = {"--split-backward": "--no-split-backward"}
+"""The form of an option that differs from its default."""
+
+NO_DEFAULT = {"--times", "--model", "--system"}
+"""What is compared in, which the title says."""
+
+SAID_OTHERWISE = {"--times-of"}
+"""Said first, or refused: test_times_of.py."""
+
+BELOW = {"--group"}
+"""Moved no answer by 1 % in any case that was tried."""
+
+
+def compared(capsys: Capture, given: list[str]) -> tuple[dict[str, Any], str]:
+    """The row of a comparison, and what it assumed."""
+    line = ["compare", "--stages", "8", "--microbatches", "8", "--schedules", *given]
+    assert main([*line, "--format", "json"]) == 0
+    printed = capsys.readouterr()
+    (row,) = json.loads(printed.out)
+    return row, next((w for w in printed.err.splitlines() if w.startswith("assumed: ")), "")
+
+
+@pytest.mark.parametrize("option", CASES)
+def test_listed_defaults_move_answers(option: str, capsys: Capture) -> None:
+    said, given, value = CASES[option]
+    row, assumed = compared(capsys, given)
+    assert said in assumed
+    other, then = compared(capsys, [*given, FLAGS.get(option, option), *value])
+    assert said not in then
+    pairs = [(row[name], other[name]) for name in MEASURES if row[name] and other[name]]
+    assert max(abs(b / a - 1) for a, b in pairs) > 0.01
+
+
+def test_every_option_is_considered() -> None:
+    """A new option of costs, timing or families has to say where its default is printed."""
+    root = parser()
+    (verbs,) = (a for a in root._actions if isinstance(a, argparse._SubParsersAction))
+    compare = verbs.choices["compare"]
+    groups = ("costs", "timing", "options of families")
+    found = {"--optimizer-step"}
+    for group in compare._action_groups:
+        if group.title in groups:
+            options = (a.option_strings[0] for a in group._group_actions)
+            found |= set(options)
+    assert found == {*CASES, *NO_DEFAULT, *SAID_OTHERWISE, *BELOW}
+
+
+def test_the_line_stands_under_the_title(tmp_path: Path, capsys: Capture) -> None:
+    page = tmp_path / "page.html"
+    line = ["compare", "--stages", "8", "--microbatches", "16,32", "--schedules", "1f1b", *MODEL]
+    assert main([*line, "--html", str(page)]) == 0
+    title, assumed, heading, *_ = capsys.readouterr().out.splitlines()
+    assert title == "8 workers, llama3-70b on dgx-h100"
+    assert assumed.startswith("assumed: sequence 8192, attention fused, ")
+    assert "microbatch size 64 at N=16/32 at N=32 (the model's batch of 1024)" in assumed
+    assert heading.split()[:2] == ["N", "rank"]
+    assert "assumed: sequence 8192, attention fused" in page.read_text()
+    rows = rows_of(capsys, *line)
+    assert [(row["microbatch_size"], row["sequence"]) for row in rows] == [(64, 8192), (32, 8192)]
+    assert rows[0]["accelerators"] == 8
+    assert rows[0]["peak_bytes_per_gpu"] == -(-rows[0]["peak_bytes"] // 8)
+
+
+def test_what_is_given_is_not_listed(capsys: Capture) -> None:
+    everything = [
+        *("--sequence", "8192", "--attention", "fused", "--precision", "bf16"),
+        *("--recompute", "none", "--global-batch", "32", "--accelerators", "8"),
+        *("--no-sequence-parallel", "--data-parallel", "1", "--transport", "overlap"),
+        *("--receive-placement", "arrival", "--runtime", "table", "--optimizer-step", "none"),
+        *("--gradient-after", "I", "--split-backward"),
+    ]
+    assert compared(capsys, ["1f1b", *MODEL, *everything])[1] == ""
+
+
+def test_free_messages_are_said(capsys: Capture) -> None:
+    assert "messages free (no comm)" in compared(capsys, ["1f1b", "--times", "F=1ms,B=2ms"])[1]
+    with_comm, said = compared(capsys, ["1f1b", "--times", "F=1ms,B=2ms,comm=0.2ms"])
+    assert "messages" not in said and "transport overlap" in said
+    without, _ = compared(capsys, ["1f1b", "--times", "F=1ms,B=2ms"])
+    assert with_comm["step_s"] > 1.01 * without["step_s"]
+    assert "messages free" in compared(capsys, ["1f1b"])[1]
+
+
+def test_notes_of_readers_are_said(capsys: Capture) -> None:
+    file = str(ROOT / "test" / "data" / "huggingface" / "bloom.json")
+    model = json.loads(pipesched.Costs(model=file)._raw.model())
+    notes = model["notes"]
+    assert any("sequences of 2048 tokens" in note for note in notes)
+    line = ["compare", "--stages", "2", "--microbatches", "8", "--schedules", "1f1b"]
+    assert main([*line, "--model", file, "--system", "dgx-h100", "--microbatch-size", "1"]) == 0
+    printed = capsys.readouterr().out
+    for note in notes:
+        assert f"\nnote: {model['model']}: {note}\n" in printed
+
+
+@pytest.mark.parametrize(
+    ("option", "said", "value", "key"),
+    [
+        ("--sequence", "sequence 8192", "4096", "step_s"),
+        ("--attention", "attention fused", "unfused", "step_s"),
+        ("--precision", "precision bf16", "fp8", "step_s"),
+        ("--transport", "transport overlap", "blocking", "step_s"),
+        ("--sharding", "sharding optimizer", "none", "peak_bytes"),
+        ("--reserve", "reserve 0", "50%", "step_s"),
+    ],
+)
+def test_plan_says_what_it_assumed(
+    option: str, said: str, value: str, key: str, capsys: Capture
+) -> None:
+    line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16", "--top", "1"]
+    line += ["--global-batch", "32", "--schedules", "zb-v", "--stages", "4", "--tensor", "1"]
+    line += ["--format", "json", "--recompute", "none"]
+    found = []
+    for given in (line, [*line, option, value]):
+        assert main(given) in (0, 1)
+        printed = capsys.readouterr()
+        found.append((json.loads(printed.out), printed.err))
+    (rows, err), (others, then) = found
+    assert said in err and said not in then
+    assert rows[0]["sequence"] == 8192 and rows[0]["attention"] == "fused"
+    moved = abs(others[0][key] / rows[0][key] - 1) > 0.01
+    assert moved or others[0]["fits"] != rows[0]["fits"]
+
+
+def test_the_other_verbs_say_it(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["simulate", "--schedule", "VPP", "--workers", "4", "--microbatches", "8"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("assumed: messages free (no comm), ") and "chunks 2" in first
+    sweep = ["sweep", "--schedules", "1f1b", "--workers", "4", "--microbatches", "8"]
+    assert main([*sweep, "--model", "llama3-8b,mixtral-8x7b", "--system", "dgx-h100"]) == 0
+    second = capsys.readouterr().out.splitlines()[1]
+    assert "microbatch size 64 (the model's batch of 512)" in second
+    assert "sequence 8192 or " in second or "sequence 8192," in second
+    assert main([*sweep, "--system", "dgx-h100", "--model", "llama3-8b", "--format", "csv"]) == 0
+    assert capsys.readouterr().err.startswith("assumed: sequence 8192, ")
+
+
+def test_memory_has_the_same_name_in_all_verbs(tmp_path: Path, capsys: Capture) -> None:
+    costs = ["--model", "llama3-8b", "--system", "dgx-h100", "--global-batch", "16"]
+    sizes = ["--microbatches", "8"]
+    verbs = [
+        ["compare", "--stages", "4", *sizes, "--schedules", "1f1b"],
+        ["simulate", "--schedule", "1f1b", "--workers", "4", *sizes],
+        ["sweep", "--schedules", "1f1b", "--workers", "4", *sizes],
+        ["plan", "--gpus", "8", "--top", "1"],
+    ]
+    for verb in verbs:
+        assert main([*verb, *costs]) == 0
+        printed = capsys.readouterr().out
+        assert "memory/GPU" in printed and "memory/worker" not in printed
+    times = ["--times", "F=1ms,B=2ms", "--model", "llama3-8b", "--microbatch-size", "1"]
+    assert main([*verbs[0], *times]) == 0
+    assert "memory/worker" in capsys.readouterr().out

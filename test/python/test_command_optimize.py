@@ -1,0 +1,91 @@
+"""`pipesched optimize`: its answers, files, mistakes, and Ctrl-C."""
+
+import json
+import os
+from pathlib import Path
+
+import pipesched
+import pytest
+from pipesched.command import main
+from test_command import Capture, failure_of, interrupted, rows_of, run_passes
+
+TIMES = ["--times", "F=10ms,I=12ms,W=8ms,D=14ms,U=14ms,comm=1ms"]
+SMALL = ["optimize", "--workers", "2", "--microbatches", "4", "--time", "20s"]
+
+
+def test_answer_and_file(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "best.mlir"
+    times = ["--times", "F=10ms,I=12ms,W=8ms,D=14ms,U=14ms"]
+    given = [*SMALL, *times, "--memory", "2", "--offload", "-o", str(file)]
+    (row,) = rows_of(capsys, *given)
+    assert row["status"] == "optimal" and row["gap"] == 0
+    assert row["makespan_s"] == row["lower_bound_s"]
+    assert set(row["without_s"]) == {"split_backward", "offload"}
+    saved = pipesched.Schedule.from_file(file)
+    saved.verify(memory=2)
+    assert saved.simulate(transport="delay").execution.makespan_ps / 1e12 == row["makespan_s"]
+    assert main(given) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("2 workers, 4 microbatches, memory 2, transport delay\n")
+    assert "- without split backward: " in printed
+
+
+def test_starts_from_a_file(tmp_path: Path, capsys: Capture) -> None:
+    file = str(tmp_path / "gpipe.mlir")
+    pipesched.generate("gpipe", workers=4, microbatches=8, split_backward=True).save(file)
+    (row,) = rows_of(capsys, "optimize", file, *TIMES, "--time", "1s")
+    assert row["makespan_s"] < row["before_s"]
+    (row,) = rows_of(
+        capsys,
+        *("optimize", "--schedule", "zb-v", "--workers", "2", "--microbatches", "4"),
+        *(*TIMES, "--times-of", "worker", "--time", "1s"),
+    )
+    assert row["before_s"] >= row["makespan_s"] >= row["lower_bound_s"] >= 4 * 0.03
+
+
+def test_alternatives(capsys: Capture) -> None:
+    costs = ["--model", "toy", "--system", "toy", "--microbatch-size", "2"]
+    given = [*SMALL, *costs, "--memory", "500000B", "--placements", "linear,v"]
+    given += ["--microbatch-sizes", "1,2,4", "--max-evaluations", "500", "--threads", "1"]
+    (row,) = rows_of(capsys, *given)
+    assert len(row["others"]) == 5
+    assert main(given) == 0
+    assert "- with linear, microbatches of 4: " in capsys.readouterr().out
+
+
+def test_passes(capsys: Capture) -> None:
+    given = [*SMALL, *TIMES, "--memory", "2", "--times-of", "worker"]
+    (row,) = rows_of(capsys, *given)
+    printed = pipesched.Schedule.from_text(run_passes(capsys, *given))
+    assert printed.simulate(transport="delay").execution.makespan_ps / 1e12 == row["makespan_s"]
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "said"),
+    [
+        (["optimize"], 2, "give a file, or --workers and --microbatches"),
+        ([*SMALL, "-o", "best"], 1, "cannot tell from 'best' what to write"),
+        ([*SMALL, *TIMES, "--memory", "lots"], 1, "lots"),
+        ([*SMALL, *TIMES, "--memory", "80GB"], 1, "has no model"),
+        ([*SMALL, "--placements", "w"], 2, "expected some of linear, interleaved, v, wave"),
+        ([*SMALL, *TIMES, "--placements", "linear,v"], 2, "different amounts of work"),
+        ([*SMALL[:-1], "soon"], 1, "time is a time from above 0 to 1000h"),
+    ],
+)
+def test_mistakes(given: list[str], status: int, said: str, capsys: Capture) -> None:
+    assert said in failure_of(capsys, *given, status=status)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path) -> None:
+    file = tmp_path / "best.mlir"
+    hard = ["optimize", "--workers", "8", "--microbatches", "24", *TIMES, "--memory", "3"]
+    hard += ["--offload", "--recompute", "full", "--threads", "1", "--time", "10min"]
+    status, out, err = interrupted([*hard, "-o", str(file), "--format", "json"], after=5)
+    assert status == 130, err
+    assert "interrupted; this is the best so far" in err
+    (row,) = json.loads(out)
+    assert row["status"] == "interrupted"
+    saved = pipesched.Schedule.from_file(file)
+    saved.verify(memory=3)
+    assert saved.simulate(transport="delay").execution.makespan_ps / 1e12 == row["makespan_s"]

@@ -1,0 +1,137 @@
+"""Lists of plans: rows are told apart, what is slower and does not fit is left out, and sentences
+do not speak of nothing.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pipesched import Plan, Proposal, plan
+from pipesched.command import main
+from pipesched.command.plan import COLUMNS, _told_apart
+from pipesched.planning._why import _against, _missing, gib
+from test_command import Capture
+
+LINE = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16"]
+NUMBERS = ("step_s", "tokens_per_s_per_gpu", "mfu", "peak_bytes", "missing_bytes", "idle_ratio")
+
+
+@pytest.fixture(scope="module")
+def made() -> Plan:
+    """A plan whose best configurations differ in the layers of their stages alone."""
+    return plan("llama3-8b", "dgx-h100", gpus=16, global_batch=64, top=12)
+
+
+def test_rows_say_what_differs(made: Plan) -> None:
+    keys = [c.key for c in COLUMNS if c.key not in (*NUMBERS, "name")]
+    rows = _told_apart(made.to_dicts())
+    chosen = Counter((row["schedule"], *(str(row[key]) for key in keys)) for row in rows)
+    assert max(chosen.values()) == 1
+    without = Counter(
+        (row["schedule"], *(str(row[key]) for key in keys if key != "uneven_layers"))
+        for row in rows
+    )
+    assert max(without.values()) > 1
+
+
+def test_layers_are_those_of_the_paths(made: Plan) -> None:
+    for proposal in made.proposals:
+        (first, *_) = proposal.candidate.layers
+        text = proposal.candidate.layers_text.split("|")[0]
+        found: list[int] = []
+        for part in text.split("+"):
+            count, _, times = part.partition("x")
+            found += [int(count)] * int(times or 1)
+        if proposal.candidate.is_even:
+            found *= len(first)
+        assert tuple(found) == first
+
+
+def test_optimized_rows_say_what_was_free() -> None:
+    freedoms = {"split_backward": True, "offload": True, "recompute": "full"}
+    optimized = {"layers": "4", "optimized": {"freedoms": freedoms}}
+    family = {"layers": "4", "optimized": None}
+    first, second = _told_apart([optimized, family])
+    assert first["free_in"] == "order, offload, recompute full"
+    assert second["free_in"] is None
+    freedoms.update(offload=False, recompute="none")
+    assert _told_apart([optimized])[0]["free_in"] == "order"
+
+
+def test_the_table_has_the_columns(capsys: Capture) -> None:
+    assert main([*LINE, "--global-batch", "64", "--top", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    heading = next(line for line in lines if "tokens/s/GPU" in line)
+    for name in ("memory/GPU", "missing/GPU", "layers"):
+        assert name in heading.split()
+
+
+def all_plans() -> Iterator[Plan]:
+    for model, system, sizes in (
+        ("llama3-8b", "dgx-h100", {"gpus": 16, "global_batch": 64}),
+        ("llama3-8b", "dgx-h100", {"gpus": 16, "global_batch": 32, "memory": "40GiB"}),
+        ("mistral-7b", "dgx-a100", {"gpus": 16, "global_batch": 32}),
+    ):
+        yield plan(model, system, **cast(Any, sizes), misses=10)
+
+
+def test_what_does_not_fit_would_be_faster() -> None:
+    for made in all_plans():
+        assert made.fitting
+        fastest = made.fitting[0].step_s
+        assert all(proposal.step_s < fastest for proposal in made.missing)
+
+
+def test_changes_are_told_apart() -> None:
+    for made in all_plans():
+        for proposal in made.missing:
+            changes = [help.change for help in proposal.help]
+            assert len(set(changes)) == len(changes)
+
+
+def test_schedules_that_help_have_their_layers(made: Plan) -> None:
+    """Two divisions of the layers, of which both fit, are two changes."""
+    from pipesched.planning._plan import _others
+    from pipesched.planning._request import Request
+    from pipesched.planning._search import Search
+    from pipesched.planning._space import Shape, Space
+
+    request = Request(model="llama3-8b", system="dgx-h100", gpus=16, global_batch=64)
+    space = Space(request)
+    shape = Shape(1, 8, 2, 1, 32, "selective", "optimizer")
+    first = next(c for c in space.candidates_of(shape) if c.schedule == "eager-1f1b")
+    changes = Counter(change for change, _ in _others(Search(space, None, None), first))
+    assert max(changes.values()) == 1
+    assert {c for c in changes if c.startswith("schedule dualpipe,")}
+
+
+def test_nothing_is_said_of_no_difference(made: Plan) -> None:
+    best = made.fitting[0]
+    alike = SimpleNamespace(step_s=best.step_s * 1.0001, candidate=best.candidate)
+    assert _against(best, cast(Proposal, alike)).startswith("as fast: ")
+    slow = SimpleNamespace(step_s=best.step_s * 1.02, candidate=best.candidate)
+    assert _against(best, cast(Proposal, slow)).startswith("2.0 % behind: ")
+    missing = SimpleNamespace(
+        step_s=best.step_s * 0.9999,
+        candidate=best.candidate,
+        peak_cell=None,
+        worst_worker=0,
+        missing_bytes=2**20,
+        help=(),
+    )
+    said = _missing(cast(Proposal, missing), made)
+    assert "would be as fast as the best that fits but misses 1.0 MiB on worker 0" in said
+    for other in all_plans():
+        for sentence in other.why():
+            assert not re.search(r"(?<![\d.])0\.0 % (behind|faster|less|more)", sentence)
+            assert "misses 0.0" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0.0 GiB"), (2**30, "1.0 GiB"), (2**20, "1.0 MiB"), (1, "0.1 MiB")]
+)
+def test_little_memory_is_not_none(size: int, text: str) -> None:
+    assert gib(size) == text

@@ -1,0 +1,156 @@
+"""Slow workers, slow stages and jitter: what they do to steps, and the tables of the verbs."""
+
+import json
+import re
+from pathlib import Path
+
+import pipesched
+import pytest
+from pipesched import Configuration, Costs, PipeSchedError, sensitivity
+from pipesched.command import main
+from test_command import Capture, failure_of, rows_of, run_passes
+
+TIMES = "F=10ms,I=12ms,W=8ms,comm=1ms"
+COSTS = Costs(times=TIMES)
+
+
+def test_slow_workers_slow_all_their_stages() -> None:
+    """The compute time of each worker, for placements with one and several stages and paths."""
+    for family in ("1f1b", "zb-v", "interleaved-1f1b", "chimera", "dualpipe", "hanayo"):
+        point = Configuration(family, 4, 8, costs=COSTS)
+        plain = point.simulate().execution.busy_ps
+        slow = Configuration(family, 4, 8, costs=COSTS, disturbance="worker2=1.5").simulate()
+        factors = [1, 1, 1.5, 1]
+        expected = [int(p * f) for p, f in zip(plain, factors, strict=True)]
+        assert slow.execution.busy_ps.tolist() == expected
+        assert slow.schedule == point.simulate().schedule
+
+
+def test_slow_stages_are_slow_wherever_they_are() -> None:
+    """Stage 1 of Chimera is on worker 1 and, on the path back, on worker 2."""
+    point = Configuration("chimera", 4, 8, costs=COSTS, disturbance="stage1=2")
+    # Each worker has half of the microbatches on either path: 4 times 30 ms.
+    busy = point.simulate().execution.busy_ps.tolist()
+    assert busy == [240 * 10**9, 360 * 10**9, 360 * 10**9, 240 * 10**9]
+    v = Configuration("zb-v", 4, 8, costs=COSTS, disturbance="stage6=2").simulate()
+    assert v.execution.busy_ps.tolist() == [480 * 10**9, 720 * 10**9, 480 * 10**9, 480 * 10**9]
+
+
+def test_everything_slow_is_a_slower_step() -> None:
+    everyone = ",".join(f"worker{w}=1.25" for w in range(4))
+    costs = Costs(times="F=8ms,B=16ms")
+    slow = Configuration("1f1b", 4, 8, costs=costs, disturbance=everyone).simulate()
+    plain = Configuration("1f1b", 4, 8, costs=costs).simulate()
+    assert 4 * slow.execution.makespan_ps == 5 * plain.execution.makespan_ps
+    assert slow.execution.idle_ratio == plain.execution.idle_ratio
+
+
+def test_sensitivity_by_hand() -> None:
+    """1F1B under unit slots: 33 slots on 4 workers with 8 microbatches. The last worker computes
+    24 of them without a gap; 1.5 times as slow, it takes 36, beside 9 of fill and drain.
+    """
+    (found,) = sensitivity(Configuration("1f1b", 4, 8), slow_workers={3: 1.5})
+    assert (found.step_ps, found.disturbed_ps) == (33_000_000, (45_000_000,))
+    assert found.ratio == 45 / 33
+    assert found.per_unit == pytest.approx((45 / 33 - 1) / 0.5)
+
+
+def test_jitter_by_seed() -> None:
+    point = Configuration("zb-h1", 4, 8, costs=COSTS)
+    alone = sensitivity(point, jitter="5%", seeds=6)
+    (found,) = alone
+    assert len(set(found.disturbed_ps)) == 6
+    assert alone == sensitivity(point, jitter=0.05, seeds=6)
+    assert found.worst_ratio >= found.ratio > 1
+    few = sensitivity(point, jitter="5%", seeds=2)[0]
+    assert few.disturbed_ps == found.disturbed_ps[:2]
+    both = sensitivity(point, slow_workers={0: 1.1}, jitter="5%", seeds=6)
+    assert [each.disturbance for each in both] == ["worker 0 x 1.1", "jitter 5%", "all together"]
+    assert both[2].per_unit is None and both[2].ratio > both[1].ratio
+
+
+def test_what_is_not_there_is_refused() -> None:
+    point = Configuration("1f1b", 4, 8)
+    with pytest.raises(PipeSchedError, match="there is no worker 4 to slow down; there are 4"):
+        sensitivity(point, slow_workers={4: 1.5})
+    with pytest.raises(PipeSchedError, match="there is no stage 9"):
+        sensitivity(point, slow_stages={9: 1.5})
+    with pytest.raises(PipeSchedError, match="expected a factor such as 1.3"):
+        sensitivity(point, slow_workers={1: "fast"})
+    with pytest.raises(PipeSchedError, match="expected a factor from 0.001 to 1000"):
+        sensitivity(point, slow_workers={1: 0})
+    with pytest.raises(PipeSchedError, match="expected a part such as 5%"):
+        sensitivity(point, jitter="5")
+    with pytest.raises(PipeSchedError, match="expected worker<number>"):
+        pipesched.generate("1f1b", workers=4, microbatches=8).simulate(disturbance="gpu1=2")
+
+
+# The verbs
+
+
+def test_compare_has_a_table(capsys: Capture) -> None:
+    line = ["compare", "--stages", "4", "--microbatches", "8", "--times", TIMES]
+    line += ["--schedules", "1f1b,zb-h1", "--slow-worker", "3=1.3", "--slow-stage", "1=1.2"]
+    assert main(line) == 0
+    printed = capsys.readouterr().out
+    assert "\nsensitivity\n" in printed
+    assert re.search(r"8 +worker 3 x 1.3 +1 +zb-h1 ", printed)
+    rows = rows_of(capsys, *line)
+    costs = Costs(times=TIMES)
+    for row in rows:
+        point = Configuration(row["schedule"], 4, 8, costs=costs)
+        found = sensitivity(point, slow_workers={3: 1.3}, slow_stages={1: 1.2})
+        assert [each["ratio"] for each in row["sensitivity"]] == [each.ratio for each in found]
+        assert row["step_s"] == found[0].step_ps / 1e12
+    assert main([*line, "--format", "csv"]) == 0
+    assert "sensitivity" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_files_and_families_are_disturbed_alike(tmp_path: Path, capsys: Capture) -> None:
+    file = str(tmp_path / "own.mlir")
+    pipesched.generate("zb-v", workers=4, microbatches=8, name="own").save(file)
+    line = ["compare", file, "--schedules", "zb-v", "--times", TIMES]
+    given = ["--slow-worker", "1=1.3", "--jitter", "5%", "--seeds", "3"]
+    first, second = rows_of(capsys, *line, *given)
+    ranks = [[each.pop("rank") for each in row["sensitivity"]] for row in (first, second)]
+    assert ranks == [[1, 1, 1], [1, 1, 1]]
+    assert first["sensitivity"] == second["sensitivity"]
+    reports = rows_of(capsys, "simulate", file, "--times", TIMES, *given)
+    found = [each["ratio"] for each in reports[0]["sensitivity"]]
+    assert found == [each["ratio"] for each in first["sensitivity"]]
+
+
+def test_passes_of_stragglers(capsys: Capture) -> None:
+    line = ["compare", "--stages", "4", "--microbatches", "8", "--times", TIMES]
+    line += ["--schedules", "1f1b", "--slow-worker", "3=1.3", "--jitter", "2%", "--seeds", "2"]
+    (row,) = rows_of(capsys, *line)
+    reports = json.loads(run_passes(capsys, *line).replace("]\n[", ","))
+    steps = [report["execution"]["makespan_ps"] / 1e12 for report in reports]
+    plain, slow, *jittered = steps
+    assert plain == row["step_s"]
+    assert slow == row["sensitivity"][0]["disturbed_step_s"]
+    assert sum(jittered[:2]) / 2 == pytest.approx(row["sensitivity"][1]["disturbed_step_s"])
+    assert reports[1]["execution"]["disturbance"] == "worker3=1.3"
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "said"),
+    [
+        (["--slow-worker", "4=2"], 1, "1f1b: there is no worker 4 to slow down"),
+        (["--slow-worker", "3=2", "--slow-worker", "3=2"], 2, "--slow-worker 3 is given twice"),
+        (["--seeds", "3"], 2, "--seeds is about --jitter"),
+        (["--jitter", "5"], 1, "expected a part such as 5%"),
+        (["--jitter", "100%"], 1, "expected a part below 100 %"),
+    ],
+)
+def test_mistakes(given: list[str], status: int, said: str, capsys: Capture) -> None:
+    line = ["compare", "--stages", "4", "--microbatches", "8", "--schedules", "1f1b"]
+    assert said in failure_of(capsys, *line, *given, status=status)
+
+
+@pytest.mark.parametrize("factor", ["3", "x=2", "3=", "3=1,3=2"])
+def test_bad_factors(factor: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "--stages", "4", "--microbatches", "8", "--slow-worker", factor])
+    assert ended.value.code == 2
+    assert capsys.readouterr().out == ""

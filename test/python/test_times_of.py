@@ -1,0 +1,152 @@
+"""Times of a worker: its stages divide them exactly, and schedules do the same work."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pipesched
+import pytest
+from pipesched import Configuration, Costs, PipeSchedError
+from pipesched._batch import findings
+from pipesched._times_of import divided, entries_of, places_of, stages_per_worker
+from pipesched.command import main
+from test_command import Capture, failure_of, rows_of, run_passes
+
+TIMES = "F=10ms,I=12ms,W=8ms,comm=1ms"
+POINT = ["compare", "--stages", "4", "--microbatches", "8", "--times", TIMES, "--schedules"]
+SWEEP = ["sweep", "--workers", "4", "--microbatches", "8", "--times", TIMES, "--schedules"]
+
+
+# The division
+
+
+def test_every_family_does_the_same_work() -> None:
+    """With 7 ps a phase no division by 2 or 3 is even, and nothing is lost."""
+    costs = Costs(times={"F": 7, "I": 11, "W": 5, "comm": "1ps"}, times_of="worker")
+    for family in pipesched.families():
+        for options in ({}, {"chunks": 3}, {"waves": 2}, {"pairs": 2}):
+            if not set(options) <= set(pipesched.families()[family].options):
+                continue
+            point = Configuration(family, 4, 8, options, costs=costs)  # type: ignore[arg-type]
+            busy = point.simulate().execution.busy_ps.tolist()
+            assert sum(busy) == 4 * 8 * (7 + 11 + 5), family
+            assert point.generate().simulate(costs).execution.busy_ps.tolist() == busy
+
+
+def test_messages_are_not_divided() -> None:
+    v = places_of([[0, 1, 1, 0]])
+    assert divided("F=10ms,comm=[1ms,2ms,3ms,4ms],send=3us", v) == (
+        "F=5000000000ps,comm=[1ms,2ms,3ms,4ms],send=3us"
+    )
+    assert divided({"F": 3, "FB": "10ps", "comm": 7}, v) == (
+        "F=[1ps,1ps,2ps,2ps],FB=5ps,comm=7ps"
+    )
+
+
+def test_blocks_and_weights_divide_in_proportion() -> None:
+    path = pipesched.Path([0, 1, 1, 0], blocks=[1, 2, 4, 3])
+    assert divided("F=12ps", places_of([path])) == "F=[3ps,4ps,8ps,9ps]"
+    heavy = pipesched.Path([0, 1, 1, 0], weights=[1, 1, 1, 3])
+    assert divided("F=12ps", places_of([heavy])) == "F=[3ps,6ps,6ps,9ps]"
+
+
+def test_paths_are_no_stages() -> None:
+    """A microbatch takes one path of Chimera and of DualPipe, so nothing is divided."""
+    for family in ("chimera", "dualpipe"):
+        places = Configuration(family, 4, 8).places
+        assert len(places) == 2 and stages_per_worker(places) == 1
+        assert divided("F=7ps", places) == "F=7ps"
+    assert stages_per_worker(Configuration("zb-v", 4, 8).places) == 2
+
+
+def test_what_cannot_be_divided_is_refused() -> None:
+    v = places_of([[0, 1, 1, 0]])
+    with pytest.raises(PipeSchedError, match="F has 4 times, one for each stage"):
+        divided("F=[1ms,2ms,3ms,4ms]", v)
+    with pytest.raises(PipeSchedError, match="different parts of F"):
+        divided("F=10ms", places_of([[0, 0, 1], [1, 0, 0]]))
+    with pytest.raises(PipeSchedError, match="times_of is about times"):
+        Costs(times_of="worker")
+    with pytest.raises(PipeSchedError, match="times_of is one of stage, worker"):
+        Costs(times=TIMES, times_of="stages")  # type: ignore[arg-type]
+
+
+def test_files_of_times(tmp_path: Path) -> None:
+    file = tmp_path / "times.json"
+    file.write_text(json.dumps({"F": "10ms", "B": "20ms", "comm": ["1ms", "2ms"]}))
+    assert entries_of(str(file)) == {"F": "10ms", "B": "20ms", "comm": ["1ms", "2ms"]}
+    assert divided(str(file), places_of([[0, 1, 1, 0]])).startswith("F=5000000000ps,B=")
+
+
+# The verbs
+
+
+def test_differing_work_is_refused(capsys: Capture) -> None:
+    for line in (POINT, SWEEP):
+        said = failure_of(capsys, *line, "1f1b,VPP", status=2)
+        assert "stages per worker differ (2 in interleaved-1f1b, 1 in 1f1b)" in said
+        for way in ("--times-of worker", "--times-of stage", "--model and --system"):
+            assert way in said
+        assert main([*line, "1f1b,zb-h1,chimera,dualpipe"]) == 0
+        assert "work differs" not in capsys.readouterr().out
+        assert main([*line, "VPP,zb-v"]) == 0
+        capsys.readouterr()
+
+
+def test_times_of_messages_alone_are_no_obstacle(capsys: Capture) -> None:
+    given = ["--model", "llama3-8b", "--system", "dgx-h100", "--times", "comm=1ms"]
+    line = ["compare", "--stages", "4", "--microbatches", "8", "--schedules", "1f1b,VPP"]
+    assert main([*line, *given, "--microbatch-size", "1"]) == 0
+    assert "work differs" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", [POINT, SWEEP])
+def test_it_is_said_first(line: list[str], capsys: Capture) -> None:
+    assert main([*line, "1f1b,VPP", "--times-of", "stage"]) == 0
+    second = capsys.readouterr().out.splitlines()[1]
+    assert second.startswith("work differs: times are those of one stage")
+    assert main([*line, "1f1b,VPP", "--times-of", "worker"]) == 0
+    second = capsys.readouterr().out.splitlines()[1]
+    assert second.startswith("times are those of a worker, which its stages divide")
+    assert rows_of(capsys, *line, "1f1b,VPP", "--times-of", "stage")
+
+
+def test_slots_say_it_too(capsys: Capture) -> None:
+    line = ["--microbatches", "8", "--schedules", "1f1b,VPP"]
+    for start in (["compare", "--stages", "4"], ["sweep", "--workers", "4"]):
+        assert main([*start, *line]) == 0
+        second = capsys.readouterr().out.splitlines()[1]
+        assert second.startswith("work differs: slots are those of one stage")
+
+
+def steps(rows: list[dict[str, Any]]) -> list[float]:
+    return sorted(row["step_s"] for row in rows)
+
+
+@pytest.mark.parametrize("line", [POINT, SWEEP])
+@pytest.mark.parametrize("of", ["stage", "worker"])
+def test_passes_do_the_same(line: list[str], of: str, capsys: Capture) -> None:
+    given = [*line, "1f1b,VPP,hanayo", "--times-of", of]
+    rows = rows_of(capsys, *given)
+    printed = run_passes(capsys, *given)
+    reports = json.loads(printed.replace("]\n[", ","))
+    assert steps(rows) == sorted(r["execution"]["makespan_ps"] / 1e12 for r in reports)
+
+
+def test_times_of_needs_times(capsys: Capture) -> None:
+    line = ["compare", "--stages", "4", "--microbatches", "8", "--times-of", "worker"]
+    assert "--times-of is about --times" in failure_of(capsys, *line, status=2)
+
+
+def test_findings_say_it_first() -> None:
+    made = [
+        pipesched.generate(family, workers=4, microbatches=8, name=family)
+        for family in ("1f1b", "zb-v")
+    ]
+    found = findings([schedule.simulate(times=TIMES) for schedule in made])
+    assert found[0].kind == "work" and "2 in zb-v and 1 in 1f1b" in found[0].text
+    assert pipesched.explain(made, times=TIMES).startswith("work differs: ")
+    alike = [schedule.simulate(times=TIMES, times_of="worker") for schedule in made]
+    assert findings(alike)[0].kind != "work"
+    costs = Costs(model="llama3-8b", system="dgx-h100", microbatch_size=1)
+    assert findings([s.simulate(costs) for s in made])[0].kind != "work"
