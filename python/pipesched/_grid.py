@@ -373,9 +373,9 @@ class Grid:
     6
 
     An axis has one value or a list of values. Integers may also be ranges that include their end,
-    `"8:64:8"`, or by a factor, `"8:64:x2"`. Without `family` the grid has all families that ship. An option
-    of families applies only to the families that have it. Several such mappings are joined, and
-    equal points count once.
+    `"8:64:8"`, or by a factor, `"8:64:x2"`. Without `family` the grid has all families that ship.
+    An option of families applies only to the families that have it. Several such mappings are
+    joined, and equal points count once.
     """
 
     def __init__(self, given: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:

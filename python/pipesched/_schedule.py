@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from . import _core
 from ._costs import Costs, SimulationOptions, read_simulation
-from ._errors import PipeSchedError, VerificationError
+from ._errors import PipeSchedError
 from ._files import write_whole
 from ._optimize import Optimization, OptimizeOptions, optimize
 from ._options import (
@@ -30,7 +30,6 @@ from ._options import (
     code_of,
     integer,
     names_of,
-    pass_options,
     raw_options,
     raw_paths,
     read_paths,
@@ -38,6 +37,7 @@ from ._options import (
 )
 from ._pictures import MOST_CELLS, PICTURES, Svg, draw
 from ._program import Group, ParameterSet, Stage, WorkerProgram, index_of
+from ._proofs import prove
 from ._rows import (
     Rows,
     clauses,
@@ -508,33 +508,12 @@ class Schedule:
         A program says where its receives stand, and has no budget: the other options are for
         schedules alone.
         """
-        code_of(Messages, "messages", messages)
         chosen = {
-            "memory_times": (MemoryTimes, memory_times),
-            "receive_placement": (ReceivePlacement, receive_placement),
-            "transport": (Transport, transport),
+            "memory_times": memory_times,
+            "receive_placement": receive_placement,
+            "transport": transport,
         }
-        for name, (choices, value) in chosen.items():
-            if value is not None:
-                code_of(choices, name, value)
-        budget = {"memory": memory, **{name: value for name, (_, value) in chosen.items()}}
-        if self.is_problem:
-            raise PipeSchedError(f"{self.name} has no rows to verify")
-        if self.kind == "program":
-            given = [name for name, value in budget.items() if value is not None]
-            if given:
-                raise PipeSchedError(
-                    f"{self.name} is a program, to which {', '.join(given)} cannot be applied; "
-                    "wanted a schedule"
-                )
-        verifier = "pipe-verify" if self.kind == "schedule" else "exec-verify"
-        proof = {"messages": messages, "receive_placement": receive_placement}
-        try:
-            self._module.run(verifier + pass_options(proof))
-        except PipeSchedError as error:
-            raise VerificationError(error.diagnostics) from None
-        if memory is not None:
-            self._module.run(verifier + pass_options({"messages": messages, **budget}))
+        prove(self, messages, memory, chosen)
 
     def simulate(
         self, costs: Costs | None = None, **options: Unpack[SimulationOptions]

@@ -32,3 +32,13 @@ def _no_own_families() -> Iterator[None]:
     yield
     _own.clear()
     _own.update(before)
+
+
+@pytest.fixture(scope="module")
+def one_rank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A process group of PyTorch that has only this process."""
+    dist = pytest.importorskip("torch.distributed")
+    store = tmp_path_factory.mktemp("rank") / "store"
+    dist.init_process_group("gloo", f"file://{store}", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()

@@ -16,11 +16,12 @@ from runtime_runs import Job, Result, train
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
 from pipesched.torch import MemoryBudgetError, PipelineRuntime, split_sequential  # noqa: E402
 from runtime_census import Census, Marked  # noqa: E402
 from runtime_models import batch_of, loss_of  # noqa: E402
 from torch import nn  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("one_rank")
 
 ASYMMETRIC = [
     Path([0, 1, 2, 3], takes=[range(0, 9, 3)]),
@@ -175,14 +176,6 @@ def test_a_budget_of_the_peak_at_any_times(counted: dict[str, list[Result]]) -> 
 
 
 # Budgets of one worker
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_rank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    store = tmp_path_factory.mktemp("rank") / "store"
-    dist.init_process_group("gloo", f"file://{store}", rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
 
 
 def step(schedule: Schedule, budget: int | str, look: Any = None) -> None:

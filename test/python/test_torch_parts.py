@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from pipesched import Path, Schedule, generate
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
 from pipesched.torch import Event, PipelineError, PipelineRuntime, split_sequential  # noqa: E402
 from pipesched.torch._activation import Saved  # noqa: E402
 from pipesched.torch._executor import early_receives  # noqa: E402
@@ -27,12 +25,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 COUNT = 3
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_rank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    store = tmp_path_factory.mktemp("rank") / "store"
-    dist.init_process_group("gloo", f"file://{store}", rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
+pytestmark = pytest.mark.usefixtures("one_rank")
 
 
 def local(transform: str = "", stages: int = 3, **options: Any) -> Schedule:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from pipesched import Path, Schedule, generate
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
 from pipesched.torch import (  # noqa: E402
     PipelineError,
     PipelineRuntime,
@@ -28,12 +26,7 @@ from runtime_models import WIDTH, Counted, Dropped, Plain, loss_of  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_rank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    store = tmp_path_factory.mktemp("rank") / "store"
-    dist.init_process_group("gloo", f"file://{store}", rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
+pytestmark = pytest.mark.usefixtures("one_rank")
 
 
 # Times
