@@ -124,3 +124,18 @@ def test_cost_of_any_times(tmp_path: Path) -> None:
     assert lines[0] == "| costs | workers | memory | copy 1 F | copy 2 F |"
     assert lines[2].startswith("| 1.5B | 2 | 0.50 | ")
     assert lines[-1].startswith("2 cases: ")
+
+
+def test_measured_steps_are_reported() -> None:
+    """The results that the documents quote, as the scripts print them."""
+    for name, line in (
+        ("torch_steps", "pairs of families over 2 % apart: 287 of 287 in predicted order"),
+        ("torch_loop", "optimized: 663.1 ms, -6.51 % against chimera, the best family"),
+    ):
+        pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
+        script = ROOT / "benchmarks" / f"{name}.py"
+        rows = ROOT / "benchmarks" / "results" / f"{name.replace('_', '-')}.json"
+        command = [sys.executable, str(script), "--rows", str(rows)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert line in done.stdout
