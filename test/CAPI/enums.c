@@ -212,9 +212,9 @@ static void refuseVariants(void) {
   PipeschedEvaluation evaluation =
       pipeschedConfigurationEvaluate(&configuration, printError, NULL);
   MlirLogicalResult result = pipeschedWriteSvg(
-      1, &evaluation, (PipeschedSvgVariant)2, print, NULL, printError, NULL);
-  // CHECK-NEXT: error: expected svg-variant to be 0 (timed) or 1 (slots), found
-  // CHECK-SAME: 2
+      1, &evaluation, (PipeschedSvgVariant)3, print, NULL, printError, NULL);
+  // CHECK-NEXT: error: expected svg-variant to be 0 (timed), 1 (slots) or 2
+  // CHECK-SAME: (rows), found 3
   printf("written: %d\n", mlirLogicalResultIsSuccess(result));
   // CHECK-NEXT: written: 0
   pipeschedEvaluationDestroy(evaluation);

@@ -207,9 +207,38 @@ static void printCellsOfStep(void) {
   pipeschedCostsDestroy(configuration.costs);
 }
 
+/// A run of two workers: 0F0, its send, a receive, 0B0; a receive, 1F0, 1B0 and
+/// its send.
+static void printMeasured(void) {
+  PipeschedConfiguration configuration = {0};
+  configuration.problem = problem("1f1b", 2, 1);
+  configuration.costs = profiled("F=1ns,B=2ns");
+  PipeschedEvaluation predicted =
+      pipeschedConfigurationEvaluate(&configuration, printError, NULL);
+  const int64_t startPs[] = {0, 1100, 1200, 5100, 0, 1500, 2600, 4700};
+  const int64_t endPs[] = {1000, 1200, 5000, 7000, 1400, 2600, 4600, 4800};
+  PipeschedEvaluation measured = pipeschedEvaluationCreateMeasured(
+      predicted, text("a run"), 8, startPs, endPs, 7100, printError, NULL);
+  for (PipeschedEvaluation each = predicted;; each = measured) {
+    PipeschedSummary summary = pipeschedEvaluationGetSummary(each);
+    printf("%d ps, idle %.3f\n", (int)summary.makespanPs, summary.idleRatio);
+    if (each.ptr == measured.ptr)
+      break;
+  }
+  // CHECK-NEXT: 6000 ps, idle 0.500
+  // CHECK-NEXT: 7100 ps, idle 0.577
+  pipeschedEvaluationCreateMeasured(predicted, text("short"), 7, startPs, endPs,
+                                    7100, printError, NULL);
+  // CHECK-NEXT: error: measured times of 7 starts and 7 ends
+  pipeschedEvaluationDestroy(measured);
+  pipeschedEvaluationDestroy(predicted);
+  pipeschedCostsDestroy(configuration.costs);
+}
+
 static void printEvaluation(void) {
   printSteps();
   printCellsOfStep();
+  printMeasured();
   pipeschedCostsDestroy(profiled("F=1ms,Q=2ms"));
   // CHECK-NEXT: error: unknown name 'Q'
   PipeschedConfiguration configuration = {0};

@@ -140,3 +140,18 @@ def test_costs_of_runtimes() -> None:
         assert alone[kind]["cell_us"] is not None and alone[kind]["message_us"] is None
         assert line_of_two[kind]["message_us"] is not None
         assert line_of_two[kind]["step_us"] >= line_of_two[kind]["least_us"] > 0
+
+
+def test_measured_steps_are_reported() -> None:
+    """The results that the documents quote, as the scripts print them."""
+    for name, line in (
+        ("torch_steps", "pairs of families over 2 % apart: 287 of 287 in predicted order"),
+        ("torch_loop", "optimized: 663.1 ms, -6.51 % against chimera, the best family"),
+    ):
+        pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
+        script = ROOT / "benchmarks" / f"{name}.py"
+        rows = ROOT / "benchmarks" / "results" / f"{name.replace('_', '-')}.json"
+        command = [sys.executable, str(script), "--rows", str(rows)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert line in done.stdout
