@@ -17,6 +17,7 @@ from pipesched import PipeSchedError, PipeSchedWarning
 
 from . import compare, convert, generate, plan, reproduce, show, simulate, sweep, verify
 from .arguments import Run, UsageError
+from .output import say
 
 VERBS = (show, generate, simulate, compare, plan, sweep, verify, convert, reproduce)
 
@@ -44,15 +45,15 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         return run(arguments)
     except UsageError as error:
-        print(f"pipesched {arguments.verb}: error: {error}", file=sys.stderr)
+        say(f"pipesched {arguments.verb}: error: {error}")
         return MISUSED
     except PipeSchedError as error:
-        print(error, file=sys.stderr)
+        say(str(error))
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         place = f"{error.filename}: " if error.filename else ""
-        print(f"error: {place}{error.strerror or error}", file=sys.stderr)
+        say(f"error: {place}{error.strerror or error}")
     return FAILED
 
 
@@ -64,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", PipeSchedWarning)
             status = _run(arguments)
         for warning in caught:
-            print(warning.message, file=sys.stderr)
+            say(str(warning.message))
         return status
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -18,10 +18,12 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from rich.text import Text
 
 from pipesched import Schedule
 from pipesched._files import write_whole
 from pipesched._report import IdleByCause
+from pipesched._text import printable, printable_lines
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
@@ -166,7 +168,7 @@ def results(*left_out: str) -> tuple[Column, ...]:
 def show_cell(column: Column, row: Row) -> str:
     """A value as text for people; a dash if there is none."""
     value = plain(row.get(column.key))
-    return "-" if value is None else column.show(value)
+    return "-" if value is None else printable(column.show(value))
 
 
 def shown_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
@@ -177,11 +179,14 @@ def shown_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column
 def table_text(rows: Sequence[Row], columns: Sequence[Column], title: str | None = None) -> str:
     """The rows as a table of the columns that have any value."""
     shown = shown_columns(rows, columns)
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    shown_title = None if title is None else Text(printable(title), "italic")
+    table = Table(
+        title=shown_title, title_justify="left", box=None, pad_edge=False, header_style="bold"
+    )
     for column in shown:
         table.add_column(column.heading, justify="left" if column.left else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*(show_cell(column, row) for column in shown))
+        table.add_row(*(Text(show_cell(column, row)) for column in shown))
     console = Console(width=WIDEST, color_system=None)
     with console.capture() as capture:
         console.print(table)
@@ -202,7 +207,8 @@ def write_rows(
     elif arguments.format == "csv":
         text = csv_text(rows)
     else:
-        text = table_text(rows, columns, title) + "".join(f"{remark}\n" for remark in remarks)
+        shown = (f"{printable_lines(remark)}\n" for remark in remarks)
+        text = table_text(rows, columns, title) + "".join(shown)
     write_text(text, arguments.output)
 
 
@@ -214,4 +220,4 @@ def progress(items: Sequence[T]) -> Iterable[T]:
 
 def say(message: str) -> None:
     """Prints a message to standard error."""
-    print(message, file=sys.stderr, flush=True)
+    print(printable_lines(message), file=sys.stderr, flush=True)
