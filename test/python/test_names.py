@@ -10,6 +10,7 @@ import pytest
 from pipesched import PipeSchedError, Schedule, load, models, problem, systems
 from pipesched._options import pass_options
 from pipesched.command import main
+from pipesched.command.output import announce_cells
 from test_command import run_passes
 
 Capture = pytest.CaptureFixture[str]
@@ -113,3 +114,13 @@ def test_control_characters_of_diagnostics_are_shown(tmp_path: Path, capsys: Cap
     assert main(["show", "--system", str(file)]) == 1
     said = capsys.readouterr().err
     assert SHOWN in said and not obeyed(said)
+
+
+def test_large_schedules_are_announced(capsys: Capture) -> None:
+    announce_cells([(512, 16_400), (4, 8), (4096, 1_000_000)])
+    assert capsys.readouterr().err == (
+        "1 of 3 schedules have more than 16,777,216 cells, the largest at least 16,793,600: "
+        "up to 3.6 GiB, and about 7 s for all\n"
+    )
+    announce_cells([(64, 512)])
+    assert capsys.readouterr().err == ""

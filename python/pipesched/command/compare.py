@@ -27,7 +27,16 @@ from .arguments import (
     options_for,
     positive,
 )
-from .output import Column, add_output, progress, results, say, write_rows, write_text
+from .output import (
+    Column,
+    add_output,
+    announce_cells,
+    progress,
+    results,
+    say,
+    write_rows,
+    write_text,
+)
 
 EXAMPLE = """  pipesched compare --stages 8 --microbatches 24,32 --schedules 1f1b,zb-h1 \\
       --times F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms --transport delay"""
@@ -259,6 +268,7 @@ def _title(arguments: argparse.Namespace) -> str:
 def run(arguments: argparse.Namespace) -> int:
     """Times every family at every size; fails if none could be timed."""
     points = _points(arguments, given_costs(arguments))
+    announce_cells((point.workers, point.microbatches) for point in points)
     pairs = [_row(point) for point in progress(points)]
     if arguments.show_passes:
         possible = [point for point, (_, made) in zip(points, pairs, strict=True) if made]
