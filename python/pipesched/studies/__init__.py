@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipesched import PipeSchedError
+from pipesched._grid import closest
 
 from . import asymmetric, figures, findings, stability, table1, validation, zero_bubble
 from .study import Basis, Check, Finding, Study, Verdict
