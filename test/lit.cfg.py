@@ -55,8 +55,6 @@ if shutil.which("g++", path=config.environment["PATH"]):
     config.available_features.add("g++")
 if config.pipesched_static:
     config.available_features.add("static")
-else:
-    config.available_features.add("plugin")
 if config.pipesched_sanitizer:
     config.available_features.add("sanitizer")
     # libMLIR is not instrumented: what crosses the border must not be judged

@@ -12,9 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Format.h"
+#include "PipeSched/Support/PrintableText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/JSON.h"
 #include <charconv>
 
 using namespace pipesched;
@@ -105,17 +105,7 @@ int64_t pipesched::niceStep(double atLeast) {
 }
 
 std::string pipesched::printableName(llvm::StringRef name) {
-  std::string text = llvm::json::fixUTF8(name), printable;
-  printable.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    auto byte = static_cast<unsigned char>(text[i]);
-    // Terminals obey U+0080 to U+009F too; in UTF-8 they follow a byte 0xc2.
-    bool isC1 = byte == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    bool isControl = byte < 0x20 || byte == 0x7f || isC1;
-    printable += isControl ? '?' : text[i];
-    i += isC1 ? 1 : 0;
-  }
-  return printable;
+  return printableText(name);
 }
 
 std::string pipesched::shorten(llvm::StringRef text, size_t length) {

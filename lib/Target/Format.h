@@ -50,8 +50,7 @@ std::optional<Cell> overlappedCell(const TaskGraph &graph, uint32_t task);
 /// The smallest of 1, 2, 5 times a power of ten that is at least `atLeast`.
 int64_t niceStep(double atLeast);
 
-/// Makes a name valid UTF-8 on one line: replaces broken sequences and control
-/// characters.
+/// A name in valid UTF-8 on one line (printableText).
 std::string printableName(llvm::StringRef name);
 
 /// Cuts valid UTF-8 to at most `length` code points; if it cuts, the last one

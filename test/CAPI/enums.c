@@ -235,7 +235,8 @@ static void refuseWithIR(void) {
   pipeschedTableDestroy(table);
   MlirOperation schedule = pipeschedModuleGetSchedule(module, 0);
   PipeschedTiming timing = {(PipeschedTransport)1000, PipeschedReceiveAtArrival,
-                            PipeschedForwardSendsAsync, PipeschedRuntimeTable};
+                            PipeschedForwardSendsAsync, PipeschedRuntimeTable,
+                            {NULL, 0}};
   PipeschedCosts none = {NULL};
   PipeschedEvaluation evaluation =
       pipeschedScheduleEvaluate(schedule, none, timing);

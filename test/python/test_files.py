@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -97,18 +96,18 @@ except KeyboardInterrupt:
 def test_a_wait_for_a_writer_can_be_interrupted(tmp_path: Path) -> None:
     fifo = tmp_path / "model.json"
     os.mkfifo(fifo)
-    process = subprocess.Popen(
-        [sys.executable, "-c", WAIT, str(fifo)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "started\n"
-    while process.poll() is None:  # the first signals may come before the wait
-        time.sleep(2)
-        process.send_signal(signal.SIGINT)
-        if process.poll() is None:
+    command = [sys.executable, "-c", WAIT, str(fifo)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        for _ in range(30):  # the first signals may come before the wait
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=5)
-    assert process.stdout.read() == "interrupted\n"
+                process.wait(timeout=2)
+                break
+            process.send_signal(signal.SIGINT)
+        if process.poll() is None:
+            process.kill()
+        assert process.stdout.read() == "interrupted\n"
 
 
 MARK = b"\xef\xbb\xbf"

@@ -10,6 +10,7 @@ import pytest
 from pipesched import PipeSchedError, Schedule, load, models, problem, systems
 from pipesched._options import pass_options
 from pipesched.command import main
+from pipesched.command.output import announce_cells
 from test_command import run_passes
 
 Capture = pytest.CaptureFixture[str]
@@ -81,3 +82,45 @@ def test_show_passes_quotes_for_the_shell(folder: Path, capsys: Capture) -> None
     ]
     for verb in verbs:
         assert run_passes(capsys, *verb)
+
+
+CONTROLS = "a\x1b[2J\x07b\x9bc\u202ed"
+SHOWN = r"a\x1b[2J\x07b\x9bc\u202ed"
+
+
+def obeyed(text: str) -> bool:
+    """Whether a terminal would obey some of the text."""
+    return any(letter in text for letter in "\x1b\x07\x9b\u202e")
+
+
+def test_control_characters_are_shown(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "odd.mlir"
+    made = problem(workers=2, microbatches=2, name=CONTROLS).transform("pipe-schedule-1f1b")
+    made.save(file)
+    for verb in (["show"], ["verify"], ["simulate"]):
+        assert main([*verb, str(file)]) == 0
+        out = capsys.readouterr().out
+        assert SHOWN in out and not obeyed(out), verb
+    assert main(["verify", str(file), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["schedule"] == CONTROLS
+    assert main(["show", str(file), "--name", CONTROLS + "!"]) == 1
+    said = capsys.readouterr().err
+    assert SHOWN in said and not obeyed(said)
+
+
+def test_control_characters_of_diagnostics_are_shown(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "odd.json"
+    file.write_text(json.dumps({**systems()["toy"], CONTROLS: 1}))
+    assert main(["show", "--system", str(file)]) == 1
+    said = capsys.readouterr().err
+    assert SHOWN in said and not obeyed(said)
+
+
+def test_large_schedules_are_announced(capsys: Capture) -> None:
+    announce_cells([(512, 16_400), (4, 8), (4096, 1_000_000)])
+    assert capsys.readouterr().err == (
+        "1 of 3 schedules have more than 16,777,216 cells, the largest at least 16,793,600: "
+        "up to 3.6 GiB, and about 7 s for all\n"
+    )
+    announce_cells([(64, 512)])
+    assert capsys.readouterr().err == ""

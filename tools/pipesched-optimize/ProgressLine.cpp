@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ProgressLine.h"
+#include "PipeSched/Support/PrintableText.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Process.h"
 
@@ -21,7 +22,7 @@ using namespace pipesched::optimize;
 static constexpr unsigned kBarWidth = 20;
 
 ProgressLine::ProgressLine(llvm::StringRef name, const SolverOptions &limits)
-    : name(name), timeLimitSeconds(limits.timeLimitSeconds),
+    : name(printableText(name)), timeLimitSeconds(limits.timeLimitSeconds),
       maxEvaluations(limits.maxEvaluations),
       isTerminal(llvm::sys::Process::StandardErrIsDisplayed()) {}
 

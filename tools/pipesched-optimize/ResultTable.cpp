@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ResultTable.h"
+#include "PipeSched/Support/PrintableText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -82,12 +83,9 @@ static const Column kColumns[] = {
 // Formats
 //===----------------------------------------------------------------------===//
 
-/// The text with a blank for each control character, or a dash if it is empty.
-static std::string onOneLine(std::string text) {
-  for (char &c : text)
-    if (llvm::isASCII(c) && !llvm::isPrint(c))
-      c = ' ';
-  return text.empty() ? "-" : text;
+/// The text as a terminal may show it, or a dash if it is empty.
+static std::string onOneLine(StringRef text) {
+  return text.empty() ? "-" : printableText(text);
 }
 
 /// Aligns numbers to the right; a dash stands for a missing value.
@@ -100,7 +98,7 @@ static void writeText(llvm::ArrayRef<ResultRow> rows, llvm::raw_ostream &os) {
     cells.front().isNumber = cells.back().isNumber;
     int width = 0;
     for (Value &cell : cells) {
-      cell.text = onOneLine(std::move(cell.text));
+      cell.text = onOneLine(cell.text);
       width = std::max(width, llvm::sys::unicode::columnWidthUTF8(cell.text));
     }
     for (auto [line, cell] : llvm::zip(lines, cells)) {

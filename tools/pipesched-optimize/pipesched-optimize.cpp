@@ -16,6 +16,7 @@
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/OutputFile.h"
+#include "PipeSched/Support/PrintableText.h"
 #include "ProgressLine.h"
 #include "ResultTable.h"
 #include "llvm/ADT/StringSet.h"
@@ -241,7 +242,7 @@ Options::makeSolverOptions(llvm::ThreadPoolInterface &pool) const {
 }
 
 static void reportWarning(StringRef message) {
-  llvm::WithColor::warning() << message << "\n";
+  llvm::WithColor::warning() << printableText(message) << "\n";
 }
 
 /// Searches, starting from the entry of the cache if there is a cache.
@@ -323,7 +324,8 @@ optimizeInstance(StringRef file, StringRef answer, const Options &options,
 }
 
 static int reportError(llvm::Error error) {
-  llvm::WithColor::error() << llvm::toString(std::move(error)) << "\n";
+  llvm::WithColor::error() << printableText(llvm::toString(std::move(error)))
+                           << "\n";
   return 1;
 }
 

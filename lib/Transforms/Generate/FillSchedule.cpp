@@ -47,6 +47,26 @@ static void storeTable(ScheduleOp problem, const Placement &given,
   problem.setFamily(family, options);
 }
 
+/// Says before a long wait how much was asked for. Each stage has at least an F
+/// and a B for each microbatch. The bytes and the time of a cell are those of
+/// benchmarks/README.md (`generate`, `generate-to-report`). A table above
+/// kMaxTableCells is refused at once.
+static void announceSize(ScheduleOp problem, const Placement &placement) {
+  constexpr int64_t kCellsWorthAWord = int64_t(1) << 24;
+  constexpr double kRowBytes = 8, kReportBytes = 232, kReportSeconds = 4e-7;
+  int64_t numPairs = placement.getNumPairs();
+  if (numPairs <= kCellsWorthAWord / 2 || numPairs > kMaxTableCells / 2)
+    return;
+  int64_t numCells = 2 * numPairs;
+  auto cells = static_cast<double>(numCells);
+  emitRemark(problem.getLoc())
+      << llvm::formatv("asks for {0} cells or more: {1:F1} GiB of rows, and up "
+                       "to {2:F1} GiB and about {3:F0} s for a report",
+                       numCells, cells * kRowBytes / (1 << 30),
+                       cells * kReportBytes / (1 << 30), cells * kReportSeconds)
+             .str();
+}
+
 /// The phases that a greedy table will have, known before it is generated.
 static CellsInUse greedyCells(bool splitBackward) {
   auto bit = [](Phase phase) { return 1u << static_cast<unsigned>(phase); };
@@ -98,6 +118,7 @@ LogicalResult pipe::fillSchedule(ScheduleOp problem, const Family &family,
   SmallVector<NamedAttribute> written =
       describeFamily(builder, family, options);
   Placement given = ScheduleTable(problem).getPlacement();
+  announceSize(problem, given);
   bool isMeasured = slots.measure != SlotMeasure::Unit;
   if (isMeasured)
     written.push_back(builder.getNamedAttr(

@@ -30,6 +30,7 @@ from . import (
     verify,
 )
 from .arguments import Run, UsageError
+from .output import say
 
 VERBS = (
     show,
@@ -70,15 +71,15 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         return run(arguments)
     except UsageError as error:
-        print(f"pipesched {arguments.verb}: error: {error}", file=sys.stderr)
+        say(f"pipesched {arguments.verb}: error: {error}")
         return MISUSED
     except PipeSchedError as error:
-        print(error, file=sys.stderr)
+        say(str(error))
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         place = f"{error.filename}: " if error.filename else ""
-        print(f"error: {place}{error.strerror or error}", file=sys.stderr)
+        say(f"error: {place}{error.strerror or error}")
     return FAILED
 
 
@@ -92,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", PipeSchedWarning)
             status = _run(arguments)
         for warning in caught:
-            print(warning.message, file=sys.stderr)
+            say(str(warning.message))
         return status
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

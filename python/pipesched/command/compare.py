@@ -38,7 +38,16 @@ from .entries import (
     times_by_schedule,
     with_ending,
 )
-from .output import Column, add_output, progress, results, say, write_rows, write_text
+from .output import (
+    Column,
+    add_output,
+    announce_cells,
+    progress,
+    results,
+    say,
+    write_rows,
+    write_text,
+)
 from .timed import check_work, row_of
 
 EXAMPLE = """  pipesched compare --stages 8 --microbatches 24,32 --schedules 1f1b,zb-h1 \\
@@ -341,6 +350,7 @@ def run(arguments: argparse.Namespace) -> int:
     costs = given_costs(arguments)
     entries = _entries(arguments, costs)
     settings = {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
+    announce_cells(entry.size for entry in entries)
     pairs = [row_of(entry, settings) for entry in progress(entries)]
     rows = _rank(row for row, _ in pairs)
     above = _above(arguments, costs, entries, rows)

@@ -18,10 +18,12 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from rich.text import Text
 
 from pipesched import Schedule
 from pipesched._files import write_whole
 from pipesched._report import IdleByCause
+from pipesched._text import printable, printable_lines
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
@@ -177,7 +179,7 @@ def per_gpu(worker_bytes: int | None, accelerators: int | None) -> int | None:
 def show_cell(column: Column, row: Row) -> str:
     """A value as text for people; a dash if there is none."""
     value = plain(row.get(column.key))
-    return "-" if value is None else column.show(value)
+    return "-" if value is None else printable(column.show(value))
 
 
 def shown_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
@@ -201,7 +203,7 @@ def table_text(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     for column in shown:
         table.add_column(column.heading, justify="left" if column.left else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*(show_cell(column, row) for column in shown))
+        table.add_row(*(Text(show_cell(column, row)) for column in shown))
     console = Console(width=WIDEST, color_system=None)
     with console.capture() as capture:
         console.print(table)
@@ -221,8 +223,9 @@ def write_rows(
     title, and go to standard error with other formats than text; remarks are for text alone.
     """
     if arguments.format == "text":
-        head = "".join(f"{line}\n" for line in (title, *above) if line)
-        text = head + table_text(rows, columns) + "".join(f"{remark}\n" for remark in remarks)
+        head = "".join(f"{printable(line)}\n" for line in (title, *above) if line)
+        foot = "".join(f"{printable_lines(remark)}\n" for remark in remarks)
+        text = head + table_text(rows, columns) + foot
     else:
         say_lines(above)
         text = json_text(rows) if arguments.format == "json" else csv_text(rows)
@@ -235,6 +238,27 @@ def say_lines(lines: Sequence[str]) -> None:
         say(line)
 
 
+_ANNOUNCED = 2**24
+_REFUSED = 2**28
+_REPORT_BYTES, _REPORT_S = 232, 4e-7
+"""Of a cell, from generation to report: benchmarks/README.md."""
+
+
+def announce_cells(sizes: Iterable[tuple[int, int]]) -> None:
+    """Says, before a long wait, how many cells the largest of some schedules has (given by its
+    workers and microbatches), and what these take. Each stage has at least an F and a B for each
+    microbatch. The library refuses more than 2**28 cells at once.
+    """
+    cells = [2 * workers * microbatches for workers, microbatches in sizes]
+    large = [count for count in cells if _ANNOUNCED < count <= _REFUSED]
+    if large:
+        say(
+            f"{len(large)} of {len(cells)} schedules have more than {_ANNOUNCED:,} cells, the "
+            f"largest at least {max(large):,}: up to {max(large) * _REPORT_BYTES / 2**30:.1f} GiB, "
+            f"and about {sum(large) * _REPORT_S:.0f} s for all"
+        )
+
+
 def progress(items: Sequence[T]) -> Iterable[T]:
     """Yields the items; shows a bar on standard error if that is a terminal."""
     console = Console(stderr=True)
@@ -243,4 +267,4 @@ def progress(items: Sequence[T]) -> Iterable[T]:
 
 def say(message: str) -> None:
     """Prints a message to standard error."""
-    print(message, file=sys.stderr, flush=True)
+    print(printable_lines(message), file=sys.stderr, flush=True)

@@ -1,0 +1,28 @@
+//===- PrintableText.h - Names on a terminal --------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A name from a file may hold what a terminal obeys instead of showing it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SUPPORT_PRINTABLETEXT_H
+#define PIPESCHED_SUPPORT_PRINTABLETEXT_H
+
+#include "llvm/ADT/StringRef.h"
+#include <string>
+
+namespace pipesched {
+
+/// A text as people may see it, in valid UTF-8: control characters, also those
+/// of C1, as `\x1b`, and the marks that change the direction of writing, which
+/// could make one name look like another, as `\u202e`.
+std::string printableText(llvm::StringRef text);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SUPPORT_PRINTABLETEXT_H

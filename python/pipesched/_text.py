@@ -1,0 +1,27 @@
+"""Texts for people."""
+
+from __future__ import annotations
+
+import re
+
+_HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def _shown(found: re.Match[str]) -> str:
+    point = ord(found[0])
+    return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}"
+
+
+def printable(text: str) -> str:
+    """A name on one line of a terminal, which obeys control characters instead of showing them:
+    these are shown as `\\x1b`, and the marks that change the direction of writing, which could make
+    one name look like another, as `\\u202e`. The library does the same in its pictures.
+    """
+    return _HIDDEN.sub(_shown, text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines."""
+    return "\n".join(map(printable, text.split("\n")))
