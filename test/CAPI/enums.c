@@ -234,8 +234,10 @@ static void refuseWithIR(void) {
       pipeschedModuleCreateFromTable(context, text("table"), table);
   pipeschedTableDestroy(table);
   MlirOperation schedule = pipeschedModuleGetSchedule(module, 0);
-  PipeschedTiming timing = {(PipeschedTransport)1000, PipeschedReceiveAtArrival,
-                            PipeschedForwardSendsAsync, PipeschedRuntimeTable,
+  PipeschedTiming timing = {(PipeschedTransport)1000,
+                            PipeschedReceiveAtArrival,
+                            PipeschedForwardSendsAsync,
+                            PipeschedRuntimeTable,
                             {NULL, 0}};
   PipeschedCosts none = {NULL};
   PipeschedEvaluation evaluation =

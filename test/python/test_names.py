@@ -32,7 +32,7 @@ def test_names_that_no_pipeline_can_say(name: str) -> None:
 
 @pytest.fixture(params=["with a blank", "it's {odd}"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    made = tmp_path / request.param
+    made = tmp_path / str(request.param)
     made.mkdir()
     for kind, fields in (("model", models()["toy"]), ("system", systems()["toy"])):
         described = {**fields, "name": f"an odd {kind}", "aliases": []}
