@@ -43,7 +43,7 @@ TEST(Svg, OneBoxPerCell) {
 
 TEST(Svg, EscapesNames) {
   std::string text = draw(evaluate1F1B("<a & b>\x01", 1, 1));
-  EXPECT_THAT(text, HasSubstr("&lt;a &amp; b&gt;?"));
+  EXPECT_THAT(text, HasSubstr("&lt;a &amp; b&gt;\\x01"));
 }
 
 TEST(Svg, BarsOnlyWhereMessagesTakeTime) {

@@ -336,7 +336,9 @@ TEST(TextPicture, NamesCannotSteerTheTerminal) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   llvm::cantFail(writeTextPictures(stream, {&named}, {}));
-  EXPECT_THAT(text, StartsWith("a?[2Jb?1mc\xc2\xa0??\xef\xbf\xbd  1 worker"));
+  EXPECT_THAT(
+      text,
+      StartsWith("a\\x1b[2Jb\\x9b1mc\xc2\xa0\\x0a\\x7f\xef\xbf\xbd  1 worker"));
 }
 
 TEST(TextPicture, ReadsRanges) {
