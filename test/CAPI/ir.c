@@ -164,7 +164,9 @@ static void generate(MlirContext context) {
   PipeschedCosts none = {NULL};
   PipeschedTiming timing = {PipeschedTransportOverlap,
                             PipeschedReceiveAtArrival,
-                            PipeschedForwardSendsAsync, PipeschedRuntimeTable};
+                            PipeschedForwardSendsAsync,
+                            PipeschedRuntimeTable,
+                            {NULL, 0}};
   PipeschedEvaluation evaluation = pipeschedScheduleEvaluate(op, none, timing);
   printf("makespan: %d us\n",
          (int)(pipeschedEvaluationGetSummary(evaluation).makespanPs / 1000000));
