@@ -37,7 +37,8 @@ def take(source, folder):
     measurement = Measurement.from_file(f"{source}.measurement.json")
     times = Measurement.from_file(f"{source}.calibration.json").profile()
     folder.mkdir(parents=True, exist_ok=True)
-    median_step(measurement).save(folder / f"{source.name}.measurement.json")
+    kept = median_step(measurement).to_json()
+    (folder / f"{source.name}.measurement.json").write_text(kept + "\n")
     (folder / f"{source.name}.times").write_text(times + "\n")
 
 

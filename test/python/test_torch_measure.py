@@ -217,8 +217,9 @@ def test_pictures_show_both(measured: dict[str, Measurement], name: str) -> None
             assert sum(box.startswith(f"{cell}:") for box in boxes) == 2
     events = json.loads(comparison.to_chrome_trace())["traceEvents"]
     names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
-    assert sum("measured" in each for each in names.values()) == SCHEDULES[name].workers
-    slices = [e for e in events if e["ph"] == "X" and e["tid"] == 0]
+    workers = {pid: each for pid, each in names.items() if "worker" in each}
+    assert sum("measured" in each for each in workers.values()) == SCHEDULES[name].workers
+    slices = [e for e in events if e["ph"] == "X" and e["tid"] == 0 and e["pid"] in workers]
     measured_slices = [e for e in slices if "measured" in names[e["pid"]]]
     assert len(measured_slices) == len(slices) / 2
     for event in measured_slices:
@@ -231,10 +232,12 @@ def test_the_trace_has_the_measured_times(measured: dict[str, Measurement]) -> N
     step = measurement.numbers[measurement.median_step]
     rows = frame[(frame.kind == "compute") & (frame.step == step)].set_index(["worker", "cell"])
     events = json.loads(measurement.compare().to_chrome_trace())["traceEvents"]
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     found = 0
     for event in events:
-        if event["ph"] == "X" and event["tid"] == 0 and event["pid"] >= 2:
-            row = rows.loc[event["pid"] - 2, event["name"]]
+        name = names[event["pid"]]
+        if event["ph"] == "X" and event["tid"] == 0 and "measured" in name and "worker" in name:
+            row = rows.loc[int(name.rsplit(maxsplit=1)[1]), event["name"]]
             assert event["ts"] == pytest.approx(1e6 * row.start_s, abs=0.01)
             assert event["dur"] == pytest.approx(1e6 * (row.end_s - row.start_s), abs=0.01)
             found += 1
