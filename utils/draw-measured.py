@@ -35,7 +35,7 @@ def median_step(measurement):
 def take(source, folder):
     """Copies what a picture is drawn from."""
     measurement = Measurement.from_file(f"{source}.measurement.json")
-    times = Measurement.from_file(f"{source}.calibration.json").profile()
+    times = Measurement.from_file(f"{source}.calibration.json").profile(issue=True)
     folder.mkdir(parents=True, exist_ok=True)
     kept = median_step(measurement).to_json()
     (folder / f"{source.name}.measurement.json").write_text(kept + "\n")

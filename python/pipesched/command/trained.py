@@ -58,10 +58,11 @@ class Result:
         self.outcome = outcome
         self.name = outcome.name
         self.measurement = outcome.measurement
-        costs = Costs(times=outcome.calibration.profile())
+        costs = Costs(times=outcome.calibration.profile(issue=True))
         self.comparison = outcome.measurement.compare(costs)
-        """By the times of the calibration."""
-        self.own = outcome.measurement.compare()
+        """By the times of the calibration, what the runtime takes between cells included."""
+        own = Costs(times=outcome.measurement.profile(issue=True))
+        self.own = outcome.measurement.compare(own)
         """By the times of the measured steps themselves: what the prediction would have been with
         the right times."""
 

@@ -165,9 +165,8 @@ class Trainer:
             workers=job.workers, microbatches=job.microbatches, name="optimized"
         )
         try:
-            priced = problem.transform(
-                f'pipe-attach-profile{{times="{measurement.profile()}"}}'
-            )
+            times = measurement.profile(issue=True)
+            priced = problem.transform(f'pipe-attach-profile{{times="{times}"}}')
             best = priced.optimize(memory=job.memory, time_limit=job.search_seconds)
         except pipesched.PipeSchedError as error:
             return error
