@@ -28,7 +28,8 @@ def measure_children(
 
     example: a microbatch, as the first child takes it. Each child runs on what the one before it
         returns, with gradients of ones.
-    repeats: how often; the result is the median, and one run before them does not count.
+    repeats: how often the whole module runs; the result is the median of each child. One run
+        before them, in which memory and kernels are set up, does not count.
     group: its first rank measures, and all get its times, so that they divide the module alike.
 
     Gradients, buffers and random states of the module are as before at the end.
@@ -53,14 +54,15 @@ def measure_children(
 def _measure(module: nn.Sequential, example: Any, repeats: int) -> list[float]:
     tensors, _ = flatten(example)
     device = tensors[0].device if tensors else torch.device("cpu")
-    times = []
-    value = example
+    passes = []
     with _unchanged(module, device), torch.enable_grad():
-        for child in module:
-            runs = [_run(child, value, device) for _ in range(repeats + 1)]
-            times.append(statistics.median(seconds for seconds, _ in runs[1:]))
-            value = runs[-1][1]
-    return times
+        for _ in range(repeats + 1):
+            value, times = example, []
+            for child in module:
+                seconds, value = _run(child, value, device)
+                times.append(seconds)
+            passes.append(times)
+    return [statistics.median(runs) for runs in zip(*passes[1:], strict=True)]
 
 
 @contextmanager

@@ -82,9 +82,7 @@ class Trainer:
         model = self.source.model(self.dtype).to(self.device)
         batches = self.source.batches(self.job.microbatch_size, self.job.seed)
         inputs = placed(next(batches)[0], self.device, self.dtype)
-        everyone = dist.group.WORLD
-        measure_children(model, inputs, repeats=1, group=everyone)  # The first runs are slower.
-        times = measure_children(model, inputs, group=everyone)
+        times = measure_children(model, inputs, group=dist.group.WORLD)
         shown = ", ".join(f"{1e3 * time:.2f}" for time in times)
         self.report(f"the model's children take {shown} ms, by which they are divided")
         return times
