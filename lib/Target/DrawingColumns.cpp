@@ -142,12 +142,11 @@ static void writeStages(OStream &json, const Picture &picture) {
   json.attributeArray("stages", [&] {
     int64_t number = 0;
     for (int64_t path = 0; path < placement.getNumPaths(); ++path)
-      for (auto [stage, worker] :
-           llvm::enumerate(placement.getPath(path).workers))
+      for (auto entry : llvm::enumerate(placement.getPath(path).workers))
         json.object([&] {
           json.attribute("path", path);
-          json.attribute("stage", static_cast<int64_t>(stage));
-          json.attribute("worker", worker);
+          json.attribute("stage", static_cast<int64_t>(entry.index()));
+          json.attribute("worker", entry.value());
           json.attribute("shade", picture.shadeOf[number++]);
         });
   });
