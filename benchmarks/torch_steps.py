@@ -5,7 +5,8 @@ Usage: .venv/bin/python benchmarks/torch_steps.py [--rows FILE] [--output FILE] 
 
 Trains every family in real processes on gloo with stages that sleep: the forward, the gradient of
 the input and the gradient of the weights of a stage take times that are known before anything
-runs. The prediction has these times alone, and messages that take none.
+runs. The first prediction has these times alone, and messages that take none. The second adds what
+cells and messages of two families took beyond them in a run of their own.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from pipesched._times_of import entries_of
 from pipesched.torch import PipelineRuntime
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import start_processes
@@ -33,6 +35,13 @@ MODES = {"even": [1.0], "uneven": [1.0, 0.7, 1.3, 0.85, 1.15]}
 """Factors of the times, which stages take in turn."""
 CAUSES = ("start", "compute", "messages", "issue", "end")
 
+
+CALIBRATED_BY = ("1f1b", "zb-h1")
+"""Families that run first, with whole and with split backwards: from their cells come the overheads
+of the second prediction, for all families."""
+
+Overheads = dict[str, float]
+"""In ms, by phase, and of a message."""
 
 SPIN_SECONDS = 0.0003
 """A sleep ends late by some of this; the rest is waited for."""
@@ -93,6 +102,45 @@ def profile_of(times: list[dict[str, float]]) -> str:
     return ",".join(f"{phase}=[{text}]" for phase, text in lists.items())
 
 
+def overheads_of(measured: list[tuple[pipesched.Measurement, list[dict[str, float]]]]) -> Overheads:
+    """What a cell of each phase takes beyond its pause, with what the runtime does until the next
+    one, and the median time of a message, in ms: from families that run before all others.
+    """
+    found: Overheads = {}
+    for run, times in measured:
+        nominal = {
+            **{phase: [1e3 * stage[phase] for stage in times] for phase in "FIW"},
+            "B": [1e3 * (stage["I"] + stage["W"]) for stage in times],
+            "comm": [0.0],
+        }
+        for name, values in entries_of(run.profile(issue=True)).items():
+            listed = values if isinstance(values, list) else [values]
+            found[name] = statistics.mean(map(ms_of, listed)) - statistics.mean(nominal[name])
+    return found
+
+
+def ms_of(text: str) -> float:
+    """`1.5ms` and `40us` in ms."""
+    number = text.rstrip("pnums")
+    return float(number) * {"ps": 1e-9, "ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}[
+        text[len(number) :]
+    ]
+
+
+def with_overheads(times: list[dict[str, float]], overheads: Overheads) -> str:
+    """The profile of known times and overheads."""
+    of = {
+        **{phase: [1e3 * stage[phase] for stage in times] for phase in "FIW"},
+        "B": [1e3 * (stage["I"] + stage["W"]) for stage in times],
+    }
+    lists = {
+        phase: ",".join(f"{value + overheads[phase]:.6f}ms" for value in values)
+        for phase, values in of.items()
+    }
+    listed = ",".join(f"{phase}=[{text}]" for phase, text in lists.items())
+    return f"{listed},comm={overheads['comm']:.6f}ms"
+
+
 def measure(
     schedule: pipesched.Schedule, times: list[dict[str, float]], steps: int
 ) -> pipesched.Measurement:
@@ -112,10 +160,15 @@ def measure(
 
 
 def row_of(
-    family: str, mode: str, measured: pipesched.Measurement, times: list[dict[str, float]]
+    family: str,
+    mode: str,
+    measured: pipesched.Measurement,
+    times: list[dict[str, float]],
+    overheads: Overheads,
 ) -> dict[str, Any]:
     """What is written of one family."""
     known = measured.compare(times=profile_of(times))
+    calibrated = measured.compare(times=with_overheads(times, overheads))
     own = measured.compare(times=measured.profile(issue=True))
     errors = known.errors.groupby("cause").error_s.sum()
     workers = measured.schedule.workers
@@ -125,6 +178,8 @@ def row_of(
         "predicted_ms": 1e3 * known.predicted_s,
         "measured_ms": 1e3 * known.measured_s,
         "error": known.error,
+        "overheads_ms": overheads,
+        "calibrated_error": calibrated.error,
         "own_profile_error": own.error,
         "steps_ms": [1e3 * step for step in measured.step_times_s],
         "clock_error_us": 1e6 * measured.clock_error_s,
@@ -137,17 +192,22 @@ def rank_process(rank: int, folder: str, arguments: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     size = arguments.workers
     dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=size)
+
+    def run(mode: str, family: str) -> tuple[pipesched.Measurement, list[dict[str, float]]]:
+        schedule = pipesched.generate(
+            family, workers=size, microbatches=arguments.microbatches, name=family
+        )
+        held = [schedule.stages(worker) for worker in range(size)]
+        count = 1 + max(each.stage for stages in held for each in stages)
+        times = stage_times(arguments, mode, count)
+        return measure(schedule, times, arguments.steps), times
+
+    overheads = overheads_of([run("even", family) for family in CALIBRATED_BY])
     with open(Path(folder) / "rows.jsonl" if rank == 0 else os.devnull, "w") as rows:
         for mode, family in itertools.product(arguments.modes, arguments.families):
-            schedule = pipesched.generate(
-                family, workers=size, microbatches=arguments.microbatches, name=family
-            )
-            held = [schedule.stages(worker) for worker in range(size)]
-            count = 1 + max(each.stage for stages in held for each in stages)
-            times = stage_times(arguments, mode, count)
-            measured = measure(schedule, times, arguments.steps)
+            measured, times = run(mode, family)
             if rank == 0:
-                row = row_of(family, mode, measured, times)
+                row = row_of(family, mode, measured, times, overheads)
                 print(f"{mode} {family}: {100 * row['error']:+.2f} %", file=sys.stderr, flush=True)
                 rows.write(json.dumps(row) + "\n")
     dist.barrier()
@@ -181,6 +241,14 @@ def report(rows: list[dict[str, Any]]) -> None:
     errors = [100 * row["error"] for row in rows]
     worst = max(errors, key=abs)
     print(f"\nerror: median {statistics.median(errors):+.2f} %, largest {worst:+.2f} %")
+    calibrated = [100 * row["calibrated_error"] for row in rows if "calibrated_error" in row]
+    if calibrated:
+        worst = max(calibrated, key=abs)
+        median = statistics.median(map(abs, calibrated))
+        print(
+            f"with the overheads of {' and '.join(CALIBRATED_BY)}: median of sizes {median:.2f} %, "
+            f"largest {worst:+.2f} %"
+        )
     own = [100 * row["own_profile_error"] for row in rows]
     worst = max(own, key=abs)
     print(f"by own profile: median {statistics.median(own):+.2f} %, largest {worst:+.2f} %")
