@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from pipesched._times_of import entries_of
+from pipesched._times_of import entries_of, ps_of
 from pipesched.torch import PipelineRuntime
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import start_processes
@@ -115,16 +115,8 @@ def overheads_of(measured: list[tuple[pipesched.Measurement, list[dict[str, floa
         }
         for name, values in entries_of(run.profile(issue=True)).items():
             listed = values if isinstance(values, list) else [values]
-            found[name] = statistics.mean(map(ms_of, listed)) - statistics.mean(nominal[name])
+            found[name] = statistics.mean(map(ps_of, listed)) / 1e9 - statistics.mean(nominal[name])
     return found
-
-
-def ms_of(text: str) -> float:
-    """`1.5ms` and `40us` in ms."""
-    number = text.rstrip("pnums")
-    return float(number) * {"ps": 1e-9, "ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}[
-        text[len(number) :]
-    ]
 
 
 def with_overheads(times: list[dict[str, float]], overheads: Overheads) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from . import _core
-from ._families import own_families, own_family
+from ._families import key_of, own_families, own_family
 from ._making import generate
 
 
@@ -61,14 +61,10 @@ def models() -> dict[str, dict[str, Any]]:
     return {name: json.loads(text) for name, text in _core.models()}
 
 
-def _key(name: str) -> str:
-    return name.casefold().replace("-", "").replace("_", "").removeprefix("schedule")
-
-
 @cache
 def _names() -> dict[str, str]:
     return {
-        _key(name): family.name
+        key_of(name): family.name
         for family in families().values()
         if family.name not in own_families()
         for name in (family.name, *family.aliases)
@@ -84,7 +80,7 @@ def canonical(name: str) -> str:
     """
     if own := own_family(name):
         return own.name
-    found = _names().get(_key(name))
+    found = _names().get(key_of(name))
     if found is None:
         found = generate(name, workers=1, microbatches=1).family
         assert found is not None

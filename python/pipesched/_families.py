@@ -112,11 +112,15 @@ def _register(name: str, function: FamilyFunction, *, summary: str) -> FamilyFun
     return function
 
 
+def key_of(name: str) -> str:
+    """What all spellings of a family's name have in common."""
+    return name.casefold().replace("-", "").replace("_", "").removeprefix("schedule")
+
+
 def _is_shipped(name: str) -> bool:
-    key = name.casefold().replace("_", "-")
     names = [family[0] for family in _core.families()]
     names += [alias for alias, _ in _core.family_aliases()]
-    return key in {each.casefold().replace("_", "-") for each in names}
+    return key_of(name) in map(key_of, names)
 
 
 # Functions by where they are

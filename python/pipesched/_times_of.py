@@ -74,7 +74,8 @@ def has_phases(times: Any) -> bool:
     return any(name not in MESSAGES for name in entries_of(times))
 
 
-def _ps(text: str) -> int:
+def ps_of(text: str) -> int:
+    """A time of a profile, such as `18.5ms`, in picoseconds."""
     unit = text.lstrip("0123456789.+eE ").strip()
     try:
         value = Decimal(text[: len(text) - len(unit)].strip()).scaleb(_UNITS[unit])
@@ -129,7 +130,7 @@ def _divided(name: str, time: str | list[str], places: Sequence[Place]) -> str:
             f"times of a worker: {name} has {len(time)} times, one for each stage, which are not"
             " those of a worker; give one time, or let the times be those of stages"
         )
-    whole = _ps(time)
+    whole = ps_of(time)
     found = {_of_path(place, whole) for place in places}
     if len(found) > 1:
         raise PipeSchedError(

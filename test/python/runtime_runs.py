@@ -87,3 +87,9 @@ def run(jobs: Sequence[Any], folder: Path, name: str, limit: float = LIMIT) -> d
         for name, result in results.items():
             found[name].append(result)
     return found
+
+
+def phases_of(schedule: Schedule) -> set[str]:
+    """The phases of the cells that run."""
+    programs = [schedule.program(worker) for worker in range(schedule.workers)]
+    return {cell.phase for program in programs for each in program for cell in each.cells}

@@ -226,7 +226,7 @@ def test_what_a_function_raises_is_raised() -> None:
 
 
 def test_wrong_registrations() -> None:
-    for name in ("1f1b", "VPP", "GPipe"):
+    for name in ("1f1b", "VPP", "GPipe", "zb_v", "ZBV", "Schedule1F1B"):
         with pytest.raises(PipeSchedError, match="is a family that ships"):
             register_family(name, serial)
     with pytest.raises(PipeSchedError, match="has no option 'chunks'"):

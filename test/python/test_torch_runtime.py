@@ -10,7 +10,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Path, PipeSchedError, Schedule, generate
-from runtime_runs import Job, Result, train
+from runtime_runs import Job, Result, phases_of, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
@@ -190,9 +190,7 @@ def test_schedules_are_what_their_names_say() -> None:
     """Without this a transform that changes nothing would test nothing."""
 
     def phases(name: str) -> set[str]:
-        schedule = jobs()[name].schedule
-        programs = [schedule.program(worker) for worker in range(schedule.workers)]
-        return {c.phase for program in programs for i in program for c in i.cells}
+        return phases_of(jobs()[name].schedule)
 
     assert "R" in phases("recomputed") and "R" in phases("recomputed in part")
     assert {"D", "U"} <= phases("offloaded") and {"D", "U"} <= phases("offloaded in part")

@@ -12,7 +12,7 @@ import pipesched
 import pytest
 from pipesched import Path, Schedule, generate
 from runtime_random import random_schedule
-from runtime_runs import Job, Result, train
+from runtime_runs import Job, Result, phases_of, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
@@ -117,9 +117,7 @@ def test_dropout_is_recomputed_as_it_was(trained: dict[str, list[Result]]) -> No
 
 def test_schedules_are_what_their_names_say() -> None:
     def phases(name: str) -> set[str]:
-        schedule = jobs()[name].schedule
-        programs = [schedule.program(worker) for worker in range(schedule.workers)]
-        return {c.phase for program in programs for i in program for c in i.cells}
+        return phases_of(jobs()[name].schedule)
 
     assert set("FIWRDUO") <= phases("plain, split, recomputed, moved, stepped")
     assert set("RDU") <= phases("dropped, recomputed and moved")

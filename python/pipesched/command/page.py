@@ -15,8 +15,9 @@ _LEGEND = """Idle is the part of workers times step in which workers do nothing:
 first cell (fill), after their last one (drain), because data was not computed yet (dependency),
 because its message stood in a queue behind one that was not ready (queue order), or because it was
 under way or waited for bandwidth (communication). Formula, table and span are the same by closed
-formula, by slots, and by the time between the first and last cell of each worker. Memory is that
-of the fullest worker."""
+formula, by slots, and by the time between the first and last cell of the worker where these are the
+furthest apart. Memory is that of the fullest worker, divided by its accelerators where the column
+says so."""
 
 
 def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
