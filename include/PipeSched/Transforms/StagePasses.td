@@ -75,17 +75,27 @@ def ExecAssignBuffersPass : Pipe_ModulePass<"exec-assign-buffers"> {
       %ones = arith.constant dense<1.0> : tensor<8xf32>
       return %ones : tensor<8xf32>
     }
-    pipe.schedule @forward workers 2 microbatches 2 {
-      path on [0, 1]
-      stage 0 forward @scale
-      stage 1 forward @scale
-      data @ones
-      worker 0 runs [0F0 0F1]
-      worker 1 runs [1F0 1F1]
+    exec.program @forward workers 2 microbatches 2 {
+      pipe.path on [0, 1]
+      pipe.stage 0 forward @scale
+      pipe.stage 1 forward @scale
+      pipe.data @ones
+      worker 0 {
+        %f0 = compute 0F0
+        %s0 = send 0F0 to 1 after %f0
+        %f1 = compute 0F1
+        %s1 = send 0F1 to 1 after %f1
+      }
+      worker 1 {
+        %act0 = recv 0F0 from 0
+        %f0 = compute 1F0 after %act0
+        %act1 = recv 0F1 from 0
+        %f1 = compute 1F1 after %act1
+      }
     }
     ```
 
-    After `convert-pipe-to-exec, exec-assign-buffers`:
+    After `exec-assign-buffers`:
 
     ```mlir
     func.func @scale(%arg0: tensor<8xf32> {pipe.param}, %arg1: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
@@ -107,7 +117,7 @@ def ExecAssignBuffersPass : Pipe_ModulePass<"exec-assign-buffers"> {
         %f1 = compute 0F1 at [0, 128]
         %s1 = send 0F1 to 1 after %f1 tag 1 at [128]
       }
-      worker 1 arena 192 {
+      worker 1 arena 128 {
         %act0 = recv 0F0 from 0 tag 0 at [0]
         %f0 = compute 1F0 after %act0 at [0, 64]
         %act1 = recv 0F1 from 0 tag 1 at [0]
