@@ -19,14 +19,24 @@
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Target/Translations.h"
 #include "PipeSched/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectRegistry.h"
 
 namespace pipesched {
 
-/// The dialects of PipeSched, and DLTI, in which `pipe` states the system.
+/// The dialects of PipeSched; DLTI, in which `pipe` states the system; and
+/// those in which functions of stages are written.
 inline void registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<exec::ExecDialect, mlir::DLTIDialect, pipe::PipeDialect>();
+  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
+                  mlir::linalg::LinalgDialect, mlir::math::MathDialect,
+                  mlir::scf::SCFDialect, mlir::tensor::TensorDialect>();
 }
 
 /// All passes, into MLIR's global registry.

@@ -198,8 +198,9 @@ OwningOpRef<exec::ProgramOp> pipesched::createProgram(pipe::ScheduleOp schedule,
       builder, schedule.getLoc(), schedule.getSymName());
   copyHeader(schedule, *op);
   builder.setInsertionPointToStart(op->getBody());
-  for (pipe::PathOp path : schedule.getPaths())
-    builder.clone(*path);
+  for (Operation &op : *schedule.getBody())
+    if (pipe::isHeaderOp(op))
+      builder.clone(op);
   SmallVector<Location> locations(program.getNumWorkers(), schedule.getLoc());
   for (pipe::WorkerOp row : schedule.getRows())
     locations[row.getWorker()] = row.getLoc();

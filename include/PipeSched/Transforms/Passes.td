@@ -22,6 +22,7 @@ include "PipeSched/Transforms/OptimizePasses.td"
 include "PipeSched/Transforms/OptimizerPasses.td"
 include "PipeSched/Transforms/PassBase.td"
 include "PipeSched/Transforms/PlacementPasses.td"
+include "PipeSched/Transforms/StagePasses.td"
 
 //===----------------------------------------------------------------------===//
 // Problems

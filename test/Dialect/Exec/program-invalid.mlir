@@ -2,7 +2,7 @@
 
 // program_c1
 exec.program @foreign_op {
-  // expected-error@+1 {{'builtin.module' op is in the body of 'exec.program', which holds 'pipe.path' and 'exec.worker' ops only}}
+  // expected-error@+1 {{'builtin.module' op is in the body of 'exec.program', which holds 'pipe.path' and 'exec.worker' ops and clauses of functions only}}
   builtin.module {}
   worker 0 {}
 }

@@ -80,15 +80,17 @@ LogicalResult WorkerOp::verify() {
 LogicalResult ProgramOp::verify() {
   bool seenWorker = false;
   for (Operation &op : *getBody()) { // program_c1
-    if (!isa<pipe::PathOp, WorkerOp>(op))
+    if (!pipe::isHeaderOp(op) && !isa<WorkerOp>(op))
       return pipe::emitTableError(&op)
-             << "is in the body of 'exec.program', which holds "
-                "'pipe.path' and 'exec.worker' ops only";
-    if (seenWorker && isa<pipe::PathOp>(op))
+             << "is in the body of 'exec.program', which holds 'pipe.path' and "
+                "'exec.worker' ops and clauses of functions only";
+    if (seenWorker && pipe::isHeaderOp(op))
       return pipe::emitTableError(&op)
-             << "stands behind a worker; paths come first";
+             << "stands behind a worker; paths and functions come first";
     seenWorker |= isa<WorkerOp>(op);
   }
+  if (failed(pipe::verifyClauses(*this)))
+    return failure();
   if (getFamilyOptions() && !getFamily()) // program_c8
     return pipe::emitTableError(*this) << "has family options without a family";
   if (getRecompute() == pipe::RecomputeKind::None) // program_c9

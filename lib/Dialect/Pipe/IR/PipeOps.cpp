@@ -165,9 +165,12 @@ static LogicalResult verifySlots(ScheduleOp schedule,
 /// of the rows.
 LogicalResult ScheduleOp::verifyRegions() {
   for (Operation &op : *getBody())
-    if (!isa<PathOp, WorkerOp>(op)) // schedule_c2
+    if (!isHeaderOp(op) && !isa<WorkerOp>(op)) // schedule_c2
       return op.emitOpError("cannot stand in a pipe.schedule, which holds "
-                            "pipe.path and pipe.worker ops");
+                            "pipe.path and pipe.worker ops, and clauses of "
+                            "functions");
+  if (failed(verifyClauses(*this)))
+    return failure();
   FailureOr<Placement> placement = loadPlacement(*this);
   if (failed(placement))
     return failure();

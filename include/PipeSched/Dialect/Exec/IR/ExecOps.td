@@ -71,7 +71,9 @@ def Exec_ProgramOp : Exec_Op<"program", [
     ```
 
     Constraints:
-    - `program_c1`: the body holds `pipe.path` ops, then `exec.worker` ops.
+    - `program_c1`: the body holds `pipe.path` ops and clauses of functions
+      (`pipe.stage`, `pipe.data`, `pipe.target`, `pipe.loss`), then
+      `exec.worker` ops.
     - `program_c2`: 1 to 65536 workers, numbered 0..D-1, each once; as many as
       `workers` says.
     - `program_c3`: 1 to 2147483647 microbatches; every cell's microbatch is

@@ -15,6 +15,7 @@
 #define PIPESCHED_DIALECT_PIPE_IR_PIPE_H
 
 #include "PipeSched/Dialect/Pipe/IR/Cells.h"
+#include "PipeSched/Dialect/Pipe/IR/StageRoles.h"
 #include "PipeSched/Dialect/Pipe/IR/Syntax.h"
 #include "PipeSched/Facts/Facts.h"
 #include "PipeSched/Schedule/SlotLengths.h"
@@ -43,6 +44,14 @@ namespace pipesched::pipe {
 /// emitted at the path or at `owner`: no path; a worker or microbatch that does
 /// not exist; a microbatch on no path or on several.
 mlir::FailureOr<Placement> loadPlacement(PlacementOwnerOpInterface owner);
+
+/// Whether an op of a schedule or program stands in front of its rows: a path,
+/// or a clause that names functions.
+bool isHeaderOp(mlir::Operation &op);
+
+/// Verifies that no stage has two clauses in the body of `owner`, and that
+/// there is at most one for data, target and loss each.
+mlir::LogicalResult verifyClauses(PlacementOwnerOpInterface owner);
 
 /// Like emitOpError, but never prints the op, whose rows may be long.
 mlir::InFlightDiagnostic emitTableError(mlir::Operation *op);

@@ -42,10 +42,19 @@ def Pipe_Dialect : Dialect {
     | `_` | idle | slots, 1 where there is none |
 
     `2F0+1B3` runs two cells overlapped.
+
+    Functions of stages say by unit attributes of their arguments and results
+    what these are: `pipe.param`, `pipe.input`, `pipe.output`, `pipe.residual`,
+    `pipe.output_gradient`, `pipe.input_gradient`, `pipe.gradient`,
+    `pipe.state`, `pipe.target`, `pipe.loss`, `pipe.microbatch`, `pipe.step`.
+    Parameters, residuals, gradients and states may have a name as the value of
+    the attribute (docs/Stages.md).
   }];
   let cppNamespace = "::pipesched::pipe";
   let dependentDialects = ["::mlir::DLTIDialect"];
   let useDefaultAttributePrinterParser = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
 }
 
 class Pipe_Op<string mnemonic, list<Trait> traits = []>

@@ -20,6 +20,7 @@ include "PipeSched/Dialect/Pipe/IR/PipeModelOps.td"
 include "PipeSched/Dialect/Pipe/IR/PipeProfileAttrs.td"
 include "PipeSched/Dialect/Pipe/IR/PipeProperties.td"
 include "PipeSched/Dialect/Pipe/IR/PipeSlotsAttrs.td"
+include "PipeSched/Dialect/Pipe/IR/PipeStageOps.td"
 include "PipeSched/Dialect/Pipe/IR/PipeSystemAttrs.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -59,8 +60,9 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
     Constraints:
     - `schedule_c1`: there are 1 to 65536 workers and 1 to 2147483647
       microbatches.
-    - `schedule_c2`: the body holds `pipe.path` and `pipe.worker` ops, at least
-      one path.
+    - `schedule_c2`: the body holds `pipe.path` ops, at least one, `pipe.worker`
+      ops, and the clauses of functions: `pipe.stage`, `pipe.data`,
+      `pipe.target`, `pipe.loss`.
     - `schedule_c3`: every microbatch is on exactly one path; with rows, several
       paths say which microbatches they take.
     - `schedule_c4`: there are no rows, or exactly one per worker.

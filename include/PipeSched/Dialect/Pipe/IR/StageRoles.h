@@ -1,0 +1,108 @@
+//===- StageRoles.h - Functions of stages and their roles -------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The kinds of functions that clauses of a schedule name, the roles that their
+// arguments and results have, and which kind may have which role.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_DIALECT_PIPE_IR_STAGEROLES_H
+#define PIPESCHED_DIALECT_PIPE_IR_STAGEROLES_H
+
+#include "PipeSched/Support/EnumNames.h"
+
+namespace pipesched::pipe {
+
+/// What a function computes; the name is that of its clause.
+enum class StageFunctionKind {
+  Init,
+  Forward,
+  Recompute,
+  Backward,
+  InputGradient,
+  WeightGradient,
+  Update,
+  Data,
+  Target,
+  Loss
+};
+
+/// What an argument or result is; the attribute is `pipe.` and the name.
+enum class StageRole {
+  Param,
+  Input,
+  Output,
+  Residual,
+  OutputGradient,
+  InputGradient,
+  Gradient,
+  State,
+  Target,
+  Loss,
+  Microbatch,
+  Step
+};
+
+/// Where a role may stand in a function.
+enum class RolePlace : uint8_t { Nowhere = 0, Argument = 1, Result = 2 };
+
+/// Whether a function of this kind may have an argument (or a result) of this
+/// role (the table of docs/Stages.md).
+bool mayHaveRole(StageFunctionKind kind, StageRole role, RolePlace place);
+
+/// Whether several arguments or results of a function may have the role, which
+/// then have names: those that the attribute states, else their positions.
+bool isNamedRole(StageRole role);
+
+} // namespace pipesched::pipe
+
+namespace pipesched {
+
+template <>
+struct EnumNames<pipe::StageFunctionKind> {
+  using Kind = pipe::StageFunctionKind;
+  static constexpr EnumName<Kind> values[] = {
+      {Kind::Init, "init", "Makes the parameters of a stage"},
+      {Kind::Forward, "forward", "Computes a stage's output and residuals"},
+      {Kind::Recompute, "recompute", "Computes residuals of a stage again"},
+      {Kind::Backward, "backward",
+       "Computes the gradients of a stage's input and parameters"},
+      {Kind::InputGradient, "input_gradient",
+       "Computes the gradient of a stage's input"},
+      {Kind::WeightGradient, "weight_gradient",
+       "Computes the gradients of a stage's parameters"},
+      {Kind::Update, "update", "Steps the parameters of a stage"},
+      {Kind::Data, "data", "Makes the input of the first stage"},
+      {Kind::Target, "target", "Makes what the loss compares with"},
+      {Kind::Loss, "loss",
+       "Computes the loss and the gradient of the last output"}};
+};
+
+template <>
+struct EnumNames<pipe::StageRole> {
+  using Role = pipe::StageRole;
+  static constexpr EnumName<Role> values[] = {
+      {Role::Param, "param", "A parameter of the stage"},
+      {Role::Input, "input", "The input of the stage"},
+      {Role::Output, "output", "The output of the stage"},
+      {Role::Residual, "residual", "What a later phase needs of an earlier"},
+      {Role::OutputGradient, "output_gradient",
+       "The gradient of the stage's output"},
+      {Role::InputGradient, "input_gradient",
+       "The gradient of the stage's input"},
+      {Role::Gradient, "gradient", "The gradient of the parameter of its name"},
+      {Role::State, "state", "State of the optimizer"},
+      {Role::Target, "target", "What the loss compares with"},
+      {Role::Loss, "loss", "The loss of a microbatch"},
+      {Role::Microbatch, "microbatch", "The number of the microbatch"},
+      {Role::Step, "step", "The number of the step, from 0"}};
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_DIALECT_PIPE_IR_STAGEROLES_H

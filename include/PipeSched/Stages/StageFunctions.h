@@ -1,0 +1,108 @@
+//===- StageFunctions.h - What stages compute -------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The functions that the clauses of a schedule or program name, as signatures:
+// which argument and result is which parameter, activation or gradient. Costs,
+// buffers and lowering read functions of stages through this
+// (docs/Stages.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_STAGES_STAGEFUNCTIONS_H
+#define PIPESCHED_STAGES_STAGEFUNCTIONS_H
+
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace pipesched {
+
+/// An argument or result of a function of a stage.
+struct RoleValue {
+  pipe::StageRole role;
+  /// Of a role that isNamedRole; else empty. Where the attribute states none,
+  /// the position among the arguments (or results) of the role, "0" first.
+  std::string name;
+  /// A ranked tensor of static shape; i64 of Microbatch and Step.
+  mlir::Type type;
+
+  mlir::RankedTensorType getTensorType() const {
+    return llvm::cast<mlir::RankedTensorType>(type);
+  }
+};
+
+/// A function and what its arguments and results are, in order.
+struct StageFunction {
+  pipe::StageFunctionKind kind;
+  mlir::func::FuncOp op;
+  llvm::SmallVector<RoleValue> arguments, results;
+
+  /// The first of this role and name, or null.
+  const RoleValue *findArgument(pipe::StageRole role,
+                                llvm::StringRef name = "") const;
+  const RoleValue *findResult(pipe::StageRole role,
+                              llvm::StringRef name = "") const;
+};
+
+struct NamedTensor {
+  std::string name;
+  mlir::RankedTensorType type;
+};
+
+/// The functions of one stage and the tensors that they share.
+struct Stage {
+  int64_t number = 0;
+  pipe::StageOp op;
+  std::optional<StageFunction>
+      functions[kNumEnumValues<pipe::StageFunctionKind>];
+
+  /// All parameters, in the order in which forward, then the other functions
+  /// first name them; likewise the rest. Gradients have the names of their
+  /// parameters.
+  llvm::SmallVector<NamedTensor> params, gradients, states, residuals;
+  mlir::RankedTensorType input, output;
+  /// Null where no function of the stage has it.
+  mlir::RankedTensorType outputGradient, inputGradient;
+
+  const StageFunction *get(pipe::StageFunctionKind kind) const {
+    const auto &function = functions[static_cast<unsigned>(kind)];
+    return function ? &*function : nullptr;
+  }
+};
+
+/// All functions of a pipeline.
+struct StageFunctions {
+  std::vector<Stage> stages; ///< by number
+  std::optional<StageFunction> data, target, loss;
+};
+
+/// Whether a schedule or program names functions of stages at all.
+bool hasStageFunctions(pipe::PlacementOwnerOpInterface owner);
+
+/// Reads and verifies the functions that `owner` names. Errors, emitted at the
+/// clause or the function with notes at what they contradict: a stage of a path
+/// without a clause, or a clause of no stage; paths that split the model
+/// differently; a function without a body, that may write memory or that calls
+/// itself; an argument or result without a role, with two, or with one that its
+/// kind of function does not have; a type that is no static tensor (i64 for
+/// microbatch and step); a missing output, loss or gradient; a tensor of
+/// different types in two functions; a stage whose input is not the output of
+/// the stage before it, forward or backward; a residual that no earlier phase
+/// gives.
+mlir::FailureOr<StageFunctions>
+loadStageFunctions(pipe::PlacementOwnerOpInterface owner);
+
+/// Verifies that the functions cover the cells: I and W need functions of their
+/// own, B one or both of these, O an update, and a stage behind another one the
+/// gradient of its input. `phases` is what runs, by stage, as a bit set over
+/// Phase. Errors are emitted at the stage.
+mlir::LogicalResult verifyPhasesHaveFunctions(const StageFunctions &functions,
+                                              llvm::ArrayRef<uint32_t> phases);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_STAGES_STAGEFUNCTIONS_H

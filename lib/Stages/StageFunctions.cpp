@@ -1,0 +1,375 @@
+//===- StageFunctions.cpp - Signatures of functions of stages -------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads roles and checks each function by itself. VerifyStages.cpp checks them
+// against each other.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Stages/StageFunctions.h"
+#include "VerifyStages.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+using Kind = StageFunctionKind;
+using Role = StageRole;
+
+static const RoleValue *find(ArrayRef<RoleValue> values, Role role,
+                             StringRef name) {
+  for (const RoleValue &value : values)
+    if (value.role == role && (name.empty() || value.name == name))
+      return &value;
+  return nullptr;
+}
+
+const RoleValue *StageFunction::findArgument(Role role, StringRef name) const {
+  return find(arguments, role, name);
+}
+
+const RoleValue *StageFunction::findResult(Role role, StringRef name) const {
+  return find(results, role, name);
+}
+
+bool pipesched::hasStageFunctions(PlacementOwnerOpInterface owner) {
+  return !owner->getRegion(0).front().getOps<StageOp>().empty();
+}
+
+//===----------------------------------------------------------------------===//
+// Side effects
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Follows the calls of a function; each function is visited once.
+class EffectVerifier {
+public:
+  LogicalResult verify(FunctionOpInterface function);
+
+private:
+  LogicalResult verifyOp(Operation *op);
+  LogicalResult verifyCall(CallOpInterface call);
+
+  SymbolTableCollection symbols;
+  llvm::SmallPtrSet<Operation *, 8> done, active;
+};
+} // namespace
+
+LogicalResult EffectVerifier::verifyCall(CallOpInterface call) {
+  auto callee = dyn_cast_or_null<FunctionOpInterface>(
+      call.resolveCallableInTable(&symbols));
+  if (!callee)
+    return call->emitError("calls what is no function of the module; functions "
+                           "of stages call functions of their module by name");
+  if (active.contains(callee))
+    return call->emitError("calls a function that is already running; "
+                           "functions of stages do not call themselves");
+  return verify(callee);
+}
+
+LogicalResult EffectVerifier::verifyOp(Operation *op) {
+  if (auto call = dyn_cast<CallOpInterface>(op))
+    return verifyCall(call);
+  if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+      op->hasTrait<OpTrait::IsTerminator>())
+    return success();
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  if (effects && effects.hasNoEffect())
+    return success();
+  return op->emitError() << "'" << op->getName()
+                         << "' may read or write memory; functions of stages "
+                            "compute results from arguments alone, on tensors";
+}
+
+LogicalResult EffectVerifier::verify(FunctionOpInterface function) {
+  if (!done.insert(function).second)
+    return success();
+  if (function.isExternal())
+    return function->emitError("has no body; a function of a stage, and every "
+                               "function that it calls, needs one");
+  active.insert(function);
+  WalkResult result = function.getFunctionBody().walk([&](Operation *op) {
+    return failed(verifyOp(op)) ? WalkResult::interrupt()
+                                : WalkResult::advance();
+  });
+  active.erase(function);
+  return failure(result.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Reads the arguments, or the results, of one function.
+class RoleReader {
+public:
+  RoleReader(StageFunction &function, RolePlace place)
+      : function(function), place(place) {}
+
+  LogicalResult read(Type type, DictionaryAttr attributes);
+
+private:
+  InFlightDiagnostic emitError();
+  FailureOr<Role> readRole(DictionaryAttr attributes, std::string &name);
+  LogicalResult verifyType(Role role, Type type);
+  SmallVector<RoleValue> &values() {
+    return place == RolePlace::Argument ? function.arguments : function.results;
+  }
+
+  StageFunction &function;
+  RolePlace place;
+  int64_t counts[kNumEnumValues<Role>] = {};
+};
+} // namespace
+
+/// "is used as forward of a stage: argument 2 ..".
+InFlightDiagnostic RoleReader::emitError() {
+  InFlightDiagnostic diagnostic = emitTableError(function.op);
+  diagnostic << "is used as " << enumName(function.kind) << ", but its "
+             << (place == RolePlace::Argument ? "argument " : "result ")
+             << values().size() << " ";
+  return diagnostic;
+}
+
+/// "pipe.param or pipe.input": the roles that may stand here.
+static std::string describeRoles(Kind kind, RolePlace place) {
+  SmallVector<std::string> names;
+  for (const EnumName<Role> &entry : enumValues<Role>())
+    if (mayHaveRole(kind, entry.value, place))
+      names.push_back(("pipe." + entry.name).str());
+  return names.empty() ? "none at all" : llvm::join(names, ", ");
+}
+
+FailureOr<Role> RoleReader::readRole(DictionaryAttr attributes,
+                                     std::string &name) {
+  std::optional<Role> role;
+  for (NamedAttribute attribute :
+       attributes ? attributes.getValue() : ArrayRef<NamedAttribute>()) {
+    StringRef text = attribute.getName().strref();
+    if (!text.consume_front("pipe."))
+      continue;
+    if (role)
+      return emitError() << "has two roles, pipe." << enumName(*role)
+                         << " and pipe." << text << "; expected one";
+    role = enumFromName<Role>(text);
+    if (auto stated = dyn_cast<StringAttr>(attribute.getValue()))
+      name = stated.str();
+  }
+  if (!role)
+    return emitError() << "has no role; expected an attribute out of "
+                       << describeRoles(function.kind, place);
+  if (!mayHaveRole(function.kind, *role, place))
+    return emitError() << "has the role pipe." << enumName(*role)
+                       << "; expected one out of "
+                       << describeRoles(function.kind, place);
+  return *role;
+}
+
+LogicalResult RoleReader::verifyType(Role role, Type type) {
+  if (role == Role::Microbatch || role == Role::Step) {
+    if (type.isInteger(64))
+      return success();
+    return emitError() << "has type " << type << "; pipe." << enumName(role)
+                       << " is an i64";
+  }
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    return emitError() << "has type " << type
+                       << "; expected a tensor whose sizes are all known";
+  if (tensor.getEncoding())
+    return emitError() << "has type " << type
+                       << "; expected a tensor without an encoding";
+  Type element = tensor.getElementType();
+  if (!element.isIntOrFloat() || element.getIntOrFloatBitWidth() % 8 != 0)
+    return emitError() << "has type " << type
+                       << "; expected elements of whole bytes";
+  if (role == Role::Loss && (tensor.getRank() != 0 || !isa<FloatType>(element)))
+    return emitError() << "has type " << type
+                       << "; a loss is one number, such as tensor<f32>";
+  return success();
+}
+
+LogicalResult RoleReader::read(Type type, DictionaryAttr attributes) {
+  std::string name;
+  FailureOr<Role> role = readRole(attributes, name);
+  if (failed(role) || failed(verifyType(*role, type)))
+    return failure();
+  int64_t &count = counts[static_cast<unsigned>(*role)];
+  if (isNamedRole(*role)) {
+    if (name.empty())
+      name = std::to_string(count);
+    if (find(values(), *role, name))
+      return emitError() << "is a second pipe." << enumName(*role)
+                         << " of the name \"" << name << "\"";
+  } else if (count != 0) {
+    return emitError() << "is a second pipe." << enumName(*role)
+                       << "; expected at most one";
+  }
+  ++count;
+  values().push_back({*role, std::move(name), type});
+  return success();
+}
+
+static LogicalResult readRoles(StageFunction &function) {
+  func::FuncOp op = function.op;
+  RoleReader arguments(function, RolePlace::Argument);
+  for (auto [i, type] : llvm::enumerate(op.getArgumentTypes()))
+    if (failed(arguments.read(type, op.getArgAttrDict(i))))
+      return failure();
+  RoleReader results(function, RolePlace::Result);
+  for (auto [i, type] : llvm::enumerate(op.getResultTypes()))
+    if (failed(results.read(type, op.getResultAttrDict(i))))
+      return failure();
+  return success();
+}
+
+/// What a function of a kind must give, whatever the others are.
+static LogicalResult verifyHasResult(const StageFunction &function, Role role) {
+  if (function.findResult(role))
+    return success();
+  return emitTableError(function.op)
+         << "is used as " << enumName(function.kind)
+         << ", but has no result with pipe." << enumName(role);
+}
+
+static LogicalResult verifyResults(const StageFunction &function) {
+  switch (function.kind) {
+  case Kind::Forward:
+    return verifyHasResult(function, Role::Output);
+  case Kind::Data:
+    return verifyHasResult(function, Role::Input);
+  case Kind::Target:
+    return verifyHasResult(function, Role::Target);
+  case Kind::Loss:
+    return verifyHasResult(function, Role::Loss);
+  case Kind::Init:
+  case Kind::Recompute:
+  case Kind::Backward:
+  case Kind::InputGradient:
+  case Kind::WeightGradient:
+  case Kind::Update:
+    return success();
+  }
+  llvm_unreachable("covered switch");
+}
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+namespace {
+class StageLoader {
+public:
+  explicit StageLoader(PlacementOwnerOpInterface owner) : owner(owner) {}
+
+  FailureOr<StageFunctions> run();
+
+private:
+  LogicalResult loadStages();
+  LogicalResult loadStage(StageOp op, Stage &stage);
+  LogicalResult loadPipelineFunctions();
+  FailureOr<StageFunction> loadFunction(Operation *clause, Kind kind,
+                                        FlatSymbolRefAttr name);
+
+  PlacementOwnerOpInterface owner;
+  StageFunctions functions;
+  SymbolTableCollection symbols;
+  EffectVerifier effects;
+};
+} // namespace
+
+FailureOr<StageFunction> StageLoader::loadFunction(Operation *clause, Kind kind,
+                                                   FlatSymbolRefAttr name) {
+  StageFunction function;
+  function.kind = kind;
+  function.op = symbols.lookupNearestSymbolFrom<func::FuncOp>(clause, name);
+  if (!function.op)
+    return emitTableError(clause)
+           << "names " << name << " as its " << enumName(kind)
+           << ", which is no func.func";
+  if (failed(effects.verify(function.op)) || failed(readRoles(function)) ||
+      failed(verifyResults(function))) {
+    emitRemark(clause->getLoc()) << "named here";
+    return failure();
+  }
+  return function;
+}
+
+LogicalResult StageLoader::loadStage(StageOp op, Stage &stage) {
+  stage.number = op.getStage();
+  stage.op = op;
+  for (const EnumName<Kind> &entry : enumValues<Kind>()) {
+    FlatSymbolRefAttr name = op.getFunction(entry.value);
+    if (!name)
+      continue;
+    FailureOr<StageFunction> function = loadFunction(op, entry.value, name);
+    if (failed(function))
+      return failure();
+    stage.functions[static_cast<unsigned>(entry.value)] = std::move(*function);
+  }
+  return success();
+}
+
+/// The number of stages is that of each path; there is a clause for each.
+LogicalResult StageLoader::loadStages() {
+  FailureOr<int64_t> numStages = countStages(owner);
+  if (failed(numStages))
+    return failure();
+  functions.stages.resize(*numStages);
+  for (StageOp op : owner->getRegion(0).front().getOps<StageOp>()) {
+    if (op.getStage() >= *numStages)
+      return emitTableError(op)
+             << "is stage " << op.getStage() << ", but paths have "
+             << *numStages << " stages (0 to " << *numStages - 1 << ")";
+    if (failed(loadStage(op, functions.stages[op.getStage()])))
+      return failure();
+  }
+  for (auto [number, stage] : llvm::enumerate(functions.stages))
+    if (!stage.op)
+      return emitTableError(owner)
+             << "has no functions for stage " << number << " of " << *numStages
+             << "; expected 'stage " << number << " forward @..'";
+  return success();
+}
+
+LogicalResult StageLoader::loadPipelineFunctions() {
+  auto load = [&](auto clauses, std::optional<StageFunction> &function) {
+    for (auto clause : clauses) {
+      FailureOr<StageFunction> loaded =
+          loadFunction(clause, clause.getKind(), clause.getFunctionAttr());
+      if (failed(loaded))
+        return failure();
+      function = std::move(*loaded);
+    }
+    return success();
+  };
+  Block &body = owner->getRegion(0).front();
+  return failure(failed(load(body.getOps<DataOp>(), functions.data)) ||
+                 failed(load(body.getOps<TargetOp>(), functions.target)) ||
+                 failed(load(body.getOps<LossOp>(), functions.loss)));
+}
+
+FailureOr<StageFunctions> StageLoader::run() {
+  if (!hasStageFunctions(owner)) {
+    emitTableError(owner) << "names no functions of stages; expected clauses "
+                             "such as 'stage 0 forward @f'";
+    return failure();
+  }
+  if (failed(loadStages()) || failed(loadPipelineFunctions()) ||
+      failed(verifyStageFunctions(functions)))
+    return failure();
+  return std::move(functions);
+}
+
+FailureOr<StageFunctions>
+pipesched::loadStageFunctions(PlacementOwnerOpInterface owner) {
+  return StageLoader(owner).run();
+}

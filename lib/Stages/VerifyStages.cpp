@@ -1,0 +1,419 @@
+//===- VerifyStages.cpp - Functions of stages together --------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A stage is consistent when all its functions mean the same tensor by one
+// role and name; a pipeline, when the output of each stage is the input of the
+// next, and the gradient of that input the gradient of that output.
+//
+//===----------------------------------------------------------------------===//
+
+#include "VerifyStages.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+using Kind = StageFunctionKind;
+using Role = StageRole;
+
+//===----------------------------------------------------------------------===//
+// Number of stages
+//===----------------------------------------------------------------------===//
+
+static InFlightDiagnostic emitPathError(PathOp path, PathOp first) {
+  InFlightDiagnostic diagnostic = emitTableError(path);
+  diagnostic.attachNote(first.getLoc()) << "the first path";
+  return diagnostic;
+}
+
+FailureOr<int64_t> pipesched::countStages(PlacementOwnerOpInterface owner) {
+  Block &body = owner->getRegion(0).front();
+  auto paths = body.getOps<PathOp>();
+  if (paths.empty())
+    return llvm::range_size(body.getOps<StageOp>());
+  PathOp first = *paths.begin();
+  Path wanted = first.toPath();
+  for (PathOp op : paths) {
+    Path path = op.toPath();
+    if (path.workers.size() != wanted.workers.size())
+      return emitPathError(op, first)
+             << "has " << path.workers.size() << " stages and the first path "
+             << wanted.workers.size()
+             << "; functions belong to the stages of all paths alike";
+    if (path.blocks != wanted.blocks || path.weights != wanted.weights)
+      return emitPathError(op, first)
+             << "splits the model differently from the first path; functions "
+                "belong to the stages of all paths alike";
+  }
+  return wanted.workers.size();
+}
+
+//===----------------------------------------------------------------------===//
+// One stage
+//===----------------------------------------------------------------------===//
+
+static const NamedTensor *findTensor(ArrayRef<NamedTensor> tensors,
+                                     StringRef name) {
+  for (const NamedTensor &tensor : tensors)
+    if (tensor.name == name)
+      return &tensor;
+  return nullptr;
+}
+
+namespace {
+class StageVerifier {
+public:
+  explicit StageVerifier(Stage &stage) : stage(stage) {}
+
+  LogicalResult run();
+
+private:
+  InFlightDiagnostic emitError(const StageFunction &function) {
+    InFlightDiagnostic diagnostic = emitTableError(function.op);
+    diagnostic << "is the " << enumName(function.kind) << " of stage "
+               << stage.number << ", but ";
+    return diagnostic;
+  }
+  LogicalResult collect(const StageFunction &function);
+  LogicalResult collect(const StageFunction &function, const RoleValue &value);
+  LogicalResult unify(const StageFunction &function, const RoleValue &value,
+                      RankedTensorType &known);
+  SmallVector<NamedTensor> *tensorsOf(Role role);
+  RankedTensorType *tensorOf(Role role);
+  LogicalResult verifyGradients();
+  LogicalResult verifyShape(RankedTensorType gradient, RankedTensorType of,
+                            StringRef what);
+  LogicalResult verifyResiduals();
+  LogicalResult verifyResidualUses(const StageFunction &function,
+                                   ArrayRef<Kind> definers);
+  LogicalResult verifyUpdate(const StageFunction &update);
+  LogicalResult verifyInit(const StageFunction &init);
+
+  Stage &stage;
+};
+} // namespace
+
+SmallVector<NamedTensor> *StageVerifier::tensorsOf(Role role) {
+  switch (role) {
+  case Role::Param:
+    return &stage.params;
+  case Role::Gradient:
+    return &stage.gradients;
+  case Role::State:
+    return &stage.states;
+  case Role::Residual:
+    return &stage.residuals;
+  default:
+    return nullptr;
+  }
+}
+
+RankedTensorType *StageVerifier::tensorOf(Role role) {
+  switch (role) {
+  case Role::Input:
+    return &stage.input;
+  case Role::Output:
+    return &stage.output;
+  case Role::OutputGradient:
+    return &stage.outputGradient;
+  case Role::InputGradient:
+    return &stage.inputGradient;
+  default:
+    return nullptr;
+  }
+}
+
+LogicalResult StageVerifier::unify(const StageFunction &function,
+                                   const RoleValue &value,
+                                   RankedTensorType &known) {
+  if (!known)
+    known = value.getTensorType();
+  if (known == value.type)
+    return success();
+  InFlightDiagnostic diagnostic = emitError(function);
+  diagnostic << "its pipe." << enumName(value.role);
+  if (isNamedRole(value.role))
+    diagnostic << " \"" << value.name << "\"";
+  diagnostic << " is " << value.type
+             << ", and in an earlier function of the stage " << known;
+  diagnostic.attachNote(stage.op.getLoc()) << "the stage";
+  return diagnostic;
+}
+
+LogicalResult StageVerifier::collect(const StageFunction &function,
+                                     const RoleValue &value) {
+  if (RankedTensorType *known = tensorOf(value.role))
+    return unify(function, value, *known);
+  SmallVector<NamedTensor> *tensors = tensorsOf(value.role);
+  if (!tensors)
+    return success();
+  for (NamedTensor &tensor : *tensors)
+    if (tensor.name == value.name)
+      return unify(function, value, tensor.type);
+  tensors->push_back({value.name, value.getTensorType()});
+  return success();
+}
+
+LogicalResult StageVerifier::collect(const StageFunction &function) {
+  for (const RoleValue &value : function.arguments)
+    if (failed(collect(function, value)))
+      return failure();
+  for (const RoleValue &value : function.results)
+    if (failed(collect(function, value)))
+      return failure();
+  return success();
+}
+
+LogicalResult StageVerifier::verifyShape(RankedTensorType gradient,
+                                         RankedTensorType of, StringRef what) {
+  if (!gradient || gradient.getShape() == of.getShape())
+    return success();
+  return emitTableError(stage.op)
+         << "has " << gradient << " as the gradient of its " << what
+         << ", which is " << of << "; expected the same shape";
+}
+
+LogicalResult StageVerifier::verifyGradients() {
+  for (const NamedTensor &gradient : stage.gradients) {
+    const NamedTensor *param = findTensor(stage.params, gradient.name);
+    if (!param)
+      return emitTableError(stage.op) << "has a gradient \"" << gradient.name
+                                      << "\" and no parameter of that name";
+    if (failed(verifyShape(gradient.type, param->type,
+                           "parameter \"" + gradient.name + "\"")))
+      return failure();
+  }
+  return failure(
+      failed(verifyShape(stage.outputGradient, stage.output, "output")) ||
+      failed(verifyShape(stage.inputGradient, stage.input, "input")));
+}
+
+/// Every residual that a function takes comes from one of `definers`.
+LogicalResult StageVerifier::verifyResidualUses(const StageFunction &function,
+                                                ArrayRef<Kind> definers) {
+  auto isDefined = [&](const RoleValue &value) {
+    return llvm::any_of(definers, [&](Kind kind) {
+      const StageFunction *definer = stage.get(kind);
+      return definer && definer->findResult(Role::Residual, value.name);
+    });
+  };
+  for (const RoleValue &value : function.arguments)
+    if (value.role == Role::Residual && !isDefined(value))
+      return emitError(function)
+             << "takes a pipe.residual \"" << value.name << "\" that "
+             << (definers.size() == 1
+                     ? "forward does not give"
+                     : "neither forward nor input_gradient gives");
+  return success();
+}
+
+LogicalResult StageVerifier::verifyResiduals() {
+  const StageFunction &forward = *stage.get(Kind::Forward);
+  for (Kind kind : {Kind::Recompute, Kind::Backward, Kind::InputGradient})
+    if (const StageFunction *function = stage.get(kind))
+      if (failed(verifyResidualUses(*function, {Kind::Forward})))
+        return failure();
+  if (const StageFunction *weight = stage.get(Kind::WeightGradient))
+    if (failed(
+            verifyResidualUses(*weight, {Kind::Forward, Kind::InputGradient})))
+      return failure();
+  for (Kind kind : {Kind::Recompute, Kind::InputGradient}) {
+    const StageFunction *function = stage.get(kind);
+    if (!function)
+      continue;
+    bool mustBeForwards = kind == Kind::Recompute;
+    for (const RoleValue &value : function->results)
+      if (value.role == Role::Residual &&
+          (forward.findResult(Role::Residual, value.name) != nullptr) !=
+              mustBeForwards)
+        return emitError(*function)
+               << "gives a pipe.residual \"" << value.name << "\" that forward "
+               << (mustBeForwards ? "does not give" : "gives as well");
+  }
+  return success();
+}
+
+LogicalResult StageVerifier::verifyUpdate(const StageFunction &update) {
+  for (const RoleValue &value : update.arguments) {
+    if (value.role == Role::State &&
+        !update.findResult(Role::State, value.name))
+      return emitError(update) << "takes a pipe.state \"" << value.name
+                               << "\" and does not give its next value";
+    if (value.role != Role::Gradient)
+      continue;
+    bool isGiven = llvm::any_of(
+        ArrayRef{Kind::Backward, Kind::WeightGradient}, [&](Kind kind) {
+          const StageFunction *function = stage.get(kind);
+          return function && function->findResult(Role::Gradient, value.name);
+        });
+    if (!isGiven)
+      return emitError(update) << "takes a pipe.gradient \"" << value.name
+                               << "\" that no function of the stage gives";
+  }
+  for (const RoleValue &value : update.results)
+    if (value.role == Role::State &&
+        !update.findArgument(Role::State, value.name))
+      return emitError(update) << "gives a pipe.state \"" << value.name
+                               << "\" that it does not take";
+  return success();
+}
+
+LogicalResult StageVerifier::verifyInit(const StageFunction &init) {
+  for (const NamedTensor &param : stage.params)
+    if (!init.findResult(Role::Param, param.name))
+      return emitError(init)
+             << "does not give the pipe.param \"" << param.name << "\"";
+  return success();
+}
+
+LogicalResult StageVerifier::run() {
+  const StageFunction &forward = *stage.get(Kind::Forward);
+  if (!forward.findArgument(Role::Input))
+    return emitError(forward) << "has no argument with pipe.input";
+  if (failed(collect(forward)))
+    return failure();
+  for (const EnumName<Kind> &entry : enumValues<Kind>())
+    if (const StageFunction *function = stage.get(entry.value))
+      if (failed(collect(*function)))
+        return failure();
+  if (failed(verifyGradients()) || failed(verifyResiduals()))
+    return failure();
+  if (const StageFunction *update = stage.get(Kind::Update))
+    if (failed(verifyUpdate(*update)))
+      return failure();
+  const StageFunction *init = stage.get(Kind::Init);
+  return init ? verifyInit(*init) : success();
+}
+
+//===----------------------------------------------------------------------===//
+// Stages together
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyNeighbours(const Stage &stage, const Stage &next) {
+  if (stage.output != next.input)
+    return emitTableError(next.op)
+           << "has the input " << next.input << ", and stage " << stage.number
+           << " the output " << stage.output;
+  if (!stage.outputGradient)
+    return success();
+  if (!next.inputGradient)
+    return emitTableError(next.op)
+           << "gives no pipe.input_gradient, which stage " << stage.number
+           << " takes as its pipe.output_gradient";
+  if (stage.outputGradient != next.inputGradient)
+    return emitTableError(next.op)
+           << "gives the input gradient " << next.inputGradient
+           << ", and stage " << stage.number << " takes "
+           << stage.outputGradient;
+  return success();
+}
+
+/// Verifies that `found` is the tensor `wanted` of a stage.
+static LogicalResult verifySame(const StageFunction &function, Role role,
+                                RankedTensorType found, int64_t stage,
+                                Role stageRole, RankedTensorType wanted) {
+  if (found == wanted)
+    return success();
+  return emitTableError(function.op)
+         << "is the " << enumName(function.kind) << ", but its pipe."
+         << enumName(role) << " is " << found << ", and the pipe."
+         << enumName(stageRole) << " of stage " << stage << " is " << wanted;
+}
+
+static LogicalResult verifyLoss(const StageFunctions &functions) {
+  const Stage &last = functions.stages.back();
+  if (!functions.loss)
+    return success();
+  const StageFunction &loss = *functions.loss;
+  if (const RoleValue *output = loss.findArgument(Role::Output))
+    if (failed(verifySame(loss, Role::Output, output->getTensorType(),
+                          last.number, Role::Output, last.output)))
+      return failure();
+  if (const RoleValue *target = loss.findArgument(Role::Target)) {
+    if (!functions.target)
+      return emitTableError(loss.op)
+             << ("is the loss and takes a pipe.target, but there "
+                 "is no clause 'target @..' that names what "
+                 "makes it");
+    RankedTensorType made =
+        functions.target->findResult(Role::Target)->getTensorType();
+    if (made != target->type)
+      return emitTableError(loss.op)
+             << "is the loss, but its pipe.target is " << target->type
+             << ", and target makes " << made;
+  }
+  if (!last.outputGradient)
+    return success();
+  const RoleValue *gradient = loss.findResult(Role::OutputGradient);
+  if (!gradient)
+    return emitTableError(loss.op)
+           << "is the loss, but has no result with pipe.output_gradient, which "
+              "stage "
+           << last.number << " takes";
+  return verifySame(loss, Role::OutputGradient, gradient->getTensorType(),
+                    last.number, Role::OutputGradient, last.outputGradient);
+}
+
+LogicalResult pipesched::verifyStageFunctions(StageFunctions &functions) {
+  for (Stage &stage : functions.stages)
+    if (failed(StageVerifier(stage).run()))
+      return failure();
+  ArrayRef<Stage> stages = functions.stages;
+  for (auto [stage, next] : llvm::zip(stages, stages.drop_front()))
+    if (failed(verifyNeighbours(stage, next)))
+      return failure();
+  if (functions.data) {
+    const RoleValue *made = functions.data->findResult(Role::Input);
+    if (failed(verifySame(*functions.data, Role::Input, made->getTensorType(),
+                          0, Role::Input, stages.front().input)))
+      return failure();
+  }
+  return verifyLoss(functions);
+}
+
+//===----------------------------------------------------------------------===//
+// Cells
+//===----------------------------------------------------------------------===//
+
+static bool has(uint32_t phases, Phase phase) {
+  return phases >> static_cast<unsigned>(phase) & 1;
+}
+
+static LogicalResult verifyPhases(const Stage &stage, uint32_t phases) {
+  bool isSplit = stage.get(Kind::InputGradient) != nullptr &&
+                 stage.get(Kind::WeightGradient) != nullptr;
+  auto fail = [&](Phase phase, StringRef wanted) -> LogicalResult {
+    return emitTableError(stage.op)
+           << "runs " << phaseLetter(phase) << " in this schedule and has no "
+           << wanted;
+  };
+  if (has(phases, Phase::Backward) && !stage.get(Kind::Backward) && !isSplit)
+    return fail(Phase::Backward, "backward");
+  if (has(phases, Phase::InputGrad) && !isSplit)
+    return fail(Phase::InputGrad,
+                "input_gradient and weight_gradient; give both, or join I and "
+                "W to B by pipe-merge-backward");
+  if (has(phases, Phase::Optimizer) && !stage.get(Kind::Update))
+    return fail(Phase::Optimizer, "update");
+  bool runsBackward =
+      has(phases, Phase::Backward) || has(phases, Phase::InputGrad);
+  if (runsBackward && stage.number > 0 && !stage.inputGradient)
+    return emitTableError(stage.op)
+           << "gives no pipe.input_gradient, which stage " << stage.number - 1
+           << " needs for its backward";
+  return success();
+}
+
+LogicalResult
+pipesched::verifyPhasesHaveFunctions(const StageFunctions &functions,
+                                     ArrayRef<uint32_t> phases) {
+  for (auto [stage, ran] : llvm::zip(functions.stages, phases))
+    if (failed(verifyPhases(stage, ran)))
+      return failure();
+  return success();
+}
