@@ -140,6 +140,10 @@ def Exec_WorkerOp : Exec_Op<"worker", [
     `InstructionOpInterface`. Other ops may stand among them, for lowerings that
     go step by step: they take neither time nor memory in any analysis.
 
+    `exec-assign-buffers` sets `arena`, the bytes in which the worker keeps
+    activations and messages, and `host`, the bytes of host memory to which it
+    offloads; the instructions then say by `at` where in them their tensors are.
+
     ```mlir
     exec.program @alone {
       worker 0 {
@@ -154,9 +158,16 @@ def Exec_WorkerOp : Exec_Op<"worker", [
     - `worker_c2`: instructions stand directly in the body, not in a region of
       another op.
   }];
-  let arguments = (ins I64Prop:$worker);
+  let arguments = (ins
+    I64Prop:$worker,
+    OptionalProp<I64Prop>:$arena,
+    OptionalProp<I64Prop>:$host
+  );
   let regions = (region SizedRegion<1>:$bodyRegion);
-  let assemblyFormat = "$worker attr-dict-with-keyword $bodyRegion";
+  let assemblyFormat = [{
+    $worker (`arena` $arena^)? (`host` $host^)? attr-dict-with-keyword
+    $bodyRegion
+  }];
   let hasVerifier = 1;
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "int64_t":$worker)>];
@@ -231,11 +242,13 @@ def Exec_ComputeOp : Exec_CellOp<"compute", "Compute", ["Compute"],
     OptionalProp<I64Prop>:$flops,
     OptionalProp<I64Prop>:$bytesMoved,
     OptionalProp<I64Prop>:$memoryDelta,
-    Variadic<Exec_Token>:$waits
+    Variadic<Exec_Token>:$waits,
+    OptionalAttr<DenseI64ArrayAttr>:$buffers
   );
   let assemblyFormat = [{
     custom<CellPair>($cell, $overlapped) (`after` $waits^)?
     (`flops` $flops^)? (`bytes` $bytesMoved^)? (`memory` $memoryDelta^)?
+    (`at` $buffers^)?
     attr-dict
   }];
   let extraClassDeclaration = cellDeclaration # [{
@@ -277,11 +290,14 @@ def Exec_SendOp : Exec_CellOp<"send", "Send", ["Send"],
     Pipe_CellProp:$cell,
     I32Prop:$destination,
     OptionalProp<I64Prop>:$messageBytes,
-    Variadic<Exec_Token>:$waits
+    Variadic<Exec_Token>:$waits,
+    OptionalProp<I32Prop>:$tag,
+    OptionalAttr<DenseI64ArrayAttr>:$buffers
   );
   let assemblyFormat = [{
     custom<Cell>($cell) `to` $destination (`after` $waits^)?
-    (`bytes` $messageBytes^)? attr-dict
+    (`bytes` $messageBytes^)? (`tag` $tag^)? (`at` $buffers^)?
+    attr-dict
   }];
   let extraClassDeclaration = cellDeclaration # [{
     int64_t getPeer() { return getDestination(); }
@@ -314,10 +330,13 @@ def Exec_RecvOp : Exec_CellOp<"recv", "Recv", ["Receive"]> {
   let arguments = (ins
     Pipe_CellProp:$cell,
     I32Prop:$source,
-    Variadic<Exec_Token>:$waits
+    Variadic<Exec_Token>:$waits,
+    OptionalProp<I32Prop>:$tag,
+    OptionalAttr<DenseI64ArrayAttr>:$buffers
   );
   let assemblyFormat = [{
-    custom<Cell>($cell) `from` $source (`after` $waits^)? attr-dict
+    custom<Cell>($cell) `from` $source (`after` $waits^)? (`tag` $tag^)?
+    (`at` $buffers^)? attr-dict
   }];
   let hasVerifier = 0;
   let extraClassDeclaration = cellDeclaration # [{
@@ -351,11 +370,12 @@ def Exec_OffloadOp : Exec_CellOp<"offload", "Offload", ["Offload"],
     Pipe_CellProp:$cell,
     OptionalProp<I64Prop>:$bytesMoved,
     OptionalProp<I64Prop>:$memoryDelta,
-    Variadic<Exec_Token>:$waits
+    Variadic<Exec_Token>:$waits,
+    OptionalAttr<DenseI64ArrayAttr>:$buffers
   );
   let assemblyFormat = [{
     custom<Cell>($cell) (`after` $waits^)? (`bytes` $bytesMoved^)?
-    (`memory` $memoryDelta^)? attr-dict
+    (`memory` $memoryDelta^)? (`at` $buffers^)? attr-dict
   }];
 }
 
@@ -384,11 +404,12 @@ def Exec_ReloadOp : Exec_CellOp<"reload", "Reload", ["Reload"],
     Pipe_CellProp:$cell,
     OptionalProp<I64Prop>:$bytesMoved,
     OptionalProp<I64Prop>:$memoryDelta,
-    Variadic<Exec_Token>:$waits
+    Variadic<Exec_Token>:$waits,
+    OptionalAttr<DenseI64ArrayAttr>:$buffers
   );
   let assemblyFormat = [{
     custom<Cell>($cell) (`after` $waits^)? (`bytes` $bytesMoved^)?
-    (`memory` $memoryDelta^)? attr-dict
+    (`memory` $memoryDelta^)? (`at` $buffers^)? attr-dict
   }];
 }
 

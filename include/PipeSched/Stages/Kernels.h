@@ -1,0 +1,103 @@
+//===- Kernels.h - What a cell calls ----------------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel is what the cells of one stage and phase run: calls of the stage's
+// functions, and the tensors that these read and write. Assignment of buffers,
+// lowering and the arguments of `buffers` in exec follow its order.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_STAGES_KERNELS_H
+#define PIPESCHED_STAGES_KERNELS_H
+
+#include "PipeSched/Stages/StageFunctions.h"
+
+namespace pipesched {
+
+/// A tensor of a stage and microbatch, in the arena of its worker.
+struct ActivationName {
+  pipe::StageRole role; ///< Input, Output, their gradients, Residual or Target
+  unsigned index = 0;   ///< Residual: into Stage::residuals
+
+  friend bool operator==(ActivationName a, ActivationName b) {
+    return a.role == b.role && a.index == b.index;
+  }
+};
+
+/// The type of an activation of a stage.
+mlir::RankedTensorType typeOf(const StageFunctions &functions,
+                              const Stage &stage, ActivationName name);
+
+/// Where an argument of a call comes from, or a result goes to.
+struct KernelOperand {
+  enum class Place {
+    Buffer,   ///< StageKernel::buffers[index]
+    Param,    ///< Stage::params[index]
+    Gradient, ///< Stage::gradients[index], the sum of the step
+    State,    ///< Stage::states[index]
+    Loss,     ///< the loss of the microbatch
+    Microbatch,
+    Step
+  };
+  Place place;
+  unsigned index = 0;
+};
+
+struct KernelCall {
+  const StageFunction *function;
+  llvm::SmallVector<KernelOperand> arguments, results; ///< as the function's
+
+  /// Whether a result with place Gradient is the new sum, since the function
+  /// takes the sum so far; else it is to be added to the sum.
+  bool givesSum(unsigned result) const;
+};
+
+struct KernelBuffer {
+  ActivationName name;
+  mlir::RankedTensorType type;
+  bool isRead = false;    ///< before the kernel writes it
+  bool isWritten = false; ///< in full
+};
+
+/// What F, R, B, I, W or O of a stage runs, in order:
+///
+///   F   data (first stage), forward
+///   R   recompute, or forward where there is none
+///   B   target and loss (last stage), backward, or I's and W's functions
+///   I   target and loss (last stage), input_gradient
+///   W   weight_gradient
+///   O   update
+struct StageKernel {
+  const Stage *stage = nullptr;
+  Phase phase = Phase::Forward;
+  llvm::SmallVector<KernelCall> calls;
+  /// The activations that it touches, each once, in the order in which calls
+  /// name them, arguments before results.
+  llvm::SmallVector<KernelBuffer> buffers;
+};
+
+/// The kernels of all stages. Keeps a reference to `functions`.
+class StageKernels {
+public:
+  /// `functions` must have passed loadStageFunctions.
+  explicit StageKernels(const StageFunctions &functions);
+
+  const StageFunctions &getFunctions() const { return functions; }
+
+  /// The kernel of a cell of phase F, B, I, W, R or O; null where the stage has
+  /// no function for it.
+  const StageKernel *find(int64_t stage, Phase phase) const;
+
+private:
+  const StageFunctions &functions;
+  std::vector<std::optional<StageKernel>> kernels; ///< by stage and phase
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_STAGES_KERNELS_H

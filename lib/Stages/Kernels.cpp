@@ -1,0 +1,198 @@
+//===- Kernels.cpp - What a cell calls ------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Lists the calls of each kernel and gives every argument and result its place.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Stages/Kernels.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+using Kind = StageFunctionKind;
+using Role = StageRole;
+using Place = KernelOperand::Place;
+
+RankedTensorType pipesched::typeOf(const StageFunctions &functions,
+                                   const Stage &stage, ActivationName name) {
+  switch (name.role) {
+  case Role::Input:
+    return stage.input;
+  case Role::Output:
+    return stage.output;
+  case Role::OutputGradient:
+    return stage.outputGradient;
+  case Role::InputGradient:
+    return stage.inputGradient;
+  case Role::Residual:
+    return stage.residuals[name.index].type;
+  case Role::Target:
+    return functions.target->findResult(Role::Target)->getTensorType();
+  default:
+    llvm_unreachable("no activation");
+  }
+}
+
+bool KernelCall::givesSum(unsigned result) const {
+  const RoleValue &value = function->results[result];
+  return function->findArgument(Role::Gradient, value.name) != nullptr;
+}
+
+namespace {
+class KernelBuilder {
+public:
+  KernelBuilder(const StageFunctions &functions, const Stage &stage,
+                Phase phase)
+      : functions(functions), stage(stage) {
+    kernel.stage = &stage;
+    kernel.phase = phase;
+  }
+
+  /// Nothing where a function is missing.
+  std::optional<StageKernel> run();
+
+private:
+  bool isFirst() const { return stage.number == 0; }
+  bool isLast() const { return &stage == &functions.stages.back(); }
+  bool add(const std::optional<StageFunction> &function);
+  bool add(Kind kind) { return add(stage.functions[unsigned(kind)]); }
+  void addLoss();
+  bool addBackward();
+  KernelOperand place(const RoleValue &value, bool isResult);
+  unsigned bufferOf(ActivationName name, bool isResult);
+
+  const StageFunctions &functions;
+  const Stage &stage;
+  StageKernel kernel;
+};
+} // namespace
+
+unsigned KernelBuilder::bufferOf(ActivationName name, bool isResult) {
+  auto *found = llvm::find_if(kernel.buffers, [&](const KernelBuffer &buffer) {
+    return buffer.name == name;
+  });
+  if (found == kernel.buffers.end()) {
+    kernel.buffers.push_back({name, typeOf(functions, stage, name)});
+    found = &kernel.buffers.back();
+  }
+  if (isResult)
+    found->isWritten = true;
+  else if (!found->isWritten)
+    found->isRead = true;
+  return found - kernel.buffers.begin();
+}
+
+static unsigned indexOf(ArrayRef<NamedTensor> tensors, StringRef name) {
+  const auto *found = llvm::find_if(
+      tensors, [&](const NamedTensor &tensor) { return tensor.name == name; });
+  assert(found != tensors.end() && "loading collects all names");
+  return found - tensors.begin();
+}
+
+KernelOperand KernelBuilder::place(const RoleValue &value, bool isResult) {
+  switch (value.role) {
+  case Role::Param:
+    return {Place::Param, indexOf(stage.params, value.name)};
+  case Role::Gradient:
+    return {Place::Gradient, indexOf(stage.gradients, value.name)};
+  case Role::State:
+    return {Place::State, indexOf(stage.states, value.name)};
+  case Role::Loss:
+    return {Place::Loss};
+  case Role::Microbatch:
+    return {Place::Microbatch};
+  case Role::Step:
+    return {Place::Step};
+  case Role::Residual:
+    return {Place::Buffer,
+            bufferOf({Role::Residual, indexOf(stage.residuals, value.name)},
+                     isResult)};
+  case Role::Input:
+  case Role::Output:
+  case Role::OutputGradient:
+  case Role::InputGradient:
+  case Role::Target:
+    return {Place::Buffer, bufferOf({value.role}, isResult)};
+  }
+  llvm_unreachable("covered switch");
+}
+
+bool KernelBuilder::add(const std::optional<StageFunction> &function) {
+  if (!function)
+    return false;
+  KernelCall call;
+  call.function = &*function;
+  for (const RoleValue &value : function->arguments)
+    call.arguments.push_back(place(value, /*isResult=*/false));
+  for (const RoleValue &value : function->results)
+    call.results.push_back(place(value, /*isResult=*/true));
+  kernel.calls.push_back(std::move(call));
+  return true;
+}
+
+void KernelBuilder::addLoss() {
+  if (!isLast() || !functions.loss)
+    return;
+  if (functions.loss->findArgument(Role::Target))
+    add(functions.target);
+  add(functions.loss);
+}
+
+bool KernelBuilder::addBackward() {
+  addLoss();
+  if (add(Kind::Backward))
+    return true;
+  return add(Kind::InputGradient) && add(Kind::WeightGradient);
+}
+
+std::optional<StageKernel> KernelBuilder::run() {
+  bool isThere = false;
+  switch (kernel.phase) {
+  case Phase::Forward:
+    if (isFirst())
+      add(functions.data);
+    isThere = add(Kind::Forward);
+    break;
+  case Phase::Recompute:
+    isThere = add(stage.get(Kind::Recompute) ? Kind::Recompute : Kind::Forward);
+    break;
+  case Phase::Backward:
+    isThere = addBackward();
+    break;
+  case Phase::InputGrad:
+    addLoss();
+    isThere = add(Kind::InputGradient);
+    break;
+  case Phase::WeightGrad:
+    isThere = add(Kind::WeightGradient);
+    break;
+  case Phase::Optimizer:
+    isThere = add(Kind::Update);
+    break;
+  default:
+    break;
+  }
+  return isThere ? std::optional(std::move(kernel)) : std::nullopt;
+}
+
+StageKernels::StageKernels(const StageFunctions &functions)
+    : functions(functions) {
+  kernels.reserve(functions.stages.size() * kNumPhases);
+  for (const Stage &stage : functions.stages)
+    for (unsigned phase = 0; phase < kNumPhases; ++phase)
+      kernels.push_back(
+          KernelBuilder(functions, stage, static_cast<Phase>(phase)).run());
+}
+
+const StageKernel *StageKernels::find(int64_t stage, Phase phase) const {
+  const auto &kernel =
+      kernels[stage * kNumPhases + static_cast<unsigned>(phase)];
+  return kernel ? &*kernel : nullptr;
+}
