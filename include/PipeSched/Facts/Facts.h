@@ -46,6 +46,16 @@ struct Work {
   }
 };
 
+/// What a kernel does in one run, and where.
+struct EngineWork {
+  Engine engine = Engine::Matrix;
+  Work work;
+
+  friend bool operator==(const EngineWork &a, const EngineWork &b) {
+    return a.engine == b.engine && a.work == b.work;
+  }
+};
+
 /// One kernel of a block: a roofline point per phase in which it runs.
 struct Kernel {
   std::string name;

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // What pipe.path needs from its parent op, so that schedules and programs place
-// stages with the same syntax.
+// stages with the same syntax, and what ops of other dialects say of their
+// work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +27,25 @@ def Pipe_PlacementOwnerOpInterface : OpInterface<"PlacementOwnerOpInterface"> {
     InterfaceMethod<"Workers, from 1 to 65536.", "int64_t", "getNumWorkers">,
     InterfaceMethod<"Microbatches, from 1 to 2^31 - 1.", "int64_t",
                     "getNumMicrobatches">
+  ];
+}
+
+def Pipe_StageWorkOpInterface : OpInterface<"StageWorkOpInterface"> {
+  let cppNamespace = "::pipesched::pipe";
+  let description = [{
+    An op in the function of a stage that states its work, so that costs can be
+    derived from functions with ops of other dialects (docs/StageCosts.md).
+    Nothing is counted inside of such an op. A dialect that somebody else owns
+    gets it by an external model.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The work of one run of this op, one entry for each engine or kernel that
+      runs: FLOPs, and the bytes that are read and written if nothing is fused
+      with it. Of `link`, bytes only. Error, emitted at the op: its work is not
+      known, such as that of dynamic shapes.
+    }], "::llvm::FailureOr<::llvm::SmallVector<::pipesched::EngineWork>>",
+        "getStageWork">
   ];
 }
 
