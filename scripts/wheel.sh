@@ -22,8 +22,9 @@ build_wheel() {
     --config-settings=build-dir="$work"/build \
     --config-settings=cmake.define.PIPESCHED_PYTHON_TOOLS=ON \
     --config-settings=cmake.define.PipeSched_DIR="$PWD"/build/release/lib/cmake/PipeSched
-  # auditwheel fails if a library is needed that other systems do not have. The plugin is
-  # loaded by a tool that has libMLIR and libLLVM already; all else has LLVM linked in.
+  # auditwheel gives the tag of the oldest glibc that will do, and copies libraries that
+  # other systems may lack into the wheel. So far there are none: the plugin alone needs
+  # libMLIR and libLLVM, and the tool that loads it has them.
   PATH="$work/audit/bin:$PATH" auditwheel repair --strip -w dist "$work"/linux/*.whl \
     --exclude 'libMLIR.so.*' --exclude 'libLLVM.so.*'
   "$work"/audit/bin/abi3audit --strict dist/pipesched-*.whl

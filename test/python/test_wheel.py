@@ -57,7 +57,11 @@ def test_one_module_for_every_python() -> None:
 
 
 def test_tags(wheel: Path) -> None:
-    assert re.fullmatch(r"pipesched-[\d.]+-cp311-abi3-manylinux_2_\d+_\w+\.whl", wheel.name)
+    named = re.fullmatch(r"pipesched-[\d.]+-cp311-abi3-manylinux_2_(\d+)_\w+\.whl", wheel.name)
+    assert named
+    # Debian 12, where arc4random alone would need glibc 2.36.
+    if os.confstr("CS_GNU_LIBC_VERSION") == "glibc 2.36":
+        assert int(named[1]) <= 35
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/WHEEL"))
         assert wheel.name.endswith(tag_of(archive.read(name).decode()) + ".whl")
@@ -70,7 +74,7 @@ def test_tools_are_inside(wheel: Path) -> None:
         assert {Path(name).name for name in tools} == TOOLS
         assert all(archive.read(name).startswith(b"\x7fELF") for name in tools)
     assert "pipesched/PipeSchedPlugin.so" in names
-    assert not [name for name in names if "libMLIR" in name or "libLLVM" in name]
+    assert not [name for name in names if re.search(r"\.libs/|libMLIR|libLLVM", name)]
 
 
 @pytest.mark.skipif(shutil.which("ldd") is None, reason="needs ldd")
