@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -128,3 +129,23 @@ def test_plugin_is_missed_outside_of_wheels(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("pipesched._plugin._PLUGIN", Path("/nowhere/PipeSchedPlugin.so"))
     with pytest.raises(FileNotFoundError, match=r"^/nowhere.*only wheels of scripts/wheel\.sh"):
         pipesched.plugin_path()
+
+
+# The script that checks a wheel where LLVM is not
+
+
+CHECK = ROOT / "scripts" / "lib" / "check-wheel.py"
+
+
+def test_a_check_beside_llvm_is_refused() -> None:
+    found = subprocess.run([sys.executable, str(CHECK)], capture_output=True, text=True)
+    assert (found.returncode, found.stdout) == (1, "")
+    assert "means nothing on a machine that has [" in found.stderr
+
+
+@pytest.mark.parametrize("line", ["false", "true", "false | echo some", "echo some | false"])
+def test_a_line_that_fails_or_writes_nothing_is_found(line: str) -> None:
+    run = runpy.run_path(str(CHECK))["run"]
+    with pytest.raises(SystemExit, match="wanted 0 and some"):
+        run(line)
+    assert run("echo some") == "some\n"
