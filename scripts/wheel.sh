@@ -56,7 +56,7 @@ check() {
   clean_root "$1"
   in_root "$root" python3 -m venv /check
   as_root cp "$2" scripts/lib/check-wheel.py "$root"/check/
-  in_root "$root" sh -c 'cd /check && bin/pip install -q *.whl && bin/python check-wheel.py'
+  in_root "$root" sh -c 'cd /check && bin/pip install -q *.whl && bin/python -u check-wheel.py'
   as_root rm -rf --one-file-system "$root"
 }
 
