@@ -18,7 +18,8 @@ from pipesched import Costs, Grid, PipeSchedError, _grid
 from pipesched._costs import _times_text
 from pipesched._grid import AXES, OPTIONS, Point, configuration, kinds
 from pipesched._grid import COSTS as _COSTS
-from pipesched._sweep import lines_of, rows_of
+from pipesched._sweep import lines_of
+from pipesched._sweep_file import rows_of
 from pipesched._times_of import stages_per_worker
 
 from . import assumed, passes
