@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -140,6 +141,7 @@ CASES = {
     "adam": "--stages 2 --optimizer adam --learning-rate 0.01 --element-type f64",
     "recompute": "--stages 2 --layers 1,2 --recompute attention --element-type f64",
     "one": "--stages 1 --layers 1",
+    "narrow": "--microbatch-size 1 --sequence 2 --heads 16 --vocabulary 3 --element-type f64",
 }
 
 
@@ -220,6 +222,31 @@ def test_narrow_floats(tmp_path: Path) -> None:
     for mine, theirs in zip(programs["bf16"].kept, programs["f32"].kept, strict=True):
         for name, value in theirs["param"].items():
             np.testing.assert_allclose(wide(mine["param"][name]), value, rtol=0.01, atol=2e-3)
+
+
+@needs_tools
+def test_targets(tmp_path: Path) -> None:
+    """The next tokens, and absolute values; no two microbatches are alike."""
+    programs = {}
+    for name in MODELS:
+        (tmp_path / name).mkdir()
+        programs[name] = program_of(name, "--stages 2 --microbatch-size 4", tmp_path / name)[0]
+    seen = []
+    for step, microbatch in itertools.product(range(3), range(8)):
+        when = {"step": step, "microbatch": microbatch}
+        tokens, following = (
+            next(iter(programs["transformer"].call(end, {}, **when)[role].values()))
+            for end, role in (("data", "input"), ("target", "target"))
+        )
+        assert np.array_equal(tokens[:, 1:], following[:, :-1])
+        assert tokens.min() >= 0 and max(tokens.max(), following.max()) < 64
+        paces = (following - tokens) % 64
+        assert np.all(paces == paces[:, :1]) and set(paces.flat) <= {1, 2, 3}
+        x = programs["mlp"].call("data", {}, **when)["input"]["0"]
+        y = programs["mlp"].call("target", {}, **when)["target"]["0"]
+        assert np.array_equal(np.abs(x), y) and np.abs(x).max() <= 1 and x.min() < 0
+        seen += [tokens.tobytes(), x.tobytes()]
+    assert len(set(seen)) == len(seen)
 
 
 @needs_tools
