@@ -17,7 +17,7 @@
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Target/ModelSummaryJson.h"
 #include "PipeSched/Target/Translations.h"
-#include "mlir/Dialect/DLTI/DLTI.h"
+#include "RegisterExport.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/SourceMgr.h"
@@ -163,9 +163,6 @@ void pipesched::registerDescriptionTranslations() {
   TranslateRegistration("describe-execution",
                         "an execution file of Calculon, as options of passes",
                         describeExecution);
-  TranslateFromMLIRRegistration(
-      "export-models", "models of the module in a few numbers", exportModels,
-      [](DialectRegistry &registry) {
-        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
-      });
+  registerExport("export-models", "models of the module in a few numbers",
+                 exportModels);
 }

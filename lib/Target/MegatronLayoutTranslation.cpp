@@ -15,9 +15,8 @@
 #include "PipeSched/Exchange/MegatronLayout.h"
 #include "PipeSched/Target/MegatronLayout.h"
 #include "PipeSched/Target/Translations.h"
+#include "RegisterExport.h"
 #include "SelectSchedule.h"
-#include "mlir/Dialect/DLTI/DLTI.h"
-#include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 
 using namespace mlir;
@@ -100,9 +99,6 @@ static LogicalResult exportLayout(Operation *root, raw_ostream &os) {
 
 void pipesched::registerMegatronTranslations() {
   scheduleOption();
-  TranslateFromMLIRRegistration(
-      "export-megatron-layout", "a pipeline layout for Megatron-Core",
-      exportLayout, [](DialectRegistry &registry) {
-        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
-      });
+  registerExport("export-megatron-layout",
+                 "a pipeline layout for Megatron-Core", exportLayout);
 }

@@ -14,9 +14,8 @@
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Target/ShardyRules.h"
 #include "PipeSched/Target/Translations.h"
+#include "RegisterExport.h"
 #include "SelectSchedule.h"
-#include "mlir/Dialect/DLTI/DLTI.h"
-#include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 
 using namespace mlir;
@@ -100,9 +99,6 @@ static LogicalResult exportRules(Operation *root, raw_ostream &os) {
 
 void pipesched::registerShardyTranslations() {
   options();
-  TranslateFromMLIRRegistration(
-      "export-shardy-rules", "fragment schedule rules for Shardy MPMD",
-      exportRules, [](DialectRegistry &registry) {
-        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
-      });
+  registerExport("export-shardy-rules",
+                 "fragment schedule rules for Shardy MPMD", exportRules);
 }

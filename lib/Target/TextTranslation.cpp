@@ -15,9 +15,8 @@
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Target/TextPicture.h"
 #include "PipeSched/Target/Translations.h"
+#include "RegisterExport.h"
 #include "SlotTables.h"
-#include "mlir/Dialect/DLTI/DLTI.h"
-#include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Process.h"
 
@@ -117,9 +116,6 @@ static LogicalResult exportText(Operation *root, raw_ostream &os) {
 
 void pipesched::registerTextTranslations() {
   options();
-  TranslateFromMLIRRegistration(
-      "export-text", "schedules as tables in the terminal", exportText,
-      [](DialectRegistry &registry) {
-        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
-      });
+  registerExport("export-text", "schedules as tables in the terminal",
+                 exportText);
 }

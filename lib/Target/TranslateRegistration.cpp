@@ -20,9 +20,8 @@
 #include "PipeSched/Target/Report.h"
 #include "PipeSched/Target/Svg.h"
 #include "PipeSched/Target/Translations.h"
+#include "RegisterExport.h"
 #include "SlotTables.h"
-#include "mlir/Dialect/DLTI/DLTI.h"
-#include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/JSON.h"
 
@@ -192,20 +191,13 @@ static LogicalResult exportComparison(Operation *root, raw_ostream &os) {
   return success();
 }
 
-static void registerDialects(DialectRegistry &registry) {
-  registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
-}
-
 void pipesched::registerPipeSchedTranslations() {
   options();
-  TranslateFromMLIRRegistration("export-report", "all numbers as JSON",
-                                exportReport, registerDialects);
-  TranslateFromMLIRRegistration("export-chrome-trace",
-                                "timelines for Perfetto and chrome://tracing",
-                                exportChromeTrace, registerDialects);
-  TranslateFromMLIRRegistration("export-svg", "pictures of schedules",
-                                exportSvg, registerDialects);
-  TranslateFromMLIRRegistration("export-comparison",
-                                "schedules side by side, as text",
-                                exportComparison, registerDialects);
+  registerExport("export-report", "all numbers as JSON", exportReport);
+  registerExport("export-chrome-trace",
+                 "timelines for Perfetto and chrome://tracing",
+                 exportChromeTrace);
+  registerExport("export-svg", "pictures of schedules", exportSvg);
+  registerExport("export-comparison", "schedules side by side, as text",
+                 exportComparison);
 }
