@@ -14,8 +14,8 @@ build_packages=(
   coinor-libcbc-dev
 )
 python_packages=(python3-venv python3-dev)
-# What tests run besides: a browser for pages, MPI for sweeps.
-test_packages=(chromium openmpi-bin)
+# What tests run besides: a browser for pages, MPI for sweeps and compiled schedules.
+test_packages=(chromium openmpi-bin libopenmpi-dev mpich libmpich-dev)
 sanitizer_packages=(libclang-rt-22-dev)
 lint_packages=(clang-format-22 clang-tidy-22 git)
 
