@@ -65,8 +65,9 @@ pipesched_rt_world_create(PipeschedSizeFunction size,
     world->options = *options;
   initWorkers(world, size);
   // With a core for each worker, a message that is about to come is there
-  // sooner than the kernel could stop this thread and wake it again.
-  enum { shortTime = 200 };
+  // sooner than the kernel could stop this thread and wake it again. This is
+  // about one microsecond.
+  enum { shortTime = 20 };
   if (world->numWorkers <= sysconf(_SC_NPROCESSORS_ONLN))
     world->spins = shortTime;
   return world;

@@ -84,8 +84,8 @@ TEST(World, RefusesSizesThatCannotBe) {
                             "not 0 to 2147483647");
 }
 
-// Address sanitizers end the process instead.
-#if !__has_feature(address_sanitizer)
+// Sanitizers end the process instead.
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
 TEST(World, RefusesBlocksWithoutMemory) {
   Sizes sizes;
   sizes.host = int64_t(1) << 60;
