@@ -82,14 +82,17 @@ function(add_pipesched_tool name)
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# add_pipesched_unittest(name sources... [LINK_LIBS ...]): a GoogleTest
-# executable that lit finds and runs; names end in `Tests`.
+# add_pipesched_unittest(name sources... [WITHOUT_LLVM] [LINK_LIBS ...]): a
+# GoogleTest executable that lit finds and runs; names end in `Tests`. Without
+# LLVM it precompiles no headers, since those of LLVM need LLVM's symbols.
 function(add_pipesched_unittest name)
-  cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "WITHOUT_LLVM" "" "LINK_LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   llvm_update_compile_flags(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} GTest::gtest_main)
-  pipesched_precompile_headers(${name} GTest::gtest_main)
+  if(NOT ARG_WITHOUT_LLVM)
+    pipesched_precompile_headers(${name} GTest::gtest_main)
+  endif()
   set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Tests"
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   set_property(GLOBAL APPEND PROPERTY PIPESCHED_UNITTESTS ${name})

@@ -32,6 +32,8 @@ tools = [
     "pipesched-capi-program-test",
     "pipesched-lsp-server",
     "pipesched-optimize",
+    "pipesched-runtime-faults-test",
+    "pipesched-runtime-ring-test",
     "pipesched-translate",
     "mlir-opt",
     "split-file",
@@ -51,6 +53,13 @@ config.substitutions += [
     ("%data", os.path.join(config.test_source_root, "data")),
 ]
 
+for mpi in ("mpich", "openmpi"):
+    needed = (f"mpicc.{mpi}", f"mpirun.{mpi}")
+    missing = [name for name in needed if not shutil.which(name, path=config.environment["PATH"])]
+    if missing:
+        lit_config.note(f"{' and '.join(missing)} not found: the test of {mpi} is left out")
+    else:
+        config.available_features.add(mpi)
 if shutil.which("g++", path=config.environment["PATH"]):
     config.available_features.add("g++")
 if config.pipesched_static:

@@ -5,7 +5,8 @@ A source file gets a precompiled header before its own includes, so a header tha
 still compiles there. It fails only for users.
 
 Usage: check-headers.py BUILD_FOLDER [HEADER...]; reads compile_commands.json of the folder, in
-which generated headers must be built. Checks all headers under include/ unless some are named.
+which generated headers must be built. Checks all headers under include/ and runtime/include/
+unless some are named.
 Prints the compiler's errors and fails if there are any.
 """
 
@@ -20,6 +21,7 @@ import sys
 # A source file of a library that uses MLIR; its flags fit all headers.
 MODEL_SOURCE = "lib/Target/TranslateRegistration.cpp"
 WITH_VALUE = {"-o", "-MT", "-MF", "-MQ"}
+FOLDERS = ("include", "runtime/include")
 DROPPED = {"-c", "-MD", "-MMD", "-Winvalid-pch"}
 
 
@@ -43,8 +45,10 @@ def compiler_flags(build):
     return flags, command["directory"]
 
 
-def check(flags, folder, include, header):
+def check(flags, folder, header):
     """Returns what the compiler says about one header; empty if it is sound."""
+    folders = [pathlib.Path(name).resolve() for name in FOLDERS]
+    include = next(path for path in folders if path in header.parents)
     name = header.relative_to(include).as_posix()
     result = subprocess.run(
         [*flags, f"-I{include}", "-fsyntax-only", "-Werror", "-x", "c++", "-"],
@@ -55,13 +59,13 @@ def check(flags, folder, include, header):
 
 def main():
     build = pathlib.Path(sys.argv[1])
-    include = pathlib.Path("include").resolve()
     headers = [pathlib.Path(name).resolve() for name in sys.argv[2:]]
-    headers = headers or sorted(include.rglob("*.h"))
+    for name in FOLDERS if not headers else ():
+        headers += sorted(pathlib.Path(name).resolve().rglob("*.h"))
     flags, folder = compiler_flags(build)
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for error in pool.map(lambda header: check(flags, folder, include, header), headers):
+        for error in pool.map(lambda header: check(flags, folder, header), headers):
             failed += bool(error)
             sys.stdout.write(error)
     print(f"{len(headers)} headers, {failed} do not compile by themselves")

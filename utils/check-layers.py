@@ -6,7 +6,8 @@ folders of the library, the second the libraries that it may use; everything tha
 allowed as well. Rows of other folders are ignored.
 
 It checks the #include lines of include/PipeSched/<Folder> and lib/<Folder>, the LINK_LIBS and
-MLIR_LIBS of lib/<Folder>/CMakeLists.txt, and that the table and the folders are complete.
+MLIR_LIBS of lib/<Folder>/CMakeLists.txt, and that the table and the folders are complete. Sources
+of runtime/ may include nothing of the project but each other, and nothing of LLVM and MLIR.
 
 Usage: check-layers.py [--root FOLDER]; prints `file:line: what` and fails if there are findings.
 """
@@ -24,6 +25,8 @@ MLIR = "MLIR"
 FACTS_ONLY = ("Dialect/Pipe", "Dialect/Exec")  # ops only state facts
 COMPUTING = {"Analysis", "CostModel", "Evaluation", "Optimize"}
 INIT_ALL = "InitAll.h"
+RUNTIME = "runtime"
+NOT_IN_RUNTIME = ("PipeSched/", "PipeSched-c/", "llvm", "mlir")
 
 
 def library_of(path):
@@ -117,6 +120,19 @@ class Layers:
                 self.check_use(library, used, file, number, f"includes {include[1]}")
                 self.includes.setdefault(library, {}).setdefault(used, (file, number))
 
+    def check_runtime(self):
+        """Reports includes that would keep the runtime from being C11 alone."""
+        for path in sorted((self.root / RUNTIME).rglob("*")):
+            if path.suffix not in SUFFIXES:
+                continue
+            lines = path.read_text(encoding="utf-8").splitlines()
+            for number, line in enumerate(lines, 1):
+                include = INCLUDE.match(line)
+                if include and include[1].startswith(NOT_IN_RUNTIME):
+                    file = path.relative_to(self.root).as_posix()
+                    what = f"includes {include[1]}, but the runtime depends on C and POSIX alone"
+                    self.report(file, number, what)
+
     def included(self, path, name):
         """Returns the library that an included file belongs to, if any."""
         if name.startswith("PipeSched"):
@@ -165,6 +181,7 @@ class Layers:
         self.check_table()
         self.check_folders()
         self.check_includes()
+        self.check_runtime()
         self.check_links()
         self.check_reached()
         if not self.includes:

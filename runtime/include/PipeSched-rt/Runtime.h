@@ -1,0 +1,192 @@
+//===- Runtime.h - What compiled schedules call -------------------*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The interface between a compiled schedule and the runtime that carries its
+// messages, copies and sums. It speaks of bytes, worker numbers and request
+// numbers only. Two libraries implement it: loopback (`pipesched_rt`, a thread
+// per worker in one process; World.h) and MPI (a process per worker, compiled
+// with the user's mpicc). One object file links with either. See
+// docs/Runtime.md.
+//
+// `context` is the handle of one worker. The runtime passes it to the step
+// function; only the thread that runs the worker may use it.
+//
+// Asynchronous calls (send, recv, copies, all_reduce) start here and end at
+// the wait of their request. Requests are numbers from 0 to what the program
+// declares (PIPESCHED_RT_REQUESTS), exclusive. A request is in use from the
+// call that starts it to the return of its wait. Until then the program must
+// not write what is sent or copied, nor touch what is received or summed.
+//
+// Every call returns 0 or the status of the first failure of any worker. After
+// a failure every call of every worker returns that status at once and does
+// nothing, and waits that block are woken, so that all programs end.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_RT_RUNTIME_H
+#define PIPESCHED_RT_RUNTIME_H
+
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define PIPESCHED_RT_API __attribute__((visibility("default")))
+#else
+#define PIPESCHED_RT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// What calls return.
+enum {
+  PIPESCHED_RT_OK = 0,
+  /// A call that breaks a rule of this interface: a request out of range or in
+  /// use, a peer that does not exist, sizes that differ.
+  PIPESCHED_RT_MISUSE = 1,
+  /// No worker can go on. Only loopback finds this.
+  PIPESCHED_RT_DEADLOCK = 2,
+  /// The program called pipesched_rt_fail, or its step returned non-zero.
+  PIPESCHED_RT_FAILED = 3,
+  /// No memory, no thread, a file that cannot be read, an error of MPI.
+  PIPESCHED_RT_SYSTEM = 4
+};
+
+/// Element types of sums.
+enum {
+  PIPESCHED_RT_F32 = 0,
+  PIPESCHED_RT_F64 = 1,
+  PIPESCHED_RT_F16 = 2,
+  PIPESCHED_RT_BF16 = 3,
+  PIPESCHED_RT_I32 = 4,
+  PIPESCHED_RT_I64 = 5
+};
+
+/// What a size function is asked for.
+enum {
+  PIPESCHED_RT_WORKERS = 0,     ///< number of workers; `worker` is ignored
+  PIPESCHED_RT_PERSISTENT = 1,  ///< bytes that live as long as the training
+  PIPESCHED_RT_ARENA = 2,       ///< bytes that live for one step
+  PIPESCHED_RT_HOST = 3,        ///< bytes of host memory for offloads
+  PIPESCHED_RT_REQUESTS = 4,    ///< number of requests
+  PIPESCHED_RT_INSTRUCTIONS = 5 ///< number of instructions of a step
+};
+
+/// Runs one step of one worker. `persistent`, `arena` and `host` are blocks of
+/// the bytes that the size function gives, aligned to 64 bytes, zero before
+/// the first step. Returns 0, or the status of the call that failed.
+typedef int32_t (*PipeschedStepFunction)(int32_t worker, void *context,
+                                         void *persistent, void *arena,
+                                         void *host, int64_t step);
+
+/// Returns the size `what` of `worker`.
+typedef int64_t (*PipeschedSizeFunction)(int32_t worker, int32_t what);
+
+/// Returns a description of the blocks and instructions as JSON.
+typedef const char *(*PipeschedLayoutFunction)(void);
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+/// Starts to send `bytes` bytes (0 or more) at `data` to worker `peer`, which
+/// may be the worker itself. A send and a recv match by source, destination
+/// and tag; several of the same three match in the order in which they were
+/// started, as in MPI. Tags are 0 or more; all implementations take tags up to
+/// 32767. Misuse: a bad peer, tag, size or request; a matching recv of another
+/// size.
+PIPESCHED_RT_API int32_t pipesched_rt_send(void *context, const void *data,
+                                           int64_t bytes, int32_t peer,
+                                           int32_t tag, int32_t request);
+
+/// Starts to receive `bytes` bytes from worker `peer` into `data`. The
+/// counterpart of pipesched_rt_send, with the same rules and errors.
+PIPESCHED_RT_API int32_t pipesched_rt_recv(void *context, void *data,
+                                           int64_t bytes, int32_t peer,
+                                           int32_t tag, int32_t request);
+
+//===----------------------------------------------------------------------===//
+// Copies to and from host memory
+//===----------------------------------------------------------------------===//
+
+/// Starts to copy `bytes` bytes from `data` to `host`. Offloads of a worker run
+/// one after the other in the order of their calls, and beside its reloads.
+/// There is no order between the two: wait for an offload before its reload.
+PIPESCHED_RT_API int32_t pipesched_rt_offload(void *context, void *host,
+                                              const void *data, int64_t bytes,
+                                              int32_t request);
+
+/// Starts to copy `bytes` bytes from `host` to `data`; as pipesched_rt_offload.
+PIPESCHED_RT_API int32_t pipesched_rt_reload(void *context, void *data,
+                                             const void *host, int64_t bytes,
+                                             int32_t request);
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+/// Starts to replace the `count` elements at `data` of every member of a group
+/// by their sum over the members. `group` is a number, 0 or more, that all
+/// members use for these `num_members` members and no others; `members` are
+/// distinct workers in the same order everywhere, among them this one. Sums of
+/// one group must be started in the same order by all members.
+/// Loopback adds in the order of `members`, so that results do not depend on
+/// time; f16 and bf16 are added in f32 and rounded once. MPI may add in another
+/// order, and rounds f16 and bf16 after each addition. i32 and i64 wrap.
+/// Misuse: a bad element type, count, group, member or request; members of a
+/// group that differ in what they pass.
+PIPESCHED_RT_API int32_t pipesched_rt_all_reduce(
+    void *context, void *data, int64_t count, int32_t element_type,
+    int32_t group, const int32_t *members, int32_t num_members,
+    int32_t request);
+
+//===----------------------------------------------------------------------===//
+// Waiting, failing
+//===----------------------------------------------------------------------===//
+
+/// Waits until what `request` started has ended; returns at once if the request
+/// is not in use. What has not been waited for at the end of a step is waited
+/// for by the runtime.
+PIPESCHED_RT_API int32_t pipesched_rt_wait(void *context, int32_t request);
+
+/// Reports that the program of this worker cannot go on, with a text of one
+/// line for the user. All workers end. Returns PIPESCHED_RT_FAILED, or the
+/// status of an earlier failure. Under MPI it ends the job and does not return.
+PIPESCHED_RT_API int32_t pipesched_rt_fail(void *context, const char *text);
+
+//===----------------------------------------------------------------------===//
+// Log
+//===----------------------------------------------------------------------===//
+
+/// Records the start of instruction `instruction` of this step (0 to the number
+/// that the size function gives, exclusive), in below 100 ns together with its
+/// end. Errors name the instruction that started last.
+PIPESCHED_RT_API void pipesched_rt_begin(void *context, int32_t instruction);
+
+/// Records the end of an instruction. Instructions may overlap.
+PIPESCHED_RT_API void pipesched_rt_end(void *context, int32_t instruction);
+
+//===----------------------------------------------------------------------===//
+// Main program
+//===----------------------------------------------------------------------===//
+
+/// Runs all workers of a program (MPI: the one of this process) with the
+/// options of the command line, prints how long each step took, and returns
+/// the exit status for `main`: 0, 1 after a failure (which it has printed on
+/// stderr), or 2 for a wrong command line. `--help` lists the options, which
+/// docs/Runtime.md explains.
+PIPESCHED_RT_API int32_t pipesched_rt_main(int argc, char **argv,
+                                           PipeschedStepFunction step,
+                                           PipeschedSizeFunction size,
+                                           PipeschedLayoutFunction layout);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // PIPESCHED_RT_RUNTIME_H

@@ -1,0 +1,100 @@
+//===- World.h - Run compiled schedules in this process -----------*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A loopback world holds the workers of a program: their memory, their
+// messages and their logs. Each run executes some steps with one thread per
+// worker. For programs that were compiled at run time, and for tests.
+// One thread at a time may use a world.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_RT_WORLD_H
+#define PIPESCHED_RT_WORLD_H
+
+#include "PipeSched-rt/Runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct PipeschedWorld PipeschedWorld;
+
+/// When a send ends.
+typedef enum PipeschedMessages {
+  /// When its recv is posted and the data has been copied from buffer to
+  /// buffer. The data is read at this moment and not before, so that a program
+  /// that overwrites it too early computes wrong results, as it may on a
+  /// network.
+  PIPESCHED_RT_RENDEZVOUS = 0,
+  /// At once: the send copies its data.
+  PIPESCHED_RT_BUFFERED = 1
+} PipeschedMessages;
+
+typedef struct PipeschedWorldOptions {
+  PipeschedMessages messages;
+  /// Not 0: a send returns when it has ended.
+  int32_t blocking;
+  /// Not 0: keep a log of all instructions, 16 bytes for each and step.
+  int32_t log;
+} PipeschedWorldOptions;
+
+/// Creates the workers of a program with the memory that `size` asks for, all
+/// zero. `options` may be NULL: rendezvous, not blocking, no log. Returns NULL
+/// only if there is no memory for the world itself; other failures (sizes that
+/// are negative, no memory for a block) are in pipesched_rt_world_error.
+PIPESCHED_RT_API PipeschedWorld *
+pipesched_rt_world_create(PipeschedSizeFunction size,
+                          const PipeschedWorldOptions *options);
+
+/// Frees a world and its memory. NULL is allowed.
+PIPESCHED_RT_API void pipesched_rt_world_destroy(PipeschedWorld *world);
+
+/// Returns the number of workers.
+PIPESCHED_RT_API int32_t
+pipesched_rt_world_workers(const PipeschedWorld *world);
+
+/// Returns a block of a worker (`what`: PIPESCHED_RT_PERSISTENT, _ARENA or
+/// _HOST), aligned to 64 bytes; its size is what the size function gives. NULL
+/// for another `what`, a worker that does not exist, or an empty block. The
+/// caller may read and write blocks between runs.
+PIPESCHED_RT_API void *pipesched_rt_world_block(PipeschedWorld *world,
+                                                int32_t worker, int32_t what);
+
+/// Runs steps `first_step` to `first_step + steps`, exclusive, on a thread for
+/// each worker, and returns when all threads have ended. All workers start a
+/// step together. Returns the status; after a failure the world stays failed
+/// and runs nothing more.
+PIPESCHED_RT_API int32_t pipesched_rt_world_run(PipeschedWorld *world,
+                                                PipeschedStepFunction step,
+                                                int64_t first_step,
+                                                int64_t steps);
+
+/// Returns what failed, one or more lines without a final end of line, or "".
+/// It lives as long as the world.
+PIPESCHED_RT_API const char *
+pipesched_rt_world_error(const PipeschedWorld *world);
+
+/// Returns start and end of every instruction of a worker in all steps that
+/// were run so far, in ns of CLOCK_MONOTONIC: an array
+/// [*steps][*instructions][2], with -1 for what did not run. NULL without a
+/// log. It lives until the next run. `steps` and `instructions` may be NULL.
+PIPESCHED_RT_API const int64_t *
+pipesched_rt_world_log(const PipeschedWorld *world, int32_t worker,
+                       int64_t *steps, int64_t *instructions);
+
+/// Returns start and end of every step of a worker, as pipesched_rt_world_log:
+/// an array [*steps][2]. It is kept without a log, too.
+PIPESCHED_RT_API const int64_t *
+pipesched_rt_world_steps(const PipeschedWorld *world, int32_t worker,
+                         int64_t *steps);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // PIPESCHED_RT_WORLD_H

@@ -1,0 +1,463 @@
+//===- Loopback.c - Messages and sums between threads ---------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The calls of the runtime in a world of threads.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Loopback.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+//===----------------------------------------------------------------------===//
+// Waiting and waking
+//===----------------------------------------------------------------------===//
+
+void unlockWorld(PipeschedWorld *world, struct Woken *woken) {
+  pthread_mutex_unlock(&world->mutex);
+  struct Worker *next;
+  for (struct Worker *worker = woken->first; worker; worker = next) {
+    next = worker->nextWoken; // it may block again as soon as it is woken
+    sem_post(&worker->woken);
+  }
+  woken->first = NULL;
+}
+
+void wakeWorker(struct Worker *worker, struct Woken *woken) {
+  worker->waiting = notWaiting;
+  worker->nextWoken = woken->first;
+  woken->first = worker;
+  ++worker->world->numRunning;
+}
+
+void endRequest(struct Worker *worker, struct RtRequest *request,
+                struct Woken *woken) {
+  bool isWaitedFor =
+      worker->waiting == forRequest && worker->waitsFor == request;
+  atomic_store_explicit(&request->state, rtDone, memory_order_release);
+  if (isWaitedFor)
+    wakeWorker(worker, woken);
+}
+
+void blockWorker(struct Worker *worker, enum Waiting waiting,
+                 struct RtRequest *request, struct Woken *woken) {
+  worker->waiting = waiting;
+  worker->waitsFor = request;
+  --worker->world->numRunning;
+  checkDeadlock(worker->world, woken);
+  unlockWorld(worker->world, woken);
+  while (sem_wait(&worker->woken)) // a signal may interrupt it
+    ;
+}
+
+void failWorld(PipeschedWorld *world, int32_t status, const char *text,
+               struct Woken *woken) {
+  if (atomic_load(&world->status))
+    return;
+  world->error = strdup(text);
+  atomic_store(&world->status, status);
+  for (int32_t i = 0; i < world->numWorkers; ++i) {
+    struct Worker *worker = &world->workers[i];
+    if (worker->waiting == forRequest || worker->waiting == forStep)
+      wakeWorker(worker, woken);
+  }
+}
+
+int32_t rtStatus(const struct RtWorker *base) {
+  const struct Worker *worker = (const struct Worker *)base;
+  return atomic_load_explicit(&worker->world->status, memory_order_acquire);
+}
+
+int32_t rtSetFailure(struct RtWorker *base, int32_t status, const char *text) {
+  PipeschedWorld *world = ((struct Worker *)base)->world;
+  struct Woken woken = {NULL};
+  lockWorld(world);
+  failWorld(world, status, text, &woken);
+  unlockWorld(world, &woken);
+  return rtStatus(base);
+}
+
+static void relax(void) {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+int32_t pipesched_rt_wait(void *context, int32_t index) {
+  struct Worker *worker = context;
+  struct RtRequest *request = rtToWaitFor(&worker->base, index);
+  if (!request)
+    return rtStatus(&worker->base);
+  PipeschedWorld *world = worker->world;
+  for (int i = 0; i < world->spins; ++i) {
+    if (atomic_load_explicit(&request->state, memory_order_acquire) == rtDone)
+      break;
+    relax();
+  }
+  if (atomic_load_explicit(&request->state, memory_order_acquire) != rtDone) {
+    struct Woken woken = {NULL};
+    lockWorld(world);
+    if (atomic_load(&request->state) == rtDone || atomic_load(&world->status))
+      unlockWorld(world, &woken);
+    else
+      blockWorker(worker, forRequest, request, &woken);
+  }
+  int32_t status = rtStatus(&worker->base);
+  if (!status)
+    atomic_store_explicit(&request->state, rtIdle, memory_order_relaxed);
+  return status;
+}
+
+/// Waits, but leaves the request in use: for sends that block.
+static int32_t blockUntilDone(struct Worker *worker, struct Request *request,
+                              int32_t index) {
+  int32_t status = pipesched_rt_wait(worker, index);
+  if (!status)
+    atomic_store_explicit(&request->base.state, rtDone, memory_order_relaxed);
+  return status;
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void rtCopyStarts(struct RtWorker *base) {
+  PipeschedWorld *world = ((struct Worker *)base)->world;
+  struct Woken woken = {NULL};
+  lockWorld(world);
+  ++world->numCopies;
+  unlockWorld(world, &woken);
+}
+
+void rtCopyHasEnded(struct RtWorker *base, struct RtRequest *request) {
+  struct Worker *worker = (struct Worker *)base;
+  struct Woken woken = {NULL};
+  lockWorld(worker->world);
+  --worker->world->numCopies;
+  endRequest(worker, request, &woken);
+  checkDeadlock(worker->world, &woken);
+  unlockWorld(worker->world, &woken);
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+static struct Bucket *bucketOf(struct Worker *destination, int32_t source,
+                               int32_t tag) {
+  uint32_t hash = (uint32_t)source * 0x9e3779b1u + (uint32_t)tag;
+  return &destination->buckets[hash % numBuckets];
+}
+
+/// Takes the oldest post with which one of this source and tag matches, or
+/// returns NULL.
+static struct Post *takeMatch(struct Bucket *bucket, int32_t source,
+                              int32_t tag, bool isSend) {
+  for (struct Post **at = &bucket->first; *at; at = &(*at)->next) {
+    struct Post *post = *at;
+    if (post->source != source || post->tag != tag || post->isSend != isSend)
+      continue;
+    *at = post->next;
+    if (!post->next)
+      bucket->last = at;
+    return post;
+  }
+  return NULL;
+}
+
+static void addPost(struct Bucket *bucket, struct Post *post) {
+  post->next = NULL;
+  *bucket->last = post;
+  bucket->last = &post->next;
+}
+
+static int32_t reportSizes(struct Worker *worker, const struct Post *post,
+                           int64_t bytes) {
+  char own[rtTextBytes / 2], other[rtTextBytes / 2] = "";
+  snprintf(own, sizeof(own), "%s of %" PRId64 " bytes %s worker %d with tag %d",
+           post->isSend ? "recv" : "send", bytes, post->isSend ? "from" : "to",
+           (int)post->owner->base.worker, (int)post->tag);
+  if (post->instruction >= 0)
+    snprintf(other, sizeof(other), " (instruction %d of worker %d)",
+             (int)post->instruction, (int)post->owner->base.worker);
+  return rtFail(&worker->base, PIPESCHED_RT_MISUSE,
+                "%s, but the %s that matches has %" PRId64 " bytes%s", own,
+                post->isSend ? "send" : "recv", post->bytes, other);
+}
+
+/// Messages up to this size are copied with the mutex held: releasing and
+/// taking it again costs more.
+enum { smallBytes = 2048 };
+
+/// With the mutex held, and with it held again at the end.
+static void copyData(PipeschedWorld *world, void *to, const void *from,
+                     int64_t bytes) {
+  if (bytes <= smallBytes) {
+    if (bytes > 0)
+      memcpy(to, from, (size_t)bytes);
+    return;
+  }
+  pthread_mutex_unlock(&world->mutex);
+  memcpy(to, from, (size_t)bytes);
+  lockWorld(world);
+}
+
+/// With the mutex held: carries the data between a post that was waiting and
+/// what this worker starts (to `to` or from `from`), and ends both.
+static int32_t carry(struct Worker *worker, struct RtRequest *request,
+                     struct Post *post, void *to, const void *from,
+                     int64_t bytes) {
+  struct Woken woken = {NULL};
+  PipeschedWorld *world = worker->world;
+  if (post->bytes != bytes) {
+    unlockWorld(world, &woken);
+    int32_t status = reportSizes(worker, post, bytes);
+    if (!post->request)
+      free(post);
+    return status;
+  }
+  if (post->isSend)
+    copyData(world, to, post->from, bytes);
+  else
+    copyData(world, post->to, from, bytes);
+  if (post->request)
+    endRequest(post->owner, &post->request->base, &woken);
+  else
+    free(post); // a message that was copied
+  endRequest(worker, request, &woken);
+  unlockWorld(world, &woken);
+  return PIPESCHED_RT_OK;
+}
+
+/// Fills the post of what a worker starts.
+static void fillPost(struct Post *post, struct Worker *worker,
+                     struct Request *request, int32_t source, bool isSend) {
+  post->source = source;
+  post->tag = request->base.tag;
+  post->isSend = isSend;
+  post->bytes = request->base.size;
+  post->owner = worker;
+  post->request = request;
+  post->instruction = request->base.instruction;
+}
+
+/// Sends a copy of the data that nobody receives yet. No other worker sends to
+/// this destination from here, so that messages stay in order although the
+/// mutex was released.
+static int32_t sendCopy(struct Worker *worker, struct Request *request,
+                        struct Bucket *bucket, const void *data) {
+  PipeschedWorld *world = worker->world;
+  int64_t bytes = request->base.size;
+  struct Post *copy = malloc(sizeof(*copy) + (size_t)bytes);
+  if (!copy)
+    return rtFail(&worker->base, PIPESCHED_RT_SYSTEM,
+                  "no memory for a message of %" PRId64 " bytes", bytes);
+  if (bytes > 0)
+    memcpy(copy + 1, data, (size_t)bytes);
+  fillPost(copy, worker, request, worker->base.worker, true);
+  copy->from = copy + 1;
+  copy->request = NULL;
+  struct Woken woken = {NULL};
+  lockWorld(world);
+  struct Post *recv = takeMatch(bucket, copy->source, copy->tag, false);
+  if (recv) {
+    free(copy);
+    return carry(worker, &request->base, recv, NULL, data, bytes);
+  }
+  addPost(bucket, copy);
+  endRequest(worker, &request->base, &woken);
+  unlockWorld(world, &woken);
+  return PIPESCHED_RT_OK;
+}
+
+int32_t pipesched_rt_send(void *context, const void *data, int64_t bytes,
+                          int32_t peer, int32_t tag, int32_t index) {
+  struct Worker *worker = context;
+  struct RtRequest *started =
+      rtStart(&worker->base, rtSend, index, peer, tag, bytes);
+  if (!started)
+    return rtStatus(&worker->base);
+  struct Request *request = (struct Request *)started;
+  PipeschedWorld *world = worker->world;
+  int32_t source = worker->base.worker;
+  struct Bucket *bucket = bucketOf(&world->workers[peer], source, tag);
+  lockWorld(world);
+  struct Post *recv = takeMatch(bucket, source, tag, false);
+  if (recv)
+    return carry(worker, started, recv, NULL, data, bytes);
+  struct Woken woken = {NULL};
+  if (world->options.messages == PIPESCHED_RT_BUFFERED) {
+    unlockWorld(world, &woken);
+    return sendCopy(worker, request, bucket, data);
+  }
+  fillPost(&request->post, worker, request, source, true);
+  request->post.from = data;
+  addPost(bucket, &request->post);
+  unlockWorld(world, &woken);
+  return world->options.blocking ? blockUntilDone(worker, request, index)
+                                 : PIPESCHED_RT_OK;
+}
+
+int32_t pipesched_rt_recv(void *context, void *data, int64_t bytes,
+                          int32_t peer, int32_t tag, int32_t index) {
+  struct Worker *worker = context;
+  struct RtRequest *started =
+      rtStart(&worker->base, rtRecv, index, peer, tag, bytes);
+  if (!started)
+    return rtStatus(&worker->base);
+  struct Request *request = (struct Request *)started;
+  PipeschedWorld *world = worker->world;
+  struct Bucket *bucket = bucketOf(worker, peer, tag);
+  lockWorld(world);
+  struct Post *send = takeMatch(bucket, peer, tag, true);
+  if (send)
+    return carry(worker, started, send, data, NULL, bytes);
+  fillPost(&request->post, worker, request, peer, false);
+  request->post.to = data;
+  addPost(bucket, &request->post);
+  struct Woken woken = {NULL};
+  unlockWorld(world, &woken);
+  return PIPESCHED_RT_OK;
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+/// With the mutex held: returns the group of a number, which it creates if it
+/// is new, or NULL if there is no memory.
+static struct Group *findGroup(PipeschedWorld *world, int32_t number,
+                               const int32_t *members, int32_t numMembers) {
+  for (struct Group *group = world->groups; group; group = group->next)
+    if (group->number == number)
+      return group;
+  size_t bytes = (size_t)numMembers * sizeof(*members);
+  struct Group *group = malloc(sizeof(*group) + bytes);
+  if (!group)
+    return NULL;
+  group->number = number;
+  group->numMembers = numMembers;
+  group->sums = NULL;
+  memcpy(group->members, members, bytes);
+  group->next = world->groups;
+  world->groups = group;
+  return group;
+}
+
+/// With the mutex held: returns the oldest sum that this member has not
+/// started, which may be a new one, or NULL if there is no memory.
+static struct Sum *findSum(struct Group *group, int32_t member, int64_t count,
+                           int32_t elementType) {
+  struct Sum **at = &group->sums;
+  while (*at && (*at)->arrivals[member].worker)
+    at = &(*at)->next;
+  if (*at)
+    return *at;
+  struct Sum *sum = calloc(1, sizeof(*sum) + (size_t)group->numMembers *
+                                                 sizeof(struct Arrival));
+  if (!sum)
+    return NULL;
+  sum->count = count;
+  sum->elementType = elementType;
+  return *at = sum;
+}
+
+/// All members have arrived: adds, and ends all their requests. This thread
+/// runs meanwhile, so that the others may wait.
+static int32_t finishSum(PipeschedWorld *world, struct Group *group,
+                         struct Sum *sum, void **buffers) {
+  for (int32_t i = 0; i < group->numMembers; ++i)
+    buffers[i] = sum->arrivals[i].data;
+  if (group->numMembers > 1)
+    rtSumBuffers(buffers, group->numMembers, sum->count, sum->elementType);
+  free(buffers);
+  struct Woken woken = {NULL};
+  lockWorld(world);
+  for (int32_t i = 0; i < group->numMembers; ++i)
+    endRequest(sum->arrivals[i].worker, &sum->arrivals[i].request->base,
+               &woken);
+  unlockWorld(world, &woken);
+  free(sum);
+  return PIPESCHED_RT_OK;
+}
+
+/// Compares what members of a group pass.
+static int32_t reportDifference(struct Worker *worker,
+                                const struct Group *group,
+                                const struct Sum *sum, int64_t count,
+                                int32_t elementType) {
+  if (!sum)
+    return rtFail(&worker->base, PIPESCHED_RT_MISUSE,
+                  "all_reduce in group %d with other members than another "
+                  "worker passed, or in another order",
+                  (int)group->number);
+  return rtFail(&worker->base, PIPESCHED_RT_MISUSE,
+                "all_reduce of %" PRId64 " elements of type %d in group %d, "
+                "but another worker passes %" PRId64 " of type %d",
+                count, (int)elementType, (int)group->number, sum->count,
+                (int)sum->elementType);
+}
+
+/// With the mutex held, which it releases: adds a member to its next sum.
+static int32_t joinSum(struct Worker *worker, struct Request *request,
+                       struct Group *group, int32_t elementType) {
+  PipeschedWorld *world = worker->world;
+  struct Woken woken = {NULL};
+  int64_t count = request->base.size;
+  int32_t member = 0;
+  while (group->members[member] != worker->base.worker)
+    ++member;
+  struct Sum *sum = findSum(group, member, count, elementType);
+  bool isEqual = sum && sum->count == count && sum->elementType == elementType;
+  bool isLast = isEqual && sum->numArrived + 1 == group->numMembers;
+  void **buffers =
+      isLast ? malloc((size_t)group->numMembers * sizeof(void *)) : NULL;
+  if (isEqual && (!isLast || buffers)) {
+    sum->arrivals[member] = (struct Arrival){worker, request, request->data};
+    ++sum->numArrived;
+    if (isLast) // it is the oldest: members start the sums in order
+      group->sums = sum->next;
+    unlockWorld(world, &woken);
+    return isLast ? finishSum(world, group, sum, buffers) : PIPESCHED_RT_OK;
+  }
+  unlockWorld(world, &woken);
+  if (sum && !isEqual)
+    return reportDifference(worker, group, sum, count, elementType);
+  return rtFail(&worker->base, PIPESCHED_RT_SYSTEM, "no memory for a sum");
+}
+
+int32_t pipesched_rt_all_reduce(void *context, void *data, int64_t count,
+                                int32_t elementType, int32_t number,
+                                const int32_t *members, int32_t numMembers,
+                                int32_t index) {
+  struct Worker *worker = context;
+  struct RtRequest *started =
+      rtStart(&worker->base, rtAllReduce, index, -1, number, count);
+  if (!started ||
+      !rtCheckSum(&worker->base, elementType, number, members, numMembers))
+    return rtStatus(&worker->base);
+  struct Request *request = (struct Request *)started;
+  request->data = data;
+  PipeschedWorld *world = worker->world;
+  struct Woken woken = {NULL};
+  lockWorld(world);
+  struct Group *group = findGroup(world, number, members, numMembers);
+  if (!group) {
+    unlockWorld(world, &woken);
+    return rtFail(&worker->base, PIPESCHED_RT_SYSTEM, "no memory for a group");
+  }
+  if (group->numMembers != numMembers ||
+      memcmp(group->members, members, (size_t)numMembers * sizeof(*members))) {
+    unlockWorld(world, &woken);
+    return reportDifference(worker, group, NULL, count, elementType);
+  }
+  return joinSum(worker, request, group, elementType);
+}

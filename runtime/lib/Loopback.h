@@ -1,0 +1,132 @@
+//===- Loopback.h - A world of threads ----------------------------*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One mutex guards the state of a world. Data is copied and summed without it,
+// by a worker that counts as running meanwhile. So a deadlock is exactly this:
+// no worker runs, no copy is under way, and some worker waits. It is looked for
+// whenever a worker blocks or ends, and whenever a copy has ended.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_RT_LOOPBACK_H
+#define PIPESCHED_RT_LOOPBACK_H
+
+#include "Internal.h"
+
+#include <semaphore.h>
+
+/// A send without its recv, or a recv without its send.
+struct Post {
+  struct Post *next;
+  int32_t source, tag;
+  bool isSend;
+  const void *from; // of a send
+  void *to;         // of a recv
+  int64_t bytes;
+  struct Worker *owner;    // that started it
+  struct Request *request; // NULL for a message that was copied
+  int32_t instruction;     // that started it
+};
+
+/// A sum that not all members have started.
+struct Sum {
+  struct Sum *next; // of the same group
+  int64_t count;
+  int32_t elementType;
+  int32_t numArrived;
+  struct Arrival {
+    struct Worker *worker; // NULL until it arrives
+    struct Request *request;
+    void *data;
+  } arrivals[]; // one for each member, in their order
+};
+
+struct Group {
+  struct Group *next;
+  int32_t number;
+  int32_t numMembers;
+  struct Sum *sums;  // oldest first
+  int32_t members[]; // workers
+};
+
+struct Request {
+  struct RtRequest base;
+  struct Post post; // of messages
+  void *data;       // of sums
+};
+
+enum { numBuckets = 256 };
+
+/// What a worker waits for.
+enum Waiting { notWaiting, forRequest, forStep, forNothing /* it has ended */ };
+
+struct Worker {
+  struct RtWorker base;
+  PipeschedWorld *world;
+  pthread_t thread;
+  enum Waiting waiting;
+  struct RtRequest *waitsFor; // if forRequest
+  int64_t numEnded;           // steps of this run
+  sem_t woken;                // posted once for each time that it blocks
+  struct Worker *nextWoken;
+  /// Posts whose destination is this worker, by source and tag.
+  struct Bucket {
+    struct Post *first, **last;
+  } buckets[numBuckets];
+};
+
+struct PipeschedWorld {
+  pthread_mutex_t mutex;
+  PipeschedWorldOptions options;
+  int32_t numWorkers;
+  struct Worker *workers;
+  int spins; // reads of a request before its wait blocks
+  atomic_int status;
+  char *error; // NULL while nothing failed
+  struct Group *groups;
+  // Of the current run:
+  int32_t numRunning;   // workers that neither wait nor have ended
+  int32_t numInBarrier; // workers that wait for the next step
+  int64_t numCopies;    // that have started and not ended
+  PipeschedStepFunction step;
+  int64_t firstStep, numSteps;
+  int64_t firstLogged; // index of the first step in the logs
+};
+
+/// The workers to wake after the mutex is released.
+struct Woken {
+  struct Worker *first;
+};
+
+static inline void lockWorld(PipeschedWorld *world) {
+  pthread_mutex_lock(&world->mutex);
+}
+
+/// Releases the mutex and wakes workers.
+void unlockWorld(PipeschedWorld *world, struct Woken *woken);
+
+/// With the mutex held: lets a waiting worker run again.
+void wakeWorker(struct Worker *worker, struct Woken *woken);
+
+/// With the mutex held: ends a request, and wakes its worker if it waits.
+void endRequest(struct Worker *worker, struct RtRequest *request,
+                struct Woken *woken);
+
+/// With the mutex held: blocks until the worker is woken; releases the mutex.
+/// It first looks for a deadlock.
+void blockWorker(struct Worker *worker, enum Waiting waiting,
+                 struct RtRequest *request, struct Woken *woken);
+
+/// With the mutex held: fails if no worker can go on (Deadlock.c).
+void checkDeadlock(PipeschedWorld *world, struct Woken *woken);
+
+/// With the mutex held: records a failure and wakes all workers.
+void failWorld(PipeschedWorld *world, int32_t status, const char *text,
+               struct Woken *woken);
+
+#endif // PIPESCHED_RT_LOOPBACK_H

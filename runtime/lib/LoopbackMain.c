@@ -1,0 +1,90 @@
+//===- LoopbackMain.c - Main program with a thread per worker -------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// pipesched_rt_main of loopback.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Loopback.h"
+
+#include <stdio.h>
+
+enum { succeeded = 0, failed = 1, wrongUsage = 2 };
+
+static bool readStates(PipeschedWorld *world, const char *prefix, char *text) {
+  for (int32_t i = 0; prefix && i < world->numWorkers; ++i)
+    if (!rtReadState(&world->workers[i].base, prefix, text))
+      return false;
+  return true;
+}
+
+static bool writeFiles(const PipeschedWorld *world,
+                       const struct RtOptions *options, char *text) {
+  for (int32_t i = 0; i < world->numWorkers; ++i) {
+    const struct RtWorker *worker = &world->workers[i].base;
+    if (options->log &&
+        !rtWriteLog(worker, options->log, options->firstStep, text))
+      return false;
+    if (options->stateOut && !rtWriteState(worker, options->stateOut, text))
+      return false;
+  }
+  return true;
+}
+
+/// A step takes from its first start to its last end.
+static void printSteps(const PipeschedWorld *world, int64_t firstStep) {
+  int64_t numSteps = world->workers[0].base.log.numSteps;
+  for (int64_t step = 0; step < numSteps; ++step) {
+    struct RtSpan whole = world->workers[0].base.log.steps[step];
+    for (int32_t i = 1; i < world->numWorkers; ++i) {
+      struct RtSpan span = world->workers[i].base.log.steps[step];
+      whole.begin = span.begin < whole.begin ? span.begin : whole.begin;
+      whole.end = span.end > whole.end ? span.end : whole.end;
+    }
+    rtPrintStep(firstStep + step, whole.end - whole.begin);
+  }
+}
+
+/// Returns what failed, or NULL.
+static const char *runWorld(PipeschedWorld *world, PipeschedStepFunction step,
+                            const struct RtOptions *options, char *text) {
+  if (atomic_load(&world->status))
+    return pipesched_rt_world_error(world);
+  if (!readStates(world, options->stateIn, text))
+    return text;
+  if (pipesched_rt_world_run(world, step, options->firstStep, options->steps))
+    return pipesched_rt_world_error(world);
+  printSteps(world, options->firstStep);
+  return writeFiles(world, options, text) ? NULL : text;
+}
+
+int32_t pipesched_rt_main(int argc, char **argv, PipeschedStepFunction step,
+                          PipeschedSizeFunction size,
+                          PipeschedLayoutFunction layout) {
+  struct RtOptions options;
+  char text[rtTextBytes];
+  if (!rtParseOptions(argc, argv, &options, text)) {
+    rtPrintError(text);
+    return wrongUsage;
+  }
+  if (options.help || options.layout) {
+    fputs(options.help ? rtUsage : layout(), stdout);
+    return succeeded;
+  }
+  PipeschedWorldOptions kind = {options.messages == rtBuffered
+                                    ? PIPESCHED_RT_BUFFERED
+                                    : PIPESCHED_RT_RENDEZVOUS,
+                                options.blocking, options.log != NULL};
+  PipeschedWorld *world = pipesched_rt_world_create(size, &kind);
+  const char *error = world ? runWorld(world, step, &options, text)
+                            : "no memory for the workers";
+  if (error)
+    rtPrintError(error);
+  pipesched_rt_world_destroy(world);
+  return error ? failed : succeeded;
+}

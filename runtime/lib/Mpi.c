@@ -1,0 +1,379 @@
+//===- Mpi.c - Messages and sums between processes ------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The calls of the runtime by MPI 3.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mpi.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+int32_t rtStatus(const struct RtWorker *worker) {
+  (void)worker;
+  return PIPESCHED_RT_OK; // after a failure there is nobody to ask
+}
+
+int32_t rtSetFailure(struct RtWorker *worker, int32_t status,
+                     const char *text) {
+  char line[3 * rtTextBytes];
+  snprintf(line, sizeof(line), "rank %d: %s", (int)worker->worker, text);
+  rtPrintError(line);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  _Exit(1); // MPI_Abort should not have returned
+  return status;
+}
+
+void mpiCheck(struct MpiWorker *worker, int code, const char *what) {
+  if (code == MPI_SUCCESS)
+    return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0, kind = 0;
+  MPI_Error_string(code, text, &length);
+  MPI_Error_class(code, &kind);
+  if (kind == MPI_ERR_TRUNCATE)
+    rtFail(&worker->base, PIPESCHED_RT_MISUSE,
+           "%s: the send that matches is longer", what);
+  rtFail(&worker->base, PIPESCHED_RT_SYSTEM, "%s: %s", what, text);
+}
+
+void *mpiAllocate(struct MpiWorker *worker, size_t bytes) {
+  void *memory = malloc(bytes ? bytes : 1);
+  if (!memory)
+    rtFail(&worker->base, PIPESCHED_RT_SYSTEM, "no memory for %zu bytes",
+           bytes);
+  return memory;
+}
+
+//===----------------------------------------------------------------------===//
+// Start and end
+//===----------------------------------------------------------------------===//
+
+static void addF16(void *from, void *to, int *count, MPI_Datatype *type) {
+  (void)type;
+  rtAdd(to, from, *count, PIPESCHED_RT_F16);
+}
+
+static void addBf16(void *from, void *to, int *count, MPI_Datatype *type) {
+  (void)type;
+  rtAdd(to, from, *count, PIPESCHED_RT_BF16);
+}
+
+static void duplicate(struct MpiWorker *worker, MPI_Comm *comm) {
+  mpiCheck(worker, MPI_Comm_dup(MPI_COMM_WORLD, comm), "MPI_Comm_dup");
+  MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+}
+
+void mpiOpen(struct MpiWorker *worker) {
+  duplicate(worker, &worker->messages);
+  duplicate(worker, &worker->control);
+  duplicate(worker, &worker->parent);
+  int *limit = NULL, isSet = 0;
+  MPI_Comm_get_attr(worker->messages, MPI_TAG_UB, &limit, &isSet);
+  worker->tagLimit = isSet ? *limit : 32767; // that of the standard
+  mpiCheck(worker, MPI_Op_create(addF16, 1, &worker->sums[0]), "MPI_Op_create");
+  mpiCheck(worker, MPI_Op_create(addBf16, 1, &worker->sums[1]),
+           "MPI_Op_create");
+  worker->lastCopy = &worker->firstCopy;
+}
+
+/// Frees the copies that MPI has sent; waits for all if `all`.
+static void freeCopies(struct MpiWorker *worker, bool all) {
+  while (worker->firstCopy) {
+    struct MpiCopy *copy = worker->firstCopy;
+    int hasEnded = 1;
+    if (all)
+      mpiCheck(worker, mpiWait(worker, &copy->request, MPI_STATUS_IGNORE),
+               "MPI_Isend");
+    else
+      mpiCheck(worker, MPI_Test(&copy->request, &hasEnded, MPI_STATUS_IGNORE),
+               "MPI_Isend");
+    if (!hasEnded)
+      return;
+    worker->firstCopy = copy->next;
+    if (!copy->next)
+      worker->lastCopy = &worker->firstCopy;
+    free(copy);
+  }
+}
+
+void mpiClose(struct MpiWorker *worker) {
+  freeCopies(worker, true);
+  mpiBarrier(worker);
+  while (worker->creating) // the last members have yet to say that it is done
+    mpiProgressGroups(worker);
+  mpiFreeGroups(worker);
+  MPI_Op_free(&worker->sums[0]);
+  MPI_Op_free(&worker->sums[1]);
+  MPI_Comm_free(&worker->messages);
+  MPI_Comm_free(&worker->control);
+  MPI_Comm_free(&worker->parent);
+}
+
+//===----------------------------------------------------------------------===//
+// Waiting
+//===----------------------------------------------------------------------===//
+
+int mpiWait(struct MpiWorker *worker, MPI_Request *request,
+            MPI_Status *status) {
+  enum { patience = 100 };
+  int hasEnded = 0;
+  for (int tries = 0;; ++tries) {
+    int code = MPI_Test(request, &hasEnded, status);
+    if (hasEnded || code != MPI_SUCCESS)
+      return code;
+    if (worker->numPendingGroups > 0 || worker->base.worker == 0)
+      mpiProgressGroups(worker);
+    if (tries > patience)
+      sched_yield();
+  }
+}
+
+void mpiBarrier(struct MpiWorker *worker) {
+  MPI_Request request;
+  mpiCheck(worker, MPI_Ibarrier(worker->messages, &request), "MPI_Ibarrier");
+  mpiCheck(worker, mpiWait(worker, &request, MPI_STATUS_IGNORE),
+           "MPI_Ibarrier");
+}
+
+/// Checks that a message had the size of its recv.
+static void checkReceived(struct MpiWorker *worker,
+                          const struct RtRequest *request,
+                          const MPI_Status *status) {
+  MPI_Count bytes = 0;
+  mpiCheck(worker, MPI_Get_elements_x(status, MPI_BYTE, &bytes),
+           "MPI_Get_elements_x");
+  if (bytes == request->size)
+    return;
+  char text[rtTextBytes];
+  rtDescribe(request, text);
+  rtFail(&worker->base, PIPESCHED_RT_MISUSE,
+         "%s, but the send that matches has %lld bytes", text,
+         (long long)bytes);
+}
+
+static void waitForParts(struct MpiWorker *worker, struct MpiRequest *request) {
+  while (request->isQueued) {
+    mpiProgressGroups(worker);
+    if (request->isQueued)
+      sched_yield();
+  }
+  MPI_Status status;
+  for (int i = 0; i < request->numParts; ++i) {
+    int code = mpiWait(worker, &request->parts[i], &status);
+    if (code != MPI_SUCCESS) {
+      char text[rtTextBytes];
+      rtDescribe(&request->base, text);
+      mpiCheck(worker, code, text);
+    }
+  }
+  if (request->base.kind == rtRecv)
+    checkReceived(worker, &request->base, &status);
+  if (request->parts != &request->onlyPart)
+    free(request->parts);
+}
+
+int32_t pipesched_rt_wait(void *context, int32_t index) {
+  struct MpiWorker *worker = context;
+  struct RtRequest *request = rtToWaitFor(&worker->base, index);
+  if (!request)
+    return PIPESCHED_RT_OK;
+  bool isCopy = request->kind == rtOffload || request->kind == rtReload;
+  if (isCopy)
+    rtWaitForCopy(&worker->base, request);
+  else if (atomic_load_explicit(&request->state, memory_order_relaxed) ==
+           rtPending)
+    waitForParts(worker, (struct MpiRequest *)request);
+  atomic_store_explicit(&request->state, rtIdle, memory_order_relaxed);
+  return PIPESCHED_RT_OK;
+}
+
+void rtCopyStarts(struct RtWorker *worker) { (void)worker; }
+
+void rtCopyHasEnded(struct RtWorker *worker, struct RtRequest *request) {
+  (void)worker;
+  atomic_store(&request->state, rtDone); // rtWaitForCopy is told afterwards
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+/// How MPI is told of a number of bytes: `count` of `type`.
+struct Bytes {
+  int count;
+  MPI_Datatype type;
+  bool isOwn; // the type, to be freed
+};
+
+/// Beyond an int the message is one element of a type of its own: full chunks,
+/// and the rest behind them.
+static struct Bytes describeBytes(struct MpiWorker *worker, int64_t bytes) {
+  if (bytes <= PIPESCHED_RT_MPI_COUNT)
+    return (struct Bytes){(int)bytes, MPI_BYTE, false};
+  const int64_t chunk = PIPESCHED_RT_MPI_COUNT;
+  MPI_Datatype full, chunks;
+  MPI_Type_contiguous((int)chunk, MPI_BYTE, &full);
+  MPI_Type_contiguous((int)(bytes / chunk), full, &chunks);
+  int lengths[] = {1, (int)(bytes % chunk)};
+  MPI_Aint starts[] = {0, (MPI_Aint)(bytes / chunk * chunk)};
+  MPI_Datatype types[] = {chunks, MPI_BYTE};
+  struct Bytes result = {1, MPI_DATATYPE_NULL, true};
+  MPI_Type_create_struct(2, lengths, starts, types, &result.type);
+  mpiCheck(worker, MPI_Type_commit(&result.type), "MPI_Type_commit");
+  MPI_Type_free(&full);
+  MPI_Type_free(&chunks);
+  return result;
+}
+
+static struct MpiRequest *startMessage(struct MpiWorker *worker,
+                                       enum RtKind kind, int32_t index,
+                                       int32_t peer, int32_t tag,
+                                       int64_t bytes) {
+  struct MpiRequest *request = (struct MpiRequest *)rtStart(
+      &worker->base, kind, index, peer, tag, bytes);
+  if (tag > worker->tagLimit)
+    rtFail(&worker->base, PIPESCHED_RT_MISUSE,
+           "tag %d, but this MPI has tags up to %d", (int)tag,
+           worker->tagLimit);
+  request->parts = &request->onlyPart;
+  request->numParts = 1;
+  request->isQueued = false;
+  return request;
+}
+
+/// Sends a copy of the data, so that the program may go on.
+static void sendCopy(struct MpiWorker *worker, struct MpiRequest *request,
+                     const void *data, struct Bytes bytes) {
+  freeCopies(worker, false);
+  size_t size = (size_t)request->base.size;
+  struct MpiCopy *copy = mpiAllocate(worker, sizeof(*copy) + size);
+  if (size > 0)
+    memcpy(copy->data, data, size);
+  copy->next = NULL;
+  *worker->lastCopy = copy;
+  worker->lastCopy = &copy->next;
+  mpiCheck(worker,
+           MPI_Isend(copy->data, bytes.count, bytes.type, request->base.peer,
+                     request->base.tag, worker->messages, &copy->request),
+           "MPI_Isend");
+  atomic_store(&request->base.state, rtDone);
+}
+
+int32_t pipesched_rt_send(void *context, const void *data, int64_t bytes,
+                          int32_t peer, int32_t tag, int32_t index) {
+  struct MpiWorker *worker = context;
+  struct MpiRequest *request =
+      startMessage(worker, rtSend, index, peer, tag, bytes);
+  struct Bytes what = describeBytes(worker, bytes);
+  switch (worker->options.messages) {
+  case rtBuffered:
+    sendCopy(worker, request, data, what);
+    break;
+  case rtRendezvous:
+    mpiCheck(worker,
+             MPI_Issend(data, what.count, what.type, peer, tag,
+                        worker->messages, request->parts),
+             "MPI_Issend");
+    break;
+  case rtByDefault:
+    mpiCheck(worker,
+             MPI_Isend(data, what.count, what.type, peer, tag, worker->messages,
+                       request->parts),
+             "MPI_Isend");
+  }
+  if (what.isOwn)
+    MPI_Type_free(&what.type);
+  if (worker->options.blocking && worker->options.messages != rtBuffered) {
+    waitForParts(worker, request);
+    atomic_store(&request->base.state, rtDone);
+  }
+  return PIPESCHED_RT_OK;
+}
+
+int32_t pipesched_rt_recv(void *context, void *data, int64_t bytes,
+                          int32_t peer, int32_t tag, int32_t index) {
+  struct MpiWorker *worker = context;
+  struct MpiRequest *request =
+      startMessage(worker, rtRecv, index, peer, tag, bytes);
+  struct Bytes what = describeBytes(worker, bytes);
+  mpiCheck(worker,
+           MPI_Irecv(data, what.count, what.type, peer, tag, worker->messages,
+                     request->parts),
+           "MPI_Irecv");
+  if (what.isOwn)
+    MPI_Type_free(&what.type);
+  return PIPESCHED_RT_OK;
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+void mpiStartSum(struct MpiWorker *worker, struct MpiGroup *group,
+                 struct MpiRequest *request) {
+  // Integers without sign wrap.
+  const MPI_Datatype types[] = {MPI_FLOAT,    MPI_DOUBLE,   MPI_UINT16_T,
+                                MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T};
+  int32_t kind = request->elementType;
+  MPI_Op sum = MPI_SUM;
+  if (kind == PIPESCHED_RT_F16 || kind == PIPESCHED_RT_BF16)
+    sum = worker->sums[kind == PIPESCHED_RT_BF16];
+  const int64_t chunk = PIPESCHED_RT_MPI_COUNT;
+  int64_t count = request->base.size;
+  request->numParts = (int)((count + chunk - 1) / chunk);
+  request->parts = &request->onlyPart;
+  if (request->numParts > 1)
+    request->parts = mpiAllocate(worker, (size_t)request->numParts *
+                                             sizeof(*request->parts));
+  char *data = request->data;
+  for (int i = 0; i < request->numParts; ++i) {
+    int64_t size = count < chunk ? count : chunk;
+    mpiCheck(worker,
+             MPI_Iallreduce(MPI_IN_PLACE, data, (int)size, types[kind], sum,
+                            group->comm, &request->parts[i]),
+             "MPI_Iallreduce");
+    data += size * rtElementBytes(kind);
+    count -= size;
+  }
+  request->isQueued = false;
+}
+
+int32_t pipesched_rt_all_reduce(void *context, void *data, int64_t count,
+                                int32_t elementType, int32_t number,
+                                const int32_t *members, int32_t numMembers,
+                                int32_t index) {
+  struct MpiWorker *worker = context;
+  struct MpiRequest *request = (struct MpiRequest *)rtStart(
+      &worker->base, rtAllReduce, index, -1, number, count);
+  rtCheckSum(&worker->base, elementType, number, members, numMembers);
+  request->data = data;
+  request->elementType = elementType;
+  if (numMembers == 1) {
+    atomic_store(&request->base.state, rtDone);
+    return PIPESCHED_RT_OK;
+  }
+  struct MpiGroup *group = mpiFindGroup(worker, number, members, numMembers);
+  if (group->isCreated) {
+    mpiStartSum(worker, group, request);
+    return PIPESCHED_RT_OK;
+  }
+  request->isQueued = true;
+  request->nextQueued = NULL;
+  *group->lastQueued = request;
+  group->lastQueued = &request->nextQueued;
+  return PIPESCHED_RT_OK;
+}

@@ -1,0 +1,108 @@
+//===- Mpi.h - A process per worker -------------------------------*- C -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The rank of a process is the number of its worker. Only the thread of the
+// worker calls MPI. After a failure the job is aborted, so that no function
+// here returns a failure.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_RT_MPI_H
+#define PIPESCHED_RT_MPI_H
+
+#include "Internal.h"
+
+#include <limits.h>
+#include <mpi.h>
+
+/// Most elements that one call of MPI takes. Tests set it lower, to see what
+/// happens above it.
+#ifndef PIPESCHED_RT_MPI_COUNT
+#define PIPESCHED_RT_MPI_COUNT INT_MAX
+#endif
+
+/// A group of sums. See MpiGroups.c for how it gets its communicator.
+struct MpiGroup {
+  struct MpiGroup *next;
+  int32_t number;
+  int32_t numMembers;
+  int32_t *announcement; // number, numMembers, members
+  bool isCreated;
+  MPI_Comm comm; // once it is created
+  struct MpiRequest *firstQueued, **lastQueued;
+  // On rank 0:
+  int32_t numAnnounced, numCreated;
+};
+
+struct MpiRequest {
+  struct RtRequest base;
+  MPI_Request *parts; // at least one; more for sums beyond an int
+  int numParts;
+  MPI_Request onlyPart; // what `parts` points to unless there are more
+  // Sums:
+  bool isQueued; // until its group has a communicator
+  struct MpiRequest *nextQueued;
+  void *data;
+  int32_t elementType;
+};
+
+/// The copy of a message, until MPI has sent it.
+struct MpiCopy {
+  struct MpiCopy *next;
+  MPI_Request request;
+  char data[];
+};
+
+struct MpiWorker {
+  struct RtWorker base;
+  MPI_Comm messages; // of the program
+  MPI_Comm control;  // of MpiGroups.c
+  MPI_Comm parent;   // of the communicators of groups
+  int tagLimit;
+  struct RtOptions options;
+  struct MpiCopy *firstCopy, **lastCopy;
+  struct MpiGroup *groups;    // of this worker
+  int numPendingGroups;       // that have no communicator yet
+  struct MpiGroup *announced; // on rank 0: those of all workers
+  struct MpiGroup *creating;  // on rank 0: the one of `announced` at work
+  MPI_Op sums[2];             // of f16 and bf16
+};
+
+/// Aborts the job unless `code` is MPI_SUCCESS; `what` was tried.
+void mpiCheck(struct MpiWorker *worker, int code, const char *what);
+
+/// Waits for a request of MPI, and lets groups be created meanwhile. Leaves
+/// the core to others now and then: there may be more processes than cores.
+/// Returns the code of MPI.
+int mpiWait(struct MpiWorker *worker, MPI_Request *request, MPI_Status *status);
+
+/// Starts the sums of a group, whose communicator exists.
+void mpiStartSum(struct MpiWorker *worker, struct MpiGroup *group,
+                 struct MpiRequest *request);
+
+/// Returns the group of a number, which it announces if it is new.
+struct MpiGroup *mpiFindGroup(struct MpiWorker *worker, int32_t number,
+                              const int32_t *members, int32_t numMembers);
+
+/// Handles all messages about groups that have arrived.
+void mpiProgressGroups(struct MpiWorker *worker);
+
+/// Frees the communicators of groups. All sums must have ended on all workers.
+void mpiFreeGroups(struct MpiWorker *worker);
+
+/// Sets up communicators and operations, and frees them.
+void mpiOpen(struct MpiWorker *worker);
+void mpiClose(struct MpiWorker *worker);
+
+/// Waits until all workers are here.
+void mpiBarrier(struct MpiWorker *worker);
+
+/// Returns memory, or aborts the job.
+void *mpiAllocate(struct MpiWorker *worker, size_t bytes);
+
+#endif // PIPESCHED_RT_MPI_H

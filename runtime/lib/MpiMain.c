@@ -1,0 +1,206 @@
+//===- MpiMain.c - Main program with a process per worker -----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// pipesched_rt_main of MPI.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mpi.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { succeeded = 0, failed = 1, wrongUsage = 2 };
+
+//===----------------------------------------------------------------------===//
+// Clocks
+//===----------------------------------------------------------------------===//
+
+/// Sends or receives a time, or nothing if `count` is 0.
+static void exchange(struct MpiWorker *worker, bool isSend, int64_t *time,
+                     int count, int peer) {
+  MPI_Request request;
+  MPI_Comm comm = worker->parent; // has no messages of its own
+  mpiCheck(worker,
+           isSend
+               ? MPI_Isend(time, count, MPI_INT64_T, peer, 0, comm, &request)
+               : MPI_Irecv(time, count, MPI_INT64_T, peer, 0, comm, &request),
+           "measuring clocks");
+  mpiCheck(worker, mpiWait(worker, &request, MPI_STATUS_IGNORE),
+           "measuring clocks");
+}
+
+enum { roundTrips = 30 };
+
+/// Asks a rank for its time. Returns what is to be added to its clock to get
+/// this one: the middle of the shortest round trip is when it answered
+/// (Cristian, Probabilistic clock synchronization, 1989).
+static int64_t askForOffset(struct MpiWorker *worker, int rank) {
+  int64_t offset = 0, time = 0, shortest = INT64_MAX;
+  for (int i = 0; i < roundTrips; ++i) {
+    int64_t before = rtNow();
+    exchange(worker, true, &time, 0, rank);
+    exchange(worker, false, &time, 1, rank);
+    int64_t after = rtNow();
+    if (after - before < shortest) {
+      shortest = after - before;
+      offset = before + (after - before) / 2 - time;
+    }
+  }
+  return offset;
+}
+
+/// Returns what is to be added to the clock of this rank to get that of rank 0.
+/// All ranks call it together.
+static int64_t measureOffset(struct MpiWorker *worker) {
+  int64_t offset = 0, time = 0;
+  if (worker->base.worker == 0) {
+    for (int rank = 1; rank < worker->base.numWorkers; ++rank) {
+      offset = askForOffset(worker, rank);
+      exchange(worker, true, &offset, 1, rank);
+    }
+    return 0;
+  }
+  for (int i = 0; i < roundTrips; ++i) {
+    exchange(worker, false, &time, 0, 0);
+    time = rtNow();
+    exchange(worker, true, &time, 1, 0);
+  }
+  exchange(worker, false, &offset, 1, 0);
+  return offset;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+static void failWith(struct MpiWorker *worker, const char *text) {
+  rtSetFailure(&worker->base, PIPESCHED_RT_SYSTEM, text);
+}
+
+static void runSteps(struct MpiWorker *worker, PipeschedStepFunction step) {
+  const struct RtOptions *options = &worker->options;
+  if (!rtExtendLog(&worker->base, options->steps, options->log != NULL))
+    failWith(worker, "no memory for the log of the steps");
+  struct RtAnchor anchors[2];
+  int64_t offsets[2];
+  offsets[0] = measureOffset(worker);
+  anchors[0] = rtAnchor();
+  for (int64_t i = 0; i < options->steps; ++i) {
+    mpiBarrier(worker);
+    rtSelectStep(&worker->base, i);
+    rtRunStep(&worker->base, step, options->firstStep + i);
+  }
+  mpiBarrier(worker); // groups may still be created
+  anchors[1] = rtAnchor();
+  offsets[1] = measureOffset(worker);
+  rtJoinCopies(&worker->base);
+  rtFinishLog(&worker->base, 0, anchors, offsets);
+}
+
+/// Replaces a time by the first or last of all workers, on rank 0.
+static void reduceTime(struct MpiWorker *worker, int64_t *time, MPI_Op which) {
+  MPI_Request request;
+  int64_t own = *time;
+  mpiCheck(worker,
+           MPI_Ireduce(&own, time, 1, MPI_INT64_T, which, 0, worker->messages,
+                       &request),
+           "MPI_Ireduce");
+  mpiCheck(worker, mpiWait(worker, &request, MPI_STATUS_IGNORE), "MPI_Ireduce");
+}
+
+/// Prints on rank 0 how long each step took, from its first start to its last
+/// end.
+static void printSteps(struct MpiWorker *worker) {
+  const struct RtLog *log = &worker->base.log;
+  for (int64_t step = 0; step < log->numSteps; ++step) {
+    struct RtSpan span = log->steps[step];
+    reduceTime(worker, &span.begin, MPI_MIN);
+    reduceTime(worker, &span.end, MPI_MAX);
+    if (worker->base.worker == 0)
+      rtPrintStep(worker->options.firstStep + step, span.end - span.begin);
+  }
+}
+
+static void runWorker(struct MpiWorker *worker, PipeschedStepFunction step) {
+  const struct RtOptions *options = &worker->options;
+  char text[rtTextBytes];
+  mpiOpen(worker);
+  if (options->stateIn && !rtReadState(&worker->base, options->stateIn, text))
+    failWith(worker, text);
+  runSteps(worker, step);
+  printSteps(worker);
+  if (options->log &&
+      !rtWriteLog(&worker->base, options->log, options->firstStep, text))
+    failWith(worker, text);
+  if (options->stateOut &&
+      !rtWriteState(&worker->base, options->stateOut, text))
+    failWith(worker, text);
+  mpiClose(worker);
+}
+
+/// Sets the worker of this process up, and runs it. All ranks find the same
+/// wrong number of processes.
+static int32_t runProgram(const struct RtOptions *options,
+                          PipeschedStepFunction step,
+                          PipeschedSizeFunction size) {
+  char text[rtTextBytes] = "no memory for the worker";
+  int rank, numRanks;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &numRanks);
+  int32_t numWorkers = rtNumWorkers(size, text);
+  if (numWorkers > 0 && numWorkers != numRanks)
+    snprintf(text, sizeof(text),
+             "the program has %d workers: start it with %d processes, not %d",
+             (int)numWorkers, (int)numWorkers, numRanks);
+  if (numWorkers != numRanks) {
+    if (rank == 0)
+      rtPrintError(text);
+    return wrongUsage;
+  }
+  rtStartClock();
+  struct MpiWorker *worker = calloc(1, sizeof(*worker));
+  if (!worker || !rtInitWorker(&worker->base, size, rank, numWorkers,
+                               sizeof(struct MpiRequest), text)) {
+    rtPrintError(text);
+    MPI_Abort(MPI_COMM_WORLD, failed);
+    return failed;
+  }
+  worker->options = *options;
+  runWorker(worker, step);
+  rtFreeWorker(&worker->base);
+  free(worker);
+  return succeeded;
+}
+
+int32_t pipesched_rt_main(int argc, char **argv, PipeschedStepFunction step,
+                          PipeschedSizeFunction size,
+                          PipeschedLayoutFunction layout) {
+  int isInitialized = 0, rank = 0;
+  MPI_Initialized(&isInitialized);
+  if (!isInitialized)
+    MPI_Init(&argc, &argv);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  struct RtOptions options;
+  char text[rtTextBytes];
+  int32_t result = succeeded;
+  if (!rtParseOptions(argc, argv, &options, text)) {
+    result = wrongUsage;
+    if (rank == 0)
+      rtPrintError(text);
+  } else if (options.help || options.layout) {
+    if (rank == 0)
+      fputs(options.help ? rtUsage : layout(), stdout);
+  } else {
+    result = runProgram(&options, step, size);
+  }
+  if (!isInitialized)
+    MPI_Finalize();
+  return result;
+}
