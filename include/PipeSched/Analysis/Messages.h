@@ -40,6 +40,16 @@ namespace pipesched {
 /// than 2^31 - 1 sends, receives and all-reduces.
 llvm::Error verifyMessages(const Program &program, MessageSemantics semantics);
 
+/// Decides whether a program finishes in processes that are one thread each and
+/// post their messages: a process walks its row; before an instruction it waits
+/// for the operands of that instruction, and before a compute or reload for
+/// those of the Waits in front of it; sends, receives, copies and all-reduces
+/// are posted there and end on their own. A receive ends when its send is
+/// posted too, a collective when all of its group are, a send by `mode`.
+/// Linear. Requirements and errors as for verifyMessages, which judges
+/// processes whose calls block.
+llvm::Error verifyPosted(const Program &program, SendMode mode);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_ANALYSIS_MESSAGES_H

@@ -67,6 +67,18 @@ struct EnumNames<MessageSemantics> {
        "One queue per pair of workers, both directions, in the order of both"}};
 };
 
+/// When a send that a process has posted ends, so that its buffer may be used
+/// again: MPI's buffered and synchronous modes (MPI 4.0, 3.4).
+enum class SendMode : uint8_t { Buffered, Rendezvous };
+
+template <>
+struct EnumNames<SendMode> {
+  static constexpr EnumName<SendMode> values[] = {
+      {SendMode::Buffered, "buffered", "A posted send ends by itself"},
+      {SendMode::Rendezvous, "rendezvous",
+       "A posted send ends when its receive is posted"}};
+};
+
 } // namespace pipesched
 
 #endif // PIPESCHED_SCHEDULE_MESSAGESEMANTICS_H

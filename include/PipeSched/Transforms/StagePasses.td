@@ -127,4 +127,96 @@ def PipeAttachStageCostsPass : Pipe_ModulePass<"pipe-attach-stage-costs"> {
   ];
 }
 
+def ExecAssignBuffersPass : Pipe_ModulePass<"exec-assign-buffers"> {
+  let summary = "Give tensors, messages and copies places in arenas";
+  let description = [{
+    Each worker gets an arena. Every tensor that is made or received there gets
+    a place in it from then to its last use, and what is offloaded a place in
+    host memory; `at` lists these places for each instruction. Messages get
+    tags, dense per channel. If a place is used again that a message or copy may
+    still be reading, the instruction waits for it: its token joins `after`. The
+    pass proves that these waits close no cycle (docs/Buffers.md).
+
+    ```mlir
+    func.func @scale(%w: tensor<8xf32> {pipe.param}, %x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+      %y = arith.mulf %w, %x : tensor<8xf32>
+      return %y : tensor<8xf32>
+    }
+    func.func @ones() -> (tensor<8xf32> {pipe.input}) {
+      %ones = arith.constant dense<1.0> : tensor<8xf32>
+      return %ones : tensor<8xf32>
+    }
+    exec.program @forward workers 2 microbatches 2 {
+      pipe.path on [0, 1]
+      pipe.stage 0 forward @scale
+      pipe.stage 1 forward @scale
+      pipe.data @ones
+      worker 0 {
+        %f0 = compute 0F0
+        %s0 = send 0F0 to 1 after %f0
+        %f1 = compute 0F1
+        %s1 = send 0F1 to 1 after %f1
+      }
+      worker 1 {
+        %act0 = recv 0F0 from 0
+        %f0 = compute 1F0 after %act0
+        %act1 = recv 0F1 from 0
+        %f1 = compute 1F1 after %act1
+      }
+    }
+    ```
+
+    After `exec-assign-buffers`:
+
+    ```mlir
+    func.func @scale(%arg0: tensor<8xf32> {pipe.param}, %arg1: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+      %0 = arith.mulf %arg0, %arg1 : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    func.func @ones() -> (tensor<8xf32> {pipe.input}) {
+      %cst = arith.constant dense<1.000000e+00> : tensor<8xf32>
+      return %cst : tensor<8xf32>
+    }
+    exec.program @forward workers 2 microbatches 2 {
+      pipe.path on [0, 1]
+      pipe.stage 0 forward @scale
+      pipe.stage 1 forward @scale
+      pipe.data @ones
+      worker 0 arena 192 {
+        %f0 = compute 0F0 at [0, 64]
+        %s0 = send 0F0 to 1 after %f0 tag 0 at [64]
+        %f1 = compute 0F1 at [0, 128]
+        %s1 = send 0F1 to 1 after %f1 tag 1 at [128]
+      }
+      worker 1 arena 128 {
+        %act0 = recv 0F0 from 0 tag 0 at [0]
+        %f0 = compute 1F0 after %act0 at [0, 64]
+        %act1 = recv 0F1 from 0 tag 1 at [0]
+        %f1 = compute 1F1 after %act1 at [0, 64]
+      }
+    }
+    ```
+
+    Errors: a program without functions of stages, or with such that
+    `pipe-verify-stages` refuses; a cell without a function; an instruction that
+    reads what nothing has made, or what a message or reload brings for which it
+    does not wait; more host memory than `host-memory`; a deadlock; no program.
+    Programs in front of the first error have their buffers.
+  }];
+  let options = [
+    Option<"sends", "sends", "::pipesched::SendMode",
+           /*default=*/"::pipesched::SendMode::Rendezvous",
+           "When a send ends, for the proof",
+           [{::pipesched::enumOptionValues<::pipesched::SendMode>()}]>,
+    Option<"inFlight", "in-flight", "int64_t", /*default=*/"2",
+           "Sends that a worker posts before it waits for an earlier one to use "
+           "its place again">,
+    Option<"hostMemory", "host-memory", "int64_t", /*default=*/"-1",
+           "Bytes of host memory of each worker; without limit where there is "
+           "none">,
+    Option<"reportUse", "report", "bool", /*default=*/"false",
+           "Emit a remark at each worker that says what its arena holds">
+  ];
+}
+
 #endif // PIPESCHED_TRANSFORMS_STAGEPASSES_TD

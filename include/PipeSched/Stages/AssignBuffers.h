@@ -1,0 +1,56 @@
+//===- AssignBuffers.h - Where tensors are ----------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Gives the activations, gradients and messages of each worker places in an
+// arena, messages their tags, and instructions the waits without which a place
+// would be used again too early (docs/Buffers.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_STAGES_ASSIGNBUFFERS_H
+#define PIPESCHED_STAGES_ASSIGNBUFFERS_H
+
+#include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Schedule/MessageSemantics.h"
+#include "PipeSched/Stages/Kernels.h"
+
+namespace pipesched {
+
+struct BufferOptions {
+  /// When a send ends, for the proof that the waits close no cycle.
+  SendMode sends = SendMode::Rendezvous;
+  /// How many later sends a worker posts before it waits for a send to use its
+  /// buffer again; at least 1. More messages in flight take more memory.
+  int64_t inFlight = 2;
+  /// The bytes of host memory of each worker to which it may offload.
+  std::optional<int64_t> hostMemory;
+};
+
+/// What is in an arena, in bytes, at the moment at which that is most.
+struct ArenaUse {
+  int64_t arena = 0;       ///< its size
+  int64_t host = 0;        ///< the size of what is in host memory
+  int64_t activations = 0; ///< inputs and residuals
+  int64_t messages = 0;    ///< outputs and gradients, sent or to be used
+  int64_t padding = 0;     ///< alignment, gaps, and what is still being sent
+};
+
+/// Assigns buffers and tags to a program and adds waits to its instructions;
+/// replaces those that it has. Returns what each worker's arena holds, in their
+/// order. Errors, emitted: a program without functions of stages or what
+/// loadStageFunctions refuses; a cell without a function; a cell that reads
+/// what nothing has made, or what has not arrived when it runs, because it does
+/// not wait for it; more host memory than `options` give; a deadlock, as a
+/// cycle of waits; messages of a channel that are received in so different an
+/// order that 32768 tags do not tell them apart.
+mlir::FailureOr<std::vector<ArenaUse>>
+assignBuffers(exec::ProgramOp program, const BufferOptions &options);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_STAGES_ASSIGNBUFFERS_H

@@ -1,0 +1,76 @@
+//===- ArenaAllocator.h - Offsets of tensors that live for a while -*- C++
+//-*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Gives out pieces of an arena, and takes them back while messages or copies
+// may still be reading them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_STAGES_ARENAALLOCATOR_H
+#define PIPESCHED_LIB_STAGES_ARENAALLOCATOR_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include <cstdint>
+#include <vector>
+
+namespace pipesched {
+
+/// An arena that grows. A free piece may have readers: instructions that have
+/// to end before it is written again.
+///
+///   | used | free | used | free, read by send 3 | free | used |
+///
+/// Pieces are taken first from the free ones that nobody reads, lowest address
+/// first; then from those whose readers all may be waited for; else the arena
+/// grows. O(free pieces) per call.
+class ArenaAllocator {
+public:
+  static constexpr int64_t kAlignment = 64;
+
+  struct Taken {
+    int64_t offset;
+    llvm::SmallVector<uint32_t, 2> readers; ///< to wait for
+  };
+
+  enum class Reader { Done, MayWaitFor, MayNotWaitFor };
+
+  /// Takes `bytes`, rounded up to the alignment. `classify` says what a reader
+  /// is at this moment.
+  Taken take(int64_t bytes,
+             llvm::function_ref<Reader(uint32_t reader)> classify);
+
+  /// Gives back what take() gave for the same number of bytes.
+  void give(int64_t offset, int64_t bytes, llvm::ArrayRef<uint32_t> readers);
+
+  /// The bytes that the arena has grown to.
+  int64_t getSize() const { return size; }
+
+  static int64_t align(int64_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
+private:
+  struct Piece {
+    int64_t begin, end;
+    llvm::SmallVector<uint32_t, 2> readers;
+  };
+
+  std::optional<Taken> takeFree(int64_t bytes, bool mayWait);
+  void forgetDone(llvm::function_ref<Reader(uint32_t reader)> classify);
+  Taken cut(std::size_t first, int64_t bytes);
+
+  std::vector<Piece> free;     ///< ascending, not overlapping
+  std::vector<bool> isBlocked; ///< by free piece: may not be waited for
+  int64_t size = 0;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_STAGES_ARENAALLOCATOR_H

@@ -1,0 +1,381 @@
+//===- AssignBuffers.cpp - Where tensors are ------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks each row once, takes the places of what an instruction makes and gives
+// back those that it uses last. Then proves that the waits for places close no
+// cycle; if they do, no place is used again that a message may still read.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Stages/AssignBuffers.h"
+#include "ArenaAllocator.h"
+#include "Liveness.h"
+#include "PipeSched/Analysis/Messages.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+namespace {
+/// What the assignment has found for one row.
+struct RowBuffers {
+  RowLiveness liveness;
+  ArenaUse use;
+  /// By position in the row: the instructions that it must wait for besides.
+  std::vector<SmallVector<uint32_t, 2>> waits;
+};
+
+class RowAssigner {
+public:
+  RowAssigner(const LoadedProgram &loaded, uint32_t rowBegin, uint32_t rowEnd,
+              int64_t inFlight, RowBuffers &row)
+      : loaded(loaded), rowBegin(rowBegin), rowEnd(rowEnd), inFlight(inFlight),
+        row(row), hasEnded(rowEnd - rowBegin), sendNumber(rowEnd - rowBegin) {}
+
+  LogicalResult run();
+
+private:
+  using Reader = ArenaAllocator::Reader;
+
+  const Instruction &at(uint32_t i) const {
+    return loaded.program.instructions[i];
+  }
+  void noteWaits(uint32_t instruction);
+  LogicalResult verifyArrived(uint32_t instruction);
+  Reader classify(uint32_t reader) const;
+  void take(uint32_t instruction);
+  void give(uint32_t instruction);
+  void noteUse();
+
+  const LoadedProgram &loaded;
+  uint32_t rowBegin, rowEnd;
+  int64_t inFlight;
+  RowBuffers &row;
+
+  ArenaAllocator arena, host;
+  std::vector<bool> hasEnded;      ///< as the row has waited for it
+  std::vector<int64_t> sendNumber; ///< of sends: how many stand before it
+  SmallVector<uint32_t> joins;     ///< what the next compute or reload awaits
+  int64_t numSends = 0;
+  int64_t activations = 0, messages = 0; ///< live bytes
+};
+} // namespace
+
+/// Notes that what an instruction waits for has ended when it runs.
+void RowAssigner::noteWaits(uint32_t instruction) {
+  ArrayRef<uint32_t> operands = loaded.program.operandsOf(instruction);
+  InstructionKind kind = at(instruction).kind;
+  if (kind == InstructionKind::Wait) {
+    joins.append(operands.begin(), operands.end());
+    return;
+  }
+  for (uint32_t operand : operands)
+    hasEnded[operand - rowBegin] = true;
+  if (kind != InstructionKind::Compute && kind != InstructionKind::Reload)
+    return;
+  for (uint32_t operand : joins)
+    hasEnded[operand - rowBegin] = true;
+  joins.clear();
+}
+
+/// Verifies that what an instruction reads is there: messages and reloads bring
+/// tensors some time after they are posted.
+LogicalResult RowAssigner::verifyArrived(uint32_t instruction) {
+  for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
+    uint32_t made = row.liveness.versions[number].made;
+    bool isPosted = at(made).is(InstructionKind::Recv) ||
+                    at(made).is(InstructionRole::Copy);
+    if (made == instruction || !isPosted || hasEnded[made - rowBegin])
+      continue;
+    InFlightDiagnostic diagnostic =
+        pipe::emitTableError(loaded.ops[instruction])
+        << "reads what " << enumName(at(made).kind)
+        << " brings without waiting for it; name its token behind 'after'";
+    diagnostic.attachNote(loaded.ops[made]->getLoc()) << "brought here";
+    return diagnostic;
+  }
+  return success();
+}
+
+ArenaAllocator::Reader RowAssigner::classify(uint32_t reader) const {
+  if (hasEnded[reader - rowBegin])
+    return Reader::Done;
+  if (!at(reader).is(InstructionKind::Send))
+    return Reader::MayWaitFor;
+  int64_t later = numSends - sendNumber[reader - rowBegin] - 1;
+  return later >= inFlight ? Reader::MayWaitFor : Reader::MayNotWaitFor;
+}
+
+/// Takes places for what an instruction makes.
+void RowAssigner::take(uint32_t instruction) {
+  for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
+    TensorVersion &version = row.liveness.versions[number];
+    if (version.made != instruction || version.offset >= 0)
+      continue;
+    ArenaAllocator::Taken taken =
+        (version.isInHost ? host : arena)
+            .take(version.bytes,
+                  [&](uint32_t reader) { return classify(reader); });
+    version.offset = taken.offset;
+    for (uint32_t reader : taken.readers) {
+      row.waits[instruction - rowBegin].push_back(reader);
+      hasEnded[reader - rowBegin] = true;
+    }
+    if (!version.isInHost)
+      (version.isActivation ? activations : messages) += version.bytes;
+  }
+}
+
+/// Gives back what an instruction uses last.
+void RowAssigner::give(uint32_t instruction) {
+  SmallVector<uint32_t, 8> given;
+  for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
+    TensorVersion &version = row.liveness.versions[number];
+    if (version.lastUse != instruction || llvm::is_contained(given, number))
+      continue;
+    given.push_back(number);
+    SmallVector<uint32_t, 2> readers(version.readers.begin(),
+                                     version.readers.end());
+    if (!at(version.made).is(InstructionKind::Compute))
+      readers.push_back(version.made); // it may still be written
+    (version.isInHost ? host : arena)
+        .give(version.offset, version.bytes, readers);
+    if (!version.isInHost)
+      (version.isActivation ? activations : messages) -= version.bytes;
+  }
+}
+
+void RowAssigner::noteUse() {
+  ArenaUse &use = row.use;
+  if (activations + messages <= use.activations + use.messages)
+    return;
+  use.activations = activations;
+  use.messages = messages;
+}
+
+LogicalResult RowAssigner::run() {
+  row.waits.assign(rowEnd - rowBegin, {});
+  row.use = {};
+  for (TensorVersion &version : row.liveness.versions)
+    version.offset = -1;
+  for (uint32_t i = rowBegin; i < rowEnd; ++i) {
+    noteWaits(i);
+    if (failed(verifyArrived(i)))
+      return failure();
+    take(i);
+    noteUse();
+    if (at(i).is(InstructionKind::Send))
+      sendNumber[i - rowBegin] = numSends++;
+    give(i);
+  }
+  row.use.arena = arena.getSize();
+  row.use.host = host.getSize();
+  row.use.padding = row.use.arena - row.use.activations - row.use.messages;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+class ProgramAssigner {
+public:
+  ProgramAssigner(exec::ProgramOp op, LoadedProgram &loaded,
+                  const StageKernels &kernels, const BufferOptions &options)
+      : op(op), loaded(loaded), kernels(kernels), options(options),
+        rows(loaded.program.getNumWorkers()) {}
+
+  FailureOr<std::vector<ArenaUse>> run();
+
+private:
+  LogicalResult assignRows(int64_t inFlight);
+  Program withWaits() const;
+  LogicalResult assignTags();
+  LogicalResult verifyHost();
+  void store();
+  void storeInstruction(uint32_t instruction, const RowBuffers &row,
+                        uint32_t rowBegin);
+
+  exec::ProgramOp op;
+  LoadedProgram &loaded;
+  const StageKernels &kernels;
+  const BufferOptions &options;
+  std::vector<RowBuffers> rows;
+  std::vector<int32_t> tags; ///< by instruction, of sends and receives
+};
+} // namespace
+
+LogicalResult ProgramAssigner::assignRows(int64_t inFlight) {
+  for (auto [worker, row] : llvm::enumerate(rows)) {
+    RowAssigner assigner(loaded, loaded.program.rowBegins[worker],
+                         loaded.program.rowBegins[worker + 1], inFlight, row);
+    if (failed(assigner.run()))
+      return failure();
+  }
+  return success();
+}
+
+/// The program with the waits for places among its operands. What the second
+/// half of a pair waits for, the first waits for.
+Program ProgramAssigner::withWaits() const {
+  const Program &program = loaded.program;
+  Program result = program;
+  result.operands.clear();
+  result.operandBegins.assign(1, 0);
+  for (auto [worker, row] : llvm::enumerate(rows)) {
+    uint32_t begin = program.rowBegins[worker];
+    for (uint32_t i = begin; i < program.rowBegins[worker + 1]; ++i) {
+      llvm::append_range(result.operands, program.operandsOf(i));
+      llvm::append_range(result.operands, row.waits[i - begin]);
+      if (program.instructions[i].cell.overlapsNext())
+        llvm::append_range(result.operands, row.waits[i + 1 - begin]);
+      result.operandBegins.push_back(result.operands.size());
+    }
+  }
+  return result;
+}
+
+/// Numbers the messages of each channel in the order of their sends.
+LogicalResult ProgramAssigner::assignTags() {
+  constexpr int32_t numTags = 32768; // what MPI promises (MPI 4.0, 8.1.2)
+  const Program &program = loaded.program;
+  tags.assign(program.instructions.size(), 0);
+  llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> counts;
+  std::vector<int64_t> numbers(program.instructions.size());
+  for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker)
+    for (uint32_t i = program.rowBegins[worker];
+         i < program.rowBegins[worker + 1]; ++i)
+      if (program.instructions[i].is(InstructionKind::Send)) {
+        int64_t number = counts[{worker, program.instructions[i].peer}]++;
+        numbers[program.partner[i]] = number;
+        tags[i] = tags[program.partner[i]] = number % numTags;
+      }
+  // Messages of one tag must come in the order in which they are sent.
+  llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> lastOfTag;
+  for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker) {
+    lastOfTag.clear();
+    for (uint32_t i = program.rowBegins[worker];
+         i < program.rowBegins[worker + 1]; ++i) {
+      if (!program.instructions[i].is(InstructionKind::Recv))
+        continue;
+      auto [last, isNew] = lastOfTag.try_emplace(
+          {program.instructions[i].peer, tags[i]}, numbers[i]);
+      if (!isNew && last->second > numbers[i])
+        return pipe::emitTableError(loaded.ops[i])
+               << "is " << last->second - numbers[i]
+               << " messages behind another one of its channel; at most "
+               << numTags - 1 << " can be told apart";
+      last->second = numbers[i];
+    }
+  }
+  return success();
+}
+
+LogicalResult ProgramAssigner::verifyHost() {
+  if (!options.hostMemory)
+    return success();
+  for (auto [worker, row] : llvm::enumerate(rows))
+    if (row.use.host > *options.hostMemory)
+      return pipe::emitTableError(op)
+             << "has a worker " << worker << " that offloads " << row.use.host
+             << " bytes at once, and its host has " << *options.hostMemory
+             << "; offload fewer microbatches at a time, or give it more";
+  return success();
+}
+
+/// Writes buffers, tags and waits of one instruction into its op. The buffers
+/// of a pair's second half follow those of its first.
+void ProgramAssigner::storeInstruction(uint32_t instruction,
+                                       const RowBuffers &row,
+                                       uint32_t rowBegin) {
+  Operation *target = loaded.ops[instruction];
+  bool isSecond =
+      instruction > rowBegin && loaded.ops[instruction - 1] == target;
+  SmallVector<int64_t> offsets;
+  if (isSecond)
+    if (auto before = target->getAttrOfType<DenseI64ArrayAttr>("buffers"))
+      llvm::append_range(offsets, before.asArrayRef());
+  bool isCopy =
+      loaded.program.instructions[instruction].is(InstructionRole::Copy);
+  ArrayRef<uint32_t> buffers = row.liveness.buffersOf(instruction - rowBegin);
+  for (auto [i, number] : llvm::enumerate(buffers)) {
+    const TensorVersion &version = row.liveness.versions[number];
+    offsets.push_back(version.offset);
+    if (isCopy && i % 2 == 1)
+      offsets.push_back(version.bytes);
+  }
+  Builder builder(target->getContext());
+  if (!offsets.empty())
+    target->setAttr("buffers", builder.getDenseI64ArrayAttr(offsets));
+  else if (!isSecond)
+    target->removeAttr("buffers");
+  if (auto send = dyn_cast<exec::SendOp>(target))
+    send.setTag(tags[instruction]);
+  if (auto recv = dyn_cast<exec::RecvOp>(target))
+    recv.setTag(tags[instruction]);
+  SmallVector<Value> operands(target->getOperands());
+  for (uint32_t wait : row.waits[instruction - rowBegin]) {
+    Value token = loaded.ops[wait]->getResult(0);
+    if (!llvm::is_contained(operands, token))
+      operands.push_back(token);
+  }
+  if (operands.size() != target->getNumOperands())
+    target->setOperands(operands);
+}
+
+void ProgramAssigner::store() {
+  for (auto [worker, row] : llvm::enumerate(rows)) {
+    uint32_t begin = loaded.program.rowBegins[worker];
+    for (uint32_t i = begin; i < loaded.program.rowBegins[worker + 1]; ++i)
+      storeInstruction(i, row, begin);
+  }
+  for (exec::WorkerOp worker : op.getWorkerOps()) {
+    const ArenaUse &use = rows[worker.getWorker()].use;
+    worker.setArena(use.arena);
+    worker.setHost(use.host > 0 ? std::optional(use.host) : std::nullopt);
+  }
+}
+
+FailureOr<std::vector<ArenaUse>> ProgramAssigner::run() {
+  for (auto [worker, row] : llvm::enumerate(rows)) {
+    FailureOr<RowLiveness> liveness = findLiveness(loaded, kernels, worker);
+    if (failed(liveness))
+      return failure();
+    row.liveness = std::move(*liveness);
+  }
+  if (failed(assignRows(options.inFlight)))
+    return failure();
+  if (llvm::Error error = verifyPosted(withWaits(), options.sends)) {
+    llvm::consumeError(std::move(error));
+    if (failed(assignRows(std::numeric_limits<int64_t>::max())))
+      return failure();
+    if (llvm::Error still = verifyPosted(withWaits(), options.sends))
+      return emitAnalysisError(op, loaded, std::move(still),
+                               ("sends=" + enumName(options.sends)).str());
+  }
+  if (failed(verifyHost()) || failed(assignTags()))
+    return failure();
+  store();
+  std::vector<ArenaUse> uses;
+  for (const RowBuffers &row : rows)
+    uses.push_back(row.use);
+  return uses;
+}
+
+FailureOr<std::vector<ArenaUse>>
+pipesched::assignBuffers(exec::ProgramOp program,
+                         const BufferOptions &options) {
+  FailureOr<StageFunctions> functions = loadStageFunctions(program);
+  if (failed(functions))
+    return failure();
+  FailureOr<LoadedProgram> loaded = loadProgram(program);
+  if (failed(loaded))
+    return failure();
+  StageKernels kernels(*functions);
+  return ProgramAssigner(program, *loaded, kernels, options).run();
+}

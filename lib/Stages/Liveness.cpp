@@ -1,0 +1,299 @@
+//===- Liveness.cpp - From when to when tensors live ----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two walks over the row of a worker. Backward finds what a reload must bring
+// back: the tensors of its stage and microbatch that are read before they are
+// made again. Forward makes versions. Linear in instructions and their tensors.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Liveness.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+static constexpr uint32_t kNone = Program::kNone;
+
+int64_t pipesched::sizeInBytes(RankedTensorType type) {
+  return type.getNumElements() *
+         (type.getElementType().getIntOrFloatBitWidth() / 8);
+}
+
+namespace {
+/// A tensor is numbered by its stage, microbatch and name:
+///
+///   stage s                                    next stage of the worker
+///   | microbatch 0        | microbatch 1 | ..  |
+///   | x y dx dy t r0 r1 . |
+///
+/// What one stage of the worker hands to the next one of the same worker is one
+/// tensor, the input of the later stage (or its output gradient).
+class LivenessFinder {
+public:
+  LivenessFinder(const LoadedProgram &loaded, const StageKernels &kernels,
+                 int64_t worker);
+
+  FailureOr<RowLiveness> run();
+
+private:
+  struct Access {
+    uint32_t tensor;
+    int64_t bytes;
+    bool isRead, isWritten, isActivation;
+  };
+
+  const Instruction &at(uint32_t i) const {
+    return loaded.program.instructions[i];
+  }
+  const Stage &stageOf(int64_t stage) const {
+    return kernels.getFunctions().stages[stage];
+  }
+  bool isHere(int64_t stage, Cell cell) const;
+  uint32_t numberOf(Cell cell, ActivationName name) const;
+  uint32_t firstOf(Cell cell) const {
+    return begins[cell.getStage()] +
+           cell.getMicrobatch() * widths[cell.getStage()];
+  }
+  Access accessTo(Cell cell, ActivationName name, bool isRead,
+                  bool isWritten) const;
+  LogicalResult listAccesses(uint32_t instruction);
+  LogicalResult findMoved();
+  LogicalResult makeVersions(uint32_t instruction);
+  LogicalResult read(uint32_t instruction, uint32_t tensor);
+  uint32_t makeVersion(uint32_t instruction, int64_t bytes, bool isActivation);
+  LogicalResult copy(uint32_t instruction);
+
+  const LoadedProgram &loaded;
+  const StageKernels &kernels;
+  int64_t worker;
+  uint32_t rowBegin, rowEnd;
+  /// By stage: its first tensor, and how many there are per microbatch.
+  std::vector<uint32_t> begins, widths;
+  uint32_t numTensors = 0;
+
+  std::vector<Access> accesses; ///< of the instruction at hand
+  /// By the first tensor of a stage and microbatch: what its reload brings.
+  llvm::DenseMap<uint32_t, SmallVector<uint32_t>> moved;
+  std::vector<uint32_t> current, inHost; ///< by tensor: its version, or none
+  RowLiveness result;
+};
+} // namespace
+
+LivenessFinder::LivenessFinder(const LoadedProgram &loaded,
+                               const StageKernels &kernels, int64_t worker)
+    : loaded(loaded), kernels(kernels), worker(worker),
+      rowBegin(loaded.program.rowBegins[worker]),
+      rowEnd(loaded.program.rowBegins[worker + 1]) {
+  int64_t numMicrobatches = loaded.placement.getNumMicrobatches();
+  for (const Stage &stage : kernels.getFunctions().stages) {
+    bool isHosted =
+        llvm::any_of(loaded.placement.getPaths(), [&](const Path &path) {
+          return path.workers[stage.number] == this->worker;
+        });
+    begins.push_back(numTensors);
+    widths.push_back(5 + stage.residuals.size());
+    if (isHosted)
+      numTensors += widths.back() * numMicrobatches;
+  }
+}
+
+/// Whether a stage on the path of a cell is on this worker.
+bool LivenessFinder::isHere(int64_t stage, Cell cell) const {
+  const Placement &placement = loaded.placement;
+  int64_t path = placement.pathOf(cell.getMicrobatch());
+  return stage >= 0 && stage < placement.getNumStages(path) &&
+         placement.getPath(path).workers[stage] == worker;
+}
+
+uint32_t LivenessFinder::numberOf(Cell cell, ActivationName name) const {
+  int64_t stage = cell.getStage();
+  auto neighbour = [&](int64_t other, StageRole role) {
+    return numberOf(Cell(other, cell.getPhase(), cell.getMicrobatch()), {role});
+  };
+  uint32_t first = firstOf(cell);
+  switch (name.role) {
+  case StageRole::Input:
+    return first;
+  case StageRole::Output:
+    return isHere(stage + 1, cell) ? neighbour(stage + 1, StageRole::Input)
+                                   : first + 1;
+  case StageRole::InputGradient:
+    return isHere(stage - 1, cell) && stageOf(stage - 1).outputGradient
+               ? neighbour(stage - 1, StageRole::OutputGradient)
+               : first + 2;
+  case StageRole::OutputGradient:
+    return first + 3;
+  case StageRole::Target:
+    return first + 4;
+  default:
+    return first + 5 + name.index;
+  }
+}
+
+LivenessFinder::Access LivenessFinder::accessTo(Cell cell, ActivationName name,
+                                                bool isRead,
+                                                bool isWritten) const {
+  RankedTensorType type =
+      typeOf(kernels.getFunctions(), stageOf(cell.getStage()), name);
+  bool isActivation =
+      name.role == StageRole::Input || name.role == StageRole::Residual;
+  return {numberOf(cell, name), sizeInBytes(type), isRead, isWritten,
+          isActivation};
+}
+
+/// Of messages and computes; copies touch what `moved` lists.
+LogicalResult LivenessFinder::listAccesses(uint32_t instruction) {
+  accesses.clear();
+  auto [cell, peer, kind] = at(instruction);
+  bool isForward = cell.is(Phase::Forward);
+  switch (kind) {
+  case InstructionKind::Send:
+    accesses.push_back(accessTo(
+        cell, {isForward ? StageRole::Output : StageRole::InputGradient},
+        /*isRead=*/true, /*isWritten=*/false));
+    return success();
+  case InstructionKind::Recv: {
+    Cell user(cell.getStage() + (isForward ? 1 : -1), cell.getPhase(),
+              cell.getMicrobatch());
+    ActivationName name{isForward ? StageRole::Input
+                                  : StageRole::OutputGradient};
+    if (!typeOf(kernels.getFunctions(), stageOf(user.getStage()), name))
+      return emitTableError(loaded.ops[instruction])
+             << "brings a gradient that no function of stage "
+             << user.getStage() << " takes";
+    accesses.push_back(
+        accessTo(user, name, /*isRead=*/false, /*isWritten=*/true));
+    return success();
+  }
+  case InstructionKind::Compute: {
+    const StageKernel *kernel = kernels.find(cell.getStage(), cell.getPhase());
+    if (!kernel)
+      return emitTableError(loaded.ops[instruction])
+             << "runs " << phaseLetter(cell.getPhase()) << " of stage "
+             << cell.getStage() << ", which has no function for it";
+    if (!cell.isPerPath())
+      for (const KernelBuffer &buffer : kernel->buffers)
+        accesses.push_back(
+            accessTo(cell, buffer.name, buffer.isRead, buffer.isWritten));
+    return success();
+  }
+  case InstructionKind::Offload:
+  case InstructionKind::Reload:
+  case InstructionKind::Wait:
+  case InstructionKind::AllReduce:
+    return success();
+  }
+  llvm_unreachable("covered switch");
+}
+
+LogicalResult LivenessFinder::findMoved() {
+  std::vector<bool> isRead(numTensors); // before it is made again
+  for (uint32_t i = rowEnd; i-- > rowBegin;) {
+    if (failed(listAccesses(i)))
+      return failure();
+    for (const Access &access : accesses)
+      isRead[access.tensor] = access.isRead;
+    if (!at(i).is(InstructionRole::Copy))
+      continue;
+    uint32_t first = firstOf(at(i).cell);
+    SmallVector<uint32_t> &tensors = moved[first];
+    bool isReload = at(i).is(InstructionKind::Reload);
+    if (isReload)
+      for (uint32_t tensor = first;
+           tensor < first + widths[at(i).cell.getStage()]; ++tensor)
+        if (isRead[tensor])
+          tensors.push_back(tensor);
+    for (uint32_t tensor : tensors)
+      isRead[tensor] = !isReload;
+  }
+  return success();
+}
+
+uint32_t LivenessFinder::makeVersion(uint32_t instruction, int64_t bytes,
+                                     bool isActivation) {
+  TensorVersion version;
+  version.made = version.lastUse = instruction;
+  version.bytes = bytes;
+  version.isActivation = isActivation;
+  result.versions.push_back(std::move(version));
+  return result.versions.size() - 1;
+}
+
+LogicalResult LivenessFinder::read(uint32_t instruction, uint32_t tensor) {
+  if (current[tensor] == kNone)
+    return emitTableError(loaded.ops[instruction])
+           << "reads a tensor of stage " << at(instruction).cell.getStage()
+           << " and microbatch " << at(instruction).cell.getMicrobatch()
+           << " that no instruction of worker " << worker
+           << " in front of it has made or received";
+  TensorVersion &version = result.versions[current[tensor]];
+  version.lastUse = instruction;
+  if (!at(instruction).is(InstructionKind::Compute))
+    version.readers.push_back(instruction);
+  return success();
+}
+
+LogicalResult LivenessFinder::copy(uint32_t instruction) {
+  bool isOffload = at(instruction).is(InstructionKind::Offload);
+  for (uint32_t tensor : moved[firstOf(at(instruction).cell)]) {
+    if (isOffload) {
+      if (failed(read(instruction, tensor)))
+        return failure();
+      const TensorVersion &version = result.versions[current[tensor]];
+      inHost[tensor] =
+          makeVersion(instruction, version.bytes, version.isActivation);
+      result.versions.back().isInHost = true;
+    } else {
+      TensorVersion &host = result.versions[inHost[tensor]];
+      host.lastUse = instruction;
+      host.readers.push_back(instruction);
+      current[tensor] = makeVersion(instruction, host.bytes, host.isActivation);
+    }
+    result.buffers.push_back(current[tensor]);
+    result.buffers.push_back(inHost[tensor]);
+  }
+  return success();
+}
+
+LogicalResult LivenessFinder::makeVersions(uint32_t instruction) {
+  if (at(instruction).is(InstructionRole::Copy))
+    return copy(instruction);
+  if (failed(listAccesses(instruction)))
+    return failure();
+  for (const Access &access : accesses)
+    if (access.isRead && failed(read(instruction, access.tensor)))
+      return failure();
+  for (const Access &access : accesses) {
+    if (access.isWritten)
+      current[access.tensor] =
+          makeVersion(instruction, access.bytes, access.isActivation);
+    result.buffers.push_back(current[access.tensor]);
+  }
+  return success();
+}
+
+FailureOr<RowLiveness> LivenessFinder::run() {
+  if (failed(findMoved()))
+    return failure();
+  current.assign(numTensors, kNone);
+  inHost.assign(numTensors, kNone);
+  result.bufferBegins.push_back(0);
+  for (uint32_t i = rowBegin; i < rowEnd; ++i) {
+    if (failed(makeVersions(i)))
+      return failure();
+    result.bufferBegins.push_back(result.buffers.size());
+  }
+  return std::move(result);
+}
+
+FailureOr<RowLiveness> pipesched::findLiveness(const LoadedProgram &loaded,
+                                               const StageKernels &kernels,
+                                               int64_t worker) {
+  return LivenessFinder(loaded, kernels, worker).run();
+}

@@ -1,0 +1,60 @@
+//===- Liveness.h - From when to when tensors live --------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the instructions of a worker read and write in its arena.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_STAGES_LIVENESS_H
+#define PIPESCHED_LIB_STAGES_LIVENESS_H
+
+#include "PipeSched/Stages/AssignBuffers.h"
+
+namespace pipesched {
+
+/// A tensor from when it is made to its last use:
+///
+///   F0 makes x's residual | .. | D0 reads it, and makes one in host memory
+///     | .. | U0 reads that one, and makes another in the arena | B0 reads it
+///
+/// are three versions of one tensor.
+struct TensorVersion {
+  uint32_t made, lastUse; ///< instructions of the program
+  int64_t bytes;
+  bool isInHost = false;
+  bool isActivation = false; ///< an input or residual; else a message
+  /// Sends and copies that read it, and go on after they are reached.
+  llvm::SmallVector<uint32_t, 1> readers;
+  int64_t offset = -1; ///< set by the assignment
+};
+
+/// The versions of one worker. `buffers` lists for each instruction of the row
+/// those that its op's `at` names, in that order: CSR by position in the row.
+struct RowLiveness {
+  std::vector<TensorVersion> versions;
+  std::vector<uint32_t> bufferBegins, buffers;
+
+  llvm::ArrayRef<uint32_t> buffersOf(uint32_t position) const {
+    return llvm::ArrayRef(buffers).slice(bufferBegins[position],
+                                         bufferBegins[position + 1] -
+                                             bufferBegins[position]);
+  }
+};
+
+/// Errors, emitted at the instruction: a cell without a function; one that
+/// reads what nothing has made.
+mlir::FailureOr<RowLiveness> findLiveness(const LoadedProgram &loaded,
+                                          const StageKernels &kernels,
+                                          int64_t worker);
+
+/// The bytes of a tensor, without alignment.
+int64_t sizeInBytes(mlir::RankedTensorType type);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_STAGES_LIVENESS_H
