@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Dialects.h"
 #include "PipeSched/CostModel/Transformer/TransformerBlock.h"
 #include "PipeSched/Description/CalculonExecution.h"
 #include "PipeSched/Description/Description.h"
@@ -17,7 +18,6 @@
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Target/ModelSummaryJson.h"
 #include "PipeSched/Target/Translations.h"
-#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/SourceMgr.h"
@@ -163,9 +163,7 @@ void pipesched::registerDescriptionTranslations() {
   TranslateRegistration("describe-execution",
                         "an execution file of Calculon, as options of passes",
                         describeExecution);
-  TranslateFromMLIRRegistration(
-      "export-models", "models of the module in a few numbers", exportModels,
-      [](DialectRegistry &registry) {
-        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
-      });
+  TranslateFromMLIRRegistration("export-models",
+                                "models of the module in a few numbers",
+                                exportModels, insertDialects);
 }

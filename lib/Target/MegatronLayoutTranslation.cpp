@@ -10,13 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Dialects.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Exchange/MegatronLayout.h"
 #include "PipeSched/Target/MegatronLayout.h"
 #include "PipeSched/Target/Translations.h"
 #include "SelectSchedule.h"
-#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 
@@ -100,9 +100,7 @@ static LogicalResult exportLayout(Operation *root, raw_ostream &os) {
 
 void pipesched::registerMegatronTranslations() {
   scheduleOption();
-  TranslateFromMLIRRegistration(
-      "export-megatron-layout", "a pipeline layout for Megatron-Core",
-      exportLayout, [](DialectRegistry &registry) {
-        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
-      });
+  TranslateFromMLIRRegistration("export-megatron-layout",
+                                "a pipeline layout for Megatron-Core",
+                                exportLayout, insertDialects);
 }

@@ -10,12 +10,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Dialects.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Target/ShardyRules.h"
 #include "PipeSched/Target/Translations.h"
 #include "SelectSchedule.h"
-#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 
@@ -100,9 +100,7 @@ static LogicalResult exportRules(Operation *root, raw_ostream &os) {
 
 void pipesched::registerShardyTranslations() {
   options();
-  TranslateFromMLIRRegistration(
-      "export-shardy-rules", "fragment schedule rules for Shardy MPMD",
-      exportRules, [](DialectRegistry &registry) {
-        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
-      });
+  TranslateFromMLIRRegistration("export-shardy-rules",
+                                "fragment schedule rules for Shardy MPMD",
+                                exportRules, insertDialects);
 }

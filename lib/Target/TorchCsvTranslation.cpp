@@ -10,13 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Dialects.h"
 #include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Target/TorchCsv.h"
 #include "PipeSched/Target/Translations.h"
 #include "SelectSchedule.h"
-#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
@@ -145,9 +145,7 @@ void pipesched::registerTorchCsvTranslations() {
       "import-torch-csv", "a schedule file of PyTorch, either format",
       translateFromCsv,
       [](DialectRegistry &registry) { registry.insert<pipe::PipeDialect>(); });
-  TranslateFromMLIRRegistration(
-      "export-torch-csv", "a schedule file for PyTorch", translateToCsv,
-      [](DialectRegistry &registry) {
-        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
-      });
+  TranslateFromMLIRRegistration("export-torch-csv",
+                                "a schedule file for PyTorch", translateToCsv,
+                                insertDialects);
 }

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Dialects.h"
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
@@ -21,7 +22,6 @@
 #include "PipeSched/Target/Svg.h"
 #include "PipeSched/Target/Translations.h"
 #include "SlotTables.h"
-#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/JSON.h"
@@ -192,20 +192,16 @@ static LogicalResult exportComparison(Operation *root, raw_ostream &os) {
   return success();
 }
 
-static void registerDialects(DialectRegistry &registry) {
-  registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
-}
-
 void pipesched::registerPipeSchedTranslations() {
   options();
   TranslateFromMLIRRegistration("export-report", "all numbers as JSON",
-                                exportReport, registerDialects);
+                                exportReport, insertDialects);
   TranslateFromMLIRRegistration("export-chrome-trace",
                                 "timelines for Perfetto and chrome://tracing",
-                                exportChromeTrace, registerDialects);
+                                exportChromeTrace, insertDialects);
   TranslateFromMLIRRegistration("export-svg", "pictures of schedules",
-                                exportSvg, registerDialects);
+                                exportSvg, insertDialects);
   TranslateFromMLIRRegistration("export-comparison",
                                 "schedules side by side, as text",
-                                exportComparison, registerDialects);
+                                exportComparison, insertDialects);
 }
