@@ -117,7 +117,7 @@ TEST(StatedFacts, AWholeBackwardIsNotSplit) {
           costRoofline(onTwoWorkers(), model, unitSystem(), split).takeError()),
       "block 'second' has work for a whole B only, but the schedule "
       "splits backwards into I and W; state its work in I and W, or keep "
-            "backwards whole");
+      "backwards whole");
   EXPECT_EQ(timeOf(secondCost(model), Phase::Backward), 3 * 400);
 }
 
