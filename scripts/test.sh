@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the dev, release and asan presets and runs
-# every test in each, installs the Python package into .venv and runs its tests,
-# then runs the fuzzer for a minute (FUZZ_SECONDS). The last line is `N passed, N
-# failed`; the exit status is 0 when none failed.
+# every test in each, builds the wheel and checks it in an empty Debian, installs
+# the Python package into .venv and runs its tests, then runs the fuzzer for a
+# minute (FUZZ_SECONDS). The last line is `N passed, N failed`; the exit status is
+# 0 when none failed.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
@@ -52,6 +53,11 @@ fuzz() {
     printf '  Passed: 1\n'
 }
 
+# Tests of the package read the wheel, so that it comes before them.
+wheel() {
+  scripts/wheel.sh && printf '  Passed: 1\n'
+}
+
 python_tests() {
   install_python test && .venv/bin/python -m pytest
 }
@@ -66,6 +72,7 @@ install_packages "${build_packages[@]}" "${python_packages[@]}" \
 run "style" lint
 run "all tests, dev" build dev all check
 run "all tests, release" build release all check
+run "wheel" wheel
 run "Python" python_tests
 run "all tests, sanitizers" build asan check
 run "fuzzing" fuzz

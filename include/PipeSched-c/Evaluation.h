@@ -127,7 +127,8 @@ MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedCostsWriteModel(
 typedef enum PipeschedTransport {
   PipeschedTransportOverlap,
   PipeschedTransportDelay,
-  PipeschedTransportBlocking
+  PipeschedTransportBlocking,
+  PipeschedTransportPairs
 } PipeschedTransport;
 
 typedef enum PipeschedReceivePlacement {

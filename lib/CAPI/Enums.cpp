@@ -37,6 +37,12 @@ using namespace pipesched;
 // The enums of C are those of C++
 //===----------------------------------------------------------------------===//
 
+/// Whether the enum of C++ has no value behind this one.
+template <typename Enum, typename CEnum>
+static constexpr bool isLast(CEnum value) {
+  return static_cast<size_t>(value) + 1 == kNumEnumValues<Enum>;
+}
+
 static_assert(isSame(PipeschedRecomputeNone, Recompute::None) &&
               isSame(PipeschedRecomputeSelective, Recompute::Selective) &&
               isSame(PipeschedRecomputeFull, Recompute::Full));
@@ -53,13 +59,25 @@ static_assert(isSame(PipeschedRankOrderData, RankOrder::Data) &&
               isSame(PipeschedRankOrderPipeline, RankOrder::Pipeline));
 static_assert(isSame(PipeschedTransportOverlap, Transport::Overlap) &&
               isSame(PipeschedTransportDelay, Transport::Delay) &&
-              isSame(PipeschedTransportBlocking, Transport::Blocking));
+              isSame(PipeschedTransportBlocking, Transport::Blocking) &&
+              isSame(PipeschedTransportPairs, Transport::Pairs));
 static_assert(isSame(PipeschedReceiveAtArrival, ReceivePlacement::Arrival) &&
               isSame(PipeschedReceiveAtConsumer, ReceivePlacement::Consumer));
 static_assert(isSame(PipeschedForwardSendsAsync, ForwardSends::Async) &&
               isSame(PipeschedForwardSendsSync, ForwardSends::Sync));
 static_assert(isSame(PipeschedRuntimeTable, Runtime::Table) &&
               isSame(PipeschedRuntimeTorch, Runtime::Torch));
+static_assert(isLast<Recompute>(PipeschedRecomputeFull) &&
+              isLast<AttentionKernels>(PipeschedAttentionUnfused) &&
+              isLast<Precision>(PipeschedPrecisionFP8) &&
+              isLast<Sharding>(PipeschedShardingFull) &&
+              isLast<RankOrder>(PipeschedRankOrderPipeline) &&
+              isLast<Transport>(PipeschedTransportPairs) &&
+              isLast<ReceivePlacement>(PipeschedReceiveAtConsumer) &&
+              isLast<ForwardSends>(PipeschedForwardSendsSync) &&
+              isLast<Runtime>(PipeschedRuntimeTorch) &&
+              isLast<SvgVariant>(PipeschedSvgRows) &&
+              isLast<TorchCsvFormat>(PipeschedTorchCsvComputeComms));
 static_assert(isSame(PipeschedSvgTimed, SvgVariant::Timed) &&
               isSame(PipeschedSvgSlots, SvgVariant::Slots) &&
               isSame(PipeschedSvgRows, SvgVariant::Rows));

@@ -46,12 +46,31 @@ static bool assign(int64_t &bytes, CheckedInt value) {
   return value.isValid();
 }
 
+/// By worker, whether it owns the blocks at the begin of the model, among them
+/// the table that the end of the model may share.
+static std::vector<bool> findFirstBlocks(const Placement &placement,
+                                         const ModelFacts &model,
+                                         llvm::ArrayRef<StageBlocks> owned) {
+  std::vector<bool> hasFirst(placement.getNumWorkers());
+  for (auto [stage, blocks] : llvm::enumerate(owned))
+    if (llvm::any_of(blocks, [&](const BlockCount &each) {
+          return model.blocks[each.block].position == BlockPosition::First;
+        }))
+      hasFirst[placement.workerOf(stage)] = true;
+  return hasFirst;
+}
+
 /// The weights, gradients and state that a stage brings to its worker: those of
-/// the blocks that it owns.
-static StateSums stateOf(const StageBlocks &owned, const ModelFacts &model) {
+/// the blocks that it owns. A worker with both ends of the model holds a table
+/// that they share once.
+static StateSums stateOf(const StageBlocks &owned, const ModelFacts &model,
+                         bool hasFirst) {
   StateSums state;
-  for (auto [block, count] : owned)
-    state.add(model.blocks[block], count, model);
+  for (auto [index, count] : owned) {
+    const BlockFacts &block = model.blocks[index];
+    bool isThere = hasFirst && block.position == BlockPosition::Last;
+    state.add(block, count, model, isThere ? block.tiedParameters : 0);
+  }
   return state;
 }
 
@@ -99,12 +118,14 @@ pipesched::computeMemoryFacts(const Placement &placement,
   int64_t sharers = isSharded ? system->dataParallel : 1;
   MemoryFacts facts;
   facts.stages.resize(stages->size());
+  std::vector<bool> hasFirst = findFirstBlocks(placement, model, *owned);
   for (auto [stage, memory] : llvm::enumerate(facts.stages)) {
     StageSums sums;
     for (auto [block, count] : (*stages)[stage])
       sums.add(model.blocks[block], count, model.recompute, copies);
-    if (!fill(memory, sums, stateOf((*owned)[stage], model),
-              recomputesInBackward, sharers))
+    StateSums state =
+        stateOf((*owned)[stage], model, hasFirst[placement.workerOf(stage)]);
+    if (!fill(memory, sums, state, recomputesInBackward, sharers))
       return llvm::createStringError(
           llvm::inconvertibleErrorCode(),
           "the memory of a stage is over 2^63 - 1 bytes");

@@ -231,7 +231,8 @@ private:
   llvm::Error costBackward(const StageBlocks &blocks, double ps,
                            StageCost &cost) const;
   llvm::Error costCopies(const StageMemory &memory, StageCost &cost) const;
-  llvm::Error costStep(const StageBlocks &owned, StageCost &cost) const;
+  llvm::Error costStep(const StageBlocks &owned, const StageMemory &memory,
+                       StageCost &cost) const;
 
   const ModelFacts &model;
   const SystemFacts &system;
@@ -315,24 +316,30 @@ llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
 /// gradients, reads and writes the optimizer's state and writes the weights.
 /// Both for the parameters whose state this pipeline holds.
 llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
+                                       const StageMemory &memory,
                                        StageCost &cost) const {
   int64_t sharers = system.sharding == Sharding::None ? 1 : system.dataParallel;
-  StateSums state;
-  double stated = 0;
+  StateSums stated; // of blocks that say what they run
+  double statedPs = 0;
   for (auto [block, count] : owned)
-    if (anyStates(model.blocks[block], &Kernel::optimizer))
-      stated += double(count) * blockTimes[block].step;
-    else
-      state.add(model.blocks[block], count, model);
-  double bytes = (double(state.gradient.get()) + double(state.weight.get())) /
+    if (anyStates(model.blocks[block], &Kernel::optimizer)) {
+      statedPs += double(count) * blockTimes[block].step;
+      stated.add(model.blocks[block], count, model);
+    }
+  auto without = [](int64_t all, int64_t part) {
+    return double(std::max<int64_t>(all - part, 0));
+  };
+  double bytes = (without(memory.gradientBytes, stated.gradient.get()) +
+                  without(memory.weightBytes, stated.weight.get())) /
                      double(sharers) +
-                 2 * double(llvm::divideCeil(uint64_t(state.optimizer.get()),
-                                             uint64_t(sharers)));
+                 2 * without(memory.optimizerBytes,
+                             llvm::divideCeil(uint64_t(stated.optimizer.get()),
+                                              uint64_t(sharers)));
   double share = bytes / double(system.accelerators);
   double step = share > 0 ? transferPs(share, system.memory) +
                                 double(system.memory.latencyPs)
                           : 0;
-  return store(step + stated / double(sharers), "O",
+  return store(step + statedPs / double(sharers), "O",
                timeOf(cost, Phase::Optimizer));
 }
 
@@ -344,7 +351,7 @@ llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
     return error;
   if (auto error = costCopies(memory, cost))
     return error;
-  return costStep(owned, cost);
+  return costStep(owned, memory, cost);
 }
 
 /// Messages take the link of a node if both workers stand on it, else the

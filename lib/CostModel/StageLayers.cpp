@@ -159,14 +159,14 @@ llvm::Error pipesched::setMessageBytes(const Placement &placement,
 }
 
 void StateSums::add(const BlockFacts &block, int64_t count,
-                    const ModelFacts &model) {
+                    const ModelFacts &model, int64_t without) {
   if (block.state) {
     weight += CheckedInt(count) * block.state->weight;
     gradient += CheckedInt(count) * block.state->gradient;
     optimizer += CheckedInt(count) * block.state->optimizer;
     return;
   }
-  CheckedInt parameters = CheckedInt(count) * block.parameters;
+  CheckedInt parameters = CheckedInt(count) * (block.parameters - without);
   weight += parameters * model.weightBytesPerParameter;
   gradient += parameters * model.gradientBytesPerParameter;
   optimizer += parameters * model.optimizerBytesPerParameter;

@@ -48,7 +48,10 @@ std::vector<MessageBytes> messagesOfStages(const ModelFacts &model,
 struct StateSums {
   CheckedInt weight, gradient, optimizer;
 
-  void add(const BlockFacts &block, int64_t count, const ModelFacts &model);
+  /// Of `without` parameters of a block that states no bytes there is a copy
+  /// elsewhere on the worker.
+  void add(const BlockFacts &block, int64_t count, const ModelFacts &model,
+           int64_t without = 0);
 };
 
 } // namespace pipesched

@@ -77,12 +77,13 @@ LogicalResult EffectVerifier::verifyCall(CallOpInterface call) {
 LogicalResult EffectVerifier::verifyOp(Operation *op) {
   if (auto call = dyn_cast<CallOpInterface>(op))
     return verifyCall(call);
-  if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
-      op->hasTrait<OpTrait::IsTerminator>())
+  if (auto effects = dyn_cast<MemoryEffectOpInterface>(op)) {
+    if (effects.hasNoEffect())
+      return success();
+  } else if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+             op->hasTrait<OpTrait::IsTerminator>()) {
     return success();
-  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
-  if (effects && effects.hasNoEffect())
-    return success();
+  }
   return op->emitError() << "'" << op->getName()
                          << "' may read or write memory; functions of stages "
                             "compute results from arguments alone, on tensors";

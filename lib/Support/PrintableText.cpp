@@ -16,6 +16,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
+#include <utility>
 
 using namespace pipesched;
 
@@ -43,12 +44,14 @@ static std::pair<unsigned, size_t> firstPoint(llvm::StringRef text) {
   return {point, count};
 }
 
-std::string pipesched::printableText(llvm::StringRef text) {
-  std::string valid = llvm::json::fixUTF8(text), printable;
-  llvm::raw_string_ostream os(printable);
+static std::string printable(llvm::StringRef text, llvm::StringRef kept) {
+  std::string valid = llvm::json::fixUTF8(text), shown;
+  llvm::raw_string_ostream os(shown);
   for (llvm::StringRef rest = valid; !rest.empty();) {
     auto [point, count] = firstPoint(rest);
-    if (isControl(point))
+    if (kept.contains(rest.front()))
+      os << rest.front();
+    else if (isControl(point))
       os << llvm::format("\\x%02x", point);
     else if (isDirection(point))
       os << llvm::format("\\u%04x", point);
@@ -56,5 +59,57 @@ std::string pipesched::printableText(llvm::StringRef text) {
       os << rest.take_front(count);
     rest = rest.drop_front(count);
   }
-  return printable;
+  return shown;
+}
+
+std::string pipesched::printableText(llvm::StringRef text) {
+  return printable(text, /*kept=*/"");
+}
+
+std::string pipesched::printableLines(llvm::StringRef text) {
+  return printable(text, /*kept=*/"\n\t");
+}
+
+//===----------------------------------------------------------------------===//
+// IR
+//===----------------------------------------------------------------------===//
+
+/// The bytes of the first character of a text that is not empty, and whether
+/// they are hidden. What is not UTF-8 has one byte.
+static std::pair<size_t, bool> firstCharacter(llvm::StringRef text) {
+  auto *begin = reinterpret_cast<const llvm::UTF8 *>(text.data());
+  size_t count = llvm::getNumBytesForUTF8(*begin);
+  if (count > text.size() || !llvm::isLegalUTF8Sequence(begin, begin + count))
+    return {1, true};
+  unsigned point = firstPoint(text).first;
+  return {count, isControl(point) || isDirection(point)};
+}
+
+std::string pipesched::escapeHidden(llvm::StringRef ir) {
+  std::string escaped;
+  llvm::raw_string_ostream os(escaped);
+  bool isString = false, isComment = false;
+  for (llvm::StringRef rest = ir; !rest.empty();) {
+    auto [count, isHidden] = firstCharacter(rest);
+    llvm::StringRef character = rest.take_front(count);
+    bool isEscape = isString && character == "\\" && rest.size() > 1;
+    rest = rest.drop_front(count);
+    if (character == "\r" && (!isString || rest.starts_with("\n")))
+      character = rest.starts_with("\n") ? "\r" : "\n";
+    else if (isHidden && character != "\n" && character != "\t")
+      for (unsigned char byte : std::exchange(character, ""))
+        os << llvm::format("\\%02X", byte);
+    os << character;
+    if (isEscape && (rest.front() == '"' || rest.front() == '\\')) {
+      os << rest.front();
+      rest = rest.drop_front();
+    } else if (character == "\n") {
+      isString = isComment = false; // strings end with their lines
+    } else if (character == "\"" && !isComment) {
+      isString = !isString;
+    } else if (character == "/" && !isString && rest.starts_with("/")) {
+      isComment = true;
+    }
+  }
+  return escaped;
 }

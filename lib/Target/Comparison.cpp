@@ -94,7 +94,7 @@ static void printResults(llvm::raw_ostream &os,
                    {"table", Align::Right},
                    {"formula", Align::Right},
                    {"exposed", Align::Right},
-                   {"peak memory", Align::Right},
+                   {"memory/worker", Align::Right},
                    {"where", Align::Left},
                    {"fits", Align::Left}});
   std::vector<double> speeds = relativeSpeeds(entries);
@@ -142,8 +142,8 @@ void pipesched::writeComparison(llvm::raw_ostream &os,
      << " per second, relative to the fastest.\n"
         "idle: of workers x step; table and formula: the same by slots and by "
         "closed formula.\n"
-        "exposed: part of the step that free messages would save. peak memory: "
-        "of the fullest worker.\n\n";
+        "exposed: part of the step that free messages would save. "
+        "memory/worker: of the fullest worker, with all its accelerators.\n\n";
   printIdle(os, entries);
   os << '\n';
   for (const Finding &finding : findFindings(entries))

@@ -10,7 +10,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Dialects.h"
 #include "PipeSched/CostModel/Transformer/TransformerBlock.h"
 #include "PipeSched/Description/CalculonExecution.h"
 #include "PipeSched/Description/Description.h"
@@ -18,6 +17,7 @@
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Target/ModelSummaryJson.h"
 #include "PipeSched/Target/Translations.h"
+#include "RegisterExport.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/SourceMgr.h"
@@ -163,7 +163,6 @@ void pipesched::registerDescriptionTranslations() {
   TranslateRegistration("describe-execution",
                         "an execution file of Calculon, as options of passes",
                         describeExecution);
-  TranslateFromMLIRRegistration("export-models",
-                                "models of the module in a few numbers",
-                                exportModels, insertDialects);
+  registerExport("export-models", "models of the module in a few numbers",
+                 exportModels);
 }

@@ -10,14 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Dialects.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Exchange/MegatronLayout.h"
 #include "PipeSched/Target/MegatronLayout.h"
 #include "PipeSched/Target/Translations.h"
+#include "RegisterExport.h"
 #include "SelectSchedule.h"
-#include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 
 using namespace mlir;
@@ -100,7 +99,6 @@ static LogicalResult exportLayout(Operation *root, raw_ostream &os) {
 
 void pipesched::registerMegatronTranslations() {
   scheduleOption();
-  TranslateFromMLIRRegistration("export-megatron-layout",
-                                "a pipeline layout for Megatron-Core",
-                                exportLayout, insertDialects);
+  registerExport("export-megatron-layout",
+                 "a pipeline layout for Megatron-Core", exportLayout);
 }

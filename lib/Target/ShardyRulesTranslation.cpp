@@ -10,13 +10,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Dialects.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Target/ShardyRules.h"
 #include "PipeSched/Target/Translations.h"
+#include "RegisterExport.h"
 #include "SelectSchedule.h"
-#include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 
 using namespace mlir;
@@ -100,7 +99,6 @@ static LogicalResult exportRules(Operation *root, raw_ostream &os) {
 
 void pipesched::registerShardyTranslations() {
   options();
-  TranslateFromMLIRRegistration("export-shardy-rules",
-                                "fragment schedule rules for Shardy MPMD",
-                                exportRules, insertDialects);
+  registerExport("export-shardy-rules",
+                 "fragment schedule rules for Shardy MPMD", exportRules);
 }

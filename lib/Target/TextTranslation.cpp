@@ -11,13 +11,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Dialects.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Target/TextPicture.h"
 #include "PipeSched/Target/Translations.h"
+#include "RegisterExport.h"
 #include "SlotTables.h"
-#include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Process.h"
 
@@ -117,7 +116,6 @@ static LogicalResult exportText(Operation *root, raw_ostream &os) {
 
 void pipesched::registerTextTranslations() {
   options();
-  TranslateFromMLIRRegistration("export-text",
-                                "schedules as tables in the terminal",
-                                exportText, insertDialects);
+  registerExport("export-text", "schedules as tables in the terminal",
+                 exportText);
 }

@@ -10,12 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Dialects.h"
 #include "PipeSched/Adapter/CreateSchedule.h"
+#include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Target/TorchCsv.h"
 #include "PipeSched/Target/Translations.h"
+#include "RegisterExport.h"
 #include "SelectSchedule.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
@@ -105,6 +106,8 @@ static OwningOpRef<Operation *> translateFromCsv(llvm::SourceMgr &sources,
                                                  MLIRContext *context) {
   const llvm::MemoryBuffer *buffer =
       sources.getMemoryBuffer(sources.getMainFileID());
+  makeLinesPrintable(sources);
+  makeDiagnosticsPrintable(*context);
   TorchCsvImport importOptions;
   importOptions.keepColumns = options().keepColumns;
   if (options().replicas.getNumOccurrences() > 0)
@@ -145,7 +148,6 @@ void pipesched::registerTorchCsvTranslations() {
       "import-torch-csv", "a schedule file of PyTorch, either format",
       translateFromCsv,
       [](DialectRegistry &registry) { registry.insert<pipe::PipeDialect>(); });
-  TranslateFromMLIRRegistration("export-torch-csv",
-                                "a schedule file for PyTorch", translateToCsv,
-                                insertDialects);
+  registerExport("export-torch-csv", "a schedule file for PyTorch",
+                 translateToCsv);
 }

@@ -11,7 +11,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Dialects.h"
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
@@ -21,8 +20,8 @@
 #include "PipeSched/Target/Report.h"
 #include "PipeSched/Target/Svg.h"
 #include "PipeSched/Target/Translations.h"
+#include "RegisterExport.h"
 #include "SlotTables.h"
-#include "mlir/Tools/mlir-translate/Translation.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/JSON.h"
 
@@ -194,14 +193,11 @@ static LogicalResult exportComparison(Operation *root, raw_ostream &os) {
 
 void pipesched::registerPipeSchedTranslations() {
   options();
-  TranslateFromMLIRRegistration("export-report", "all numbers as JSON",
-                                exportReport, insertDialects);
-  TranslateFromMLIRRegistration("export-chrome-trace",
-                                "timelines for Perfetto and chrome://tracing",
-                                exportChromeTrace, insertDialects);
-  TranslateFromMLIRRegistration("export-svg", "pictures of schedules",
-                                exportSvg, insertDialects);
-  TranslateFromMLIRRegistration("export-comparison",
-                                "schedules side by side, as text",
-                                exportComparison, insertDialects);
+  registerExport("export-report", "all numbers as JSON", exportReport);
+  registerExport("export-chrome-trace",
+                 "timelines for Perfetto and chrome://tracing",
+                 exportChromeTrace);
+  registerExport("export-svg", "pictures of schedules", exportSvg);
+  registerExport("export-comparison", "schedules side by side, as text",
+                 exportComparison);
 }

@@ -39,6 +39,7 @@ from ._measurement import Measurement
 from ._optimize import Alternative, Optimization
 from ._options import FamilyOptions, Path
 from ._pictures import Svg, draw
+from ._plugin import plugin_path
 from ._program import Cell, Columns, Group, Instruction, ParameterSet, Stage, WorkerProgram
 from ._report import Report
 from ._schedule import Schedule
@@ -94,6 +95,7 @@ __all__ = [
     "models",
     "page",
     "plan",
+    "plugin_path",
     "problem",
     "register_family",
     "sensitivity",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
@@ -202,18 +203,25 @@ def evaluate_points(
     threads: int = 0,
     progress: Callable[[int], object] | None = None,
     metrics: Mapping[str, Metric] | None = None,
+    raw: Sequence[_core.Configuration] | None = None,
 ) -> Evaluated:
-    """Evaluates points: on threads what needs no Python, the rest one after the other."""
+    """Evaluates points: on threads what needs no Python, the rest one after the other. `raw` has
+    what `Configuration._raw` gives for each point, if the caller has made that already.
+    """
     kept = metrics or {}
     is_quick = [isinstance(p, Configuration) and not (kept or p._is_own) for p in points]
-    raw = [p._raw() for p in points if isinstance(p, Configuration) and not (kept or p._is_own)]
-    columns, errors = _core.sweep(raw, threads, progress)
+    if raw is None:
+        chosen = itertools.compress(points, is_quick)
+        made = [point._raw() for point in chosen if isinstance(point, Configuration)]
+    else:
+        made = list(itertools.compress(raw, is_quick))
+    columns, errors = _core.sweep(made, threads, progress)
     if all(is_quick):
         return Evaluated(columns, errors, [{} for _ in points])
     quick = iter(errors)
     found = Evaluated({}, [], [])
     evaluations, order = [], []
-    done = len(raw)
+    done = len(made)
     for index, point in enumerate(points):
         found.metrics.append({})
         if is_quick[index]:

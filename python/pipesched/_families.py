@@ -6,10 +6,12 @@ A family is known by the name that `register_family` gives it, or by where its f
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -29,6 +31,22 @@ FamilyFunction: TypeAlias = Callable[..., "Schedule | Rows"]
 `Schedule.from_rows` takes them, or to a schedule of as many workers and microbatches."""
 
 
+def digest_of(function: Callable[..., Any]) -> str:
+    """Changes with the source of a function, though not with what the function calls. That of an
+    object with a call, such as a `partial`, changes with what pickle keeps of it.
+    """
+    try:
+        source = inspect.getsource(function).encode()
+    except (OSError, TypeError):
+        if code := getattr(function, "__code__", None):
+            source = repr((code.co_code, code.co_consts, code.co_names)).encode()
+        else:
+            with contextlib.suppress(Exception):
+                return sha256(pickle.dumps(function)).hexdigest()[:16]
+            source = type(function).__qualname__.encode()
+    return sha256(source).hexdigest()[:16]
+
+
 @dataclass(frozen=True)
 class OwnFamily:
     """A registered family."""
@@ -46,13 +64,8 @@ class OwnFamily:
 
     @property
     def digest(self) -> str:
-        """Changes with the source of the function, though not with what the function calls."""
-        try:
-            source = inspect.getsource(self.function)
-        except (OSError, TypeError):
-            code = getattr(self.function, "__code__", None)
-            source = repr((code.co_code, code.co_consts, code.co_names)) if code else self.name
-        return sha256(source.encode()).hexdigest()[:16]
+        """See `digest_of`."""
+        return digest_of(self.function)
 
 
 _own: dict[str, OwnFamily] = {}

@@ -11,6 +11,7 @@ import itertools
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property, lru_cache
@@ -44,7 +45,7 @@ def _hints() -> dict[str, Any]:
     """
     costs, point = get_type_hints(Costs), get_type_hints(Configuration)
     priced = {f.name: costs[f.name] for f in fields(Costs) if f.init}
-    special = ("family", "paths", "options", "costs", "disturbance", *_SIZES)
+    special = ("family", "paths", "options", "costs", *_SIZES)
     timed = {f.name: point[f.name] for f in fields(Configuration) if f.name not in special}
     sizes = dict.fromkeys(_SIZES, int)
     placed = {"family": str, "paths": point["paths"]}
@@ -178,6 +179,19 @@ def _read_word(axis: str, value: Any) -> Iterator[Any]:
     yield value
 
 
+def _read_disturbance(value: Any) -> Iterator[Any]:
+    if not isinstance(value, str):
+        raise _wrong("disturbance", "a text such as worker3=1.3,jitter=5%", value)
+    for entry in value.split(","):
+        # An entry that is wrong with any number is refused; a point's row says which it lacks.
+        texts = (entry, re.sub(r"^(\s*(?:worker|stage))\d+", r"\g<1>0", entry))
+        points = [Configuration("gpipe", 1, 1, disturbance=text)._raw() for text in texts]
+        errors = _core.sweep(points, 1, None)[1]
+        if all(errors):
+            raise PipeSchedError(f"disturbance: {errors[0]}")
+    yield value.strip()
+
+
 def _read_bool(axis: str, value: Any) -> Iterator[Any]:
     if not isinstance(value, bool):
         raise _wrong(axis, "true or false", value)
@@ -245,6 +259,8 @@ def _simple(axis: str, value: Any) -> Iterator[Any]:
         return _read_bool(axis, value)
     if all(isinstance(kind, str) for kind in taken):
         return _read_word(axis, value)
+    if axis == "disturbance":
+        return _read_disturbance(value)
     return iter([value])
 
 

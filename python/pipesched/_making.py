@@ -3,13 +3,42 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Iterable
 from pathlib import Path as FilePath
 from typing import Unpack
 
 from . import _core
+from ._errors import PipeSchedWarning
 from ._families import generate_own, own_family
 from ._options import FamilyOptions, Paths, integer, raw_options, raw_paths, text_of
 from ._schedule import Schedule
+
+
+ANNOUNCED_CELLS = 2**24
+_REFUSED_CELLS = 2**28
+_REPORT_BYTES, _REPORT_S = 232, 4e-7
+"""Of a cell, from generation to report: benchmarks/README.md."""
+
+
+def announcement(sizes: Iterable[tuple[int, int]]) -> str | None:
+    """What to say before a long wait: how many cells the largest of some schedules has (given by
+    its workers and microbatches), and what these take; None if none is large. Each stage has at
+    least an F and a B for each microbatch. The library refuses more than 2**28 cells at once.
+    """
+    cells = [2 * workers * microbatches for workers, microbatches in sizes]
+    large = [count for count in cells if ANNOUNCED_CELLS < count <= _REFUSED_CELLS]
+    if not large:
+        return None
+    more = f"more than {ANNOUNCED_CELLS:,} cells"
+    taken = (
+        f"at least {max(large):,}: up to {max(large) * _REPORT_BYTES / 2**30:.1f} GiB, and about "
+        f"{sum(large) * _REPORT_S:.0f} s"
+    )
+    if len(cells) == 1:
+        return f"the schedule has {more}, {taken}, with the report"
+    count = f"{len(large)} of {len(cells)} schedules have"
+    return f"{count} {more}, the largest {taken} for all, with the report"
 
 
 def generate(
@@ -23,12 +52,16 @@ def generate(
 ) -> Schedule:
     """Generates the schedule of a family, given by its name or an alias, or of one's own: by the
     name that `register_family` gave it, or by where its function is (`module:function`,
-    `file.py:function`). The placement is that of the family unless `paths` are given.
+    `file.py:function`). The placement is that of the family unless `paths` are given. A
+    PipeSchedWarning says how many cells the schedule has, before it is made, if these are more than
+    2**24.
 
     >>> generate("interleaved-1f1b", workers=4, microbatches=8, chunks=2)
     <schedule 'schedule' family='interleaved-1f1b' workers=4 microbatches=8>
     """
     workers, microbatches = integer("workers", workers), integer("microbatches", microbatches)
+    if large := announcement([(workers, microbatches)]):
+        warnings.warn(large, PipeSchedWarning, stacklevel=2)
     if own := own_family(text_of("family", family)):
         sizes = {"workers": workers, "microbatches": microbatches}
         return generate_own(own, problem(**sizes, name=name, paths=paths), options)

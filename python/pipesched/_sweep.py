@@ -4,19 +4,14 @@ resumed.
 
 from __future__ import annotations
 
-import codecs
 import contextlib
-import fcntl
 import json
 import math
 import multiprocessing
 import os
 import pickle
-import re
 import signal
-import stat
 import threading
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     BrokenExecutor,
@@ -28,20 +23,19 @@ from concurrent.futures import (
 )
 from functools import lru_cache
 from multiprocessing import connection
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._batch import Configuration, evaluate_points
+from ._batch import Configuration, Metric, evaluate_points
 from ._errors import PipeSchedError
 from ._families import FamilyFunction, restore, used
-from ._files import write_whole
-from ._grid import AXES, Grid, Inputs, Point, configuration, kinds
+from ._grid import Grid, Inputs, Point, configuration, kinds
 from ._options import integer
+from ._sweep_file import TYPES, Layout, Row, SweepFile, is_kept, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Row = dict[str, Any]
 Chunk = list[Point]
 
 # Evaluating
@@ -97,24 +91,41 @@ def _finished(point: Configuration, found: Row) -> Row:
     }
 
 
+def _checked(name: str, value: Any) -> Any:
+    """The value of a metric as a row has it: without NaN and infinities, which JSON has not."""
+    import numpy as np
+
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not is_kept(plain):
+        raise TypeError(
+            f"metric {name!r} gives {value!r}; wanted a number, a text, a bool or None, which a "
+            "row of a sweep can keep"
+        )
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
+
+
 def evaluate(
-    inputs: Sequence[Inputs], own: Mapping[str, FamilyFunction] | None = None
+    inputs: Sequence[Inputs],
+    own: Mapping[str, FamilyFunction] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
 ) -> list[Row]:
-    """The numbers of some points in order; for a point without numbers, its `error`. Executors run
-    this function in their own processes, which have to be told of one's own families.
+    """The numbers and the metrics of some points in order; for a point without numbers, its
+    `error`. Executors run this function in their own processes, which have to be told of one's own
+    families.
     """
     restore(own or {})
     rows: list[Row] = []
     made: list[Configuration] = []
+    raw: list[_core.Configuration] = []
     for given in inputs:
         try:
             point = configuration(given)
-            point._raw()
+            raw.append(point._raw())
             made.append(point)
             rows.append({})
         except PipeSchedError as error:
             rows.append({"error": error.diagnostics[0].message})
-    evaluated = evaluate_points(made, threads=1)
+    evaluated = evaluate_points(made, raw=raw, threads=1, metrics=metrics)
     lists = {name: column.tolist() for name, column in evaluated.columns.items()}
     empty = iter([row for row in rows if not row])
     for index, (point, row, reason) in enumerate(zip(made, empty, evaluated.errors, strict=True)):
@@ -122,215 +133,9 @@ def evaluate(
             row["error"] = reason
             continue
         found = {name: _plain(column[index]) for name, column in lists.items()}
-        row.update(_finished(point, found))
+        measured = evaluated.metrics[index].items()
+        row.update(_finished(point, found), **{name: _checked(name, v) for name, v in measured})
     return rows
-
-
-# Rows
-
-_SUMMARY = _core.sweep([], 1, None)[0]
-_TYPES = {
-    **{n: "Int64" if c.dtype == "int64" else "float64" for n, c in _SUMMARY.items()},
-    **dict.fromkeys(("step_s", "tokens_per_s", "mfu"), "float64"),
-    **dict.fromkeys(("sequence", "accelerators", "peak_bytes_per_gpu"), "Int64"),
-    "fits": "boolean",
-}
-del _TYPES["capacity_bytes"]  # the column `fits` replaces it
-_COLUMNS = (*_TYPES, "error")
-
-
-def _columns(grid: Grid) -> list[str]:
-    """The keys of a row in order; the same grid always has the same keys."""
-    return list(dict.fromkeys(("key", "version", *grid.axes, *_COLUMNS)))
-
-
-def _line(grid: Grid, point: Point, found: Row) -> str:
-    """A row as a line of the file."""
-    labels = point.labels
-    given = {axis: labels.get(axis) for axis in grid.axes}
-    numbers = {name: found.get(name) for name in _COLUMNS}
-    # Keep arguments, such as the size of microbatches, if there are no numbers.
-    kept = {axis: value for axis, value in given.items() if numbers.get(axis) is None}
-    row = {"key": point.key, "version": _core.version, **given, **numbers, **kept}
-    return _sealed(json.dumps(row, ensure_ascii=False))
-
-
-_SEAL = re.compile(r'(?P<row>.*), "crc32": "(?P<sum>[0-9a-f]{8})"}', re.DOTALL)
-
-
-def _checksum(row: str) -> str:
-    """The checksum of a row, of its text up to the checksum itself."""
-    return f"{zlib.crc32(row.encode()):08x}"
-
-
-def _sealed(text: str) -> str:
-    """A row as a line of the file: the JSON object with the checksum as its last field."""
-    row = text.removesuffix("}")
-    return f'{row}, "crc32": "{_checksum(row)}"}}\n'
-
-
-def rows_of(lines: Sequence[str]) -> list[Row]:
-    """The rows of lines of the file, without their checksums."""
-    rows: list[Row] = [json.loads(line) for line in lines]
-    for row in rows:
-        del row["crc32"]
-    return rows
-
-
-def _is_number(kind: str, value: Any) -> bool:
-    if kind == "boolean":
-        return isinstance(value, bool)
-    if isinstance(value, bool):
-        return False
-    if kind == "Int64":
-        return isinstance(value, int) and -(2**63) <= value < 2**63
-    return isinstance(value, (int, float)) and math.isfinite(value)
-
-
-def _wrong_type(row: Row) -> str | None:
-    """What is wrong with the type of a result; None if nothing is."""
-    for name, kind in _TYPES.items():
-        if row.get(name) is not None and not _is_number(kind, row[name]):
-            what = {"Int64": "an integer", "boolean": "true or false"}.get(kind, "a number")
-            return f"{name}: expected {what} or null, found {row[name]!r}"
-    if not isinstance(row.get("error"), (str, type(None))):
-        return f"error: expected a text or null, found {row['error']!r}"
-    return None
-
-
-# Files
-
-_BEGIN = b'{"key": "'
-
-
-def _named(row: Row, axes: Sequence[str]) -> str:
-    return ", ".join(f"{axis} {row.get(axis)}" for axis in axes)
-
-
-def _stranger(grid: Grid, row: Row) -> str:
-    """Why a row belongs to no point of the grid."""
-    if row.get("version") != _core.version:
-        return f"written by version {row.get('version')}, this is {_core.version}"
-    values = grid.values()
-    axes = [axis for axis in AXES if axis in row and (axis in values or axis not in _COLUMNS)]
-    known = {axis: (*values.get(axis, ()), None) for axis in axes}
-    other = [axis for axis in axes if row[axis] not in known[axis]]
-    return f"no point of this grid: {_named(row, other or ['family', 'workers', 'microbatches'])}"
-
-
-def _mismatch(grid: Grid, points: Mapping[str, Point], row: Row) -> str | None:
-    """Why a row cannot be used for one of these points; None if it can."""
-    if row["key"] not in points:
-        return _stranger(grid, row)
-    columns = _columns(grid)
-    if list(row) != columns:
-        other = sorted({*row} ^ {*columns}) or ["their order"]
-        return f"of a sweep with other columns: {', '.join(other)}"
-    labels = points[row["key"]].labels
-    renamed = [axis for axis in labels if axis not in _COLUMNS and row[axis] != labels[axis]]
-    return f"called differently here: {_named(row, renamed)}" if renamed else None
-
-
-class _File:
-    """The file of a sweep: one line of JSON per row, in the order in which rows are finished.
-
-    Each line ends in the checksum of its row. Rows are appended whole; a half-written line, left by
-    a crash, is cut off. A lock keeps other sweeps from writing at the same time. When all rows are
-    there, they are sorted in the order of the grid.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._file = open(path, "a+b", buffering=0)
-        try:
-            self._check()
-        except BaseException:
-            self._file.close()
-            raise
-
-    def __enter__(self) -> _File:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def _check(self) -> None:
-        if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-            raise PipeSchedError(f"{self.path} is not a regular file")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise PipeSchedError(f"another sweep is writing {self.path}") from None
-        except OSError:
-            pass  # some file systems have no locks
-
-    def read(self, grid: Grid, points: Mapping[str, Point]) -> dict[str, str]:
-        """The lines by key. Raises an error if the file belongs to another grid."""
-        self._file.seek(0)
-        contents = self._file.readall()
-        whole = contents.rfind(b"\n") + 1
-        rest = contents[whole:]
-        if not rest.startswith(_BEGIN[: len(rest)]):
-            self._refuse(contents.count(b"\n") + 1, "a row of a sweep starts otherwise")
-        lines: dict[str, str] = {}
-        for number, line in enumerate(contents[:whole].splitlines(keepends=True), 1):
-            row, text = self._read_line(number, line)
-            if why := _mismatch(grid, points, row) or _wrong_type(row):
-                self._refuse(number, why)
-            lines.setdefault(row["key"], text)
-        if rest:
-            self._file.truncate(whole)
-        return lines
-
-    def _read_line(self, number: int, line: bytes) -> tuple[Row, str]:
-        """A row and its line; a row of an older version, which has no checksum, gets one."""
-        if line.startswith(codecs.BOM_UTF8):
-            self._refuse(number, "a byte order mark, which no sweep writes; remove it")
-        try:
-            text = line.decode().rstrip("\r\n")
-            row = json.loads(text)
-        except ValueError as error:
-            self._refuse(number, f"not JSON: {error}")
-        except RecursionError:
-            self._refuse(number, "not a row of a sweep: nested too deeply")
-        if not isinstance(row, dict) or not isinstance(row.get("key"), str):
-            self._refuse(number, "not a row of a sweep, which has a key")
-        if "crc32" not in row:
-            return row, _sealed(json.dumps(row, ensure_ascii=False))
-        sealed = _SEAL.fullmatch(text)
-        if not sealed or _checksum(sealed["row"]) != sealed["sum"]:
-            self._refuse(
-                number,
-                "the row is not as it was written, by its checksum; delete the line, and the "
-                "sweep computes it again",
-                advise=False,
-            )
-        del row["crc32"]
-        return row, text + "\n"
-
-    def _refuse(self, line: int, why: str, *, advise: bool = True) -> NoReturn:
-        advice = "; give a file of its own to each sweep" if advise else ""
-        raise PipeSchedError(f"{self.path}:{line}: {why}{advice}")
-
-    def append(self, lines: Sequence[str]) -> None:
-        """Adds all of these rows, or none if there is no room."""
-        before = os.fstat(self._file.fileno()).st_size
-        left = memoryview("".join(lines).encode())
-        try:
-            while left:
-                left = left[self._file.write(left) :]
-        except OSError as error:
-            self._file.truncate(before)
-            error.filename = self.path
-            raise
-
-    def finish(self, lines: Sequence[str]) -> None:
-        """Rewrites the file in this order unless it already has it."""
-        contents = "".join(lines).encode()
-        self._file.seek(0)
-        if self._file.readall() == contents:
-            return
-        write_whole(self.path, contents)
 
 
 # Processes
@@ -394,11 +199,15 @@ class _Rows:
     """The finished rows as lines by key; also writes them to the file if there is one."""
 
     def __init__(
-        self, grid: Grid, file: _File | None, progress: Callable[[int, int], object] | None
+        self,
+        layout: Layout,
+        file: SweepFile | None,
+        progress: Callable[[int, int], object] | None,
     ) -> None:
-        self.points = {point.key: point for point in grid.points()}
-        self.lines = file.read(grid, self.points) if file else {}
-        self._grid, self._file, self._progress = grid, file, progress
+        self.layout = layout
+        self.points = {point.key: point for point in layout.grid.points()}
+        self.lines = file.read(layout, self.points) if file else {}
+        self._file, self._progress = file, progress
         self._tell()
 
     def missing(self) -> list[Point]:
@@ -407,7 +216,7 @@ class _Rows:
 
     def keep(self, chunk: Chunk, rows: list[Row]) -> None:
         """Adds all rows of a chunk, or none."""
-        made = {p.key: _line(self._grid, p, row) for p, row in zip(chunk, rows, strict=True)}
+        made = {p.key: self.layout.line(p, row) for p, row in zip(chunk, rows, strict=True)}
         with _shielded():
             if self._file:
                 self._file.append(list(made.values()))
@@ -450,12 +259,25 @@ def _sent(chunks: Sequence[Chunk]) -> dict[str, FamilyFunction]:
     return own
 
 
+def _check_sent(metrics: Mapping[str, Metric]) -> None:
+    """Raises an error for a metric that other processes cannot get."""
+    for name, metric in metrics.items():
+        try:
+            pickle.dumps(metric)
+        except Exception as error:
+            raise TypeError(
+                f"metric {name!r} cannot be sent to other processes ({error}); define its function "
+                "at the top of a module, or evaluate in this process (processes=1)"
+            ) from None
+
+
 def _run_on(executor: Executor, chunks: Sequence[Chunk], rows: _Rows) -> None:
     """Keeps the rows of each chunk as soon as it is finished."""
-    own = _sent(chunks)
+    own, metrics = _sent(chunks), dict(rows.layout.metrics)
+    _check_sent(metrics)
     with _shielded():
         futures: dict[Future[list[Row]], Chunk] = {
-            executor.submit(evaluate, [point.inputs for point in chunk], own): chunk
+            executor.submit(evaluate, [point.inputs for point in chunk], own, metrics): chunk
             for chunk in chunks
         }
     try:
@@ -489,7 +311,8 @@ def _run(rows: _Rows, executor: Executor | None, processes: int | None) -> None:
         _run_on_processes(count, chunks, rows)
     else:
         for chunk in chunks:
-            rows.keep(chunk, evaluate([point.inputs for point in chunk]))
+            found = evaluate([point.inputs for point in chunk], metrics=rows.layout.metrics)
+            rows.keep(chunk, found)
 
 
 # Sweeping
@@ -502,27 +325,31 @@ def lines_of(
     executor: Executor | None = None,
     processes: int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
 ) -> list[str]:
     """The rows of all points as lines of JSON, in the order of the grid. `progress` is called with
     the number of finished points and the number of all points.
     """
+    layout = Layout.of(grid, metrics)
     with contextlib.ExitStack() as stack:
-        kept = stack.enter_context(_File(os.fspath(file))) if file is not None else None
-        rows = _Rows(grid, kept, progress)
+        kept = stack.enter_context(SweepFile(os.fspath(file))) if file is not None else None
+        rows = _Rows(layout, kept, progress)
         _run(rows, executor, processes)
         return rows.finished()
 
 
-def _frame(grid: Grid, lines: Sequence[str]) -> pd.DataFrame:
+def _frame(layout: Layout, lines: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     rows = rows_of(lines)
-    names = dict.fromkeys((*grid.axes, *_COLUMNS))
-    found = {name: [row[name] for row in rows] for name in names}
-    types = {axis: "Int64" for axis in grid.axes if kinds(axis) == (int,)}
-    types |= _TYPES
-    frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in found.items()})
-    return frame.astype(types)
+    found = {name: [row[name] for row in rows] for name in layout.columns}
+    types = {axis: "Int64" for axis in layout.grid.axes if kinds(axis) == (int,)}
+    types |= TYPES
+    series = {
+        name: pd.Series(values, dtype=None if name in layout.metrics else object)
+        for name, values in found.items()
+    }
+    return pd.DataFrame(series).astype(types)
 
 
 def sweep(
@@ -532,6 +359,7 @@ def sweep(
     executor: Executor | None = None,
     processes: int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
 ) -> pd.DataFrame:
     """Evaluates all points of a grid and returns one row each, in the order of the grid. They run
     on an executor of `concurrent.futures` or on `processes` new processes (default: one per core);
@@ -541,6 +369,12 @@ def sweep(
     call resumes the sweep, and the final file is equal to the byte to that of an uninterrupted
     sweep. `progress` is called from time to time with the number of finished points and the number
     of all points.
+
+    `metrics` become columns: functions from a `Simulation` each, to a number, a text, a bool or
+    None. They take the whole report of each point, so a sweep with metrics is slower. Other
+    processes get them by pickle, and a metric for which that fails raises a TypeError; what a
+    metric raises ends the sweep. A file is for one set of metrics: it keeps their values and
+    refuses other names, and functions whose source has changed.
 
     >>> frame = sweep({"family": ["1f1b", "zb-h1"], "workers": 4, "microbatches": "4:8:4"})
     >>> frame[["microbatches", "family", "makespan_ps", "table_bubble_ratio"]]
@@ -552,5 +386,12 @@ def sweep(
     """
     if not isinstance(grid, Grid):
         grid = Grid(grid)
-    lines = lines_of(grid, file=file, executor=executor, processes=processes, progress=progress)
-    return _frame(grid, lines)
+    lines = lines_of(
+        grid,
+        file=file,
+        executor=executor,
+        processes=processes,
+        progress=progress,
+        metrics=metrics,
+    )
+    return _frame(Layout.of(grid, metrics), lines)

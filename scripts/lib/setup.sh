@@ -16,6 +16,8 @@ build_packages=(
 python_packages=(python3-venv python3-dev)
 # What tests run besides: a browser for pages, MPI for sweeps.
 test_packages=(chromium openmpi-bin)
+# A Debian of its own to install the wheel in.
+wheel_packages=(debootstrap debian-archive-keyring binutils)
 sanitizer_packages=(libclang-rt-22-dev)
 lint_packages=(clang-format-22 clang-tidy-22 git)
 
@@ -70,16 +72,21 @@ build() {
   cmake --build --preset "$preset" "${targets[@]}"
 }
 
-# install_python [EXTRA]: creates .venv and installs the package, with the extra of
+# make_venv: creates .venv if it is missing and installs what building the package
+# requires. It stays there, so that a second build is fast.
+make_venv() {
+  [ -x .venv/bin/python ] || python3 -m venv .venv || return
+  local requires='import tomllib; print("\n".join(
+    tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"]))'
+  .venv/bin/python -c "$requires" | .venv/bin/pip install -q -r /dev/stdin
+}
+
+# install_python [EXTRA]: installs the package into .venv, with the extra of
 # pyproject.toml if one is given. Of C++ it compiles only the extension module, on the
 # libraries of build/release.
 install_python() {
   build release PipeSchedCAPI || return
-  [ -x .venv/bin/python ] || python3 -m venv .venv || return
-  # The build requirements stay in .venv, so that a second build is fast.
-  local requires='import tomllib; print("\n".join(
-    tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"]))'
-  .venv/bin/python -c "$requires" | .venv/bin/pip install -q -r /dev/stdin || return
+  make_venv || return
   .venv/bin/pip install -q --no-build-isolation ".${1:+[$1]}" \
     --config-settings=cmake.define.PipeSched_DIR="$PWD"/build/release/lib/cmake/PipeSched
 }

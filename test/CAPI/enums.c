@@ -181,6 +181,17 @@ static void evaluate(PipeschedConfiguration configuration) {
       pipeschedConfigurationEvaluate(&configuration, printError, NULL));
 }
 
+/// The last value of an enum is one that configurations take.
+static void takePairs(void) {
+  PipeschedConfiguration configuration = smallConfiguration();
+  configuration.timing.transport = PipeschedTransportPairs;
+  evaluate(configuration);
+  configuration.timing.transport =
+      (PipeschedTransport)(PipeschedTransportPairs + 1);
+  evaluate(configuration);
+  // CHECK-NEXT: error: expected transport to be 0 (overlap), {{.*}}, found 4
+}
+
 static void refuseConfigurations(void) {
   PipeschedConfiguration configuration = smallConfiguration();
   configuration.timing.transport = (PipeschedTransport)1000;
@@ -259,6 +270,7 @@ int main(void) {
   printOutOfRange();
   refuseCosts();
   refuseSources();
+  takePairs();
   refuseConfigurations();
   refuseVariants();
   refuseWithIR();

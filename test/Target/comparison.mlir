@@ -8,16 +8,16 @@
 // Delay, GPipe: (N+D-1)(F+B) + 2(D-1)Tc = 5 * 30 + 10 us, of which 4 * 30 are work
 // and 10 would go with free messages. 1F1B waits for one more round trip.
 
-//      CHECK:schedule     family  D  N      step   speed     idle    table  formula  exposed  peak memory  where  fits
-// CHECK-NEXT:---------------------------------------------------------------------------------------------------------
-// CHECK-NEXT:gpipe        gpipe   2  4  160.0 us  0.9688  25.00 %  20.00 %  20.00 %   6.25 %            -  -      -
-// CHECK-NEXT:one_f_one_b  1f1b    2  4  170.0 us  0.9118  29.41 %  20.00 %  20.00 %  11.76 %            -  -      -
-// CHECK-NEXT:twice        1f1b    2  8  310.0 us  1.0000  22.58 %  11.11 %  11.11 %  12.90 %            -  -      -
-// CHECK-NEXT:by_hand      -       2  1  130.0 us  0.2981  76.92 %        -        -  53.85 %            -  -      -
+//      CHECK:schedule     family  D  N      step   speed     idle    table  formula  exposed  memory/worker  where  fits
+// CHECK-NEXT:-----------------------------------------------------------------------------------------------------------
+// CHECK-NEXT:gpipe        gpipe   2  4  160.0 us  0.9688  25.00 %  20.00 %  20.00 %   6.25 %              -  -      -
+// CHECK-NEXT:one_f_one_b  1f1b    2  4  170.0 us  0.9118  29.41 %  20.00 %  20.00 %  11.76 %              -  -      -
+// CHECK-NEXT:twice        1f1b    2  8  310.0 us  1.0000  22.58 %  11.11 %  11.11 %  12.90 %              -  -      -
+// CHECK-NEXT:by_hand      -       2  1  130.0 us  0.2981  76.92 %        -        -  53.85 %              -  -      -
 // CHECK-EMPTY:
 // CHECK-NEXT:D workers, N microbatches. speed: microbatches per second, relative to the fastest.
 // CHECK-NEXT:idle: of workers x step; table and formula: the same by slots and by closed formula.
-// CHECK-NEXT:exposed: part of the step that free messages would save. peak memory: of the fullest worker.
+// CHECK-NEXT:exposed: part of the step that free messages would save. memory/worker: of the fullest worker, with all its accelerators.
 // CHECK-EMPTY:
 // CHECK-NEXT:idle by cause     fill    drain  dependency  queue order  communication      all
 // CHECK-NEXT:--------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any
 import pipesched
 import pytest
 from conftest import ROOT
-from pipesched.command import VERBS, compare, main, parser
+from pipesched.command import VERBS, main, parser, ranked
 from pipesched.command.output import write_text
 
 TIMES = "F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms"
@@ -569,4 +569,4 @@ def test_interrupt() -> None:
 
 def test_columns_are_keys(capsys: Capture) -> None:
     rows = rows_of(capsys, *POINT, "--schedules", "1f1b")
-    assert {column.key for column in compare.COLUMNS} - set(rows[0]) == {"error"}
+    assert {column.key for column in ranked.COLUMNS} - set(rows[0]) == {"error"}

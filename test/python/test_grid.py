@@ -21,9 +21,9 @@ from points import SMALL
 
 
 def test_axes_are_the_arguments() -> None:
-    """Every argument of Configuration and Costs is an axis, new ones too, except disturbances."""
+    """Every argument of Configuration and Costs is an axis, new ones too."""
     taken = {*get_type_hints(Configuration), *get_type_hints(Costs), *OPTIONS}
-    assert {*AXES} == taken - {"options", "costs", "disturbance", "_raw", "_of_stages"}
+    assert {*AXES} == taken - {"options", "costs", "_raw", "_of_stages"}
     assert not set(OPTIONS) & set(COSTS)
 
 
@@ -122,12 +122,13 @@ def one_key(**axes: Any) -> str:
 
 def test_keys_are_of_what_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = one_key()
-    same: dict[str, Any] = {"transport": "overlap", "recompute": "none", "model": None}
+    same: dict[str, Any] = {"transport": "overlap", "disturbance": "", "model": None}
     assert all(one_key(**{axis: value}) == plain for axis, value in same.items())
     others = [
         one_key(**axes)
         for axes in (
             {"transport": "delay"},
+            {"disturbance": "jitter=5%"},
             {"workers": 5},
             {"times": "F=1ms,B=2ms"},
             {"system": "toy"},
@@ -135,7 +136,7 @@ def test_keys_are_of_what_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
             {"paths": [[[0, 1, 2, 3]]]},
         )
     ]
-    assert len({plain, *others}) == 7
+    assert len({plain, *others}) == 8
     monkeypatch.setattr(_core, "version", "99.0")
     assert one_key() != plain
 
@@ -159,6 +160,9 @@ def test_files_count_by_their_contents(tmp_path: Path) -> None:
         ({"system": "no/such.json"}, "cannot read 'no/such.json'"),
         ({"times": {"F": None}}, "times: "),
         ({"transport": "delai"}, "transport: unknown value 'delai', the closest is 'delay'"),
+        ({"disturbance": 3}, "disturbance: expected a text such as worker3=1.3,jitter=5%, found 3"),
+        ({"disturbance": "gpu3=2"}, "disturbance: expected worker<number>, stage<number>, jitter"),
+        ({"disturbance": "worker3=fast"}, "disturbance: worker3: expected a factor"),
         ({"family": "1fb1"}, "the closest is '1f1b'"),
         ({"family": 1}, "family: expected a name, found 1"),
         ({"family": None}, "family: expected a value, found None"),

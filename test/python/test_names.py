@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
+import pipesched
 import pytest
 
-from pipesched import PipeSchedError, Schedule, load, models, problem, systems
+from pipesched import (
+    PipeSchedError,
+    PipeSchedWarning,
+    Schedule,
+    load,
+    models,
+    problem,
+    systems,
+)
 from pipesched._options import pass_options
 from pipesched.command import main
 from pipesched.command.output import announce_cells
@@ -120,7 +130,30 @@ def test_large_schedules_are_announced(capsys: Capture) -> None:
     announce_cells([(512, 16_400), (4, 8), (4096, 1_000_000)])
     assert capsys.readouterr().err == (
         "1 of 3 schedules have more than 16,777,216 cells, the largest at least 16,793,600: "
-        "up to 3.6 GiB, and about 7 s for all\n"
+        "up to 3.6 GiB, and about 7 s for all, with the report\n"
     )
     announce_cells([(64, 512)])
     assert capsys.readouterr().err == ""
+
+
+def test_generate_warns_before_it_starts() -> None:
+    text = "the schedule has more than 16,777,216 cells, at least 16,793,600: up to 3.6 GiB, and"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # so that no schedule is made
+        with pytest.raises(PipeSchedWarning, match=text):
+            pipesched.generate("gpipe", workers=512, microbatches=16_400)
+        with pytest.raises(PipeSchedWarning, match=text):
+            pipesched.Configuration("gpipe", 512, 16_400).generate()
+
+
+@pytest.mark.parametrize("verb", [["generate", "gpipe"], ["simulate", "--schedule", "gpipe"]])
+def test_verbs_say_it_once(
+    verb: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = [*verb, "--workers", "4", "--microbatches", "8"]
+    assert main(line) == 0
+    assert "cells" not in capsys.readouterr().err
+    monkeypatch.setattr("pipesched._making.ANNOUNCED_CELLS", 63)
+    assert main(line) == 0
+    said = capsys.readouterr().err
+    assert said.count("the schedule has more than 63 cells, at least 64: up to 0.0 GiB") == 1

@@ -232,7 +232,7 @@ def test_layers_that_do_not_divide() -> None:
     ]
     parts = [part.split(",") for part in modules.split(" ")]
     assert [sum(name.startswith("layers.") for name in part) for part in parts] == list(held)
-    assert parts[0][0] == "tok_embeddings" and parts[-1][-2:] == ["norm", "output"]
+    assert parts[0][0] == "tok_embeddings" and parts[-1][-2:] == ["norm", "lm_head"]
 
 
 def test_more_memory_is_never_worse() -> None:

@@ -154,3 +154,40 @@ def test_bad_factors(factor: str, capsys: Capture) -> None:
         main(["compare", "--stages", "4", "--microbatches", "8", "--slow-worker", factor])
     assert ended.value.code == 2
     assert capsys.readouterr().out == ""
+
+
+# Sweeps
+
+SWEPT = ["--schedules", "1f1b,zb-h1", "--workers", "4", "--microbatches", "8"]
+SWEPT += ["--times", "F=1ms,I=1ms,W=1ms,comm=0.1ms"]
+SLOW = "worker3=1.5,jitter=5%,seed=7"
+
+
+def test_disturbances_are_an_axis() -> None:
+    grid = {"family": ["1f1b", "zb-h1"], "workers": 4, "microbatches": 8}
+    texts = ["", "worker1=1.5", SLOW, "worker4=2"]
+    frame = pipesched.sweep({**grid, "disturbance": texts})
+    assert frame.disturbance.tolist() == [text for text in texts for _ in range(2)]
+    made = frame[frame.error.isna()]
+    given = zip(made.family, made.disturbance, made.makespan_ps, strict=True)
+    for family, text, makespan_ps in given:
+        point = Configuration(family, 4, 8, disturbance=text)
+        assert point.simulate().execution.makespan_ps == makespan_ps
+    assert len(set(frame.makespan_ps.dropna())) == 6
+    assert frame.error[6].startswith("there is no worker 4 to slow down")
+
+
+def test_schedules_are_ranked_for_each_disturbance(capsys: Capture) -> None:
+    given = ["--disturbance", "none", "--disturbance", SLOW]
+    rows = rows_of(capsys, "sweep", *SWEPT, *given)
+    assert [row["disturbance"] for row in rows] == ["", "", SLOW, SLOW]
+    assert len({row["makespan_ps"] for row in rows}) == 4
+    assert main(["sweep", *SWEPT, *given]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    ranks = [line.split()[:2] for line in lines if line.lstrip().startswith(("none", SLOW))]
+    assert ranks == [["none", "1"], ["none", "2"], [SLOW, "1"], [SLOW, "2"]]
+    for row in rows:
+        report = json.loads(run_passes(capsys, "sweep", *SWEPT, *given, "--point", row["key"]))
+        assert report[0]["execution"]["makespan_ps"] == row["makespan_ps"]
+    refused = failure_of(capsys, "sweep", *SWEPT, "--disturbance", "gpu1=2")
+    assert refused.startswith("error: disturbance: expected worker<number>, stage<number>")

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from pipesched import Grid, PipeSchedError, _core, simulate_batch, sweep
 from pipesched._grid import configuration
 from pipesched._sweep import _chunks, _work, cores, lines_of
-from pipesched._sweep import rows_of as parsed
+from pipesched._sweep_file import rows_of as parsed
 from pipesched.command import main
 from points import SMALL
 from test_command import COMMAND, Capture, failure_of, rows_of, run_passes

@@ -9,23 +9,63 @@
 // MLIR's optimizer with PipeSched's dialects and passes, and the upstream
 // passes that make sense on any IR (canonicalize, cse, view-op-graph, ...). The
 // output file appears only if all passes succeed; it may be the input, which
-// MLIR maps into memory.
+// MLIR maps into memory. The input may begin with a byte order mark, and names
+// in it may hold what a terminal obeys.
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/OutputFile.h"
+#include "PipeSched/Support/PrintableText.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace pipesched;
+
+/// Runs MLIR's driver on a file. Options that only list what there is do so
+/// without one.
+static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
+                               llvm::StringRef output,
+                               mlir::DialectRegistry &registry) {
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::MlirOptMain(argc, argv, input, output, registry);
+  llvm::InitLLVM init(argc, argv);
+  if (input == "-" && llvm::sys::Process::StandardInIsUserInput())
+    llvm::errs() << "(processing input from stdin now, hit ctrl-c/ctrl-d to "
+                    "interrupt)\n";
+  std::string error;
+  auto read = mlir::openInputFile(input, &error);
+  auto written = read ? mlir::openOutputFile(output, &error) : nullptr;
+  if (!written) {
+    llvm::errs() << printableText(error) << "\n";
+    return mlir::failure();
+  }
+  if (auto readable = makePrintableIR(read->getMemBufferRef()))
+    read = std::move(readable);
+  if (failed(
+          mlir::MlirOptMain(written->os(), std::move(read), registry, config)))
+    return mlir::failure();
+  written->keep();
+  return mlir::success();
+}
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  pipesched::registerAllDialects(registry);
-  pipesched::registerAllPasses();
+  registerAllDialects(registry);
+  makeDiagnosticsPrintable(registry);
+  registerAllPasses();
   mlir::registerTransformsPasses();
-  return pipesched::runWithWholeOutput(argc, argv, [&](int argc, char **argv) {
-    return mlir::asMainReturnCode(
-        mlir::MlirOptMain(argc, argv, "PipeSched optimizer\n", registry));
+  return runWithWholeOutput(argc, argv, [&](int argc, char **argv) {
+    auto [input, output] = mlir::registerAndParseCLIOptions(
+        argc, argv, "PipeSched optimizer\n", registry);
+    return mlir::asMainReturnCode(run(argc, argv, input, output, registry));
   });
 }

@@ -321,6 +321,42 @@ TEST(Embeddings, TiedTablesAreOneTable) {
   EXPECT_EQ(apart.flopsPerToken, tied.flopsPerToken);
 }
 
+/// Bytes of weights by worker.
+std::vector<int64_t> weightsByWorker(const Placement &placement,
+                                     const ModelFacts &model) {
+  MemoryFacts memory =
+      llvm::cantFail(computeMemoryFacts(placement, model, /*system=*/nullptr));
+  std::vector<int64_t> bytes(placement.getNumWorkers());
+  for (auto [stage, facts] : llvm::enumerate(memory.stages))
+    bytes[placement.workerOf(stage)] += facts.weightBytes;
+  return bytes;
+}
+
+/// 2 * 50 * 8 bytes less on each worker that has both ends of the model.
+TEST(Embeddings, TiedTablesAreOnceOnAWorker) {
+  Architecture arch = tiny();
+  arch.vocabulary = 50;
+  arch.layers = 8;
+  ModelFacts apart = expand(arch);
+  arch.tiedEmbeddings = true;
+  ModelFacts tied = expand(arch);
+  auto lessOn = [&](int64_t workers, std::vector<Path> paths) {
+    Placement placement =
+        llvm::cantFail(Placement::create(workers, 2, std::move(paths)));
+    std::vector<int64_t> before = weightsByWorker(placement, apart),
+                         less = weightsByWorker(placement, tied);
+    for (auto [bytes, all] : llvm::zip(less, before))
+      bytes = all - bytes;
+    return less;
+  };
+  EXPECT_THAT(lessOn(2, {placeLinear(2)}), ElementsAre(0, 0));
+  EXPECT_THAT(lessOn(1, {placeLinear(1)}), ElementsAre(800));
+  EXPECT_THAT(lessOn(2, {placeV(2)}), ElementsAre(800, 0));
+  EXPECT_THAT(lessOn(2, llvm::cantFail(placeBidirectional(2, 2, /*pairs=*/1,
+                                                          Assign::Alternate))),
+              ElementsAre(800, 800));
+}
+
 TEST(Embeddings, NarrowTablesHaveProjections) {
   Architecture arch = tiny();
   arch.vocabulary = 50;

@@ -131,6 +131,9 @@ TEST(Shipped, ModelsHaveTheirParameters) {
 /// Qwen3 Technical Report, arXiv 2505.09388: 8B, 14B, 32B; all digits are those
 /// of the weights that Qwen publishes.
 TEST(Shipped, DenseQwen3ModelsHaveAllTheirParameters) {
+  EXPECT_EQ(countParameters("qwen3-0.6b"), 596049920); // 0.6B, tied
+  EXPECT_EQ(countParameters("qwen3-1.7b"), 1720574976);
+  EXPECT_EQ(countParameters("qwen3-4b"), 4022468096);
   EXPECT_EQ(countParameters("qwen3-8b"), 8190735360);
   EXPECT_EQ(countParameters("qwen3-14b"), 14768307200);
   EXPECT_EQ(countParameters("qwen3-32b"), 32762123264);
@@ -175,8 +178,8 @@ TEST(Shipped, UnknownNamesSuggest) {
   EXPECT_EQ(errorOrNothing(findArchitecture("nope")),
             "unknown model 'nope' (known: deepseek-v3, gpt3-175b, llama3-405b, "
             "llama3-70b, llama3-8b, mistral-7b, mixtral-8x7b, paper-gpt, "
-            "qwen3-14b, qwen3-235b-a22b, qwen3-30b-a3b, qwen3-32b, qwen3-8b, "
-            "toy)");
+            "qwen3-0.6b, qwen3-1.7b, qwen3-14b, qwen3-235b-a22b, "
+            "qwen3-30b-a3b, qwen3-32b, qwen3-4b, qwen3-8b, toy)");
   std::string error = errorOrNothing(findSystem("basline"));
   EXPECT_EQ(error, "unknown system 'basline', the closest is 'baseline'");
 }

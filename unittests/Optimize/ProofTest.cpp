@@ -96,7 +96,8 @@ TEST(ProofTest, StopsWhenInterrupted) {
   Problem problem = makeHard();
   int64_t quick = quickBound(problem).value;
   ProofLimits limits = ample();
-  limits.mustStop = [] { return true; };
+  auto mustStop = [] { return true; };
+  limits.mustStop = mustStop;
   Proof proof = prove(problem, 2 * quick, limits);
   EXPECT_EQ(proof.lowerBound.value, quick);
   EXPECT_FALSE(proof.better);

@@ -28,3 +28,22 @@ TEST(PrintableText, ShowsWhatTerminalsObey) {
 TEST(PrintableText, RepairsBrokenSequences) {
   EXPECT_EQ(printableText("a\xff\xe2\x80"), "a\uFFFD\uFFFD");
 }
+
+TEST(PrintableText, KeepsLines) {
+  EXPECT_EQ(pipesched::printableLines("a\n\tb\r\x1b"), "a\n\tb\\x0d\\x1b");
+}
+
+TEST(PrintableText, EscapesInIR) {
+  using pipesched::escapeHidden;
+  EXPECT_EQ(escapeHidden("@\"a\x1b\\\"\\\\\r\x7f\" // \x1b\n\tGröße"),
+            "@\"a\\1B\\\"\\\\\\0D\\7F\" // \\1B\n\tGröße");
+  EXPECT_EQ(escapeHidden("\"\u202e\xff\xe2\x80"), "\"\\E2\\80\\AE\\FF\\E2\\80");
+  EXPECT_EQ(escapeHidden("\"a\\"), "\"a\\");
+}
+
+TEST(PrintableText, KeepsLinesOfIR) {
+  using pipesched::escapeHidden;
+  EXPECT_EQ(escapeHidden("a\r\nb\rc"), "a\r\nb\nc");
+  // A string ends with its line, and a quote in a comment begins none.
+  EXPECT_EQ(escapeHidden("\"a\n\r\" // \"\r"), "\"a\n\n\" // \"\n");
+}

@@ -83,8 +83,10 @@ private:
       return runRendezvous(worker, instruction);
     case MessageSemantics::Batched:
       return runBatch(worker, instruction);
+    case MessageSemantics::Pairs:
+      break;
     }
-    llvm_unreachable("covered switch");
+    llvm_unreachable("PairProcesses.h runs messages in pairs");
   }
 
   bool goOn(int64_t worker) { return ++next[worker]; }

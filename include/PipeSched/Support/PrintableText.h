@@ -23,6 +23,15 @@ namespace pipesched {
 /// could make one name look like another, as `\u202e`.
 std::string printableText(llvm::StringRef text);
 
+/// The same for a text of several lines: ends of lines and tabs stay.
+std::string printableLines(llvm::StringRef text);
+
+/// MLIR's text with the same characters, and bytes that are not UTF-8, as
+/// escapes that mean the same in its strings, such as `\1B`. Ends of lines and
+/// tabs stay; a carriage return alone, which ends a line for people and a
+/// comment for MLIR, becomes a new line where it is not part of a string.
+std::string escapeHidden(llvm::StringRef ir);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_SUPPORT_PRINTABLETEXT_H

@@ -509,7 +509,7 @@ def ExecAnnotateTimelinePass
     `send` ends when the send queue is free again, `recv` when the message has
     arrived. A `wait` takes no time and gets no attributes. No pass reads what
     this pass writes: it is for tests and readers. docs/CostModel.md describes
-    `transport`, `forward-sends` and `runtime`.
+    `transport`, `forward-sends`, `runtime` and `disturbance`.
 
     ```mlir
     exec.program @two_stages profile <"F=3ps,send=2ps,comm=5ps"> {
@@ -543,11 +543,15 @@ def ExecAnnotateTimelinePass
     ```
 
     Errors: no program; a deadlock, with one note per wait of its cycle; costs
-    that lack a time of the program.
+    that lack a time of the program; a disturbance that is none, or of a worker
+    or stage that the program does not have.
   }];
   let dependentDialects = ["::pipesched::exec::ExecDialect"];
   let options = [Pipe_TransportOption, Pipe_ForwardSendsOption,
-                 Pipe_RuntimeOption];
+                 Pipe_RuntimeOption,
+                 Option<"disturbance", "disturbance", "std::string", "",
+                        "Slow workers and stages and jitter: "
+                        "worker3=1.3,stage5=1.2,jitter=5%,seed=7">];
 }
 
 #endif // PIPESCHED_TRANSFORMS_PASSES_TD

@@ -72,9 +72,12 @@ def PipeAttachStageCostsPass : Pipe_ModulePass<"pipe-attach-stage-costs"> {
     and writes its results once (`full`): compilers are in between.
 
     ```mlir
-    func.func @f(%w: tensor<4x4xf32> {pipe.param}, %x: tensor<2x4xf32> {pipe.input}) -> (tensor<2x4xf32> {pipe.output}) {
+    func.func @f(%w: tensor<4x4xf32> {pipe.param},
+                 %x: tensor<2x4xf32> {pipe.input})
+        -> (tensor<2x4xf32> {pipe.output}) {
       %zero = arith.constant dense<0.0> : tensor<2x4xf32>
-      %y = linalg.matmul ins(%x, %w : tensor<2x4xf32>, tensor<4x4xf32>) outs(%zero : tensor<2x4xf32>) -> tensor<2x4xf32>
+      %y = linalg.matmul ins(%x, %w : tensor<2x4xf32>, tensor<4x4xf32>)
+          outs(%zero : tensor<2x4xf32>) -> tensor<2x4xf32>
       return %y : tensor<2x4xf32>
     }
     pipe.schedule @forward workers 2 microbatches 2 {
@@ -87,9 +90,12 @@ def PipeAttachStageCostsPass : Pipe_ModulePass<"pipe-attach-stage-costs"> {
     After `pipe-attach-stage-costs`:
 
     ```mlir
-    func.func @f(%w: tensor<4x4xf32> {pipe.param}, %x: tensor<2x4xf32> {pipe.input}) -> (tensor<2x4xf32> {pipe.output}) {
+    func.func @f(%w: tensor<4x4xf32> {pipe.param},
+                 %x: tensor<2x4xf32> {pipe.input})
+        -> (tensor<2x4xf32> {pipe.output}) {
       %zero = arith.constant dense<0.0> : tensor<2x4xf32>
-      %y = linalg.matmul ins(%x, %w : tensor<2x4xf32>, tensor<4x4xf32>) outs(%zero : tensor<2x4xf32>) -> tensor<2x4xf32>
+      %y = linalg.matmul ins(%x, %w : tensor<2x4xf32>, tensor<4x4xf32>)
+          outs(%zero : tensor<2x4xf32>) -> tensor<2x4xf32>
       return %y : tensor<2x4xf32>
     }
     pipe.model @forward_stages microbatch_size 1 boundary_bytes 32

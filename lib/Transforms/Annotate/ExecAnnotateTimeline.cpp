@@ -13,6 +13,7 @@
 
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Evaluation/Disturbance.h"
 #include "PipeSched/Transforms/Passes.h"
 
 namespace pipesched::pipe {
@@ -54,7 +55,8 @@ static void writeTimes(const LoadedProgram &loaded, const Execution &execution,
 }
 
 static LogicalResult annotate(exec::ProgramOp program, Transport transport,
-                              ForwardSends forwardSends, Runtime runtime) {
+                              ForwardSends forwardSends, Runtime runtime,
+                              const Disturbance &disturbance) {
   FailureOr<LoadedProgram> loaded = loadProgram(program);
   if (failed(loaded))
     return failure();
@@ -65,7 +67,7 @@ static LogicalResult annotate(exec::ProgramOp program, Transport transport,
     synchronizeForwards(loaded->program);
   llvm::Expected<Execution> execution =
       executeProgram(loaded->program, loaded->placement, *costs, transport,
-                     loaded->work, runtime);
+                     loaded->work, runtime, disturbance);
   if (!execution)
     return emitAnalysisError(program, *loaded, execution.takeError());
   auto startName = StringAttr::get(program.getContext(), "exec.start_ps");
@@ -88,8 +90,14 @@ struct ExecAnnotateTimelinePass final
           "the module has no exec.program; run convert-pipe-to-exec first");
       return signalPassFailure();
     }
+    llvm::Expected<Disturbance> read = parseDisturbance(disturbance);
+    if (!read) {
+      emitError(getOperation().getLoc(),
+                "disturbance: " + llvm::toString(read.takeError()));
+      return signalPassFailure();
+    }
     for (exec::ProgramOp program : programs)
-      if (failed(annotate(program, transport, forwardSends, runtime)))
+      if (failed(annotate(program, transport, forwardSends, runtime, *read)))
         return signalPassFailure();
   }
 };

@@ -83,18 +83,21 @@ def _run(arguments: argparse.Namespace) -> int:
     return FAILED
 
 
+def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Says at once what was warned of: it may be about what takes long."""
+    say(str(message))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit status."""
     words = sys.argv[1:] if argv is None else argv
     arguments = parser().parse_args(words)
     arguments.flags = frozenset(w.partition("=")[0] for w in words if w.startswith("--"))
     try:
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings():
             warnings.simplefilter("always", PipeSchedWarning)
-            status = _run(arguments)
-        for warning in caught:
-            say(str(warning.message))
-        return status
+            warnings.showwarning = _say_warning
+            return _run(arguments)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation
-from pipesched._batch import findings
+from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError
 from pipesched._options import OptimizerStep, TimingOptions, names_of
 
-from . import assumed, files, page, passes, stragglers
+from . import assumed, files, passes, stragglers
 from .arguments import (
     UsageError,
     Verbs,
@@ -38,17 +36,18 @@ from .entries import (
     times_by_schedule,
     with_ending,
 )
-from .output import (
-    Column,
-    add_output,
-    announce_cells,
-    progress,
-    results,
-    say,
-    write_rows,
-    write_text,
+from .output import add_output, write_rows, write_text
+from .ranked import (
+    TIMING,
+    by_size,
+    columns_of,
+    have_own_costs,
+    remarks,
+    stages_of_groups,
+    timed,
+    write_page,
 )
-from .timed import check_work, row_of
+from .timed import check_work
 
 EXAMPLE = """  pipesched compare --stages 8 --microbatches 24,32 --schedules 1f1b,zb-h1 \\
       --times F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms --transport delay
@@ -56,17 +55,6 @@ EXAMPLE = """  pipesched compare --stages 8 --microbatches 24,32 --schedules 1f1
 
 FAMILIES = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v")
 """What is compared if neither files nor families are given."""
-
-TIMING = ("transport", "receive_placement", "runtime")
-
-COLUMNS = (
-    Column("N", "microbatches"),
-    Column("rank", "rank"),
-    Column("schedule", "schedule", left=True),
-    *results(),
-    Column("why not", "error", left=True),
-)
-
 
 def add(verbs: Verbs) -> None:
     """Adds the parser."""
@@ -198,61 +186,7 @@ def _entries(arguments: argparse.Namespace, costs: Costs | None) -> list[Entry]:
     return entries
 
 
-# Rows
-
-
-def _size(row: dict[str, Any]) -> Size:
-    return row["workers"], row["microbatches"]
-
-
-def _rank(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows by size, then by step time; equal times share a rank."""
-    groups: dict[Size, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        groups[_size(row)].append(row)
-    ranked = []
-    for group in groups.values():
-        group.sort(key=lambda row: row.get("step_s", float("inf")))
-        for row in group:
-            if "step_s" in row:
-                row["rank"] = 1 + sum(
-                    other.get("step_s", float("inf")) < row["step_s"] for other in group
-                )
-        ranked += group
-    return ranked
-
-
-def _stages(rows: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
-    """Stages per worker by schedule, for each group that is ranked."""
-    groups: dict[Size, dict[str, float]] = defaultdict(dict)
-    for row in rows:
-        if "step_s" in row:
-            groups[_size(row)][row["schedule"]] = row["stages_per_worker"]
-    return list(groups.values())
-
-
 # Output
-
-
-def _findings(simulations: list[Simulation]) -> dict[Size, str]:
-    """The findings of the library, by size."""
-    groups: dict[Size, list[Simulation]] = defaultdict(list)
-    for simulation in simulations:
-        groups[simulation.workers, simulation.microbatches].append(simulation)
-    return {
-        size: "".join(f"{each.text}\n" for each in findings(group) if each.kind != "work")
-        for size, group in groups.items()
-    }
-
-
-def _remarks(simulations: list[Simulation]) -> list[str]:
-    found = _findings(simulations)
-    several = len({workers for workers, _ in found}) > 1
-    return [
-        f"- {f'{workers} workers, ' if several else ''}{microbatches} microbatches: {line}"
-        for (workers, microbatches), text in found.items()
-        for line in text.splitlines()
-    ]
 
 
 def _passes(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
@@ -284,17 +218,13 @@ def _generating(arguments: argparse.Namespace, points: Sequence[Configuration]) 
 
 def _title(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
     costs = arguments.times or " on ".join(filter(None, (arguments.model, arguments.system)))
-    own = "times of their own" if entries and _have_own(entries) else "unit slots of 1 us"
+    own = "times of their own" if entries and have_own_costs(entries) else "unit slots of 1 us"
     given = assumed.was_given(arguments)
     timing = [
         f", {name.replace('_', ' ')} {getattr(arguments, name)}" for name in TIMING if given(name)
     ]
     sizes = list(dict.fromkeys(str(entry.size[0]) for entry in entries))
     return f"{' and '.join(sizes)} workers, {costs or own}{''.join(timing)}"
-
-
-def _have_own(entries: Sequence[Entry]) -> bool:
-    return all(isinstance(entry, FromFile) and entry.has_own_costs() for entry in entries)
 
 
 def _above(
@@ -304,13 +234,13 @@ def _above(
     rows: Sequence[dict[str, Any]],
 ) -> list[str]:
     """What to know before reading the table."""
-    work = check_work(_stages(rows), costs, arguments.times_of)
+    work = check_work(stages_of_groups(rows), costs, arguments.times_of)
     given = assumed.was_given(arguments)
     sized = [row for row in rows if row.get("microbatch_size")]
     sizes = [(row["microbatches"], row["microbatch_size"]) for row in sized]
     settings = {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
     families = [entry.family for entry in entries if isinstance(entry, FromFamily)]
-    has_own = costs is None and bool(entries) and _have_own(entries)
+    has_own = costs is None and bool(entries) and have_own_costs(entries)
     facts = assumed.joined(
         [
             {} if has_own else assumed.of_costs(costs, given, sizes),
@@ -321,38 +251,13 @@ def _above(
     return [*work, *assumed.above(facts, [costs])]
 
 
-def _write_page(
-    arguments: argparse.Namespace,
-    title: str,
-    rows: Sequence[dict[str, Any]],
-    simulations: list[Simulation],
-) -> None:
-    found: dict[int, str] = defaultdict(str)
-    for (_, microbatches), text in _findings(simulations).items():
-        found[microbatches] += text
-    write_text(
-        page.comparison(title, rows, _columns(rows), simulations, found), arguments.html
-    )
-    say(f"wrote {arguments.html}")
-
-
-def _columns(rows: Sequence[dict[str, Any]]) -> tuple[Column, ...]:
-    columns = list(COLUMNS)
-    if any(row["file"] for row in rows):
-        columns.insert(3, Column("file", "file", left=True))
-    if len({row["workers"] for row in rows}) > 1:
-        columns.insert(0, Column("D", "workers"))
-    return tuple(columns)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Times every schedule at every size; fails if none could be timed."""
     costs = given_costs(arguments)
     entries = _entries(arguments, costs)
     settings = {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
-    announce_cells(entry.size for entry in entries)
-    pairs = [row_of(entry, settings) for entry in progress(entries)]
-    rows = _rank(row for row, _ in pairs)
+    pairs = timed(entries, settings)
+    rows = [row for group in by_size(pairs).values() for row, _ in group]
     above = _above(arguments, costs, entries, rows)
     possible = [entry for entry, (_, made) in zip(entries, pairs, strict=True) if made]
     if arguments.show_passes:
@@ -364,8 +269,8 @@ def run(arguments: argparse.Namespace) -> int:
     simulations = [simulation for _, simulation in pairs if simulation]
     title = _title(arguments, entries)
     if arguments.html:
-        _write_page(arguments, "; ".join([title, *above]), rows, simulations)
+        write_page(arguments.html, "; ".join([title, *above]), pairs)
     is_text = arguments.format == "text"
-    remarks = ["", *_remarks(simulations), *stragglers.remarks(disturbed)] if is_text else []
-    write_rows(arguments, rows, _columns(rows), title=title, above=above, remarks=remarks)
+    below = ["", *remarks(simulations), *stragglers.remarks(disturbed)] if is_text else []
+    write_rows(arguments, rows, columns_of(rows), title=title, above=above, remarks=below)
     return 0 if simulations else 1

@@ -17,7 +17,7 @@ from .arguments import (
     given_family_options,
     positive,
 )
-from .output import announce_cells, cells, json_text, write_text
+from .output import cells, json_text, write_text
 
 EXAMPLE = "  pipesched generate zb-h1 --workers 4 --microbatches 8 --align"
 
@@ -61,7 +61,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Generates the schedule, and writes or prints it."""
     options = given_family_options(arguments)
     align = ["pipe-align-slots"] if arguments.align else []
-    announce_cells([(arguments.workers, arguments.microbatches)])
     schedule = pipesched.generate(
         arguments.family,
         workers=arguments.workers,

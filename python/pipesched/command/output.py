@@ -22,6 +22,7 @@ from rich.text import Text
 
 from pipesched import Schedule
 from pipesched._files import write_whole
+from pipesched._making import announcement
 from pipesched._report import IdleByCause
 from pipesched._text import printable, printable_lines
 
@@ -238,25 +239,12 @@ def say_lines(lines: Sequence[str]) -> None:
         say(line)
 
 
-_ANNOUNCED = 2**24
-_REFUSED = 2**28
-_REPORT_BYTES, _REPORT_S = 232, 4e-7
-"""Of a cell, from generation to report: benchmarks/README.md."""
-
-
 def announce_cells(sizes: Iterable[tuple[int, int]]) -> None:
-    """Says, before a long wait, how many cells the largest of some schedules has (given by its
-    workers and microbatches), and what these take. Each stage has at least an F and a B for each
-    microbatch. The library refuses more than 2**28 cells at once.
+    """Says, before a long wait, how many cells schedules have that are not made by `generate`,
+    which says so itself.
     """
-    cells = [2 * workers * microbatches for workers, microbatches in sizes]
-    large = [count for count in cells if _ANNOUNCED < count <= _REFUSED]
-    if large:
-        say(
-            f"{len(large)} of {len(cells)} schedules have more than {_ANNOUNCED:,} cells, the "
-            f"largest at least {max(large):,}: up to {max(large) * _REPORT_BYTES / 2**30:.1f} GiB, "
-            f"and about {sum(large) * _REPORT_S:.0f} s for all"
-        )
+    if large := announcement(sizes):
+        say(large)
 
 
 def progress(items: Sequence[T]) -> Iterable[T]:

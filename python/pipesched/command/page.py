@@ -1,15 +1,17 @@
-"""The HTML page of `compare --html` and `plan --html`: tables and findings above timelines."""
+"""The HTML page of `compare`, `show` and `plan`: tables and findings above timelines, by size."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
-
 from pipesched import Simulation
 from pipesched.pages import Html, document, timelines
 
+from .entries import Size
 from .output import Column, Row, show_cell, shown_columns
+
+Pair = tuple[Row, Simulation | None]
+"""A row, and its report if there is one."""
 
 _LEGEND = """Idle is the part of workers times step in which workers do nothing: before their
 first cell (fill), after their last one (drain), because data was not computed yet (dependency),
@@ -48,35 +50,27 @@ def _findings(text: str) -> str:
 
 
 def _section(
-    microbatches: int,
-    rows: Sequence[Row],
-    columns: Sequence[Column],
-    simulations: Sequence[Simulation],
-    findings: str,
+    size: Size, pairs: Sequence[Pair], columns: Sequence[Column], findings: str
 ) -> str:
-    order = {row["schedule"]: index for index, row in enumerate(rows)}
-    ranked = sorted(simulations, key=lambda simulation: order[simulation.schedule])
-    drawn = timelines(ranked) if ranked else ""
-    heading = f"<h2>{microbatches} microbatches</h2>\n"
-    return f"<section>\n{heading}{_table(rows, columns)}{_findings(findings)}{drawn}</section>\n"
+    workers, microbatches = size
+    simulations = [simulation for _, simulation in pairs if simulation]
+    drawn = timelines(simulations) if simulations else ""
+    heading = f"<h2>{workers} workers, {microbatches} microbatches</h2>\n"
+    table = _table([row for row, _ in pairs], columns)
+    return f"<section>\n{heading}{table}{_findings(findings)}{drawn}</section>\n"
 
 
 def comparison(
     title: str,
-    rows: Sequence[Mapping[str, Any]],
+    groups: Mapping[Size, Sequence[Pair]],
     columns: Sequence[Column],
-    simulations: Sequence[Simulation],
-    findings: Mapping[int, str],
+    findings: Mapping[Size, str],
 ) -> Html:
-    """The page: for each number of microbatches the rows, the findings, and timelines."""
+    """The page: for each number of workers and microbatches the rows, the findings, and timelines
+    on one scale in the order of the rows.
+    """
+    shown = [column for column in columns if column.key not in ("workers", "microbatches")]
     sections = [
-        _section(
-            n,
-            [row for row in rows if row["microbatches"] == n],
-            [column for column in columns if column.key != "microbatches"],
-            [simulation for simulation in simulations if simulation.microbatches == n],
-            findings.get(n, ""),
-        )
-        for n in dict.fromkeys(row["microbatches"] for row in rows)
+        _section(size, pairs, shown, findings.get(size, "")) for size, pairs in groups.items()
     ]
     return document(title, f"{''.join(sections)}<p>{_LEGEND}</p>\n")

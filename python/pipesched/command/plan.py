@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +20,7 @@ from pipesched.planning._why import gib
 
 from . import assumed, page, passes
 from .arguments import Verbs, add_verb, integers, names, positive, source
+from .entries import Size
 from .output import (
     Column,
     add_output,
@@ -196,11 +196,11 @@ def _save(plan: Plan, folder: Path) -> None:
 
 def _page(plan: Plan, rows: list[dict[str, Any]], title: str) -> str:
     found = "".join(f"{sentence}\n" for sentence in plan.why())
-    sentences: dict[int, str] = defaultdict(str)
-    sentences[plan.proposals[0].shape.microbatches] = found
-    shown = _told_apart(rows)
-    reports = [p.report for p in plan.proposals]
-    return page.comparison(title, shown, PAGE_COLUMNS, reports, sentences)
+    groups: dict[Size, list[page.Pair]] = {}
+    for proposal, row in zip(plan.proposals, _told_apart(rows), strict=True):
+        size = proposal.shape.pipeline, proposal.shape.microbatches
+        groups.setdefault(size, []).append((row, proposal.report))
+    return page.comparison(title, groups, PAGE_COLUMNS, {next(iter(groups)): found})
 
 
 # Passes

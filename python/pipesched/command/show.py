@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pipesched
-from pipesched import Costs, _core
+from pipesched import Costs, Schedule, _core
+from pipesched._options import TimingOptions
 
-from . import files, passes
+from . import assumed, files, passes, ranked
 from .arguments import UsageError, Verbs, add_verb, positive, source
+from .entries import check_costs, from_files
 from .output import Column, Row, add_output, cells, gibibytes, thousands, write_rows, write_text
+from .timed import check_work
 
 EXAMPLE = """  pipesched show --model llama3-70b
   pipesched show --families"""
@@ -68,6 +71,9 @@ def add(verbs: Verbs) -> None:
     what.add_argument("--systems", action="store_true", help="the systems that ship")
     parser.add_argument("--name", help="the schedule of that name, where the file has several")
     parser.add_argument(
+        "--html", metavar="PAGE", help="also write the page of compare, with the schedules of FILE"
+    )
+    parser.add_argument(
         "--sequence", type=positive, metavar="S", help="tokens of a sequence, for --model"
     )
     parser.add_argument(
@@ -82,23 +88,37 @@ def add(verbs: Verbs) -> None:
 # Schedules
 
 
-def _picture(arguments: argparse.Namespace) -> str:
+def _picture(arguments: argparse.Namespace, schedules: Sequence[Schedule]) -> str:
     """The tables in their slots, in colour if the terminal has colours."""
     is_terminal = arguments.output is None and sys.stdout.isatty()
     width = shutil.get_terminal_size((120, 24)).columns if is_terminal else 120
     colours = is_terminal and not os.environ.get("NO_COLOR")
-    simulations = [schedule.simulate() for schedule in files.read(arguments)]
+    simulations = [schedule.simulate() for schedule in schedules]
     return _core.text([simulation._evaluation for simulation in simulations], width, colours)
 
 
+def _write_page(arguments: argparse.Namespace, schedules: Sequence[Schedule]) -> None:
+    """The page of `compare` for these schedules alone, with the costs that they name."""
+    timing: TimingOptions = {"transport": "overlap", "receive_placement": "arrival"}
+    entries = from_files([(arguments.file, each) for each in schedules], None, timing)
+    check_costs(entries, None)
+    pairs = ranked.timed(entries, timing)
+    own = ranked.have_own_costs(entries)
+    work = [] if own else check_work(ranked.stages_of_groups(row for row, _ in pairs), None, None)
+    facts = assumed.of_timing(timing, lambda _: False, () if own else (None,))
+    title = f"{arguments.file}, {'times of their own' if own else 'unit slots of 1 us'}"
+    ranked.write_page(arguments.html, "; ".join([title, *work, *assumed.above(facts)]), pairs)
+
+
 def _show_file(arguments: argparse.Namespace) -> None:
+    schedules = files.read(arguments)
+    if arguments.html:
+        _write_page(arguments, schedules)
     if arguments.format == "text":
-        write_text(_picture(arguments), arguments.output)
+        write_text(_picture(arguments, schedules), arguments.output)
         return
     rows = [
-        {"schedule": schedule.name, **cell}
-        for schedule in files.read(arguments)
-        for cell in cells(schedule)
+        {"schedule": schedule.name, **cell} for schedule in schedules for cell in cells(schedule)
     ]
     write_rows(arguments, rows, ())
 
@@ -207,6 +227,8 @@ def run(arguments: argparse.Namespace) -> int:
     for option in ("sequence", "microbatch_size"):
         if getattr(arguments, option) and not arguments.model:
             raise UsageError(f"--{option.replace('_', '-')} is about --model")
+    if arguments.html and not arguments.file:
+        raise UsageError("--html draws the schedules of FILE; give a file")
     if arguments.show_passes:
         _show_passes(arguments)
     elif arguments.file:

@@ -18,7 +18,8 @@ from pipesched import Costs, Grid, PipeSchedError, _grid
 from pipesched._costs import _times_text
 from pipesched._grid import AXES, OPTIONS, Point, configuration, kinds
 from pipesched._grid import COSTS as _COSTS
-from pipesched._sweep import lines_of, rows_of
+from pipesched._sweep import lines_of
+from pipesched._sweep_file import rows_of
 from pipesched._times_of import stages_per_worker
 
 from . import assumed, passes
@@ -79,6 +80,8 @@ _HELP = {
     "sequence": "tokens of a sequence",
     "boundary_bytes": "of a message between stages",
     "accelerators": "devices of a worker",
+    "disturbance": "slow workers and stages and jitter, worker3=1.3,jitter=5%%,seed=7, or none;"
+    " again for further ones",
     "chunks": "stages per worker",
     "group": "microbatches that go through a chunk together",
     "waves": "waves down and up the workers",
@@ -88,6 +91,14 @@ _HELP = {
 
 # The command line
 
+
+def _disturbance(text: str) -> str:
+    """Parses a disturbance; `none` is that of the first row of most comparisons."""
+    return "" if text == "none" else text
+
+
+_WITH_COMMAS: dict[str, Callable[[str], str]] = {"times": str, "disturbance": _disturbance}
+"""Axes whose values have commas, so that each value takes a flag of its own."""
 
 _BOOLS = {"true": True, "false": False}
 
@@ -130,9 +141,14 @@ def _add_axes(parser: argparse.ArgumentParser) -> None:
         if axis == "paths":
             continue  # only files give paths
         flags = _FLAGS.get(axis, ("--" + axis.replace("_", "-"),))
-        if axis == "times":
+        if axis in _WITH_COMMAS:
             group.add_argument(
-                *flags, action="append", metavar="TIMES", dest="axis_times", help=_help(axis)
+                *flags,
+                action="append",
+                type=_WITH_COMMAS[axis],
+                metavar=axis.upper(),
+                dest=f"axis_{axis}",
+                help=_help(axis),
             )
             continue
         group.add_argument(
@@ -224,7 +240,7 @@ def _winners(rows: Sequence[Row], cases: Sequence[str], metric: str, top: int) -
 
 
 def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value or "none" if isinstance(value, str) else json.dumps(value)
 
 
 def _columns(grid: Grid, cases: Sequence[str]) -> list[Column]:
@@ -382,7 +398,7 @@ def _passes(point: Point) -> str:
     given = _described(point)
     options = {name: getattr(given, name) for name in OPTIONS}
     made = passes.generating(given.family, "schedule", given.workers, given.microbatches, options)
-    export = f"--export-report {passes.timing(given)}"
+    export = f"--export-report {passes.timing(given, given.disturbance)}"
     made += [*passes.attaching(given, _divided(point)), *passes.stepping(given)]
     return passes.command_line(made, export=export) + "\n"
 

@@ -1,7 +1,8 @@
 """Lines to copy into a launcher: flags of torchtitan, arguments of Megatron-LM.
 
-Both launchers as of 2025: torchtitan's `torchtitan/config/job_config.py` and
-`torchtitan/distributed/pipeline_parallel.py`, Megatron-LM's `megatron/training/arguments.py`.
+torchtitan 0.3.0 (`torchtitan/config/configs.py`, `torchtitan/distributed/pipeline_parallel.py`),
+except for recomputation and FP8, which have flags in 0.2.0 alone
+(`torchtitan/config/job_config.py`); Megatron-LM as of 2025 (`megatron/training/arguments.py`).
 """
 
 from __future__ import annotations
@@ -82,13 +83,13 @@ def _modules(layers: Sequence[int]) -> str:
     """The modules of each stage, in the form of the flag.
 
     >>> _modules([2, 1])
-    'tok_embeddings,layers.0,layers.1 layers.2,norm,output'
+    'tok_embeddings,layers.0,layers.1 layers.2,norm,lm_head'
     """
     stages, first = [], 0
     for stage, count in enumerate(layers):
         names = ["tok_embeddings"] if stage == 0 else []
         names += [f"layers.{layer}" for layer in range(first, first + count)]
-        names += ["norm", "output"] if stage == len(layers) - 1 else []
+        names += ["norm", "lm_head"] if stage == len(layers) - 1 else []
         stages.append(",".join(names))
         first += count
     return " ".join(stages)

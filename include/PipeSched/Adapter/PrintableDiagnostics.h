@@ -1,0 +1,52 @@
+//===- PrintableDiagnostics.h - IR and errors on a terminal -----*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Files of others may begin with a byte order mark, and their names may hold
+// what a terminal obeys instead of showing it. MLIR knows neither, so tools
+// pass their inputs and their diagnostics through these functions.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ADAPTER_PRINTABLEDIAGNOSTICS_H
+#define PIPESCHED_ADAPTER_PRINTABLEDIAGNOSTICS_H
+
+#include "llvm/Support/MemoryBuffer.h"
+#include <memory>
+
+namespace llvm {
+class SourceMgr;
+} // namespace llvm
+
+namespace mlir {
+class DialectRegistry;
+class MLIRContext;
+} // namespace mlir
+
+namespace pipesched {
+
+/// IR that MLIR reads in the same way and whose lines can be shown: the bytes
+/// of a byte order mark become blanks, so that columns stay; control characters
+/// and marks of direction become escapes such as `\1B`, which mean the same in
+/// strings. The name of the buffer is printable too. Null for bytecode, and if
+/// there is nothing to change.
+std::unique_ptr<llvm::MemoryBuffer> makePrintableIR(llvm::MemoryBufferRef ir);
+
+/// Makes the messages and the file names of diagnostics printable before other
+/// handlers see them. Comes after all handlers that the context will have.
+void makeDiagnosticsPrintable(mlir::MLIRContext &context);
+
+/// The same for contexts that are created later, from when they load DLTI, on
+/// which `pipe` and `exec` depend.
+void makeDiagnosticsPrintable(mlir::DialectRegistry &registry);
+
+/// Lets `sources` show its lines in the same way.
+void makeLinesPrintable(llvm::SourceMgr &sources);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ADAPTER_PRINTABLEDIAGNOSTICS_H

@@ -1,0 +1,24 @@
+//===- Arc4Random.cpp - Random numbers before glibc 2.36 ------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// LLVM names temporary files by arc4random, which glibc has since 2.36. Nothing
+// else in our programs needs a glibc that new. With this definition, programs
+// that have LLVM linked in also run on glibc 2.35, which Ubuntu 22.04 has.
+//
+//===----------------------------------------------------------------------===//
+
+#include <cstdint>
+#include <cstdlib>
+#include <sys/random.h>
+
+extern "C" std::uint32_t arc4random() noexcept {
+  std::uint32_t number;
+  if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+    std::abort(); // 4 bytes are never interrupted (getrandom(2))
+  return number;
+}

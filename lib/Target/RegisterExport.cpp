@@ -1,0 +1,66 @@
+//===- RegisterExport.cpp - Exports that read IR --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// MLIR's own registration parses before we see the text.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RegisterExport.h"
+#include "PipeSched/Adapter/PrintableDiagnostics.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Tools/ParseUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+/// Whether MLIR's option `--no-implicit-module` is given.
+static bool wantsExplicitModule() {
+  auto &known = llvm::cl::getRegisteredOptions();
+  auto found = known.find("no-implicit-module");
+  return found != known.end() && found->second->getNumOccurrences() > 0;
+}
+
+/// The sources to parse: the given ones, or IR that means the same.
+static std::shared_ptr<llvm::SourceMgr>
+readableSources(const std::shared_ptr<llvm::SourceMgr> &sources) {
+  const llvm::MemoryBuffer *given =
+      sources->getMemoryBuffer(sources->getMainFileID());
+  auto readable = makePrintableIR(given->getMemBufferRef());
+  if (!readable)
+    return sources;
+  auto made = std::make_shared<llvm::SourceMgr>();
+  made->AddNewSourceBuffer(std::move(readable), llvm::SMLoc());
+  return made;
+}
+
+void pipesched::registerExport(StringRef name, StringRef description,
+                               TranslateFromMLIRFunction write) {
+  TranslateRegistration(
+      name, description,
+      [write = std::move(write)](
+          const std::shared_ptr<llvm::SourceMgr> &sources, raw_ostream &os,
+          MLIRContext *context) -> LogicalResult {
+        DialectRegistry registry;
+        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
+        context->appendDialectRegistry(registry);
+        makeLinesPrintable(*sources);
+        makeDiagnosticsPrintable(*context);
+        OwningOpRef<Operation *> root =
+            parseSourceFileForTool(readableSources(sources), context,
+                                   /*insertImplicitModule=*/
+                                   !wantsExplicitModule());
+        if (!root || failed(verify(*root)))
+          return failure();
+        return write(root.get(), os);
+      });
+}

@@ -1,0 +1,27 @@
+//===- RegisterExport.h - Exports that read IR ------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// As mlir::TranslateFromMLIRRegistration, with our dialects, and for IR whose
+// names hold anything (Adapter/PrintableDiagnostics.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_TARGET_REGISTEREXPORT_H
+#define PIPESCHED_LIB_TARGET_REGISTEREXPORT_H
+
+#include "mlir/Tools/mlir-translate/Translation.h"
+
+namespace pipesched {
+
+/// Registers the option `--name` of pipesched-translate.
+void registerExport(llvm::StringRef name, llvm::StringRef description,
+                    mlir::TranslateFromMLIRFunction write);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_TARGET_REGISTEREXPORT_H

@@ -1,0 +1,117 @@
+"""Timed schedules, ranked among those of one size: the columns, the findings and the page."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pipesched import Simulation
+from pipesched._batch import findings
+
+from . import page
+from .entries import Entry, FromFile, Size
+from .output import Column, announce_cells, progress, results, say, write_text
+from .timed import row_of
+
+TIMING = ("transport", "receive_placement", "runtime")
+
+Pair = tuple[dict[str, Any], Simulation | None]
+"""The row of a schedule, and its report if it could be timed."""
+
+COLUMNS = (
+    Column("N", "microbatches"),
+    Column("rank", "rank"),
+    Column("schedule", "schedule", left=True),
+    *results(),
+    Column("why not", "error", left=True),
+)
+
+
+def size_of(row: Mapping[str, Any]) -> Size:
+    """The size among which the row is ranked."""
+    return row["workers"], row["microbatches"]
+
+
+def timed(entries: Sequence[Entry], settings: Mapping[str, Any]) -> list[Pair]:
+    """The rows of the entries in order; says before how long that takes if it takes long."""
+    announce_cells(entry.size for entry in entries)
+    return [row_of(entry, settings) for entry in progress(entries)]
+
+
+def by_size(pairs: Iterable[Pair]) -> dict[Size, list[Pair]]:
+    """Ranks the rows of each size by step time, and sorts them; equal times share a rank."""
+    groups: dict[Size, list[Pair]] = defaultdict(list)
+    for row, simulation in pairs:
+        groups[size_of(row)].append((row, simulation))
+    for group in groups.values():
+        _rank(group)
+    return groups
+
+
+def _rank(group: list[Pair]) -> None:
+    def step(pair: Pair) -> float:
+        return float(pair[0].get("step_s", float("inf")))
+
+    group.sort(key=step)
+    steps = [step(pair) for pair in group]
+    for row, _ in group:
+        if "step_s" in row:
+            row["rank"] = 1 + steps.index(row["step_s"])
+
+
+def stages_of_groups(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, float]]:
+    """Stages per worker by schedule, for each group that is ranked."""
+    groups: dict[Size, dict[str, float]] = defaultdict(dict)
+    for row in rows:
+        if "step_s" in row:
+            groups[size_of(row)][row["schedule"]] = row["stages_per_worker"]
+    return list(groups.values())
+
+
+def have_own_costs(entries: Sequence[Entry]) -> bool:
+    """Whether all come from files that name a model, a system or times."""
+    return all(isinstance(entry, FromFile) and entry.has_own_costs() for entry in entries)
+
+
+# Output
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
+    """The columns of a table of all rows."""
+    columns = list(COLUMNS)
+    if any(row["file"] for row in rows):
+        columns.insert(3, Column("file", "file", left=True))
+    if len({row["workers"] for row in rows}) > 1:
+        columns.insert(0, Column("D", "workers"))
+    return tuple(columns)
+
+
+def _findings(simulations: Iterable[Simulation]) -> dict[Size, str]:
+    """The findings of the library, by size."""
+    groups: dict[Size, list[Simulation]] = defaultdict(list)
+    for simulation in simulations:
+        groups[simulation.workers, simulation.microbatches].append(simulation)
+    return {
+        size: "".join(f"{each.text}\n" for each in findings(group) if each.kind != "work")
+        for size, group in groups.items()
+    }
+
+
+def remarks(simulations: Iterable[Simulation]) -> list[str]:
+    """The findings as lines under a table."""
+    found = _findings(simulations)
+    several = len({workers for workers, _ in found}) > 1
+    return [
+        f"- {f'{workers} workers, ' if several else ''}{microbatches} microbatches: {line}"
+        for (workers, microbatches), text in found.items()
+        for line in text.splitlines()
+    ]
+
+
+def write_page(file: str, title: str, pairs: Sequence[Pair]) -> None:
+    """Writes the page with the tables, the findings and the timelines."""
+    columns = columns_of([row for row, _ in pairs])
+    found = _findings(simulation for _, simulation in pairs if simulation)
+    write_text(page.comparison(title, by_size(pairs), columns, found), file)
+    say(f"wrote {file}")

@@ -1,0 +1,95 @@
+"""Checks an installed wheel on a machine without LLVM and compilers: the commands run, and so does
+every command line that `--show-passes` prints.
+
+Usage: check-wheel.py, with the environment that has the wheel first in PATH. It needs only the
+standard library. It prints one line per check; the first that fails ends it with status 1.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+FOREIGN = ("clang", "gcc", "cc", "c++", "ld", "opt", "llvm-config", "mlir-opt", "mlir-opt-22")
+"""Commands of which none may be there: a wheel that needs one must fail here."""
+
+TIMES = "F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms"
+PAPER = f"""echo 'module {{}}' | pipesched-opt --pass-pipeline='builtin.module(
+    pipe-create{{workers=8 microbatches=24}}, pipe-schedule-1f1b,
+    pipe-attach-profile{{times="{TIMES}"}})' \
+  | pipesched-translate --export-report --transport=delay"""
+"""The first command line of README.md."""
+PAPER_RATIO = 0.2431
+
+LLAMA = "--model llama3-70b --system dgx-h100"
+SHOWN = f"""
+generate VPP --workers 4 --microbatches 8 --align
+show schedule.mlir
+show --model llama3-70b
+simulate schedule.mlir --times {TIMES}
+simulate --schedule zb-v --workers 4 --microbatches 8 {LLAMA} --global-batch 8
+compare --stages 8 --microbatches 32 --schedules 1f1b,zb-h1,VPP,zb-v {LLAMA} --global-batch 32
+optimize --workers 4 --microbatches 6 --memory 3 --times {TIMES} --time 2s
+plan {LLAMA} --gpus 64 --global-batch 64 --schedules 1f1b,VPP --top 3
+sweep --schedules gpipe,1f1b,zb-h1 --workers 4,8 --microbatches 8,16 --times {TIMES}
+verify schedule.mlir --messages batched
+convert schedule.mlir schedule.csv
+show schedule.csv
+reproduce all
+"""
+"""Arguments of each verb that has `--show-passes`."""
+
+
+def run(line: str) -> str:
+    """Runs a command line in bash and returns what it wrote. All its parts must succeed."""
+    shell = ["bash", "-o", "pipefail", "-c", line]
+    result = subprocess.run(shell, capture_output=True, text=True)
+    if result.returncode or not result.stdout:
+        sys.exit(f"error: status {result.returncode} and {len(result.stdout)} characters of "
+                 f"output, wanted 0 and some, from\n{line}\n{result.stderr}")
+    return result.stdout
+
+
+def check_surroundings() -> None:
+    """Fails if the machine has what a wheel must do without."""
+    found = [path for name in FOREIGN if (path := shutil.which(name))]
+    for pattern in ("lib*/**/libLLVM*", "lib*/**/libMLIR*"):
+        found += map(str, Path("/usr").glob(pattern))
+    if found:
+        sys.exit(f"error: a check of the wheel means nothing on a machine that has {found}")
+    print(f"Python {sys.version.split()[0]}, {os.confstr('CS_GNU_LIBC_VERSION')}, "
+          "no LLVM, no compiler")
+
+
+def check_commands() -> None:
+    """Runs each command of the wheel by itself."""
+    for tool in ("opt", "translate", "optimize", "lsp-server"):
+        run(f"pipesched-{tool} --help")
+    print(run("pipesched --version").strip() + ", " + run("pipesched-opt --version").split("\n")[0])
+    ratio = json.loads(run(PAPER))[0]["execution"]["span_bubble_ratio"]
+    if round(ratio, 4) != PAPER_RATIO:
+        sys.exit(f"error: span_bubble_ratio {ratio}, wanted {PAPER_RATIO}, from\n{PAPER}")
+    print(f"pipesched-opt | pipesched-translate: span_bubble_ratio {ratio:.4f}, as in README.md")
+    print(run(f"pipesched compare --stages 8 --microbatches 32 {LLAMA} --global-batch 32"))
+
+
+def check_shown_lines() -> None:
+    """Runs every command line that `--show-passes` prints for the verbs."""
+    run("pipesched generate zb-h1 --workers 4 --microbatches 8 -o schedule.mlir && echo made")
+    run("pipesched convert schedule.mlir schedule.csv && echo made")
+    total = 0
+    for arguments in SHOWN.strip().splitlines():
+        lines = run(f"pipesched {arguments} --show-passes").splitlines()
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            total += sum(1 for _ in pool.map(run, lines))
+        print(f"{len(lines):4} lines of: pipesched {arguments} --show-passes")
+    print(f"{total} command lines of --show-passes ran")
+
+
+if __name__ == "__main__":
+    check_surroundings()
+    check_commands()
+    check_shown_lines()

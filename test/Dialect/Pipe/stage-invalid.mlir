@@ -1,0 +1,107 @@
+// RUN: pipesched-opt-raw %s --split-input-file --verify-diagnostics
+
+// Constraints of the clauses and attributes themselves (PipeStageOps.td).
+
+// stage_c1
+// expected-error @+1 {{must stand in a pipe.schedule or an exec.program}}
+"pipe.stage"() <{stage = 0 : i64, forward = @f}> : () -> ()
+
+// -----
+
+// stage_c2
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{has number -1, wanted zero or more}}
+  stage -1 forward @f
+}
+
+// -----
+
+// stage_c2
+func.func @f() { return }
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-note @+1 {{the first one}}
+  stage 0 forward @f
+  // expected-error @+1 {{is a second clause of stage 0}}
+  stage 0 forward @f
+}
+
+// -----
+
+// stage_c3
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{names @f as its forward, which is no function}}
+  stage 0 forward @f
+}
+
+// -----
+
+// data_c1
+func.func @f() { return }
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-note @+1 {{the first one}}
+  data @f
+  // expected-error @+1 {{is a second clause of its kind}}
+  data @f
+}
+
+// -----
+
+// data_c2
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{names @p as its data, which is no function}}
+  data @p
+}
+
+// -----
+
+// target_c2
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{names @t as its target, which is no function}}
+  target @t
+}
+
+// -----
+
+// loss_c2
+pipe.schedule @p workers 1 microbatches 1 {
+  path on [0]
+  // expected-error @+1 {{names @l as its loss, which is no function}}
+  loss @l
+}
+
+// -----
+
+// A role that does not exist.
+// expected-error @+1 {{with the attribute "pipe.weight", expected pipe. and one of param, input, output}}
+func.func @f(%w: tensor<8xf32> {pipe.weight}) { return }
+
+// -----
+
+// A name where there are none.
+// expected-error @+1 {{gives "pipe.input" the value "x", expected none}}
+func.func @f(%w: tensor<8xf32> {pipe.input = "x"}) { return }
+
+// -----
+
+// A name that is no text.
+// expected-error @+1 {{gives "pipe.param" the value 3 : i64, expected none or a name in quotes}}
+func.func @f(%w: tensor<8xf32> {pipe.param = 3 : i64}) { return }
+
+// -----
+
+// Clauses behind a worker.
+func.func @f() { return }
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  worker 0 {
+    %f0 = compute 0F0
+  }
+  // expected-error @+1 {{stands behind a worker; paths and functions come first}}
+  pipe.stage 0 forward @f
+}

@@ -1,0 +1,110 @@
+// RUN: pipesched-opt-raw %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(exec-assign-buffers{host-memory=100})'
+
+// What exec-assign-buffers refuses.
+
+// expected-error @+1 {{the module has no exec.program; run convert-pipe-to-exec first}}
+module {}
+
+// -----
+
+// expected-error @+1 {{names no functions of stages}}
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  worker 0 {
+    %f0 = compute 0F0
+  }
+}
+
+// -----
+
+// A message that is read before it is there: the wait was left out.
+func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+exec.program @p workers 2 microbatches 1 {
+  pipe.path on [0, 1]
+  pipe.stage 0 forward @f
+  pipe.stage 1 forward @f
+  worker 0 {
+    // expected-error @+1 {{reads a tensor of stage 0 and microbatch 0 that no instruction of worker 0 in front of it has made or received}}
+    %f0 = compute 0F0
+    %s0 = send 0F0 to 1 after %f0
+  }
+  worker 1 {
+    %act0 = recv 0F0 from 0
+    %f0 = compute 1F0
+  }
+}
+
+// -----
+
+func.func @d() -> (tensor<8xf32> {pipe.input}) {
+  %x = arith.constant dense<1.0> : tensor<8xf32>
+  return %x : tensor<8xf32>
+}
+func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+exec.program @p workers 2 microbatches 1 {
+  pipe.path on [0, 1]
+  pipe.stage 0 forward @f
+  pipe.stage 1 forward @f
+  pipe.data @d
+  worker 0 {
+    %f0 = compute 0F0
+    %s0 = send 0F0 to 1 after %f0
+  }
+  worker 1 {
+    // expected-note @+1 {{brought here}}
+    %act0 = recv 0F0 from 0
+    // expected-error @+1 {{reads what recv brings without waiting for it; name its token behind 'after'}}
+    %f0 = compute 1F0
+  }
+}
+
+// -----
+
+// A cell without a function.
+func.func @d() -> (tensor<8xf32> {pipe.input}) {
+  %x = arith.constant dense<1.0> : tensor<8xf32>
+  return %x : tensor<8xf32>
+}
+func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f
+  pipe.data @d
+  worker 0 {
+    %f0 = compute 0F0
+    // expected-error @+1 {{runs B of stage 0, which has no function for it}}
+    %b0 = compute 0B0 after %f0
+  }
+}
+
+// -----
+
+// Too little host memory.
+func.func @d() -> (tensor<32xf32> {pipe.input}) {
+  %x = arith.constant dense<1.0> : tensor<32xf32>
+  return %x : tensor<32xf32>
+}
+func.func @f(%x: tensor<32xf32> {pipe.input}) -> (tensor<32xf32> {pipe.output}) {
+  return %x : tensor<32xf32>
+}
+func.func @b(%x: tensor<32xf32> {pipe.input}) -> () {
+  return
+}
+// expected-error @+1 {{has a worker 0 that offloads 128 bytes at once, and its host has 100; offload fewer microbatches at a time, or give it more}}
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f backward @b
+  pipe.data @d
+  worker 0 {
+    %f0 = compute 0F0
+    %d0 = offload 0D0 after %f0
+    %u0 = reload 0U0 after %d0
+    %b0 = compute 0B0 after %f0, %u0
+  }
+}

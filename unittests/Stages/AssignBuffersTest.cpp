@@ -1,0 +1,452 @@
+//===- AssignBuffersTest.cpp - Nothing is overwritten while it is read ----===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks programs with their buffers as the slowest machine would: a message or
+// copy goes on until its worker waits for it. Whatever reads a tensor must find
+// it, and nothing may write where a message or copy still reads or writes.
+// Programs whose buffers were damaged are caught by the same walk.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Stages/AssignBuffers.h"
+#include "PipeSched/InitAll.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include <map>
+
+using namespace mlir;
+using namespace pipesched;
+using pipe::StageRole;
+
+//===----------------------------------------------------------------------===//
+// The walk
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The memory of a worker: what stands where, and what is under way.
+class Memory {
+public:
+  struct Range {
+    int64_t begin, end;
+    bool overlaps(Range other) const {
+      return begin < other.end && other.begin < end;
+    }
+  };
+
+  /// Errors of the walk, empty if there are none.
+  std::string errors;
+
+  void write(Range range, const std::string &what, Value token) {
+    for (const auto &[other, flight] : flights)
+      if (flight.range.overlaps(range))
+        errors += what + " overwrites " + flight.what + " under way\n";
+    for (auto tensor = tensors.begin(); tensor != tensors.end();)
+      tensor = tensor->first.overlaps(range) ? tensors.erase(tensor)
+                                             : std::next(tensor);
+    if (token)
+      flights.push_back({token, {range, what, /*isWrite=*/true}});
+    else
+      tensors.emplace_back(range, what);
+  }
+
+  void read(Range range, const std::string &what, Value token) {
+    auto holds = [&](const auto &tensor) {
+      return tensor.first.begin == range.begin &&
+             tensor.first.end == range.end && tensor.second == what;
+    };
+    if (llvm::none_of(tensors, holds))
+      errors += what + " is not where it is read\n";
+    if (token)
+      flights.push_back({token, {range, what, /*isWrite=*/false}});
+  }
+
+  void wait(Value token) {
+    llvm::erase_if(flights, [&](const auto &entry) {
+      if (entry.first != token)
+        return false;
+      if (entry.second.isWrite)
+        tensors.emplace_back(entry.second.range, entry.second.what);
+      return true;
+    });
+  }
+
+private:
+  struct Flight {
+    Range range;
+    std::string what;
+    bool isWrite;
+  };
+  std::vector<std::pair<Range, std::string>> tensors;
+  std::vector<std::pair<Value, Flight>> flights;
+};
+
+/// Walks one worker. A tensor is called by what it is, not by where: the input
+/// of stage 2 and the output of stage 1 are both "activation 2".
+class Walk {
+public:
+  Walk(const StageFunctions &functions, const StageKernels &kernels,
+       exec::WorkerOp worker)
+      : functions(functions), kernels(kernels), worker(worker) {}
+
+  std::string run() {
+    for (auto op : worker.getBody()->getOps<exec::InstructionOpInterface>())
+      step(op);
+    return arena.errors + host.errors;
+  }
+
+private:
+  std::string nameOf(Cell cell, ActivationName name) const {
+    int64_t stage = cell.getStage();
+    std::string text;
+    switch (name.role) {
+    case StageRole::Input:
+      text = "activation " + std::to_string(stage);
+      break;
+    case StageRole::Output:
+      text = "activation " + std::to_string(stage + 1);
+      break;
+    case StageRole::InputGradient:
+      text = "gradient " + std::to_string(stage);
+      break;
+    case StageRole::OutputGradient:
+      text = "gradient " + std::to_string(stage + 1);
+      break;
+    default:
+      text = "tensor " + std::to_string(stage) + "." +
+             std::to_string(static_cast<int>(name.role)) + "." +
+             std::to_string(name.index);
+    }
+    return text + " of " + std::to_string(cell.getMicrobatch());
+  }
+  Memory::Range rangeOf(int64_t offset, RankedTensorType type) const {
+    EXPECT_EQ(offset % 64, 0);
+    int64_t end =
+        offset + type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    EXPECT_LE(end, worker.getArena().value_or(0));
+    return {offset, end};
+  }
+  void waitFor(Value token) {
+    arena.wait(token);
+    host.wait(token);
+  }
+  void step(exec::InstructionOpInterface op);
+  void compute(Cell cell, ArrayRef<int64_t> &offsets);
+  void message(exec::InstructionOpInterface op, int64_t offset);
+  void copy(exec::InstructionOpInterface op, ArrayRef<int64_t> offsets);
+
+  const StageFunctions &functions;
+  const StageKernels &kernels;
+  mutable exec::WorkerOp worker; // getters are not const
+  Memory arena, host;
+  std::map<std::string, std::vector<std::pair<int64_t, std::string>>> moved;
+  SmallVector<Value> joins;
+};
+} // namespace
+
+void Walk::compute(Cell cell, ArrayRef<int64_t> &offsets) {
+  if (cell.isPerPath())
+    return;
+  const StageKernel &kernel = *kernels.find(cell.getStage(), cell.getPhase());
+  for (auto [buffer, offset] : llvm::zip(kernel.buffers, offsets))
+    if (buffer.isRead)
+      arena.read(rangeOf(offset, buffer.type), nameOf(cell, buffer.name), {});
+  for (auto [buffer, offset] : llvm::zip(kernel.buffers, offsets))
+    if (buffer.isWritten)
+      arena.write(rangeOf(offset, buffer.type), nameOf(cell, buffer.name), {});
+  // Results of one kernel must not overlap each other: all are still there.
+  for (auto [buffer, offset] : llvm::zip(kernel.buffers, offsets))
+    arena.read(rangeOf(offset, buffer.type), nameOf(cell, buffer.name), {});
+  offsets = offsets.drop_front(kernel.buffers.size());
+}
+
+void Walk::message(exec::InstructionOpInterface op, int64_t offset) {
+  Cell cell = *op.getInstructionCell();
+  ActivationName name{cell.is(Phase::Forward) ? StageRole::Output
+                                              : StageRole::InputGradient};
+  Memory::Range range = rangeOf(
+      offset, typeOf(functions, functions.stages[cell.getStage()], name));
+  if (op.getInstructionKind() == InstructionKind::Send)
+    arena.read(range, nameOf(cell, name), op.getDone());
+  else
+    arena.write(range, nameOf(cell, name), op.getDone());
+}
+
+/// The host keeps what stood in the arena under the name that it had there.
+void Walk::copy(exec::InstructionOpInterface op, ArrayRef<int64_t> offsets) {
+  Cell cell = *op.getInstructionCell();
+  const Stage &stage = functions.stages[cell.getStage()];
+  bool isOffload = op.getInstructionKind() == InstructionKind::Offload;
+  SmallVector<ActivationName> names{{StageRole::Input}, {StageRole::Output}};
+  for (unsigned i = 0; i < stage.residuals.size(); ++i)
+    names.push_back({StageRole::Residual, i});
+  for (; !offsets.empty(); offsets = offsets.drop_front(3)) {
+    Memory::Range there{offsets[0], offsets[0] + offsets[2]};
+    Memory::Range inHost{offsets[1], offsets[1] + offsets[2]};
+    EXPECT_LE(inHost.end, worker.getHost().value_or(0));
+    // Which tensor it is: the one that stands in the source.
+    bool isFound = false;
+    for (ActivationName name : names) {
+      std::string text = nameOf(cell, name);
+      Memory probe = isOffload ? arena : host;
+      probe.errors.clear();
+      probe.read(isOffload ? there : inHost, text, {});
+      if (!probe.errors.empty())
+        continue;
+      isFound = true;
+      (isOffload ? arena : host)
+          .read(isOffload ? there : inHost, text, op.getDone());
+      (isOffload ? host : arena)
+          .write(isOffload ? inHost : there, text, op.getDone());
+      break;
+    }
+    if (!isFound)
+      arena.errors += "a copy moves what is not there\n";
+  }
+}
+
+void Walk::step(exec::InstructionOpInterface op) {
+  InstructionKind kind = op.getInstructionKind();
+  if (kind == InstructionKind::Wait) {
+    llvm::append_range(joins, op.getWaits());
+    return;
+  }
+  for (Value token : op.getWaits())
+    waitFor(token);
+  if (kind == InstructionKind::Compute || kind == InstructionKind::Reload) {
+    for (Value token : joins)
+      waitFor(token);
+    joins.clear();
+  }
+  auto buffers = op->getAttrOfType<DenseI64ArrayAttr>("buffers");
+  ArrayRef<int64_t> offsets =
+      buffers ? buffers.asArrayRef() : ArrayRef<int64_t>();
+  switch (traitsOf(kind).role) {
+  case InstructionRole::Compute:
+    compute(*op.getInstructionCell(), offsets);
+    if (std::optional<Cell> second = op.getOverlappedCell())
+      compute(*second, offsets);
+    return;
+  case InstructionRole::Message:
+    return message(op, offsets.front());
+  case InstructionRole::Copy:
+    return copy(op, offsets);
+  default:
+    return;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Programs to walk
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Case {
+  std::string workers, microbatches;
+  int64_t stages;
+  std::string pipeline;
+};
+
+class AssignBuffers : public testing::TestWithParam<Case> {
+protected:
+  AssignBuffers() {
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    static bool once = (registerAllPasses(), true);
+    (void)once;
+    context.getDiagEngine().registerHandler([&](Diagnostic &diagnostic) {
+      errors += diagnostic.str() + "\n";
+      return success();
+    });
+  }
+
+  OwningOpRef<ModuleOp>
+  build(const Case &given, const std::string &assign = "exec-assign-buffers");
+  std::string walk(ModuleOp module);
+
+  MLIRContext context;
+  std::string errors;
+};
+} // namespace
+
+/// Functions of a stage whose input has `inputs` rows; only types matter.
+static std::string functionsOf(int64_t stage, int64_t inputs, int64_t outputs) {
+  std::string s = std::to_string(stage);
+  std::string x = "tensor<" + std::to_string(inputs) + "x3xf32>";
+  std::string y = "tensor<" + std::to_string(outputs) + "x3xf32>";
+  std::string w = "tensor<" + std::to_string(5 + stage) + "xf32>";
+  std::string r = "tensor<" + std::to_string(7 * outputs + 1) + "xf16>";
+  auto constant = [](const std::string &name, const std::string &type) {
+    return "  " + name + " = arith.constant dense<0.0> : " + type + "\n";
+  };
+  return "func.func @f" + s + "(%w: " + w + " {pipe.param}, %x: " + x +
+         " {pipe.input}) -> (" + y + " {pipe.output}, " + r +
+         " {pipe.residual = \"a\"}, " + x + " {pipe.residual = \"b\"}) {\n" +
+         constant("%y", y) + constant("%r", r) + "  return %y, %r, %x : " + y +
+         ", " + r + ", " + x + "\n}\n" + "func.func @i" + s + "(%dy: " + y +
+         " {pipe.output_gradient}, %a: " + r +
+         " {pipe.residual = \"a\"}) -> (" + x + " {pipe.input_gradient}, " + y +
+         " {pipe.residual = \"dz\"}) {\n" + constant("%dx", x) +
+         "  return %dx, %dy : " + x + ", " + y + "\n}\n" + "func.func @w" + s +
+         "(%x: " + x + " {pipe.input}, %b: " + x +
+         " {pipe.residual = \"b\"}, %dz: " + y +
+         " {pipe.residual = \"dz\"}) -> (" + w + " {pipe.gradient}) {\n" +
+         constant("%dw", w) + "  return %dw : " + w + "\n}\n" + "func.func @o" +
+         s + "(%w: " + w + " {pipe.param}, %dw: " + w +
+         " {pipe.gradient}) -> (" + w + " {pipe.param}) {\n  return %w : " + w +
+         "\n}\n";
+}
+
+static std::string moduleOf(const Case &given) {
+  auto widthOf = [](int64_t stage) { return 4 + stage * 3 % 5; };
+  std::string text, clauses;
+  for (int64_t stage = 0; stage < given.stages; ++stage) {
+    text += functionsOf(stage, widthOf(stage), widthOf(stage + 1));
+    std::string s = std::to_string(stage);
+    clauses += "  stage " + s + " forward @f" + s + " input_gradient @i" + s +
+               " weight_gradient @w" + s + " update @o" + s + "\n";
+  }
+  std::string x = "tensor<" + std::to_string(widthOf(0)) + "x3xf32>";
+  std::string y = "tensor<" + std::to_string(widthOf(given.stages)) + "x3xf32>";
+  text += "func.func @data() -> (" + x +
+          " {pipe.input}) {\n  %x = arith.constant dense<1.0> : " + x +
+          "\n  return %x : " + x + "\n}\n" + "func.func @loss(%y: " + y +
+          " {pipe.output}) -> (tensor<f32> {pipe.loss}, " + y +
+          " {pipe.output_gradient}) {\n"
+          "  %l = arith.constant dense<0.0> : tensor<f32>\n"
+          "  return %l, %y : tensor<f32>, " +
+          y + "\n}\n";
+  std::string path;
+  for (int64_t worker = 0; worker < std::stoll(given.workers); ++worker)
+    path += (worker ? ", " : "") + std::to_string(worker);
+  return text + "pipe.schedule @p workers " + given.workers + " microbatches " +
+         given.microbatches + " {\n  path on [" + path + "]\n" + clauses +
+         "  data @data\n  loss @loss\n}\n";
+}
+
+OwningOpRef<ModuleOp> AssignBuffers::build(const Case &given,
+                                           const std::string &assign) {
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(moduleOf(given), ParserConfig(&context));
+  EXPECT_TRUE(module) << errors;
+  PassManager manager(&context);
+  EXPECT_TRUE(succeeded(parsePassPipeline(
+      given.pipeline + ",convert-pipe-to-exec," + assign, manager)));
+  EXPECT_TRUE(succeeded(manager.run(*module))) << errors;
+  return module;
+}
+
+std::string AssignBuffers::walk(ModuleOp module) {
+  exec::ProgramOp program = *module.getOps<exec::ProgramOp>().begin();
+  FailureOr<StageFunctions> functions = loadStageFunctions(program);
+  EXPECT_TRUE(succeeded(functions)) << errors;
+  StageKernels kernels(*functions);
+  std::string found;
+  for (exec::WorkerOp worker : program.getWorkerOps())
+    found += Walk(*functions, kernels, worker).run();
+  return found;
+}
+
+static std::string nameOf(const testing::TestParamInfo<Case> &info) {
+  std::string name = info.param.pipeline + "_" + info.param.workers + "x" +
+                     info.param.microbatches;
+  for (char &letter : name)
+    if (!llvm::isAlnum(letter))
+      letter = '_';
+  return name + "_" + std::to_string(info.index);
+}
+
+TEST_P(AssignBuffers, KeepsWhatIsRead) {
+  for (const char *assign :
+       {"exec-assign-buffers", "exec-assign-buffers{in-flight=1}",
+        "exec-assign-buffers{in-flight=8 sends=buffered}"}) {
+    OwningOpRef<ModuleOp> module = build(GetParam(), assign);
+    EXPECT_EQ(walk(*module), "") << assign;
+  }
+}
+
+static const Case kCases[] = {
+    {"4", "8", 4, "pipe-schedule-gpipe"},
+    {"4", "8", 4, "pipe-schedule-1f1b"},
+    {"1", "3", 1, "pipe-schedule-1f1b"},
+    {"4", "8", 4, "pipe-schedule-1f1b,pipe-split-backward"},
+    {"4", "8", 4, "pipe-schedule-eager-1f1b"},
+    {"4", "8", 8, "pipe-schedule-interleaved-1f1b{chunks=2}"},
+    {"4", "8", 8, "pipe-schedule-interleaved-zb{chunks=2}"},
+    {"4", "8", 8, "pipe-schedule-looped-bfs{chunks=2}"},
+    {"4", "12", 4, "pipe-schedule-zb-h1"},
+    {"4", "12", 4, "pipe-schedule-zb-h2"},
+    {"4", "8", 8, "pipe-schedule-zb-v"},
+    {"4", "8", 8, "pipe-schedule-v-half"},
+    {"4", "8", 8, "pipe-schedule-v-min"},
+    {"4", "8", 16, "pipe-schedule-hanayo{waves=2}"},
+    {"4", "16", 4, "pipe-schedule-chimera,pipe-add-optimizer"},
+    {"4", "16", 4, "pipe-schedule-dualpipe,pipe-add-optimizer"},
+    {"4", "16", 8, "pipe-schedule-dualpipe-v"},
+    {"8", "32", 8, "pipe-schedule-1f1b,pipe-add-recompute"},
+    {"4", "16", 4, "pipe-schedule-1f1b,pipe-add-offload"},
+    {"4", "16", 4, "pipe-schedule-gpipe,pipe-add-offload"},
+    {"4", "16", 4, "pipe-schedule-zb-h1,pipe-add-offload"},
+    {"4", "8", 4, "pipe-schedule-greedy"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Schedules, AssignBuffers, testing::ValuesIn(kCases),
+                         nameOf);
+
+//===----------------------------------------------------------------------===//
+// Damage
+//===----------------------------------------------------------------------===//
+
+namespace {
+using DamagedBuffers = AssignBuffers;
+} // namespace
+
+/// Each wait that the pass added is needed: without it the walk fails.
+TEST_F(DamagedBuffers, EachAddedWaitIsNeeded) {
+  Case given{"4", "8", 4, "pipe-schedule-1f1b"};
+  OwningOpRef<ModuleOp> module = build(given, "exec-assign-buffers");
+  OwningOpRef<ModuleOp> plain = build(given, "exec-verify");
+  int64_t numAdded = 0;
+  auto collect = [](ModuleOp module) {
+    std::vector<Operation *> ops;
+    module.walk([&](exec::InstructionOpInterface op) { ops.push_back(op); });
+    return ops;
+  };
+  for (auto [op, before] : llvm::zip(collect(*module), collect(*plain)))
+    while (op->getNumOperands() > before->getNumOperands()) {
+      ++numAdded;
+      Value token = op->getOperands().back();
+      op->eraseOperand(op->getNumOperands() - 1);
+      EXPECT_THAT(walk(*module), testing::HasSubstr("under way"));
+      // Behind the walk the instruction goes on without it: one at a time.
+      op->insertOperands(op->getNumOperands(), token);
+      break;
+    }
+  EXPECT_GT(numAdded, 0);
+}
+
+/// Two tensors of one place.
+TEST_F(DamagedBuffers, SharedPlacesAreFound) {
+  OwningOpRef<ModuleOp> module =
+      build({"4", "8", 4, "pipe-schedule-1f1b"}, "exec-assign-buffers");
+  exec::ProgramOp program = *module->getOps<exec::ProgramOp>().begin();
+  exec::WorkerOp worker = *program.getWorkerOps().begin();
+  for (auto compute : worker.getBody()->getOps<exec::ComputeOp>()) {
+    SmallVector<int64_t> offsets(*compute.getBuffers());
+    if (offsets.size() < 2)
+      continue;
+    offsets[1] = offsets[0];
+    compute.setBuffers(offsets);
+    break;
+  }
+  EXPECT_NE(walk(*module), "");
+}
