@@ -192,13 +192,25 @@ LogicalResult LivenessFinder::listAccesses(uint32_t instruction) {
   llvm_unreachable("covered switch");
 }
 
+/// What is made between the offload and the reload, such as a gradient that
+/// arrives, stays where it is.
 LogicalResult LivenessFinder::findMoved() {
   std::vector<bool> isRead(numTensors); // before it is made again
+  // By tensor that a reload seems to bring: the first of its microbatch.
+  std::vector<uint32_t> movedWith(numTensors, kNone);
+  auto keep = [&](uint32_t tensor) {
+    uint32_t first = std::exchange(movedWith[tensor], kNone);
+    if (first != kNone)
+      llvm::erase(moved[first], tensor);
+  };
   for (uint32_t i = rowEnd; i-- > rowBegin;) {
     if (failed(listAccesses(i)))
       return failure();
-    for (const Access &access : accesses)
+    for (const Access &access : accesses) {
+      if (access.isWritten)
+        keep(access.tensor);
       isRead[access.tensor] = access.isRead;
+    }
     if (!at(i).is(InstructionRole::Copy))
       continue;
     uint32_t first = firstOf(at(i).cell);
@@ -209,8 +221,10 @@ LogicalResult LivenessFinder::findMoved() {
            tensor < first + widths[at(i).cell.getStage()]; ++tensor)
         if (isRead[tensor])
           tensors.push_back(tensor);
-    for (uint32_t tensor : tensors)
+    for (uint32_t tensor : tensors) {
+      movedWith[tensor] = isReload ? first : kNone;
       isRead[tensor] = !isReload;
+    }
   }
   return success();
 }

@@ -75,10 +75,12 @@ pipe.schedule @recomputed workers 1 microbatches 2 recompute full {
 }
 
 // CHECK-LABEL: exec.program @offloaded
-// CHECK: worker 0 arena 192 host 128 {
-// CHECK-NEXT: %[[F0:.*]] = compute 0F0 at [0, 64, {{.*}}]
-// CHECK-NEXT: %[[D0:.*]] = offload 0D0 after %[[F0]] at [{{[0-9]+}}, 0, 128]
-// CHECK: reload 0U0
+// CHECK: worker 0 arena 256 host 128 {
+// CHECK-NEXT: %[[F0:.*]] = compute 0F0 at [0, 64, 128]
+// Only the residual is read later; it moves to the host, and comes back.
+// CHECK-NEXT: %[[D0:.*]] = offload 0D0 after %[[F0]] at [128, 0, 128]
+// CHECK-NEXT: %[[U0:.*]] = reload 0U0 after %[[F0]], %[[D0]] at [0, 0, 128]
+// CHECK-NEXT: compute 0B0 after %[[F0]], %[[U0]] at [0]
 pipe.schedule @offloaded workers 1 microbatches 1 {
   path on [0]
   stage 0 forward @f backward @b

@@ -25,8 +25,9 @@ def PipeVerifyStagesPass : Pipe_ModulePass<"pipe-verify-stages"> {
     exist. The module stays as it is (docs/Stages.md).
 
     ```mlir
-    func.func @scale(%w: tensor<8xf32> {pipe.param}, %x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
-      %y = arith.mulf %w, %x : tensor<8xf32>
+    func.func @scale(%x: tensor<8xf32> {pipe.input})
+        -> (tensor<8xf32> {pipe.output}) {
+      %y = arith.addf %x, %x : tensor<8xf32>
       return %y : tensor<8xf32>
     }
     pipe.schedule @forward workers 2 microbatches 2 {
@@ -39,8 +40,9 @@ def PipeVerifyStagesPass : Pipe_ModulePass<"pipe-verify-stages"> {
     After `pipe-verify-stages`:
 
     ```mlir
-    func.func @scale(%arg0: tensor<8xf32> {pipe.param}, %arg1: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
-      %0 = arith.mulf %arg0, %arg1 : tensor<8xf32>
+    func.func @scale(%arg0: tensor<8xf32> {pipe.input})
+        -> (tensor<8xf32> {pipe.output}) {
+      %0 = arith.addf %arg0, %arg0 : tensor<8xf32>
       return %0 : tensor<8xf32>
     }
     pipe.schedule @forward workers 2 microbatches 2 {
@@ -144,8 +146,9 @@ def ExecAssignBuffersPass : Pipe_ModulePass<"exec-assign-buffers"> {
     pass proves that these waits close no cycle (docs/Buffers.md).
 
     ```mlir
-    func.func @scale(%w: tensor<8xf32> {pipe.param}, %x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
-      %y = arith.mulf %w, %x : tensor<8xf32>
+    func.func @scale(%x: tensor<8xf32> {pipe.input})
+        -> (tensor<8xf32> {pipe.output}) {
+      %y = arith.addf %x, %x : tensor<8xf32>
       return %y : tensor<8xf32>
     }
     func.func @ones() -> (tensor<8xf32> {pipe.input}) {
@@ -175,8 +178,9 @@ def ExecAssignBuffersPass : Pipe_ModulePass<"exec-assign-buffers"> {
     After `exec-assign-buffers`:
 
     ```mlir
-    func.func @scale(%arg0: tensor<8xf32> {pipe.param}, %arg1: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
-      %0 = arith.mulf %arg0, %arg1 : tensor<8xf32>
+    func.func @scale(%arg0: tensor<8xf32> {pipe.input})
+        -> (tensor<8xf32> {pipe.output}) {
+      %0 = arith.addf %arg0, %arg0 : tensor<8xf32>
       return %0 : tensor<8xf32>
     }
     func.func @ones() -> (tensor<8xf32> {pipe.input}) {
@@ -215,8 +219,8 @@ def ExecAssignBuffersPass : Pipe_ModulePass<"exec-assign-buffers"> {
            "When a send ends, for the proof",
            [{::pipesched::enumOptionValues<::pipesched::SendMode>()}]>,
     Option<"inFlight", "in-flight", "int64_t", /*default=*/"2",
-           "Sends that a worker posts before it waits for an earlier one to use "
-           "its place again">,
+           "Sends that a worker posts before it waits for an earlier one to "
+           "use its place again">,
     Option<"hostMemory", "host-memory", "int64_t", /*default=*/"-1",
            "Bytes of host memory of each worker; without limit where there is "
            "none">,

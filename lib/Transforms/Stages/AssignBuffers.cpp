@@ -29,7 +29,8 @@ static void report(exec::ProgramOp program, ArrayRef<ArenaUse> uses) {
         << " bytes holds at most " << use.activations
         << " of activations and at the same time " << use.messages
         << " of messages and gradients; " << use.padding
-        << " are being sent, gaps or alignment; " << use.host << " bytes in host memory";
+        << " are being sent, gaps or alignment; " << use.host
+        << " bytes in host memory";
   }
 }
 

@@ -28,16 +28,17 @@ def Pipe_StageOp : Pipe_Op<"stage", [
 
     | clause | runs at | gives |
     |---|---|---|
-    | `init` | the start | the parameters |
-    | `forward` | F, and R where there is no `recompute` | output, residuals |
+    | `init` | the start | parameters |
+    | `forward` | F; R without `recompute` | output, residuals |
     | `recompute` | R | output, residuals, or some of them |
     | `backward` | B | gradients of input and parameters |
-    | `input_gradient` | I, and B where there is no `backward` | gradient of the input, residuals |
-    | `weight_gradient` | W, and B where there is no `backward` | gradients of the parameters |
+    | `input_gradient` | I; B without `backward` | gradient of the input |
+    | `weight_gradient` | W; B without `backward` | gradients of parameters |
     | `update` | O | parameters, state of the optimizer |
 
     ```mlir
-    func.func @scale(%w: tensor<8xf32> {pipe.param}, %x: tensor<8xf32> {pipe.input})
+    func.func @scale(%w: tensor<8xf32> {pipe.param},
+                     %x: tensor<8xf32> {pipe.input})
         -> (tensor<8xf32> {pipe.output}) {
       %y = arith.mulf %w, %x : tensor<8xf32>
       return %y : tensor<8xf32>
@@ -96,7 +97,8 @@ def Pipe_DataOp : Pipe_PipelineFunctionOp<"data", "Data"> {
     stage, right before F.
 
     ```mlir
-    func.func @ones(%microbatch: i64 {pipe.microbatch}) -> (tensor<8xf32> {pipe.input}) {
+    func.func @ones(%microbatch: i64 {pipe.microbatch})
+        -> (tensor<8xf32> {pipe.input}) {
       %ones = arith.constant dense<1.0> : tensor<8xf32>
       return %ones : tensor<8xf32>
     }
@@ -119,7 +121,8 @@ def Pipe_TargetOp : Pipe_PipelineFunctionOp<"target", "Target"> {
     stage, with the loss.
 
     ```mlir
-    func.func @ones(%microbatch: i64 {pipe.microbatch}) -> (tensor<8xf32> {pipe.target}) {
+    func.func @ones(%microbatch: i64 {pipe.microbatch})
+        -> (tensor<8xf32> {pipe.target}) {
       %ones = arith.constant dense<1.0> : tensor<8xf32>
       return %ones : tensor<8xf32>
     }
