@@ -60,19 +60,18 @@ static std::vector<bool> findFirstBlocks(const Placement &placement,
   return hasFirst;
 }
 
-/// The parameters whose weights, gradients and state a stage brings to its
-/// worker: those of the blocks that it owns. A worker with both ends of the
-/// model holds a table that they share once.
-static CheckedInt parametersOf(const StageBlocks &owned,
-                               const ModelFacts &model, bool hasFirst) {
-  CheckedInt parameters = 0;
+/// The weights, gradients and state that a stage brings to its worker: those of
+/// the blocks that it owns. A worker with both ends of the model holds a table
+/// that they share once.
+static StateSums stateOf(const StageBlocks &owned, const ModelFacts &model,
+                         bool hasFirst) {
+  StateSums state;
   for (auto [index, count] : owned) {
     const BlockFacts &block = model.blocks[index];
     bool isThere = hasFirst && block.position == BlockPosition::Last;
-    parameters += CheckedInt(count) *
-                  (block.parameters - (isThere ? block.tiedParameters : 0));
+    state.add(block, count, model, isThere ? block.tiedParameters : 0);
   }
-  return parameters;
+  return state;
 }
 
 /// Without R cells a backward recomputes block by block: F keeps only the
@@ -80,20 +79,19 @@ static CheckedInt parametersOf(const StageBlocks &owned,
 /// W needs of all blocks is present. The optimizer's state is divided among
 /// `sharers`. Returns false if a number overflows.
 static bool fill(StageMemory &memory, const StageSums &sums,
-                 CheckedInt parameters, const ModelFacts &model,
-                 bool recomputesInBackward, int64_t sharers) {
+                 const StateSums &sumsOfState, bool recomputesInBackward,
+                 int64_t sharers) {
   CheckedInt kept = recomputesInBackward ? sums.boundary : sums.activations;
   CheckedInt working = recomputesInBackward ? sums.working : 0;
   int64_t state = 0;
-  bool isValid =
-      sums.activations.isValid() && assign(memory.activationBytes, kept) &&
-      assign(memory.inputGradFreedBytes, kept - sums.weightGrad) &&
-      assign(memory.boundaryBytes, sums.boundary) &&
-      assign(memory.workingBytes, working) &&
-      assign(memory.weightBytes, parameters * model.weightBytesPerParameter) &&
-      assign(memory.gradientBytes,
-             parameters * model.gradientBytesPerParameter) &&
-      assign(state, parameters * model.optimizerBytesPerParameter);
+  bool isValid = sums.activations.isValid() &&
+                 assign(memory.activationBytes, kept) &&
+                 assign(memory.inputGradFreedBytes, kept - sums.weightGrad) &&
+                 assign(memory.boundaryBytes, sums.boundary) &&
+                 assign(memory.workingBytes, working) &&
+                 assign(memory.weightBytes, sumsOfState.weight) &&
+                 assign(memory.gradientBytes, sumsOfState.gradient) &&
+                 assign(state, sumsOfState.optimizer);
   memory.optimizerBytes = llvm::divideCeil(uint64_t(state), uint64_t(sharers));
   return isValid;
 }
@@ -125,9 +123,9 @@ pipesched::computeMemoryFacts(const Placement &placement,
     StageSums sums;
     for (auto [block, count] : (*stages)[stage])
       sums.add(model.blocks[block], count, model.recompute, copies);
-    CheckedInt parameters = parametersOf((*owned)[stage], model,
-                                         hasFirst[placement.workerOf(stage)]);
-    if (!fill(memory, sums, parameters, model, recomputesInBackward, sharers))
+    StateSums state =
+        stateOf((*owned)[stage], model, hasFirst[placement.workerOf(stage)]);
+    if (!fill(memory, sums, state, recomputesInBackward, sharers))
       return llvm::createStringError(
           llvm::inconvertibleErrorCode(),
           "the memory of a stage is over 2^63 - 1 bytes");

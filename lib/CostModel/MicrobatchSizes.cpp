@@ -101,7 +101,7 @@ Expected<Placement> pipesched::dealAnew(const Placement &placement,
 static bool isSameKernel(const Kernel &a, const Kernel &b) {
   auto commonOf = [](const Kernel &kernel) {
     return std::tie(kernel.name, kernel.engine, kernel.recomputed, kernel.core,
-                    kernel.whole);
+                    kernel.whole, kernel.count);
   };
   return commonOf(a) == commonOf(b);
 }
@@ -111,7 +111,7 @@ static bool isSameBlock(const BlockFacts &a, const BlockFacts &b) {
     return std::tie(block.name, block.position, block.count, block.parameters,
                     block.activeParameters, block.tiedParameters);
   };
-  return commonOf(a) == commonOf(b) &&
+  return commonOf(a) == commonOf(b) && a.state == b.state &&
          llvm::equal(a.kernels, b.kernels, isSameKernel);
 }
 

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Reductions.h"
+#include "StageLayers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -21,7 +22,7 @@ using llvm::Error;
 using llvm::Expected;
 
 namespace {
-/// Bytes of the gradients of blocks.
+/// Bytes of the weights and gradients of blocks.
 class GradientBytes {
 public:
   GradientBytes(const Replicas &replicas, const ModelFacts &model)
@@ -32,21 +33,20 @@ public:
   /// Gradients are always reduced. If each member updates only its part of the
   /// parameters, the weights are gathered instead of the gradients.
   GradientExchange exchangeOf(BlockSpan range, Sharding sharding) const {
-    double parameters = parametersOf(range);
-    double reduced = parameters * double(model.gradientBytesPerParameter);
-    double gathered = parameters * double(model.weightBytesPerParameter);
-    return {reduced, sharding == Sharding::None ? reduced : gathered};
+    double reduced = of(range, &StateSums::gradient);
+    return {reduced, sharding == Sharding::None
+                         ? reduced
+                         : of(range, &StateSums::weight)};
   }
 
-  double of(BlockSpan range) const {
-    return parametersOf(range) * double(model.gradientBytesPerParameter);
-  }
+  double of(BlockSpan range) const { return of(range, &StateSums::gradient); }
 
 private:
-  double parametersOf(BlockSpan range) const {
+  /// A sum over blocks, of which a range may hold parts.
+  double of(BlockSpan range, CheckedInt StateSums::*part) const {
     double begin = double(range.begin) * layersPerBlock;
     double end = double(range.end) * layersPerBlock;
-    double parameters = 0, layer = 0;
+    double bytes = 0, layer = 0;
     for (const BlockFacts &block : model.blocks) {
       double count = double(block.count);
       if (block.position == BlockPosition::First)
@@ -58,9 +58,11 @@ private:
         count = std::max(std::min(end, next) - std::max(begin, layer), 0.0);
         layer = next;
       }
-      parameters += count * double(block.parameters);
+      StateSums state;
+      state.add(block, 1, model);
+      bytes += count * double((state.*part).get());
     }
-    return parameters;
+    return bytes;
   }
 
   /// Blocks pinned to an end of the model belong to the piece at that end, even

@@ -99,22 +99,44 @@ static double kernelPs(const Work &work, const Kernel &kernel,
   return system.overlapsMemory ? std::max(compute, memory) : compute + memory;
 }
 
+using PhaseWork = std::optional<Work> Kernel::*;
+
+/// Whether a kernel of the block says what it runs in B, R or O.
+static bool anyStates(const BlockFacts &block, PhaseWork phase) {
+  return llvm::any_of(block.kernels, [&](const Kernel &kernel) {
+    return (kernel.*phase).has_value();
+  });
+}
+
+/// The time of one run of a kernel in a phase of which its block says nothing.
+static double impliedPs(const Kernel &kernel, Phase phase,
+                        const SystemFacts &system, Recompute recompute) {
+  bool runsAgain =
+      recompute == Recompute::Selective ? kernel.core : kernel.recomputed;
+  bool isBackward = phase == Phase::Backward;
+  double sum = 0;
+  if (phase == Phase::Forward || (phase == Phase::Recompute && runsAgain))
+    sum += kernelPs(kernel.forward, kernel, system);
+  if (isBackward || phase == Phase::InputGrad)
+    sum += kernelPs(kernel.inputGrad, kernel, system);
+  if (isBackward || phase == Phase::WeightGrad)
+    sum += kernelPs(kernel.weightGrad, kernel, system);
+  return sum;
+}
+
 double pipesched::rooflinePs(const BlockFacts &block, Phase phase,
                              const SystemFacts &system, Recompute recompute) {
-  auto runsAgain = [&](const Kernel &kernel) {
-    return recompute == Recompute::Selective ? kernel.core : kernel.recomputed;
-  };
+  PhaseWork stated = phase == Phase::Backward    ? &Kernel::backward
+                     : phase == Phase::Recompute ? &Kernel::recompute
+                     : phase == Phase::Optimizer ? &Kernel::optimizer
+                                                 : nullptr;
+  bool isStated = stated && anyStates(block, stated);
   double sum = 0;
-  for (const Kernel &kernel : block.kernels) {
-    bool isBackward = phase == Phase::Backward;
-    if (phase == Phase::Forward ||
-        (phase == Phase::Recompute && runsAgain(kernel)))
-      sum += kernelPs(kernel.forward, kernel, system);
-    if (isBackward || phase == Phase::InputGrad)
-      sum += kernelPs(kernel.inputGrad, kernel, system);
-    if (isBackward || phase == Phase::WeightGrad)
-      sum += kernelPs(kernel.weightGrad, kernel, system);
-  }
+  for (const Kernel &kernel : block.kernels)
+    sum +=
+        double(kernel.count) *
+        (isStated ? kernelPs((kernel.*stated).value_or(Work()), kernel, system)
+                  : impliedPs(kernel, phase, system, recompute));
   return sum;
 }
 
@@ -178,7 +200,7 @@ llvm::Expected<MessageCost> pipesched::ringExchange(GradientExchange exchange,
 namespace {
 /// Times of one block, which are the same for every stage that holds it.
 struct BlockTimes {
-  double forward, inputGrad, weightGrad, recompute;
+  double forward, inputGrad, weightGrad, recompute, backward, step;
 };
 
 /// Computes the costs of the stages of a placement; what does not depend on the
@@ -195,16 +217,22 @@ public:
           {rooflinePs(block, Phase::Forward, system),
            rooflinePs(block, Phase::InputGrad, system),
            rooflinePs(block, Phase::WeightGrad, system),
-           rooflinePs(block, Phase::Recompute, system, model.recompute)});
+           rooflinePs(block, Phase::Recompute, system, model.recompute),
+           rooflinePs(block, Phase::Backward, system),
+           rooflinePs(block, Phase::Optimizer, system)});
   }
 
-  llvm::Error cost(const StageBlocks &blocks, const StageMemory &memory,
-                   StageCost &cost) const;
+  /// `owned` are those of `blocks` whose parameters the stage steps.
+  llvm::Error cost(const StageBlocks &blocks, const StageBlocks &owned,
+                   const StageMemory &memory, StageCost &cost) const;
 
 private:
   llvm::Error costCompute(const StageBlocks &blocks, StageCost &cost) const;
+  llvm::Error costBackward(const StageBlocks &blocks, double ps,
+                           StageCost &cost) const;
   llvm::Error costCopies(const StageMemory &memory, StageCost &cost) const;
-  llvm::Error costStep(const StageMemory &memory, StageCost &cost) const;
+  llvm::Error costStep(const StageBlocks &owned, const StageMemory &memory,
+                       StageCost &cost) const;
 
   const ModelFacts &model;
   const SystemFacts &system;
@@ -218,20 +246,38 @@ static int64_t &timeOf(StageCost &cost, Phase phase) {
   return cost.phasePs[static_cast<unsigned>(phase)];
 }
 
+/// B is the sum of the rounded I and W, so that splitting a backward changes no
+/// total, unless a block says what B runs.
+llvm::Error StageCostBuilder::costBackward(const StageBlocks &blocks, double ps,
+                                           StageCost &cost) const {
+  int64_t first = timeOf(cost, Phase::InputGrad);
+  int64_t second = timeOf(cost, Phase::WeightGrad);
+  if (llvm::any_of(blocks, [&](BlockCount entry) {
+        return anyStates(model.blocks[entry.block], &Kernel::backward);
+      })) {
+    first = recomputesInBackward ? timeOf(cost, Phase::Recompute) : 0;
+    if (auto error = store(ps, "B", second))
+      return error;
+  }
+  if (llvm::AddOverflow(first, second, timeOf(cost, Phase::Backward)))
+    return makeError("the time of B is over 2^63 - 1 ps");
+  return llvm::Error::success();
+}
+
 llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
                                           StageCost &cost) const {
-  BlockTimes sum = {0, 0, 0, 0};
+  BlockTimes sum = {};
   for (auto [block, count] : blocks) {
     const BlockTimes &times = blockTimes[block];
     sum.forward += double(count) * times.forward;
     sum.inputGrad += double(count) * times.inputGrad;
     sum.weightGrad += double(count) * times.weightGrad;
     sum.recompute += double(count) * times.recompute;
+    sum.backward += double(count) * times.backward;
   }
 
-  // B is the sum of the rounded I and W, and an I with recomputation that of
-  // the rounded R and I: splitting a backward or adding R cells changes no
-  // total.
+  // An I with recomputation is the sum of the rounded R and I: adding R cells
+  // changes no total.
   if (auto error = store(sum.forward, "F", timeOf(cost, Phase::Forward)))
     return error;
   int64_t &recompute = timeOf(cost, Phase::Recompute);
@@ -246,9 +292,7 @@ llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
   if (recomputesInBackward &&
       llvm::AddOverflow(inputGrad, recompute, inputGrad))
     return makeError("the time of I is over 2^63 - 1 ps");
-  if (llvm::AddOverflow(inputGrad, weightGrad, timeOf(cost, Phase::Backward)))
-    return makeError("the time of B is over 2^63 - 1 ps");
-  return llvm::Error::success();
+  return costBackward(blocks, sum.backward, cost);
 }
 
 /// D and U move the activations of a microbatch; each accelerator moves its
@@ -268,59 +312,82 @@ llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
   return llvm::Error::success();
 }
 
-/// O reads the gradients, reads and writes the optimizer's state and writes the
-/// weights, for the parameters whose state this pipeline holds.
-llvm::Error StageCostBuilder::costStep(const StageMemory &memory,
+/// O runs what the blocks say. For blocks that say nothing it reads the
+/// gradients, reads and writes the optimizer's state and writes the weights.
+/// Both for the parameters whose state this pipeline holds.
+llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
+                                       const StageMemory &memory,
                                        StageCost &cost) const {
-  double sharers =
-      system.sharding == Sharding::None ? 1 : double(system.dataParallel);
-  double bytes =
-      (double(memory.gradientBytes) + double(memory.weightBytes)) / sharers +
-      2 * double(memory.optimizerBytes);
+  int64_t sharers = system.sharding == Sharding::None ? 1 : system.dataParallel;
+  StateSums stated; // of blocks that say what they run
+  double statedPs = 0;
+  for (auto [block, count] : owned)
+    if (anyStates(model.blocks[block], &Kernel::optimizer)) {
+      statedPs += double(count) * blockTimes[block].step;
+      stated.add(model.blocks[block], count, model);
+    }
+  auto without = [](int64_t all, int64_t part) {
+    return double(std::max<int64_t>(all - part, 0));
+  };
+  double bytes = (without(memory.gradientBytes, stated.gradient.get()) +
+                  without(memory.weightBytes, stated.weight.get())) /
+                     double(sharers) +
+                 2 * without(memory.optimizerBytes,
+                             llvm::divideCeil(uint64_t(stated.optimizer.get()),
+                                              uint64_t(sharers)));
   double share = bytes / double(system.accelerators);
   double step = share > 0 ? transferPs(share, system.memory) +
                                 double(system.memory.latencyPs)
                           : 0;
-  return store(step, "O", timeOf(cost, Phase::Optimizer));
+  return store(step + statedPs / double(sharers), "O",
+               timeOf(cost, Phase::Optimizer));
 }
 
 llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
+                                   const StageBlocks &owned,
                                    const StageMemory &memory,
                                    StageCost &cost) const {
   if (auto error = costCompute(blocks, cost))
     return error;
   if (auto error = costCopies(memory, cost))
     return error;
-  return costStep(memory, cost);
+  return costStep(owned, memory, cost);
 }
 
 /// Messages take the link of a node if both workers stand on it, else the
 /// network.
-static llvm::Error costMessages(const Placement &placement, int64_t bytes,
+static llvm::Error costMessages(const Placement &placement,
+                                llvm::ArrayRef<MessageBytes> bytes,
                                 const SystemFacts &system,
                                 StageCosts &stageCosts) {
-  llvm::Expected<MessageCost> away = hockney(bytes, system.network);
-  if (!away)
-    return away.takeError();
-  MessageCost near = *away;
   RankLayout layout(system, placement.getNumWorkers());
-  if (system.link.bytesPerSecond) {
-    llvm::Expected<MessageCost> inside =
-        hockney(bytes, nodeLinkOfWorker(system));
-    if (!inside)
-      return inside.takeError();
-    near = *inside;
-  }
-  for (StageCost &cost : stageCosts.stages)
-    cost.activation = cost.gradient = *away;
+  LinkFacts nodeLink = nodeLinkOfWorker(system);
+  auto assign = [&](int64_t size, bool isNear,
+                    MessageCost &message) -> llvm::Error {
+    llvm::Expected<MessageCost> cost = hockney(
+        size, isNear && system.link.bytesPerSecond ? nodeLink : system.network);
+    if (!cost)
+      return cost.takeError();
+    message = *cost;
+    return llvm::Error::success();
+  };
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     int64_t first = placement.stageOffset(path);
     int64_t last = first + placement.getNumStages(path) - 1;
-    for (int64_t stage = first; stage < last; ++stage)
-      if (layout.sharesNode(placement.workerOf(stage),
-                            placement.workerOf(stage + 1)))
-        stageCosts.stages[stage].activation =
-            stageCosts.stages[stage + 1].gradient = near;
+    auto isNear = [&](int64_t stage) {
+      return stage >= first && stage < last &&
+             layout.sharesNode(placement.workerOf(stage),
+                               placement.workerOf(stage + 1));
+    };
+    for (int64_t stage = first; stage <= last; ++stage) {
+      StageCost &cost = stageCosts.stages[stage];
+      if (auto error =
+              assign(bytes[stage].activation, isNear(stage), cost.activation))
+        return error;
+      if (auto error =
+              assign(bytes[stage].gradient, isNear(stage - 1), cost.gradient))
+        return error;
+    }
   }
   return llvm::Error::success();
 }
@@ -344,6 +411,24 @@ static llvm::Error checkRates(const ModelFacts &model,
         return makeError("kernel '" + Twine(kernel.name) + "' of block '" +
                          block.name + "' is in FP8, for which the system '" +
                          system.name + "' has no rate");
+  return llvm::Error::success();
+}
+
+/// Checks that blocks have work for the split backwards of a schedule. One that
+/// splits some backwards only is not checked.
+static llvm::Error checkBackwards(const ModelFacts &model, unsigned phases) {
+  if (!(phases & (bit(Phase::InputGrad) | bit(Phase::WeightGrad))) ||
+      phases & bit(Phase::Backward))
+    return llvm::Error::success();
+  for (const BlockFacts &block : model.blocks)
+    if (anyStates(block, &Kernel::backward) &&
+        llvm::all_of(block.kernels, [](const Kernel &kernel) {
+          return kernel.inputGrad.isZero() && kernel.weightGrad.isZero();
+        }))
+      return makeError("block '" + Twine(block.name) +
+                       "' has work for a whole B only, but the schedule splits "
+                       "backwards into I and W; state its work in I and W, "
+                       "or keep backwards whole");
   return llvm::Error::success();
 }
 
@@ -376,10 +461,16 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
                                                    unsigned phases) {
   if (llvm::Error error = checkSystem(model, system))
     return std::move(error);
+  if (llvm::Error error = checkBackwards(model, phases))
+    return std::move(error);
   llvm::Expected<std::vector<StageBlocks>> blocks =
       blocksOfStages(placement, model);
   if (!blocks)
     return blocks.takeError();
+  llvm::Expected<std::vector<StageBlocks>> owned =
+      ownedBlocksOfStages(placement, model, *blocks);
+  if (!owned)
+    return owned.takeError();
   llvm::Expected<MemoryFacts> memory =
       computeMemoryFacts(placement, model, &system, phases);
   if (!memory)
@@ -389,11 +480,11 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
   StageCosts stageCosts;
   stageCosts.stages.resize(blocks->size());
   for (auto [stage, cost] : llvm::enumerate(stageCosts.stages))
-    if (auto error =
-            taskCosts.cost((*blocks)[stage], memory->stages[stage], cost))
+    if (auto error = taskCosts.cost((*blocks)[stage], (*owned)[stage],
+                                    memory->stages[stage], cost))
       return std::move(error);
-  if (auto error =
-          costMessages(placement, model.boundaryBytes, system, stageCosts))
+  if (auto error = costMessages(placement, messagesOfStages(model, *blocks),
+                                system, stageCosts))
     return std::move(error);
   if (phases & bit(Phase::AllReduce))
     if (auto error = costStageReductions(placement, model, system, stageCosts))

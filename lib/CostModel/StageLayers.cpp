@@ -126,6 +126,52 @@ pipesched::blocksOfStages(const Placement &placement, const ModelFacts &model) {
   return result;
 }
 
+std::vector<MessageBytes>
+pipesched::messagesOfStages(const ModelFacts &model,
+                            llvm::ArrayRef<StageBlocks> blocks) {
+  MessageBytes boundary = {model.boundaryBytes, model.boundaryBytes};
+  auto messagesOf = [&](BlockCount entry) {
+    return model.blocks[entry.block].messages.value_or(boundary);
+  };
+  std::vector<MessageBytes> result;
+  result.reserve(blocks.size());
+  for (const StageBlocks &stage : blocks)
+    result.push_back(stage.empty()
+                         ? boundary
+                         : MessageBytes{messagesOf(stage.back()).activation,
+                                        messagesOf(stage.front()).gradient});
+  return result;
+}
+
+llvm::Error pipesched::setMessageBytes(const Placement &placement,
+                                       const ModelFacts &model,
+                                       StageCosts &stageCosts) {
+  llvm::Expected<std::vector<StageBlocks>> blocks =
+      blocksOfStages(placement, model);
+  if (!blocks)
+    return blocks.takeError();
+  for (auto [cost, messages] :
+       llvm::zip_equal(stageCosts.stages, messagesOfStages(model, *blocks))) {
+    cost.activation.bytes = messages.activation;
+    cost.gradient.bytes = messages.gradient;
+  }
+  return llvm::Error::success();
+}
+
+void StateSums::add(const BlockFacts &block, int64_t count,
+                    const ModelFacts &model, int64_t without) {
+  if (block.state) {
+    weight += CheckedInt(count) * block.state->weight;
+    gradient += CheckedInt(count) * block.state->gradient;
+    optimizer += CheckedInt(count) * block.state->optimizer;
+    return;
+  }
+  CheckedInt parameters = CheckedInt(count) * (block.parameters - without);
+  weight += parameters * model.weightBytesPerParameter;
+  gradient += parameters * model.gradientBytesPerParameter;
+  optimizer += parameters * model.optimizerBytesPerParameter;
+}
+
 namespace {
 /// Finds the blocks of a part of the model.
 class ModelParts {

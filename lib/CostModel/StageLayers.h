@@ -15,6 +15,7 @@
 #define PIPESCHED_LIB_COSTMODEL_STAGELAYERS_H
 
 #include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/Support/CheckedInt.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace pipesched {
@@ -37,6 +38,21 @@ blocksOfStages(const Placement &placement, const ModelFacts &model);
 llvm::Expected<std::vector<StageBlocks>>
 ownedBlocksOfStages(const Placement &placement, const ModelFacts &model,
                     std::vector<StageBlocks> held);
+
+/// What each stage sends: the activation of its last block, the gradient of its
+/// first one. A stage without blocks passes on the model's boundary.
+std::vector<MessageBytes> messagesOfStages(const ModelFacts &model,
+                                           llvm::ArrayRef<StageBlocks> blocks);
+
+/// Bytes of parameters, summed over blocks.
+struct StateSums {
+  CheckedInt weight, gradient, optimizer;
+
+  /// Of `without` parameters of a block that states no bytes there is a copy
+  /// elsewhere on the worker.
+  void add(const BlockFacts &block, int64_t count, const ModelFacts &model,
+           int64_t without = 0);
+};
 
 } // namespace pipesched
 

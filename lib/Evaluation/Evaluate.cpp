@@ -48,9 +48,9 @@ pipesched::computeStageCosts(const Placement &placement,
     llvm::Expected<StageCosts> stageCosts =
         costProfile(placement, *costs.profile, phases, costs.recompute);
     if (stageCosts && costs.model)
-      for (StageCost &stage : stageCosts->stages)
-        stage.activation.bytes = stage.gradient.bytes =
-            costs.model->boundaryBytes;
+      if (llvm::Error error =
+              setMessageBytes(placement, *costs.model, *stageCosts))
+        return std::move(error);
     return stageCosts;
   }
   if (costs.model)

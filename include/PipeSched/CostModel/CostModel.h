@@ -63,14 +63,16 @@ llvm::Expected<StageCosts> costProfile(const Placement &placement,
 /// accelerators, summed per phase; Hockney per message. If the model recomputes
 /// and `phases` has no R, the times of B and I include the recomputation; else
 /// R runs what `model.recompute` says, or everything if that is None. Errors:
-/// those of splitLayers; a missing link (host for D and U); times over int64.
+/// those of splitLayers; a missing link (host for D and U); I or W of a block
+/// that has work for a whole B only; times over int64.
 llvm::Expected<StageCosts> costRoofline(const Placement &placement,
                                         const ModelFacts &model,
                                         const SystemFacts &system,
                                         unsigned phases);
 
-/// The time of F, I, W, B (I + W) or R of one block, ps: what costRoofline
-/// sums. R is the whole forward, or the attention core under Selective.
+/// The time of F, I, W, B, R or O of one block, ps: what costRoofline sums. If
+/// no kernel of the block says otherwise, B is I + W, R the whole forward (or
+/// the attention core under Selective), and O nothing.
 double rooflinePs(const BlockFacts &block, Phase phase,
                   const SystemFacts &system,
                   Recompute recompute = Recompute::Full);
@@ -121,6 +123,11 @@ llvm::Expected<MemoryFacts> computeMemoryFacts(const Placement &placement,
                                                const ModelFacts &model,
                                                const SystemFacts *system,
                                                unsigned phases = 0);
+
+/// Writes what stages send into their messages, whose times stay. Errors: those
+/// of splitLayers.
+llvm::Error setMessageBytes(const Placement &placement, const ModelFacts &model,
+                            StageCosts &stageCosts);
 
 /// Replaces roofline costs by the times that a profile gives. The backward (B,
 /// I, W) is replaced as a whole, and so is a message (comm, send). F also

@@ -66,12 +66,19 @@ struct Kernel {
                           ///< it too
   bool whole = false; ///< not divided: every accelerator of a worker does all
                       ///< of it
+  int64_t count = 1;  ///< runs so often in each phase, one after the other
+  /// Of B, of R and of O once per step (pipe.kernel). Absent in all kernels of
+  /// a block: B runs I and W, R runs F, O moves the state of the parameters.
+  std::optional<Work> backward = std::nullopt, recompute = std::nullopt,
+                      optimizer = std::nullopt;
 
   friend bool operator==(const Kernel &a, const Kernel &b) {
     return a.name == b.name && a.engine == b.engine && a.forward == b.forward &&
            a.inputGrad == b.inputGrad && a.weightGrad == b.weightGrad &&
            a.recomputed == b.recomputed && a.core == b.core &&
-           a.whole == b.whole;
+           a.whole == b.whole && a.count == b.count &&
+           a.backward == b.backward && a.recompute == b.recompute &&
+           a.optimizer == b.optimizer;
   }
 };
 
@@ -83,6 +90,26 @@ struct WholeBytes {
   friend bool operator==(const WholeBytes &a, const WholeBytes &b) {
     return a.activation == b.activation && a.weightGrad == b.weightGrad &&
            a.recomputed == b.recomputed;
+  }
+};
+
+/// What the parameters of a block take, bytes.
+struct StateBytes {
+  int64_t weight = 0, gradient = 0, optimizer = 0;
+
+  friend bool operator==(const StateBytes &a, const StateBytes &b) {
+    return a.weight == b.weight && a.gradient == b.gradient &&
+           a.optimizer == b.optimizer;
+  }
+};
+
+/// What a stage sends for one microbatch, bytes.
+struct MessageBytes {
+  int64_t activation = 0; ///< after F, to the next stage
+  int64_t gradient = 0;   ///< after B or I, to the previous stage
+
+  friend bool operator==(const MessageBytes &a, const MessageBytes &b) {
+    return a.activation == b.activation && a.gradient == b.gradient;
   }
 };
 
@@ -112,6 +139,11 @@ struct BlockFacts {
   /// under selective recompute.
   int64_t coreBytes = 0;
   WholeBytes whole;
+  /// Absent: what the model says for each of the parameters.
+  std::optional<StateBytes> state;
+  /// What a stage sends if this is its last block (activation) or its first one
+  /// (gradient). Absent: the model's `boundaryBytes`.
+  std::optional<MessageBytes> messages;
   std::vector<Kernel> kernels;
 
   friend bool operator==(const BlockFacts &a, const BlockFacts &b) {
@@ -123,6 +155,7 @@ struct BlockFacts {
            a.weightGradBytes == b.weightGradBytes &&
            a.recomputedBytes == b.recomputedBytes &&
            a.coreBytes == b.coreBytes && a.whole == b.whole &&
+           a.state == b.state && a.messages == b.messages &&
            a.kernels == b.kernels;
   }
 };

@@ -28,6 +28,7 @@
 #include "PipeSched/Schedule/Lowering.h"
 #include "PipeSched/Schedule/Offload.h"
 #include "PipeSched/Schedule/OptimizerStep.h"
+#include "PipeSched/Stages/StageFusion.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

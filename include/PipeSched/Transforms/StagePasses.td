@@ -58,6 +58,83 @@ def PipeVerifyStagesPass : Pipe_ModulePass<"pipe-verify-stages"> {
   }];
 }
 
+def PipeAttachStageCostsPass : Pipe_ModulePass<"pipe-attach-stage-costs"> {
+  let summary = "Attach a model that is derived from functions of stages";
+  let description = [{
+    Counts what the functions of the stages compute, move and hold, and names
+    the result, a `pipe.model` with one block per stage, in the schedules and
+    programs that name functions. From then on everything works on the user's
+    own stages: reports, generators that measure their slots, memory budgets,
+    `pipe-optimize`. docs/StageCosts.md says what counts how. A model that the
+    schedule already has is replaced; paths whose `blocks` or `weights` say
+    otherwise get one block per stage.
+
+    `fusion` says which bytes the kernels move. Either each op reads its
+    operands and writes its results (`none`), or a function reads its arguments
+    and writes its results once (`full`): compilers are in between.
+
+    ```mlir
+    func.func @f(%w: tensor<4x4xf32> {pipe.param},
+                 %x: tensor<2x4xf32> {pipe.input})
+        -> (tensor<2x4xf32> {pipe.output}) {
+      %zero = arith.constant dense<0.0> : tensor<2x4xf32>
+      %y = linalg.matmul ins(%x, %w : tensor<2x4xf32>, tensor<4x4xf32>)
+          outs(%zero : tensor<2x4xf32>) -> tensor<2x4xf32>
+      return %y : tensor<2x4xf32>
+    }
+    pipe.schedule @forward workers 2 microbatches 2 {
+      path on [0, 1]
+      stage 0 forward @f
+      stage 1 forward @f
+    }
+    ```
+
+    After `pipe-attach-stage-costs`:
+
+    ```mlir
+    func.func @f(%w: tensor<4x4xf32> {pipe.param},
+                 %x: tensor<2x4xf32> {pipe.input})
+        -> (tensor<2x4xf32> {pipe.output}) {
+      %zero = arith.constant dense<0.0> : tensor<2x4xf32>
+      %y = linalg.matmul ins(%x, %w : tensor<2x4xf32>, tensor<4x4xf32>)
+          outs(%zero : tensor<2x4xf32>) -> tensor<2x4xf32>
+      return %y : tensor<2x4xf32>
+    }
+    pipe.model @forward_stages microbatch_size 1 boundary_bytes 32
+        state_bytes [0, 0, 0] source "functions of stages, fusion none" {
+      block "stage 0" parameters 16 activation_bytes 32 recomputed_bytes 32
+          state_bytes [64, 0, 0] message_bytes [32, 0] {
+        kernel "f: linalg.matmul" on matrix F <64 flops, 160 bytes>
+      }
+      block "stage 1" parameters 16 activation_bytes 32 recomputed_bytes 32
+          state_bytes [64, 0, 0] message_bytes [0, 0] {
+        kernel "f: linalg.matmul" on matrix F <64 flops, 160 bytes>
+      }
+    }
+    pipe.schedule @forward workers 2 microbatches 2 model @forward_stages {
+      path on [0, 1]
+      stage 0 forward @f
+      stage 1 forward @f
+    }
+    ```
+
+    Errors: no schedule or program names functions of stages; what
+    `loadStageFunctions` refuses; an op whose work is not known, dynamic shapes,
+    loops whose bounds are not constant; selective recomputation, of which only
+    functions decide; rows of stages that are not one block each; sums over 64
+    bits.
+  }];
+  let options = [
+    Pipe_ScheduleOption,
+    Option<"fusion", "fusion", "::pipesched::StageFusion",
+           /*default=*/"::pipesched::StageFusion::None",
+           "Which ops of a function share a kernel",
+           [{::pipesched::enumOptionValues<::pipesched::StageFusion>()}]>,
+    Option<"microbatchSize", "microbatch-size", "int64_t", /*default=*/"1",
+           "Sequences per microbatch">
+  ];
+}
+
 def ExecAssignBuffersPass : Pipe_ModulePass<"exec-assign-buffers"> {
   let summary = "Give tensors, messages and copies places in arenas";
   let description = [{

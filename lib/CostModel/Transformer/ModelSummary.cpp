@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/CostModel/Transformer/ModelSummary.h"
-#include "PipeSched/Support/CheckedInt.h"
+#include "../StageLayers.h"
 
 using namespace pipesched;
 
@@ -25,9 +25,10 @@ struct GemmFlops {
     for (const Kernel &kernel : block.kernels) {
       if (kernel.engine != Engine::Matrix && kernel.engine != Engine::MatrixFp8)
         continue;
-      all += kernel.forward.flops;
+      CheckedInt flops = CheckedInt(kernel.count) * kernel.forward.flops;
+      all += flops;
       if (kernel.weightGrad.isZero())
-        attention += kernel.forward.flops;
+        attention += flops;
     }
   }
 
@@ -36,10 +37,11 @@ struct GemmFlops {
 
 /// Sums over all blocks, for one microbatch.
 struct ModelSums {
-  void add(const BlockFacts &block, const GemmFlops &flops) {
+  void add(const BlockFacts &block, const GemmFlops &flops,
+           const ModelFacts &model) {
     CheckedInt count = block.count;
     CheckedInt used = block.activeParameters.value_or(block.parameters);
-    stored += count * block.parameters;
+    state.add(block, block.count, model);
     parameters += count * (block.parameters - block.tiedParameters);
     active += count * (used - block.tiedParameters);
     activations += count * block.activationBytes;
@@ -47,7 +49,8 @@ struct ModelSums {
     attention += count * flops.attention;
   }
 
-  CheckedInt stored, parameters, active, activations, forward, attention;
+  StateSums state;
+  CheckedInt parameters, active, activations, forward, attention;
 };
 
 /// Stores values, and remembers whether all of them fit.
@@ -96,7 +99,7 @@ static ModelSums summarizeBlocks(const ModelFacts &model, int64_t tokens,
   llvm::SmallVector<const BlockFacts *> seen; // parallel to summary.blocks
   for (const BlockFacts &block : model.blocks) {
     GemmFlops flops(block);
-    sums.add(block, flops);
+    sums.add(block, flops, model);
     if (block.position == BlockPosition::Layer)
       summary.activationBytesPerBlock =
           std::max(summary.activationBytesPerBlock, block.activationBytes);
@@ -131,9 +134,9 @@ llvm::Expected<ModelSummary> pipesched::summarize(const ModelFacts &model) {
   store(summary.parameters, sums.parameters);
   store(summary.activeParameters, sums.active);
   store(summary.activationBytes, sums.activations);
-  store(summary.weightBytes, sums.stored * model.weightBytesPerParameter);
-  store(summary.gradientBytes, sums.stored * model.gradientBytesPerParameter);
-  store(summary.optimizerBytes, sums.stored * model.optimizerBytesPerParameter);
+  store(summary.weightBytes, sums.state.weight);
+  store(summary.gradientBytes, sums.state.gradient);
+  store(summary.optimizerBytes, sums.state.optimizer);
   if (!store.isValid)
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                    "the sums of model '" + model.name +

@@ -160,7 +160,7 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
 // kernel_c1: it never runs
 pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
   block "b" parameters 0 activation_bytes 0 {
-    // expected-error @+1 {{'pipe.kernel' op has no work in any phase, expected F, I or W}}
+    // expected-error @+1 {{'pipe.kernel' op has no work in any phase, expected F, I, W, B, R or O}}
     kernel "k" on matrix
   }
 }
@@ -319,5 +319,33 @@ pipe.model @m microbatch_size 1 boundary_bytes 0 state_bytes [0, 0, 0] {
   block "b" parameters 0 activation_bytes 0 {
     // expected-error @+1 {{'pipe.kernel' op on link is 'whole', while its accelerators share it}}
     kernel "k" on link whole F <0 flops, 1 bytes>
+  }
+}
+
+// -----
+
+// block_c6: two numbers of state
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{attribute 'state_bytes' failed to satisfy constraint}}
+  block "b" parameters 0 activation_bytes 0 state_bytes [1, 2] {
+  }
+}
+
+// -----
+
+// block_c6: a negative message
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{attribute 'message_bytes' failed to satisfy constraint}}
+  block "b" parameters 0 activation_bytes 0 message_bytes [1, -2] {
+  }
+}
+
+// -----
+
+// kernel_c1: it never runs
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{attribute 'count' failed to satisfy constraint}}
+    kernel "k" x 0 on vector F <1 flops, 0 bytes>
   }
 }

@@ -80,3 +80,21 @@ pipe.model @whole microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] {
     kernel "linear" on matrix_fp8 F <1 flops, 2 bytes>
   }
 }
+
+// Blocks state their own bytes and phases.
+// CHECK-LABEL: pipe.model @stated microbatch_size 1 boundary_bytes 8 state_bytes [0, 0, 0] {
+// CHECK-NEXT:    block "a" parameters 7 activation_bytes 9 state_bytes [14, 28, 0] message_bytes [8, 0] {
+// CHECK-NEXT:      kernel "linear" x 3 on matrix F <1 flops, 2 bytes> B <3 flops, 4 bytes> R <5 flops, 6 bytes>
+// CHECK-NEXT:      kernel "step" on vector O <7 flops, 8 bytes>
+// CHECK-NEXT:    }
+// CHECK-NEXT:    repeat "a" x 2
+// CHECK-NEXT:    block "a" parameters 7 activation_bytes 9 state_bytes [14, 28, 1] message_bytes [8, 0] {
+pipe.model @stated microbatch_size 1 boundary_bytes 8 state_bytes [0, 0, 0] {
+  block "a" parameters 7 activation_bytes 9 state_bytes [14, 28, 0] message_bytes [8, 0] {
+    kernel "linear" x 3 on matrix F <1 flops, 2 bytes> B <3 flops, 4 bytes> R <5 flops, 6 bytes>
+    kernel "step" x 1 on vector O <7 flops, 8 bytes>
+  }
+  repeat "a" x 2
+  block "a" parameters 7 activation_bytes 9 state_bytes [14, 28, 1] message_bytes [8, 0] {
+  }
+}

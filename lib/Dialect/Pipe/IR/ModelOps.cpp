@@ -154,6 +154,27 @@ static DenseI64ArrayAttr wholeBytesAttr(Builder &builder,
       {whole.activation, whole.weightGrad, whole.recomputed});
 }
 
+/// The work of a phase that may be absent; null if it is, or is no work.
+static WorkAttr workAttr(MLIRContext *context,
+                         const std::optional<Work> &work) {
+  return work ? workAttr(context, *work) : WorkAttr();
+}
+
+static DenseI64ArrayAttr
+stateBytesAttr(Builder &builder, const std::optional<StateBytes> &state) {
+  if (!state)
+    return {};
+  return builder.getDenseI64ArrayAttr(
+      {state->weight, state->gradient, state->optimizer});
+}
+
+static DenseI64ArrayAttr
+messageBytesAttr(Builder &builder, const std::optional<MessageBytes> &bytes) {
+  return bytes ? builder.getDenseI64ArrayAttr(
+                     {bytes->activation, bytes->gradient})
+               : DenseI64ArrayAttr();
+}
+
 static void buildBlock(OpBuilder &builder, Location loc,
                        const BlockFacts &facts) {
   auto block = BlockOp::create(
@@ -161,16 +182,20 @@ static void buildBlock(OpBuilder &builder, Location loc,
       facts.parameters, activeParametersAttr(builder, facts),
       facts.tiedParameters, facts.activationBytes, facts.weightGradBytes,
       facts.recomputedBytes, facts.coreBytes,
-      wholeBytesAttr(builder, facts.whole));
+      wholeBytesAttr(builder, facts.whole),
+      stateBytesAttr(builder, facts.state),
+      messageBytesAttr(builder, facts.messages));
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&block.getBodyRegion());
   MLIRContext *context = builder.getContext();
   for (const Kernel &kernel : facts.kernels)
-    KernelOp::create(builder, loc, kernel.name, KernelEngine(kernel.engine),
-                     /*kept=*/!kernel.recomputed, kernel.core, kernel.whole,
-                     workAttr(context, kernel.forward),
-                     workAttr(context, kernel.inputGrad),
-                     workAttr(context, kernel.weightGrad));
+    KernelOp::create(
+        builder, loc, kernel.name, kernel.count, KernelEngine(kernel.engine),
+        /*kept=*/!kernel.recomputed, kernel.core, kernel.whole,
+        workAttr(context, kernel.forward), workAttr(context, kernel.inputGrad),
+        workAttr(context, kernel.weightGrad),
+        workAttr(context, kernel.backward), workAttr(context, kernel.recompute),
+        workAttr(context, kernel.optimizer));
 }
 
 /// The last block of a name before `index`, or null.
@@ -223,6 +248,27 @@ static Work toWork(std::optional<WorkAttr> work) {
   return work ? Work{work->getFlops(), work->getBytes()} : Work();
 }
 
+static std::optional<Work> toOptionalWork(std::optional<WorkAttr> work) {
+  return work ? std::optional(toWork(work)) : std::nullopt;
+}
+
+static Kernel toKernel(KernelOp op) {
+  Kernel kernel;
+  kernel.name = op.getName().str();
+  kernel.engine = Engine(op.getEngine());
+  kernel.forward = toWork(op.getForward());
+  kernel.inputGrad = toWork(op.getInputGrad());
+  kernel.weightGrad = toWork(op.getWeightGrad());
+  kernel.recomputed = !op.getKept();
+  kernel.core = op.getCore();
+  kernel.whole = op.getWhole();
+  kernel.count = op.getCount();
+  kernel.backward = toOptionalWork(op.getBackward());
+  kernel.recompute = toOptionalWork(op.getRecompute());
+  kernel.optimizer = toOptionalWork(op.getOptimizer());
+  return kernel;
+}
+
 static BlockFacts toBlockFacts(BlockOp op) {
   BlockFacts facts;
   facts.name = op.getName().str();
@@ -237,13 +283,12 @@ static BlockFacts toBlockFacts(BlockOp op) {
   facts.coreBytes = op.getCoreBytes();
   if (std::optional<ArrayRef<int64_t>> whole = op.getWholeBytes())
     facts.whole = {(*whole)[0], (*whole)[1], (*whole)[2]};
+  if (std::optional<ArrayRef<int64_t>> state = op.getStateBytes())
+    facts.state = {(*state)[0], (*state)[1], (*state)[2]};
+  if (std::optional<ArrayRef<int64_t>> messages = op.getMessageBytes())
+    facts.messages = {(*messages)[0], (*messages)[1]};
   for (KernelOp kernel : op.getOps<KernelOp>())
-    facts.kernels.push_back({kernel.getName().str(), Engine(kernel.getEngine()),
-                             toWork(kernel.getForward()),
-                             toWork(kernel.getInputGrad()),
-                             toWork(kernel.getWeightGrad()),
-                             /*recomputed=*/!kernel.getKept(), kernel.getCore(),
-                             kernel.getWhole()});
+    facts.kernels.push_back(toKernel(kernel));
   return facts;
 }
 
@@ -331,10 +376,11 @@ LogicalResult BlockOp::verifyRegions() {
 
 /// kernel_c1 to kernel_c4.
 LogicalResult KernelOp::verify() {
-  std::optional<WorkAttr> phases[] = {getForward(), getInputGrad(),
-                                      getWeightGrad()};
+  std::optional<WorkAttr> phases[] = {getForward(),    getInputGrad(),
+                                      getWeightGrad(), getBackward(),
+                                      getRecompute(),  getOptimizer()};
   if (llvm::none_of(phases, [](auto &work) { return work.has_value(); }))
-    return emitOpError("has no work in any phase, expected F, I or W");
+    return emitOpError("has no work in any phase, expected F, I, W, B, R or O");
   if (getKept() && getCore())
     return emitOpError("is both 'kept', never recomputed, and 'core', always "
                        "recomputed");

@@ -158,13 +158,23 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     - `core_bytes`: not kept from F under selective recompute, which recomputes
       the attention core;
     - `whole_bytes`: the parts of the first three that every accelerator of a
-      worker holds in full; the rest is divided among the accelerators.
+      worker holds in full; the rest is divided among the accelerators;
+    - `state_bytes`: what the parameters take as weights, as gradients and in
+      the optimizer, if it is not what the model says for each parameter;
+    - `message_bytes`: what a stage whose last block this is sends to the next
+      one, and what a stage whose first block this is sends to the previous one,
+      if it is not the model's `boundary_bytes`.
 
     ```mlir
     pipe.model @one_layer microbatch_size 1 boundary_bytes 64
         state_bytes [2, 2, 12] {
       block "layer" x 2 parameters 16 activation_bytes 256
           weight_grad_bytes 192 recomputed_bytes 64 core_bytes 32 {
+        kernel "linear" on matrix F <100 flops, 80 bytes>
+            I <100 flops, 80 bytes> W <100 flops, 80 bytes>
+      }
+      block "uneven_layer" parameters 10 activation_bytes 256
+          state_bytes [40, 40, 80] message_bytes [32, 64] {
         kernel "linear" on matrix F <100 flops, 80 bytes>
             I <100 flops, 80 bytes> W <100 flops, 80 bytes>
       }
@@ -180,6 +190,7 @@ def Pipe_BlockOp : Pipe_Op<"block", [
       parameters a part of the active ones.
     - `block_c5`: there are three whole bytes, each a part of the number that
       it belongs to.
+    - `block_c6`: there are three state bytes and two message bytes, if any.
   }];
   let arguments = (ins
     StrAttr:$name,
@@ -194,7 +205,13 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     DefaultValuedAttr<Pipe_Size, "0">:$core_bytes,
     OptionalAttr<ConfinedAttr<DenseI64ArrayAttr,
                  [DenseArrayCount<3>,
-                  DenseArrayNonNegative<DenseI64ArrayAttr>]>>:$whole_bytes
+                  DenseArrayNonNegative<DenseI64ArrayAttr>]>>:$whole_bytes,
+    OptionalAttr<ConfinedAttr<DenseI64ArrayAttr,
+                 [DenseArrayCount<3>,
+                  DenseArrayNonNegative<DenseI64ArrayAttr>]>>:$state_bytes,
+    OptionalAttr<ConfinedAttr<DenseI64ArrayAttr,
+                 [DenseArrayCount<2>,
+                  DenseArrayNonNegative<DenseI64ArrayAttr>]>>:$message_bytes
   );
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
@@ -203,7 +220,8 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     (`tied_parameters` $tied_parameters^)? `activation_bytes` $activation_bytes
     (`weight_grad_bytes` $weight_grad_bytes^)?
     (`recomputed_bytes` $recomputed_bytes^)? (`core_bytes` $core_bytes^)?
-    (`whole_bytes` $whole_bytes^)? attr-dict-with-keyword $bodyRegion
+    (`whole_bytes` $whole_bytes^)? (`state_bytes` $state_bytes^)?
+    (`message_bytes` $message_bytes^)? attr-dict-with-keyword $bodyRegion
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -250,7 +268,12 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     one. A `matrix_fp8` kernel runs on the matrix engine at its rate for 8-bit
     floats. R runs the F of every kernel again that is not `kept`, or under
     selective recompute that of the `core` kernels. Every accelerator of a
-    worker runs all of a `whole` kernel, not only its part.
+    worker runs all of a `whole` kernel, not only its part. A kernel `x n` runs
+    n times in each phase.
+
+    Kernels may also say what they run in `B`, in `R`, and in `O` once per step.
+    Where no kernel of a block does so, B runs I and W, R runs F as above, and O
+    reads and writes the weights, gradients and state of the parameters.
 
     ```mlir
     pipe.model @kernels microbatch_size 1 boundary_bytes 64
@@ -263,28 +286,40 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
         kernel "norm" on vector whole F <90 flops, 64 bytes>
         kernel "narrow" on matrix_fp8 F <100 flops, 80 bytes>
       }
+      block "whole_backward" parameters 16 activation_bytes 256 {
+        kernel "linear" x 3 on matrix F <100 flops, 80 bytes>
+            B <200 flops, 160 bytes>
+        kernel "norm" on vector F <40 flops, 64 bytes> R <40 flops, 64 bytes>
+        kernel "step" on vector O <48 flops, 320 bytes>
+      }
     }
     ```
 
     Constraints:
-    - `kernel_c1`: it runs in at least one phase.
+    - `kernel_c1`: it runs in at least one phase, and at least once.
     - `kernel_c2`: a `link` kernel has bytes and no FLOPs.
     - `kernel_c3`: it is not both `kept` and `core`.
     - `kernel_c4`: a `link` kernel is not `whole`.
   }];
   let arguments = (ins
     StrAttr:$name,
+    DefaultValuedAttr<Pipe_PositiveSize, "1">:$count,
     Pipe_KernelEngine:$engine,
     UnitAttr:$kept,
     UnitAttr:$core,
     UnitAttr:$whole,
     OptionalAttr<Pipe_WorkAttr>:$forward,
     OptionalAttr<Pipe_WorkAttr>:$input_grad,
-    OptionalAttr<Pipe_WorkAttr>:$weight_grad
+    OptionalAttr<Pipe_WorkAttr>:$weight_grad,
+    OptionalAttr<Pipe_WorkAttr>:$backward,
+    OptionalAttr<Pipe_WorkAttr>:$recompute,
+    OptionalAttr<Pipe_WorkAttr>:$optimizer
   );
   let assemblyFormat = [{
-    $name `on` $engine (`kept` $kept^)? (`core` $core^)? (`whole` $whole^)?
-    (`F` $forward^)? (`I` $input_grad^)? (`W` $weight_grad^)? attr-dict
+    $name (`x` $count^)? `on` $engine (`kept` $kept^)? (`core` $core^)?
+    (`whole` $whole^)? (`F` $forward^)? (`I` $input_grad^)?
+    (`W` $weight_grad^)? (`B` $backward^)? (`R` $recompute^)?
+    (`O` $optimizer^)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -1,0 +1,37 @@
+//===- StageFusion.h - Which ops of a function share a kernel ---*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The two bounds of what compilers fuse (docs/StageCosts.md, "Fusion").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_STAGES_STAGEFUSION_H
+#define PIPESCHED_STAGES_STAGEFUSION_H
+
+#include "PipeSched/Support/EnumNames.h"
+
+namespace pipesched {
+
+/// Which ops of a function share a kernel.
+enum class StageFusion : uint8_t {
+  None, ///< each op is a kernel of its own
+  Full  ///< all of them, which reads arguments and writes results once
+};
+
+template <>
+struct EnumNames<StageFusion> {
+  static constexpr EnumName<StageFusion> values[] = {
+      {StageFusion::None, "none",
+       "Every op reads its operands and writes its results"},
+      {StageFusion::Full, "full",
+       "A function reads its arguments and writes its results"}};
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_STAGES_STAGEFUSION_H

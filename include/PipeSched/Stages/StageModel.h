@@ -1,0 +1,34 @@
+//===- StageModel.h - A model whose layers are stages -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Derives the facts of a pipeline from the functions of its stages, so that
+// everything that reads a pipe.model works on them (docs/StageCosts.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_STAGES_STAGEMODEL_H
+#define PIPESCHED_STAGES_STAGEMODEL_H
+
+#include "PipeSched/Facts/Facts.h"
+#include "PipeSched/Stages/StageFunctions.h"
+#include "PipeSched/Stages/StageFusion.h"
+
+namespace pipesched {
+
+/// A model with one layer per stage: kernels of F, I, W, B, R and O, bytes of
+/// parameters, activations, checkpoints and messages. The function of data
+/// counts with F of the first stage; those of target and loss count with B and
+/// I of the last. Errors, emitted: those of FunctionWorkAnalysis; sums over
+/// int64.
+mlir::FailureOr<ModelFacts> makeStageModel(const StageFunctions &functions,
+                                           StageFusion fusion,
+                                           int64_t microbatchSize = 1);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_STAGES_STAGEMODEL_H

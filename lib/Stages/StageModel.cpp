@@ -1,0 +1,316 @@
+//===- StageModel.cpp - A model whose layers are stages -------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Work by phase from FunctionWork, bytes from the signatures of functions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Stages/StageModel.h"
+#include "PipeSched/Stages/FunctionWork.h"
+#include "PipeSched/Support/CheckedInt.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::pipe;
+
+using Kind = StageFunctionKind;
+using Role = StageRole;
+
+//===----------------------------------------------------------------------===//
+// Bytes
+//===----------------------------------------------------------------------===//
+
+static int64_t bytesOf(Type type) {
+  return type ? bytesOfTensor(type).value_or(0) : 0;
+}
+
+template <typename RangeT>
+static CheckedInt sumBytes(const RangeT &tensors) {
+  CheckedInt bytes;
+  for (const NamedTensor &tensor : tensors)
+    bytes += bytesOf(tensor.type);
+  return bytes;
+}
+
+namespace {
+/// Tensors that a stage holds for a microbatch, each once.
+class HeldTensors {
+public:
+  /// Adds those of `values` that outlive a phase: the input and the output of
+  /// the stage, residuals.
+  void add(ArrayRef<RoleValue> values) {
+    for (const RoleValue &value : values)
+      if (value.role == Role::Input || value.role == Role::Output ||
+          value.role == Role::Residual)
+        tensors[keyOf(value)] = bytesOf(value.type);
+  }
+  void addGradient(ArrayRef<RoleValue> values) {
+    for (const RoleValue &value : values)
+      if (value.role == Role::OutputGradient)
+        tensors[keyOf(value)] = bytesOf(value.type);
+  }
+  void remove(ArrayRef<RoleValue> values) {
+    for (const RoleValue &value : values)
+      tensors.erase(keyOf(value));
+  }
+
+  CheckedInt getBytes() const {
+    CheckedInt bytes;
+    for (const auto &entry : tensors)
+      bytes += entry.second;
+    return bytes;
+  }
+
+private:
+  static std::string keyOf(const RoleValue &value) {
+    return (enumName(value.role) + "." + value.name).str();
+  }
+
+  llvm::StringMap<int64_t> tensors;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Builder
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Where the work of a function goes; several phases may run it.
+struct KernelPhases {
+  SmallVector<Work Kernel::*, 2> always;
+  SmallVector<std::optional<Work> Kernel::*, 2> stated;
+  bool recomputed = true;
+};
+
+class StageModelBuilder {
+public:
+  StageModelBuilder(const StageFunctions &functions, StageFusion fusion)
+      : functions(functions), fusion(fusion) {}
+
+  FailureOr<ModelFacts> build();
+
+private:
+  LogicalResult addKernels(const StageFunction *function,
+                           const KernelPhases &phases, BlockFacts &block);
+  void addAccumulation(const StageFunction &function,
+                       const KernelPhases &phases, BlockFacts &block);
+  LogicalResult addWork(const Stage &stage, BlockFacts &block);
+  LogicalResult addLossWork(const Stage &stage, BlockFacts &block);
+  LogicalResult addBytes(const Stage &stage, BlockFacts &block);
+  HeldTensors heldForBackward(const Stage &stage) const;
+  bool isLast(const Stage &stage) const {
+    return &stage == &functions.stages.back();
+  }
+
+  const StageFunctions &functions;
+  StageFusion fusion;
+  FunctionWorkAnalysis analysis;
+};
+} // namespace
+
+static void addKernel(StringRef function, StringRef what, const OpWork &op,
+                      const KernelPhases &phases, BlockFacts &block) {
+  if (op.run.work.isZero())
+    return;
+  Kernel &kernel = block.kernels.emplace_back();
+  kernel.name = (function + ": " + what).str();
+  kernel.engine = op.run.engine;
+  kernel.count = op.count;
+  kernel.recomputed = phases.recomputed;
+  for (Work Kernel::*phase : phases.always)
+    kernel.*phase = op.run.work;
+  for (std::optional<Work> Kernel::*phase : phases.stated)
+    kernel.*phase = op.run.work;
+}
+
+/// One kernel for each engine; the first one moves the bytes. All-reduces stay
+/// as they are.
+static std::vector<OpWork> fuse(const FunctionWork &work) {
+  std::vector<OpWork> fused;
+  int64_t bytes = work.fusedBytes;
+  for (Engine engine : {Engine::Matrix, Engine::MatrixFp8, Engine::Vector}) {
+    OpWork sum;
+    sum.name = engine == Engine::Vector ? "other ops" : "contractions";
+    sum.run.engine = engine;
+    for (const OpWork &op : work.ops)
+      if (op.run.engine == engine) // in all at most 2^63 - 1, see FunctionWork
+        sum.run.work.flops += op.count * op.run.work.flops;
+    if (sum.run.work.flops == 0 && engine != Engine::Vector)
+      continue;
+    sum.run.work.bytes = std::exchange(bytes, 0);
+    fused.push_back(std::move(sum));
+  }
+  for (const OpWork &op : work.ops)
+    if (op.run.engine == Engine::Link)
+      fused.push_back(op);
+  return fused;
+}
+
+LogicalResult StageModelBuilder::addKernels(const StageFunction *function,
+                                            const KernelPhases &phases,
+                                            BlockFacts &block) {
+  if (!function)
+    return success();
+  func::FuncOp op = function->op;
+  FailureOr<FunctionWork> work = analysis.compute(op);
+  if (failed(work))
+    return failure();
+  for (const OpWork &kernel :
+       fusion == StageFusion::None ? work->ops : fuse(*work))
+    addKernel(op.getSymName(), kernel.name, kernel, phases, block);
+  addAccumulation(*function, phases, block);
+  return success();
+}
+
+/// Gradients that the function does not add to their sums itself. Fused, what
+/// the function writes is a sum, which it also reads.
+void StageModelBuilder::addAccumulation(const StageFunction &function,
+                                        const KernelPhases &phases,
+                                        BlockFacts &block) {
+  for (const RoleValue &result : function.results) {
+    if (result.role != Role::Gradient ||
+        function.findArgument(Role::Gradient, result.name))
+      continue;
+    int64_t bytes = bytesOf(result.type);
+    OpWork sum;
+    sum.run.engine = Engine::Vector;
+    sum.run.work = {result.getTensorType().getNumElements(),
+                    fusion == StageFusion::None ? 3 * bytes : bytes};
+    func::FuncOp op = function.op;
+    addKernel(op.getSymName(), "sum of gradient " + result.name, sum, phases,
+              block);
+  }
+}
+
+/// B runs the loss too; so does I, if there is one.
+LogicalResult StageModelBuilder::addLossWork(const Stage &stage,
+                                             BlockFacts &block) {
+  KernelPhases phases;
+  if (stage.get(Kind::Backward))
+    phases.stated.push_back(&Kernel::backward);
+  if (stage.get(Kind::InputGradient))
+    phases.always.push_back(&Kernel::inputGrad);
+  if (phases.stated.empty() && phases.always.empty())
+    return success();
+  for (const auto *function : {&functions.target, &functions.loss})
+    if (*function && failed(addKernels(&**function, phases, block)))
+      return failure();
+  return success();
+}
+
+LogicalResult StageModelBuilder::addWork(const Stage &stage,
+                                         BlockFacts &block) {
+  KernelPhases forward = {{&Kernel::forward}, {}, true};
+  KernelPhases data = {{&Kernel::forward}, {}, false};
+  if (stage.number == 0 && functions.data &&
+      failed(addKernels(&*functions.data, data, block)))
+    return failure();
+  if (failed(addKernels(stage.get(Kind::Forward), forward, block)))
+    return failure();
+  const std::pair<Kind, KernelPhases> others[] = {
+      {Kind::Recompute, {{}, {&Kernel::recompute}}},
+      {Kind::Backward, {{}, {&Kernel::backward}}},
+      {Kind::InputGradient, {{&Kernel::inputGrad}, {}}},
+      {Kind::WeightGradient, {{&Kernel::weightGrad}, {}}},
+      {Kind::Update, {{}, {&Kernel::optimizer}}}};
+  if (isLast(stage) && failed(addLossWork(stage, block)))
+    return failure();
+  for (const auto &[kind, phases] : others)
+    if (failed(addKernels(stage.get(kind), phases, block)))
+      return failure();
+  return success();
+}
+
+/// What a stage keeps of a microbatch until the backward: what its functions
+/// take, without what I gives to W, and the output if the loss takes it.
+HeldTensors StageModelBuilder::heldForBackward(const Stage &stage) const {
+  HeldTensors held;
+  if (const StageFunction *weight = stage.get(Kind::WeightGradient)) {
+    held.add(weight->arguments);
+    if (const StageFunction *input = stage.get(Kind::InputGradient))
+      held.remove(input->results);
+  }
+  for (Kind kind : {Kind::Backward, Kind::InputGradient})
+    if (const StageFunction *function = stage.get(kind))
+      held.add(function->arguments);
+  if (isLast(stage) && functions.loss)
+    held.add(functions.loss->arguments);
+  return held;
+}
+
+/// Of what the backward needs, R gives some again. Until then the stage keeps
+/// the rest, and what R takes.
+static HeldTensors heldForRecompute(const Stage &stage, HeldTensors held) {
+  const StageFunction *again = stage.get(Kind::Recompute);
+  if (!again)
+    again = stage.get(Kind::Forward);
+  held.remove(again->results);
+  held.add(again->arguments);
+  return held;
+}
+
+LogicalResult StageModelBuilder::addBytes(const Stage &stage,
+                                          BlockFacts &block) {
+  HeldTensors held = heldForBackward(stage);
+  CheckedInt activation = held.getBytes();
+  CheckedInt checkpoint = heldForRecompute(stage, held).getBytes();
+  HeldTensors betweenSplit;
+  if (const StageFunction *weight = stage.get(Kind::WeightGradient)) {
+    betweenSplit.add(weight->arguments);
+    betweenSplit.addGradient(weight->arguments);
+  }
+  CheckedInt weightGrad = betweenSplit.getBytes();
+  CheckedInt weights = sumBytes(stage.params);
+  CheckedInt gradients = sumBytes(stage.gradients);
+  CheckedInt states = sumBytes(stage.states);
+  CheckedInt parameters;
+  for (const NamedTensor &param : stage.params)
+    parameters += param.type.getNumElements();
+  for (CheckedInt sum : {activation, checkpoint, weightGrad, weights, gradients,
+                         states, parameters})
+    if (!sum.isValid())
+      return emitTableError(stage.op) << "holds over 2^63 - 1 bytes";
+
+  block.parameters = parameters.get();
+  block.activationBytes = std::max(activation.get(), checkpoint.get());
+  block.recomputedBytes = checkpoint.get();
+  block.weightGradBytes = weightGrad.get();
+  block.state = {weights.get(), gradients.get(), states.get()};
+  bool sendsGradient = stage.number != 0;
+  block.messages = {isLast(stage) ? 0 : bytesOf(stage.output),
+                    sendsGradient ? bytesOf(stage.inputGradient) : 0};
+  return success();
+}
+
+FailureOr<ModelFacts> StageModelBuilder::build() {
+  ModelFacts model;
+  model.weightBytesPerParameter = model.gradientBytesPerParameter =
+      model.optimizerBytesPerParameter = 0;
+  for (const Stage &stage : functions.stages) {
+    BlockFacts &block = model.blocks.emplace_back();
+    block.name = "stage " + std::to_string(stage.number);
+    if (failed(addWork(stage, block)) || failed(addBytes(stage, block)))
+      return failure();
+    model.boundaryBytes =
+        std::max({model.boundaryBytes, block.messages->activation,
+                  block.messages->gradient});
+  }
+  return model;
+}
+
+FailureOr<ModelFacts> pipesched::makeStageModel(const StageFunctions &functions,
+                                                StageFusion fusion,
+                                                int64_t microbatchSize) {
+  FailureOr<ModelFacts> model = StageModelBuilder(functions, fusion).build();
+  if (failed(model))
+    return failure();
+  model->microbatchSize = microbatchSize;
+  model->source = ("functions of stages, fusion " + enumName(fusion)).str();
+  return model;
+}
