@@ -1,0 +1,97 @@
+//===- PersistentLayout.h - What a worker keeps between steps ---*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The persistent block of a worker: one piece of memory with the parameters,
+// the state of the optimizer, the gradients and the losses. It is the state
+// file of a run, and compiled programs address it by these offsets
+// (docs/Lowering.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_STAGES_PERSISTENTLAYOUT_H
+#define PIPESCHED_STAGES_PERSISTENTLAYOUT_H
+
+#include "PipeSched/Stages/StageFunctions.h"
+
+namespace llvm::json {
+class OStream;
+} // namespace llvm::json
+
+namespace pipesched {
+
+/// Tensors and slots of compiled programs begin at multiples of this.
+inline constexpr int64_t kSlotAlignment = 64;
+
+/// A size or offset, rounded up to the next multiple of kSlotAlignment.
+inline constexpr int64_t alignToSlot(int64_t bytes) {
+  return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+}
+
+/// Bytes of the elements, one after the other; an element takes whole bytes.
+int64_t bytesOf(mlir::RankedTensorType type);
+
+enum class PersistentKind { Param, State, Gradient, Loss };
+
+template <>
+struct EnumNames<PersistentKind> {
+  static constexpr EnumName<PersistentKind> values[] = {
+      {PersistentKind::Param, "param", "A parameter of a stage"},
+      {PersistentKind::State, "state", "State of the optimizer"},
+      {PersistentKind::Gradient, "gradient",
+       "The sum of a parameter's gradients over the step"},
+      {PersistentKind::Loss, "loss", "The losses of the step"}};
+};
+
+struct PersistentTensor {
+  PersistentKind kind;
+  int64_t stage;
+  /// Into Stage::params, states or gradients, by kind; of Loss 0.
+  unsigned index;
+  std::string name; ///< as its argument's; of Loss "loss"
+  /// Of Loss one number per microbatch of the step, in their order.
+  mlir::RankedTensorType type;
+  int64_t offset, bytes; ///< the offset is a multiple of kSlotAlignment
+};
+
+/// Gradients of one element type, one behind the other: all of them together
+/// are `bytes / sizeof(element)` numbers. The gaps between tensors are zero in
+/// each block that began as zeros.
+struct GradientRun {
+  int64_t stage;
+  mlir::Type elementType;
+  int64_t offset, bytes; ///< both multiples of kSlotAlignment
+};
+
+/// The block of one worker. For each stage number that the worker holds by any
+/// path, in ascending order and once: parameters, states, gradients (those of
+/// one element type together); behind all, on a worker of the last stage, the
+/// losses of all microbatches of the step.
+struct PersistentLayout {
+  std::vector<PersistentTensor> tensors; ///< by offset
+  std::vector<GradientRun> runs;         ///< by offset
+  int64_t bytes = 0;                     ///< a multiple of kSlotAlignment
+
+  /// Null where the worker does not hold it.
+  const PersistentTensor *find(PersistentKind kind, int64_t stage,
+                               unsigned index = 0) const;
+  /// The runs of a stage: one per element type of its gradients.
+  llvm::ArrayRef<GradientRun> runsOf(int64_t stage) const;
+};
+
+/// The blocks of all workers. Linear in the tensors and paths, not in the
+/// microbatches.
+std::vector<PersistentLayout> layOutPersistent(const StageFunctions &functions,
+                                               const Placement &placement);
+
+/// Writes the tensors as an array of objects: "kind", "stage", "name",
+/// "offset" and "bytes" (of the block), "shape", "type" (as MLIR spells it).
+void writeTensors(llvm::json::OStream &json, const PersistentLayout &layout);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_STAGES_PERSISTENTLAYOUT_H
