@@ -36,6 +36,7 @@ tools = [
     "pipesched-runtime-ring-test",
     "pipesched-translate",
     "mlir-opt",
+    "mlir-translate",
     "split-file",
 ]
 llvm_config.use_default_substitutions()
@@ -43,6 +44,7 @@ llvm_config.add_tool_substitutions(tools, tool_dirs)
 
 config.substitutions += [
     ("%plugin", config.plugin_path),
+    ("%llvm_tools", config.llvm_tools_dir),
     ("%cmake", config.cmake_command),
     ("%ninja", config.ninja_command),
     ("%cc", config.c_compiler),

@@ -37,7 +37,9 @@ def complaints(path):
             yield number, "tab"
         if has_options and "clEnumVal" in line:
             yield number, "clEnumVal: take the values from EnumOptions.h"
-        if limit and len(line) > limit and "http" not in line:
+        # clang-format does not break these either.
+        is_whole = "http" in line or line.startswith("#include ")
+        if limit and len(line) > limit and not is_whole:
             yield number, f"{len(line)} columns, at most {limit}"
 
 

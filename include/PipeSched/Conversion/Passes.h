@@ -20,6 +20,17 @@
 
 namespace pipesched {
 
+/// How convert-exec-to-func writes what a worker runs.
+enum class ProgramForm { Table, Straight };
+
+template <>
+struct EnumNames<ProgramForm> {
+  static constexpr EnumName<ProgramForm> values[] = {
+      {ProgramForm::Table, "table",
+       "A constant table, which one loop walks; code of constant size"},
+      {ProgramForm::Straight, "straight", "One call behind the other"}};
+};
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "PipeSched/Conversion/Passes.h.inc"

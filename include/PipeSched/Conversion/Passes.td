@@ -113,4 +113,239 @@ def ConvertPipeToExecPass
   ];
 }
 
+def ConvertExecToFuncPass
+    : Pass<"convert-exec-to-func", "::mlir::ModuleOp"> {
+  let summary = "Turn programs with buffers into functions";
+  let description = [{
+    Replaces each `exec.program` by functions of upstream dialects, of which
+    three are public: `<program>_step` runs one step of the worker that it is
+    given, `<program>_size` says how much memory a worker needs, and
+    `<program>_layout` describes that memory and the instructions. They call the
+    runtime library for messages, copies and sums (docs/Lowering.md).
+
+    Each stage and phase becomes a function in destination style, a kernel,
+    which calls the functions of the stage. Stages that name the same functions
+    share it. With `form=table` the instructions of all workers become one
+    constant, which one loop walks; with `form=straight` they become calls one
+    behind the other, which are easier to read and take time to compile.
+
+    Here a worker runs one cell; the other two public functions are left out:
+
+    ```mlir
+    func.func private @scale(%w: tensor<8xf32> {pipe.param = "w"},
+        %x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+      %y = arith.mulf %w, %x : tensor<8xf32>
+      return %y : tensor<8xf32>
+    }
+    func.func private @twos() -> (tensor<8xf32> {pipe.input}) {
+      %twos = arith.constant dense<2.0> : tensor<8xf32>
+      return %twos : tensor<8xf32>
+    }
+    exec.program @p workers 1 microbatches 1 {
+      pipe.path on [0]
+      pipe.stage 0 forward @scale
+      pipe.data @twos
+      worker 0 arena 128 {
+        %f0 = compute 0F0 at [0, 64]
+      }
+    }
+    ```
+
+    After `convert-exec-to-func, symbol-privatize{exclude=p_step}, symbol-dce`:
+
+    ```mlir
+    func.func private @pipesched_rt_end(!llvm.ptr, i32)
+    func.func private @pipesched_rt_begin(!llvm.ptr, i32)
+    func.func private @scale(%arg0: tensor<8xf32>, %arg1: tensor<8xf32>) ->
+        tensor<8xf32> {
+      %0 = arith.mulf %arg0, %arg1 : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    func.func private @twos() -> tensor<8xf32> {
+      %cst = arith.constant dense<2.000000e+00> : tensor<8xf32>
+      return %cst : tensor<8xf32>
+    }
+    func.func private @p_0F(%arg0: memref<8xf32> {llvm.noalias}, %arg1:
+        memref<8xf32> {llvm.noalias}, %arg2: memref<8xf32> {llvm.noalias},
+        %arg3: i64, %arg4: i64) attributes {llvm.linkage =
+        #llvm.linkage<internal>, no_inline} {
+      %0 = bufferization.to_tensor %arg1 restrict : memref<8xf32> to
+          tensor<8xf32>
+      %1 = call @twos() : () -> tensor<8xf32>
+      bufferization.materialize_in_destination %1 in restrict writable %arg0 :
+          (tensor<8xf32>, memref<8xf32>) -> ()
+      %2 = call @scale(%0, %1) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+      bufferization.materialize_in_destination %2 in restrict writable %arg2 :
+          (tensor<8xf32>, memref<8xf32>) -> ()
+      return
+    }
+    memref.global "private" constant @p_table : memref<32xi8> = dense<[1, 0, 0,
+        0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
+        0, 2, 0, 0, 0]> {alignment = 64 : i64}
+    func.func private @p_walk(%arg0: index, %arg1: index, %arg2: !llvm.ptr,
+        %arg3: !llvm.ptr, %arg4: !llvm.ptr, %arg5: !llvm.ptr, %arg6: i64) ->
+        i32 attributes {llvm.linkage = #llvm.linkage<internal>, no_inline} {
+      %0 = llvm.mlir.constant(0 : i64) : i64
+      %1 = llvm.mlir.constant(1 : i64) : i64
+      %2 = llvm.mlir.constant(9223372036854775807 : i64) : i64
+      %3 = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64, array<1 x i64>,
+          array<1 x i64>)>
+      %4 = llvm.insertvalue %arg3, %3[0] : !llvm.struct<(ptr, ptr, i64, array<1
+          x i64>, array<1 x i64>)>
+      %5 = llvm.insertvalue %arg3, %4[1] : !llvm.struct<(ptr, ptr, i64, array<1
+          x i64>, array<1 x i64>)>
+      %6 = llvm.insertvalue %0, %5[2] : !llvm.struct<(ptr, ptr, i64, array<1 x
+          i64>, array<1 x i64>)>
+      %7 = llvm.insertvalue %2, %6[3, 0] : !llvm.struct<(ptr, ptr, i64, array<1
+          x i64>, array<1 x i64>)>
+      %8 = llvm.insertvalue %1, %7[4, 0] : !llvm.struct<(ptr, ptr, i64, array<1
+          x i64>, array<1 x i64>)>
+      %9 = builtin.unrealized_conversion_cast %8 : !llvm.struct<(ptr, ptr, i64,
+          array<1 x i64>, array<1 x i64>)> to memref<?xi8>
+      %10 = llvm.mlir.constant(0 : i64) : i64
+      %11 = llvm.mlir.constant(1 : i64) : i64
+      %12 = llvm.mlir.constant(9223372036854775807 : i64) : i64
+      %13 = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64, array<1 x i64>,
+          array<1 x i64>)>
+      %14 = llvm.insertvalue %arg4, %13[0] : !llvm.struct<(ptr, ptr, i64,
+          array<1 x i64>, array<1 x i64>)>
+      %15 = llvm.insertvalue %arg4, %14[1] : !llvm.struct<(ptr, ptr, i64,
+          array<1 x i64>, array<1 x i64>)>
+      %16 = llvm.insertvalue %10, %15[2] : !llvm.struct<(ptr, ptr, i64, array<1
+          x i64>, array<1 x i64>)>
+      %17 = llvm.insertvalue %12, %16[3, 0] : !llvm.struct<(ptr, ptr, i64,
+          array<1 x i64>, array<1 x i64>)>
+      %18 = llvm.insertvalue %11, %17[4, 0] : !llvm.struct<(ptr, ptr, i64,
+          array<1 x i64>, array<1 x i64>)>
+      %19 = builtin.unrealized_conversion_cast %18 : !llvm.struct<(ptr, ptr,
+          i64, array<1 x i64>, array<1 x i64>)> to memref<?xi8>
+      %20 = memref.get_global @p_table : memref<32xi8>
+      %c0 = arith.constant 0 : index
+      %view = memref.view %20[%c0][] : memref<32xi8> to memref<8xi32>
+      %c0_i32 = arith.constant 0 : i32
+      %c0_i32_0 = arith.constant 0 : i32
+      %21:3 = scf.while (%arg7 = %arg0, %arg8 = %c0_i32, %arg9 = %c0_i32_0) :
+          (index, i32, i32) -> (index, i32, i32) {
+        %22 = arith.cmpi ult, %arg7, %arg1 : index
+        %c0_i32_1 = arith.constant 0 : i32
+        %23 = arith.cmpi eq, %arg8, %c0_i32_1 : i32
+        %24 = arith.andi %22, %23 : i1
+        scf.condition(%24) %arg7, %arg8, %arg9 : index, i32, i32
+      } do {
+      ^bb0(%arg7: index, %arg8: i32, %arg9: i32):
+        %22 = memref.load %view[%arg7] : memref<8xi32>
+        %23 = arith.index_castui %22 : i32 to index
+        %24:3 = scf.index_switch %23 -> index, i32, i32
+        case 1 {
+          func.call @pipesched_rt_begin(%arg2, %arg9) : (!llvm.ptr, i32) -> ()
+          %c1 = arith.constant 1 : index
+          %25 = arith.addi %arg7, %c1 : index
+          %c0_i32_1 = arith.constant 0 : i32
+          scf.yield %25, %c0_i32_1, %arg9 : index, i32, i32
+        }
+        case 2 {
+          func.call @pipesched_rt_end(%arg2, %arg9) : (!llvm.ptr, i32) -> ()
+          %c1 = arith.constant 1 : index
+          %25 = arith.addi %arg7, %c1 : index
+          %c0_i32_1 = arith.constant 0 : i32
+          %c1_i32 = arith.constant 1 : i32
+          %26 = arith.addi %arg9, %c1_i32 : i32
+          scf.yield %25, %c0_i32_1, %26 : index, i32, i32
+        }
+        case 9 {
+          %c4 = arith.constant 4 : index
+          %25 = arith.addi %arg7, %c4 : index
+          %26 = memref.load %view[%25] : memref<8xi32>
+          %27 = arith.extui %26 : i32 to i64
+          %28 = arith.index_cast %27 : i64 to index
+          %c64 = arith.constant 64 : index
+          %29 = arith.muli %28, %c64 : index
+          %view_1 = memref.view %19[%29][] : memref<?xi8> to memref<8xf32>
+          %c0_2 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %30 = arith.addi %arg7, %c1 : index
+          %31 = memref.load %view[%30] : memref<8xi32>
+          %32 = arith.extui %31 : i32 to i64
+          %33 = arith.index_cast %32 : i64 to index
+          %c64_3 = arith.constant 64 : index
+          %34 = arith.muli %33, %c64_3 : index
+          %view_4 = memref.view %9[%34][] : memref<?xi8> to memref<8xf32>
+          %c5 = arith.constant 5 : index
+          %35 = arith.addi %arg7, %c5 : index
+          %36 = memref.load %view[%35] : memref<8xi32>
+          %37 = arith.extui %36 : i32 to i64
+          %38 = arith.index_cast %37 : i64 to index
+          %c64_5 = arith.constant 64 : index
+          %39 = arith.muli %38, %c64_5 : index
+          %view_6 = memref.view %19[%39][] : memref<?xi8> to memref<8xf32>
+          %c3 = arith.constant 3 : index
+          %40 = arith.addi %arg7, %c3 : index
+          %41 = memref.load %view[%40] : memref<8xi32>
+          %42 = arith.extui %41 : i32 to i64
+          func.call @p_0F(%view_1, %view_4, %view_6, %42, %arg6) :
+              (memref<8xf32>, memref<8xf32>, memref<8xf32>, i64, i64) -> ()
+          %c6 = arith.constant 6 : index
+          %43 = arith.addi %arg7, %c6 : index
+          %c0_i32_7 = arith.constant 0 : i32
+          scf.yield %43, %c0_i32_7, %arg9 : index, i32, i32
+        }
+        default {
+          %c1_i32 = arith.constant 1 : i32
+          scf.yield %arg7, %c1_i32, %arg9 : index, i32, i32
+        }
+        scf.yield %24#0, %24#1, %24#2 : index, i32, i32
+      }
+      return %21#1 : i32
+    }
+    func.func private @p_worker_0(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2:
+        !llvm.ptr, %arg3: !llvm.ptr, %arg4: i64) -> i32 attributes
+        {llvm.linkage = #llvm.linkage<internal>, no_inline} {
+      %c0 = arith.constant 0 : index
+      %c8 = arith.constant 8 : index
+      %0 = call @p_walk(%c0, %c8, %arg0, %arg1, %arg2, %arg3, %arg4) : (index,
+          index, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> i32
+      return %0 : i32
+    }
+    func.func @p_step(%arg0: i32, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3:
+        !llvm.ptr, %arg4: !llvm.ptr, %arg5: i64) -> i32 {
+      %0 = arith.index_castui %arg0 : i32 to index
+      %1 = scf.index_switch %0 -> i32
+      case 0 {
+        %2 = func.call @p_worker_0(%arg1, %arg2, %arg3, %arg4, %arg5) :
+            (!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> i32
+        scf.yield %2 : i32
+      }
+      default {
+        %c1_i32 = arith.constant 1 : i32
+        scf.yield %c1_i32 : i32
+      }
+      return %1 : i32
+    }
+    ```
+
+    The roles of arguments, models and descriptions of systems go as well if no
+    schedule is left. Functions of stages become private.
+
+    Errors: no program; a program without functions of stages, with such that
+    `pipe-verify-stages` refuses, or without buffers (`exec-assign-buffers`
+    gives them); buffers that lie outside of the arena or overlap in one kernel;
+    a sum of elements that the runtime cannot add; an instruction of another
+    dialect; a symbol that the module has already. If there is an error, no
+    program is replaced.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect",
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let options = [
+    Option<"form", "form", "::pipesched::ProgramForm",
+           /*default=*/"::pipesched::ProgramForm::Table",
+           "How the instructions of a worker are written",
+           [{::pipesched::enumOptionValues<::pipesched::ProgramForm>()}]>
+  ];
+}
+
 #endif // PIPESCHED_CONVERSION_PASSES_TD

@@ -1,0 +1,75 @@
+//===- ToLLVM.h - The pipeline pipesched-to-llvm ----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Compiles schedules and the functions of their stages to the LLVM dialect.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_CONVERSION_TOLLVM_H
+#define PIPESCHED_CONVERSION_TOLLVM_H
+
+#include "PipeSched/Conversion/Passes.h"
+#include "PipeSched/Schedule/MessageSemantics.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace pipesched {
+
+/// What the pipeline begins with.
+enum class ToLLVMStart { Schedule, Program, Buffers };
+
+template <>
+struct EnumNames<ToLLVMStart> {
+  static constexpr EnumName<ToLLVMStart> values[] = {
+      {ToLLVMStart::Schedule, "schedule", "Schedules with rows"},
+      {ToLLVMStart::Program, "program", "Programs without buffers"},
+      {ToLLVMStart::Buffers, "buffers", "Programs with buffers"}};
+};
+
+struct ToLLVMOptions : mlir::PassPipelineOptions<ToLLVMOptions> {
+  Option<ToLLVMStart> from{
+      *this, "from", llvm::cl::desc("What the module holds"),
+      llvm::cl::init(ToLLVMStart::Schedule), enumOptionValues<ToLLVMStart>()};
+  Option<ProgramForm> form{
+      *this, "form", llvm::cl::desc("How instructions are written"),
+      llvm::cl::init(ProgramForm::Table), enumOptionValues<ProgramForm>()};
+  Option<ReceivePlacement> receivePlacement{
+      *this, "receive-placement",
+      llvm::cl::desc("Where receives stand (convert-pipe-to-exec)"),
+      llvm::cl::init(ReceivePlacement::Arrival),
+      enumOptionValues<ReceivePlacement>()};
+  Option<SendMode> sends{*this, "sends",
+                         llvm::cl::desc("When a send ends, for the proof "
+                                        "(exec-assign-buffers)"),
+                         llvm::cl::init(SendMode::Rendezvous),
+                         enumOptionValues<SendMode>()};
+  Option<int64_t> inFlight{
+      *this, "in-flight",
+      llvm::cl::desc("Sends posted before a place is used again "
+                     "(exec-assign-buffers)"),
+      llvm::cl::init(2)};
+  Option<int64_t> hostMemory{
+      *this, "host-memory",
+      llvm::cl::desc("Bytes of host memory of each worker, without limit where "
+                     "negative (exec-assign-buffers)"),
+      llvm::cl::init(-1)};
+};
+
+/// Adds the passes of `pipesched-to-llvm` to a manager of modules.
+void buildToLLVMPipeline(mlir::OpPassManager &manager,
+                         const ToLLVMOptions &options);
+
+/// Into MLIR's global registry.
+void registerToLLVMPipeline();
+
+/// Registers what its passes need besides dialects: how ops of upstream
+/// dialects are inlined, bufferized and freed. Stock tools have it.
+void registerToLLVMInterfaces(mlir::DialectRegistry &registry);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_CONVERSION_TOLLVM_H

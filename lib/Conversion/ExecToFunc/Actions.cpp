@@ -1,0 +1,181 @@
+//===- Actions.cpp - Actions as ops ---------------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What each opcode becomes. Pointers are LLVM's, since memory comes from
+// outside; kernels take memrefs, views of a block of bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emit.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+Value RuntimeCalls::call(ImplicitLocOpBuilder &builder, StringRef name,
+                         ValueRange operands, bool hasStatus) {
+  std::string symbol = ("pipesched_rt_" + name).str();
+  SmallVector<Type, 1> results;
+  if (hasStatus)
+    results.push_back(builder.getI32Type());
+  if (!module.lookupSymbol(symbol)) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(module.getBody());
+    func::FuncOp::create(builder, symbol,
+                         builder.getFunctionType(operands.getTypes(), results))
+        .setPrivate();
+  }
+  auto call = func::CallOp::create(builder, symbol, results, operands);
+  return hasStatus ? call.getResult(0) : Value();
+}
+
+/// A pointer as `memref<?xi8>`. The cast disappears when memrefs become the
+/// same structs. Nothing reads the size.
+static Value bytesAt(ImplicitLocOpBuilder &builder, Value pointer) {
+  auto i64 = builder.getI64Type();
+  auto array = LLVM::LLVMArrayType::get(i64, 1);
+  auto type = LLVM::LLVMStructType::getLiteral(
+      builder.getContext(),
+      {pointer.getType(), pointer.getType(), i64, array, array});
+  Value zero = LLVM::ConstantOp::create(builder, i64, 0);
+  Value one = LLVM::ConstantOp::create(builder, i64, 1);
+  Value most = LLVM::ConstantOp::create(builder, i64,
+                                        std::numeric_limits<int64_t>::max());
+  Value value = LLVM::PoisonOp::create(builder, type);
+  auto set = [&](Value part, ArrayRef<int64_t> position) {
+    value = LLVM::InsertValueOp::create(builder, value, part, position);
+  };
+  set(pointer, {0});
+  set(pointer, {1});
+  set(zero, {2});
+  set(most, {3, 0});
+  set(one, {4, 0});
+  auto memref =
+      MemRefType::get({ShapedType::kDynamic}, builder.getIntegerType(8));
+  return UnrealizedConversionCastOp::create(builder, memref, value)
+      .getResult(0);
+}
+
+void ActionEmitter::enter(ValueRange arguments) {
+  context = arguments[0];
+  persistent = arguments[1];
+  arena = arguments[2];
+  host = arguments[3];
+  step = arguments[4];
+  persistentBytes = bytesAt(builder, persistent);
+  arenaBytes = bytesAt(builder, arena);
+}
+
+Value ActionEmitter::constant(int64_t value, Type type) {
+  return arith::ConstantOp::create(builder,
+                                   builder.getIntegerAttr(type, value));
+}
+
+Value ActionEmitter::pointer(Value base, Value bytes) {
+  Value offset =
+      builder.createOrFold<arith::IndexCastOp>(builder.getI64Type(), bytes);
+  return LLVM::GEPOp::create(builder, base.getType(), builder.getI8Type(), base,
+                             ArrayRef<LLVM::GEPArg>(offset));
+}
+
+Value ActionEmitter::emitMessage(StringRef name, Words &words) {
+  return runtime.call(builder, name,
+                      {context, pointer(arena, words.bytes(1)), words.size(2),
+                       words.i32(4), words.i32(5), words.i32(6)});
+}
+
+Value ActionEmitter::emitAllReduce(Words &words) {
+  Value bytes = builder.createOrFold<arith::MulIOp>(
+      words.i64(6), constant(sizeof(int32_t), builder.getI64Type()));
+  Value first =
+      LLVM::GEPOp::create(builder, members.getType(), builder.getI8Type(),
+                          members, ArrayRef<LLVM::GEPArg>(bytes));
+  return runtime.call(builder, "all_reduce",
+                      {context, pointer(persistent, words.bytes(1)),
+                       words.size(2), words.i32(4), words.i32(5), first,
+                       words.i32(7), words.i32(8)});
+}
+
+void ActionEmitter::emitZero(Words &words) {
+  Value zero = constant(0, builder.getI8Type());
+  LLVM::MemsetOp::create(builder, pointer(persistent, words.bytes(1)), zero,
+                         words.size(2), /*isVolatile=*/false);
+}
+
+Value ActionEmitter::view(Value block, Value bytes, RankedTensorType type) {
+  auto memref = MemRefType::get(type.getShape(), type.getElementType());
+  return memref::ViewOp::create(builder, memref, block, bytes, ValueRange());
+}
+
+Value ActionEmitter::viewOf(const KernelArgument &argument, Words &words) {
+  auto add = [&](Value offset, Value other) {
+    return builder.createOrFold<arith::AddIOp>(offset, other);
+  };
+  switch (argument.operand.place) {
+  case KernelOperand::Place::Buffer:
+    return view(arenaBytes, words.bytes(4 + argument.operand.index),
+                argument.type);
+  case KernelOperand::Place::Loss: {
+    Value number = builder.createOrFold<arith::IndexCastOp>(
+        builder.getIndexType(), words.i64(3));
+    Value size = constant(bytesOf(argument.type), builder.getIndexType());
+    Value offset = builder.createOrFold<arith::MulIOp>(number, size);
+    return view(persistentBytes, add(words.bytes(2), offset), argument.type);
+  }
+  default: {
+    Value offset = constant(argument.offset, builder.getIndexType());
+    return view(persistentBytes, add(words.bytes(1), offset), argument.type);
+  }
+  }
+}
+
+void ActionEmitter::emitKernel(unsigned number, Words &words) {
+  SmallVector<Value> operands;
+  for (const KernelArgument &argument : plan.kernels[number].arguments)
+    operands.push_back(viewOf(argument, words));
+  operands.push_back(words.i64(3));
+  operands.push_back(step);
+  func::FuncOp kernel = kernels[number];
+  func::CallOp::create(builder, kernel, operands);
+}
+
+Value ActionEmitter::emit(uint32_t opcode, Words &words) {
+  switch (opcode) {
+  case kWait:
+    return runtime.call(builder, "wait", {context, words.i32(1)});
+  case kBegin:
+  case kEnd:
+    runtime.call(builder, opcode == kBegin ? "begin" : "end",
+                 {context, words.instruction()}, /*hasStatus=*/false);
+    return {};
+  case kZero:
+    emitZero(words);
+    return {};
+  case kSend:
+    return emitMessage("send", words);
+  case kRecv:
+    return emitMessage("recv", words);
+  case kOffload:
+    return runtime.call(builder, "offload",
+                        {context, pointer(host, words.bytes(1)),
+                         pointer(arena, words.bytes(2)), words.size(3),
+                         words.i32(5)});
+  case kReload:
+    return runtime.call(builder, "reload",
+                        {context, pointer(arena, words.bytes(2)),
+                         pointer(host, words.bytes(1)), words.size(3),
+                         words.i32(5)});
+  case kAllReduce:
+    return emitAllReduce(words);
+  default:
+    emitKernel(opcode - kFirstKernel, words);
+    return {};
+  }
+}

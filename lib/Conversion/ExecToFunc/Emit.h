@@ -1,0 +1,120 @@
+//===- Emit.h - Functions of a compiled program -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The parts of convert-exec-to-func that create ops.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_CONVERSION_EXECTOFUNC_EMIT_H
+#define PIPESCHED_LIB_CONVERSION_EXECTOFUNC_EMIT_H
+
+#include "StepPlan.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace pipesched {
+
+/// The symbol of a part of program `name`: "p_step".
+inline std::string symbolOf(llvm::StringRef name, const llvm::Twine &part) {
+  return (name + "_" + part).str();
+}
+
+/// A private function, which lowers to one that other objects do not see. MLIR
+/// does not inline it, so that a kernel stays one piece of code; LLVM may.
+mlir::func::FuncOp createPrivate(mlir::ImplicitLocOpBuilder &builder,
+                                 llvm::StringRef name, mlir::FunctionType type);
+
+/// Creates the function of a kernel: memrefs of its arguments in their order,
+/// then the microbatch and the step.
+mlir::func::FuncOp createKernel(mlir::ImplicitLocOpBuilder &builder,
+                                llvm::StringRef program,
+                                const KernelPlan &plan);
+
+/// The runtime functions, declared on first use.
+class RuntimeCalls {
+public:
+  explicit RuntimeCalls(mlir::ModuleOp module) : module(module) {}
+
+  /// Calls `pipesched_rt_<name>`; the result is null for functions without one.
+  mlir::Value call(mlir::ImplicitLocOpBuilder &builder, llvm::StringRef name,
+                   mlir::ValueRange operands, bool hasStatus = true);
+
+private:
+  mlir::ModuleOp module;
+};
+
+/// The operands of an action as values. `index` is that of the first word.
+class Words {
+public:
+  virtual ~Words() = default;
+  /// The number of the instruction that runs, as i32.
+  virtual mlir::Value instruction() = 0;
+  virtual mlir::Value i32(unsigned index) = 0;
+  /// An unsigned word as i64.
+  virtual mlir::Value i64(unsigned index) = 0;
+  /// Two words.
+  virtual mlir::Value size(unsigned index) = 0;
+  /// A slot in bytes.
+  virtual mlir::Value bytes(unsigned index) = 0;
+};
+
+/// Emits actions; both forms use it, with words of their own.
+class ActionEmitter {
+public:
+  ActionEmitter(mlir::ImplicitLocOpBuilder &builder, RuntimeCalls &runtime,
+                const StepPlan &plan,
+                llvm::ArrayRef<mlir::func::FuncOp> kernels, mlir::Value members)
+      : builder(builder), runtime(runtime), plan(plan), kernels(kernels),
+        members(members) {}
+
+  /// Arguments of the function in which actions stand, from the context on.
+  void enter(mlir::ValueRange arguments);
+
+  /// Emits one action; returns its status, or null if it has none.
+  mlir::Value emit(uint32_t opcode, Words &words);
+
+private:
+  mlir::Value pointer(mlir::Value base, mlir::Value bytes);
+  mlir::Value emitMessage(llvm::StringRef name, Words &words);
+  mlir::Value emitAllReduce(Words &words);
+  void emitZero(Words &words);
+  void emitKernel(unsigned number, Words &words);
+  mlir::Value view(mlir::Value block, mlir::Value bytes,
+                   mlir::RankedTensorType type);
+  mlir::Value viewOf(const KernelArgument &argument, Words &words);
+  mlir::Value constant(int64_t value, mlir::Type type);
+
+  mlir::ImplicitLocOpBuilder &builder;
+  RuntimeCalls &runtime;
+  const StepPlan &plan;
+  llvm::ArrayRef<mlir::func::FuncOp> kernels;
+  mlir::Value members; ///< a pointer
+  mlir::Value context, persistent, arena, host, step;
+  mlir::Value persistentBytes, arenaBytes; ///< as memrefs
+};
+
+/// Creates `<p>_worker_<w>` for each worker and what they call. The functions
+/// take context, persistent, arena, host and step and return a status.
+void createTableForm(mlir::ImplicitLocOpBuilder &builder,
+                     llvm::StringRef program, const StepPlan &plan,
+                     llvm::ArrayRef<mlir::func::FuncOp> kernels,
+                     RuntimeCalls &runtime);
+void createStraightForm(mlir::ImplicitLocOpBuilder &builder,
+                        llvm::StringRef program, const StepPlan &plan,
+                        llvm::ArrayRef<mlir::func::FuncOp> kernels,
+                        RuntimeCalls &runtime);
+
+/// The type of `<p>_worker_<w>`.
+mlir::FunctionType getWorkerType(mlir::MLIRContext *context);
+
+/// Creates `<p>_step`, `<p>_size` and `<p>_layout`.
+void createEntries(mlir::ImplicitLocOpBuilder &builder, exec::ProgramOp program,
+                   const StepPlan &plan);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_CONVERSION_EXECTOFUNC_EMIT_H

@@ -1,0 +1,161 @@
+//===- ExecToFunc.cpp - From a program to functions -----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Plans all programs, then replaces each by functions, so that an error leaves
+// the module as it was.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emit.h"
+#include "PipeSched/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace pipesched {
+#define GEN_PASS_DEF_CONVERTEXECTOFUNCPASS
+#include "PipeSched/Conversion/Passes.h.inc"
+} // namespace pipesched
+
+using namespace mlir;
+using namespace pipesched;
+
+//===----------------------------------------------------------------------===//
+// What remains of pipe
+//===----------------------------------------------------------------------===//
+
+static bool isOfPipe(NamedAttribute attribute) {
+  return attribute.getName().strref().starts_with("pipe.");
+}
+
+/// Drops the roles of arguments and results.
+static void dropRoles(func::FuncOp function) {
+  auto filter = [&](DictionaryAttr attributes) {
+    SmallVector<NamedAttribute> kept;
+    for (NamedAttribute attribute : attributes.getValue())
+      if (!isOfPipe(attribute))
+        kept.push_back(attribute);
+    return DictionaryAttr::get(function.getContext(), kept);
+  };
+  for (unsigned i = 0, e = function.getNumArguments(); i != e; ++i)
+    if (DictionaryAttr attributes = function.getArgAttrDict(i))
+      function.setArgAttrs(i, filter(attributes));
+  for (unsigned i = 0, e = function.getNumResults(); i != e; ++i)
+    if (DictionaryAttr attributes = function.getResultAttrDict(i))
+      function.setResultAttrs(i, filter(attributes));
+}
+
+static bool holdsPipeAttributes(Attribute attribute) {
+  return attribute
+      .walk([](Attribute part) {
+        return isa<pipe::PipeDialect>(part.getDialect())
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Where no schedule is left that needs them: removes models, roles and the
+/// description of the system.
+static void dropFacts(ModuleOp module) {
+  if (!module.getOps<pipe::PlacementOwnerOpInterface>().empty())
+    return;
+  for (auto model : llvm::make_early_inc_range(module.getOps<pipe::ModelOp>()))
+    model.erase();
+  for (auto function : module.getOps<func::FuncOp>())
+    dropRoles(function);
+  for (NamedAttribute attribute :
+       llvm::to_vector(module->getDiscardableAttrs()))
+    if (isOfPipe(attribute) || holdsPipeAttributes(attribute.getValue()))
+      module->removeDiscardableAttr(attribute.getName());
+}
+
+/// Functions of stages, so that they disappear when they have been inlined.
+static void makePrivate(StepPlan &plan) {
+  for (KernelPlan &kernel : plan.kernels)
+    for (const KernelCall &call : kernel.kernel->calls) {
+      func::FuncOp function = call.function->op;
+      function.setPrivate();
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// The names that the compiled program takes must be free.
+static LogicalResult verifyNames(exec::ProgramOp program, const StepPlan &plan,
+                                 SymbolTable &symbols) {
+  SmallVector<std::string> parts{"step",  "size",    "layout", "layout_text",
+                                 "sizes", "members", "table",  "walk"};
+  for (size_t i = 0; i < plan.workers.size(); ++i)
+    parts.push_back("worker_" + std::to_string(i));
+  for (const KernelPlan &kernel : plan.kernels)
+    parts.push_back(kernel.name);
+  for (const std::string &part : parts) {
+    std::string name = symbolOf(program.getSymName(), part);
+    if (Operation *other = symbols.lookup(name)) {
+      InFlightDiagnostic diagnostic =
+          pipe::emitTableError(program)
+          << "becomes functions, one of them @" << name
+          << ", but the module already has this symbol; rename one of them";
+      diagnostic.attachNote(other->getLoc()) << "the symbol is here";
+      return diagnostic;
+    }
+  }
+  return success();
+}
+
+static void convert(exec::ProgramOp program, StepPlan &plan, ProgramForm form) {
+  auto module = program->getParentOfType<ModuleOp>();
+  ImplicitLocOpBuilder builder(program.getLoc(), program);
+  StringRef name = program.getSymName();
+  SmallVector<func::FuncOp> kernels;
+  for (const KernelPlan &kernel : plan.kernels)
+    kernels.push_back(createKernel(builder, name, kernel));
+  RuntimeCalls runtime(module);
+  if (form == ProgramForm::Table)
+    createTableForm(builder, name, plan, kernels, runtime);
+  else
+    createStraightForm(builder, name, plan, kernels, runtime);
+  createEntries(builder, program, plan);
+  makePrivate(plan);
+  program.erase();
+}
+
+namespace {
+struct ConvertExecToFuncPass final
+    : pipesched::impl::ConvertExecToFuncPassBase<ConvertExecToFuncPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto programs = llvm::to_vector(module.getOps<exec::ProgramOp>());
+    if (programs.empty()) {
+      emitError(module.getLoc(),
+                "the module has no exec.program; convert-pipe-to-exec makes "
+                "one of a schedule");
+      return signalPassFailure();
+    }
+    SymbolTable symbols(module);
+    std::vector<std::unique_ptr<StepPlan>> plans;
+    for (exec::ProgramOp program : programs) {
+      FailureOr<std::unique_ptr<StepPlan>> plan = planSteps(program);
+      if (failed(plan) || failed(verifyNames(program, **plan, symbols)))
+        return signalPassFailure();
+      plans.push_back(std::move(*plan));
+    }
+    for (auto [program, plan] : llvm::zip_equal(programs, plans))
+      convert(program, *plan, form);
+    dropFacts(module);
+  }
+};
+} // namespace

@@ -1,0 +1,164 @@
+//===- Kernels.cpp - Functions of kernels ---------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Wraps the calls of a kernel in destination style: tensors of what it reads
+// are made from memrefs, and results are written to memrefs. Bufferization then
+// lets the functions compute in place (docs/Dialects/RationaleRun.md).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emit.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+using Place = KernelOperand::Place;
+
+func::FuncOp pipesched::createPrivate(ImplicitLocOpBuilder &builder,
+                                      StringRef name, FunctionType type) {
+  auto function = func::FuncOp::create(builder, name, type);
+  function.setPrivate();
+  function.setNoInline(true);
+  function->setAttr(
+      "llvm.linkage",
+      LLVM::LinkageAttr::get(builder.getContext(), LLVM::Linkage::Internal));
+  return function;
+}
+
+namespace {
+/// An argument of the kernel while its calls are emitted.
+///
+///            only read    only written   both
+///   tensor   of memref    of a result    of memref, then of a copy into it
+struct Slot {
+  const KernelArgument *argument;
+  Value memref;
+  Value tensor; ///< what a call reads now
+};
+
+class KernelEmitter {
+public:
+  KernelEmitter(ImplicitLocOpBuilder &builder, const KernelPlan &plan,
+                func::FuncOp function);
+
+  void run();
+
+private:
+  Slot &slotOf(KernelOperand operand);
+  Value read(KernelOperand operand);
+  void write(const KernelCall &call, unsigned index, Value result);
+  Value addToSum(Value sum, Value term);
+  void store(Value tensor, Value memref);
+
+  ImplicitLocOpBuilder &builder;
+  const KernelPlan &plan;
+  SmallVector<Slot> slots;
+  Value microbatch, step;
+};
+} // namespace
+
+KernelEmitter::KernelEmitter(ImplicitLocOpBuilder &builder,
+                             const KernelPlan &plan, func::FuncOp function)
+    : builder(builder), plan(plan) {
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  size_t numTensors = plan.arguments.size();
+  microbatch = function.getArgument(numTensors);
+  step = function.getArgument(numTensors + 1);
+  for (const KernelArgument &argument : plan.arguments) {
+    Slot slot{&argument, function.getArgument(slots.size()), {}};
+    if (argument.isRead)
+      slot.tensor = bufferization::ToTensorOp::create(
+          builder, argument.type, slot.memref, /*restrict=*/true,
+          /*writable=*/argument.isWritten);
+    slots.push_back(slot);
+  }
+}
+
+Slot &KernelEmitter::slotOf(KernelOperand operand) {
+  return *llvm::find_if(slots, [&](const Slot &slot) {
+    return slot.argument->operand.place == operand.place &&
+           slot.argument->operand.index == operand.index;
+  });
+}
+
+Value KernelEmitter::read(KernelOperand operand) {
+  if (operand.place == Place::Microbatch)
+    return microbatch;
+  if (operand.place == Place::Step)
+    return step;
+  return slotOf(operand).tensor;
+}
+
+void KernelEmitter::store(Value tensor, Value memref) {
+  bufferization::MaterializeInDestinationOp::create(
+      builder, /*result=*/Type(), tensor, memref, /*restrict=*/true,
+      /*writable=*/true);
+}
+
+Value KernelEmitter::addToSum(Value sum, Value term) {
+  return linalg::AddOp::create(builder, sum.getType(), ValueRange{sum, term},
+                               ValueRange{sum})
+      .getResult(0);
+}
+
+/// What is only written goes straight to its memref. What is also read goes
+/// through a copy on tensors: bufferization sees it write the memref and keeps
+/// it behind the reads of what was there, or drops it where the result already
+/// is in place.
+void KernelEmitter::write(const KernelCall &call, unsigned index,
+                          Value result) {
+  Slot &slot = slotOf(call.results[index]);
+  if (!slot.argument->isRead) {
+    store(result, slot.memref);
+    slot.tensor = result;
+    return;
+  }
+  bool isTerm =
+      call.results[index].place == Place::Gradient && !call.givesSum(index);
+  slot.tensor =
+      isTerm
+          ? addToSum(slot.tensor, result)
+          : linalg::CopyOp::create(builder, result, slot.tensor).getResult(0);
+}
+
+void KernelEmitter::run() {
+  for (const KernelCall &call : plan.kernel->calls) {
+    SmallVector<Value> operands;
+    for (KernelOperand operand : call.arguments)
+      operands.push_back(read(operand));
+    auto results =
+        func::CallOp::create(builder, call.function->op, operands).getResults();
+    for (auto [index, result] : llvm::enumerate(results))
+      write(call, index, result);
+  }
+  for (Slot &slot : slots)
+    if (slot.argument->isRead && slot.argument->isWritten)
+      store(slot.tensor, slot.memref);
+  func::ReturnOp::create(builder);
+}
+
+func::FuncOp pipesched::createKernel(ImplicitLocOpBuilder &builder,
+                                     StringRef program,
+                                     const KernelPlan &plan) {
+  OpBuilder::InsertionGuard guard(builder);
+  SmallVector<Type> inputs;
+  for (const KernelArgument &argument : plan.arguments)
+    inputs.push_back(MemRefType::get(argument.type.getShape(),
+                                     argument.type.getElementType()));
+  inputs.append(2, builder.getI64Type());
+  func::FuncOp function = createPrivate(builder, symbolOf(program, plan.name),
+                                        builder.getFunctionType(inputs, {}));
+  for (size_t i = 0; i < plan.arguments.size(); ++i)
+    function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
+                        builder.getUnitAttr());
+  KernelEmitter(builder, plan, function).run();
+  return function;
+}

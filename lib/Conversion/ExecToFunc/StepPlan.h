@@ -1,0 +1,100 @@
+//===- StepPlan.h - What the workers of a program do ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A program with buffers as numbers: for each worker a sequence of actions
+// (waits, runtime calls, kernels) with their operands. Both forms of
+// convert-exec-to-func are made from it: the table holds these numbers as they
+// are, the straight form unrolls them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_CONVERSION_EXECTOFUNC_STEPPLAN_H
+#define PIPESCHED_LIB_CONVERSION_EXECTOFUNC_STEPPLAN_H
+
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Stages/Kernels.h"
+#include "PipeSched/Stages/PersistentLayout.h"
+#include <map>
+
+namespace pipesched {
+
+/// The first word of an action. The words behind it, each of 32 bits ("slot":
+/// an offset in units of kSlotAlignment; "size": two words, the low one first):
+enum Opcode : uint32_t {
+  kWait,        ///< request
+  kBegin,       ///< of the next instruction of the worker
+  kEnd,         ///< of the same
+  kZero,        ///< slot in the persistent block, size in bytes
+  kSend,        ///< slot in the arena, size in bytes, peer, tag, request
+  kRecv,        ///< likewise
+  kOffload,     ///< slot in host memory, slot in the arena, size, request
+  kReload,      ///< likewise
+  kAllReduce,   ///< persistent slot, size in elements, element type, group,
+                ///< first index into members, number of members, request
+  kFirstKernel, ///< this and above: slot of the stage in the persistent block,
+                ///< slot of the losses, microbatch, slot of each buffer
+};
+
+/// Words of an action below kFirstKernel, the opcode included.
+unsigned getNumWords(Opcode opcode);
+
+/// A tensor that a kernel reads or writes.
+struct KernelArgument {
+  KernelOperand operand; ///< Buffer, Param, State, Gradient or Loss
+  mlir::RankedTensorType type;
+  bool isRead = false, isWritten = false;
+  /// Of Param, State and Gradient: in bytes from the slot of the stage.
+  int64_t offset = 0;
+};
+
+/// One function of the compiled program. Stages that call the same functions
+/// share it.
+struct KernelPlan {
+  const StageKernel *kernel;
+  std::string name; ///< of the first stage and phase, "0F"
+  llvm::SmallVector<KernelArgument> arguments;
+
+  unsigned getNumWords() const { return 4 + kernel->buffers.size(); }
+};
+
+struct WorkerPlan {
+  std::vector<uint32_t> words; ///< the actions of a step
+  std::vector<std::string> instructions;
+  int64_t arenaBytes = 0, hostBytes = 0, numRequests = 0;
+};
+
+struct StepPlan {
+  StageFunctions functions;
+  std::unique_ptr<StageKernels> stageKernels; ///< of `functions`
+  std::vector<PersistentLayout> layouts;      ///< by worker
+  std::vector<KernelPlan> kernels;            ///< by opcode - kFirstKernel
+  std::vector<WorkerPlan> workers;
+  std::vector<uint32_t> members; ///< of all groups, one behind the other
+
+  unsigned getNumWords(uint32_t opcode) const {
+    return opcode < kFirstKernel
+               ? pipesched::getNumWords(static_cast<Opcode>(opcode))
+               : kernels[opcode - kFirstKernel].getNumWords();
+  }
+};
+
+/// Plans a step of each worker. Errors, emitted at the op: what
+/// loadStageFunctions and loadProgram reject; a phase without its function; a
+/// worker or an instruction that exec-assign-buffers has not treated; buffers
+/// that are not in the arena, not aligned, or that overlap in one kernel; a sum
+/// of elements that the runtime cannot add; blocks over 256 GiB; an instruction
+/// of another dialect.
+mlir::FailureOr<std::unique_ptr<StepPlan>> planSteps(exec::ProgramOp program);
+
+/// The text of `p_layout`: JSON with, by worker, the sizes of its blocks, the
+/// tensors of its persistent block and its instructions.
+std::string describeLayout(exec::ProgramOp program, const StepPlan &plan);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_CONVERSION_EXECTOFUNC_STEPPLAN_H

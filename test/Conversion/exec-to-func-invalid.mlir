@@ -1,0 +1,194 @@
+// RUN: pipesched-opt %s --convert-exec-to-func --verify-diagnostics --split-input-file
+
+// expected-error@+1 {{the module has no exec.program; convert-pipe-to-exec makes one of a schedule}}
+module {
+}
+
+// -----
+
+func.func private @f(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+func.func private @data() -> (tensor<4xf32> {pipe.input}) {
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  return %ones : tensor<4xf32>
+}
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f
+  pipe.data @data
+  // expected-error@+1 {{has no arena; run exec-assign-buffers first}}
+  worker 0 {
+    %f0 = compute 0F0
+  }
+}
+
+// -----
+
+// expected-error@+1 {{names no functions of stages}}
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  worker 0 arena 128 {
+    %f0 = compute 0F0 at [0, 64]
+  }
+}
+
+// -----
+
+func.func private @f(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+func.func private @data() -> (tensor<4xf32> {pipe.input}) {
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  return %ones : tensor<4xf32>
+}
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f
+  pipe.data @data
+  worker 0 arena 128 {
+    // expected-error@+1 {{has too few buffers for 0F0, which needs 2; run exec-assign-buffers again}}
+    %f0 = compute 0F0 at [0]
+  }
+}
+
+// -----
+
+func.func private @f(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+func.func private @data() -> (tensor<4xf32> {pipe.input}) {
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  return %ones : tensor<4xf32>
+}
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f
+  pipe.data @data
+  worker 0 arena 128 {
+    // expected-error@+1 {{has 3 buffers, but needs 2; run exec-assign-buffers again}}
+    %f0 = compute 0F0 at [0, 64, 128]
+  }
+}
+
+// -----
+
+func.func private @f(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+func.func private @data() -> (tensor<4xf32> {pipe.input}) {
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  return %ones : tensor<4xf32>
+}
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f
+  pipe.data @data
+  worker 0 arena 128 {
+    // expected-error@+1 {{has a buffer at 32; expected a multiple of 64}}
+    %f0 = compute 0F0 at [0, 32]
+  }
+}
+
+// -----
+
+func.func private @f(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+func.func private @data() -> (tensor<4xf32> {pipe.input}) {
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  return %ones : tensor<4xf32>
+}
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f
+  pipe.data @data
+  worker 0 arena 128 {
+    // expected-error@+1 {{has a buffer of 16 bytes at 128, but the arena of worker 0 has 128 bytes}}
+    %f0 = compute 0F0 at [0, 128]
+  }
+}
+
+// -----
+
+func.func private @f(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+func.func private @data() -> (tensor<4xf32> {pipe.input}) {
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  return %ones : tensor<4xf32>
+}
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f
+  pipe.data @data
+  worker 0 arena 128 {
+    // expected-error@+1 {{has buffers 0 and 1, of which it writes one, at overlapping bytes}}
+    %f0 = compute 0F0 at [64, 64]
+  }
+}
+
+// -----
+
+func.func private @f(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+func.func private @data() -> (tensor<4xf32> {pipe.input}) {
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  return %ones : tensor<4xf32>
+}
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f
+  pipe.data @data
+  worker 0 arena 128 {
+    // expected-error@+1 {{runs 0B0, but stage 0 names no function for phase B}}
+    %b0 = compute 0B0 at [0, 64]
+  }
+}
+
+// -----
+
+func.func private @f(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+func.func private @data() -> (tensor<4xf32> {pipe.input}) {
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  return %ones : tensor<4xf32>
+}
+exec.program @p workers 2 microbatches 1 {
+  pipe.path on [0, 1]
+  pipe.stage 0 forward @f
+  pipe.stage 1 forward @f
+  pipe.data @data
+  worker 0 arena 128 {
+    %f0 = compute 0F0 at [0, 64]
+    // expected-error@+1 {{has no tag; run exec-assign-buffers first}}
+    %s0 = send 0F0 to 1 after %f0 at [64]
+  }
+  worker 1 arena 128 {
+    %act0 = recv 0F0 from 0 tag 0 at [0]
+    %f0 = compute 1F0 after %act0 at [0, 64]
+  }
+}
+
+// -----
+
+func.func private @f(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+func.func private @data() -> (tensor<4xf32> {pipe.input}) {
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  return %ones : tensor<4xf32>
+}
+// expected-note@+1 {{the symbol is here}}
+func.func private @p_step()
+// expected-error@+1 {{becomes functions, one of them @p_step, but the module already has this symbol; rename one of them}}
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f
+  pipe.data @data
+  worker 0 arena 128 {
+    %f0 = compute 0F0 at [0, 64]
+  }
+}
