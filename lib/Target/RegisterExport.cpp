@@ -14,7 +14,13 @@
 #include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Tools/ParseUtilities.h"
 #include "llvm/Support/CommandLine.h"
@@ -22,6 +28,13 @@
 
 using namespace mlir;
 using namespace pipesched;
+
+/// Schedules and programs, and the functions of their stages.
+static void insertDialects(DialectRegistry &registry) {
+  registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
+  registry.insert<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
+                  math::MathDialect, scf::SCFDialect, tensor::TensorDialect>();
+}
 
 /// Whether MLIR's option `--no-implicit-module` is given.
 static bool wantsExplicitModule() {
@@ -51,7 +64,7 @@ void pipesched::registerExport(StringRef name, StringRef description,
           const std::shared_ptr<llvm::SourceMgr> &sources, raw_ostream &os,
           MLIRContext *context) -> LogicalResult {
         DialectRegistry registry;
-        registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
+        insertDialects(registry);
         context->appendDialectRegistry(registry);
         makeLinesPrintable(*sources);
         makeDiagnosticsPrintable(*context);
