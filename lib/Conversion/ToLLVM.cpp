@@ -59,6 +59,7 @@ static void addBufferization(OpPassManager &manager) {
   manager.addPass(createCSEPass());
   bufferization::buildBufferDeallocationPipeline(
       manager, bufferization::BufferDeallocationPipelineOptions());
+  manager.addPass(createConvertBufferizationToMemRefPass());
 }
 
 /// Kernels have static shapes, so that their memrefs become bare pointers,
