@@ -12,7 +12,7 @@ exec.program @foreign_op {
 // program_c1
 exec.program @late_path {
   worker 0 {}
-  // expected-error@+1 {{'pipe.path' op stands behind a worker; paths come first}}
+  // expected-error@+1 {{stands behind a worker; paths and functions come first}}
   pipe.path on [0]
 }
 
