@@ -14,7 +14,7 @@
 // RUN:   --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
 // RUN: pipesched-translate --export-report --forward-sends=sync %s | FileCheck %s --check-prefix=OVERLAP
 
-// PIPELINE: exec-annotate-timeline{forward-sends=sync runtime=table transport=delay}
+// PIPELINE: exec-annotate-timeline{disturbance= forward-sends=sync runtime=table transport=delay}
 
 //   worker 0   0F0 [0,10]  0F1 [14,24]  0F2 [28,38]                 .. 0B2 [116,136]
 //   worker 1               1F0 [14,24]  1F1 [28,38]  1F2 [42,52] 1B0 [52,72] ..
