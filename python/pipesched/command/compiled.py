@@ -98,13 +98,18 @@ def run(arguments: argparse.Namespace) -> int:
             f"--model belongs to --backend gloo and nccl; {arguments.backend} runs the functions "
             "of a file: pipesched run --backend loopback model.mlir"
         )
+    if arguments.output is not None:
+        raise UsageError(
+            f"-o belongs to --backend gloo and nccl; --trace and --write-profile are the files of "
+            f"{arguments.backend}"
+        )
     if arguments.program is None:
         raise UsageError(f"--backend {arguments.backend} needs a file with functions of stages")
+    options = list(_options(arguments))
     tool = shutil.which(arguments.tool)
     if tool is None:
         raise PipeSchedError(
             f"{arguments.tool} is not found; build it (cmake --build --preset release --target "
             f"{TOOL}) and put its folder into PATH, or name it by --tool"
         )
-    command = [tool, arguments.program, *_options(arguments)]
-    return subprocess.run(command, check=False).returncode
+    return subprocess.run([tool, arguments.program, *options], check=False).returncode
