@@ -66,10 +66,11 @@ function(add_pipesched_library name)
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
-# add_pipesched_tool(name sources... [LINK_LIBS ...] [MLIR_LIBS ...])
+# add_pipesched_tool(name sources... [LINK_LIBS ...] [MLIR_LIBS ...]
+#   [LLVM_COMPONENTS ...]): LLVM_COMPONENTS are those beyond Support.
 function(add_pipesched_tool name)
-  cmake_parse_arguments(ARG "" "" "LINK_LIBS;MLIR_LIBS" ${ARGN})
-  set(LLVM_LINK_COMPONENTS Support)
+  cmake_parse_arguments(ARG "" "" "LINK_LIBS;LLVM_COMPONENTS;MLIR_LIBS" ${ARGN})
+  set(LLVM_LINK_COMPONENTS Support ${ARG_LLVM_COMPONENTS})
   add_llvm_executable(${name} PARTIAL_SOURCES_INTENDED
     ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS})

@@ -32,6 +32,7 @@ tools = [
     "pipesched-capi-program-test",
     "pipesched-lsp-server",
     "pipesched-optimize",
+    "pipesched-run",
     "pipesched-runtime-faults-test",
     "pipesched-runtime-ring-test",
     "pipesched-translate",

@@ -37,15 +37,24 @@ struct Slice {
   int64_t startPs, durationPs;
 };
 
+/// Where the processes of a result stand among those of a file: worker w is at
+/// `first + w * step`.
+struct ProcessOrder {
+  int64_t first, step;
+
+  int64_t placeOf(int64_t worker) const { return first + worker * step; }
+};
+
 /// Writes the events of one result; `firstPid` and `firstFlow` distinguish the
 /// results of one file.
 class TraceWriter {
 public:
   TraceWriter(llvm::raw_ostream &os, const NamedEvaluation &result,
-              int64_t firstPid, uint64_t firstFlow, bool &isFirstEvent)
+              int64_t firstPid, uint64_t firstFlow, ProcessOrder order,
+              bool &isFirstEvent)
       : os(os), result(result), execution(result.evaluation.execution),
         graph(execution.graph), firstPid(firstPid), firstFlow(firstFlow),
-        isFirstEvent(isFirstEvent) {}
+        order(order), isFirstEvent(isFirstEvent) {}
 
   void write();
 
@@ -88,6 +97,7 @@ private:
   const TaskGraph &graph;
   int64_t firstPid;
   uint64_t firstFlow;
+  ProcessOrder order;
   bool &isFirstEvent;
   std::vector<bool> isCritical; ///< by task: on the critical path
   bool hasLane[kNumLanes] = {true, true, true};
@@ -133,7 +143,8 @@ void TraceWriter::writeProcess(int64_t worker) {
   std::string name =
       printableName(result.name) + ": worker " + std::to_string(worker);
   writeMetadata("process_name", pid, 0, "name", name);
-  writeMetadata("process_sort_index", pid, 0, "sort_index", pid);
+  writeMetadata("process_sort_index", pid, 0, "sort_index",
+                order.placeOf(worker));
   for (auto [tid, lane] : llvm::enumerate(EnumNames<Lane>::values)) {
     if (!hasLane[tid])
       continue;
@@ -400,7 +411,8 @@ void TraceWriter::writeCriticalPath() {
   int64_t pid = firstPid + graph.getNumWorkers();
   writeMetadata("process_name", pid, 0, "name",
                 printableName(result.name) + ": critical path");
-  writeMetadata("process_sort_index", pid, 0, "sort_index", pid);
+  writeMetadata("process_sort_index", pid, 0, "sort_index",
+                order.placeOf(graph.getNumWorkers()));
   writeMetadata("thread_name", pid, kPathThread, "name", "critical path");
   llvm::ArrayRef<uint32_t> path = execution.criticalPath;
   for (size_t i = 0; i < path.size(); ++i) {
@@ -452,13 +464,18 @@ void TraceWriter::write() {
 }
 
 void pipesched::writeChromeTrace(
-    llvm::raw_ostream &os, llvm::ArrayRef<const NamedEvaluation *> results) {
+    llvm::raw_ostream &os, llvm::ArrayRef<const NamedEvaluation *> results,
+    TraceOrder order) {
   os << R"({"displayTimeUnit":"ns","traceEvents":[)";
   int64_t pid = 0;
   uint64_t flow = 0;
   bool isFirstEvent = true;
-  for (const NamedEvaluation *result : results) {
-    TraceWriter(os, *result, pid, flow, isFirstEvent).write();
+  auto count = static_cast<int64_t>(results.size());
+  for (auto [number, result] : llvm::enumerate(results)) {
+    ProcessOrder places = {pid, 1};
+    if (order == TraceOrder::Workers)
+      places = {static_cast<int64_t>(number), count};
+    TraceWriter(os, *result, pid, flow, places, isFirstEvent).write();
     pid += result->evaluation.execution.graph.getNumWorkers() + 1;
     flow += result->evaluation.execution.graph.size();
   }

@@ -18,6 +18,12 @@
 
 namespace pipesched {
 
+/// How viewers list the workers of several schedules.
+enum class TraceOrder {
+  Schedules, ///< all workers of a schedule, then those of the next
+  Workers    ///< a worker of all schedules, then the next worker
+};
+
 /// Writes one trace; workers of later schedules become further processes. One
 /// event per line; times in microseconds, exact to the picosecond.
 ///
@@ -34,10 +40,12 @@ namespace pipesched {
 /// `critical`, and after the workers of a schedule comes a process with the
 /// path alone, whose slices add up to the step. Linear in tasks and edges.
 void writeChromeTrace(llvm::raw_ostream &os,
-                      llvm::ArrayRef<const NamedEvaluation *> results);
+                      llvm::ArrayRef<const NamedEvaluation *> results,
+                      TraceOrder order = TraceOrder::Schedules);
 inline void writeChromeTrace(llvm::raw_ostream &os,
-                             llvm::ArrayRef<NamedEvaluation> results) {
-  writeChromeTrace(os, pointersTo(results));
+                             llvm::ArrayRef<NamedEvaluation> results,
+                             TraceOrder order = TraceOrder::Schedules) {
+  writeChromeTrace(os, pointersTo(results), order);
 }
 
 } // namespace pipesched

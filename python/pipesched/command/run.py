@@ -13,7 +13,7 @@ import pipesched
 from pipesched import PipeSchedError, Schedule
 from pipesched._options import ReceivePlacement, names_of
 
-from . import trained
+from . import compiled, trained
 from .arguments import (
     UsageError,
     Verbs,
@@ -34,6 +34,8 @@ EXAMPLE = """  pipesched run --schedule zb-v,1f1b --model gpt --workers 2 --micr
       --steps 10"""
 
 OPTIMIZED = "optimized"
+STEPS = 30
+"""Steps by default."""
 FOLDER = "out"
 """Where pictures go by default."""
 
@@ -50,13 +52,12 @@ def add(verbs: Verbs) -> None:
     parser.add_argument(
         "--schedule",
         type=names,
-        required=True,
         metavar="SCHEDULES",
-        help="families, files (IR, bytecode, PyTorch's CSV), or `optimized`, with commas",
+        help="families, files (IR, bytecode, PyTorch's CSV), or `optimized`, with commas; one "
+        "family for a compiled schedule",
     )
     parser.add_argument(
         "--model",
-        required=True,
         metavar="NAME|FILE|FOLDER",
         help="a model that ships (gpt), a Python file, or a folder with model.py",
     )
@@ -71,6 +72,7 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("--microbatches", type=positive, metavar="N")
     add_family_options(parser)
     _add_training(parser)
+    compiled.add_options(parser)
     _add_output(parser)
 
 
@@ -78,11 +80,12 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("training")
     group.add_argument(
         "--backend",
-        choices=("gloo", "nccl"),
+        choices=("gloo", "nccl", *compiled.BACKENDS),
         default="gloo",
-        help="gloo computes on CPUs, NCCL on one GPU per worker",
+        help="PyTorch on CPUs (gloo) or on one GPU per worker (nccl); compiled, in threads "
+        "(loopback) or processes (mpi)",
     )
-    group.add_argument("--steps", type=positive, default=30, help="in all (default 30)")
+    group.add_argument("--steps", type=positive, help="in all (default 30, compiled 3)")
     group.add_argument(
         "--warmup", type=positive, default=2, help="steps that are not measured (default 2)"
     )
@@ -356,6 +359,13 @@ def _require_devices(job: Job) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trains, and fails if a rank fails, or if schedules have different losses."""
+    if arguments.backend in compiled.BACKENDS:
+        return compiled.run(arguments)
+    compiled.refuse_options(arguments)
+    for name in ("schedule", "model"):
+        if getattr(arguments, name) is None:
+            raise UsageError(f"--{name} is missing")
+    arguments.steps = arguments.steps or STEPS
     _require_torch()
     from pipesched.torch.training import join, launch
 

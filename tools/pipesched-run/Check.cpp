@@ -1,0 +1,167 @@
+//===- Check.cpp - Compares a run with the unpipelined model --------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A parameter is compared on each worker that holds it; losses, of which a
+// worker has those of its own microbatches, are put together first.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Check.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+#include <set>
+
+using namespace pipesched;
+using namespace pipesched::run;
+
+using Numbers = std::vector<double>;
+
+static Numbers numbersOf(const PersistentTensor &tensor, const Memory &block) {
+  Numbers numbers;
+  forEachNumber(tensor, block, [&](double x) { numbers.push_back(x); });
+  return numbers;
+}
+
+/// The largest difference relative to the largest wanted number; infinite where
+/// one of both is no number.
+static double errorOf(const Numbers &found, const Numbers &wanted) {
+  double largest = 0, difference = 0;
+  for (auto [a, b] : llvm::zip_equal(found, wanted)) {
+    bool isSame = a == b || (std::isnan(a) && std::isnan(b));
+    largest = std::max(largest, std::abs(b));
+    if (!isSame)
+      difference = std::max(difference,
+                            std::isfinite(a - b) ? std::abs(a - b) : HUGE_VAL);
+  }
+  return difference == 0 ? 0 : difference / (largest > 0 ? largest : 1);
+}
+
+namespace {
+
+/// What is known of all tensors of one kind.
+struct KindResult {
+  int64_t numTensors = 0, numEqual = 0;
+  double error = 0;
+  std::string farthest;
+
+  void add(double other, bool isEqual, const std::string &name) {
+    ++numTensors;
+    numEqual += isEqual;
+    if (other > error || std::isnan(other)) {
+      error = other;
+      farthest = name;
+    }
+  }
+};
+
+class Checker {
+public:
+  Checker(const PreparedProgram &program, llvm::ArrayRef<Memory> workers,
+          const PersistentLayout &model, const Memory &reference)
+      : program(program), workers(workers), model(model), reference(reference) {
+  }
+
+  KindResult check(PersistentKind kind) const;
+
+private:
+  bool sumsReplicas() const;
+  void checkOnWorkers(const PersistentTensor &tensor, KindResult &result) const;
+  void checkSum(const PersistentTensor &tensor, KindResult &result) const;
+  template <typename Handle>
+  void forEachHolder(const PersistentTensor &tensor, Handle handle) const;
+
+  const PreparedProgram &program;
+  llvm::ArrayRef<Memory> workers;
+  const PersistentLayout &model;
+  const Memory &reference;
+};
+
+} // namespace
+
+bool Checker::sumsReplicas() const {
+  return llvm::any_of(program.loaded.program.instructions,
+                      [](const Instruction &instruction) {
+                        return instruction.is(InstructionKind::AllReduce);
+                      });
+}
+
+template <typename Handle>
+void Checker::forEachHolder(const PersistentTensor &tensor,
+                            Handle handle) const {
+  for (auto [worker, layout] : llvm::enumerate(program.layouts))
+    if (const PersistentTensor *held =
+            layout.find(tensor.kind, tensor.stage, tensor.index))
+      handle(worker, *held);
+}
+
+void Checker::checkOnWorkers(const PersistentTensor &tensor,
+                             KindResult &result) const {
+  Numbers wanted = numbersOf(tensor, reference);
+  forEachHolder(tensor, [&](int64_t worker, const PersistentTensor &held) {
+    bool isEqual = reference.bytesOf(tensor) == workers[worker].bytesOf(held);
+    double error =
+        isEqual ? 0 : errorOf(numbersOf(held, workers[worker]), wanted);
+    result.add(error, isEqual,
+               llvm::formatv("{0} on worker {1}", describe(tensor), worker));
+  });
+}
+
+void Checker::checkSum(const PersistentTensor &tensor,
+                       KindResult &result) const {
+  Numbers wanted = numbersOf(tensor, reference), sum(wanted.size());
+  forEachHolder(tensor, [&](int64_t worker, const PersistentTensor &held) {
+    for (auto [total, x] :
+         llvm::zip_equal(sum, numbersOf(held, workers[worker])))
+      total += x;
+  });
+  result.add(errorOf(sum, wanted), sum == wanted, describe(tensor));
+}
+
+KindResult Checker::check(PersistentKind kind) const {
+  KindResult result;
+  bool isSum = kind == PersistentKind::Loss ||
+               (kind == PersistentKind::Gradient && !sumsReplicas());
+  for (const PersistentTensor &tensor : model.tensors)
+    if (tensor.kind == kind && isSum)
+      checkSum(tensor, result);
+    else if (tensor.kind == kind)
+      checkOnWorkers(tensor, result);
+  return result;
+}
+
+bool run::checkRun(const PreparedProgram &program,
+                   llvm::ArrayRef<Memory> workers,
+                   const PersistentLayout &model, const Memory &reference,
+                   double tolerance, int64_t numSteps, llvm::raw_ostream &os) {
+  Checker checker(program, workers, model, reference);
+  bool holds = true;
+  os << "check: after step " << numSteps - 1
+     << ", beside the unpipelined model\n";
+  os << "               tensors  equal bits  largest relative error\n";
+  for (auto [kind, name] : {std::pair(PersistentKind::Loss, "losses"),
+                            std::pair(PersistentKind::Gradient, "gradients"),
+                            std::pair(PersistentKind::Param, "parameters"),
+                            std::pair(PersistentKind::State, "states")}) {
+    KindResult result = checker.check(kind);
+    if (result.numTensors == 0)
+      continue;
+    bool isClose = result.error <= tolerance;
+    holds &= isClose;
+    os << llvm::format("  %-11s  %7lld  %10lld  %.2e", name,
+                       static_cast<long long>(result.numTensors),
+                       static_cast<long long>(result.numEqual), result.error);
+    if (!result.farthest.empty())
+      os << " (" << result.farthest << ")";
+    os << (isClose ? "\n" : " too large\n");
+  }
+  os << (holds ? "check: passed" : "check: FAILED")
+     << llvm::format(", tolerance %.0e\n", tolerance);
+  return holds;
+}

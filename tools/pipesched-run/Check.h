@@ -1,0 +1,34 @@
+//===- Check.h - Compares a run with the unpipelined model ------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Losses, gradients, parameters and states of all workers beside those of the
+// reference.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_CHECK_H
+#define PIPESCHED_TOOLS_PIPESCHED_RUN_CHECK_H
+
+#include "Program.h"
+#include "State.h"
+
+namespace pipesched::run {
+
+/// Prints a line for each kind of tensor: how many there are, how many equal
+/// the reference bit by bit, and the one that is farthest from it. The error of
+/// a tensor is the largest difference of an element, relative to the largest
+/// element of the reference. Returns whether all errors are at most
+/// `tolerance`. Where replicas of a stage have not been summed (the program has
+/// no G), the sum of their gradients is compared.
+bool checkRun(const PreparedProgram &program, llvm::ArrayRef<Memory> workers,
+              const PersistentLayout &model, const Memory &reference,
+              double tolerance, int64_t numSteps, llvm::raw_ostream &os);
+
+} // namespace pipesched::run
+
+#endif // PIPESCHED_TOOLS_PIPESCHED_RUN_CHECK_H

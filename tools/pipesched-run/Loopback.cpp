@@ -1,0 +1,200 @@
+//===- Loopback.cpp - Runs compiled schedules on threads ------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Steps run one by one, so that the losses can be read between them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backend.h"
+#include "PipeSched-rt/World.h"
+#include "PipeSched/Support/MakeError.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Regex.h"
+
+using namespace pipesched;
+using namespace pipesched::run;
+using llvm::StringRef;
+
+Span RunResult::spanOf(int64_t step) const {
+  Span span = logs.front().steps[step];
+  for (const WorkerLog &log : logs) {
+    span.begin = std::min(span.begin, log.steps[step].begin);
+    span.end = std::max(span.end, log.steps[step].end);
+  }
+  return span;
+}
+
+double run::lossOf(const PreparedProgram &program,
+                   llvm::ArrayRef<Memory> blocks) {
+  // Losses of microbatches of other workers are zero.
+  double loss = 0;
+  for (auto [layout, block] : llvm::zip(program.layouts, blocks))
+    for (const PersistentTensor &tensor : layout.tensors)
+      if (tensor.kind == PersistentKind::Loss)
+        forEachNumber(tensor, block, [&](double number) { loss += number; });
+  return loss;
+}
+
+namespace {
+
+class World {
+public:
+  World(PipeschedSizeFunction size, const Options &options) {
+    PipeschedWorldOptions given = {options.messages == Messages::Buffered
+                                       ? PIPESCHED_RT_BUFFERED
+                                       : PIPESCHED_RT_RENDEZVOUS,
+                                   options.blocking, /*log=*/1};
+    world = pipesched_rt_world_create(size, &given);
+  }
+  World(const World &) = delete;
+  World &operator=(const World &) = delete;
+  ~World() { pipesched_rt_world_destroy(world); }
+
+  llvm::Error error() const {
+    if (!world)
+      return makeError("no memory for the workers");
+    StringRef text = pipesched_rt_world_error(world);
+    return text.empty() ? llvm::Error::success() : makeError(text);
+  }
+  llvm::Error run(PipeschedStepFunction step, int64_t number) {
+    pipesched_rt_world_run(world, step, number, 1);
+    return error();
+  }
+  char *blockOf(int64_t worker) {
+    return static_cast<char *>(
+        pipesched_rt_world_block(world, worker, PIPESCHED_RT_PERSISTENT));
+  }
+  WorkerLog logOf(int64_t worker) const;
+
+private:
+  PipeschedWorld *world;
+};
+
+} // namespace
+
+WorkerLog World::logOf(int64_t worker) const {
+  WorkerLog log;
+  int64_t steps = 0;
+  const int64_t *instructions =
+      pipesched_rt_world_log(world, worker, &steps, &log.numInstructions);
+  const int64_t *whole = pipesched_rt_world_steps(world, worker, &steps);
+  auto copy = [](const int64_t *from, int64_t count, std::vector<Span> &to) {
+    for (int64_t i = 0; i < count; ++i)
+      to.push_back({from[2 * i], from[2 * i + 1]});
+  };
+  copy(instructions, steps * log.numInstructions, log.instructions);
+  copy(whole, steps, log.steps);
+  return log;
+}
+
+/// " (send 0F4 to 1)" for the instruction with this number in the log of a
+/// worker, or "".
+static std::string describeInstruction(const PreparedProgram &program,
+                                       int64_t worker, int64_t number) {
+  const Program &rows = program.loaded.program;
+  mlir::Operation *last = nullptr;
+  for (uint32_t i = rows.rowBegins[worker]; i < rows.rowBegins[worker + 1];
+       ++i) {
+    const Instruction &instruction = rows.instructions[i];
+    // Both halves of a pair are one op, and waits have no number.
+    if (instruction.is(InstructionKind::Wait) || program.loaded.ops[i] == last)
+      continue;
+    last = program.loaded.ops[i];
+    if (number-- > 0)
+      continue;
+    std::string text = " (";
+    if (!instruction.is(InstructionKind::Compute))
+      text += (enumName(instruction.kind) + " ").str();
+    text += instruction.cell.str();
+    if (instruction.is(InstructionRole::Message))
+      text += (instruction.is(InstructionKind::Send) ? " to " : " from ") +
+              std::to_string(instruction.peer);
+    return text + ")";
+  }
+  return "";
+}
+
+/// The text of the runtime with the names of the instructions:
+///
+///   worker 0, instruction 11: waits ..
+///   worker 0, instruction 11 (send 0F4 to 1): waits ..
+static std::string nameInstructions(const PreparedProgram &program,
+                                    StringRef text) {
+  const Program &rows = program.loaded.program;
+  llvm::Regex place("worker ([0-9]+), instruction ([0-9]+)");
+  llvm::SmallVector<StringRef> parts;
+  std::string result;
+  while (place.match(text, &parts)) {
+    size_t end = parts[0].end() - text.begin();
+    result += text.take_front(end);
+    int64_t worker = 0, number = 0;
+    bool isNumber = !parts[1].getAsInteger(10, worker) &&
+                    !parts[2].getAsInteger(10, number);
+    if (isNumber && worker < rows.getNumWorkers())
+      result += describeInstruction(program, worker, number);
+    text = text.drop_front(end);
+  }
+  return result + text.str();
+}
+
+static void printStep(int64_t step, double loss, Span span) {
+  llvm::outs() << llvm::format("step %lld: loss %.6g, %.3f ms\n",
+                               static_cast<long long>(step), loss,
+                               double(span.end - span.begin) / 1e6);
+  llvm::outs().flush();
+}
+
+static const NativeSymbol kRuntime[] = {
+    {"pipesched_rt_send", reinterpret_cast<void *>(&pipesched_rt_send)},
+    {"pipesched_rt_recv", reinterpret_cast<void *>(&pipesched_rt_recv)},
+    {"pipesched_rt_offload", reinterpret_cast<void *>(&pipesched_rt_offload)},
+    {"pipesched_rt_reload", reinterpret_cast<void *>(&pipesched_rt_reload)},
+    {"pipesched_rt_all_reduce",
+     reinterpret_cast<void *>(&pipesched_rt_all_reduce)},
+    {"pipesched_rt_wait", reinterpret_cast<void *>(&pipesched_rt_wait)},
+    {"pipesched_rt_fail", reinterpret_cast<void *>(&pipesched_rt_fail)},
+    {"pipesched_rt_begin", reinterpret_cast<void *>(&pipesched_rt_begin)},
+    {"pipesched_rt_end", reinterpret_cast<void *>(&pipesched_rt_end)},
+};
+
+llvm::Expected<RunResult> run::runLoopback(const PreparedProgram &program,
+                                           const llvm::MemoryBuffer &object,
+                                           std::vector<Memory> blocks,
+                                           const Options &options) {
+  llvm::Expected<LoadedObject> code = LoadedObject::load(object, kRuntime);
+  if (!code)
+    return code.takeError();
+  StringRef name = program.getName();
+  auto step = code->find<std::remove_pointer_t<PipeschedStepFunction>>(
+      (name + "_step").str());
+  if (!step)
+    return step.takeError();
+  auto size = code->find<std::remove_pointer_t<PipeschedSizeFunction>>(
+      (name + "_size").str());
+  if (!size)
+    return size.takeError();
+  World world(*size, options);
+  if (llvm::Error error = world.error())
+    return std::move(error);
+  for (auto [worker, block] : llvm::enumerate(blocks))
+    std::copy_n(block.data(), block.size(), world.blockOf(worker));
+  RunResult result;
+  for (int64_t number = 0; number < options.steps; ++number) {
+    if (llvm::Error error = world.run(*step, number))
+      return makeError(
+          nameInstructions(program, llvm::toString(std::move(error))));
+    result.logs.clear();
+    for (auto [worker, block] : llvm::enumerate(blocks)) {
+      std::copy_n(world.blockOf(worker), block.size(), block.data());
+      result.logs.push_back(world.logOf(worker));
+    }
+    printStep(number, lossOf(program, blocks), result.spanOf(number));
+  }
+  result.blocks = std::move(blocks);
+  return result;
+}

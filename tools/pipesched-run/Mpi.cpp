@@ -1,0 +1,313 @@
+//===- Mpi.cpp - Runs compiled schedules under MPI ------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Everything happens in a folder of its own, which is removed at the end:
+//
+//   main.c schedule.o libpipesched_rt_mpi.a -> program
+//   before.<worker> -> mpirun program -> after.<worker>, log.<worker>
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backend.h"
+#include "PipeSched/Support/InputFile.h"
+#include "PipeSched/Support/MakeError.h"
+#include "PipeSched/Support/OutputFile.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include <cstring>
+
+using namespace pipesched;
+using namespace pipesched::run;
+using llvm::StringRef;
+using llvm::Twine;
+namespace fs = llvm::sys::fs;
+namespace path = llvm::sys::path;
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+static llvm::Expected<std::string> findProgram(StringRef option, StringRef name,
+                                               StringRef advice) {
+  llvm::ErrorOr<std::string> found = llvm::sys::findProgramByName(name);
+  if (found)
+    return *found;
+  return makeError("--" + option + ": '" + name + "' is not found; " + advice);
+}
+
+static constexpr char kMpiAdvice[] =
+    "install an MPI (Debian: mpich, or openmpi-bin and libopenmpi-dev), name "
+    "its program here, or take --backend=loopback";
+
+/// Runs a program. Errors say what it has printed if `isQuiet`; else its output
+/// goes where ours goes.
+static llvm::Error execute(llvm::ArrayRef<std::string> command,
+                           StringRef folder, bool isQuiet) {
+  std::string output = (folder + "/output").str();
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(output),
+                                          StringRef(output)};
+  std::vector<StringRef> arguments(command.begin(), command.end());
+  llvm::outs().flush();
+  std::string message;
+  int status = llvm::sys::ExecuteAndWait(
+      arguments.front(), arguments, std::nullopt,
+      isQuiet ? llvm::ArrayRef(redirects)
+              : llvm::ArrayRef<std::optional<StringRef>>(),
+      /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
+  if (status == 0)
+    return llvm::Error::success();
+  std::string text = "'" + llvm::join(command, " ") + "' failed";
+  if (!message.empty())
+    text += ": " + message;
+  else
+    text += " with status " + std::to_string(status);
+  if (isQuiet)
+    if (auto printed = llvm::MemoryBuffer::getFile(output))
+      text += "\n" + (*printed)->getBuffer().rtrim().str();
+  return makeError(text);
+}
+
+/// The folder with include/, lib/ and build-mpi.sh: beside the tool, in the
+/// tree of an installation or of a build.
+static llvm::Expected<std::string> findRuntime(const Options &options) {
+  static int anchor; // in the executable
+  llvm::SmallString<128> folder(StringRef(options.runtime.getValue()));
+  if (folder.empty()) {
+    folder = path::parent_path(
+        path::parent_path(fs::getMainExecutable(nullptr, &anchor)));
+    path::append(folder, "share", "PipeSched", "runtime");
+  }
+  if (fs::exists(folder + "/build-mpi.sh"))
+    return folder.str().str();
+  return makeError("the sources of the runtime are not in '" + folder +
+                   "'; name their folder by --runtime=<folder>");
+}
+
+//===----------------------------------------------------------------------===//
+// Linking
+//===----------------------------------------------------------------------===//
+
+static std::string mainOf(StringRef name) {
+  std::string text = "#include \"PipeSched-rt/Runtime.h\"\n";
+  text += ("int32_t " + name +
+           "_step(int32_t, void *, void *, void *, void *, "
+           "int64_t);\n")
+              .str();
+  text += ("int64_t " + name + "_size(int32_t, int32_t);\n").str();
+  text += ("const char *" + name + "_layout(void);\n").str();
+  text +=
+      ("int main(int argc, char **argv) {\n  return pipesched_rt_main(argc, "
+       "argv, " +
+       name + "_step, " + name + "_size, " + name + "_layout);\n}\n")
+          .str();
+  return text;
+}
+
+/// Commands that compile the loopback runtime with the program; that of MPI has
+/// a script.
+static std::vector<std::string> loopbackSources(StringRef runtime) {
+  std::vector<std::string> files;
+  for (StringRef name :
+       {"Copies", "Deadlock", "Files", "Log", "Loopback", "LoopbackMain",
+        "Options", "Reduce", "Worker", "World"})
+    files.push_back((runtime + "/lib/" + name + ".c").str());
+  return files;
+}
+
+static llvm::Error link(const PreparedProgram &program,
+                        const llvm::MemoryBuffer &object,
+                        const Options &options, StringRef folder,
+                        StringRef output) {
+  bool isMpi = options.backend == Backend::Mpi;
+  llvm::Expected<std::string> runtime = findRuntime(options);
+  if (!runtime)
+    return runtime.takeError();
+  llvm::Expected<std::string> compiler =
+      isMpi ? findProgram("mpicc", options.mpicc, kMpiAdvice)
+            : findProgram("cc", options.cc, "name a C compiler");
+  if (!compiler)
+    return compiler.takeError();
+  auto in = [&](const Twine &name) { return (folder + "/" + name).str(); };
+  if (llvm::Error error = writeWholeFile(in("schedule.o"), object.getBuffer()))
+    return error;
+  if (llvm::Error error =
+          writeWholeFile(in("main.c"), mainOf(program.getName())))
+    return error;
+  std::vector<std::string> command = {
+      *compiler,    "-std=gnu11",    "-O2", "-I" + *runtime + "/include",
+      in("main.c"), in("schedule.o")};
+  if (isMpi) {
+    if (llvm::Error error = execute({"/bin/sh", *runtime + "/build-mpi.sh",
+                                     *compiler, in("libpipesched_rt_mpi.a")},
+                                    folder, /*isQuiet=*/true))
+      return error;
+    command.push_back(in("libpipesched_rt_mpi.a"));
+  } else {
+    llvm::append_range(command, loopbackSources(*runtime));
+  }
+  for (StringRef last : {"-lm", "-lpthread", "-o"})
+    command.push_back(last.str());
+  command.push_back(output.str());
+  return execute(command, folder, /*isQuiet=*/true);
+}
+
+namespace {
+/// A folder that lives as long as this.
+struct TemporaryFolder {
+  llvm::SmallString<128> name;
+
+  static llvm::Expected<std::unique_ptr<TemporaryFolder>> make() {
+    auto folder = std::make_unique<TemporaryFolder>();
+    if (std::error_code code =
+            fs::createUniqueDirectory("pipesched-run", folder->name))
+      return makeError("cannot make a folder for temporary files: " +
+                       code.message());
+    return folder;
+  }
+  ~TemporaryFolder() {
+    if (!name.empty())
+      fs::remove_directories(name);
+  }
+};
+} // namespace
+
+llvm::Error run::linkExecutable(const PreparedProgram &program,
+                                const llvm::MemoryBuffer &object,
+                                const Options &options, StringRef output) {
+  auto folder = TemporaryFolder::make();
+  if (!folder)
+    return folder.takeError();
+  return link(program, object, options, (*folder)->name, output);
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+static llvm::Expected<WorkerLog> readLog(const Twine &file) {
+  auto buffer = readWholeFile(file.str());
+  if (!buffer)
+    return buffer.takeError();
+  struct Header {
+    char magic[8];
+    int32_t worker, numWorkers;
+    int64_t firstStep, numSteps, numInstructions;
+  } header;
+  StringRef data = (*buffer)->getBuffer();
+  auto fail = [&] {
+    return makeError("'" + file + "' is no log of a compiled schedule");
+  };
+  if (data.size() < sizeof(header) || !data.starts_with("PSRTLOG1"))
+    return fail();
+  std::memcpy(&header, data.data(), sizeof(header));
+  WorkerLog log;
+  log.numInstructions = header.numInstructions;
+  log.instructions.resize(header.numSteps * header.numInstructions);
+  log.steps.resize(header.numSteps);
+  data = data.drop_front(sizeof(header));
+  for (std::vector<Span> *spans : {&log.instructions, &log.steps}) {
+    size_t bytes = spans->size() * sizeof(Span);
+    if (data.size() < bytes)
+      return fail();
+    std::memcpy(spans->data(), data.data(), bytes);
+    data = data.drop_front(bytes);
+  }
+  return log;
+}
+
+static std::vector<std::string> mpiCommand(StringRef mpirun,
+                                           const Options &options,
+                                           StringRef folder,
+                                           int64_t numWorkers) {
+  std::vector<std::string> command;
+  for (StringRef word : llvm::split(mpirun, ' '))
+    if (!word.empty())
+      command.push_back(word.str());
+  auto in = [&](StringRef name) { return (folder + "/" + name).str(); };
+  for (const std::string &word :
+       {std::string("-n"), std::to_string(numWorkers), in("program"),
+        "--steps=" + std::to_string(options.steps),
+        "--state-in=" + in("before"), "--state-out=" + in("after"),
+        "--log=" + in("log")})
+    command.push_back(word);
+  if (options.messages != Messages::Default)
+    command.push_back("--messages=" +
+                      enumName(options.messages.getValue()).str());
+  if (options.blocking)
+    command.push_back("--blocking");
+  return command;
+}
+
+static llvm::Expected<RunResult> readResult(StringRef folder,
+                                            std::vector<Memory> blocks) {
+  RunResult result;
+  for (auto [worker, block] : llvm::enumerate(blocks)) {
+    auto after = readWholeFile((folder + "/after." + Twine(worker)).str());
+    if (!after)
+      return after.takeError();
+    if ((*after)->getBufferSize() != static_cast<size_t>(block.size()))
+      return makeError("worker " + Twine(worker) + " wrote a state of " +
+                       Twine((*after)->getBufferSize()) + " bytes, wanted " +
+                       Twine(block.size()));
+    llvm::copy((*after)->getBuffer(), block.data());
+    llvm::Expected<WorkerLog> log = readLog(folder + "/log." + Twine(worker));
+    if (!log)
+      return log.takeError();
+    result.logs.push_back(std::move(*log));
+  }
+  result.blocks = std::move(blocks);
+  return result;
+}
+
+static void printSteps(const PreparedProgram &program,
+                       const RunResult &result) {
+  for (int64_t step = 0; step < result.getNumSteps(); ++step) {
+    Span span = result.spanOf(step);
+    llvm::outs() << "step " << step << ": ";
+    if (step + 1 == result.getNumSteps())
+      llvm::outs() << llvm::format("loss %.6g, ",
+                                   lossOf(program, result.blocks));
+    llvm::outs() << llvm::format("%.3f ms\n",
+                                 double(span.end - span.begin) / 1e6);
+  }
+}
+
+llvm::Expected<RunResult> run::runMpi(const PreparedProgram &program,
+                                      const llvm::MemoryBuffer &object,
+                                      std::vector<Memory> blocks,
+                                      const Options &options) {
+  StringRef given = options.mpirun;
+  llvm::Expected<std::string> mpirun =
+      findProgram("mpirun", given.split(' ').first, kMpiAdvice);
+  if (!mpirun)
+    return mpirun.takeError();
+  auto made = TemporaryFolder::make();
+  if (!made)
+    return made.takeError();
+  StringRef folder = (*made)->name;
+  if (llvm::Error error =
+          link(program, object, options, folder, (folder + "/program").str()))
+    return std::move(error);
+  for (auto [worker, block] : llvm::enumerate(blocks))
+    if (llvm::Error error =
+            writeWholeFile((folder + "/before." + Twine(worker)).str(),
+                           StringRef(block.data(), block.size())))
+      return std::move(error);
+  std::string launcher = (*mpirun + " " + given.split(' ').second).str();
+  if (llvm::Error error =
+          execute(mpiCommand(launcher, options, folder, blocks.size()), folder,
+                  /*isQuiet=*/true))
+    return std::move(error);
+  llvm::Expected<RunResult> result = readResult(folder, std::move(blocks));
+  if (result)
+    printSteps(program, *result);
+  return result;
+}

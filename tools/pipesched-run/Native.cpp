@@ -1,0 +1,124 @@
+//===- Native.cpp - From IR to machine code -------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Floating-point operations are neither fused nor reordered, so that the same
+// functions give the same bits wherever they are called.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Native.h"
+#include "PipeSched/Support/MakeError.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace pipesched;
+using namespace pipesched::run;
+using llvm::StringRef;
+namespace orc = llvm::orc;
+
+void run::initializeNative() {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> makeMachine() {
+  llvm::Expected<orc::JITTargetMachineBuilder> builder =
+      orc::JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return builder.takeError();
+  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+  builder->setRelocationModel(llvm::Reloc::PIC_);
+  return builder->createTargetMachine();
+}
+
+namespace {
+struct OptimizedModule {
+  // The module refers to the context, so it is destroyed first.
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::Module> module;
+};
+} // namespace
+
+static llvm::Expected<OptimizedModule> optimize(mlir::ModuleOp module) {
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = makeMachine();
+  if (!machine)
+    return machine.takeError();
+  OptimizedModule result;
+  result.context = std::make_unique<llvm::LLVMContext>();
+  result.machine = std::move(*machine);
+  result.module = mlir::translateModuleToLLVMIR(module, *result.context);
+  if (!result.module)
+    return makeError("the module cannot be translated to LLVM IR");
+  result.module->setTargetTriple(result.machine->getTargetTriple());
+  result.module->setDataLayout(result.machine->createDataLayout());
+  auto run = mlir::makeOptimizingTransformer(/*optLevel=*/2, /*sizeLevel=*/0,
+                                             result.machine.get());
+  if (llvm::Error error = run(result.module.get()))
+    return std::move(error);
+  return result;
+}
+
+llvm::Expected<std::string> run::emitLLVM(mlir::ModuleOp module) {
+  llvm::Expected<OptimizedModule> optimized = optimize(module);
+  if (!optimized)
+    return optimized.takeError();
+  std::string text;
+  llvm::raw_string_ostream(text) << *optimized->module;
+  return text;
+}
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+run::compileObject(mlir::ModuleOp module) {
+  llvm::Expected<OptimizedModule> optimized = optimize(module);
+  if (!optimized)
+    return optimized.takeError();
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream os(bytes);
+  llvm::legacy::PassManager passes;
+  if (optimized->machine->addPassesToEmitFile(
+          passes, os, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return makeError("this machine has no object files");
+  passes.run(*optimized->module);
+  return std::make_unique<llvm::SmallVectorMemoryBuffer>(
+      std::move(bytes), "schedule.o", /*RequiresNullTerminator=*/false);
+}
+
+llvm::Expected<LoadedObject>
+LoadedObject::load(const llvm::MemoryBuffer &object,
+                   llvm::ArrayRef<NativeSymbol> symbols) {
+  llvm::Expected<std::unique_ptr<orc::LLJIT>> made =
+      orc::LLJITBuilder().create();
+  if (!made)
+    return made.takeError();
+  orc::LLJIT &jit = **made;
+  orc::SymbolMap map;
+  for (const NativeSymbol &symbol : symbols)
+    map[jit.mangleAndIntern(symbol.name)] = {
+        orc::ExecutorAddr::fromPtr(symbol.address),
+        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  if (llvm::Error error =
+          jit.getMainJITDylib().define(orc::absoluteSymbols(std::move(map))))
+    return std::move(error);
+  auto process = orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+      jit.getDataLayout().getGlobalPrefix());
+  if (!process)
+    return process.takeError();
+  jit.getMainJITDylib().addGenerator(std::move(*process));
+  if (llvm::Error error = jit.addObjectFile(
+          llvm::MemoryBuffer::getMemBufferCopy(object.getBuffer())))
+    return std::move(error);
+  return LoadedObject(std::move(*made));
+}

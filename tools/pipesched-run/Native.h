@@ -1,0 +1,68 @@
+//===- Native.h - From IR to machine code -----------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Compiles modules of the LLVM dialect to an object for this machine, and loads
+// objects into this process. What is loaded, linked and emitted is the same
+// object.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_NATIVE_H
+#define PIPESCHED_TOOLS_PIPESCHED_RUN_NATIVE_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace pipesched::run {
+
+/// Initializes code generation for this machine; once per process.
+void initializeNative();
+
+/// The LLVM IR of a module of the LLVM dialect, optimized for this machine, as
+/// text.
+llvm::Expected<std::string> emitLLVM(mlir::ModuleOp module);
+
+/// An object file for this machine from a module of the LLVM dialect. Its code
+/// is position independent, and symbols are as the functions are named.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+compileObject(mlir::ModuleOp module);
+
+/// A name that loaded code may call, and what it calls then.
+struct NativeSymbol {
+  llvm::StringRef name;
+  void *address;
+};
+
+/// An object in this process, as long as this lives.
+class LoadedObject {
+public:
+  /// Functions that are not among `symbols` come from the C library. Errors: a
+  /// function that is nowhere.
+  static llvm::Expected<LoadedObject>
+  load(const llvm::MemoryBuffer &object, llvm::ArrayRef<NativeSymbol> symbols);
+
+  template <typename Function>
+  llvm::Expected<Function *> find(llvm::StringRef name) {
+    llvm::Expected<llvm::orc::ExecutorAddr> address = jit->lookup(name);
+    if (!address)
+      return address.takeError();
+    return address->toPtr<Function *>();
+  }
+
+private:
+  explicit LoadedObject(std::unique_ptr<llvm::orc::LLJIT> jit)
+      : jit(std::move(jit)) {}
+
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+};
+
+} // namespace pipesched::run
+
+#endif // PIPESCHED_TOOLS_PIPESCHED_RUN_NATIVE_H

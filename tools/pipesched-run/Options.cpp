@@ -1,0 +1,71 @@
+//===- Options.cpp - Command line of pipesched-run ------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The options of families come from their list.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+#include "PipeSched/Support/MakeError.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+
+using namespace pipesched;
+using namespace pipesched::run;
+using llvm::StringRef;
+
+Options::Options() {
+  for (const FamilyOptionInfo &info : familyOptions())
+    familyValues.push_back(std::make_unique<cl::opt<std::string>>(
+        StringRef(info.name), cl::cat(category), cl::value_desc(info.values),
+        cl::desc(StringRef(info.summary))));
+}
+
+llvm::Expected<FamilyOptions>
+Options::familyOptionsFor(const Family &family) const {
+  FamilyOptions options;
+  for (auto [info, value] : llvm::zip(familyOptions(), familyValues)) {
+    if (value->getNumOccurrences() == 0)
+      continue;
+    if (!family.takes(info.option))
+      return makeError("--" + info.name + ": " + family.name +
+                       " has no such option");
+    if (llvm::Error error = setOption(options, info.name, *value))
+      return makeError("--" + info.name + ": " +
+                       llvm::toString(std::move(error)));
+  }
+  return options;
+}
+
+llvm::Error Options::check() const {
+  auto found = [](auto &option) { return llvm::Twine(option.getValue()); };
+  if (steps < 1)
+    return makeError("--steps: expected 1 or more, found " + found(steps));
+  for (const auto *option : {&workers, &microbatches})
+    if (*option < 0 || (option->getNumOccurrences() > 0 && *option == 0))
+      return makeError("--" + option->ArgStr + ": expected 1 or more, found " +
+                       found(*option));
+  if (!(tolerance >= 0) || std::isinf(tolerance))
+    return makeError("--tolerance: expected a number from 0, found " +
+                     llvm::Twine(std::to_string(tolerance)));
+  if (schedule.empty()) {
+    for (const auto *option : {&workers, &microbatches})
+      if (option->getNumOccurrences() > 0)
+        return makeError("--" + option->ArgStr +
+                         " belongs to --schedule=<family>, which is missing");
+    for (const auto &value : familyValues)
+      if (value->getNumOccurrences() > 0)
+        return makeError("--" + value->ArgStr +
+                         " belongs to --schedule=<family>, which is missing");
+  }
+  if (output.getNumOccurrences() > 0 && emit == Emit::Nothing)
+    return makeError("-o belongs to --emit=<kind>, which is missing");
+  if (emit == Emit::Executable && output == "-")
+    return makeError("--emit=executable needs -o <file>");
+  return llvm::Error::success();
+}

@@ -1,0 +1,285 @@
+//===- Program.cpp - The program to run -----------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every change is a pass that pipesched-opt has, too; only the choice of the
+// schedule and the paths of a family are made here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Program.h"
+#include "PipeSched/Adapter/CreateSchedule.h"
+#include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/InitAll.h"
+#include "PipeSched/Support/InputFile.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace pipesched;
+using namespace pipesched::run;
+using pipe::PlacementOwnerOpInterface;
+using pipe::ScheduleOp;
+
+void run::registerAll(DialectRegistry &registry) {
+  registerAllDialects(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+static LogicalResult fail(MLIRContext &context, llvm::Error error) {
+  return emitError(UnknownLoc::get(&context))
+         << llvm::toString(std::move(error));
+}
+
+static LogicalResult runPasses(ModuleOp module, const Twine &pipeline) {
+  PassManager manager(module.getContext());
+  std::string errors;
+  llvm::raw_string_ostream os(errors);
+  if (failed(parsePassPipeline(pipeline.str(), manager, os)))
+    return emitError(module.getLoc())
+           << "--pipeline: " << StringRef(errors).rtrim();
+  return manager.run(module);
+}
+
+//===----------------------------------------------------------------------===//
+// The schedule of the file
+//===----------------------------------------------------------------------===//
+
+static FailureOr<OwningOpRef<ModuleOp>> readModule(StringRef file,
+                                                   MLIRContext &context) {
+  auto buffer = readWholeFile(file);
+  if (!buffer)
+    return fail(context, buffer.takeError());
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  auto module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return failure();
+  return std::move(module);
+}
+
+/// The schedule or program of the file that has stages, and that `name` names
+/// if it is not empty. All others are erased, so that no pass treats them.
+static FailureOr<PlacementOwnerOpInterface> selectOwner(ModuleOp module,
+                                                        StringRef name) {
+  SmallVector<PlacementOwnerOpInterface> all, found;
+  module.walk([&](PlacementOwnerOpInterface op) { all.push_back(op); });
+  auto nameOf = [](Operation *op) {
+    return SymbolTable::getSymbolName(op).getValue();
+  };
+  for (PlacementOwnerOpInterface op : all)
+    if (hasStageFunctions(op) && (name.empty() || nameOf(op) == name))
+      found.push_back(op);
+  if (found.empty() && !name.empty())
+    return emitError(module.getLoc())
+           << "--select: there is no schedule @" << name << " with stages";
+  if (found.empty())
+    return emitError(module.getLoc())
+           << "there is no schedule with stages to run; name the functions of "
+              "a model in 'stage' clauses of a pipe.schedule";
+  if (found.size() > 1) {
+    InFlightDiagnostic diagnostic =
+        emitError(module.getLoc())
+        << "there are " << found.size()
+        << " schedules with stages; choose one by --select=<name>";
+    for (PlacementOwnerOpInterface op : found)
+      diagnostic.attachNote(op.getLoc()) << "@" << nameOf(op);
+    return diagnostic;
+  }
+  for (PlacementOwnerOpInterface op : all)
+    if (op != found.front())
+      op.erase();
+  if (found.front()->getParentOp() != module)
+    return found.front().emitError("must stand in the outermost module");
+  return found.front();
+}
+
+/// What a run needs beyond what pipe-verify-stages checks.
+static LogicalResult verifyRunnable(PlacementOwnerOpInterface owner) {
+  mlir::Block &body = owner->getRegion(0).front();
+  if (body.getOps<pipe::DataOp>().empty())
+    return owner.emitError(
+        "has no data; name the function that makes the input of stage 0 in a "
+        "clause 'data @..'");
+  if (body.getOps<pipe::LossOp>().empty())
+    return owner.emitError(
+        "has no loss; name the function that gives the gradient of the last "
+        "output in a clause 'loss @..'");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Rows of a family
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyStageCount(PlacementOwnerOpInterface owner,
+                                      const Family &family,
+                                      const Placement &placement) {
+  int64_t found =
+      llvm::range_size(owner->getRegion(0).front().getOps<pipe::StageOp>());
+  int64_t wanted = placement.getMaxStages();
+  if (found == wanted)
+    return success();
+  return owner.emitError()
+         << llvm::formatv("has functions of {0} stages, but {1} with {2} "
+                          "workers needs {3}; take another number of workers "
+                          "or other options of the family, or divide the "
+                          "model into {3} stages",
+                          found, family.name, placement.getNumWorkers(), wanted)
+                .str();
+}
+
+/// Moves the clauses that name functions.
+static void moveClauses(Operation *from, ScheduleOp to) {
+  mlir::Block &target = to->getRegion(0).front();
+  for (Operation &op : llvm::make_early_inc_range(from->getRegion(0).front()))
+    if (isa<pipe::StageOp, pipe::DataOp, pipe::TargetOp, pipe::LossOp>(op))
+      op.moveBefore(&target, target.end());
+}
+
+static FailureOr<PlacementOwnerOpInterface>
+fillFamily(PlacementOwnerOpInterface owner, const Options &options) {
+  auto fail = [&](llvm::Error error) {
+    return owner.emitError() << llvm::toString(std::move(error));
+  };
+  llvm::Expected<const Family *> family = lookUpFamily(options.schedule);
+  if (!family)
+    return fail(family.takeError());
+  llvm::Expected<FamilyOptions> familyOptions =
+      options.familyOptionsFor(**family);
+  if (!familyOptions)
+    return fail(familyOptions.takeError());
+  int64_t workers = options.workers, microbatches = options.microbatches;
+  llvm::Expected<Table> table =
+      generate(**family, workers > 0 ? workers : owner.getNumWorkers(),
+               microbatches > 0 ? microbatches : owner.getNumMicrobatches(),
+               *familyOptions);
+  if (!table)
+    return fail(table.takeError());
+  if (failed(verifyStageCount(owner, **family, table->placement)))
+    return failure();
+  OpBuilder builder(owner);
+  StringAttr name = SymbolTable::getSymbolName(owner);
+  SmallVector<NamedAttribute> written =
+      describeFamily(builder, **family, *familyOptions);
+  ScheduleOp schedule =
+      createSchedule(builder, owner.getLoc(), name, std::move(*table));
+  schedule.setFamily((*family)->name, written);
+  if (Attribute profile = owner->getAttr("profile"))
+    schedule->setAttr("profile", profile);
+  moveClauses(owner, schedule);
+  owner.erase();
+  return cast<PlacementOwnerOpInterface>(*schedule);
+}
+
+//===----------------------------------------------------------------------===//
+// G and O
+//===----------------------------------------------------------------------===//
+
+static bool hasUpdates(Operation *owner) {
+  return llvm::any_of(
+      owner->getRegion(0).front().getOps<pipe::StageOp>(),
+      [](pipe::StageOp op) { return bool(op.getUpdateAttr()); });
+}
+
+/// Adds the steps of the optimizer, and sums of replicas in front of them.
+static LogicalResult addOptimizer(ScheduleOp schedule, const Options &options) {
+  if (schedule.isProblem())
+    return schedule.emitError(
+        "has no rows; give it those of a family by --schedule=<family>, or by "
+        "passes in --pipeline");
+  FailureOr<NamedTable> table = loadTable(schedule);
+  if (failed(table))
+    return failure();
+  unsigned optimizer = 1u << static_cast<unsigned>(Phase::Optimizer);
+  bool hasThem = phasesInUse(table->tableView()) & optimizer;
+  if (hasThem || options.noUpdate || !hasUpdates(schedule))
+    return success();
+  return runPasses(schedule->getParentOfType<ModuleOp>(), "pipe-add-optimizer");
+}
+
+//===----------------------------------------------------------------------===//
+// All
+//===----------------------------------------------------------------------===//
+
+static LogicalResult load(PreparedProgram &program) {
+  auto owner = cast<PlacementOwnerOpInterface>(*program.op);
+  FailureOr<StageFunctions> functions = loadStageFunctions(owner);
+  FailureOr<LoadedProgram> loaded = loadProgram(program.op);
+  if (failed(functions) || failed(loaded))
+    return failure();
+  program.functions = std::move(*functions);
+  program.loaded = std::move(*loaded);
+  program.layouts =
+      layOutPersistent(program.functions, program.loaded.placement);
+  program.updates = phasesInUse(program.loaded.program) >>
+                        static_cast<unsigned>(Phase::Optimizer) &
+                    1;
+  return success();
+}
+
+FailureOr<PreparedProgram> run::prepare(const Options &options,
+                                        MLIRContext &context) {
+  auto module = readModule(options.input, context);
+  if (failed(module))
+    return failure();
+  FailureOr<PlacementOwnerOpInterface> owner =
+      selectOwner(**module, options.select);
+  if (failed(owner) || failed(verifyRunnable(*owner)))
+    return failure();
+  if (!options.schedule.empty())
+    owner = fillFamily(*owner, options);
+  if (failed(owner))
+    return failure();
+  StringAttr name = SymbolTable::getSymbolName(*owner);
+  if (!options.pipeline.empty() &&
+      failed(runPasses(**module, options.pipeline.getValue())))
+    return failure();
+  auto schedule = (**module).lookupSymbol<ScheduleOp>(name);
+  if (schedule && failed(addOptimizer(schedule, options)))
+    return failure();
+  if (failed(runPasses(**module,
+                       schedule ? "pipe-verify-stages,pipe-verify,convert-pipe-"
+                                  "to-exec,exec-assign-buffers"
+                                : "pipe-verify-stages,exec-verify,"
+                                  "exec-assign-buffers")))
+    return failure();
+  PreparedProgram program;
+  program.op = (**module).lookupSymbol<exec::ProgramOp>(name);
+  if (!program.op)
+    return emitError((**module).getLoc())
+           << "--pipeline: the schedule @" << name.getValue()
+           << " is gone after these passes";
+  program.module = std::move(*module);
+  if (failed(load(program)))
+    return failure();
+  return program;
+}
+
+FailureOr<OwningOpRef<ModuleOp>>
+run::lowerToLLVM(const PreparedProgram &program, ProgramForm form) {
+  OwningOpRef<ModuleOp> module(program.module.get().clone());
+  // What the program does not call, such as init functions, is left out.
+  for (auto function : module->getOps<func::FuncOp>())
+    function.setPrivate();
+  PassManager manager(module->getContext());
+  manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
+  ToLLVMOptions options;
+  options.from = ToLLVMStart::Buffers;
+  options.form = form;
+  buildToLLVMPipeline(manager, options);
+  if (failed(manager.run(*module)))
+    return failure();
+  return std::move(module);
+}

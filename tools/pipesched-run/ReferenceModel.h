@@ -1,0 +1,47 @@
+//===- ReferenceModel.h - Runs the unpipelined model -----------------*- C++
+//-*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The unpipelined model in this process, one thread, without a schedule.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_REFERENCEMODEL_H
+#define PIPESCHED_TOOLS_PIPESCHED_RUN_REFERENCEMODEL_H
+
+#include "Native.h"
+#include "State.h"
+
+namespace pipesched::run {
+
+class ReferenceModel {
+public:
+  /// Compiles the model of `owner`, a verified schedule or program with
+  /// functions. Its module stays as it is. Errors are emitted.
+  static mlir::FailureOr<ReferenceModel>
+  compile(pipe::PlacementOwnerOpInterface owner, bool updates);
+
+  const PersistentLayout &getLayout() const { return layout; }
+  /// Runs the init functions of all stages that have one. `block` is laid out
+  /// by getLayout().
+  void init(Memory &block) const;
+  /// Runs a step: parameters and states of `block` become those after it.
+  void run(Memory &block, int64_t step) const;
+
+private:
+  ReferenceModel(PersistentLayout layout, LoadedObject code)
+      : layout(std::move(layout)), code(std::move(code)) {}
+
+  PersistentLayout layout;
+  LoadedObject code;
+  void *initFunction = nullptr, *stepFunction = nullptr;
+};
+
+} // namespace pipesched::run
+
+#endif // PIPESCHED_TOOLS_PIPESCHED_RUN_REFERENCEMODEL_H

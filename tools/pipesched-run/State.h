@@ -1,0 +1,75 @@
+//===- State.h - What a training keeps between steps ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Parameters, states, gradients and losses, in one block of the whole model or
+// in a block per worker.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_TOOLS_PIPESCHED_RUN_STATE_H
+#define PIPESCHED_TOOLS_PIPESCHED_RUN_STATE_H
+
+#include "PipeSched/Stages/PersistentLayout.h"
+#include "llvm/Support/Error.h"
+#include <cstdlib>
+#include <memory>
+
+namespace pipesched::run {
+
+/// Bytes that begin at a multiple of 64, zero at first.
+class Memory {
+public:
+  explicit Memory(int64_t bytes);
+  char *data() const { return bytes.get(); }
+  int64_t size() const { return numBytes; }
+  /// The bytes of a tensor that a layout places in this block.
+  llvm::MutableArrayRef<char> bytesOf(const PersistentTensor &tensor) const {
+    return {data() + tensor.offset, static_cast<size_t>(tensor.bytes)};
+  }
+
+private:
+  struct Free {
+    void operator()(char *bytes) const { std::free(bytes); }
+  };
+  std::unique_ptr<char, Free> bytes;
+  int64_t numBytes;
+};
+
+/// "stage 1 parameter w", "the losses".
+std::string describe(const PersistentTensor &tensor);
+
+/// Calls `handle` with each element as a double; integers are converted.
+void forEachNumber(const PersistentTensor &tensor, const Memory &block,
+                   llvm::function_ref<void(double)> handle);
+
+/// Copies tensors of these kinds from the block of the model to those of all
+/// workers that hold them.
+void scatter(const PersistentLayout &model, const Memory &from,
+             llvm::ArrayRef<PersistentLayout> layouts,
+             llvm::ArrayRef<Memory> workers,
+             llvm::ArrayRef<PersistentKind> kinds);
+
+/// Fills a parameter of floats with uniform numbers up to 1 / sqrt(rows) from
+/// 0, the same for the same seed, stage and name everywhere; integers stay 0.
+void fillRandom(const PersistentTensor &tensor, const Memory &block,
+                uint64_t seed);
+
+/// Reads all parameters from `folder`/stage<S>.<name>.npy. Errors name the
+/// file: it is missing; its shape or type is another.
+llvm::Error readParameters(llvm::StringRef folder,
+                           const PersistentLayout &model, const Memory &block);
+
+/// Writes what readParameters reads, and makes the folder if needed. bf16 is
+/// written as the two bytes of each element (uint16), since NumPy has no type
+/// for it.
+llvm::Error writeParameters(llvm::StringRef folder,
+                            const PersistentLayout &model, const Memory &block);
+
+} // namespace pipesched::run
+
+#endif // PIPESCHED_TOOLS_PIPESCHED_RUN_STATE_H

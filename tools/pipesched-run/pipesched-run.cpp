@@ -1,0 +1,342 @@
+//===- pipesched-run.cpp - Trains by compiled schedules -------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Compiles a schedule with the functions of its stages, runs it, and compares
+// the run with the unpipelined model and with the prediction (docs/Run.md).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backend.h"
+#include "Check.h"
+#include "Measure.h"
+#include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Description/Description.h"
+#include "PipeSched/InitAll.h"
+#include "PipeSched/Support/MakeError.h"
+#include "PipeSched/Support/OutputFile.h"
+#include "PipeSched/Support/PrintableText.h"
+#include "PipeSched/Target/ChromeTrace.h"
+#include "ReferenceModel.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace pipesched;
+using namespace pipesched::run;
+using llvm::StringRef;
+
+static constexpr int kFailed = 1;
+
+static int fail(llvm::Error error) {
+  llvm::WithColor::error() << llvm::toString(std::move(error)) << "\n";
+  return kFailed;
+}
+
+//===----------------------------------------------------------------------===//
+// The start of the training
+//===----------------------------------------------------------------------===//
+
+/// Fills the parameters of the model, and says from where they are.
+static llvm::Error fillParameters(const PreparedProgram &program,
+                                  const ReferenceModel &reference,
+                                  Memory &model, const Options &options) {
+  const PersistentLayout &layout = reference.getLayout();
+  if (!options.parameters.empty()) {
+    llvm::outs() << "parameters: from " << options.parameters << "\n";
+    return readParameters(options.parameters, layout, model);
+  }
+  reference.init(model);
+  int64_t numRandom = 0;
+  for (const PersistentTensor &tensor : layout.tensors) {
+    const Stage &stage = program.functions.stages[tensor.stage];
+    if (tensor.kind != PersistentKind::Param ||
+        stage.get(pipe::StageFunctionKind::Init))
+      continue;
+    ++numRandom;
+    fillRandom(tensor, model, options.seed);
+  }
+  llvm::outs() << "parameters: by the init functions of the stages";
+  if (numRandom > 0)
+    llvm::outs() << "; " << numRandom
+                 << " of stages without one are random (--seed=" << options.seed
+                 << ")";
+  llvm::outs() << "\n";
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// What the prediction is made from, and where that comes from; no origin if
+/// only the run can tell.
+struct KnownCosts {
+  CostInputs inputs;
+  std::string origin;
+};
+
+static llvm::Expected<KnownCosts> findCosts(const PreparedProgram &program,
+                                            const Options &options) {
+  mlir::Operation *op = program.getOp();
+  mlir::FailureOr<CostInputs> costs = loadCosts(op);
+  if (mlir::failed(costs))
+    return makeError("the costs of the file cannot be read");
+  if (!options.profile.empty()) {
+    llvm::Expected<Profile> profile = readProfile(options.profile);
+    if (!profile)
+      return profile.takeError();
+    costs->profile = std::move(*profile);
+    return KnownCosts{std::move(*costs), options.profile};
+  }
+  bool isKnown = costs->profile || (costs->model && costs->system);
+  return KnownCosts{std::move(*costs), isKnown ? "the file" : ""};
+}
+
+/// The files that a run writes. They are opened before it, so that nothing runs
+/// whose result cannot be kept.
+struct ResultFiles {
+  std::unique_ptr<OutputFile> trace, profile;
+
+  static llvm::Expected<ResultFiles> open(const Options &options) {
+    ResultFiles files;
+    for (auto [name, file] :
+         {std::pair(&options.trace, &files.trace),
+          std::pair(&options.writeProfile, &files.profile)}) {
+      if (name->empty())
+        continue;
+      llvm::Expected<std::unique_ptr<OutputFile>> opened =
+          OutputFile::open(*name);
+      if (!opened)
+        return opened.takeError();
+      *file = std::move(*opened);
+    }
+    return std::move(files);
+  }
+};
+
+static llvm::Error keep(OutputFile *file, StringRef contents) {
+  if (!file)
+    return llvm::Error::success();
+  if (llvm::Error error = file->write(contents))
+    return error;
+  return file->keep();
+}
+
+static std::string traceOf(const NamedEvaluation &predicted,
+                           const NamedEvaluation &measured) {
+  NamedEvaluation both[] = {predicted, measured};
+  both[0].name += ", predicted";
+  both[1].name += ", measured";
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeChromeTrace(os, llvm::ArrayRef<NamedEvaluation>(both),
+                   TraceOrder::Workers);
+  return text;
+}
+
+/// Prints the table of phases, and writes the trace and the profile.
+/// `predicted` is empty if the prediction is to be made from the times of the
+/// run.
+static llvm::Error reportTimes(const PreparedProgram &program,
+                               const RunResult &result, KnownCosts costs,
+                               std::optional<NamedEvaluation> predicted,
+                               ResultFiles files) {
+  Measurement measurement(program, result);
+  Profile profile = measurement.profile();
+  if (!predicted) {
+    costs.inputs.profile = profile;
+    costs.origin = "the times of this run";
+    mlir::FailureOr<NamedEvaluation> made = predict(program, costs.inputs);
+    if (mlir::failed(made))
+      return makeError("the step cannot be predicted");
+    predicted = std::move(*made);
+  }
+  std::vector<NamedEvaluation> steps;
+  for (int64_t step : measurement.getSteps()) {
+    llvm::Expected<NamedEvaluation> found =
+        measured(*predicted, measurement, step);
+    if (!found)
+      return found.takeError();
+    steps.push_back(std::move(*found));
+  }
+  llvm::outs() << "predicted from " << costs.origin << "; measured in "
+               << steps.size() << (steps.size() == 1 ? " step\n" : " steps\n");
+  writeTable(llvm::outs(), *predicted, measurement, steps);
+  const NamedEvaluation &median =
+      steps[measurement.getStep() - measurement.getSteps().front()];
+  if (files.trace)
+    if (llvm::Error error =
+            keep(files.trace.get(), traceOf(*predicted, median)))
+      return error;
+  return keep(files.profile.get(), profileToJson(profile));
+}
+
+/// Runs the reference from the same start.
+static bool check(const PreparedProgram &program, const RunResult &result,
+                  const ReferenceModel &reference, Memory &model,
+                  const Options &options) {
+  for (int64_t step = 0; step < options.steps; ++step)
+    reference.run(model, step);
+  return checkRun(program, result.blocks, reference.getLayout(), model,
+                  options.tolerance, options.steps, llvm::outs());
+}
+
+//===----------------------------------------------------------------------===//
+// All
+//===----------------------------------------------------------------------===//
+
+static llvm::Error emit(const PreparedProgram &program, mlir::ModuleOp lowered,
+                        const Options &options) {
+  if (options.emit == Emit::Llvm) {
+    llvm::Expected<std::string> text = emitLLVM(lowered);
+    return text ? writeWholeFile(options.output, *text) : text.takeError();
+  }
+  auto object = compileObject(lowered);
+  if (!object)
+    return object.takeError();
+  if (options.emit == Emit::Object)
+    return writeWholeFile(options.output, (*object)->getBuffer());
+  return linkExecutable(program, **object, options, options.output);
+}
+
+/// Copies the parameters of the workers to the block of the model.
+static void gather(const PreparedProgram &program, const RunResult &result,
+                   const PersistentLayout &layout, const Memory &model) {
+  for (const PersistentTensor &tensor : layout.tensors)
+    for (auto [held, block] : llvm::zip(program.layouts, result.blocks))
+      if (const PersistentTensor *from =
+              held.find(tensor.kind, tensor.stage, tensor.index))
+        if (tensor.kind == PersistentKind::Param)
+          llvm::copy(block.bytesOf(*from), model.bytesOf(tensor).begin());
+}
+
+namespace {
+/// All that is known before a run.
+struct Plan {
+  KnownCosts costs;
+  std::optional<NamedEvaluation> predicted;
+  ResultFiles files;
+
+  static llvm::Expected<Plan> make(const PreparedProgram &program,
+                                   const Options &options) {
+    llvm::Expected<KnownCosts> costs = findCosts(program, options);
+    if (!costs)
+      return costs.takeError();
+    Plan plan{std::move(*costs), std::nullopt, {}};
+    if (!plan.costs.origin.empty()) {
+      mlir::FailureOr<NamedEvaluation> made =
+          predict(program, plan.costs.inputs);
+      if (mlir::failed(made))
+        return makeError("the step cannot be predicted from " +
+                         plan.costs.origin);
+      plan.predicted = std::move(*made);
+    }
+    llvm::Expected<ResultFiles> files = ResultFiles::open(options);
+    if (!files)
+      return files.takeError();
+    plan.files = std::move(*files);
+    return std::move(plan);
+  }
+};
+} // namespace
+
+/// The blocks of the workers at the start.
+static std::vector<Memory> startOf(const PreparedProgram &program,
+                                   const PersistentLayout &layout,
+                                   const Memory &model) {
+  std::vector<Memory> blocks;
+  for (const PersistentLayout &worker : program.layouts)
+    blocks.emplace_back(worker.bytes);
+  scatter(layout, model, program.layouts, blocks, {PersistentKind::Param});
+  return blocks;
+}
+
+static llvm::Error saveParameters(const PreparedProgram &program,
+                                  const RunResult &result,
+                                  const PersistentLayout &layout,
+                                  const Options &options) {
+  if (options.saveParameters.empty())
+    return llvm::Error::success();
+  Memory trained(layout.bytes);
+  gather(program, result, layout, trained);
+  return writeParameters(options.saveParameters, layout, trained);
+}
+
+static llvm::Error train(const PreparedProgram &program, mlir::ModuleOp lowered,
+                         const Options &options, bool &holds) {
+  llvm::Expected<Plan> plan = Plan::make(program, options);
+  if (!plan)
+    return plan.takeError();
+  mlir::Operation *op = program.getOp();
+  mlir::FailureOr<ReferenceModel> reference = ReferenceModel::compile(
+      mlir::cast<pipe::PlacementOwnerOpInterface>(op), program.updates);
+  if (mlir::failed(reference))
+    return makeError("there is nothing to compare with");
+  const PersistentLayout &layout = reference->getLayout();
+  Memory model(layout.bytes);
+  if (llvm::Error error = fillParameters(program, *reference, model, options))
+    return error;
+  auto object = compileObject(lowered);
+  if (!object)
+    return object.takeError();
+  llvm::Expected<RunResult> result =
+      (options.backend == Backend::Mpi ? runMpi : runLoopback)(
+          program, **object, startOf(program, layout, model), options);
+  if (!result)
+    return result.takeError();
+  if (llvm::Error error =
+          reportTimes(program, *result, std::move(plan->costs),
+                      std::move(plan->predicted), std::move(plan->files)))
+    return error;
+  if (llvm::Error error = saveParameters(program, *result, layout, options))
+    return error;
+  holds =
+      !options.checks || check(program, *result, *reference, model, options);
+  return llvm::Error::success();
+}
+
+static int runAll(const Options &options) {
+  if (llvm::Error error = options.check())
+    return fail(std::move(error));
+  mlir::DialectRegistry registry;
+  registerAll(registry);
+  mlir::MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  mlir::SourceMgrDiagnosticHandler handler(sources, &context);
+  mlir::FailureOr<PreparedProgram> program = prepare(options, context);
+  if (mlir::failed(program))
+    return kFailed;
+  auto lowered = lowerToLLVM(*program, options.form);
+  if (mlir::failed(lowered))
+    return kFailed;
+  bool holds = true;
+  llvm::Error error = options.emit == Emit::Nothing
+                          ? train(*program, **lowered, options, holds)
+                          : emit(*program, **lowered, options);
+  if (error)
+    return fail(std::move(error));
+  return holds ? 0 : kFailed;
+}
+
+static void printVersion(llvm::raw_ostream &os) {
+  os << "PipeSched version " PIPESCHED_VERSION "\n";
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  initializeNative();
+  registerAllPasses();
+  cl::ResetCommandLineParser();
+  Options options;
+  cl::HideUnrelatedOptions(options.category);
+  cl::SetVersionPrinter(printVersion);
+  cl::ParseCommandLineOptions(
+      argc, argv, "Compiles pipeline schedules and trains by them\n");
+  return runAll(options);
+}
