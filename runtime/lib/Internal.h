@@ -126,7 +126,9 @@ struct RtWorker {
   struct RtSpan *stepSpan; // of the current step
   struct RtSpan *spans;    // of its instructions; NULL without a log
   struct RtLog log;
-  char *requests; // requestBytes for each; starts with a RtRequest
+  int64_t *pace;     // by instruction, in ns, or NULL
+  int64_t paceBegin; // when the current instruction began, where paced
+  char *requests;    // requestBytes for each; starts with a RtRequest
   size_t requestBytes;
   struct RtCopies copies[2]; // to host, from host
   void *persistent, *arena, *host;

@@ -103,6 +103,7 @@ bool rtInitWorker(struct RtWorker *worker, PipeschedSizeFunction size,
 void rtFreeWorker(struct RtWorker *worker) {
   for (int i = 0; i < 3; ++i)
     free(worker->blocks[i]);
+  free(worker->pace);
   free(worker->requests);
   free(worker->log.instructions);
   free(worker->log.steps);

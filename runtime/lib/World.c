@@ -135,6 +135,24 @@ const char *pipesched_rt_world_error(const PipeschedWorld *world) {
   return world->error ? world->error : "no memory for the text of a failure";
 }
 
+int32_t pipesched_rt_world_pace(PipeschedWorld *world, int32_t index,
+                                const int64_t *ns) {
+  if (!findWorker(world, index))
+    return PIPESCHED_RT_MISUSE;
+  struct RtWorker *worker = &world->workers[index].base;
+  int64_t *pace = NULL;
+  if (ns) {
+    size_t bytes = (size_t)worker->numInstructions * sizeof(*pace);
+    pace = malloc(bytes ? bytes : 1);
+    if (!pace)
+      return PIPESCHED_RT_SYSTEM;
+    memcpy(pace, ns, bytes);
+  }
+  free(worker->pace);
+  worker->pace = pace;
+  return PIPESCHED_RT_OK;
+}
+
 void *pipesched_rt_world_block(PipeschedWorld *world, int32_t index,
                                int32_t what) {
   const struct RtWorker *worker = findWorker(world, index);

@@ -49,12 +49,14 @@ struct RunResult {
 double lossOf(const PreparedProgram &program, llvm::ArrayRef<Memory> blocks);
 
 /// Runs all steps from these blocks, and prints the loss and the time of each
-/// step. Errors: those of the runtime, such as what each worker waits for in a
-/// deadlock.
-llvm::Expected<RunResult> runLoopback(const PreparedProgram &program,
-                                      const llvm::MemoryBuffer &object,
-                                      std::vector<Memory> blocks,
-                                      const Options &options);
+/// step. `paces` has for each worker how many ns its instructions last at
+/// least, by their number in the log; it is empty where they last as long as
+/// they take. Errors: those of the runtime, such as what each worker waits for
+/// in a deadlock.
+llvm::Expected<RunResult>
+runLoopback(const PreparedProgram &program, const llvm::MemoryBuffer &object,
+            std::vector<Memory> blocks, const Options &options,
+            llvm::ArrayRef<std::vector<int64_t>> paces);
 
 /// The same by mpirun, with the loss of the last step only. Errors: a missing
 /// mpicc or mpirun; sources of the runtime that are not found; a program that

@@ -65,6 +65,11 @@ public:
     pipesched_rt_world_run(world, step, number, 1);
     return error();
   }
+  llvm::Error pace(int64_t worker, llvm::ArrayRef<int64_t> ns) {
+    return pipesched_rt_world_pace(world, worker, ns.data()) == PIPESCHED_RT_OK
+               ? llvm::Error::success()
+               : makeError("no memory for the paces of instructions");
+  }
   char *blockOf(int64_t worker) {
     return static_cast<char *>(
         pipesched_rt_world_block(world, worker, PIPESCHED_RT_PERSISTENT));
@@ -162,10 +167,11 @@ static const NativeSymbol kRuntime[] = {
     {"pipesched_rt_end", reinterpret_cast<void *>(&pipesched_rt_end)},
 };
 
-llvm::Expected<RunResult> run::runLoopback(const PreparedProgram &program,
-                                           const llvm::MemoryBuffer &object,
-                                           std::vector<Memory> blocks,
-                                           const Options &options) {
+llvm::Expected<RunResult>
+run::runLoopback(const PreparedProgram &program,
+                 const llvm::MemoryBuffer &object, std::vector<Memory> blocks,
+                 const Options &options,
+                 llvm::ArrayRef<std::vector<int64_t>> paces) {
   llvm::Expected<LoadedObject> code = LoadedObject::load(object, kRuntime);
   if (!code)
     return code.takeError();
@@ -183,6 +189,9 @@ llvm::Expected<RunResult> run::runLoopback(const PreparedProgram &program,
     return std::move(error);
   for (auto [worker, block] : llvm::enumerate(blocks))
     std::copy_n(block.data(), block.size(), world.blockOf(worker));
+  for (auto [worker, ns] : llvm::enumerate(paces))
+    if (llvm::Error error = world.pace(worker, ns))
+      return std::move(error);
   RunResult result;
   for (int64_t number = 0; number < options.steps; ++number) {
     if (llvm::Error error = world.run(*step, number))

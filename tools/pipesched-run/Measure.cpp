@@ -338,6 +338,25 @@ llvm::Expected<NamedEvaluation> run::measured(const NamedEvaluation &predicted,
   return result;
 }
 
+std::vector<std::vector<int64_t>>
+run::pacesOf(const PreparedProgram &program, const NamedEvaluation &predicted) {
+  const Program &rows = program.loaded.program;
+  const Execution &execution = predicted.evaluation.execution;
+  std::vector<std::vector<int64_t>> paces(rows.getNumWorkers());
+  for (int64_t worker = 0; worker < rows.getNumWorkers(); ++worker)
+    for (uint32_t i = rows.rowBegins[worker]; i < rows.rowBegins[worker + 1];
+         ++i) {
+      const Instruction &instruction = rows.instructions[i];
+      if (instruction.is(InstructionKind::Wait) || isSecondHalf(rows, i))
+        continue;
+      uint32_t task = execution.graph.taskOfInstruction[i];
+      paces[worker].push_back(instruction.is(InstructionKind::Compute)
+                                  ? execution.times.occupancyPs[task] / kPsPerNs
+                                  : 0);
+    }
+  return paces;
+}
+
 //===----------------------------------------------------------------------===//
 // Table
 //===----------------------------------------------------------------------===//

@@ -62,6 +62,11 @@ private:
 mlir::FailureOr<NamedEvaluation> predict(const PreparedProgram &program,
                                          const CostInputs &costs);
 
+/// By worker: how many ns each instruction that the log numbers is predicted to
+/// take; 0 where it is no compute.
+std::vector<std::vector<int64_t>> pacesOf(const PreparedProgram &program,
+                                          const NamedEvaluation &predicted);
+
 /// The prediction with the times of a measured step.
 llvm::Expected<NamedEvaluation> measured(const NamedEvaluation &predicted,
                                          const Measurement &measurement,

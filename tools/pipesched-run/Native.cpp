@@ -13,12 +13,12 @@
 
 #include "Native.h"
 #include "PipeSched/Support/MakeError.h"
-#include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -52,6 +52,27 @@ struct OptimizedModule {
 };
 } // namespace
 
+/// LLVM's -O2 but for unrolling: kernels are functions of hundreds of loops, in
+/// which each unrolled loop makes LLVM look at all others again, so that a
+/// transformer took four times as long to compile.
+static void optimizeIR(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopUnrolling = false;
+  tuning.LoopVectorization = tuning.SLPVectorization = true;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
+      .run(module, modules);
+}
+
 static llvm::Expected<OptimizedModule> optimize(mlir::ModuleOp module) {
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine = makeMachine();
   if (!machine)
@@ -64,10 +85,7 @@ static llvm::Expected<OptimizedModule> optimize(mlir::ModuleOp module) {
     return makeError("the module cannot be translated to LLVM IR");
   result.module->setTargetTriple(result.machine->getTargetTriple());
   result.module->setDataLayout(result.machine->createDataLayout());
-  auto run = mlir::makeOptimizingTransformer(/*optLevel=*/2, /*sizeLevel=*/0,
-                                             result.machine.get());
-  if (llvm::Error error = run(result.module.get()))
-    return std::move(error);
+  optimizeIR(*result.module, *result.machine);
   return result;
 }
 

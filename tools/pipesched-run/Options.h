@@ -150,6 +150,10 @@ struct Options {
   cl::opt<std::string> profile{"profile", cl::cat(category),
                                cl::value_desc("file"),
                                cl::desc("Predict from the times of this file")};
+  cl::opt<bool> pace{
+      "pace", cl::cat(category),
+      cl::desc("Let each cell last as long as it is predicted to, by sleeping: "
+               "tries schedules on fewer cores than workers (loopback)")};
   cl::opt<std::string> writeProfile{
       "write-profile", cl::cat(category), cl::value_desc("file"),
       cl::desc("Write the measured times as a profile")};

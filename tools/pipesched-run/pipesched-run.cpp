@@ -240,6 +240,9 @@ struct Plan {
     if (!files)
       return files.takeError();
     plan.files = std::move(*files);
+    if (options.pace && !plan.predicted)
+      return makeError("--pace needs times to keep: give a profile by "
+                       "--profile=<file> or in the schedule");
     return std::move(plan);
   }
 };
@@ -284,9 +287,14 @@ static llvm::Error train(const PreparedProgram &program, mlir::ModuleOp lowered,
   auto object = compileObject(lowered);
   if (!object)
     return object.takeError();
+  std::vector<std::vector<int64_t>> paces;
+  if (options.pace)
+    paces = pacesOf(program, *plan->predicted);
+  std::vector<Memory> start = startOf(program, layout, model);
   llvm::Expected<RunResult> result =
-      (options.backend == Backend::Mpi ? runMpi : runLoopback)(
-          program, **object, startOf(program, layout, model), options);
+      options.backend == Backend::Mpi
+          ? runMpi(program, **object, std::move(start), options)
+          : runLoopback(program, **object, std::move(start), options, paces);
   if (!result)
     return result.takeError();
   if (llvm::Error error =

@@ -65,6 +65,16 @@ pipesched_rt_world_workers(const PipeschedWorld *world);
 PIPESCHED_RT_API void *pipesched_rt_world_block(PipeschedWorld *world,
                                                 int32_t worker, int32_t what);
 
+/// Lets instructions of a worker last, so that a machine with fewer cores than
+/// workers runs a step as another machine would: instruction i ends no earlier
+/// than `ns[i]` after its beginning, and its thread sleeps until then. `ns` has
+/// an entry for each instruction and is copied; NULL ends the pacing. Returns
+/// PIPESCHED_RT_OK, PIPESCHED_RT_MISUSE for a worker that does not exist, or
+/// PIPESCHED_RT_SYSTEM without memory.
+PIPESCHED_RT_API int32_t pipesched_rt_world_pace(PipeschedWorld *world,
+                                                 int32_t worker,
+                                                 const int64_t *ns);
+
 /// Runs steps `first_step` to `first_step + steps`, exclusive, on a thread for
 /// each worker, and returns when all threads have ended. All workers start a
 /// step together. Returns the status; after a failure the world stays failed
