@@ -104,6 +104,30 @@ TEST(World, StartsWithoutOptions) {
   pipesched_rt_world_destroy(nullptr);
 }
 
+/// Only the lower bound: how late a machine wakes a thread is its own matter.
+TEST(World, PacesInstructions) {
+  Sizes sizes;
+  sizes.workers = 2;
+  sizes.instructions = 2;
+  World world(sizes, PIPESCHED_RT_RENDEZVOUS, /*blocking=*/false, /*log=*/true);
+  const int64_t ns[] = {2000000, 0};
+  EXPECT_EQ(pipesched_rt_world_pace(world.get(), 1, ns), PIPESCHED_RT_OK);
+  EXPECT_EQ(pipesched_rt_world_pace(world.get(), 2, ns), PIPESCHED_RT_MISUSE);
+  EXPECT_EQ(world.run([](const Worker &w) {
+    for (int32_t i : {0, 1}) {
+      w.begin(i);
+      w.end(i);
+    }
+    return 0;
+  }),
+            0)
+      << world.error();
+  const int64_t *log = pipesched_rt_world_log(world.get(), 1, nullptr, nullptr);
+  ASSERT_NE(log, nullptr);
+  EXPECT_GE(log[1] - log[0], 1990000); // the clock of the log is calibrated
+  EXPECT_LT(log[3] - log[2], log[1] - log[0]);
+}
+
 TEST(World, RunsMoreWorkersThanCores) {
   Sizes sizes;
   sizes.workers = 100;

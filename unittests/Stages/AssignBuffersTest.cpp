@@ -434,6 +434,26 @@ TEST_F(DamagedBuffers, EachAddedWaitIsNeeded) {
   EXPECT_GT(numAdded, 0);
 }
 
+/// Both ends of a message have one tag, and no two messages of a channel that
+/// are under way at once have the same.
+TEST_P(AssignBuffers, TagsTellMessagesApart) {
+  OwningOpRef<ModuleOp> module = build(GetParam());
+  std::map<std::pair<int64_t, uint64_t>, int64_t> sent, received;
+  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> channels;
+  module->walk([&](exec::WorkerOp worker) {
+    for (auto send : worker.getBody()->getOps<exec::SendOp>()) {
+      sent[{send.getPeer(), send.getCell().getRaw()}] = *send.getTag();
+      channels[{worker.getWorker(), send.getPeer()}].push_back(*send.getTag());
+    }
+    for (auto recv : worker.getBody()->getOps<exec::RecvOp>())
+      received[{worker.getWorker(), recv.getCell().getRaw()}] = *recv.getTag();
+  });
+  EXPECT_EQ(sent, received);
+  for (auto &[channel, tags] : channels)
+    for (auto [number, tag] : llvm::enumerate(tags))
+      EXPECT_EQ(tag, int64_t(number)) << "dense, in the order of the sends";
+}
+
 /// Two tensors of one place.
 TEST_F(DamagedBuffers, SharedPlacesAreFound) {
   OwningOpRef<ModuleOp> module =
