@@ -16,7 +16,6 @@
 #include "PipeSched/Adapter/Evaluate.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/InputFile.h"
-#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -274,7 +273,6 @@ run::lowerToLLVM(const PreparedProgram &program, ProgramForm form) {
   for (auto function : module->getOps<func::FuncOp>())
     function.setPrivate();
   PassManager manager(module->getContext());
-  manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
   ToLLVMOptions options;
   options.from = ToLLVMStart::Buffers;
   options.form = form;

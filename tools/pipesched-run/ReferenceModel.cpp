@@ -13,11 +13,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "ReferenceModel.h"
-#include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Conversion/ToLLVM.h"
 #include "PipeSched/Stages/Reference.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Affine/Transforms/Passes.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
@@ -58,7 +57,6 @@ static LogicalResult lower(ModuleOp module) {
   auto add = [&](std::unique_ptr<Pass> pass) {
     manager.addPass(std::move(pass));
   };
-  add(createInlinerPass());
   add(createSymbolDCEPass());
   add(createCanonicalizerPass());
   manager.addNestedPass<func::FuncOp>(createConvertElementwiseToLinalgPass());
@@ -75,11 +73,9 @@ static LogicalResult lower(ModuleOp module) {
   add(memref::createExpandStridedMetadataPass());
   add(createLowerAffinePass());
   add(createSCFToControlFlowPass());
-  arith::ArithExpandOpsPassOptions expand;
-  expand.includeBf16 = true;
-  add(arith::createArithExpandOpsPass(expand));
   add(createCanonicalizerPass());
   add(createCSEPass());
+  addNarrowFloatPasses(manager);
   add(createConvertMathToLLVMPass());
   add(createConvertMathToLibmPass());
   add(createArithToLLVMConversionPass());
@@ -96,7 +92,7 @@ static LogicalResult lower(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 static FailureOr<PersistentLayout>
-buildFunctions(ModuleOp module, StringRef name, bool updates) {
+buildFunctions(ModuleOp module, StringRef name, bool steps, bool updates) {
   auto owner = module.lookupSymbol<pipe::PlacementOwnerOpInterface>(name);
   FailureOr<StageFunctions> functions = loadStageFunctions(owner);
   if (failed(functions))
@@ -104,16 +100,18 @@ buildFunctions(ModuleOp module, StringRef name, bool updates) {
   int64_t numMicrobatches = owner.getNumMicrobatches();
   PersistentLayout layout = layOutReference(*functions, numMicrobatches);
   buildReferenceInit(module, kInit, *functions, layout);
-  buildReferenceStep(module, kStep, *functions, layout, numMicrobatches,
-                     updates);
+  if (steps)
+    buildReferenceStep(module, kStep, *functions, layout, numMicrobatches,
+                       updates);
   return layout;
 }
 
 FailureOr<ReferenceModel>
-ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool updates) {
+ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
+                        bool updates) {
   OwningOpRef<ModuleOp> module(owner->getParentOfType<ModuleOp>().clone());
-  FailureOr<PersistentLayout> layout =
-      buildFunctions(*module, SymbolTable::getSymbolName(owner), updates);
+  FailureOr<PersistentLayout> layout = buildFunctions(
+      *module, SymbolTable::getSymbolName(owner), steps, updates);
   if (failed(layout))
     return failure();
   keepFunctions(*module);
@@ -131,14 +129,18 @@ ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool updates) {
   if (!code)
     return fail(code.takeError());
   ReferenceModel reference(std::move(*layout), std::move(*code));
-  for (auto [name, address] : {std::pair(kInit, &reference.initFunction),
-                               std::pair(kStep, &reference.stepFunction)}) {
-    auto found =
-        reference.code.find<char>((Twine("_mlir_ciface_") + name).str());
+  auto find = [&](StringRef name, void *&address) -> llvm::Error {
+    auto found = reference.code.find<char>(("_mlir_ciface_" + name).str());
     if (!found)
-      return fail(found.takeError());
-    *address = *found;
-  }
+      return found.takeError();
+    address = *found;
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = find(kInit, reference.initFunction))
+    return fail(std::move(error));
+  if (steps)
+    if (llvm::Error error = find(kStep, reference.stepFunction))
+      return fail(std::move(error));
   return reference;
 }
 

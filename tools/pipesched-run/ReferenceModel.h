@@ -22,15 +22,17 @@ namespace pipesched::run {
 class ReferenceModel {
 public:
   /// Compiles the model of `owner`, a verified schedule or program with
-  /// functions. Its module stays as it is. Errors are emitted.
+  /// functions. Its module stays as it is. Without `steps` only init can run,
+  /// which takes less time to compile. Errors are emitted.
   static mlir::FailureOr<ReferenceModel>
-  compile(pipe::PlacementOwnerOpInterface owner, bool updates);
+  compile(pipe::PlacementOwnerOpInterface owner, bool steps, bool updates);
 
   const PersistentLayout &getLayout() const { return layout; }
   /// Runs the init functions of all stages that have one. `block` is laid out
   /// by getLayout().
   void init(Memory &block) const;
-  /// Runs a step: parameters and states of `block` become those after it.
+  /// Runs a step, where compiled: parameters and states of `block` become those
+  /// after it.
   void run(Memory &block, int64_t step) const;
 
 private:

@@ -276,8 +276,9 @@ static llvm::Error train(const PreparedProgram &program, mlir::ModuleOp lowered,
   if (!plan)
     return plan.takeError();
   mlir::Operation *op = program.getOp();
-  mlir::FailureOr<ReferenceModel> reference = ReferenceModel::compile(
-      mlir::cast<pipe::PlacementOwnerOpInterface>(op), program.updates);
+  mlir::FailureOr<ReferenceModel> reference =
+      ReferenceModel::compile(mlir::cast<pipe::PlacementOwnerOpInterface>(op),
+                              options.checks, program.updates);
   if (mlir::failed(reference))
     return makeError("there is nothing to compare with");
   const PersistentLayout &layout = reference->getLayout();
