@@ -63,9 +63,9 @@ struct ToLLVMOptions : mlir::PassPipelineOptions<ToLLVMOptions> {
 void buildToLLVMPipeline(mlir::OpPassManager &manager,
                          const ToLLVMOptions &options);
 
-/// Adds passes that compute bf16 in f32 and round after each operation, in plain
-/// integer code, and that do the math of narrow floats in f32: otherwise LLVM
-/// calls functions that not every compiler's library has.
+/// Adds passes that compute bf16 in f32 and round after each operation, in
+/// plain integer code, and that do the math of narrow floats in f32: otherwise
+/// LLVM calls functions that not every compiler's library has.
 void addNarrowFloatPasses(mlir::OpPassManager &manager);
 
 /// Into MLIR's global registry.
