@@ -3,7 +3,8 @@
 # the plugin of build/release inside, and writes it to dist/. Then it installs the wheel
 # in an empty Debian without LLVM and compilers, once for each release in WHEEL_SUITES,
 # and checks there that the commands run (scripts/lib/check-wheel.py). Needs root or sudo,
-# for a Debian of its own; WHEEL_SUITES= only builds.
+# for a Debian of its own; WHEEL_SUITES= only builds. WHEEL_MAY_SKIP=1 skips the check where
+# debootstrap fails, and says so.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
@@ -35,8 +36,11 @@ clean_root() {
   local root=$work/$1
   as_root rm -rf --one-file-system "$root"
   as_root debootstrap --variant=minbase --include=python3-venv,ca-certificates \
-    "$1" "$root" http://deb.debian.org/debian >"$work/$1.log" ||
-    fail "debootstrap failed; see $work/$1.log"
+    "$1" "$root" http://deb.debian.org/debian >"$work/$1.log" || {
+    [ -n "${WHEEL_MAY_SKIP-}" ] || fail "debootstrap failed; see $work/$1.log"
+    printf 'skipped: this machine makes no empty Debian; see %s\n' "$work/$1.log"
+    return 1
+  }
   # pip in it reaches what pip here reaches.
   as_root cp -L /etc/resolv.conf "$root"/etc/
   as_root cp -L /etc/ssl/certs/ca-certificates.crt "$root"/etc/ssl/certs/
@@ -53,7 +57,7 @@ in_root() {
 check() {
   local root=$work/$1
   printf '== %s in an empty Debian, %s\n' "$(basename "$2")" "$1"
-  clean_root "$1"
+  clean_root "$1" || return 0
   in_root "$root" python3 -m venv /check
   as_root cp "$2" scripts/lib/check-wheel.py "$root"/check/
   in_root "$root" sh -c 'cd /check && bin/pip install -q *.whl && bin/python -u check-wheel.py'
