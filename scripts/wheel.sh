@@ -36,7 +36,7 @@ clean_root() {
   local root=$work/$1
   as_root rm -rf --one-file-system "$root"
   as_root debootstrap --variant=minbase --include=python3-venv,ca-certificates \
-    "$1" "$root" http://deb.debian.org/debian >"$work/$1.log" || {
+    "$1" "$root" >"$work/$1.log" || {
     [ -n "${WHEEL_MAY_SKIP-}" ] || fail "debootstrap failed; see $work/$1.log"
     printf 'skipped: this machine makes no empty Debian; see %s\n' "$work/$1.log"
     return 1

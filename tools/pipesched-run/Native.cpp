@@ -53,8 +53,8 @@ struct OptimizedModule {
 } // namespace
 
 /// LLVM's -O2 but for unrolling: kernels are functions of hundreds of loops, in
-/// which each unrolled loop makes LLVM look at all others again, so that a
-/// transformer took four times as long to compile.
+/// which each unrolled loop makes LLVM look at all others again; most of the
+/// time to compile a transformer went there.
 static void optimizeIR(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopUnrolling = false;
