@@ -240,40 +240,41 @@ Program ProgramAssigner::withWaits() const {
   return result;
 }
 
-/// Numbers the messages of each channel in the order of their sends.
+/// Numbers the messages of each channel in the order of their sends. Messages
+/// of one tag must be received in that order, too.
 LogicalResult ProgramAssigner::assignTags() {
-  constexpr int32_t numTags = 32768; // what MPI promises (MPI 4.0, 8.1.2)
+  constexpr int64_t numTags = 32768; // what MPI promises (MPI 4.0, 8.1.2)
   const Program &program = loaded.program;
   tags.assign(program.instructions.size(), 0);
-  llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> counts;
   std::vector<int64_t> numbers(program.instructions.size());
-  for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker)
-    for (uint32_t i = program.rowBegins[worker];
-         i < program.rowBegins[worker + 1]; ++i)
-      if (program.instructions[i].is(InstructionKind::Send)) {
-        int64_t number = counts[{worker, program.instructions[i].peer}]++;
-        numbers[program.partner[i]] = number;
-        tags[i] = tags[program.partner[i]] = number % numTags;
-      }
-  // Messages of one tag must come in the order in which they are sent.
-  llvm::DenseMap<std::pair<int64_t, int64_t>, int64_t> lastOfTag;
-  for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker) {
-    lastOfTag.clear();
-    for (uint32_t i = program.rowBegins[worker];
-         i < program.rowBegins[worker + 1]; ++i) {
-      if (!program.instructions[i].is(InstructionKind::Recv))
-        continue;
-      auto [last, isNew] = lastOfTag.try_emplace(
-          {program.instructions[i].peer, tags[i]}, numbers[i]);
-      if (!isNew && last->second > numbers[i])
+  std::vector<int64_t> byPeer(program.getNumWorkers());
+  auto forEach = [&](InstructionKind kind, auto &&treat) {
+    for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker) {
+      llvm::fill(byPeer, 0);
+      for (uint32_t i = program.rowBegins[worker];
+           i < program.rowBegins[worker + 1]; ++i)
+        if (program.instructions[i].is(kind) &&
+            failed(treat(i, byPeer[program.instructions[i].peer])))
+          return failure();
+    }
+    return success();
+  };
+  (void)forEach(InstructionKind::Send, [&](uint32_t i, int64_t &count) {
+    numbers[program.partner[i]] = count;
+    tags[i] = tags[program.partner[i]] = count++ % numTags;
+    return success();
+  });
+  return forEach(
+      InstructionKind::Recv,
+      [&](uint32_t i, int64_t &highest) -> LogicalResult {
+        highest = std::max(highest, numbers[i]);
+        if (highest - numbers[i] < numTags)
+          return success();
         return pipe::emitTableError(loaded.ops[i])
-               << "is " << last->second - numbers[i]
+               << "is " << highest - numbers[i]
                << " messages behind another one of its channel; at most "
                << numTags - 1 << " can be told apart";
-      last->second = numbers[i];
-    }
-  }
-  return success();
+      });
 }
 
 LogicalResult ProgramAssigner::verifyHost() {
