@@ -17,10 +17,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
 
 //===----------------------------------------------------------------------===//
 // Failures
 //===----------------------------------------------------------------------===//
+
+_Noreturn void mpiAbort(int status) {
+  // The launcher reads the standard error of its processes through pipes, and
+  // stops to read them when it ends the job. What is printed is lost unless it
+  // has left the pipe by then, and a moment is left to pass it on.
+  const struct timespec moment = {0, 20 * 1000 * 1000};
+  int unread = 0;
+  fflush(stderr);
+  for (int i = 0; i < 100; ++i) {
+    int found = ioctl(STDERR_FILENO, FIONREAD, &unread);
+    nanosleep(&moment, NULL);
+    if (found != 0 || unread == 0)
+      break;
+  }
+  MPI_Abort(MPI_COMM_WORLD, status);
+  _Exit(status); // MPI_Abort should not have returned
+}
 
 int32_t rtStatus(const struct RtWorker *worker) {
   (void)worker;
@@ -32,8 +52,7 @@ int32_t rtSetFailure(struct RtWorker *worker, int32_t status,
   char line[3 * rtTextBytes];
   snprintf(line, sizeof(line), "rank %d: %s", (int)worker->worker, text);
   rtPrintError(line);
-  MPI_Abort(MPI_COMM_WORLD, 1);
-  _Exit(1); // MPI_Abort should not have returned
+  mpiAbort(1);
   return status;
 }
 

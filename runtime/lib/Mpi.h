@@ -73,6 +73,9 @@ struct MpiWorker {
   MPI_Op sums[2];             // of f16 and bf16
 };
 
+/// Ends all processes of the job, once what this one printed is passed on.
+_Noreturn void mpiAbort(int status);
+
 /// Aborts the job unless `code` is MPI_SUCCESS; `what` was tried.
 void mpiCheck(struct MpiWorker *worker, int code, const char *what);
 

@@ -168,8 +168,7 @@ static int32_t runProgram(const struct RtOptions *options,
   if (!worker || !rtInitWorker(&worker->base, size, rank, numWorkers,
                                sizeof(struct MpiRequest), text)) {
     rtPrintError(text);
-    MPI_Abort(MPI_COMM_WORLD, failed);
-    return failed;
+    mpiAbort(failed);
   }
   worker->options = *options;
   runWorker(worker, step);
