@@ -98,14 +98,10 @@ static void addLowering(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
 }
 
-void pipesched::buildToLLVMPipeline(OpPassManager &manager,
-                                    const ToLLVMOptions &options) {
-  if (options.from == ToLLVMStart::Schedule) {
-    ConvertPipeToExecPassOptions toExec;
-    toExec.receivePlacement = options.receivePlacement;
-    manager.addPass(createConvertPipeToExecPass(toExec));
-  }
-  if (options.from != ToLLVMStart::Buffers) {
+/// From programs that the module already has.
+static void addProgramConversion(OpPassManager &manager,
+                                 const ToLLVMOptions &options) {
+  if (options.from == ToLLVMStart::Program) {
     pipe::ExecAssignBuffersPassOptions buffers;
     buffers.sends = options.sends;
     buffers.inFlight = options.inFlight;
@@ -115,6 +111,21 @@ void pipesched::buildToLLVMPipeline(OpPassManager &manager,
   ConvertExecToFuncPassOptions toFunc;
   toFunc.form = options.form;
   manager.addPass(createConvertExecToFuncPass(toFunc));
+}
+
+void pipesched::buildToLLVMPipeline(OpPassManager &manager,
+                                    const ToLLVMOptions &options) {
+  if (options.from == ToLLVMStart::Schedule) {
+    ConvertPipeToFuncPassOptions toFunc;
+    toFunc.form = options.form;
+    toFunc.receivePlacement = options.receivePlacement;
+    toFunc.sends = options.sends;
+    toFunc.inFlight = options.inFlight;
+    toFunc.hostMemory = options.hostMemory;
+    manager.addPass(createConvertPipeToFuncPass(toFunc));
+  } else {
+    addProgramConversion(manager, options);
+  }
   addBufferization(manager);
   addLowering(manager);
 }

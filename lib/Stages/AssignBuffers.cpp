@@ -20,13 +20,36 @@
 using namespace mlir;
 using namespace pipesched;
 
+FailureOr<BufferOptions> BufferOptions::create(Location location,
+                                               SendMode sends, int64_t inFlight,
+                                               int64_t hostMemory) {
+  if (inFlight < 1)
+    return emitError(location)
+           << "in-flight is " << inFlight << ", wanted 1 or more";
+  if (hostMemory < -1)
+    return emitError(location)
+           << "host-memory is " << hostMemory << ", wanted 0 or more bytes";
+  BufferOptions options;
+  options.sends = sends;
+  options.inFlight = inFlight;
+  if (hostMemory >= 0)
+    options.hostMemory = hostMemory;
+  return options;
+}
+
 namespace {
 /// What the assignment has found for one row.
 struct RowBuffers {
   RowLiveness liveness;
   ArenaUse use;
-  /// By position in the row: the instructions that it must wait for besides.
-  std::vector<SmallVector<uint32_t, 2>> waits;
+  /// CSR by position in the row: the instructions that it must wait for
+  /// besides.
+  std::vector<uint32_t> waitBegins, waits;
+
+  ArrayRef<uint32_t> waitsOf(uint32_t position) const {
+    return ArrayRef(waits).slice(
+        waitBegins[position], waitBegins[position + 1] - waitBegins[position]);
+  }
 };
 
 class RowAssigner {
@@ -122,7 +145,7 @@ void RowAssigner::take(uint32_t instruction) {
                   [&](uint32_t reader) { return classify(reader); });
     version.offset = taken.offset;
     for (uint32_t reader : taken.readers) {
-      row.waits[instruction - rowBegin].push_back(reader);
+      row.waits.push_back(reader);
       hasEnded[reader - rowBegin] = true;
     }
     if (!version.isInHost)
@@ -158,7 +181,8 @@ void RowAssigner::noteUse() {
 }
 
 LogicalResult RowAssigner::run() {
-  row.waits.assign(rowEnd - rowBegin, {});
+  row.waits.clear();
+  row.waitBegins.assign(1, 0);
   row.use = {};
   for (TensorVersion &version : row.liveness.versions)
     version.offset = -1;
@@ -167,6 +191,7 @@ LogicalResult RowAssigner::run() {
     if (failed(verifyArrived(i)))
       return failure();
     take(i);
+    row.waitBegins.push_back(row.waits.size());
     noteUse();
     if (at(i).is(InstructionKind::Send))
       sendNumber[i - rowBegin] = numSends++;
@@ -185,28 +210,28 @@ LogicalResult RowAssigner::run() {
 namespace {
 class ProgramAssigner {
 public:
-  ProgramAssigner(exec::ProgramOp op, LoadedProgram &loaded,
+  ProgramAssigner(Operation *owner, const LoadedProgram &loaded,
                   const StageKernels &kernels, const BufferOptions &options)
-      : op(op), loaded(loaded), kernels(kernels), options(options),
+      : owner(owner), loaded(loaded), kernels(kernels), options(options),
         rows(loaded.program.getNumWorkers()) {}
 
-  FailureOr<std::vector<ArenaUse>> run();
+  FailureOr<BufferAssignment>
+  run(llvm::function_ref<void(llvm::Error error)> deadlock);
 
 private:
   LogicalResult assignRows(int64_t inFlight);
-  Program withWaits() const;
+  void addWaits();
+  llvm::Error verifyFinishes();
   LogicalResult assignTags();
   LogicalResult verifyHost();
-  void store();
-  void storeInstruction(uint32_t instruction, const RowBuffers &row,
-                        uint32_t rowBegin);
+  void listOffsets();
 
-  exec::ProgramOp op;
-  LoadedProgram &loaded;
+  Operation *owner;
+  const LoadedProgram &loaded;
   const StageKernels &kernels;
   const BufferOptions &options;
   std::vector<RowBuffers> rows;
-  std::vector<int32_t> tags; ///< by instruction, of sends and receives
+  BufferAssignment result;
 };
 } // namespace
 
@@ -220,24 +245,31 @@ LogicalResult ProgramAssigner::assignRows(int64_t inFlight) {
   return success();
 }
 
-/// The program with the waits for places among its operands. What the second
-/// half of a pair waits for, the first waits for.
-Program ProgramAssigner::withWaits() const {
+/// Lists the operands of the program with the waits for places.
+void ProgramAssigner::addWaits() {
   const Program &program = loaded.program;
-  Program result = program;
   result.operands.clear();
   result.operandBegins.assign(1, 0);
+  result.operandBegins.reserve(program.operandBegins.size());
   for (auto [worker, row] : llvm::enumerate(rows)) {
     uint32_t begin = program.rowBegins[worker];
     for (uint32_t i = begin; i < program.rowBegins[worker + 1]; ++i) {
       llvm::append_range(result.operands, program.operandsOf(i));
-      llvm::append_range(result.operands, row.waits[i - begin]);
+      llvm::append_range(result.operands, row.waitsOf(i - begin));
       if (program.instructions[i].cell.overlapsNext())
-        llvm::append_range(result.operands, row.waits[i + 1 - begin]);
+        llvm::append_range(result.operands, row.waitsOf(i + 1 - begin));
       result.operandBegins.push_back(result.operands.size());
     }
   }
-  return result;
+}
+
+/// Proves that the waits of the result close no cycle.
+llvm::Error ProgramAssigner::verifyFinishes() {
+  addWaits();
+  Program program = loaded.program;
+  program.operandBegins = result.operandBegins;
+  program.operands = result.operands;
+  return verifyPosted(program, options.sends);
 }
 
 /// Numbers the messages of each channel in the order of their sends. Messages
@@ -245,7 +277,8 @@ Program ProgramAssigner::withWaits() const {
 LogicalResult ProgramAssigner::assignTags() {
   constexpr int64_t numTags = 32768; // what MPI promises (MPI 4.0, 8.1.2)
   const Program &program = loaded.program;
-  tags.assign(program.instructions.size(), 0);
+  std::vector<int32_t> &tags = result.tags;
+  tags.assign(program.instructions.size(), -1);
   std::vector<int64_t> numbers(program.instructions.size());
   std::vector<int64_t> byPeer(program.getNumWorkers());
   auto forEach = [&](InstructionKind kind, auto &&treat) {
@@ -282,67 +315,36 @@ LogicalResult ProgramAssigner::verifyHost() {
     return success();
   for (auto [worker, row] : llvm::enumerate(rows))
     if (row.use.host > *options.hostMemory)
-      return pipe::emitTableError(op)
+      return pipe::emitTableError(owner)
              << "has a worker " << worker << " that offloads " << row.use.host
              << " bytes at once, and its host has " << *options.hostMemory
              << "; offload fewer microbatches at a time, or give it more";
   return success();
 }
 
-/// Writes buffers, tags and waits of one instruction into its op. The buffers
-/// of a pair's second half follow those of its first.
-void ProgramAssigner::storeInstruction(uint32_t instruction,
-                                       const RowBuffers &row,
-                                       uint32_t rowBegin) {
-  Operation *target = loaded.ops[instruction];
-  bool isSecond =
-      instruction > rowBegin && loaded.ops[instruction - 1] == target;
-  SmallVector<int64_t> offsets;
-  if (isSecond)
-    if (auto before = target->getAttrOfType<DenseI64ArrayAttr>("buffers"))
-      llvm::append_range(offsets, before.asArrayRef());
-  bool isCopy =
-      loaded.program.instructions[instruction].is(InstructionRole::Copy);
-  ArrayRef<uint32_t> buffers = row.liveness.buffersOf(instruction - rowBegin);
-  for (auto [i, number] : llvm::enumerate(buffers)) {
-    const TensorVersion &version = row.liveness.versions[number];
-    offsets.push_back(version.offset);
-    if (isCopy && i % 2 == 1)
-      offsets.push_back(version.bytes);
-  }
-  Builder builder(target->getContext());
-  if (!offsets.empty())
-    target->setAttr("buffers", builder.getDenseI64ArrayAttr(offsets));
-  else if (!isSecond)
-    target->removeAttr("buffers");
-  if (auto send = dyn_cast<exec::SendOp>(target))
-    send.setTag(tags[instruction]);
-  if (auto recv = dyn_cast<exec::RecvOp>(target))
-    recv.setTag(tags[instruction]);
-  SmallVector<Value> operands(target->getOperands());
-  for (uint32_t wait : row.waits[instruction - rowBegin]) {
-    Value token = loaded.ops[wait]->getResult(0);
-    if (!llvm::is_contained(operands, token))
-      operands.push_back(token);
-  }
-  if (operands.size() != target->getNumOperands())
-    target->setOperands(operands);
-}
-
-void ProgramAssigner::store() {
+/// Lists the places of each instruction; of copies the bytes with them.
+void ProgramAssigner::listOffsets() {
+  const Program &program = loaded.program;
+  result.offsetBegins.assign(1, 0);
+  result.offsetBegins.reserve(program.operandBegins.size());
   for (auto [worker, row] : llvm::enumerate(rows)) {
-    uint32_t begin = loaded.program.rowBegins[worker];
-    for (uint32_t i = begin; i < loaded.program.rowBegins[worker + 1]; ++i)
-      storeInstruction(i, row, begin);
-  }
-  for (exec::WorkerOp worker : op.getWorkerOps()) {
-    const ArenaUse &use = rows[worker.getWorker()].use;
-    worker.setArena(use.arena);
-    worker.setHost(use.host > 0 ? std::optional(use.host) : std::nullopt);
+    uint32_t begin = program.rowBegins[worker];
+    for (uint32_t i = begin; i < program.rowBegins[worker + 1]; ++i) {
+      bool isCopy = program.instructions[i].is(InstructionRole::Copy);
+      ArrayRef<uint32_t> buffers = row.liveness.buffersOf(i - begin);
+      for (auto [place, number] : llvm::enumerate(buffers)) {
+        const TensorVersion &version = row.liveness.versions[number];
+        result.offsets.push_back(version.offset);
+        if (isCopy && place % 2 == 1)
+          result.offsets.push_back(version.bytes);
+      }
+      result.offsetBegins.push_back(result.offsets.size());
+    }
   }
 }
 
-FailureOr<std::vector<ArenaUse>> ProgramAssigner::run() {
+FailureOr<BufferAssignment>
+ProgramAssigner::run(llvm::function_ref<void(llvm::Error error)> deadlock) {
   for (auto [worker, row] : llvm::enumerate(rows)) {
     FailureOr<RowLiveness> liveness = findLiveness(loaded, kernels, worker);
     if (failed(liveness))
@@ -351,21 +353,69 @@ FailureOr<std::vector<ArenaUse>> ProgramAssigner::run() {
   }
   if (failed(assignRows(options.inFlight)))
     return failure();
-  if (llvm::Error error = verifyPosted(withWaits(), options.sends)) {
+  if (llvm::Error error = verifyFinishes()) {
     llvm::consumeError(std::move(error));
     if (failed(assignRows(std::numeric_limits<int64_t>::max())))
       return failure();
-    if (llvm::Error still = verifyPosted(withWaits(), options.sends))
-      return emitAnalysisError(op, loaded, std::move(still),
-                               ("sends=" + enumName(options.sends)).str());
+    if (llvm::Error still = verifyFinishes()) {
+      deadlock(std::move(still));
+      return failure();
+    }
   }
   if (failed(verifyHost()) || failed(assignTags()))
     return failure();
-  store();
-  std::vector<ArenaUse> uses;
+  listOffsets();
   for (const RowBuffers &row : rows)
-    uses.push_back(row.use);
-  return uses;
+    result.uses.push_back(row.use);
+  return std::move(result);
+}
+
+FailureOr<BufferAssignment>
+pipesched::findBuffers(Operation *owner, const LoadedProgram &loaded,
+                       const StageKernels &kernels,
+                       const BufferOptions &options,
+                       llvm::function_ref<void(llvm::Error error)> deadlock) {
+  return ProgramAssigner(owner, loaded, kernels, options).run(deadlock);
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+/// Writes buffers, tags and waits of one instruction into its op. The buffers
+/// of a pair's second half follow those of its first.
+static void storeInstruction(const LoadedProgram &loaded,
+                             const BufferAssignment &assignment,
+                             uint32_t instruction) {
+  Operation *target = loaded.ops[instruction];
+  bool isSecond = instruction > 0 && loaded.ops[instruction - 1] == target;
+  SmallVector<int64_t> offsets;
+  if (isSecond)
+    if (auto before = target->getAttrOfType<DenseI64ArrayAttr>("buffers"))
+      llvm::append_range(offsets, before.asArrayRef());
+  llvm::append_range(offsets, assignment.offsetsOf(instruction));
+  Builder builder(target->getContext());
+  if (!offsets.empty())
+    target->setAttr("buffers", builder.getDenseI64ArrayAttr(offsets));
+  else if (!isSecond)
+    target->removeAttr("buffers");
+  if (auto send = dyn_cast<exec::SendOp>(target))
+    send.setTag(assignment.tags[instruction]);
+  if (auto recv = dyn_cast<exec::RecvOp>(target))
+    recv.setTag(assignment.tags[instruction]);
+  ArrayRef<uint32_t> waits =
+      assignment.operandsOf(instruction)
+          .drop_front(loaded.program.operandsOf(instruction).size());
+  if (waits.empty())
+    return;
+  SmallVector<Value> operands(target->getOperands());
+  for (uint32_t wait : waits) {
+    Value token = loaded.ops[wait]->getResult(0);
+    if (!llvm::is_contained(operands, token))
+      operands.push_back(token);
+  }
+  if (operands.size() != target->getNumOperands())
+    target->setOperands(operands);
 }
 
 FailureOr<std::vector<ArenaUse>>
@@ -377,6 +427,20 @@ pipesched::assignBuffers(exec::ProgramOp program,
   FailureOr<LoadedProgram> loaded = loadProgram(program);
   if (failed(loaded))
     return failure();
-  StageKernels kernels(*functions);
-  return ProgramAssigner(program, *loaded, kernels, options).run();
+  FailureOr<BufferAssignment> assignment = findBuffers(
+      program, *loaded, StageKernels(*functions), options,
+      [&](llvm::Error error) {
+        (void)emitAnalysisError(program, *loaded, std::move(error),
+                                ("sends=" + enumName(options.sends)).str());
+      });
+  if (failed(assignment))
+    return failure();
+  for (uint32_t i = 0; i < loaded->ops.size(); ++i)
+    storeInstruction(*loaded, *assignment, i);
+  for (exec::WorkerOp worker : program.getWorkerOps()) {
+    const ArenaUse &use = assignment->uses[worker.getWorker()];
+    worker.setArena(use.arena);
+    worker.setHost(use.host > 0 ? std::optional(use.host) : std::nullopt);
+  }
+  return std::move(assignment->uses);
 }

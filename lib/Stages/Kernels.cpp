@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Stages/Kernels.h"
+#include "PipeSched/Stages/PersistentLayout.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -79,7 +80,8 @@ unsigned KernelBuilder::bufferOf(ActivationName name, bool isResult) {
     return buffer.name == name;
   });
   if (found == kernel.buffers.end()) {
-    kernel.buffers.push_back({name, typeOf(functions, stage, name)});
+    RankedTensorType type = typeOf(functions, stage, name);
+    kernel.buffers.push_back({name, type, bytesOf(type)});
     found = &kernel.buffers.back();
   }
   if (isResult)

@@ -47,6 +47,14 @@ private:
     int64_t bytes;
     bool isRead, isWritten, isActivation;
   };
+  /// The tensors of one role: `first + microbatch * width`.
+  struct Series {
+    uint32_t first, width;
+  };
+  /// What a stage hands on and takes along one path.
+  struct Edges {
+    Series output, inputGradient;
+  };
 
   const Instruction &at(uint32_t i) const {
     return loaded.program.instructions[i];
@@ -54,13 +62,14 @@ private:
   const Stage &stageOf(int64_t stage) const {
     return kernels.getFunctions().stages[stage];
   }
-  bool isHere(int64_t stage, Cell cell) const;
+  bool isHere(int64_t stage, int64_t path) const;
+  Edges edgesOf(int64_t stage, int64_t path) const;
   uint32_t numberOf(Cell cell, ActivationName name) const;
   uint32_t firstOf(Cell cell) const {
     return begins[cell.getStage()] +
            cell.getMicrobatch() * widths[cell.getStage()];
   }
-  Access accessTo(Cell cell, ActivationName name, bool isRead,
+  Access accessTo(Cell cell, ActivationName name, int64_t bytes, bool isRead,
                   bool isWritten) const;
   LogicalResult listAccesses(uint32_t instruction);
   LogicalResult findMoved();
@@ -75,6 +84,7 @@ private:
   uint32_t rowBegin, rowEnd;
   /// By stage: its first tensor, and how many there are per microbatch.
   std::vector<uint32_t> begins, widths;
+  std::vector<Edges> edges; ///< by path, then by stage
   uint32_t numTensors = 0;
 
   std::vector<Access> accesses; ///< of the instruction at hand
@@ -101,32 +111,44 @@ LivenessFinder::LivenessFinder(const LoadedProgram &loaded,
     if (isHosted)
       numTensors += widths.back() * numMicrobatches;
   }
+  for (int64_t path = 0; path < loaded.placement.getNumPaths(); ++path)
+    for (size_t stage = 0; stage < begins.size(); ++stage)
+      edges.push_back(edgesOf(stage, path));
 }
 
-/// Whether a stage on the path of a cell is on this worker.
-bool LivenessFinder::isHere(int64_t stage, Cell cell) const {
+/// Whether a stage of a path is on this worker.
+bool LivenessFinder::isHere(int64_t stage, int64_t path) const {
   const Placement &placement = loaded.placement;
-  int64_t path = placement.pathOf(cell.getMicrobatch());
   return stage >= 0 && stage < placement.getNumStages(path) &&
          placement.getPath(path).workers[stage] == worker;
 }
 
+LivenessFinder::Edges LivenessFinder::edgesOf(int64_t stage,
+                                              int64_t path) const {
+  Edges found{{begins[stage] + 1, widths[stage]},
+              {begins[stage] + 2, widths[stage]}};
+  if (isHere(stage + 1, path))
+    found.output = {begins[stage + 1], widths[stage + 1]};
+  if (isHere(stage - 1, path) && stageOf(stage - 1).outputGradient)
+    found.inputGradient = {begins[stage - 1] + 3, widths[stage - 1]};
+  return found;
+}
+
 uint32_t LivenessFinder::numberOf(Cell cell, ActivationName name) const {
-  int64_t stage = cell.getStage();
-  auto neighbour = [&](int64_t other, StageRole role) {
-    return numberOf(Cell(other, cell.getPhase(), cell.getMicrobatch()), {role});
+  int64_t microbatch = cell.getMicrobatch();
+  auto onEdge = [&](Series Edges::*edge) {
+    int64_t path = loaded.placement.pathOf(microbatch);
+    Series series = edges[path * begins.size() + cell.getStage()].*edge;
+    return series.first + static_cast<uint32_t>(microbatch) * series.width;
   };
   uint32_t first = firstOf(cell);
   switch (name.role) {
   case StageRole::Input:
     return first;
   case StageRole::Output:
-    return isHere(stage + 1, cell) ? neighbour(stage + 1, StageRole::Input)
-                                   : first + 1;
+    return onEdge(&Edges::output);
   case StageRole::InputGradient:
-    return isHere(stage - 1, cell) && stageOf(stage - 1).outputGradient
-               ? neighbour(stage - 1, StageRole::OutputGradient)
-               : first + 2;
+    return onEdge(&Edges::inputGradient);
   case StageRole::OutputGradient:
     return first + 3;
   case StageRole::Target:
@@ -137,14 +159,11 @@ uint32_t LivenessFinder::numberOf(Cell cell, ActivationName name) const {
 }
 
 LivenessFinder::Access LivenessFinder::accessTo(Cell cell, ActivationName name,
-                                                bool isRead,
+                                                int64_t bytes, bool isRead,
                                                 bool isWritten) const {
-  RankedTensorType type =
-      typeOf(kernels.getFunctions(), stageOf(cell.getStage()), name);
   bool isActivation =
       name.role == StageRole::Input || name.role == StageRole::Residual;
-  return {numberOf(cell, name), sizeInBytes(type), isRead, isWritten,
-          isActivation};
+  return {numberOf(cell, name), bytes, isRead, isWritten, isActivation};
 }
 
 /// Of messages and computes; copies touch what `moved` lists.
@@ -153,22 +172,27 @@ LogicalResult LivenessFinder::listAccesses(uint32_t instruction) {
   auto [cell, peer, kind] = at(instruction);
   bool isForward = cell.is(Phase::Forward);
   switch (kind) {
-  case InstructionKind::Send:
+  case InstructionKind::Send: {
+    const Stage &stage = stageOf(cell.getStage());
     accesses.push_back(accessTo(
         cell, {isForward ? StageRole::Output : StageRole::InputGradient},
+        sizeInBytes(isForward ? stage.output : stage.inputGradient),
         /*isRead=*/true, /*isWritten=*/false));
     return success();
+  }
   case InstructionKind::Recv: {
     Cell user(cell.getStage() + (isForward ? 1 : -1), cell.getPhase(),
               cell.getMicrobatch());
     ActivationName name{isForward ? StageRole::Input
                                   : StageRole::OutputGradient};
-    if (!typeOf(kernels.getFunctions(), stageOf(user.getStage()), name))
+    RankedTensorType type =
+        typeOf(kernels.getFunctions(), stageOf(user.getStage()), name);
+    if (!type)
       return emitTableError(loaded.ops[instruction])
              << "brings a gradient that no function of stage "
              << user.getStage() << " takes";
-    accesses.push_back(
-        accessTo(user, name, /*isRead=*/false, /*isWritten=*/true));
+    accesses.push_back(accessTo(user, name, sizeInBytes(type), /*isRead=*/false,
+                                /*isWritten=*/true));
     return success();
   }
   case InstructionKind::Compute: {
@@ -179,8 +203,8 @@ LogicalResult LivenessFinder::listAccesses(uint32_t instruction) {
              << cell.getStage() << ", which has no function for it";
     if (!cell.isPerPath())
       for (const KernelBuffer &buffer : kernel->buffers)
-        accesses.push_back(
-            accessTo(cell, buffer.name, buffer.isRead, buffer.isWritten));
+        accesses.push_back(accessTo(cell, buffer.name, buffer.bytes,
+                                    buffer.isRead, buffer.isWritten));
     return success();
   }
   case InstructionKind::Offload:
@@ -195,6 +219,9 @@ LogicalResult LivenessFinder::listAccesses(uint32_t instruction) {
 /// What is made between the offload and the reload, such as a gradient that
 /// arrives, stays where it is.
 LogicalResult LivenessFinder::findMoved() {
+  auto isCopy = [&](uint32_t i) { return at(i).is(InstructionRole::Copy); };
+  if (llvm::none_of(llvm::seq(rowBegin, rowEnd), isCopy))
+    return success();
   std::vector<bool> isRead(numTensors); // before it is made again
   // By tensor that a reload seems to bring: the first of its microbatch.
   std::vector<uint32_t> movedWith(numTensors, kNone);
@@ -231,11 +258,10 @@ LogicalResult LivenessFinder::findMoved() {
 
 uint32_t LivenessFinder::makeVersion(uint32_t instruction, int64_t bytes,
                                      bool isActivation) {
-  TensorVersion version;
+  TensorVersion &version = result.versions.emplace_back();
   version.made = version.lastUse = instruction;
   version.bytes = bytes;
   version.isActivation = isActivation;
-  result.versions.push_back(std::move(version));
   return result.versions.size() - 1;
 }
 
@@ -297,6 +323,8 @@ FailureOr<RowLiveness> LivenessFinder::run() {
     return failure();
   current.assign(numTensors, kNone);
   inHost.assign(numTensors, kNone);
+  result.bufferBegins.reserve(rowEnd - rowBegin + 1);
+  result.versions.reserve(2 * (rowEnd - rowBegin));
   result.bufferBegins.push_back(0);
   for (uint32_t i = rowBegin; i < rowEnd; ++i) {
     if (failed(makeVersions(i)))

@@ -36,6 +36,13 @@ const PersistentTensor *PersistentLayout::find(PersistentKind kind,
   return nullptr;
 }
 
+int64_t PersistentLayout::beginOf(int64_t stage) const {
+  for (const PersistentTensor &tensor : tensors)
+    if (tensor.stage == stage && tensor.kind != PersistentKind::Loss)
+      return tensor.offset;
+  return 0;
+}
+
 ArrayRef<GradientRun> PersistentLayout::runsOf(int64_t stage) const {
   return ArrayRef(runs)
       .drop_until([&](const GradientRun &run) { return run.stage == stage; })

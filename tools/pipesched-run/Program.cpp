@@ -228,6 +228,21 @@ static LogicalResult load(PreparedProgram &program) {
   return success();
 }
 
+/// Makes the program of the module and assigns its buffers.
+static LogicalResult makeProgram(PreparedProgram &program, bool isSchedule) {
+  ModuleOp module = *program.module;
+  if (failed(runPasses(module, isSchedule
+                                   ? "convert-pipe-to-exec,exec-assign-buffers"
+                                   : "exec-assign-buffers")))
+    return failure();
+  program.op = module.lookupSymbol<exec::ProgramOp>(program.name);
+  if (!program.op)
+    return emitError(module.getLoc())
+           << "--pipeline: the schedule @" << program.name
+           << " is gone after these passes";
+  return load(program);
+}
+
 FailureOr<PreparedProgram> run::prepare(const Options &options,
                                         MLIRContext &context) {
   auto module = readModule(options.input, context);
@@ -248,20 +263,16 @@ FailureOr<PreparedProgram> run::prepare(const Options &options,
   auto schedule = (**module).lookupSymbol<ScheduleOp>(name);
   if (schedule && failed(addOptimizer(schedule, options)))
     return failure();
-  if (failed(runPasses(**module,
-                       schedule ? "pipe-verify-stages,pipe-verify,convert-pipe-"
-                                  "to-exec,exec-assign-buffers"
-                                : "pipe-verify-stages,exec-verify,"
-                                  "exec-assign-buffers")))
+  StringRef proof = schedule ? "pipe-verify-stages,pipe-verify"
+                             : "pipe-verify-stages,exec-verify";
+  if (failed(runPasses(**module, proof)))
     return failure();
   PreparedProgram program;
-  program.op = (**module).lookupSymbol<exec::ProgramOp>(name);
-  if (!program.op)
-    return emitError((**module).getLoc())
-           << "--pipeline: the schedule @" << name.getValue()
-           << " is gone after these passes";
+  program.name = name.getValue().str();
   program.module = std::move(*module);
-  if (failed(load(program)))
+  if (schedule && options.emit != Emit::Nothing)
+    return program;
+  if (failed(makeProgram(program, bool(schedule))))
     return failure();
   return program;
 }
@@ -274,7 +285,7 @@ run::lowerToLLVM(const PreparedProgram &program, ProgramForm form) {
     function.setPrivate();
   PassManager manager(module->getContext());
   ToLLVMOptions options;
-  options.from = ToLLVMStart::Buffers;
+  options.from = program.op ? ToLLVMStart::Buffers : ToLLVMStart::Schedule;
   options.form = form;
   buildToLLVMPipeline(manager, options);
   if (failed(manager.run(*module)))

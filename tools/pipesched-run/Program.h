@@ -27,6 +27,9 @@ void registerAll(mlir::DialectRegistry &registry);
 /// A program in its module, ready for code generation.
 struct PreparedProgram {
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::string name; ///< of the schedule or program
+  /// Null where code is written and nothing runs: then the module still has the
+  /// schedule, and the rest is empty.
   exec::ProgramOp op;
   /// Refer to `module`.
   LoadedProgram loaded;
@@ -35,13 +38,13 @@ struct PreparedProgram {
   bool updates = false;                  ///< whether it steps the parameters
 
   exec::ProgramOp getOp() const { return op; }
-  llvm::StringRef getName() const { return getOp().getSymName(); }
+  llvm::StringRef getName() const { return name; }
 };
 
-/// Reads the file, chooses and fills the schedule, adds G and O, proves it and
-/// assigns its buffers. Errors are emitted: no schedule with stages, or
-/// several; a family that needs another number of stages than the file has; a
-/// stage that no data reaches; those of the passes.
+/// Reads the file, chooses and fills the schedule, adds G and O, proves it and,
+/// for a run, assigns its buffers. Errors are emitted: no schedule with stages,
+/// or several; a family that needs another number of stages than the file has;
+/// a stage that no data reaches; those of the passes.
 mlir::FailureOr<PreparedProgram> prepare(const Options &options,
                                          mlir::MLIRContext &context);
 

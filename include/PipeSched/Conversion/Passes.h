@@ -14,6 +14,7 @@
 #define PIPESCHED_CONVERSION_PASSES_H
 
 #include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Schedule/MessageSemantics.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

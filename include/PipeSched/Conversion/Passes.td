@@ -348,4 +348,45 @@ def ConvertExecToFuncPass
   ];
 }
 
+def ConvertPipeToFuncPass
+    : Pass<"convert-pipe-to-func", "::mlir::ModuleOp"> {
+  let summary = "Turn schedules into functions";
+  let description = [{
+    Replaces each `pipe.schedule` by the functions that `convert-pipe-to-exec`,
+    `exec-assign-buffers` and `convert-exec-to-func` make of it one behind the
+    other, and gives the same errors. Programs stay arrays and never become ops,
+    which takes a tenth of the time where a step has thousands of microbatches.
+
+    An `exec.program` that the module has besides gets buffers and becomes
+    functions, too. If there is an error, nothing is replaced.
+  }];
+  let dependentDialects = [
+    "::pipesched::exec::ExecDialect", "::mlir::arith::ArithDialect",
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let options = [
+    Option<"form", "form", "::pipesched::ProgramForm",
+           /*default=*/"::pipesched::ProgramForm::Table",
+           "How the instructions of a worker are written",
+           [{::pipesched::enumOptionValues<::pipesched::ProgramForm>()}]>,
+    Option<"receivePlacement", "receive-placement",
+           "::pipesched::ReceivePlacement",
+           /*default=*/"::pipesched::ReceivePlacement::Arrival",
+           "Where a receive stands among the instructions of its worker",
+           [{::pipesched::enumOptionValues<::pipesched::ReceivePlacement>()}]>,
+    Option<"sends", "sends", "::pipesched::SendMode",
+           /*default=*/"::pipesched::SendMode::Rendezvous",
+           "When a send ends, for the proof (exec-assign-buffers)",
+           [{::pipesched::enumOptionValues<::pipesched::SendMode>()}]>,
+    Option<"inFlight", "in-flight", "int64_t", /*default=*/"2",
+           "Sends posted before a place is used again (exec-assign-buffers)">,
+    Option<"hostMemory", "host-memory", "int64_t", /*default=*/"-1",
+           "Bytes of host memory of each worker, without limit where negative "
+           "(exec-assign-buffers)">
+  ];
+}
+
 #endif // PIPESCHED_CONVERSION_PASSES_TD

@@ -29,6 +29,12 @@ struct BufferOptions {
   int64_t inFlight = 2;
   /// The bytes of host memory of each worker to which it may offload.
   std::optional<int64_t> hostMemory;
+
+  /// From options of passes, where -1 is a host memory without limit. Errors,
+  /// emitted at `location`: numbers below 1, or below -1.
+  static mlir::FailureOr<BufferOptions> create(mlir::Location location,
+                                               SendMode sends, int64_t inFlight,
+                                               int64_t hostMemory);
 };
 
 /// What is in an arena, in bytes, at the moment at which that is most.
@@ -39,6 +45,40 @@ struct ArenaUse {
   int64_t messages = 0;    ///< outputs and gradients, sent or to be used
   int64_t padding = 0;     ///< alignment, gaps, and what is still being sent
 };
+
+/// The places of the tensors of a program, in arrays by its instructions.
+struct BufferAssignment {
+  /// CSR: what `at` of the op lists. The halves of an overlapped pair may have
+  /// their parts each, or the first has both.
+  std::vector<uint32_t> offsetBegins;
+  std::vector<int64_t> offsets;
+  std::vector<int32_t> tags; ///< of sends and receives; -1 where there is none
+  /// CSR: what an instruction waits for, first the operands that it has in the
+  /// program, then the readers of places that it uses again. What the second
+  /// half of a pair waits for, the first waits for.
+  std::vector<uint32_t> operandBegins, operands;
+  std::vector<ArenaUse> uses; ///< by worker
+
+  llvm::ArrayRef<int64_t> offsetsOf(uint32_t instruction) const {
+    return llvm::ArrayRef(offsets).slice(offsetBegins[instruction],
+                                         offsetBegins[instruction + 1] -
+                                             offsetBegins[instruction]);
+  }
+  llvm::ArrayRef<uint32_t> operandsOf(uint32_t instruction) const {
+    return llvm::ArrayRef(operands).slice(operandBegins[instruction],
+                                          operandBegins[instruction + 1] -
+                                              operandBegins[instruction]);
+  }
+};
+
+/// Finds places, tags and waits, and changes no op. Errors: those of
+/// assignBuffers behind loadStageFunctions, emitted at the op of the
+/// instruction, or at `owner` where they are of the whole program. `deadlock`
+/// emits one.
+mlir::FailureOr<BufferAssignment>
+findBuffers(mlir::Operation *owner, const LoadedProgram &loaded,
+            const StageKernels &kernels, const BufferOptions &options,
+            llvm::function_ref<void(llvm::Error error)> deadlock);
 
 /// Assigns buffers and tags to a program and adds waits to its instructions;
 /// replaces those that it has. Returns what each worker's arena holds, in their

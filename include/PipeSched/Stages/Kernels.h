@@ -60,6 +60,7 @@ struct KernelCall {
 struct KernelBuffer {
   ActivationName name;
   mlir::RankedTensorType type;
+  int64_t bytes;          ///< of its elements
   bool isRead = false;    ///< before the kernel writes it
   bool isWritten = false; ///< in full
 };

@@ -79,6 +79,9 @@ struct PersistentLayout {
   /// Null where the worker does not hold it.
   const PersistentTensor *find(PersistentKind kind, int64_t stage,
                                unsigned index = 0) const;
+  /// Where the tensors of a stage begin, without the losses; 0 if the worker
+  /// holds none.
+  int64_t beginOf(int64_t stage) const;
   /// The runs of a stage: one per element type of its gradients.
   llvm::ArrayRef<GradientRun> runsOf(int64_t stage) const;
 };

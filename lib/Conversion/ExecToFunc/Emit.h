@@ -13,6 +13,7 @@
 #ifndef PIPESCHED_LIB_CONVERSION_EXECTOFUNC_EMIT_H
 #define PIPESCHED_LIB_CONVERSION_EXECTOFUNC_EMIT_H
 
+#include "PipeSched/Conversion/Passes.h"
 #include "StepPlan.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -112,8 +113,20 @@ void createStraightForm(mlir::ImplicitLocOpBuilder &builder,
 mlir::FunctionType getWorkerType(mlir::MLIRContext *context);
 
 /// Creates `<p>_step`, `<p>_size` and `<p>_layout`.
-void createEntries(mlir::ImplicitLocOpBuilder &builder, exec::ProgramOp program,
+void createEntries(mlir::ImplicitLocOpBuilder &builder, llvm::StringRef program,
                    const StepPlan &plan);
+
+/// A schedule or program and what its workers do.
+struct PlannedOwner {
+  mlir::Operation *op;
+  std::unique_ptr<StepPlan> plan;
+};
+
+/// Replaces each of `owners` by the functions of its plan. Errors, emitted at
+/// the owner before anything is replaced: a symbol that the module has already.
+mlir::LogicalResult replaceByFunctions(mlir::ModuleOp module,
+                                       std::vector<PlannedOwner> owners,
+                                       ProgramForm form);
 
 } // namespace pipesched
 

@@ -94,26 +94,25 @@ static void createSize(ImplicitLocOpBuilder &builder, StringRef program,
   func::ReturnOp::create(builder, size);
 }
 
-static void createLayout(ImplicitLocOpBuilder &builder, exec::ProgramOp program,
+static void createLayout(ImplicitLocOpBuilder &builder, StringRef program,
                          const StepPlan &plan) {
   std::string text = describeLayout(program, plan);
   text.push_back('\0');
   auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
   auto global = LLVM::GlobalOp::create(
       builder, type, /*isConstant=*/true, LLVM::Linkage::Internal,
-      symbolOf(program.getSymName(), "layout_text"),
-      builder.getStringAttr(text));
+      symbolOf(program, "layout_text"), builder.getStringAttr(text));
   OpBuilder::InsertionGuard guard(builder);
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  createFunction(builder, symbolOf(program.getSymName(), "layout"),
+  createFunction(builder, symbolOf(program, "layout"),
                  builder.getFunctionType({}, {pointer}));
   Value address = LLVM::AddressOfOp::create(builder, global);
   func::ReturnOp::create(builder, address);
 }
 
-void pipesched::createEntries(ImplicitLocOpBuilder &builder,
-                              exec::ProgramOp program, const StepPlan &plan) {
-  createStep(builder, program.getSymName(), plan.workers.size());
-  createSize(builder, program.getSymName(), plan);
+void pipesched::createEntries(ImplicitLocOpBuilder &builder, StringRef program,
+                              const StepPlan &plan) {
+  createStep(builder, program, plan.workers.size());
+  createSize(builder, program, plan);
   createLayout(builder, program, plan);
 }

@@ -91,8 +91,12 @@ static void makePrivate(StepPlan &plan) {
 // The pass
 //===----------------------------------------------------------------------===//
 
+static StringRef nameOf(Operation *owner) {
+  return SymbolTable::getSymbolName(owner).getValue();
+}
+
 /// The names that the compiled program takes must be free.
-static LogicalResult verifyNames(exec::ProgramOp program, const StepPlan &plan,
+static LogicalResult verifyNames(Operation *owner, const StepPlan &plan,
                                  SymbolTable &symbols) {
   SmallVector<std::string> parts{"step",  "size",    "layout", "layout_text",
                                  "sizes", "members", "table",  "walk"};
@@ -101,10 +105,10 @@ static LogicalResult verifyNames(exec::ProgramOp program, const StepPlan &plan,
   for (const KernelPlan &kernel : plan.kernels)
     parts.push_back(kernel.name);
   for (const std::string &part : parts) {
-    std::string name = symbolOf(program.getSymName(), part);
+    std::string name = symbolOf(nameOf(owner), part);
     if (Operation *other = symbols.lookup(name)) {
       InFlightDiagnostic diagnostic =
-          pipe::emitTableError(program)
+          pipe::emitTableError(owner)
           << "becomes functions, one of them @" << name
           << ", but the module already has this symbol; rename one of them";
       diagnostic.attachNote(other->getLoc()) << "the symbol is here";
@@ -114,10 +118,10 @@ static LogicalResult verifyNames(exec::ProgramOp program, const StepPlan &plan,
   return success();
 }
 
-static void convert(exec::ProgramOp program, StepPlan &plan, ProgramForm form) {
-  auto module = program->getParentOfType<ModuleOp>();
-  ImplicitLocOpBuilder builder(program.getLoc(), program);
-  StringRef name = program.getSymName();
+static void convert(Operation *owner, StepPlan &plan, ProgramForm form) {
+  auto module = owner->getParentOfType<ModuleOp>();
+  ImplicitLocOpBuilder builder(owner->getLoc(), owner);
+  StringRef name = nameOf(owner);
   SmallVector<func::FuncOp> kernels;
   for (const KernelPlan &kernel : plan.kernels)
     kernels.push_back(createKernel(builder, name, kernel));
@@ -126,9 +130,22 @@ static void convert(exec::ProgramOp program, StepPlan &plan, ProgramForm form) {
     createTableForm(builder, name, plan, kernels, runtime);
   else
     createStraightForm(builder, name, plan, kernels, runtime);
-  createEntries(builder, program, plan);
+  createEntries(builder, name, plan);
   makePrivate(plan);
-  program.erase();
+  owner->erase();
+}
+
+LogicalResult pipesched::replaceByFunctions(ModuleOp module,
+                                            std::vector<PlannedOwner> owners,
+                                            ProgramForm form) {
+  SymbolTable symbols(module);
+  for (const PlannedOwner &owner : owners)
+    if (failed(verifyNames(owner.op, *owner.plan, symbols)))
+      return failure();
+  for (PlannedOwner &owner : owners)
+    convert(owner.op, *owner.plan, form);
+  dropFacts(module);
+  return success();
 }
 
 namespace {
@@ -145,17 +162,15 @@ struct ConvertExecToFuncPass final
                 "one of a schedule");
       return signalPassFailure();
     }
-    SymbolTable symbols(module);
-    std::vector<std::unique_ptr<StepPlan>> plans;
+    std::vector<PlannedOwner> owners;
     for (exec::ProgramOp program : programs) {
       FailureOr<std::unique_ptr<StepPlan>> plan = planSteps(program);
-      if (failed(plan) || failed(verifyNames(program, **plan, symbols)))
+      if (failed(plan))
         return signalPassFailure();
-      plans.push_back(std::move(*plan));
+      owners.push_back({program, std::move(*plan)});
     }
-    for (auto [program, plan] : llvm::zip_equal(programs, plans))
-      convert(program, *plan, form);
-    dropFacts(module);
+    if (failed(replaceByFunctions(module, std::move(owners), form)))
+      signalPassFailure();
   }
 };
 } // namespace

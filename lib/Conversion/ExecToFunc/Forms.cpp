@@ -16,8 +16,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/Support/Endian.h"
-#include <set>
+#include "llvm/ADT/bit.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -33,9 +32,15 @@ FunctionType pipesched::getWorkerType(MLIRContext *context) {
 /// bytes, which LLVM prints and reads as one string: much faster than numbers.
 static void createGlobal(ImplicitLocOpBuilder &builder, StringRef name,
                          ArrayRef<uint32_t> words) {
-  SmallVector<char> bytes(words.size() * sizeof(uint32_t));
-  for (auto [i, word] : llvm::enumerate(words))
-    llvm::support::endian::write32le(bytes.data() + i * sizeof(word), word);
+  std::vector<uint32_t> swapped;
+  if (llvm::endianness::native != llvm::endianness::little) {
+    swapped = words.vec();
+    for (uint32_t &word : swapped)
+      word = llvm::byteswap(word);
+    words = swapped;
+  }
+  ArrayRef<char> bytes(reinterpret_cast<const char *>(words.data()),
+                       words.size() * sizeof(uint32_t));
   int64_t size = bytes.size();
   auto type = MemRefType::get(size, builder.getI8Type());
   auto tensor = RankedTensorType::get(size, builder.getI8Type());
@@ -181,12 +186,16 @@ void WalkEmitter::emitCase(Block &block, uint32_t opcode, ValueRange state) {
 
 /// Those that the workers use: only these need code and the runtime functions
 /// that they call.
-static std::set<int64_t> collectOpcodes(const StepPlan &plan) {
-  std::set<int64_t> used;
+static SmallVector<int64_t> collectOpcodes(const StepPlan &plan) {
+  std::vector<bool> isUsed(kFirstKernel + plan.kernels.size());
   for (const WorkerPlan &worker : plan.workers)
-    for (size_t i = 0; i < worker.words.size();
-         i += plan.getNumWords(worker.words[i]))
-      used.insert(worker.words[i]);
+    for (size_t i = worker.wordsBegin; i < worker.wordsEnd;
+         i += plan.getNumWords(plan.words[i]))
+      isUsed[plan.words[i]] = true;
+  SmallVector<int64_t> used;
+  for (size_t opcode = 0; opcode < isUsed.size(); ++opcode)
+    if (isUsed[opcode])
+      used.push_back(opcode);
   return used;
 }
 
@@ -197,8 +206,7 @@ void WalkEmitter::emitBody(scf::WhileOp loop) {
   Value opcode = memref::LoadOp::create(builder, table, block->getArgument(0));
   Value selector =
       arith::IndexCastUIOp::create(builder, builder.getIndexType(), opcode);
-  std::set<int64_t> used = collectOpcodes(plan);
-  SmallVector<int64_t> cases(used.begin(), used.end());
+  SmallVector<int64_t> cases = collectOpcodes(plan);
   auto choice = scf::IndexSwitchOp::create(builder, loop.getResultTypes(),
                                            selector, cases, cases.size());
   scf::YieldOp::create(builder, choice.getResults());
@@ -243,15 +251,11 @@ void pipesched::createTableForm(ImplicitLocOpBuilder &builder,
                                 StringRef program, const StepPlan &plan,
                                 ArrayRef<func::FuncOp> kernels,
                                 RuntimeCalls &runtime) {
-  std::vector<uint32_t> table;
-  std::vector<size_t> begins;
-  for (const WorkerPlan &worker : plan.workers) {
-    begins.push_back(table.size());
-    table.insert(table.end(), worker.words.begin(), worker.words.end());
-  }
-  begins.push_back(table.size());
+  // A global has elements.
+  static constexpr uint32_t empty[] = {0};
+  ArrayRef<uint32_t> table = plan.words;
   if (table.empty())
-    table.push_back(0); // a global has elements
+    table = empty;
   createMembers(builder, program, plan);
   createGlobal(builder, symbolOf(program, "table"), table);
   func::FuncOp walk =
@@ -262,8 +266,8 @@ void pipesched::createTableForm(ImplicitLocOpBuilder &builder,
                                           getWorkerType(builder.getContext()));
     builder.setInsertionPointToStart(function.addEntryBlock());
     SmallVector<Value> operands{
-        arith::ConstantIndexOp::create(builder, begins[number]),
-        arith::ConstantIndexOp::create(builder, begins[number + 1])};
+        arith::ConstantIndexOp::create(builder, worker.wordsBegin),
+        arith::ConstantIndexOp::create(builder, worker.wordsEnd)};
     llvm::append_range(operands, function.getArguments());
     auto call = func::CallOp::create(builder, walk, operands);
     func::ReturnOp::create(builder, call.getResults());
@@ -312,17 +316,19 @@ private:
 static void emitActions(ImplicitLocOpBuilder &builder, ActionEmitter &emitter,
                         const StepPlan &plan, const WorkerPlan &worker) {
   Value status = arith::ConstantIntOp::create(builder, 0, 32);
-  ArrayRef<uint32_t> rest = worker.words;
+  ArrayRef<uint32_t> rest = plan.wordsOf(worker);
   int64_t instruction = 0;
   while (!rest.empty()) {
     unsigned length = plan.getNumWords(rest.front());
     ConstantWords words(builder, rest.take_front(length), instruction);
     if (Value result = emitter.emit(rest.front(), words))
       status = arith::OrIOp::create(builder, status, result);
-    if (rest.front() == kBegin)
-      builder.getBlock()->back().setAttr(
-          "instruction",
-          builder.getStringAttr(worker.instructions[instruction]));
+    if (rest.front() == kBegin) {
+      std::string name;
+      plan.describe(worker.instructions[instruction], name);
+      builder.getBlock()->back().setAttr("instruction",
+                                         builder.getStringAttr(name));
+    }
     if (rest.front() == kEnd)
       ++instruction;
     rest = rest.drop_front(length);

@@ -16,10 +16,8 @@
 #ifndef PIPESCHED_LIB_CONVERSION_EXECTOFUNC_STEPPLAN_H
 #define PIPESCHED_LIB_CONVERSION_EXECTOFUNC_STEPPLAN_H
 
-#include "PipeSched/Dialect/Exec/IR/Exec.h"
-#include "PipeSched/Stages/Kernels.h"
+#include "PipeSched/Stages/AssignBuffers.h"
 #include "PipeSched/Stages/PersistentLayout.h"
-#include <map>
 
 namespace pipesched {
 
@@ -63,17 +61,27 @@ struct KernelPlan {
 };
 
 struct WorkerPlan {
-  std::vector<uint32_t> words; ///< the actions of a step
-  std::vector<std::string> instructions;
+  size_t wordsBegin = 0, wordsEnd = 0; ///< the actions of a step
+  /// Instructions of the program, but Waits and second halves of pairs.
+  std::vector<uint32_t> instructions;
   int64_t arenaBytes = 0, hostBytes = 0, numRequests = 0;
+};
+
+/// A program whose tensors have places. The `ops` of the program are for
+/// errors.
+struct PlacedProgram {
+  LoadedProgram loaded;
+  BufferAssignment buffers;
 };
 
 struct StepPlan {
   StageFunctions functions;
+  PlacedProgram placed;
   std::unique_ptr<StageKernels> stageKernels; ///< of `functions`
   std::vector<PersistentLayout> layouts;      ///< by worker
   std::vector<KernelPlan> kernels;            ///< by opcode - kFirstKernel
   std::vector<WorkerPlan> workers;
+  std::vector<uint32_t> words;   ///< of all workers, one behind the other
   std::vector<uint32_t> members; ///< of all groups, one behind the other
 
   unsigned getNumWords(uint32_t opcode) const {
@@ -81,6 +89,12 @@ struct StepPlan {
                ? pipesched::getNumWords(static_cast<Opcode>(opcode))
                : kernels[opcode - kFirstKernel].getNumWords();
   }
+  llvm::ArrayRef<uint32_t> wordsOf(const WorkerPlan &worker) const {
+    return llvm::ArrayRef(words).slice(worker.wordsBegin,
+                                       worker.wordsEnd - worker.wordsBegin);
+  }
+  /// Appends "0F0", "0F1+0B0", "send 0F0 to 1", "all_reduce 0G0".
+  void describe(uint32_t instruction, std::string &text) const;
 };
 
 /// Plans a step of each worker. Errors, emitted at the op: what
@@ -91,9 +105,15 @@ struct StepPlan {
 /// of another dialect.
 mlir::FailureOr<std::unique_ptr<StepPlan>> planSteps(exec::ProgramOp program);
 
+/// The same for the arrays of a program that `owner`, a schedule or a program,
+/// stands for; `functions` are its functions.
+mlir::FailureOr<std::unique_ptr<StepPlan>> planSteps(mlir::Operation *owner,
+                                                     StageFunctions functions,
+                                                     PlacedProgram placed);
+
 /// The text of `p_layout`: JSON with, by worker, the sizes of its blocks, the
 /// tensors of its persistent block and its instructions.
-std::string describeLayout(exec::ProgramOp program, const StepPlan &plan);
+std::string describeLayout(llvm::StringRef name, const StepPlan &plan);
 
 } // namespace pipesched
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The state that StepPlan.cpp keeps while it walks the instructions.
+// From the instructions of one worker to its actions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,7 @@
 #define PIPESCHED_LIB_CONVERSION_EXECTOFUNC_WORKERPLANNER_H
 
 #include "StepPlan.h"
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include <map>
 
 namespace pipesched {
 
@@ -35,56 +34,64 @@ public:
 
 private:
   StepPlan &plan;
-  llvm::DenseMap<const StageKernel *, uint32_t> byKernel;
+  std::vector<uint32_t> byStageAndPhase; ///< 0 where not numbered
   std::map<std::vector<int64_t>, uint32_t> byKey;
 };
 
-/// Fills the last plan of `step.workers`.
+/// Fills the last plan of `step.workers` and appends to `step.words`. Linear in
+/// the instructions and their buffers; nothing is looked up by name or op.
 class WorkerPlanner {
 public:
   WorkerPlanner(StepPlan &step, KernelNumbers &kernels, const GroupMap &groups,
-                exec::WorkerOp worker)
-      : step(step), kernels(kernels), groups(groups), worker(worker),
-        layout(step.layouts[worker.getWorker()]), plan(step.workers.back()) {}
+                mlir::Operation *owner, int64_t worker);
 
   mlir::LogicalResult run();
 
 private:
+  const Instruction &at(uint32_t i) const {
+    return step.placed.loaded.program.instructions[i];
+  }
+  mlir::Operation *opOf(uint32_t i) const { return step.placed.loaded.ops[i]; }
   void put(int64_t word);
   void putSlot(int64_t offset) { put(offset / kSlotAlignment); }
   void putSize(int64_t size);
   void putZeros();
-  void putWaits(mlir::Operation *instruction);
-  uint32_t startRequest(mlir::Operation *instruction);
+  void putWaits(uint32_t instruction);
+  uint32_t startRequest(uint32_t instruction);
 
-  mlir::LogicalResult planNext(exec::InstructionOpInterface op);
-  mlir::LogicalResult planInstruction(mlir::Operation *op);
-  mlir::LogicalResult planCompute(exec::ComputeOp op);
-  mlir::LogicalResult planCell(exec::ComputeOp op, Cell cell,
+  mlir::LogicalResult planNext(uint32_t instruction);
+  mlir::LogicalResult planInstruction(uint32_t instruction);
+  mlir::LogicalResult planCompute(uint32_t instruction);
+  mlir::LogicalResult planCell(uint32_t instruction, Cell cell,
                                llvm::ArrayRef<int64_t> &offsets);
-  template <typename MessageOp>
-  mlir::LogicalResult planMessage(MessageOp op, Opcode opcode);
-  template <typename CopyOp>
-  mlir::LogicalResult planCopy(CopyOp op, Opcode opcode);
-  mlir::LogicalResult planAllReduce(exec::AllReduceOp op);
-  mlir::LogicalResult verifySlot(mlir::Operation *op, int64_t offset,
+  mlir::LogicalResult planMessage(uint32_t instruction, Opcode opcode);
+  mlir::LogicalResult planCopy(uint32_t instruction, Opcode opcode);
+  mlir::LogicalResult planAllReduce(uint32_t instruction);
+  mlir::LogicalResult verifySlot(uint32_t instruction, int64_t offset,
                                  int64_t bytes, int64_t blockBytes,
                                  llvm::StringRef block);
-  mlir::LogicalResult verifyBuffers(mlir::Operation *op,
+  mlir::LogicalResult verifyBuffers(uint32_t instruction,
                                     const StageKernel &kernel,
                                     llvm::ArrayRef<int64_t> offsets);
 
   StepPlan &step;
   KernelNumbers &kernels;
   const GroupMap &groups;
-  exec::WorkerOp worker;
+  mlir::Operation *owner;
+  int64_t worker;
   const PersistentLayout &layout;
   WorkerPlan &plan;
+  uint32_t rowBegin, rowEnd;
+  int64_t losses; ///< offset in the persistent block
+  /// By stage: the offset of its tensors, and the bytes of messages that carry
+  /// its output and the gradient of its input, -1 where there is none.
+  std::vector<int64_t> stageBegins, outputBytes, gradientBytes;
 
   /// What waits in front of the next compute or reload wait for.
-  llvm::SmallVector<mlir::Operation *> joined;
-  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<uint32_t, 1>>
-      openRequests;
+  llvm::SmallVector<uint32_t> joined;
+  /// By position in the row its first open request, by request the next one of
+  /// the same instruction; or none.
+  std::vector<uint32_t> firstRequest, nextRequest;
   llvm::SmallVector<uint32_t> freeRequests; ///< reused last in, first out
 };
 

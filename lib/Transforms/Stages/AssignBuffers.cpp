@@ -40,13 +40,10 @@ struct ExecAssignBuffersPass final
   using Base::Base;
 
   void runOnOperation() override {
-    if (inFlight < 1 || hostMemory < -1) {
-      emitError(getOperation().getLoc())
-          << (inFlight < 1 ? "in-flight is " : "host-memory is ")
-          << (inFlight < 1 ? inFlight : hostMemory) << ", wanted "
-          << (inFlight < 1 ? "1 or more" : "0 or more bytes");
+    FailureOr<BufferOptions> options = BufferOptions::create(
+        getOperation().getLoc(), sends, inFlight, hostMemory);
+    if (failed(options))
       return signalPassFailure();
-    }
     auto programs = getOperation().getOps<exec::ProgramOp>();
     if (programs.empty()) {
       emitError(
@@ -54,13 +51,8 @@ struct ExecAssignBuffersPass final
           "the module has no exec.program; run convert-pipe-to-exec first");
       return signalPassFailure();
     }
-    BufferOptions options;
-    options.sends = sends;
-    options.inFlight = inFlight;
-    if (hostMemory >= 0)
-      options.hostMemory = hostMemory;
     for (exec::ProgramOp program : programs) {
-      FailureOr<std::vector<ArenaUse>> uses = assignBuffers(program, options);
+      FailureOr<std::vector<ArenaUse>> uses = assignBuffers(program, *options);
       if (failed(uses))
         return signalPassFailure();
       if (reportUse)

@@ -1,0 +1,339 @@
+//===- WorkerPlanner.cpp - From instructions to actions -------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks the instructions of a worker once, in the order of the text.
+//
+//===----------------------------------------------------------------------===//
+
+#include "WorkerPlanner.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+static constexpr uint32_t kNone = Program::kNone;
+
+static int64_t bytesOrNone(RankedTensorType type) {
+  return type ? bytesOf(type) : -1;
+}
+
+WorkerPlanner::WorkerPlanner(StepPlan &step, KernelNumbers &kernels,
+                             const GroupMap &groups, Operation *owner,
+                             int64_t worker)
+    : step(step), kernels(kernels), groups(groups), owner(owner),
+      worker(worker), layout(step.layouts[worker]), plan(step.workers[worker]),
+      rowBegin(step.placed.loaded.program.rowBegins[worker]),
+      rowEnd(step.placed.loaded.program.rowBegins[worker + 1]),
+      firstRequest(rowEnd - rowBegin, kNone) {
+  const PersistentTensor *tensor =
+      layout.find(PersistentKind::Loss, step.functions.stages.back().number);
+  losses = tensor ? tensor->offset : 0;
+  for (const Stage &stage : step.functions.stages) {
+    stageBegins.push_back(layout.beginOf(stage.number));
+    outputBytes.push_back(bytesOrNone(stage.output));
+    gradientBytes.push_back(bytesOrNone(stage.inputGradient));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+void WorkerPlanner::put(int64_t word) {
+  assert(llvm::isUInt<32>(word) && "blocks are at most 256 GiB");
+  step.words.push_back(word);
+}
+
+void WorkerPlanner::putSize(int64_t size) {
+  step.words.push_back(static_cast<uint32_t>(size));
+  step.words.push_back(static_cast<uint32_t>(size >> 32));
+}
+
+void WorkerPlanner::putWaits(uint32_t instruction) {
+  uint32_t request = std::exchange(firstRequest[instruction - rowBegin], kNone);
+  for (; request != kNone; request = nextRequest[request]) {
+    put(kWait);
+    put(request);
+    freeRequests.push_back(request);
+  }
+}
+
+/// An instruction starts its requests one behind the other.
+uint32_t WorkerPlanner::startRequest(uint32_t instruction) {
+  if (freeRequests.empty()) {
+    freeRequests.push_back(plan.numRequests++);
+    nextRequest.push_back(kNone);
+  }
+  uint32_t request = freeRequests.pop_back_val();
+  nextRequest[request] = kNone;
+  uint32_t *end = &firstRequest[instruction - rowBegin];
+  while (*end != kNone)
+    end = &nextRequest[*end];
+  return *end = request;
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+static InFlightDiagnostic emitNoBuffers(Operation *op, const Twine &what) {
+  return pipe::emitTableError(op)
+         << "has no " << what << "; run exec-assign-buffers first";
+}
+
+LogicalResult WorkerPlanner::verifySlot(uint32_t instruction, int64_t offset,
+                                        int64_t bytes, int64_t blockBytes,
+                                        StringRef block) {
+  if (offset < 0 || offset % kSlotAlignment != 0)
+    return pipe::emitTableError(opOf(instruction))
+           << "has a buffer at " << offset << "; expected a multiple of "
+           << kSlotAlignment;
+  if (offset + bytes > blockBytes)
+    return pipe::emitTableError(opOf(instruction))
+           << "has a buffer of " << bytes << " bytes at " << offset
+           << ", but the " << block << " of worker " << worker << " has "
+           << blockBytes << " bytes";
+  return success();
+}
+
+/// A kernel reads and writes its buffers in any order, so they must be apart.
+LogicalResult WorkerPlanner::verifyBuffers(uint32_t instruction,
+                                           const StageKernel &kernel,
+                                           ArrayRef<int64_t> offsets) {
+  for (auto [i, offset] : llvm::enumerate(offsets)) {
+    int64_t end = offset + kernel.buffers[i].bytes;
+    if (failed(verifySlot(instruction, offset, end - offset, plan.arenaBytes,
+                          "arena")))
+      return failure();
+    for (size_t j = 0; j < i; ++j)
+      if (offsets[j] < end && offset < offsets[j] + kernel.buffers[j].bytes &&
+          (kernel.buffers[i].isWritten || kernel.buffers[j].isWritten))
+        return pipe::emitTableError(opOf(instruction))
+               << "has buffers " << j << " and " << i
+               << ", of which it writes one, at overlapping bytes";
+  }
+  return success();
+}
+
+/// Plans one cell with as many of `offsets` as it has buffers, and drops these.
+LogicalResult WorkerPlanner::planCell(uint32_t instruction, Cell cell,
+                                      ArrayRef<int64_t> &offsets) {
+  const StageKernel *kernel =
+      step.stageKernels->find(cell.getStage(), cell.getPhase());
+  if (!kernel)
+    return pipe::emitTableError(opOf(instruction))
+           << "runs " << cell.str() << ", but stage " << cell.getStage()
+           << " names no function for phase " << phaseLetter(cell.getPhase());
+  if (offsets.size() < kernel->buffers.size())
+    return pipe::emitTableError(opOf(instruction))
+           << "has too few buffers for " << cell.str() << ", which needs "
+           << kernel->buffers.size() << "; run exec-assign-buffers again";
+  ArrayRef<int64_t> own = offsets.take_front(kernel->buffers.size());
+  offsets = offsets.drop_front(own.size());
+  if (failed(verifyBuffers(instruction, *kernel, own)))
+    return failure();
+  put(kernels.numberOf(*kernel, layout));
+  putSlot(stageBegins[cell.getStage()]);
+  putSlot(losses);
+  put(cell.getMicrobatch());
+  for (int64_t offset : own)
+    putSlot(offset);
+  return success();
+}
+
+/// The places of a pair are those of both halves.
+LogicalResult WorkerPlanner::planCompute(uint32_t instruction) {
+  bool isPair = at(instruction).cell.overlapsNext();
+  const BufferAssignment &buffers = step.placed.buffers;
+  uint32_t begin = buffers.offsetBegins[instruction];
+  uint32_t end = buffers.offsetBegins[instruction + (isPair ? 2 : 1)];
+  ArrayRef<int64_t> offsets =
+      ArrayRef(buffers.offsets).slice(begin, end - begin);
+  if (failed(planCell(instruction, at(instruction).cell.withOverlap(false),
+                      offsets)) ||
+      (isPair &&
+       failed(planCell(instruction, at(instruction + 1).cell, offsets))))
+    return failure();
+  if (!offsets.empty())
+    return pipe::emitTableError(opOf(instruction))
+           << "has " << end - begin << " buffers, but needs "
+           << end - begin - offsets.size() << "; run exec-assign-buffers again";
+  return success();
+}
+
+/// A message carries an output (F), or a gradient of the stage's input.
+LogicalResult WorkerPlanner::planMessage(uint32_t instruction, Opcode opcode) {
+  auto [cell, peer, kind] = at(instruction);
+  int64_t bytes = cell.is(Phase::Forward) ? outputBytes[cell.getStage()]
+                                          : gradientBytes[cell.getStage()];
+  if (bytes < 0)
+    return pipe::emitTableError(opOf(instruction))
+           << "carries the gradient of the input of stage " << cell.getStage()
+           << ", which none of its functions gives";
+  ArrayRef<int64_t> offsets = step.placed.buffers.offsetsOf(instruction);
+  if (offsets.size() != 1)
+    return emitNoBuffers(opOf(instruction), "buffer (at [offset])");
+  int32_t tag = step.placed.buffers.tags[instruction];
+  if (tag < 0)
+    return emitNoBuffers(opOf(instruction), "tag");
+  if (failed(verifySlot(instruction, offsets.front(), bytes, plan.arenaBytes,
+                        "arena")))
+    return failure();
+  put(opcode);
+  putSlot(offsets.front());
+  putSize(bytes);
+  put(peer);
+  put(tag);
+  put(startRequest(instruction));
+  return success();
+}
+
+LogicalResult WorkerPlanner::planCopy(uint32_t instruction, Opcode opcode) {
+  ArrayRef<int64_t> rest = step.placed.buffers.offsetsOf(instruction);
+  if (rest.size() % 3 != 0)
+    return emitNoBuffers(opOf(instruction),
+                         "buffers (at [arena offset, host offset, bytes, ..])");
+  for (; !rest.empty(); rest = rest.drop_front(3)) {
+    if (failed(verifySlot(instruction, rest[0], rest[2], plan.arenaBytes,
+                          "arena")) ||
+        failed(verifySlot(instruction, rest[1], rest[2], plan.hostBytes,
+                          "host memory")))
+      return failure();
+    put(opcode);
+    putSlot(rest[1]);
+    putSlot(rest[0]);
+    putSize(rest[2]);
+    put(startRequest(instruction));
+  }
+  return success();
+}
+
+/// The number of an element type in the interface of the runtime.
+static std::optional<int64_t> elementTypeNumber(Type type) {
+  if (type.isF32())
+    return 0;
+  if (type.isF64())
+    return 1;
+  if (type.isF16())
+    return 2;
+  if (type.isBF16())
+    return 3;
+  if (type.isInteger(32))
+    return 4;
+  if (type.isInteger(64))
+    return 5;
+  return std::nullopt;
+}
+
+LogicalResult WorkerPlanner::planAllReduce(uint32_t instruction) {
+  BlockSpan blocks = step.placed.loaded.program.blocks[at(instruction).peer];
+  const Group &group = groups.at({blocks.begin, blocks.end});
+  if (group.numMembers == 1)
+    return success();
+  for (const GradientRun &run :
+       layout.runsOf(at(instruction).cell.getStage())) {
+    std::optional<int64_t> type = elementTypeNumber(run.elementType);
+    if (!type)
+      return pipe::emitTableError(opOf(instruction))
+             << "sums gradients of " << run.elementType
+             << "; the runtime sums f32, f64, f16, bf16, i32 and i64";
+    put(kAllReduce);
+    putSlot(run.offset);
+    putSize(run.bytes * 8 / run.elementType.getIntOrFloatBitWidth());
+    put(*type);
+    put(group.number);
+    put(group.firstMember);
+    put(group.numMembers);
+    put(startRequest(instruction));
+  }
+  return success();
+}
+
+LogicalResult WorkerPlanner::planInstruction(uint32_t instruction) {
+  switch (at(instruction).kind) {
+  case InstructionKind::Compute:
+    return planCompute(instruction);
+  case InstructionKind::Send:
+    return planMessage(instruction, kSend);
+  case InstructionKind::Recv:
+    return planMessage(instruction, kRecv);
+  case InstructionKind::Offload:
+    return planCopy(instruction, kOffload);
+  case InstructionKind::Reload:
+    return planCopy(instruction, kReload);
+  case InstructionKind::AllReduce:
+    return planAllReduce(instruction);
+  case InstructionKind::Wait:
+    break;
+  }
+  llvm_unreachable("a wait is no action");
+}
+
+/// Begin and end enclose the instruction itself, not what it waits for.
+LogicalResult WorkerPlanner::planNext(uint32_t instruction) {
+  InstructionKind kind = at(instruction).kind;
+  ArrayRef<uint32_t> operands = step.placed.buffers.operandsOf(instruction);
+  if (kind == InstructionKind::Wait) {
+    llvm::append_range(joined, operands);
+    return success();
+  }
+  if (kind == InstructionKind::Compute || kind == InstructionKind::Reload) {
+    for (uint32_t waited : joined)
+      putWaits(waited);
+    joined.clear();
+  }
+  for (uint32_t waited : operands)
+    putWaits(waited);
+  put(kBegin);
+  if (failed(planInstruction(instruction)))
+    return failure();
+  put(kEnd);
+  plan.instructions.push_back(instruction);
+  return success();
+}
+
+/// Gradients of neighbouring runs and the losses are zero at first.
+void WorkerPlanner::putZeros() {
+  SmallVector<std::pair<int64_t, int64_t>> spans;
+  for (const GradientRun &run : layout.runs)
+    spans.push_back({run.offset, run.offset + run.bytes});
+  for (const PersistentTensor &tensor : layout.tensors)
+    if (tensor.kind == PersistentKind::Loss)
+      spans.push_back({tensor.offset, layout.bytes});
+  for (size_t i = 0, next = 0; i < spans.size(); i = next) {
+    next = i + 1;
+    while (next < spans.size() && spans[next].first == spans[next - 1].second)
+      ++next;
+    put(kZero);
+    putSlot(spans[i].first);
+    putSize(spans[next - 1].second - spans[i].first);
+  }
+}
+
+LogicalResult WorkerPlanner::run() {
+  plan.arenaBytes = step.placed.buffers.uses[worker].arena;
+  plan.hostBytes = step.placed.buffers.uses[worker].host;
+  constexpr int64_t kMaxBytes = kSlotAlignment << 32;
+  for (int64_t bytes : {plan.arenaBytes, plan.hostBytes, layout.bytes})
+    if (bytes < 0 || bytes > kMaxBytes)
+      return pipe::emitTableError(owner)
+             << "has a block of " << bytes << " bytes on worker " << worker
+             << "; expected 0 to " << kMaxBytes;
+  plan.wordsBegin = step.words.size();
+  plan.instructions.reserve(rowEnd - rowBegin);
+  putZeros();
+  for (uint32_t i = rowBegin; i < rowEnd; ++i) {
+    if (failed(planNext(i)))
+      return failure();
+    if (at(i).is(InstructionKind::Compute) && at(i).cell.overlapsNext())
+      ++i;
+  }
+  for (uint32_t i = rowBegin; i < rowEnd; ++i)
+    putWaits(i);
+  plan.wordsEnd = step.words.size();
+  return success();
+}

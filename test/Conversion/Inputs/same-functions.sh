@@ -1,0 +1,10 @@
+#!/bin/sh
+# Usage: same-functions.sh OPT SCHEDULE.mlir [DIRECT [EXEC [BUFFERS [FUNC]]]]
+# Compares what convert-pipe-to-func makes of a schedule with what the three
+# passes in between make of it; each has the options of its argument.
+set -e
+"$1" "$2" --convert-pipe-to-func="$3" -o "$2.direct"
+"$1" "$2" --convert-pipe-to-exec="$4" --exec-assign-buffers="$5" \
+  --convert-exec-to-func="$6" -o "$2.ops"
+diff "$2.direct" "$2.ops" > /dev/null || { echo "$2: not the same"; exit 1; }
+echo "$2: the same, $(grep -c 'func.func' "$2.ops") functions"
