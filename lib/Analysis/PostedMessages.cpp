@@ -29,8 +29,8 @@ using namespace pipesched;
 namespace {
 class PostedGraph {
 public:
-  PostedGraph(const Program &program, SendMode mode)
-      : program(program), mode(mode),
+  PostedGraph(const Program &program, SendMode mode, bool sendsBlock)
+      : program(program), mode(mode), sendsBlock(sendsBlock),
         isRowBegin(program.instructions.size(), false) {
     for (uint32_t begin : program.rowBegins)
       if (begin < isRowBegin.size())
@@ -59,15 +59,19 @@ private:
 
   const Program &program;
   SendMode mode;
+  bool sendsBlock;
   std::vector<bool> isRowBegin;
 };
 } // namespace
 
 /// Calls `callback` with what an instruction waits for, the operands of the
-/// Waits in front of a compute or reload among them.
+/// Waits in front of a compute or reload among them, and a send that blocks.
 template <typename Callback>
 void PostedGraph::forEachOperand(uint32_t instruction,
                                  Callback &&callback) const {
+  if (sendsBlock && !isRowBegin[instruction] &&
+      program.instructions[instruction - 1].is(InstructionKind::Send))
+    callback(instruction - 1);
   if (!program.instructions[instruction].is(InstructionKind::Wait))
     for (uint32_t operand : program.operandsOf(instruction))
       callback(operand);
@@ -159,6 +163,7 @@ llvm::Error PostedGraph::verify() const {
   return llvm::Error::success();
 }
 
-llvm::Error pipesched::verifyPosted(const Program &program, SendMode mode) {
-  return PostedGraph(program, mode).verify();
+llvm::Error pipesched::verifyPosted(const Program &program, SendMode mode,
+                                    bool sendsBlock) {
+  return PostedGraph(program, mode, sendsBlock).verify();
 }

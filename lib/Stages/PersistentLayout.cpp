@@ -144,7 +144,7 @@ void pipesched::writeTensors(llvm::json::OStream &json,
         llvm::raw_string_ostream(type) << tensor.type.getElementType();
         json.attribute("kind", enumName(tensor.kind));
         json.attribute("stage", tensor.stage);
-        json.attribute("name", tensor.name);
+        json.attribute("name", llvm::json::fixUTF8(tensor.name));
         json.attribute("offset", tensor.offset);
         json.attribute("bytes", tensor.bytes);
         json.attributeArray("shape", [&] {

@@ -14,10 +14,12 @@
 #include "PipeSched/Support/InputFile.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/OutputFile.h"
+#include "PipeSched/Support/PrintableText.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/xxhash.h"
@@ -42,7 +44,8 @@ std::string run::describe(const PersistentTensor &tensor) {
     return "the losses";
   StringRef kind = tensor.kind == PersistentKind::Param ? "parameter"
                                                         : enumName(tensor.kind);
-  return llvm::formatv("stage {0} {1} {2}", tensor.stage, kind, tensor.name);
+  return llvm::formatv("stage {0} {1} {2}", tensor.stage, kind,
+                       printableText(tensor.name));
 }
 
 //===----------------------------------------------------------------------===//
@@ -151,10 +154,24 @@ static std::string headerOf(const PersistentTensor &tensor) {
       descriptionOf(tensor.type.getElementType()), shape);
 }
 
+/// A name as a part of a file's name: no separators of folders, no blanks, no
+/// control characters. Each name has another text.
+static std::string escape(StringRef name) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (char c : name)
+    if (llvm::isAlnum(c) || StringRef("._-").contains(c))
+      os << c;
+    else
+      os << '%' << llvm::format_hex_no_prefix(uint8_t(c), 2, /*Upper=*/true);
+  return text;
+}
+
 static std::string fileOf(StringRef folder, const PersistentTensor &tensor) {
   llvm::SmallString<128> path(folder);
+  std::string name = escape(tensor.name);
   llvm::sys::path::append(
-      path, llvm::formatv("stage{0}.{1}.npy", tensor.stage, tensor.name).str());
+      path, llvm::formatv("stage{0}.{1}.npy", tensor.stage, name).str());
   return path.str().str();
 }
 

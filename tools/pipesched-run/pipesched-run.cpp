@@ -15,6 +15,7 @@
 #include "Check.h"
 #include "Measure.h"
 #include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Analysis/Messages.h"
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/MakeError.h"
@@ -270,8 +271,32 @@ static llvm::Error saveParameters(const PreparedProgram &program,
   return writeParameters(options.saveParameters, layout, trained);
 }
 
+/// Loopback finds deadlocks as they happen; MPI would hang. Sends whose
+/// messages MPI may copy may wait for their receives, too: by default it
+/// decides.
+static llvm::Error verifyBlocking(const PreparedProgram &program,
+                                  const Options &options) {
+  if (options.backend != Backend::Mpi || !options.blocking ||
+      options.messages == Messages::Buffered)
+    return llvm::Error::success();
+  llvm::Error error =
+      verifyPosted(program.loaded.program, SendMode::Rendezvous, true);
+  if (!error)
+    return error;
+  (void)emitAnalysisError(program.op, program.loaded, std::move(error),
+                          "--blocking, if sends wait for their receives,");
+  bool isSure = options.messages == Messages::Rendezvous;
+  return makeError(
+      llvm::Twine("--blocking: MPI ") +
+      (isSure ? "would hang" : "may hang, by the size of messages") +
+      "; leave it out, or take --messages=buffered; "
+      "--backend=loopback shows where the workers stop");
+}
+
 static llvm::Error train(const PreparedProgram &program, mlir::ModuleOp lowered,
                          const Options &options, bool &holds) {
+  if (llvm::Error error = verifyBlocking(program, options))
+    return error;
   llvm::Expected<Plan> plan = Plan::make(program, options);
   if (!plan)
     return plan.takeError();

@@ -14,12 +14,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Stages/AssignBuffers.h"
-#include "PipeSched/InitAll.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
+#include "BufferPrograms.h"
+#include "PipeSched/Stages/Kernels.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include <map>
 
 using namespace mlir;
@@ -248,102 +245,13 @@ void Walk::step(exec::InstructionOpInterface op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-struct Case {
-  std::string workers, microbatches;
-  int64_t stages;
-  std::string pipeline;
-};
+using Case = BufferCase;
 
-class AssignBuffers : public testing::TestWithParam<Case> {
+class AssignBuffers : public BufferPrograms {
 protected:
-  AssignBuffers() {
-    DialectRegistry registry;
-    registerAllDialects(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-    static bool once = (registerAllPasses(), true);
-    (void)once;
-    context.getDiagEngine().registerHandler([&](Diagnostic &diagnostic) {
-      errors += diagnostic.str() + "\n";
-      return success();
-    });
-  }
-
-  OwningOpRef<ModuleOp>
-  build(const Case &given, const std::string &assign = "exec-assign-buffers");
   std::string walk(ModuleOp module);
-
-  MLIRContext context;
-  std::string errors;
 };
 } // namespace
-
-/// Functions of a stage whose input has `inputs` rows; only types matter.
-static std::string functionsOf(int64_t stage, int64_t inputs, int64_t outputs) {
-  std::string s = std::to_string(stage);
-  std::string x = "tensor<" + std::to_string(inputs) + "x3xf32>";
-  std::string y = "tensor<" + std::to_string(outputs) + "x3xf32>";
-  std::string w = "tensor<" + std::to_string(5 + stage) + "xf32>";
-  std::string r = "tensor<" + std::to_string(7 * outputs + 1) + "xf16>";
-  auto constant = [](const std::string &name, const std::string &type) {
-    return "  " + name + " = arith.constant dense<0.0> : " + type + "\n";
-  };
-  return "func.func @f" + s + "(%w: " + w + " {pipe.param}, %x: " + x +
-         " {pipe.input}) -> (" + y + " {pipe.output}, " + r +
-         " {pipe.residual = \"a\"}, " + x + " {pipe.residual = \"b\"}) {\n" +
-         constant("%y", y) + constant("%r", r) + "  return %y, %r, %x : " + y +
-         ", " + r + ", " + x + "\n}\n" + "func.func @i" + s + "(%dy: " + y +
-         " {pipe.output_gradient}, %a: " + r +
-         " {pipe.residual = \"a\"}) -> (" + x + " {pipe.input_gradient}, " + y +
-         " {pipe.residual = \"dz\"}) {\n" + constant("%dx", x) +
-         "  return %dx, %dy : " + x + ", " + y + "\n}\n" + "func.func @w" + s +
-         "(%x: " + x + " {pipe.input}, %b: " + x +
-         " {pipe.residual = \"b\"}, %dz: " + y +
-         " {pipe.residual = \"dz\"}) -> (" + w + " {pipe.gradient}) {\n" +
-         constant("%dw", w) + "  return %dw : " + w + "\n}\n" + "func.func @o" +
-         s + "(%w: " + w + " {pipe.param}, %dw: " + w +
-         " {pipe.gradient}) -> (" + w + " {pipe.param}) {\n  return %w : " + w +
-         "\n}\n";
-}
-
-static std::string moduleOf(const Case &given) {
-  auto widthOf = [](int64_t stage) { return 4 + stage * 3 % 5; };
-  std::string text, clauses;
-  for (int64_t stage = 0; stage < given.stages; ++stage) {
-    text += functionsOf(stage, widthOf(stage), widthOf(stage + 1));
-    std::string s = std::to_string(stage);
-    clauses += "  stage " + s + " forward @f" + s + " input_gradient @i" + s +
-               " weight_gradient @w" + s + " update @o" + s + "\n";
-  }
-  std::string x = "tensor<" + std::to_string(widthOf(0)) + "x3xf32>";
-  std::string y = "tensor<" + std::to_string(widthOf(given.stages)) + "x3xf32>";
-  text += "func.func @data() -> (" + x +
-          " {pipe.input}) {\n  %x = arith.constant dense<1.0> : " + x +
-          "\n  return %x : " + x + "\n}\n" + "func.func @loss(%y: " + y +
-          " {pipe.output}) -> (tensor<f32> {pipe.loss}, " + y +
-          " {pipe.output_gradient}) {\n"
-          "  %l = arith.constant dense<0.0> : tensor<f32>\n"
-          "  return %l, %y : tensor<f32>, " +
-          y + "\n}\n";
-  std::string path;
-  for (int64_t worker = 0; worker < std::stoll(given.workers); ++worker)
-    path += (worker ? ", " : "") + std::to_string(worker);
-  return text + "pipe.schedule @p workers " + given.workers + " microbatches " +
-         given.microbatches + " {\n  path on [" + path + "]\n" + clauses +
-         "  data @data\n  loss @loss\n}\n";
-}
-
-OwningOpRef<ModuleOp> AssignBuffers::build(const Case &given,
-                                           const std::string &assign) {
-  OwningOpRef<ModuleOp> module =
-      parseSourceString<ModuleOp>(moduleOf(given), ParserConfig(&context));
-  EXPECT_TRUE(module) << errors;
-  PassManager manager(&context);
-  EXPECT_TRUE(succeeded(parsePassPipeline(
-      given.pipeline + ",convert-pipe-to-exec," + assign, manager)));
-  EXPECT_TRUE(succeeded(manager.run(*module))) << errors;
-  return module;
-}
 
 std::string AssignBuffers::walk(ModuleOp module) {
   exec::ProgramOp program = *module.getOps<exec::ProgramOp>().begin();
@@ -354,15 +262,6 @@ std::string AssignBuffers::walk(ModuleOp module) {
   for (exec::WorkerOp worker : program.getWorkerOps())
     found += Walk(*functions, kernels, worker).run();
   return found;
-}
-
-static std::string nameOf(const testing::TestParamInfo<Case> &info) {
-  std::string name = info.param.pipeline + "_" + info.param.workers + "x" +
-                     info.param.microbatches;
-  for (char &letter : name)
-    if (!llvm::isAlnum(letter))
-      letter = '_';
-  return name + "_" + std::to_string(info.index);
 }
 
 TEST_P(AssignBuffers, KeepsWhatIsRead) {
@@ -400,7 +299,7 @@ static const Case kCases[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Schedules, AssignBuffers, testing::ValuesIn(kCases),
-                         nameOf);
+                         nameOfCase);
 
 //===----------------------------------------------------------------------===//
 // Damage

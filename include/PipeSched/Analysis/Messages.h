@@ -46,9 +46,11 @@ llvm::Error verifyMessages(const Program &program, MessageSemantics semantics);
 /// those of the Waits in front of it; sends, receives, copies and all-reduces
 /// are posted there and end on their own. A receive ends when its send is
 /// posted too, a collective when all of its group are, a send by `mode`.
-/// Linear. Requirements and errors as for verifyMessages, which judges
-/// processes whose calls block.
-llvm::Error verifyPosted(const Program &program, SendMode mode);
+/// If sends block, a process waits for each send before it goes on. Linear.
+/// Requirements and errors as for verifyMessages, which judges processes whose
+/// receives block as well.
+llvm::Error verifyPosted(const Program &program, SendMode mode,
+                         bool sendsBlock = false);
 
 } // namespace pipesched
 

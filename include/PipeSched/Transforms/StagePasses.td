@@ -225,7 +225,9 @@ def ExecAssignBuffersPass : Pipe_ModulePass<"exec-assign-buffers"> {
            "Bytes of host memory of each worker; without limit where there is "
            "none">,
     Option<"reportUse", "report", "bool", /*default=*/"false",
-           "Emit a remark at each worker that says what its arena holds">
+           "Emit a remark at each worker that says what its arena holds; with "
+           "costs, one more: the predicted peak and all that the arena has "
+           "besides">
   ];
 }
 

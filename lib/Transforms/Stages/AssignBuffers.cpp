@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Stages/AssignBuffers.h"
+#include "PipeSched/Stages/CompareArenas.h"
 #include "PipeSched/Transforms/Passes.h"
 
 namespace pipesched::pipe {
@@ -34,6 +35,58 @@ static void report(exec::ProgramOp program, ArrayRef<ArenaUse> uses) {
   }
 }
 
+/// The predicted peak beside the arena, with what makes up the difference.
+static void report(const ArenaComparison &result, StringRef at,
+                   InFlightDiagnostic remark) {
+  remark << "the memory analysis predicts " << result.predicted << " bytes";
+  if (result.peakCell)
+    remark << " at " << result.peakCell->str();
+  remark << ", the arena has " << result.arena << " at " << at;
+  const std::pair<int64_t, StringRef> terms[] = {
+      {-result.elsewhere, "the peak is not here"},
+      {-result.unknown, "counted by the costs, kept by no function"},
+      {-result.handedOver, "one tensor of two stages"},
+      {-result.missing, "of the second half of a pair"},
+      {result.ahead, "inputs received ahead"},
+      {result.outputs, "outputs to be sent"},
+      {result.gradients, "gradients and targets"},
+      {result.passing, "used by this instruction alone"},
+      {result.alignment, "alignment"},
+      {result.inFlight, "being sent or copied"},
+      {result.gaps, "gaps"}};
+  char before = ':';
+  for (auto [bytes, what] : terms) {
+    if (bytes == 0)
+      continue;
+    remark << std::string(1, before) << (bytes < 0 ? " - " : " + ")
+           << (bytes < 0 ? -bytes : bytes) << " " << what;
+    before = ',';
+  }
+}
+
+static LogicalResult reportPeaks(exec::ProgramOp program) {
+  FailureOr<CostInputs> costs = loadCosts(program);
+  if (failed(costs) || !costs->model)
+    return LogicalResult(costs);
+  FailureOr<std::vector<ArenaComparison>> results =
+      compareArenas(program, *costs);
+  if (failed(results))
+    return failure();
+  FailureOr<LoadedProgram> loaded = loadProgram(program);
+  if (failed(loaded))
+    return failure();
+  for (exec::WorkerOp worker : program.getWorkerOps()) {
+    const ArenaComparison &result = (*results)[worker.getWorker()];
+    if (result.arena == 0)
+      continue;
+    const Instruction &at = loaded->program.instructions[result.instruction];
+    std::string where =
+        at.is(InstructionKind::Compute) ? "" : (enumName(at.kind) + " ").str();
+    report(result, where + at.cell.str(), emitRemark(worker.getLoc()));
+  }
+  return success();
+}
+
 namespace {
 struct ExecAssignBuffersPass final
     : pipe::impl::ExecAssignBuffersPassBase<ExecAssignBuffersPass> {
@@ -55,8 +108,11 @@ struct ExecAssignBuffersPass final
       FailureOr<std::vector<ArenaUse>> uses = assignBuffers(program, *options);
       if (failed(uses))
         return signalPassFailure();
-      if (reportUse)
-        report(program, *uses);
+      if (!reportUse)
+        continue;
+      report(program, *uses);
+      if (failed(reportPeaks(program)))
+        return signalPassFailure();
     }
   }
 };

@@ -1,0 +1,72 @@
+//===- CompareArenas.h - Arenas beside predicted peaks ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The memory analysis predicts from the costs of stages what a worker's
+// activations need at most. The arena holds them, and more. This says what
+// makes up the difference (docs/Buffers.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_STAGES_COMPAREARENAS_H
+#define PIPESCHED_STAGES_COMPAREARENAS_H
+
+#include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+
+namespace pipesched {
+
+/// Why the arena of a worker is larger than the predicted peak. In bytes, at
+/// the instruction at which the arena has grown to its size:
+///
+///   predicted                     the peak of the memory analysis
+///   - elsewhere                   what that peak has more than this moment
+///   - unknown                     what costs count, and functions do not keep
+///   = kept                        the tensors that functions keep now
+///   - handedOver - missing        of these, what is there only once, or not
+///   + ahead + outputs + gradients + passing
+///   = live                        the tensors in the arena
+///   + alignment + inFlight + gaps
+///   = arena
+struct ArenaComparison {
+  int64_t predicted = 0;
+  std::optional<Cell> peakCell; ///< where the analysis has its peak
+  /// The same peak where copies begin and end at their places in the row; equal
+  /// to `predicted` in a row without copies.
+  int64_t peakInRow = 0;
+  uint32_t instruction = 0; ///< at which the arena has grown, of the program
+
+  int64_t elsewhere = 0; ///< negative only in rows with copies
+  int64_t unknown = 0;
+  int64_t kept = 0;
+  /// Output and input of neighbouring stages of the worker are one tensor.
+  int64_t handedOver = 0;
+  int64_t missing = 0;   ///< the second half of an overlapped pair
+  int64_t ahead = 0;     ///< inputs whose F has not begun
+  int64_t outputs = 0;   ///< of F, until they are sent
+  int64_t gradients = 0; ///< of inputs and outputs, and targets
+  int64_t passing = 0;   ///< what only the instruction at hand uses
+  int64_t live = 0;
+  int64_t alignment = 0;  ///< to 64 bytes
+  int64_t inFlight = 0;   ///< sends or copies may still be reading
+  int64_t gaps = 0;       ///< free, but too small for what has grown the arena
+  int64_t largestGap = 0; ///< of touching free bytes; less than `grownBy`
+  int64_t grownBy = 0;    ///< aligned bytes of the tensor for which it grew
+  int64_t arena = 0;
+};
+
+/// Compares the arenas of a program that has its buffers with the peaks that
+/// `costs` predict for its workers, in their order. The timeline is that of the
+/// system or profile among the costs, else of unit slots; it matters for copies
+/// alone. Requires a model among the costs. Errors, emitted: a program without
+/// functions of stages or buffers; costs that do not cover it.
+mlir::FailureOr<std::vector<ArenaComparison>>
+compareArenas(exec::ProgramOp program, const CostInputs &costs);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_STAGES_COMPAREARENAS_H
