@@ -50,22 +50,16 @@ static double allReducePs(double bytes, int64_t ranks, const LinkFacts &link) {
   return share * transferPs(bytes, link) + double(link.latencyPs);
 }
 
-/// The share that one accelerator of a worker has in the network.
-static LinkFacts networkOfAccelerator(const SystemFacts &system) {
-  LinkFacts network = system.network;
-  network.bytesPerSecond /= system.accelerators;
-  return network;
-}
-
 /// An all-reduce among the accelerators of a worker: first within each node,
-/// then of the parts across nodes.
+/// then of the parts across nodes, then across pods.
 static double tensorReducePs(double bytes, const SystemFacts &system) {
-  RingGroup group = tensorGroup(system);
-  double inside = allReducePs(bytes, group.perNode, system.link);
-  if (group.numNodes == 1)
-    return inside;
-  return inside + allReducePs(bytes / double(group.perNode), group.numNodes,
-                              networkOfAccelerator(system));
+  double ps = 0, parts = 1;
+  for (auto [level, size] :
+       llvm::zip_equal(kNetworkLevels, tensorGroup(system).sizes())) {
+    ps += allReducePs(bytes / parts, size, linkOfAccelerator(level, system));
+    parts *= double(size);
+  }
+  return ps;
 }
 
 /// Peak FLOP/s of one accelerator.
@@ -179,13 +173,18 @@ llvm::Expected<MessageCost> pipesched::ringExchange(GradientExchange exchange,
   MessageCost cost;
   if (group.size() == 1 || exchange.reducedBytes + exchange.gatheredBytes == 0)
     return cost;
-  if (group.numNodes > 1 && system.network.bytesPerSecond <= 0)
-    return makeError("the system has no network between workers");
   RingSums sums;
-  sums.add(exchange, group.perNode, nodeLinkOfWorker(system));
-  auto perNode = double(group.perNode);
-  sums.add({exchange.reducedBytes / perNode, exchange.gatheredBytes / perNode},
-           group.numNodes, system.network);
+  double parts = 1;
+  for (auto [level, size] : llvm::zip_equal(kNetworkLevels, group.sizes())) {
+    LinkFacts link = linkOfWorker(level, system);
+    if (size > 1 && level != NetworkLevel::Link && link.bytesPerSecond <= 0)
+      return makeError(level == NetworkLevel::Spine
+                           ? "the system has no spine between pods"
+                           : "the system has no network between workers");
+    sums.add({exchange.reducedBytes / parts, exchange.gatheredBytes / parts},
+             size, link);
+    parts *= double(size);
+  }
   if (auto error = store(sums.occupancyPs, "an all-reduce", cost.occupancyPs))
     return std::move(error);
   if (auto error = store(sums.latencyPs, "an all-reduce", cost.latencyPs))
@@ -355,17 +354,16 @@ llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
 }
 
 /// Messages take the link of a node if both workers stand on it, else the
-/// network.
+/// network of a pod, else the spine.
 static llvm::Error costMessages(const Placement &placement,
                                 llvm::ArrayRef<MessageBytes> bytes,
                                 const SystemFacts &system,
                                 StageCosts &stageCosts) {
   RankLayout layout(system, placement.getNumWorkers());
-  LinkFacts nodeLink = nodeLinkOfWorker(system);
-  auto assign = [&](int64_t size, bool isNear,
+  auto assign = [&](int64_t size, NetworkLevel level,
                     MessageCost &message) -> llvm::Error {
-    llvm::Expected<MessageCost> cost = hockney(
-        size, isNear && system.link.bytesPerSecond ? nodeLink : system.network);
+    llvm::Expected<MessageCost> cost =
+        hockney(size, linkOfWorker(level, system));
     if (!cost)
       return cost.takeError();
     message = *cost;
@@ -374,18 +372,19 @@ static llvm::Error costMessages(const Placement &placement,
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     int64_t first = placement.stageOffset(path);
     int64_t last = first + placement.getNumStages(path) - 1;
-    auto isNear = [&](int64_t stage) {
-      return stage >= first && stage < last &&
-             layout.sharesNode(placement.workerOf(stage),
-                               placement.workerOf(stage + 1));
+    auto levelAfter = [&](int64_t stage) {
+      return stage >= first && stage < last
+                 ? layout.levelOf(placement.workerOf(stage),
+                                  placement.workerOf(stage + 1))
+                 : NetworkLevel::Network;
     };
     for (int64_t stage = first; stage <= last; ++stage) {
       StageCost &cost = stageCosts.stages[stage];
-      if (auto error =
-              assign(bytes[stage].activation, isNear(stage), cost.activation))
+      if (auto error = assign(bytes[stage].activation, levelAfter(stage),
+                              cost.activation))
         return error;
-      if (auto error =
-              assign(bytes[stage].gradient, isNear(stage - 1), cost.gradient))
+      if (auto error = assign(bytes[stage].gradient, levelAfter(stage - 1),
+                              cost.gradient))
         return error;
     }
   }

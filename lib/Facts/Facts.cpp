@@ -40,15 +40,39 @@ llvm::Error pipesched::setAccelerators(SystemFacts &system,
   if (accelerators > 1 && system.link.bytesPerSecond == 0)
     return makeError(system,
                      "several accelerators in a worker need a link among them");
-  double bandwidth = double(system.network.bytesPerSecond) /
-                     double(system.accelerators) * double(accelerators);
-  if (!(bandwidth < 9223372036854775808.0))
+  auto scale = [&](int64_t bytesPerSecond) {
+    return double(bytesPerSecond) / double(system.accelerators) *
+           double(accelerators);
+  };
+  double network = scale(system.network.bytesPerSecond);
+  double spine = scale(system.spine.bytesPerSecond);
+  if (!(std::max(network, spine) < 9223372036854775808.0))
     return makeError(system,
                      "the network of " + llvm::Twine(accelerators) +
                          " accelerators is over 2^63 - 1 bytes per second");
-  system.network.bytesPerSecond = std::llround(bandwidth);
+  system.network.bytesPerSecond = std::llround(network);
+  system.spine.bytesPerSecond = std::llround(spine);
   system.accelerators = accelerators;
   return llvm::Error::success();
+}
+
+std::optional<std::string>
+pipesched::mistakeInLevels(const SystemFacts &system) {
+  int64_t perNode = system.acceleratorsPerNode;
+  int64_t perPod = system.acceleratorsPerPod;
+  if (perNode > 0 && system.link.bytesPerSecond == 0)
+    return "accelerators of a node need the field 'link'";
+  if (perPod > 0 && system.spine.bytesPerSecond == 0)
+    return "accelerators of a pod need the field 'spine', which joins pods";
+  if (perPod == 0 && system.spine.bytesPerSecond != 0)
+    return "the field 'spine' needs 'accelerators_per_pod', the number that "
+           "'network' joins";
+  if (perNode > 0 && perPod % perNode != 0)
+    return ("expected accelerators_per_pod to be a multiple of "
+            "accelerators_per_node, " +
+            llvm::Twine(perNode) + ", found " + llvm::Twine(perPod))
+        .str();
+  return std::nullopt;
 }
 
 llvm::Error pipesched::setDataParallel(SystemFacts &system,

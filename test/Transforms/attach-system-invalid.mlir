@@ -10,6 +10,9 @@
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=toy data-parallel=0})' 2>&1 | FileCheck %s --check-prefix=PIPELINES
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/node.json})' 2>&1 | FileCheck %s --check-prefix=NODE
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/large.json})' 2>&1 | FileCheck %s --check-prefix=LARGE
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/pod.json})' 2>&1 | FileCheck %s --check-prefix=POD
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/spine.json})' 2>&1 | FileCheck %s --check-prefix=SPINE
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/parts.json})' 2>&1 | FileCheck %s --check-prefix=PARTS
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/vector.json})' 2>&1 | FileCheck %s --check-prefix=VECTOR
 
 // NAME: error: unknown system 'h10', the closest is 'h100-sxm'
@@ -23,6 +26,9 @@
 // PIPELINES: error: system 'toy': expected 1 to 2147483647 data-parallel pipelines, found 0
 // NODE: error: {{.*}}node.json: accelerators of a node need the field 'link'
 // LARGE: error: {{.*}}large.json: accelerators_per_node: expected a whole number of at most 65536, found 65537
+// POD: error: {{.*}}pod.json: accelerators of a pod need the field 'spine', which joins pods
+// SPINE: error: {{.*}}spine.json: the field 'spine' needs 'accelerators_per_pod', the number that 'network' joins
+// PARTS: error: {{.*}}parts.json: expected accelerators_per_pod to be a multiple of accelerators_per_node, 8, found 12
 // VECTOR: error: {{.*}}vector.json: vector: unknown field 'fp8_tflops', the closest is 'tflops'
 
 //--- s.mlir
@@ -58,6 +64,27 @@ module {}
  "matrix": {"tflops": 1}, "vector": {"tflops": 1},
  "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1},
  "link": {"bandwidth_gb_per_s": 1}, "network": {"bandwidth_gb_per_s": 1}}
+
+//--- pod.json
+{"name": "x", "description": "d", "accelerators_per_pod": 8,
+ "matrix": {"tflops": 1}, "vector": {"tflops": 1},
+ "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1},
+ "network": {"bandwidth_gb_per_s": 1}}
+
+//--- spine.json
+{"name": "x", "description": "d",
+ "matrix": {"tflops": 1}, "vector": {"tflops": 1},
+ "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1},
+ "network": {"bandwidth_gb_per_s": 1},
+ "spine": {"bandwidth_gb_per_s": 1}}
+
+//--- parts.json
+{"name": "x", "description": "d", "accelerators_per_node": 8,
+ "accelerators_per_pod": 12,
+ "matrix": {"tflops": 1}, "vector": {"tflops": 1},
+ "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1},
+ "network": {"bandwidth_gb_per_s": 1},
+ "link": {"bandwidth_gb_per_s": 1}, "spine": {"bandwidth_gb_per_s": 1}}
 
 //--- vector.json
 {"name": "x", "description": "d",

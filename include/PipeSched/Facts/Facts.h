@@ -284,6 +284,7 @@ struct EnumNames<RankOrder> {
 };
 
 inline constexpr int64_t kMaxAcceleratorsPerNode = 65536;
+inline constexpr int64_t kMaxAcceleratorsPerPod = 65536;
 inline constexpr int64_t kMaxDataParallel = 2147483647;
 
 /// A worker is `accelerators` equal devices that share work evenly.
@@ -298,12 +299,16 @@ struct SystemFacts {
   int64_t memoryBytes = 0; ///< capacity of one accelerator
   LinkFacts link;          ///< of one accelerator to others of its node
   LinkFacts network;       ///< between workers, of the whole worker
+  LinkFacts spine;         ///< between pods, of the whole worker
   LinkFacts host;          ///< to host memory, of one accelerator
   /// Whether a kernel computes while it moves data, so that its time is the
   /// longer of the two. Otherwise its time is their sum.
   bool overlapsMemory = true;
   /// Accelerators that `link` joins; 0: only those of one worker.
   int64_t acceleratorsPerNode = 0;
+  /// Accelerators that `network` joins, whole nodes, and beyond which `spine`
+  /// does; 0: `network` joins all.
+  int64_t acceleratorsPerPod = 0;
   /// Number of equal pipelines, each of which trains on a part of the batch. A
   /// schedule describes one of them.
   int64_t dataParallel = 1;
@@ -315,17 +320,23 @@ struct SystemFacts {
            a.accelerators == b.accelerators && a.matrix == b.matrix &&
            a.vector == b.vector && a.memory == b.memory &&
            a.memoryBytes == b.memoryBytes && a.link == b.link &&
-           a.network == b.network && a.host == b.host &&
+           a.network == b.network && a.spine == b.spine && a.host == b.host &&
            a.overlapsMemory == b.overlapsMemory &&
            a.acceleratorsPerNode == b.acceleratorsPerNode &&
+           a.acceleratorsPerPod == b.acceleratorsPerPod &&
            a.dataParallel == b.dataParallel && a.sharding == b.sharding &&
            a.rankOrder == b.rankOrder;
   }
 };
 
-/// Gives every worker `accelerators` devices and their share of the network's
-/// bandwidth. Errors: fewer than one; several without a link; bytes over int64.
+/// Gives every worker `accelerators` devices and their share of the bandwidth
+/// of network and spine. Errors: fewer than one; several without a link; bytes
+/// over int64.
 llvm::Error setAccelerators(SystemFacts &system, int64_t accelerators);
+
+/// What is wrong with the levels of the network, or nothing: nodes without a
+/// link; a spine without pods, or pods without one; pods of parts of nodes.
+std::optional<std::string> mistakeInLevels(const SystemFacts &system);
 
 /// Sets how many equal pipelines there are. Errors: fewer than one or more than
 /// kMaxDataParallel.

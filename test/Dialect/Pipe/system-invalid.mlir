@@ -186,6 +186,18 @@
 
 // -----
 
+// worker_spec_c2: pods that are too large
+// expected-error @+1 {{expected accelerators_per_pod of at most 65536, found 65537}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, accelerators_per_pod = 65537>
+
+// -----
+
+// worker_spec_c3: pods of parts of nodes
+// expected-error @+1 {{expected accelerators_per_pod to be a multiple of accelerators_per_node, 8, found 12}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, accelerators_per_node = 8, accelerators_per_pod = 12>
+
+// -----
+
 // worker_spec_c2: no node
 // expected-error @+1 {{expected accelerators_per_node of at least 1, found 0}}
 #w = #pipe.worker_spec<accelerators_per_node = 0>

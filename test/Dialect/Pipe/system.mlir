@@ -58,3 +58,17 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
       memory = <bytes_per_s = 1>, memory_bytes = 1,
       data_parallel = 1, sharding = "none", rank_order = "data">} {
 }
+
+// -----
+
+// Pods, and the spine between them.
+// CHECK: "worker" = #pipe.worker_spec<name = "pods", {{.*}} accelerators_per_node = 2, accelerators_per_pod = 8, data_parallel = 4>,
+// CHECK-SAME: "network" = #pipe.network_spec<bytes_per_s = 5>, "spine" = #pipe.network_spec<bytes_per_s = 1, latency_ps = 3>>
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+    "worker" = #pipe.worker_spec<name = "pods", accelerators = 1,
+      matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>,
+      memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 9>,
+      accelerators_per_node = 2, accelerators_per_pod = 8, data_parallel = 4>,
+    "network" = #pipe.network_spec<bytes_per_s = 5>,
+    "spine" = #pipe.network_spec<latency_ps = 3, bytes_per_s = 1>>} {
+}

@@ -34,6 +34,7 @@ constexpr Field kWorkerFields[] = {
     {"host", FieldKind::Link, false},
     {"no_overlap", FieldKind::Flag, false},
     {"accelerators_per_node", FieldKind::Count, false},
+    {"accelerators_per_pod", FieldKind::Count, false},
     {"data_parallel", FieldKind::Count, false},
     {"sharding", FieldKind::Text, false},
     {"rank_order", FieldKind::Text, false},
@@ -171,6 +172,7 @@ WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   };
   int64_t accelerators = integerOr(find("accelerators"), 1);
   int64_t perNode = integerOr(find("accelerators_per_node"), 0);
+  int64_t perPod = integerOr(find("accelerators_per_pod"), 0);
   int64_t dataParallel = integerOr(find("data_parallel"), 1);
   if (accelerators > 1 && !find("link"))
     return emitError() << "worker_spec has " << accelerators
@@ -181,6 +183,13 @@ WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (perNode > kMaxAcceleratorsPerNode)
     return emitError() << "expected accelerators_per_node of at most "
                        << kMaxAcceleratorsPerNode << ", found " << perNode;
+  if (perPod > kMaxAcceleratorsPerPod)
+    return emitError() << "expected accelerators_per_pod of at most "
+                       << kMaxAcceleratorsPerPod << ", found " << perPod;
+  if (perNode > 0 && perPod % perNode != 0)
+    return emitError() << "expected accelerators_per_pod to be a multiple of "
+                          "accelerators_per_node, "
+                       << perNode << ", found " << perPod;
   if (dataParallel > kMaxDataParallel)
     return emitError() << "expected data_parallel of at most "
                        << kMaxDataParallel << ", found " << dataParallel;
@@ -225,6 +234,7 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
       link(facts.host),
       facts.overlapsMemory ? BoolAttr() : builder.getBoolAttr(true),
       number(facts.acceleratorsPerNode, 0),
+      number(facts.acceleratorsPerPod, 0),
       number(facts.dataParallel, 1),
       word(facts.sharding),
       word(facts.rankOrder),
@@ -248,6 +258,8 @@ SystemFacts WorkerSpecAttr::toFacts() const {
   facts.overlapsMemory = !noOverlap || !noOverlap.getValue();
   facts.acceleratorsPerNode =
       integerOr(lookUp(*this, "accelerators_per_node"), 0);
+  facts.acceleratorsPerPod =
+      integerOr(lookUp(*this, "accelerators_per_pod"), 0);
   facts.dataParallel = integerOr(lookUp(*this, "data_parallel"), 1);
   auto read = [&](auto &value, StringRef name) {
     using Enum = std::decay_t<decltype(value)>;
@@ -316,23 +328,29 @@ TargetSystemSpecInterface pipe::systemToAttribute(MLIRContext *context,
   auto entry = [&](StringRef key, Attribute value) -> DataLayoutEntryInterface {
     return DataLayoutEntryAttr::get(StringAttr::get(context, key), value);
   };
-  return TargetSystemSpecAttr::get(
-      context,
-      {entry("worker", WorkerSpecAttr::get(context, facts)),
-       entry("network", NetworkSpecAttr::get(context, facts.network))});
+  SmallVector<DataLayoutEntryInterface> devices = {
+      entry("worker", WorkerSpecAttr::get(context, facts)),
+      entry("network", NetworkSpecAttr::get(context, facts.network))};
+  if (facts.spine.bytesPerSecond)
+    devices.push_back(
+        entry("spine", NetworkSpecAttr::get(context, facts.spine)));
+  return TargetSystemSpecAttr::get(context, devices);
 }
 
 FailureOr<SystemFacts>
 pipe::systemFromAttribute(TargetSystemSpecInterface target,
                           function_ref<InFlightDiagnostic()> emitError) {
   WorkerSpecAttr worker;
-  NetworkSpecAttr network;
+  NetworkSpecAttr network, spine;
+  Attribute spineEntry;
   for (DataLayoutEntryInterface entry : target.getEntries()) {
     auto key = dyn_cast<StringAttr>(entry.getKey());
     if (key && key == "worker")
       worker = dyn_cast<WorkerSpecAttr>(entry.getValue());
     if (key && key == "network")
       network = dyn_cast<NetworkSpecAttr>(entry.getValue());
+    if (key && key == "spine")
+      spine = dyn_cast<NetworkSpecAttr>(spineEntry = entry.getValue());
   }
   if (!worker)
     return emitError()
@@ -340,7 +358,15 @@ pipe::systemFromAttribute(TargetSystemSpecInterface target,
   if (!network)
     return emitError()
            << "target system has no \"network\" = #pipe.network_spec<...>";
+  if (spineEntry && !spine)
+    return emitError() << "expected \"spine\" of the target system to be "
+                          "#pipe.network_spec<...>, found "
+                       << spineEntry;
   SystemFacts facts = worker.toFacts();
   facts.network = network.toFacts();
+  if (spine)
+    facts.spine = spine.toFacts();
+  if (std::optional<std::string> mistake = mistakeInLevels(facts))
+    return emitError() << "target system: " << *mistake;
   return facts;
 }

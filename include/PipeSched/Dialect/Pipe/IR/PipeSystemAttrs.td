@@ -131,8 +131,12 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
 
     `accelerators_per_node` is the number that `link` joins, so that workers on
     one node send each other messages over it; without it, only the network
-    joins workers. `data_parallel` is the number of equal pipelines (default 1),
-    of which a schedule describes one. `sharding` says what the pipelines divide
+    joins workers. `accelerators_per_pod` is the number that the network joins;
+    between pods messages take a further device, "spine"; without it, the
+    network joins all.
+
+    `data_parallel` is the number of equal pipelines (default 1), of which a
+    schedule describes one. `sharding` says what the pipelines divide
     among them, "none", "optimizer" or "full". `rank_order` says what stands
     next to each other on nodes: the "data"-parallel peers of a worker, or the
     workers of a "pipeline" (docs/CostModel.md, "A training step"). The first
@@ -164,12 +168,14 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     Constraints:
     - `worker_spec_c1`: `name`, `accelerators`, `matrix`, `vector`, `memory` and
       `memory_bytes` are given, each field once, and no other field except
-      `link`, `host`, `no_overlap`, `accelerators_per_node`, `data_parallel`,
+      `link`, `host`, `no_overlap`, `accelerators_per_node`,
+      `accelerators_per_pod`, `data_parallel`,
       `sharding`, `rank_order` and `source`.
     - `worker_spec_c2`: `accelerators` and `memory_bytes` are above 0,
-      `accelerators_per_node` is at most 65,536, `data_parallel` at most
-      2^31 - 1.
-    - `worker_spec_c3`: several accelerators need a `link`, and so do nodes.
+      `accelerators_per_node` and `accelerators_per_pod` are at most 65,536,
+      `data_parallel` at most 2^31 - 1.
+    - `worker_spec_c3`: several accelerators need a `link`, and so do nodes;
+      pods consist of whole nodes.
     - `worker_spec_c4`: `sharding` and `rank_order` are among their words.
   }];
   let extraClassDeclaration = [{
@@ -181,15 +187,30 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
 }
 
 def Pipe_NetworkSpecAttr : Pipe_DeviceSpecAttr<"NetworkSpec", "network_spec"> {
-  let summary = "the network between workers";
+  let summary = "the network between workers, or the spine between pods";
   let description = [{
     A device of `#dlti.target_system_spec`, under the key "network"; the
-    bandwidth is that of a whole worker, in each direction.
+    bandwidth is that of a whole worker, in each direction. Under the key
+    "spine" it is what joins pods; a system that has it says
+    `accelerators_per_pod`, and the other way round.
 
     ```mlir
     module attributes {dlti.target_system_spec = #dlti.target_system_spec<
       "network" = #pipe.network_spec<bytes_per_s = 50000000000,
         latency_ps = 2000000, efficiency = <65536 : 0.3, 1048576 : 0.9>>>} {}
+    ```
+
+    Pods of 64 workers, between which each worker has an eighth of that:
+
+    ```mlir
+    module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+      "worker" = #pipe.worker_spec<name = "pods", accelerators = 1,
+        matrix = <flops_per_s = 1000000000000>,
+        vector = <flops_per_s = 1000000000>,
+        memory = <bytes_per_s = 1000000000>, memory_bytes = 1000000,
+        accelerators_per_pod = 64>,
+      "network" = #pipe.network_spec<bytes_per_s = 50000000000>,
+      "spine" = #pipe.network_spec<bytes_per_s = 6250000000>>} {}
     ```
 
     Constraints:
