@@ -42,7 +42,9 @@ static RingGroup groupOfLevels(int64_t perNode, int64_t perPod, int64_t size) {
 
 RankLayout::RankLayout(const SystemFacts &system, int64_t numWorkers)
     : perNode(nodeSize(system)), perPod(podSize(system)),
-      accelerators(system.accelerators), dataParallel(system.dataParallel),
+      accelerators(system.accelerators),
+      contextParallel(system.contextParallel),
+      expertParallel(system.expertParallel), dataParallel(system.dataParallel),
       numWorkers(numWorkers), order(system.rankOrder) {}
 
 /// Whether two workers stand in one block of `size` consecutive ranks in every
@@ -72,46 +74,113 @@ bool RankLayout::sharesBlock(int64_t size, int64_t workerA,
 /// The members of a group in each block of `size` consecutive ranks that has
 /// any; 1 if their numbers differ.
 int64_t RankLayout::membersPerBlock(int64_t size, int64_t first, int64_t last,
-                                    int64_t numGroupWorkers) const {
-  bool isByData = order == RankOrder::Data;
-  Rank worker = isByData ? Rank(accelerators) * dataParallel : accelerators;
-  Rank peer = isByData ? Rank(accelerators) : Rank(accelerators) * numWorkers;
-  Rank lastRank =
-      last * worker + (dataParallel - 1) * peer + (accelerators - 1);
+                                    int64_t numGroupWorkers,
+                                    const Members &members) const {
+  auto inner = static_cast<int64_t>(members.inner);
+  auto outer = static_cast<int64_t>(members.outer);
+  Rank worker = order == RankOrder::Data ? Rank(accelerators) * dataParallel
+                                         : accelerators;
+  Rank lastRank = last * worker + (members.outer - 1) * members.outerStep +
+                  members.inner * members.innerStep - 1;
   if (isInOneBlock(size, first * worker, lastRank))
-    return numGroupWorkers * dataParallel;
-  // The peers of a worker are `peer` ranks apart. They share blocks only if
-  // they fill them evenly.
-  if (peer > size || size % peer != 0)
+    return numGroupWorkers * inner * outer;
+  // Members share blocks only if they fill them evenly.
+  if (inner > 1 && size % (members.inner * members.innerStep) != 0)
     return 1;
-  auto most = static_cast<int64_t>(size / peer);
-  if (dataParallel % most == 0)
-    return most;
-  return most % dataParallel == 0 ? dataParallel : 1;
+  if (members.outerStep > size || size % members.outerStep != 0)
+    return inner;
+  auto most = static_cast<int64_t>(size / members.outerStep);
+  if (outer % most == 0)
+    return inner * most;
+  return most % outer == 0 ? inner * outer : inner;
+}
+
+RingGroup RankLayout::group(int64_t first, int64_t last,
+                            int64_t numGroupWorkers,
+                            const Members &members) const {
+  auto each = static_cast<int64_t>(members.inner * members.outer);
+  int64_t size = numGroupWorkers * each;
+  auto membersIn = [&](int64_t block) {
+    return membersPerBlock(block, first, last, numGroupWorkers, members);
+  };
+  // Without nodes, the link joins the accelerators of each worker alone.
+  return groupOfLevels(membersIn(perNode ? perNode : accelerators),
+                       perPod ? membersIn(perPod) : size, size);
 }
 
 RingGroup RankLayout::groupOf(int64_t first, int64_t last,
                               int64_t numGroupWorkers) const {
-  int64_t size = numGroupWorkers * dataParallel;
-  auto members = [&](int64_t block) {
-    return membersPerBlock(block, first, last, numGroupWorkers);
-  };
-  return groupOfLevels(perNode ? members(perNode) : 1,
-                       perPod ? members(perPod) : size, size);
+  Rank tensor = accelerators / contextParallel;
+  if (order == RankOrder::Data)
+    return group(first, last, numGroupWorkers,
+                 {1, tensor, Rank(contextParallel) * dataParallel, tensor});
+  return group(
+      first, last, numGroupWorkers,
+      {contextParallel, tensor, dataParallel, Rank(accelerators) * numWorkers});
 }
 
-/// The accelerators of a worker in each block; 1 if their numbers differ.
-static int64_t acceleratorsPerBlock(int64_t size, int64_t accelerators) {
-  if (!size || size % accelerators == 0)
-    return accelerators;
-  return accelerators % size == 0 ? size : 1;
+RingGroup RankLayout::expertReplicas(int64_t first, int64_t last,
+                                     int64_t numGroupWorkers) const {
+  Rank step = expertParallel;
+  Rank replicas = Rank(accelerators) * dataParallel / step;
+  if (order == RankOrder::Data)
+    return group(first, last, numGroupWorkers, {1, step, replicas, step});
+  if (accelerators % step == 0)
+    return group(first, last, numGroupWorkers,
+                 {accelerators / step, step, dataParallel,
+                  Rank(accelerators) * numWorkers});
+  // A group of all experts has several peers, which are not adjacent.
+  if (step % accelerators == 0)
+    return group(first, last, numGroupWorkers,
+                 {1, (step - accelerators) * numWorkers + accelerators,
+                  replicas, step * numWorkers});
+  return {1, static_cast<int64_t>(numGroupWorkers * replicas)};
+}
+
+/// The accelerators of a tensor-parallel group in each block; 1 if their
+/// numbers differ.
+static int64_t tensorPerBlock(int64_t size, int64_t tensor) {
+  if (!size || size % tensor == 0)
+    return tensor;
+  return tensor % size == 0 ? size : 1;
 }
 
 RingGroup pipesched::tensorGroup(const SystemFacts &system) {
-  int64_t accelerators = system.accelerators;
-  return groupOfLevels(acceleratorsPerBlock(nodeSize(system), accelerators),
-                       acceleratorsPerBlock(podSize(system), accelerators),
-                       accelerators);
+  int64_t tensor = system.tensorParallel();
+  return groupOfLevels(tensorPerBlock(nodeSize(system), tensor),
+                       tensorPerBlock(podSize(system), tensor), tensor);
+}
+
+/// The ranks that share a node if nothing else is known.
+static int64_t nodeOrWorker(const SystemFacts &system) {
+  int64_t perNode = nodeSize(system);
+  return perNode ? perNode : system.accelerators;
+}
+
+RingGroup pipesched::contextGroup(const SystemFacts &system) {
+  int64_t degree = system.contextParallel, tensor = system.tensorParallel();
+  // So many consecutive ranks share a block, wherever the worker begins.
+  auto membersIn = [&](int64_t size) {
+    int64_t run = std::gcd(size, system.accelerators);
+    return run % tensor == 0 ? run / tensor : 1;
+  };
+  int64_t perPod = podSize(system);
+  return groupOfLevels(membersIn(nodeOrWorker(system)),
+                       perPod ? membersIn(perPod) : degree, degree);
+}
+
+RingGroup pipesched::expertGroup(const SystemFacts &system) {
+  int64_t degree = system.expertParallel;
+  // So many consecutive ranks share a block, wherever the group begins.
+  auto membersIn = [&](int64_t size) {
+    int64_t run = std::gcd(size, degree);
+    return system.rankOrder == RankOrder::Pipeline
+               ? std::gcd(run, system.accelerators)
+               : run;
+  };
+  int64_t perPod = podSize(system);
+  return groupOfLevels(membersIn(nodeOrWorker(system)),
+                       perPod ? membersIn(perPod) : degree, degree);
 }
 
 LinkFacts pipesched::nodeLinkOfWorker(const SystemFacts &system) {
