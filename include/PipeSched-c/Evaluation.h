@@ -72,6 +72,8 @@ typedef enum PipeschedPrecision {
 typedef enum PipeschedSharding {
   PipeschedShardingNone,
   PipeschedShardingOptimizer,
+  PipeschedShardingGradients,
+  PipeschedShardingFullKept,
   PipeschedShardingFull
 } PipeschedSharding;
 
@@ -80,6 +82,19 @@ typedef enum PipeschedRankOrder {
   PipeschedRankOrderData,
   PipeschedRankOrderPipeline
 } PipeschedRankOrder;
+
+/// How accelerators that divide a sequence see the keys and values of others.
+typedef enum PipeschedContextExchange {
+  PipeschedContextExchangeRing,
+  PipeschedContextExchangeGather
+} PipeschedContextExchange;
+
+/// What tokens send to experts on other nodes: a copy for each expert, or one
+/// for each node.
+typedef enum PipeschedExpertDispatch {
+  PipeschedExpertDispatchAllToAll,
+  PipeschedExpertDispatchPerNode
+} PipeschedExpertDispatch;
 
 /// A number of 0 means that it is not given, as does boundaryBytes of -1.
 typedef struct PipeschedCostOptions {
@@ -98,10 +113,16 @@ typedef struct PipeschedCostOptions {
   int64_t dataParallel; ///< equal pipelines; 0: one
   PipeschedSharding sharding;
   PipeschedRankOrder rankOrder;
+  int64_t contextParallel; ///< of the accelerators of a worker; 0: one
+  int64_t expertParallel;  ///< of the accelerators of a stage; 0: one
+  double expertBalance;    ///< rows of the fullest of them by the mean; 0: one
+  PipeschedContextExchange contextExchange;
+  PipeschedExpertDispatch expertDispatch;
 } PipeschedCostOptions;
 
 /// Errors: descriptions that cannot be read; numbers out of range or given
-/// without a model; both a microbatch size and a global batch.
+/// without a model or system; both a microbatch size and a global batch;
+/// degrees that do not divide.
 MLIR_CAPI_EXPORTED PipeschedCosts pipeschedCostsCreate(
     PipeschedCostOptions options, MlirStringCallback onError, void *userData);
 MLIR_CAPI_EXPORTED void pipeschedCostsDestroy(PipeschedCosts costs);

@@ -29,6 +29,8 @@ struct CostChoices {
   Precision precision = Precision::BF16;
   Sharding sharding = Sharding::None;
   RankOrder rankOrder = RankOrder::Data;
+  ContextExchange contextExchange = ContextExchange::Ring;
+  ExpertDispatch expertDispatch = ExpertDispatch::AllToAll;
 };
 } // namespace
 
@@ -47,6 +49,10 @@ readChoices(const PipeschedCostOptions &options) {
   reader.read("precision", options.precision, choices.precision);
   reader.read("sharding", options.sharding, choices.sharding);
   reader.read("rank-order", options.rankOrder, choices.rankOrder);
+  reader.read("context-exchange", options.contextExchange,
+              choices.contextExchange);
+  reader.read("expert-dispatch", options.expertDispatch,
+              choices.expertDispatch);
   if (llvm::Error error = reader.take())
     return std::move(error);
   return choices;
@@ -90,6 +96,14 @@ readDescribedSystem(const PipeschedSource &source) {
   }
 }
 
+static ModelSplit readSplit(const PipeschedCostOptions &options,
+                            const CostChoices &choices) {
+  auto orOne = [](auto value) { return value == 0 ? 1 : value; };
+  return {orOne(options.contextParallel), orOne(options.expertParallel),
+          orOne(options.expertBalance), choices.contextExchange,
+          choices.expertDispatch};
+}
+
 static llvm::Expected<SystemFacts>
 readSystem(const PipeschedCostOptions &options, const CostChoices &choices) {
   llvm::Expected<SystemFacts> system = readDescribedSystem(options.system);
@@ -103,6 +117,8 @@ readSystem(const PipeschedCostOptions &options, const CostChoices &choices) {
       return std::move(error);
   system->sharding = choices.sharding;
   system->rankOrder = choices.rankOrder;
+  if (llvm::Error error = setModelSplit(*system, readSplit(options, choices)))
+    return std::move(error);
   return system;
 }
 
@@ -141,6 +157,14 @@ static llvm::Error checkSystemOptions(const PipeschedCostOptions &options,
       choices.rankOrder != RankOrder::Data)
     return llvm::createStringError("data-parallel, sharding and rank-order are "
                                    "about a system; none is given");
+  ModelSplit split = readSplit(options, choices), whole;
+  if (split.contextParallel != 1 || split.expertParallel != 1 ||
+      split.expertBalance != 1 ||
+      split.contextExchange != whole.contextExchange ||
+      split.expertDispatch != whole.expertDispatch)
+    return llvm::createStringError(
+        "context-parallel, expert-parallel, expert-balance, context-exchange "
+        "and expert-dispatch are about a system; none is given");
   return llvm::Error::success();
 }
 

@@ -117,17 +117,15 @@ static void readMemory(FieldReader &parent, SystemFacts &facts) {
   reader.finish();
 }
 
-/// Reads the accelerators of a node; 0 if not given.
-static int64_t readNode(FieldReader &reader) {
-  constexpr StringRef name = "accelerators_per_node";
+/// Reads the accelerators of a node or a pod; 0 if not given.
+static int64_t readBlock(FieldReader &reader, StringRef name, int64_t most) {
   if (!reader.find(name))
     return 0;
   int64_t number = reader.integer(name, 1);
-  if (number > kMaxAcceleratorsPerNode)
+  if (number > most)
     reader.getErrors().report(reader.pathOf(name),
                               "expected a whole number of at most " +
-                                  Twine(kMaxAcceleratorsPerNode) + ", found " +
-                                  Twine(number));
+                                  Twine(most) + ", found " + Twine(number));
   return number;
 }
 
@@ -139,19 +137,23 @@ SystemFacts pipesched::readSystemFields(const json::Value &file,
   facts.name = reader.text("name");
   facts.source = reader.text("description");
   facts.accelerators = reader.integer("accelerators", 1, 1);
-  facts.acceleratorsPerNode = readNode(reader);
+  facts.acceleratorsPerNode =
+      readBlock(reader, "accelerators_per_node", kMaxAcceleratorsPerNode);
+  facts.acceleratorsPerPod =
+      readBlock(reader, "accelerators_per_pod", kMaxAcceleratorsPerPod);
   facts.matrix = readEngine(reader, "matrix", /*hasNarrowRates=*/true);
   facts.vector = readEngine(reader, "vector", /*hasNarrowRates=*/false);
   readMemory(reader, facts);
   facts.link = readLink(reader, "link", reader.find("link"));
   facts.network = readLink(reader, "network", reader.require("network"));
+  facts.spine = readLink(reader, "spine", reader.find("spine"));
   facts.host = readLink(reader, "host", reader.find("host"));
   facts.overlapsMemory =
       reader.choice("processing", {"roofline", "no_overlap"}, 0) == 0;
   if (facts.accelerators > 1 && facts.link.bytesPerSecond == 0)
     errors.report("", "several accelerators need the field 'link'");
-  if (facts.acceleratorsPerNode > 0 && facts.link.bytesPerSecond == 0)
-    errors.report("", "accelerators of a node need the field 'link'");
+  if (std::optional<std::string> mistake = mistakeInLevels(facts))
+    errors.report("", *mistake);
   readAliases(reader);
   finishWithSources(reader, file, rule);
   return facts;

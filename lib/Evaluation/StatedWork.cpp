@@ -70,8 +70,11 @@ namespace {
 class CommunicationCosts {
 public:
   CommunicationCosts(const TaskGraph &graph, const SystemFacts &system)
-      : graph(graph), system(system), layout(system, graph.getNumWorkers()),
-        nodeLink(nodeLinkOfWorker(system)) {}
+      : graph(graph), system(system), layout(system, graph.getNumWorkers()) {
+    llvm::transform(kNetworkLevels, links.begin(), [&](NetworkLevel level) {
+      return linkOfWorker(level, system);
+    });
+  }
 
   Expected<MessageCost> cost(uint32_t task, int64_t bytes) const {
     return graph.is(task, InstructionRole::Collective)
@@ -89,14 +92,14 @@ public:
 
 private:
   Expected<MessageCost> costMessage(uint32_t task, int64_t bytes) const {
-    bool isNear = layout.sharesNode(graph.worker[task], graph.peer[task]);
-    return hockney(bytes, isNear ? nodeLink : system.network);
+    NetworkLevel level = layout.levelOf(graph.worker[task], graph.peer[task]);
+    return hockney(bytes, links[static_cast<size_t>(level)]);
   }
 
   const TaskGraph &graph;
   const SystemFacts &system;
   RankLayout layout;
-  LinkFacts nodeLink;
+  std::array<LinkFacts, kNumNetworkLevels> links; ///< of a worker
 };
 } // namespace
 

@@ -13,6 +13,8 @@ from . import _core, _times_of
 from ._errors import PipeSchedError
 from ._options import (
     Attention,
+    ContextExchange,
+    ExpertDispatch,
     Precision,
     RankOrder,
     RawTiming,
@@ -54,6 +56,11 @@ class CostOptions(TypedDict, total=False):
     sequence_parallel: bool
     precision: Precision
     rank_order: RankOrder
+    context_parallel: int
+    expert_parallel: int
+    expert_balance: float
+    context_exchange: ContextExchange
+    expert_dispatch: ExpertDispatch
 
 
 class SimulationOptions(CostOptions, TimingOptions, total=False):
@@ -115,6 +122,15 @@ def _times(times: Times | None) -> _Source:
     return _FILE, os.fspath(times)
 
 
+def _balance(value: float) -> float:
+    # A number that is missing is 0 in C, where a balance is at least 1.
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"expert_balance is a number; got {value!r}")
+    if not value >= 1:
+        raise PipeSchedError(f"expert_balance is at least 1; got {value!r}")
+    return float(value)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Costs:
     """The costs of schedules, read once for any number of them.
@@ -134,10 +150,17 @@ class Costs:
 
     There are `data_parallel` equal pipelines, and the schedule is one of them; `global_batch` is
     that of all of them. `sharding` says what the pipelines divide among them: nothing, the state of
-    the optimizer (ZeRO-1), or everything that a parameter takes (FSDP). `rank_order` says which
-    ranks are neighbours on the nodes of a system: peers in other pipelines, or the workers of a
+    the optimizer (ZeRO-1), gradients too (ZeRO-2), or everything that a parameter takes (FSDP), kept
+    after it is gathered once per step ("full-kept") or not ("full"). `rank_order` says which ranks are neighbours on the nodes of a system: peers in other pipelines, or the workers of a
     pipeline. This affects messages, memory, and the all-reduces and optimizer steps that
     `Configuration(optimizer_step=...)` adds.
+
+    Of the accelerators of a worker `context_parallel` divide a sequence, and pass their keys and
+    values in a ring or gather them (`context_exchange`); the others divide the widths of layers
+    (tensor parallelism). Each `expert_parallel` consecutive accelerators, of those that hold a
+    stage in all pipelines, divide the experts; the one with the most rows has `expert_balance`
+    times the mean. With `expert_dispatch="per-node"` a token is sent once to each node with some of
+    its experts, and otherwise once to each expert.
 
     >>> Costs(times={"F": "18.522ms", "I": "18.086ms", "W": "9.337ms", "comm": "0.601ms"})
     Costs(times={'F': '18.522ms', 'I': '18.086ms', 'W': '9.337ms', 'comm': '0.601ms'})
@@ -161,6 +184,11 @@ class Costs:
     sequence_parallel: bool = True
     precision: Precision = "bf16"
     rank_order: RankOrder = "data"
+    context_parallel: int = 1
+    expert_parallel: int = 1
+    expert_balance: float = 1.0
+    context_exchange: ContextExchange = "ring"
+    expert_dispatch: ExpertDispatch = "all-to-all"
     _raw: _core.Costs = field(init=False, compare=False)
     _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
     """Costs whose times of workers are divided, by the times of their stages."""
@@ -177,6 +205,8 @@ class Costs:
             _given("boundary_bytes", self.boundary_bytes, 0, -1),
             _given("accelerators", self.accelerators, 1, 0),
             integer("data_parallel", self.data_parallel, 1),
+            integer("context_parallel", self.context_parallel, 1),
+            integer("expert_parallel", self.expert_parallel, 1),
         )
         choices = (
             code_of(Recompute, "recompute", self.recompute),
@@ -185,6 +215,8 @@ class Costs:
             code_of(Sharding, "sharding", self.sharding),
             code_of(RankOrder, "rank_order", self.rank_order),
             int(not self.sequence_parallel),
+            code_of(ContextExchange, "context_exchange", self.context_exchange),
+            code_of(ExpertDispatch, "expert_dispatch", self.expert_dispatch),
         )
         raw = _core.Costs(
             model=_description(self.model),
@@ -192,6 +224,7 @@ class Costs:
             profile=_times(self.times),
             numbers=numbers,
             choices=choices,
+            expert_balance=_balance(self.expert_balance),
         )
         object.__setattr__(self, "_raw", raw)
 

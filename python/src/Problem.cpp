@@ -68,7 +68,8 @@ static PipeschedSource readSource(const Costs::Source &source) {
 }
 
 Costs::Costs(const Source &model, const Source &system, const Source &profile,
-             const Numbers &numbers, const Choices &choices) {
+             const Numbers &numbers, const Choices &choices,
+             double expertBalance) {
   PipeschedCostOptions options = {};
   options.model = readSource(model);
   options.system = readSource(system);
@@ -85,6 +86,11 @@ Costs::Costs(const Source &model, const Source &system, const Source &profile,
   options.sharding = static_cast<PipeschedSharding>(choices[3]);
   options.rankOrder = static_cast<PipeschedRankOrder>(choices[4]);
   options.withoutSequenceParallel = choices[5] != 0;
+  options.contextExchange = static_cast<PipeschedContextExchange>(choices[6]);
+  options.expertDispatch = static_cast<PipeschedExpertDispatch>(choices[7]);
+  options.contextParallel = numbers[6];
+  options.expertParallel = numbers[7];
+  options.expertBalance = expertBalance;
   Text error;
   {
     nb::gil_scoped_release release;
@@ -108,7 +114,8 @@ void pipesched::python::bindProblem(nb::module_ &m) {
                     const Costs::Source &, const Costs::Numbers &,
                     const Costs::Choices &>(),
            nb::arg("model").none(), nb::arg("system").none(),
-           nb::arg("profile").none(), nb::arg("numbers"), nb::arg("choices"))
+           nb::arg("profile").none(), nb::arg("numbers"), nb::arg("choices"),
+           nb::arg("expert_balance"))
       .def_prop_ro("peak_flops",
                    [](const Costs &costs) {
                      return pipeschedCostsGetPeakFlops(costs.get());

@@ -143,6 +143,11 @@ static void printSteps(void) {
   peers.dataParallel = 2;
   pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));
   // CHECK-NEXT: error: data-parallel, sharding and rank-order are about
+  peers.dataParallel = 0;
+  peers.expertParallel = 2;
+  pipeschedCostsDestroy(pipeschedCostsCreate(peers, printError, NULL));
+  // CHECK-NEXT: error: context-parallel, expert-parallel, expert-balance,
+  // CHECK-SAME: context-exchange and expert-dispatch are about a system
   PipeschedConfiguration configuration = {0};
   configuration.problem = problem("1f1b", 1, 1);
   configuration.costs = profiled("F=1ms,B=2ms,G=4ms,O=8ms");

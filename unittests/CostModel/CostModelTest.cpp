@@ -226,6 +226,60 @@ TEST(Roofline, RingsGoInsideOfNodesFirst) {
   EXPECT_EQ(cost.latencyPs, 6 * 3);
 }
 
+/// Two pods of two nodes of two: halves over the link at 1 ps a byte, quarters
+/// over the network at 10 ps, eighths over the spine at 70 ps.
+TEST(Roofline, RingsEndAtTheSpine) {
+  SystemFacts system;
+  system.link = {1000000000000, 3, {}};
+  system.network = {100000000000, 7, {}};
+  system.spine = {14285714286, 11, {}};
+  MessageCost cost =
+      llvm::cantFail(ringExchange({400, 800}, {2, 2, 2}, system));
+  EXPECT_EQ(cost.occupancyPs,
+            (200 + 400) * 1 + (100 + 200) * 10 + (50 + 100) * 70);
+  EXPECT_EQ(cost.latencyPs, 2 * 3 + 2 * 7 + 2 * 11);
+  EXPECT_EQ(cost.bytes, 200 + 400 + 100 + 200 + 50 + 100);
+  system.spine.bytesPerSecond = 0;
+  EXPECT_EQ(errorOf(ringExchange({400, 800}, {1, 1, 2}, system)),
+            "the system has no spine between pods");
+}
+
+/// What each member sends in rings on several levels is what it sends in one
+/// ring: each member passes on all but its own part, twice.
+TEST(Roofline, LevelsDoNotChangeWhatIsSent) {
+  SystemFacts system;
+  system.link = system.network = system.spine = {1000000000000, 0, {}};
+  for (int64_t perNode : {1, 2, 8})
+    for (int64_t numNodes : {1, 3, 4})
+      for (int64_t numPods : {1, 2, 5}) {
+        RingGroup group = {perNode, numNodes, numPods};
+        double bytes = 1200.0 * double(group.size());
+        MessageCost cost =
+            llvm::cantFail(ringExchange({bytes, bytes}, group, system));
+        EXPECT_EQ(cost.bytes, 2 * 1200 * (group.size() - 1));
+      }
+}
+
+/// Six workers, of which the third and fourth stand in different pods.
+TEST(Roofline, MessagesBetweenPodsTakeTheSpine) {
+  SystemFacts system = toySystem();
+  system.link = {1000000000000, 3, {}};
+  system.spine = {10000000000, 11, {}};
+  system.acceleratorsPerNode = 1;
+  system.acceleratorsPerPod = 3;
+  StageCosts costs = llvm::cantFail(
+      costRoofline(linear(6), toyModel(), system, bit(Phase::Forward)));
+  EXPECT_EQ(costs.stages[0].activation.bytes, 5);
+  for (int64_t stage = 0; stage < 5; ++stage) {
+    bool isFar = stage == 2;
+    for (MessageCost message :
+         {costs.stages[stage].activation, costs.stages[stage + 1].gradient}) {
+      EXPECT_EQ(message.occupancyPs, 5 * (isFar ? 100 : 10)) << stage;
+      EXPECT_EQ(message.latencyPs, isFar ? 11 : 7) << stage;
+    }
+  }
+}
+
 /// Embedding and head belong to the first and last pieces, layers to the pieces
 /// that contain them.
 TEST(Roofline, PiecesAreReducedByTheirParameters) {

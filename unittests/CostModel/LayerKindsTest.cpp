@@ -496,7 +496,9 @@ TEST(Accelerators, ShareTheNetwork) {
   EXPECT_EQ(llvm::toString(setAccelerators(system, 0)),
             "system 's': expected at least 1 accelerator in a worker, found 0");
   system.link.bytesPerSecond = 900;
+  system.spine.bytesPerSecond = 10;
   EXPECT_EQ(llvm::toString(setAccelerators(system, 8)), "");
+  EXPECT_EQ(system.spine.bytesPerSecond, 80);
   EXPECT_EQ(system.accelerators, 8);
   EXPECT_EQ(system.network.bytesPerSecond, 400);
   EXPECT_EQ(llvm::toString(setAccelerators(system, 2)), "");

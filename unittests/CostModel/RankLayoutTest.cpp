@@ -28,12 +28,19 @@ static SystemFacts cluster(int64_t accelerators, int64_t dataParallel,
   return system;
 }
 
+static SystemFacts withPods(SystemFacts system, int64_t perPod) {
+  system.acceleratorsPerPod = perPod;
+  system.spine.bytesPerSecond = 10;
+  return system;
+}
+
 namespace pipesched {
 static bool operator==(RingGroup a, RingGroup b) {
-  return a.perNode == b.perNode && a.numNodes == b.numNodes;
+  return a.sizes() == b.sizes();
 }
 static std::ostream &operator<<(std::ostream &os, RingGroup group) {
-  return os << group.perNode << " x " << group.numNodes;
+  return os << group.perNode << " x " << group.numNodes << " x "
+            << group.numPods;
 }
 } // namespace pipesched
 
@@ -93,12 +100,74 @@ TEST(RankLayout, WorkersMaySpanNodes) {
   EXPECT_FALSE(RankLayout(cluster(16, 1, 8), 2).sharesNode(0, 1));
 }
 
+/// Sixty-four workers on nodes of eight, in pods of two nodes.
+TEST(RankLayout, MessagesTakeTheNearestLevel) {
+  RankLayout layout(withPods(cluster(1, 1, 8), 16), 64);
+  EXPECT_EQ(layout.levelOf(0, 7), NetworkLevel::Link);
+  EXPECT_EQ(layout.levelOf(7, 8), NetworkLevel::Network);
+  EXPECT_EQ(layout.levelOf(15, 16), NetworkLevel::Spine);
+  EXPECT_EQ(layout.levelOf(16, 3), NetworkLevel::Spine);
+  EXPECT_EQ(RankLayout(cluster(1, 1, 8), 64).levelOf(15, 16),
+            NetworkLevel::Network);
+  // Two pipelines of twelve: 15 and 16 stand in the middle of the second one.
+  RankLayout unaligned(withPods(cluster(1, 2, 4, RankOrder::Pipeline), 16), 12);
+  EXPECT_EQ(unaligned.levelOf(0, 3), NetworkLevel::Link);
+  EXPECT_EQ(unaligned.levelOf(1, 2), NetworkLevel::Link);
+  EXPECT_EQ(unaligned.levelOf(3, 4), NetworkLevel::Spine);
+  // Pods are known without nodes too.
+  EXPECT_EQ(RankLayout(withPods(cluster(1, 1, 0), 16), 64).levelOf(0, 1),
+            NetworkLevel::Network);
+}
+
+/// Sixty-four peers, four on each node, 16 in each pod.
+TEST(RankLayout, GroupsFillPods) {
+  RankLayout layout(withPods(cluster(2, 64, 8), 32), 4);
+  EXPECT_EQ(layout.groupOf(0, 0, 1), (RingGroup{4, 4, 4}));
+  EXPECT_EQ(layout.groupOf(0, 3, 4), (RingGroup{4, 4, 16}));
+  // In pipelines' order a peer of a worker stands in each pod.
+  RankLayout apart(withPods(cluster(2, 64, 8, RankOrder::Pipeline), 32), 16);
+  EXPECT_EQ(apart.groupOf(0, 0, 1), (RingGroup{1, 1, 64}));
+  // A peer on each second node, two in each pod.
+  RankLayout two(withPods(cluster(2, 64, 8, RankOrder::Pipeline), 32), 8);
+  EXPECT_EQ(two.groupOf(0, 0, 1), (RingGroup{1, 2, 32}));
+  // All in one pod.
+  RankLayout one(withPods(cluster(2, 16, 8), 32), 4);
+  EXPECT_EQ(one.groupOf(1, 1, 1), (RingGroup{4, 4, 1}));
+  // Twelve peers do not fill pods of 16; nodes of four they do.
+  RankLayout odd(withPods(cluster(1, 12, 4), 16), 4);
+  EXPECT_EQ(odd.groupOf(0, 0, 1), (RingGroup{4, 3, 1}));
+  EXPECT_EQ(odd.groupOf(1, 1, 1), (RingGroup{4, 1, 3}));
+}
+
+TEST(RankLayout, WorkersMaySpanPods) {
+  EXPECT_EQ(tensorGroup(withPods(cluster(32, 1, 8), 16)), (RingGroup{8, 2, 2}));
+  EXPECT_EQ(tensorGroup(withPods(cluster(16, 1, 8), 16)), (RingGroup{8, 2, 1}));
+  EXPECT_EQ(tensorGroup(withPods(cluster(24, 1, 8), 16)), (RingGroup{8, 1, 3}));
+  EXPECT_EQ(tensorGroup(withPods(cluster(4, 1, 0), 16)), (RingGroup{4, 1, 1}));
+}
+
+TEST(RankLayout, LinksAreThoseOfAWorkerOrOfOneAccelerator) {
+  SystemFacts system = withPods(cluster(4, 1, 8), 16);
+  system.network.bytesPerSecond = 100;
+  system.spine.bytesPerSecond = 20;
+  EXPECT_EQ(linkOfWorker(NetworkLevel::Link, system).bytesPerSecond, 4000);
+  EXPECT_EQ(linkOfWorker(NetworkLevel::Network, system).bytesPerSecond, 100);
+  EXPECT_EQ(linkOfWorker(NetworkLevel::Spine, system).bytesPerSecond, 20);
+  EXPECT_EQ(linkOfAccelerator(NetworkLevel::Link, system).bytesPerSecond, 1000);
+  EXPECT_EQ(linkOfAccelerator(NetworkLevel::Network, system).bytesPerSecond,
+            25);
+  EXPECT_EQ(linkOfAccelerator(NetworkLevel::Spine, system).bytesPerSecond, 5);
+}
+
 TEST(RankLayout, LargestSizes) {
   SystemFacts system = cluster(int64_t(1) << 62, kMaxDataParallel,
                                kMaxAcceleratorsPerNode, RankOrder::Pipeline);
   RankLayout layout(system, 65536);
   EXPECT_FALSE(layout.sharesNode(0, 65535));
   EXPECT_EQ(layout.groupOf(0, 65535, 65536).size(), kMaxDataParallel * 65536);
+  RankLayout pods(withPods(system, kMaxAcceleratorsPerPod), 65536);
+  EXPECT_EQ(pods.levelOf(0, 65535), NetworkLevel::Spine);
+  EXPECT_EQ(pods.groupOf(0, 65535, 65536).size(), kMaxDataParallel * 65536);
   system.link.bytesPerSecond = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(nodeLinkOfWorker(system).bytesPerSecond,
             std::numeric_limits<int64_t>::max());
@@ -111,51 +180,66 @@ TEST(RankLayout, LargestSizes) {
 namespace {
 /// Computes every rank separately.
 struct Ranks {
-  int64_t accelerators, dataParallel, perNode, numWorkers;
+  int64_t accelerators, dataParallel, numWorkers;
   RankOrder order;
 
-  int64_t nodeOf(int64_t accelerator, int64_t pipeline, int64_t worker) const {
+  /// The block of `size` consecutive ranks in which an accelerator stands.
+  int64_t blockOf(int64_t size, int64_t accelerator, int64_t pipeline,
+                  int64_t worker) const {
     int64_t outer = order == RankOrder::Data ? pipeline + dataParallel * worker
                                              : worker + numWorkers * pipeline;
-    return (accelerator + accelerators * outer) / perNode;
+    return (accelerator + accelerators * outer) / size;
   }
-  bool sharesNode(int64_t a, int64_t b) const {
+  bool sharesBlock(int64_t size, int64_t a, int64_t b) const {
     for (int64_t pipeline = 0; pipeline < dataParallel; ++pipeline)
       for (int64_t i = 0; i < accelerators; ++i)
-        if (nodeOf(i, pipeline, a) != nodeOf(i, pipeline, b))
+        if (blockOf(size, i, pipeline, a) != blockOf(size, i, pipeline, b))
           return false;
     return true;
   }
-  /// Members of the group of a worker's accelerator, by node.
-  std::map<int64_t, int64_t> membersOf(int64_t accelerator,
+  /// Members of the group of a worker's accelerator, by block.
+  std::map<int64_t, int64_t> membersOf(int64_t size, int64_t accelerator,
                                        int64_t worker) const {
     std::map<int64_t, int64_t> members;
     for (int64_t pipeline = 0; pipeline < dataParallel; ++pipeline)
-      ++members[nodeOf(accelerator, pipeline, worker)];
+      ++members[blockOf(size, accelerator, pipeline, worker)];
     return members;
+  }
+  /// Expects `perBlock` members in every block that has any.
+  void expectMembers(int64_t size, int64_t worker, int64_t perBlock) const {
+    for (int64_t i = 0; i < accelerators; ++i)
+      for (auto [block, members] : membersOf(size, i, worker))
+        EXPECT_EQ(members, perBlock) << "block " << block << " of " << size;
   }
 };
 } // namespace
 
-/// For messages, the layout says "in a node" exactly if it holds for every
-/// accelerator. For groups, members that the layout puts on one node are on
-/// one.
-static void checkAll(const Ranks &ranks) {
-  RankLayout layout(cluster(ranks.accelerators, ranks.dataParallel,
-                            ranks.perNode, ranks.order),
+/// For messages, the layout says "in a node" or "in a pod" exactly if it holds
+/// for every accelerator. For groups, members that the layout puts on one node
+/// or in one pod are in one.
+static void checkAll(const Ranks &ranks, int64_t perNode, int64_t perPod) {
+  SystemFacts system =
+      cluster(ranks.accelerators, ranks.dataParallel, perNode, ranks.order);
+  RankLayout layout(perPod ? withPods(system, perPod) : system,
                     ranks.numWorkers);
   for (int64_t a = 0; a < ranks.numWorkers; ++a) {
-    for (int64_t b = 0; b < ranks.numWorkers; ++b)
-      if (a != b)
-        EXPECT_EQ(layout.sharesNode(a, b), ranks.sharesNode(a, b))
-            << a << ' ' << b;
+    for (int64_t b = 0; b < ranks.numWorkers; ++b) {
+      if (a == b)
+        continue;
+      EXPECT_EQ(layout.sharesNode(a, b), ranks.sharesBlock(perNode, a, b))
+          << a << ' ' << b;
+      EXPECT_EQ(layout.sharesPod(a, b),
+                !perPod || ranks.sharesBlock(perPod, a, b))
+          << a << ' ' << b;
+    }
     RingGroup group = layout.groupOf(a, a, 1);
     EXPECT_EQ(group.size(), ranks.dataParallel);
-    if (group.perNode == 1)
-      continue;
-    for (int64_t i = 0; i < ranks.accelerators; ++i)
-      for (auto [node, members] : ranks.membersOf(i, a))
-        EXPECT_EQ(members, group.perNode) << "node " << node;
+    if (group.perNode > 1)
+      ranks.expectMembers(perNode, a, group.perNode);
+    if (perPod && group.numNodes > 1)
+      ranks.expectMembers(perPod, a, group.perNode * group.numNodes);
+    if (!perPod)
+      EXPECT_EQ(group.numPods, 1);
   }
 }
 
@@ -169,6 +253,23 @@ TEST(RankLayout, IsThatOfRanks) {
                          << "t " << accelerators << ", d " << dataParallel
                          << ", node " << perNode << ", p " << workers
                          << ", order " << int(order));
-            checkAll({accelerators, dataParallel, perNode, workers, order});
+            checkAll({accelerators, dataParallel, workers, order}, perNode, 0);
           }
+}
+
+TEST(RankLayout, PodsAreThoseOfRanks) {
+  for (RankOrder order : {RankOrder::Data, RankOrder::Pipeline})
+    for (int64_t accelerators : {1, 2, 3})
+      for (int64_t dataParallel = 1; dataParallel <= 8; ++dataParallel)
+        for (int64_t perNode = 1; perNode <= 4; ++perNode)
+          for (int64_t nodes = 1; nodes <= 4; ++nodes)
+            for (int64_t workers = 1; workers <= 5; ++workers) {
+              SCOPED_TRACE(testing::Message()
+                           << "t " << accelerators << ", d " << dataParallel
+                           << ", node " << perNode << ", pod "
+                           << perNode * nodes << ", p " << workers << ", order "
+                           << int(order));
+              checkAll({accelerators, dataParallel, workers, order}, perNode,
+                       perNode * nodes);
+            }
 }

@@ -13,6 +13,8 @@ from pipesched import Costs, Family, FamilyOptions, _grid
 from pipesched._catalogue import canonical as canonical
 from pipesched._options import (
     Attention,
+    ContextExchange,
+    ExpertDispatch,
     Precision,
     RankOrder,
     ReceivePlacement,
@@ -191,6 +193,39 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
         default="data",
         help="what is on one node before the other: data or pipeline parallelism",
     )
+    group.add_argument(
+        "--context-parallel",
+        type=positive,
+        default=1,
+        metavar="C",
+        help="accelerators of a worker that divide a sequence",
+    )
+    group.add_argument(
+        "--context-exchange",
+        choices=names_of(ContextExchange),
+        default="ring",
+        help="how they see the keys and values of others",
+    )
+    group.add_argument(
+        "--expert-parallel",
+        type=positive,
+        default=1,
+        metavar="E",
+        help="accelerators of a stage, in all pipelines, that divide the experts",
+    )
+    group.add_argument(
+        "--expert-balance",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="rows of the fullest of them, divided by the mean",
+    )
+    group.add_argument(
+        "--expert-dispatch",
+        choices=names_of(ExpertDispatch),
+        default="all-to-all",
+        help="what tokens send: a copy for each expert, or for each node",
+    )
 
 
 def add_timing(parser: argparse.ArgumentParser) -> None:
@@ -223,6 +258,11 @@ _DEFAULTS: dict[str, Any] = {
     "data_parallel": 1,
     "sharding": "none",
     "rank_order": "data",
+    "context_parallel": 1,
+    "context_exchange": "ring",
+    "expert_parallel": 1,
+    "expert_balance": 1.0,
+    "expert_dispatch": "all-to-all",
 }
 
 

@@ -354,7 +354,8 @@ def _placed(found: Found, system: System, settings: Settings) -> list[Sample]:
     return placed
 
 
-_ORDER = ("$schema", "name", "description", "accelerators", "accelerators_per_node", *PARTS)
+_NODES = ("accelerators", "accelerators_per_node", "accelerators_per_pod")
+_ORDER = ("$schema", "name", "description", *_NODES, *PARTS[:-1], "spine", PARTS[-1])
 
 
 def _in_order(system: System) -> System:

@@ -34,9 +34,15 @@ constexpr Field kWorkerFields[] = {
     {"host", FieldKind::Link, false},
     {"no_overlap", FieldKind::Flag, false},
     {"accelerators_per_node", FieldKind::Count, false},
+    {"accelerators_per_pod", FieldKind::Count, false},
     {"data_parallel", FieldKind::Count, false},
     {"sharding", FieldKind::Text, false},
     {"rank_order", FieldKind::Text, false},
+    {"context_parallel", FieldKind::Count, false},
+    {"expert_parallel", FieldKind::Count, false},
+    {"expert_balance_ppm", FieldKind::Count, false},
+    {"context_exchange", FieldKind::Text, false},
+    {"expert_dispatch", FieldKind::Text, false},
     {"source", FieldKind::Text, false},
 };
 } // namespace
@@ -157,7 +163,25 @@ verifyEnumName(function_ref<InFlightDiagnostic()> emitError, StringRef name,
                      << quoteEnumNames<Enum>() << ", found \"" << text << '"';
 }
 
-/// worker_spec_c1 to worker_spec_c4.
+/// worker_spec_c5: degrees divide what they divide.
+static LogicalResult verifySplit(function_ref<InFlightDiagnostic()> emitError,
+                                 function_ref<Attribute(StringRef)> find) {
+  SystemFacts facts;
+  facts.name = textOf(find("name"));
+  facts.accelerators = integerOr(find("accelerators"), 1);
+  facts.dataParallel = integerOr(find("data_parallel"), 1);
+  facts.contextParallel = integerOr(find("context_parallel"), 1);
+  facts.expertParallel = integerOr(find("expert_parallel"), 1);
+  if (llvm::Error error = checkSplit(facts))
+    return emitError() << llvm::toString(std::move(error));
+  int64_t balance = integerOr(find("expert_balance_ppm"), kEvenBalance);
+  if (balance < kEvenBalance || balance > kMaxExpertBalance)
+    return emitError() << "expected expert_balance_ppm from " << kEvenBalance
+                       << " to " << kMaxExpertBalance << ", found " << balance;
+  return success();
+}
+
+/// worker_spec_c1 to worker_spec_c5.
 LogicalResult
 WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        ArrayRef<DataLayoutEntryInterface> fields) {
@@ -171,6 +195,7 @@ WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   };
   int64_t accelerators = integerOr(find("accelerators"), 1);
   int64_t perNode = integerOr(find("accelerators_per_node"), 0);
+  int64_t perPod = integerOr(find("accelerators_per_pod"), 0);
   int64_t dataParallel = integerOr(find("data_parallel"), 1);
   if (accelerators > 1 && !find("link"))
     return emitError() << "worker_spec has " << accelerators
@@ -181,13 +206,26 @@ WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (perNode > kMaxAcceleratorsPerNode)
     return emitError() << "expected accelerators_per_node of at most "
                        << kMaxAcceleratorsPerNode << ", found " << perNode;
+  if (perPod > kMaxAcceleratorsPerPod)
+    return emitError() << "expected accelerators_per_pod of at most "
+                       << kMaxAcceleratorsPerPod << ", found " << perPod;
+  if (perNode > 0 && perPod % perNode != 0)
+    return emitError() << "expected accelerators_per_pod to be a multiple of "
+                          "accelerators_per_node, "
+                       << perNode << ", found " << perPod;
   if (dataParallel > kMaxDataParallel)
     return emitError() << "expected data_parallel of at most "
                        << kMaxDataParallel << ", found " << dataParallel;
-  return failure(failed(verifyEnumName<Sharding>(emitError, "sharding",
-                                                 find("sharding"))) ||
-                 failed(verifyEnumName<RankOrder>(emitError, "rank_order",
-                                                  find("rank_order"))));
+  return failure(
+      failed(
+          verifyEnumName<Sharding>(emitError, "sharding", find("sharding"))) ||
+      failed(verifyEnumName<RankOrder>(emitError, "rank_order",
+                                       find("rank_order"))) ||
+      failed(verifyEnumName<ContextExchange>(emitError, "context_exchange",
+                                             find("context_exchange"))) ||
+      failed(verifyEnumName<ExpertDispatch>(emitError, "expert_dispatch",
+                                            find("expert_dispatch"))) ||
+      failed(verifySplit(emitError, find)));
 }
 
 DataLayoutEntryListRef WorkerSpecAttr::getEntries() const {
@@ -225,9 +263,15 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
       link(facts.host),
       facts.overlapsMemory ? BoolAttr() : builder.getBoolAttr(true),
       number(facts.acceleratorsPerNode, 0),
+      number(facts.acceleratorsPerPod, 0),
       number(facts.dataParallel, 1),
       word(facts.sharding),
       word(facts.rankOrder),
+      number(facts.contextParallel, 1),
+      number(facts.expertParallel, 1),
+      number(facts.expertBalancePpm, kEvenBalance),
+      word(facts.contextExchange),
+      word(facts.expertDispatch),
       facts.source.empty() ? StringAttr() : builder.getStringAttr(facts.source),
   };
   return get(context, makeEntries(context, kWorkerFields, values));
@@ -248,6 +292,8 @@ SystemFacts WorkerSpecAttr::toFacts() const {
   facts.overlapsMemory = !noOverlap || !noOverlap.getValue();
   facts.acceleratorsPerNode =
       integerOr(lookUp(*this, "accelerators_per_node"), 0);
+  facts.acceleratorsPerPod =
+      integerOr(lookUp(*this, "accelerators_per_pod"), 0);
   facts.dataParallel = integerOr(lookUp(*this, "data_parallel"), 1);
   auto read = [&](auto &value, StringRef name) {
     using Enum = std::decay_t<decltype(value)>;
@@ -256,6 +302,12 @@ SystemFacts WorkerSpecAttr::toFacts() const {
   };
   read(facts.sharding, "sharding");
   read(facts.rankOrder, "rank_order");
+  facts.contextParallel = integerOr(lookUp(*this, "context_parallel"), 1);
+  facts.expertParallel = integerOr(lookUp(*this, "expert_parallel"), 1);
+  facts.expertBalancePpm =
+      integerOr(lookUp(*this, "expert_balance_ppm"), kEvenBalance);
+  read(facts.contextExchange, "context_exchange");
+  read(facts.expertDispatch, "expert_dispatch");
   return facts;
 }
 
@@ -316,23 +368,29 @@ TargetSystemSpecInterface pipe::systemToAttribute(MLIRContext *context,
   auto entry = [&](StringRef key, Attribute value) -> DataLayoutEntryInterface {
     return DataLayoutEntryAttr::get(StringAttr::get(context, key), value);
   };
-  return TargetSystemSpecAttr::get(
-      context,
-      {entry("worker", WorkerSpecAttr::get(context, facts)),
-       entry("network", NetworkSpecAttr::get(context, facts.network))});
+  SmallVector<DataLayoutEntryInterface> devices = {
+      entry("worker", WorkerSpecAttr::get(context, facts)),
+      entry("network", NetworkSpecAttr::get(context, facts.network))};
+  if (facts.spine.bytesPerSecond)
+    devices.push_back(
+        entry("spine", NetworkSpecAttr::get(context, facts.spine)));
+  return TargetSystemSpecAttr::get(context, devices);
 }
 
 FailureOr<SystemFacts>
 pipe::systemFromAttribute(TargetSystemSpecInterface target,
                           function_ref<InFlightDiagnostic()> emitError) {
   WorkerSpecAttr worker;
-  NetworkSpecAttr network;
+  NetworkSpecAttr network, spine;
+  Attribute spineEntry;
   for (DataLayoutEntryInterface entry : target.getEntries()) {
     auto key = dyn_cast<StringAttr>(entry.getKey());
     if (key && key == "worker")
       worker = dyn_cast<WorkerSpecAttr>(entry.getValue());
     if (key && key == "network")
       network = dyn_cast<NetworkSpecAttr>(entry.getValue());
+    if (key && key == "spine")
+      spine = dyn_cast<NetworkSpecAttr>(spineEntry = entry.getValue());
   }
   if (!worker)
     return emitError()
@@ -340,7 +398,15 @@ pipe::systemFromAttribute(TargetSystemSpecInterface target,
   if (!network)
     return emitError()
            << "target system has no \"network\" = #pipe.network_spec<...>";
+  if (spineEntry && !spine)
+    return emitError() << "expected \"spine\" of the target system to be "
+                          "#pipe.network_spec<...>, found "
+                       << spineEntry;
   SystemFacts facts = worker.toFacts();
   facts.network = network.toFacts();
+  if (spine)
+    facts.spine = spine.toFacts();
+  if (std::optional<std::string> mistake = mistakeInLevels(facts))
+    return emitError() << "target system: " << *mistake;
   return facts;
 }

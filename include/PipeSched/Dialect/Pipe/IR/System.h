@@ -20,12 +20,12 @@
 namespace pipesched::pipe {
 
 /// Creates `#dlti.target_system_spec<"worker" = #pipe.worker_spec<...>,
-/// "network" = #pipe.network_spec<...>>`.
+/// "network" = #pipe.network_spec<...>>`, and "spine" if there is one.
 mlir::TargetSystemSpecInterface systemToAttribute(mlir::MLIRContext *context,
                                                   const SystemFacts &facts);
 
 /// The inverse. Errors: a target without "worker" or "network", or with
-/// attributes of other dialects there.
+/// attributes of other dialects there; those of mistakeInLevels.
 mlir::FailureOr<SystemFacts>
 systemFromAttribute(mlir::TargetSystemSpecInterface target,
                     llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
