@@ -244,7 +244,7 @@ def test_verbs_balance_and_say_it(capsys: Capture) -> None:
     line = ["compare", "--stages", "8", "--microbatches", "16", "--schedules", "1f1b,VPP", *GIVEN]
     assert main(line) == 0
     printed = capsys.readouterr().out
-    assert "balanced by cost (94 on 8 stages) or balanced by cost (94 on 16 stages)" in printed
+    assert "layers balanced by cost (94 on 8 or 16 stages)" in printed
     rows = rows_of(capsys, *line)
     assert all(row["layers"].count("+") for row in rows) and rows[0]["step_s"]
     reports = json.loads(run_passes(capsys, *line).replace("]\n[", ","))

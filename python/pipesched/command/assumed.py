@@ -114,14 +114,18 @@ def of_layers(
     """How the layers of schedules are divided among their stages: those costs, and the layers of
     stages if a rule chose them.
     """
+    stages: dict[int, set[int]] = {}
     said: dict[str, None] = {}
     for costs, counts in points:
         if costs is None or is_given("balance") or not costs._division.divides_costs:
             continue
-        by = "even"
-        if counts is not None:
-            by = f"balanced by cost ({costs._division.layers} on {len(counts[0])} stages)"
-        said[by] = None
+        if counts is None:
+            said["even"] = None
+        else:
+            stages.setdefault(costs._division.layers, set()).add(len(counts[0]))
+    for layers, several in stages.items():
+        listed = " or ".join(map(str, sorted(several)))
+        said[f"balanced by cost ({layers} on {listed} stages)"] = None
     return {"layers": " or ".join(said)} if said else {}
 
 
