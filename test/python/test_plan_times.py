@@ -8,7 +8,7 @@ import pipesched
 import pytest
 from pipesched import PipeSchedError
 from pipesched.command import main
-from pipesched.planning._moves import Ends, move_of_best, moved
+from pipesched.planning._moves import Ends, move_of_best, moved, with_moves
 from pipesched.planning._request import Request
 from pipesched.planning._search import Search
 from pipesched.planning._space import Space
@@ -177,10 +177,30 @@ def test_moving_a_layer_may_make_it_fit() -> None:
         recompute=["selective"],
         memory=peak - 2**30,
     )
-    assert not made.fitting
-    helps = [h for p in made.missing for h in p.help if "moved from the first stage" in h.change]
-    assert any(help.fits for help in helps)
-    assert any("layer moved from the first stage" in line for line in made.why())
+    assert made.fitting and not made.fitting[0].candidate.is_even
+    assert made.fitting[0].peak_bytes <= peak - 2**30
+    before, after = free.fitting[0].candidate.layers[0], made.fitting[0].candidate.layers[0]
+    assert after[0] < before[0] and sum(after) == sum(before) == 32
+    without = Search(Space(made.request), None, None).run(5, 3)
+    assert not without.fitting or without.fitting[0].step_ps > made.fitting[0].step_s * 1e12
+
+
+def test_help_names_the_stages() -> None:
+    """The best fits only because layers were moved, which the one that misses names."""
+    made = pipesched.plan(
+        *("llama3-70b", "dgx-h100"),
+        gpus=64,
+        global_batch=256,
+        tensor=[4],
+        stages=[4],
+        microbatch_size=[1],
+        recompute=["none"],
+        schedules=["VPP"],
+        chunks=[8],
+    )
+    helps = [h for p in made.missing for h in p.help if h.change.startswith("a layer moved from")]
+    assert [h for h in helps if h.fits and h.step_s == made.fitting[0].step_s]
+    assert "with a layer moved from the first stage to stage " in "".join(made.why())
 
 
 def test_a_slow_last_stage_is_told() -> None:
@@ -189,6 +209,10 @@ def test_a_slow_last_stage_is_told() -> None:
     even = next(o for o in found.fitting if o.candidate.is_even)
     move = move_of_best(search, even)
     assert move is not None and move.stage == "the last stage" and move.above_mean > 0.01
-    assert "moved from the last stage" in move.change and move.step_s < move.before_s
-    evaluated = {o.step_ps / 1e12 for o in search.outcomes.values()}
-    assert move.step_s in evaluated
+    assert "moved from the last stage" in move.change
+    assert move.outcome.step_ps < move.before_ps
+    assert sum(move.outcome.candidate.layers[0]) == 32
+    found.fitting = [even]
+    last = with_moves(search, found)
+    assert found.fitting[0].step_ps <= move.outcome.step_ps
+    assert last is None or last.outcome.step_ps >= found.fitting[0].step_ps

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ._search import Outcome, Search
+from ._search import Found, Outcome, Search, by_step
 from ._space import OPTIMIZED, Candidate, Space
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ MOST_LAYERS = 2
 
 MOST_TARGETS = 4
 """The number of stages to try to move layers to: those with the least to do."""
+
+MOST_TRIES = 4
+"""The maximal number of moves of the best configuration, one after the other."""
 
 SLOWER = 0.01
 """How much longer than the mean of all workers, as a ratio, the slowest one must compute for a move
@@ -33,8 +36,8 @@ class Moved:
     above_mean: float
     """How much longer its worker computes than the mean of all workers, as a ratio."""
     change: str
-    step_s: float
-    before_s: float
+    outcome: Outcome
+    before_ps: int
 
 
 def _named(stage: int, stages: int) -> str:
@@ -118,18 +121,40 @@ def move_of_best(search: Search, outcome: Outcome) -> Moved | None:
         return None
     best = min(tried, key=lambda o: (o.step_ps, o.peak_bytes))
     change = changes[best.candidate]
-    before = outcome.step_ps / 1e12
-    return Moved(_named(held[0], stages), above, change, best.step_ps / 1e12, before)
+    return Moved(_named(held[0], stages), above, change, best, outcome.step_ps)
+
+
+def with_moves(search: Search, found: Found) -> Moved | None:
+    """Adds what fits once layers are moved: of configurations that nearly fit, and of the best one
+    as long as moves make it better. Returns what moving does to the best of all.
+    """
+    usable = search.space.request.usable_bytes
+    for outcome in found.missing:
+        others = [c for _, c in moved(outcome.candidate, ends_of(search.space, outcome.candidate))]
+        fitting = [o for o in search.evaluate(others) if o.peak_bytes <= usable]
+        found.fitting += sorted(fitting, key=by_step)[:1]
+    found.fitting.sort(key=by_step)
+    move = None
+    for _ in range(MOST_TRIES if found.fitting else 0):
+        move = move_of_best(search, found.fitting[0])
+        if move is None or move.outcome.step_ps >= found.fitting[0].step_ps:
+            break
+        found.fitting.insert(0, move.outcome)
+    if found.fitting:
+        fastest = found.fitting[0].step_ps
+        found.missing = [o for o in found.missing if o.step_ps < fastest]
+    return move
 
 
 def told(move: Moved) -> str:
     """The sentence on a move."""
-    ratio = move.step_s / move.before_s - 1
+    step = move.outcome.step_ps
+    ratio = step / move.before_ps - 1
     result = f"{100 * abs(ratio):.1f} % {'less' if ratio < 0 else 'more'}"
     if abs(ratio) < 0.0005:
         result = "as long"
     best = "" if ratio < 0 else "at best "
     return (
         f"its worker of {move.stage} computes the longest, {100 * move.above_mean:.1f} % above the"
-        f" mean: {best}with {move.change} a step takes {move.step_s:.4g} s, {result}"
+        f" mean: {best}with {move.change} a step takes {step / 1e12:.4g} s, {result}"
     )

@@ -16,7 +16,7 @@ from .._schedule import Schedule
 from .._simulation import Simulation
 from ._launchers import Launcher, Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
-from ._moves import Moved, ends_of, move_of_best, moved
+from ._moves import Moved, ends_of, moved, with_moves
 from ._own_times import holds
 from ._request import Limits, Progress, Request, divisors, seconds_of
 from ._search import Counts, Found, Outcome, Search, by_step
@@ -339,7 +339,6 @@ def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candida
     shape.
     """
     space = search.space
-    yield from moved(candidate, ends_of(search.space, candidate))
     for change, changes in _changes(space.request, candidate.shape):
         if not holds(space.request, changes):
             continue
@@ -356,12 +355,21 @@ def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candida
             yield f"schedule {other.schedule}{options}{layers}", other
 
 
+def _best_move(search: Search, candidate: Candidate) -> list[tuple[str, Candidate]]:
+    """The move of layers that fits and is the fastest, or that lacks the least memory."""
+    moves = {c: change for change, c in moved(candidate, ends_of(search.space, candidate))}
+    usable = search.space.request.usable_bytes
+    tried = search.evaluate(list(moves))
+    tried.sort(key=lambda o: (max(0, o.peak_bytes - usable), by_step(o)))
+    return [(moves[o.candidate], o.candidate) for o in tried[:1]]
+
+
 def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
     """The changes that help: those that fit, the fastest first; then those that lack the least
     memory.
     """
     usable = search.space.request.usable_bytes
-    changed = list(_others(search, outcome.candidate))
+    changed = [*_best_move(search, outcome.candidate), *_others(search, outcome.candidate)]
     search.evaluate([candidate for _, candidate in changed])
     found: list[tuple[Help, Candidate]] = []
     for change, candidate in changed:
@@ -418,7 +426,9 @@ def _proposal(
     )
 
 
-def _made(search: Search, found: Found, attempts: list[Attempt], top: int) -> Plan:
+def _made(
+    search: Search, found: Found, attempts: list[Attempt], top: int, move: Moved | None
+) -> Plan:
     """The plan of what a search found."""
     space = search.space
     rows = {outcome.candidate: made for a in attempts for outcome, made in a.results}
@@ -433,7 +443,7 @@ def _made(search: Search, found: Found, attempts: list[Attempt], top: int) -> Pl
         for i, o in enumerate(found.missing, start=first)
     ]
     same = tuple(_proposal(space, i, o) for i, o in enumerate(alike, start=1))
-    move = move_of_best(search, found.fitting[0]) if fitting and not fitting[0].optimized else None
+    move = None if fitting and fitting[0].optimized else move
     return Plan(
         space.request, tuple(fitting), tuple(missing), same, found.counts, tuple(attempts), move
     )
@@ -488,5 +498,6 @@ def plan(
     found = search.run(top, misses)
     if not search.outcomes:
         raise PipeSchedError(f"there is nothing to plan: {'; '.join(list(search.reasons)[:3])}")
+    move = with_moves(search, found)
     attempts = optimize_best(search, found, seconds, progress) if seconds else []
-    return _made(search, found, attempts, top)
+    return _made(search, found, attempts, top, move)
