@@ -46,6 +46,16 @@ MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedCostsBalanceLayers(
     const int32_t *workers, int64_t *layers, MlirStringCallback onError,
     void *userData);
 
+/// The same for loads that are given, such as measured times in ps: `counts[i]`
+/// layers of load `each[i]` for each of numRuns runs, in their order, and what
+/// the first and the last stage hold beside layers. Errors, after which nothing
+/// is written: no stages, no layers, negative numbers, and those of
+/// pipesched::balanceLayers.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedBalanceLoads(
+    intptr_t numStages, const int32_t *workers, intptr_t numRuns,
+    const int64_t *counts, const int64_t *each, int64_t first, int64_t last,
+    int64_t *layers, MlirStringCallback onError, void *userData);
+
 #ifdef __cplusplus
 }
 #endif

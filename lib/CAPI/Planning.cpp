@@ -61,17 +61,49 @@ balance(const CostSources &sources, int64_t numMicrobatches,
   return balanceLayers(workers, *loads);
 }
 
-MlirLogicalResult
-pipeschedCostsBalanceLayers(PipeschedCosts costs, int64_t numMicrobatches,
-                            intptr_t numStages, const int32_t *workers,
-                            int64_t *layers, MlirStringCallback onError,
-                            void *userData) {
-  llvm::Expected<std::vector<int64_t>> balanced =
-      balance(*unwrap(costs), numMicrobatches, {workers, size_t(numStages)});
+/// Writes the layers of each stage, or passes on the error.
+static MlirLogicalResult
+writeLayers(llvm::Expected<std::vector<int64_t>> balanced, int64_t *layers,
+            MlirStringCallback onError, void *userData) {
   if (!balanced) {
     passError(onError, userData, balanced.takeError());
     return mlirLogicalResultFailure();
   }
   llvm::copy(*balanced, layers);
   return mlirLogicalResultSuccess();
+}
+
+MlirLogicalResult
+pipeschedCostsBalanceLayers(PipeschedCosts costs, int64_t numMicrobatches,
+                            intptr_t numStages, const int32_t *workers,
+                            int64_t *layers, MlirStringCallback onError,
+                            void *userData) {
+  return writeLayers(
+      balance(*unwrap(costs), numMicrobatches, {workers, size_t(numStages)}),
+      layers, onError, userData);
+}
+
+static llvm::Expected<std::vector<int64_t>>
+balanceLoads(llvm::ArrayRef<int32_t> workers, const LayerLoads &loads) {
+  if (workers.empty())
+    return llvm::createStringError("a path without stages holds no layers");
+  bool isNegative = loads.first < 0 || loads.last < 0;
+  for (LayerLoads::Run run : loads.runs)
+    isNegative |= run.count < 0 || run.each < 0;
+  if (isNegative)
+    return llvm::createStringError("loads and counts are 0 or more");
+  return balanceLayers(workers, loads);
+}
+
+MlirLogicalResult pipeschedBalanceLoads(
+    intptr_t numStages, const int32_t *workers, intptr_t numRuns,
+    const int64_t *counts, const int64_t *each, int64_t first, int64_t last,
+    int64_t *layers, MlirStringCallback onError, void *userData) {
+  LayerLoads loads;
+  loads.first = first;
+  loads.last = last;
+  for (intptr_t run = 0; run < numRuns; ++run)
+    loads.runs.push_back({counts[run], each[run]});
+  return writeLayers(balanceLoads({workers, size_t(numStages)}, loads), layers,
+                     onError, userData);
 }

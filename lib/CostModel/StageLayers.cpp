@@ -27,7 +27,8 @@ divideEvenly(int64_t path, int64_t stages, int64_t layers) {
     return makeError(
         "the " + Twine(stages) + " stages of path " + Twine(path) +
         " do not divide the model's " + Twine(layers) +
-        " layers; stage counts that do: " + nearestDivisors(layers, stages));
+        " layers; stage counts that do: " + nearestDivisors(layers, stages) +
+        "; or let stages differ (pipe-place-blocks{balance=cost})");
   return std::vector<int64_t>(stages, layers / stages);
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
 from . import _core
 from ._costs import Costs, SimulationOptions, read_simulation
+from ._division import Counts, paths_with, with_counts
 from ._errors import PipeSchedError
 from ._families import own_family
 from ._making import generate
@@ -31,7 +32,7 @@ from ._options import (
 from ._report import read_report
 from ._schedule import Schedule
 from ._simulation import Simulation, simulate
-from ._times_of import Place, entries_of, places_of, places_of_family
+from ._times_of import Place, places_of, places_of_family
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +77,7 @@ class Configuration:
             workers=self.workers,
             microbatches=self.microbatches,
             name=name,
-            paths=self.paths,
+            paths=self._paths,
             **self.options,
         )
 
@@ -99,9 +100,8 @@ class Configuration:
         code_of(OptimizerStep, "optimizer_step", self.optimizer_step)
         if self.optimizer_step == "none":
             return schedule
-        times = self.costs.times if self.costs else None
         peers = self.costs.data_parallel if self.costs else 1
-        if peers > 1 or (times is not None and "G" in entries_of(times)):
+        if peers > 1 or (self.costs is not None and "G" in self.costs._timed_names):
             raise PipeSchedError(
                 f"family {self.family!r} is one's own: optimizer_step does not know where its "
                 "all-reduces with other pipelines go; let its function return a schedule with G "
@@ -112,17 +112,36 @@ class Configuration:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The workers of the stages of each path; empty if the family has no placement."""
+        """The workers of the stages of each path, and the layers of these if costs divide them
+        unevenly; empty if the family has no placement.
+        """
+        return with_counts(self._own_places, self._counts)
+
+    @property
+    def _counts(self) -> tuple[Counts, ...] | None:
+        """The layers of the stages of each path, if the costs divide them unevenly."""
+        if self.costs is None or not self.costs._division.layers:
+            return None
+        return self.costs._division.counts_on(self._own_places, self.microbatches)
+
+    @property
+    def _paths(self) -> Paths | None:
+        """The paths, with the layers of their stages if the costs divide them unevenly."""
+        counts = None if self._is_own else self._counts
+        return self.paths if counts is None else paths_with(self.paths, self._own_places, counts)
+
+    @property
+    def _own_places(self) -> tuple[Place, ...]:
         if self.paths is not None:
             return places_of(self.paths)
         if self._is_own:
-            return places_of(self.generate().paths)
+            return places_of(self.generate().paths)  # which does not ask for places
         options = tuple(sorted((k, v) for k, v in self.options.items() if v is not None))
         return places_of_family(self.family, self.workers, options)
 
     @property
     def _costs(self) -> Costs | None:
-        if self.costs is None or self.costs.times_of == "stage":
+        if self.costs is None or not self.costs._is_divided:
             return self.costs
         return self.costs._for(self.places)
 
@@ -142,7 +161,7 @@ class Configuration:
             integer("workers", self.workers),
             integer("microbatches", self.microbatches),
             raw_options(self.options),
-            raw_paths(self.paths),
+            raw_paths(self._paths),
             self._costs._raw if self._costs else None,
             raw_timing(self._timing),
             code_of(OptimizerStep, "optimizer_step", self.optimizer_step),
@@ -186,6 +205,20 @@ def check_metrics(metrics: Mapping[str, Metric] | None, known: Iterable[str]) ->
     return dict(given)
 
 
+def _raw_of(points: Sequence[Point], is_quick: list[bool]) -> list[_core.Configuration]:
+    """The points to evaluate on threads; others, which say why when they are simulated, are marked.
+    """
+    made = []
+    for index, point in enumerate(points):
+        if not is_quick[index] or not isinstance(point, Configuration):
+            continue
+        try:
+            made.append(point._raw())
+        except PipeSchedError:
+            is_quick[index] = False
+    return made
+
+
 @dataclass
 class Evaluated:
     """The numbers of points."""
@@ -211,8 +244,7 @@ def evaluate_points(
     kept = metrics or {}
     is_quick = [isinstance(p, Configuration) and not (kept or p._is_own) for p in points]
     if raw is None:
-        chosen = itertools.compress(points, is_quick)
-        made = [point._raw() for point in chosen if isinstance(point, Configuration)]
+        made = _raw_of(points, is_quick)
     else:
         made = list(itertools.compress(raw, is_quick))
     columns, errors = _core.sweep(made, threads, progress)

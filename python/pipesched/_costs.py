@@ -10,11 +10,14 @@ from functools import partial
 from typing import Any, TypedDict
 
 from . import _core, _times_of
+from ._division import Division
 from ._errors import PipeSchedError
+from ._layer_times import LayerTimes, names_layers
 from ._options import (
     Attention,
     ContextExchange,
     ExpertDispatch,
+    Balance,
     Precision,
     RankOrder,
     RawTiming,
@@ -61,6 +64,7 @@ class CostOptions(TypedDict, total=False):
     expert_balance: float
     context_exchange: ContextExchange
     expert_dispatch: ExpertDispatch
+    balance: Balance
 
 
 class SimulationOptions(CostOptions, TimingOptions, total=False):
@@ -136,10 +140,18 @@ class Costs:
     """The costs of schedules, read once for any number of them.
 
     `times` has the times of messages and of the phases of a stage: one time for all stages or one
-    per stage. With `times_of="worker"` the times of phases are those of a worker, and its stages
+    per stage; other numbers of stages divide such a list again. With `times_of="worker"` the times
+    of phases are those of a worker, and its stages
     divide them exactly, so that schedules with one and with several stages a worker do the same
-    work. `model` and `system` give costs by the roofline model; if all three are given,
+    work. With `times_of="layer"` they are those of each layer, of the embedding and of the head
+    (docs/CostModel.md, "Times of layers"), which every schedule adds up over its stages; times that
+    name `layers`, `embedding` or `head` are taken so by themselves. `model` and `system` give costs
+    by the roofline model; if all three are given,
     `times` have priority. Without any of them, one slot is 1 us and messages are free.
+
+    `balance` says how many layers the stages of a path hold that does not say it itself: equally
+    many if that goes and else such that all workers are equally busy (`auto`), always the latter
+    (`cost`), or equally many or an error (`exact`).
 
     A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`. The
     defaults of `global_batch`, `sequence` and `attention` are those of the model. `boundary_bytes`
@@ -189,14 +201,22 @@ class Costs:
     expert_balance: float = 1.0
     context_exchange: ContextExchange = "ring"
     expert_dispatch: ExpertDispatch = "all-to-all"
+    balance: Balance = "auto"
     _raw: _core.Costs = field(init=False, compare=False)
+    """Without times of layers, which depend on the stages."""
     _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
-    """Costs whose times of workers are divided, by the times of their stages."""
+    """Costs with the times of stages, by these."""
+    _division: Division = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         code_of(TimesOf, "times_of", self.times_of)
+        code_of(Balance, "balance", self.balance)
         if self.times is None and self.times_of != "stage":
             raise PipeSchedError("times_of is about times; none are given")
+        if self.times is not None and self.times_of != "layer" and names_layers(self.times):
+            if self.times_of == "worker":
+                raise PipeSchedError("the times name layers, so that they are not of a worker")
+            object.__setattr__(self, "times_of", "layer")
         attention = self.attention
         numbers = (
             _given("microbatch_size", self.microbatch_size, 1, 0),
@@ -221,21 +241,54 @@ class Costs:
         raw = _core.Costs(
             model=_description(self.model),
             system=_description(self.system),
-            profile=_times(self.times),
+            profile=None if self.times_of == "layer" else _times(self.times),
             numbers=numbers,
             choices=choices,
             expert_balance=_balance(self.expert_balance),
         )
         object.__setattr__(self, "_raw", raw)
+        object.__setattr__(self, "_division", self._read_division(raw))
+
+    def _read_division(self, raw: _core.Costs) -> Division:
+        layers = int(_core.sizes(raw)["layers"]) if self.model is not None else 0
+        if self.times_of == "layer":
+            read = LayerTimes.read(self.times, layers)
+            return Division(raw, self.balance, read.count, layer_times=read)
+        entries: _times_of.Entries = {}
+        if self.times is not None and self.times_of == "stage":
+            entries = _times_of.entries_of(self.times)
+        has_costs = self.model is not None and self.system is not None
+        return Division(raw, self.balance, layers, entries=entries, has_costs=has_costs)
 
     def _for(self, places: Sequence[_times_of.Place]) -> Costs:
-        """These costs for a schedule on these paths: times of workers become those of stages."""
-        if self.times_of == "stage" or not places:
+        """These costs for a schedule on these paths: all times become those of stages."""
+        if not places:
             return self
-        times = _times_of.divided(self.times, places)
+        if self.times_of == "worker":
+            times = _times_of.divided(self.times, places)
+        else:
+            layer_times = self._division.times_on(places)
+            if layer_times is None:
+                return self
+            times = layer_times.text_on(places)
         if times not in self._of_stages:
             self._of_stages[times] = replace(self, times=times, times_of="stage")
         return self._of_stages[times]
+
+    @property
+    def _is_divided(self) -> bool:
+        """Whether paths matter: for their times, or for the layers of their stages."""
+        return bool(self.times_of != "stage" or self._division.layers or self._division.entries)
+
+    @property
+    def _timed_names(self) -> set[str]:
+        """The phases and messages that have times."""
+        if self.times is None:
+            return set()
+        given = self._division.layer_times
+        if given is not None:
+            return {*given.layers, *given.messages}
+        return set(_times_of.entries_of(self.times))
 
     @property
     def _accelerators(self) -> int | None:

@@ -24,6 +24,7 @@ from ._catalogue import canonical, families
 from ._costs import Costs, _looks_like_path
 from ._errors import Diagnostic, Location, PipeSchedError
 from ._families import own_families, own_family
+from ._layer_times import check_layer_times, names_layers
 from ._options import FamilyOptions, Path, names_of
 
 MOST_INTEGERS = 1_000_000
@@ -235,7 +236,10 @@ def _described(axis: str, value: Any) -> Choice:
     if not isinstance(value, (str, Mapping, os.PathLike)):
         raise _wrong(axis, "a name, a file or an object with its fields", value)
     try:
-        Costs(**{axis: value})  # type: ignore[arg-type]  # says what is wrong with it by itself
+        if axis == "times" and names_layers(value):
+            check_layer_times(value)
+        else:
+            Costs(**{axis: value})  # type: ignore[arg-type]  # says what is wrong with it by itself
     except (TypeError, ValueError) as error:
         raise PipeSchedError(f"{axis}: {error}") from None
     if isinstance(value, Mapping):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from . import _core
 from ._costs import Costs
+from ._division import pass_of, with_counts
+from ._errors import PipeSchedError
 from ._options import RawTiming
 from ._pictures import Pictures
 from ._report import Report, read_report
@@ -40,10 +42,27 @@ class Simulation(Report, Pictures):
         return read_report, (Report, self.to_json())
 
 
+def _placed(schedule: Schedule, costs: Costs) -> tuple[Schedule, Costs]:
+    """The schedule with the layers of its stages, and the costs with times of stages."""
+    if not costs._is_divided:
+        return schedule, costs
+    places = places_of(schedule.paths)
+    if not places and costs.times_of == "layer":
+        raise PipeSchedError(
+            f"times of layers need the paths of {schedule.name}, which has none; give the times"
+            " of stages"
+        )
+    counts = costs._division.counts_on(places, schedule.microbatches)
+    if counts is not None and schedule.kind == "schedule":
+        schedule = schedule.transform(pass_of(counts))
+        places = with_counts(places, counts)
+    return schedule, costs._for(places)
+
+
 def simulate(schedule: Schedule, costs: Costs | None, timing: RawTiming) -> Simulation:
     """Times a schedule with costs that are already read."""
-    if costs is not None and costs.times_of == "worker":
-        costs = costs._for(places_of(schedule.paths))
+    if costs is not None:
+        schedule, costs = _placed(schedule, costs)
     raw = None if costs is None else costs._raw
     evaluation = _core.evaluate(schedule._module, 0, raw, timing)
     return read_report(Simulation, evaluation.report(), _evaluation=evaluation)

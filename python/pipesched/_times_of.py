@@ -43,13 +43,25 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def _entry(value: Any) -> str | list[str]:
+def as_entry(value: Any) -> str | list[str]:
+    """A time as text, or a list of such."""
     if isinstance(value, (list, tuple)):
-        return [str(_entry(item)) for item in value]
+        return [str(as_entry(item)) for item in value]
     if isinstance(value, int):
         return f"{value}ps"
     text = str(value).strip()
     return [part.strip() for part in text[1:-1].split(",")] if text.startswith("[") else text
+
+
+def is_file(times: Any) -> bool:
+    """Whether times are the path of a file."""
+    return not isinstance(times, str) or times.endswith(".json") or os.sep in times
+
+
+def split_pairs(text: str) -> dict[str, str]:
+    """The values of a text of times by name."""
+    pairs = (part.partition("=") for part in _split(text))
+    return {name.strip(): value for name, _, value in pairs}
 
 
 def entries_of(times: Any) -> Entries:
@@ -60,18 +72,27 @@ def entries_of(times: Any) -> Entries:
     {'F': '1ms', 'comm': ['2us', '3us']}
     """
     if isinstance(times, Mapping):
-        return {str(name): _entry(value) for name, value in times.items()}
-    path = os.fspath(times)
-    if not isinstance(times, str) or path.endswith(".json") or os.sep in path:
-        with open(path, encoding="utf-8-sig") as file:
-            return {name: _entry(value) for name, value in json.load(file).items()}
-    pairs = (part.partition("=") for part in _split(path))
-    return {name.strip(): _entry(value) for name, _, value in pairs}
+        return {str(name): as_entry(value) for name, value in times.items()}
+    if is_file(times):
+        with open(os.fspath(times), encoding="utf-8-sig") as file:
+            return {name: as_entry(value) for name, value in json.load(file).items()}
+    return {name: as_entry(value) for name, value in split_pairs(times).items()}
 
 
 def has_phases(times: Any) -> bool:
     """Whether there are times of phases, and not of messages alone."""
     return any(name not in MESSAGES for name in entries_of(times))
+
+
+def listed_stages(entries: Entries) -> int | None:
+    """How many stages the lists of phases have times for; None without lists, or if they differ,
+    which the library refuses.
+
+    >>> listed_stages(entries_of("F=[1ms,2ms],B=4ms"))
+    2
+    """
+    lengths = {len(v) for n, v in entries.items() if n not in MESSAGES and isinstance(v, list)}
+    return lengths.pop() if len(lengths) == 1 and max(lengths) > 1 else None
 
 
 def ps_of(text: str) -> int:
@@ -100,23 +121,29 @@ def stages_per_worker(places: Sequence[Place]) -> float:
     return max(len(place) for place, _ in places) / workers
 
 
-def _shares(whole: int, lengths: Sequence[int]) -> list[int]:
+def divide(whole: int, lengths: Sequence[int]) -> list[int]:
     """Divides exactly, in proportion to the lengths.
 
-    >>> _shares(10, [1, 1, 1])
+    >>> divide(10, [1, 1, 1])
     [3, 3, 4]
     """
-    ends = [whole * end // sum(lengths) for end in accumulate(lengths)]
+    whole_length = sum(lengths)
+    if whole_length == 0:
+        lengths, whole_length = [1] * len(lengths), len(lengths)
+    ends = [whole * end // whole_length for end in accumulate(lengths)]
     return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-def _of_path(place: Place, whole: int) -> tuple[int, ...]:
-    """The times of the stages of a path, if each worker takes this time in all."""
+def _of_path(place: Place, times: Sequence[int]) -> tuple[int, ...]:
+    """The times of the stages of a path, if each worker takes this time in all; one time is that
+    of every worker.
+    """
     workers, lengths = place
     found = [0] * len(workers)
     for worker in set(workers):
+        whole = times[worker] if len(times) > 1 else times[0]
         held = [stage for stage, other in enumerate(workers) if other == worker]
-        parts = _shares(whole, [lengths[stage] if lengths else 1 for stage in held])
+        parts = divide(whole, [lengths[stage] if lengths else 1 for stage in held])
         for stage, part in zip(held, parts, strict=True):
             found[stage] = part
     return tuple(found)
@@ -125,13 +152,14 @@ def _of_path(place: Place, whole: int) -> tuple[int, ...]:
 def _divided(name: str, time: str | list[str], places: Sequence[Place]) -> str:
     if name in MESSAGES:
         return time if isinstance(time, str) else f"[{','.join(time)}]"
-    if not isinstance(time, str):
+    times = [time] if isinstance(time, str) else time
+    workers = 1 + max(worker for place, _ in places for worker in place)
+    if len(times) not in (1, workers):
         raise PipeSchedError(
-            f"times of a worker: {name} has {len(time)} times, one for each stage, which are not"
-            " those of a worker; give one time, or let the times be those of stages"
+            f"times of a worker: {name} has {len(times)} times, expected one, or one for each of"
+            f" the {workers} workers; or let the times be those of stages"
         )
-    whole = ps_of(time)
-    found = {_of_path(place, whole) for place in places}
+    found = {_of_path(place, list(map(ps_of, times))) for place in places}
     if len(found) > 1:
         raise PipeSchedError(
             f"times of a worker: the stages of the paths take different parts of {name}, and a"
@@ -151,8 +179,8 @@ def _divided_text(entries: tuple[tuple[str, Any], ...], places: tuple[Place, ...
 
 def divided(times: Any, places: Sequence[Place]) -> str:
     """The times of stages, so that the stages of each worker take the given times of phases in all,
-    to the picosecond. Times of messages stay as they are. Raises an error for times that are given
-    for each stage.
+    to the picosecond. A list has a time for each worker. Times of messages stay as they are. Raises
+    an error for a list of another length, such as one of times of stages.
 
     >>> divided("F=10ms,comm=1ms", [((0, 1, 1, 0), None)])
     'F=5000000000ps,comm=1ms'

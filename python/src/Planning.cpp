@@ -33,21 +33,42 @@ static nb::dict sizesOf(const Costs &costs) {
   return named;
 }
 
-static std::vector<int64_t> balanceLayers(const Costs &costs,
-                                          int64_t numMicrobatches,
-                                          const std::vector<int32_t> &workers) {
-  std::vector<int64_t> layers(workers.size());
+/// The layers of stages that `balance` writes, without the lock of Python.
+template <typename Balance>
+static std::vector<int64_t> layersOf(size_t numStages, Balance balance) {
+  std::vector<int64_t> layers(numStages);
   Text error;
   bool failed;
   {
     nb::gil_scoped_release release;
-    failed = mlirLogicalResultIsFailure(pipeschedCostsBalanceLayers(
-        costs.get(), numMicrobatches, workers.size(), workers.data(),
-        layers.data(), Text::append, &error));
+    failed = mlirLogicalResultIsFailure(balance(layers.data(), error));
   }
   if (failed)
     raise(error.take());
   return layers;
+}
+
+static std::vector<int64_t> balanceLayers(const Costs &costs,
+                                          int64_t numMicrobatches,
+                                          const std::vector<int32_t> &workers) {
+  return layersOf(workers.size(), [&](int64_t *layers, Text &error) {
+    return pipeschedCostsBalanceLayers(costs.get(), numMicrobatches,
+                                       workers.size(), workers.data(), layers,
+                                       Text::append, &error);
+  });
+}
+
+static std::vector<int64_t> balanceLoads(const std::vector<int32_t> &workers,
+                                         const std::vector<int64_t> &counts,
+                                         const std::vector<int64_t> &each,
+                                         int64_t first, int64_t last) {
+  if (counts.size() != each.size())
+    raise("a count for each load");
+  return layersOf(workers.size(), [&](int64_t *layers, Text &error) {
+    return pipeschedBalanceLoads(workers.size(), workers.data(), counts.size(),
+                                 counts.data(), each.data(), first, last,
+                                 layers, Text::append, &error);
+  });
 }
 
 void pipesched::python::bindPlanning(nb::module_ &m) {
@@ -55,4 +76,6 @@ void pipesched::python::bindPlanning(nb::module_ &m) {
         nb::sig("def sizes(costs: Costs) -> dict[str, int]"));
   m.def("balance_layers", balanceLayers, nb::arg("costs"),
         nb::arg("microbatches"), nb::arg("workers"));
+  m.def("balance_loads", balanceLoads, nb::arg("workers"), nb::arg("counts"),
+        nb::arg("each"), nb::arg("first"), nb::arg("last"));
 }

@@ -12,7 +12,6 @@
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-place-blocks{counts=1,,3})' 2>&1 | FileCheck %s --check-prefix=TEXT
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-place-blocks{counts=1*4;1*4})' 2>&1 | FileCheck %s --check-prefix=LISTS
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-place-blocks{counts=1*4 head=1})' 2>&1 | FileCheck %s --check-prefix=OPTIONS
-// RUN: not pipesched-opt %t/rows.mlir --pass-pipeline='builtin.module(pipe-place-blocks{counts=1})' 2>&1 | FileCheck %s --check-prefix=ROWS
 
 // NOTHING: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: there are no layers to divide: attach a model, or give blocks or counts
 // EXACT: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: 30 layers cannot be divided evenly over 4 stages; the nearest numbers that can: 28 and 32
@@ -27,15 +26,8 @@
 // TEXT: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: counts, character 3: expected a count, found ','
 // LISTS: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: 2 lists of counts, but the number of paths is 1: give one list for all, or one for each
 // OPTIONS: s.mlir:1:1: error: 'pipe.schedule' op cannot be placed: counts say how many layers each stage holds; balance, blocks, embedding and head do not go with them
-// ROWS: rows.mlir:1:1: error: 'pipe.schedule' op has rows, whose stages another placement would move; only a schedule without rows can be placed
 
 //--- s.mlir
 pipe.schedule @s workers 4 microbatches 8 {
   path on [0, 1, 2, 3]
-}
-
-//--- rows.mlir
-pipe.schedule @s workers 1 microbatches 1 {
-  path on [0]
-  worker 0 runs [0F0 0B0]
 }

@@ -7,6 +7,7 @@
 // RUN: pipesched-opt %t/p.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy},pipe-place-blocks)' | FileCheck %s --check-prefix=MODEL
 // RUN: pipesched-opt %t/llama.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=llama3-70b},pipe-attach-system{name=h100-sxm},pipe-place-blocks{balance=cost})' | FileCheck %s --check-prefix=COST
 // RUN: pipesched-opt %t/mixed.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=toy},pipe-place-blocks{balance=cost})' | FileCheck %s --check-prefix=MIXED
+// RUN: pipesched-opt %t/rows.mlir --pass-pipeline='builtin.module(pipe-place-blocks{counts=2,1})' | FileCheck %s --check-prefix=ROWS
 // RUN: pipesched-opt %t/p.mlir --pass-pipeline='builtin.module(pipe-place-blocks{blocks=30 balance=count})' --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PIPELINE
 // PIPELINE: pipe-place-blocks{balance=count blocks=30 counts= embedding=0 head=0 schedule=}
 
@@ -71,4 +72,17 @@ pipe.model @mixed microbatch_size 1 boundary_bytes 64 state_bytes [2, 2, 12] {
 }
 pipe.schedule @p workers 3 microbatches 2 model @mixed {
   path on [0, 1, 2]
+}
+
+// Rows stay: no stage moves to another worker.
+//--- rows.mlir
+// ROWS-LABEL: pipe.schedule @r workers 2 microbatches 1 {
+// ROWS-NEXT:    path on [0, 1] blocks [2, 1]
+// ROWS-NEXT:    worker 0 runs [0F0 0B0]
+// ROWS-NEXT:    worker 1 runs [1F0 1B0]
+// ROWS-NEXT:  }
+pipe.schedule @r workers 2 microbatches 1 {
+  path on [0, 1]
+  worker 0 runs [0F0 0B0]
+  worker 1 runs [1F0 1B0]
 }

@@ -42,6 +42,7 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
         ],
         ["pipeline"],
     ),
+    "--balance": ("layers even", ["1f1b", "--model", "llama3-8b", *MODEL[2:]], ["cost"]),
     "--transport": ("transport overlap", ["zb-v", *PAPER], ["blocking"]),
     "--receive-placement": ("receive placement arrival", ["chimera", *PAPER], ["consumer"]),
     "--runtime": ("runtime table", ["zb-auto", *PAPER], ["torch"]),
@@ -139,7 +140,7 @@ def test_what_is_given_is_not_listed(capsys: Capture) -> None:
         *("--recompute", "none", "--global-batch", "32", "--accelerators", "8"),
         *("--no-sequence-parallel", "--data-parallel", "1", "--transport", "overlap"),
         *("--receive-placement", "arrival", "--runtime", "table", "--optimizer-step", "none"),
-        *("--gradient-after", "I", "--split-backward"),
+        *("--gradient-after", "I", "--split-backward", "--balance", "auto"),
     ]
     assert compared(capsys, ["1f1b", *MODEL, *everything])[1] == ""
 

@@ -157,8 +157,11 @@ def test_nothing_better_is_pruned(limits: dict[str, Any]) -> None:
     outcomes = everything.evaluate(candidates)
     fitting = [o for o in outcomes if o.peak_bytes <= request.usable_bytes]
     best = sorted((o.step_ps, o.peak_bytes) for o in fitting)[:10]
-    found = plan("llama3-8b", "dgx-h100", **arguments)
-    assert [(round(p.step_s * 1e12), p.peak_bytes) for p in found.fitting] == best
+    found = Search(Space(request), None, None).run(10, 3)
+    assert [(o.step_ps, o.peak_bytes) for o in found.fitting] == best
+    # Moves of layers add to what the search finds.
+    planned = plan("llama3-8b", "dgx-h100", **arguments).fitting
+    assert min(p.step_s for p in planned) <= best[0][0] / 1e12
     assert found.counts.evaluated <= len(candidates)
     fastest = min(step for step, _ in best)
     faster = (o for o in outcomes if o not in fitting and o.step_ps < fastest)

@@ -61,7 +61,7 @@ def test_paths_are_no_stages() -> None:
 
 def test_what_cannot_be_divided_is_refused() -> None:
     v = places_of([[0, 1, 1, 0]])
-    with pytest.raises(PipeSchedError, match="F has 4 times, one for each stage"):
+    with pytest.raises(PipeSchedError, match="F has 4 times, expected one, or one for each of"):
         divided("F=[1ms,2ms,3ms,4ms]", v)
     with pytest.raises(PipeSchedError, match="different parts of F"):
         divided("F=10ms", places_of([[0, 0, 1], [1, 0, 0]]))

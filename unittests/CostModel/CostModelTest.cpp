@@ -360,10 +360,12 @@ TEST(Roofline, RefusesTimesThatDoNotFit) {
 TEST(Layers, AreNeverRounded) {
   EXPECT_EQ(errorOf(splitLayers(linear(4), toyModel())),
             "the 4 stages of path 0 do not divide the model's 6 layers; stage "
-            "counts that do: 3 and 6");
+            "counts that do: 3 and 6; or let stages differ "
+            "(pipe-place-blocks{balance=cost})");
   EXPECT_EQ(errorOf(splitLayers(linear(8), toyModel())),
             "the 8 stages of path 0 do not divide the model's 6 layers; stage "
-            "counts that do: 6");
+            "counts that do: 6; or let stages differ "
+            "(pipe-place-blocks{balance=cost})");
 }
 
 TEST(Layers, NearestDivisorsAreFoundInTime) {

@@ -165,6 +165,9 @@ def PipePlaceBlocksPass : Pipe_SchedulePass<"pipe-place-blocks"> {
       and head included. If layers differ, only the longest stage is made as
       short as possible; the totals of workers are ignored.
 
+    Stages stay on their workers, so a schedule that has rows keeps them; they
+    are in the order that the family chose for the former lengths of stages.
+
     For `exact` and `count`, `embedding` says how many layers the first stage
     gets less because of the embedding, and `head` how many the last stage gets
     less because of the head.
@@ -202,8 +205,7 @@ def PipePlaceBlocksPass : Pipe_SchedulePass<"pipe-place-blocks"> {
     Errors: `exact` with a number of layers that does not divide, with the
     nearest numbers that do; counts for another number of stages, or that do not
     add up to the layers of the model; no model and no blocks; `cost` without a
-    model and a system; options that exclude each other; a schedule that has
-    rows; no schedule.
+    model and a system; options that exclude each other; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,

@@ -11,9 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "../SchedulePass.h"
-#include "../Schedules.h"
 #include "LayersToDivide.h"
 #include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Schedule/PathText.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -33,8 +33,14 @@ struct PipePlaceBlocksPass final
                    Treats::All> {
   using Base::Base;
 
+  /// Stages stay on their workers, so rows stay valid.
   LogicalResult treat(ScheduleOp op) const {
-    return placeSchedule(op, [&] { return placeOn(op); });
+    llvm::Expected<std::vector<Path>> paths = placeOn(op);
+    if (!paths)
+      return emitTableError(op)
+             << "cannot be placed: " << llvm::toString(paths.takeError());
+    storePaths(op, *paths);
+    return success();
   }
 
 private:

@@ -11,10 +11,12 @@ from typing import Any, TypeAlias, cast
 import pipesched
 from pipesched import Costs, Family, FamilyOptions, _grid
 from pipesched._catalogue import canonical as canonical
+from pipesched._layer_times import names_layers
 from pipesched._options import (
     Attention,
     ContextExchange,
     ExpertDispatch,
+    Balance,
     Precision,
     RankOrder,
     ReceivePlacement,
@@ -136,6 +138,16 @@ def given_family_options(arguments: argparse.Namespace) -> FamilyOptions:
 # Costs
 
 
+TIMES_OF = (
+    "of one stage; of a worker, whose stages then divide the times of phases; or of one layer, of"
+    " which stages hold several"
+)
+BALANCE = (
+    "layers of stages: equally many if they divide and else by their cost, always by their cost,"
+    " or equally many or none"
+)
+
+
 def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> None:
     """Adds what gives the costs of schedules: `--times`, or `--model` and `--system`. Without
     `recompute` no backward recomputes by itself.
@@ -146,11 +158,7 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
         metavar="TIMES",
         help="of one stage, with units, F=18.5ms,I=18.1ms,W=9.3ms,comm=0.6ms, or a JSON file",
     )
-    group.add_argument(
-        "--times-of",
-        choices=names_of(TimesOf),
-        help="of one stage, or of a worker, whose stages then divide the times of phases",
-    )
+    group.add_argument("--times-of", choices=names_of(TimesOf), help=TIMES_OF)
     group.add_argument("--model", metavar="NAME|FILE", help="a model that ships, or its JSON file")
     group.add_argument(
         "--system", metavar="NAME|FILE", help="a system that ships, or its JSON file"
@@ -226,6 +234,7 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
         default="all-to-all",
         help="what tokens send: a copy for each expert, or for each node",
     )
+    group.add_argument("--balance", choices=names_of(Balance), default="auto", help=BALANCE)
 
 
 def add_timing(parser: argparse.ArgumentParser) -> None:
@@ -263,6 +272,7 @@ _DEFAULTS: dict[str, Any] = {
     "expert_parallel": 1,
     "expert_balance": 1.0,
     "expert_dispatch": "all-to-all",
+    "balance": "auto",
 }
 
 
@@ -278,6 +288,8 @@ def given_costs(arguments: argparse.Namespace) -> Costs | None:
     unlike = any(getattr(arguments, name) != value for name, value in _DEFAULTS.items())
     if not any(sources + sizes) and not unlike:
         return None
+    if arguments.times_of == "stage" and names_layers(arguments.times):
+        raise UsageError("--times names layers; give --times-of layer, or leave it out")
     return Costs(
         times=arguments.times,
         times_of=arguments.times_of or "stage",

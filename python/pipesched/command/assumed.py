@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from pipesched import Costs, _core
-from pipesched._times_of import entries_of
+from pipesched._division import Counts
 from pipesched.planning import Request
 
 from .arguments import families
@@ -90,7 +90,7 @@ def _are_messages_free(costs: Costs | None) -> bool:
     """Whether messages take no time because nobody said how much they take."""
     if costs is None or (costs.model and costs.system):
         return costs is None
-    return not {"comm", "send"} & entries_of(costs.times).keys()
+    return not {"comm", "send"} & costs._timed_names
 
 
 def of_costs(costs: Costs | None, is_given: Given, sizes: Sizes = ()) -> Facts:
@@ -100,9 +100,33 @@ def of_costs(costs: Costs | None, is_given: Given, sizes: Sizes = ()) -> Facts:
         found |= _model(costs, is_given) | _batch(costs, is_given, sizes)
     if costs is not None and costs.system:
         found |= _system(costs, is_given)
+    layer_times = costs._division.layer_times if costs is not None else None
+    if layer_times is not None and not layer_times.has_ends:
+        found["embedding and head"] = "free (no times)"
     if _are_messages_free(costs):
         found["messages"] = "free (no comm)"
     return found
+
+
+def of_layers(
+    points: Iterable[tuple[Costs | None, Sequence[Counts] | None]], is_given: Given
+) -> Facts:
+    """How the layers of schedules are divided among their stages: those costs, and the layers of
+    stages if a rule chose them.
+    """
+    stages: dict[int, set[int]] = {}
+    said: dict[str, None] = {}
+    for costs, counts in points:
+        if costs is None or is_given("balance") or not costs._division.divides_costs:
+            continue
+        if counts is None:
+            said["even"] = None
+        else:
+            stages.setdefault(costs._division.layers, set()).add(len(counts[0]))
+    for layers, several in stages.items():
+        listed = " or ".join(map(str, sorted(several)))
+        said[f"balanced by cost ({layers} on {listed} stages)"] = None
+    return {"layers": " or ".join(said)} if said else {}
 
 
 def of_timing(
@@ -124,7 +148,7 @@ def _is_step_free(costs: Costs | None) -> bool:
     """Whether the end of a training step takes no time."""
     if costs is None or (costs.model and costs.system):
         return False
-    return not {"O", "G"} & entries_of(costs.times).keys()
+    return not {"O", "G"} & costs._timed_names
 
 
 def of_families(names: Iterable[str], is_given: Given) -> Facts:
@@ -144,9 +168,13 @@ def of_files(labels: Sequence[str]) -> Facts:
 
 def of_plan(request: Request, is_given: Given) -> Facts:
     """What a plan assumes."""
-    found = _model(request.described, is_given)
-    found.pop("recompute", None)  # the plan chooses
-    found["precision"] = request.precision
+    found: Facts = {}
+    if request.model is not None:
+        found = _model(request.described, is_given)
+        found.pop("recompute", None)  # the plan chooses
+        found["precision"] = request.precision
+    if request.times is not None and _are_messages_free(request.described):
+        found["messages"] = "free (no comm)"
     found |= {"transport": request.transport, "sharding": ",".join(request.sharding)}
     found = {name: value for name, value in found.items() if not is_given(name)}
     if not is_given("reserve"):

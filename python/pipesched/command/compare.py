@@ -210,7 +210,12 @@ def _generating(arguments: argparse.Namespace, points: Sequence[Configuration]) 
         name = f"{name}-{point.workers}" if several else name
         named.append((name, FromFamily(point)))
         made += passes.generating(
-            point.family, name, point.workers, point.microbatches, point.options
+            point.family,
+            name,
+            point.workers,
+            point.microbatches,
+            point.options,
+            point.places if point._counts else (),
         )
     times = times_by_schedule(named)
     return [*made, *passes.attaching(arguments, times), *passes.stepping(arguments)]
@@ -244,6 +249,7 @@ def _above(
     facts = assumed.joined(
         [
             {} if has_own else assumed.of_costs(costs, given, sizes),
+            assumed.of_layers([(entry.costs, entry.counts) for entry in entries], given),
             assumed.of_timing(settings, given, () if has_own else (costs,)),
             assumed.of_families(families, given),
         ]

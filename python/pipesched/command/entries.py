@@ -11,9 +11,10 @@ from functools import cached_property
 from pathlib import Path
 
 from pipesched import Configuration, Costs, PipeSchedError, Schedule, Simulation
+from pipesched._division import Counts, pass_of, with_counts
 from pipesched._options import TimingOptions
 from pipesched._sensitivity import steps_of
-from pipesched._times_of import Place, places_of
+from pipesched._times_of import Place, entries_of, listed_stages, places_of
 
 from . import passes
 
@@ -55,8 +56,13 @@ class FromFamily:
         return self.point.costs
 
     @property
+    def counts(self) -> tuple[Counts, ...] | None:
+        """The layers of the stages of each path, if the costs divide them unevenly."""
+        return self.point._counts
+
+    @property
     def places(self) -> tuple[Place, ...]:
-        """The workers of the stages of each path."""
+        """The workers of the stages of each path, and their layers if they are said."""
         return self.point.places
 
     def simulate(self) -> Simulation:
@@ -98,9 +104,19 @@ class FromFile:
         return self.schedule.workers, self.schedule.microbatches
 
     @property
+    def counts(self) -> tuple[Counts, ...] | None:
+        """The layers of the stages of each path, if the costs divide them unevenly."""
+        if self.costs is None or self.schedule.kind == "program":
+            return None
+        places = places_of(self.schedule.paths)
+        return self.costs._division.counts_on(places, self.schedule.microbatches)
+
+    @property
     def places(self) -> tuple[Place, ...]:
-        """The workers of the stages of each path; empty for a program without paths."""
-        return places_of(self.schedule.paths)
+        """The workers of the stages of each path and their layers, if they are said; empty for a
+        program without paths.
+        """
+        return with_counts(places_of(self.schedule.paths), self.counts)
 
     @cached_property
     def _timed(self) -> tuple[Schedule, Costs | None]:
@@ -188,16 +204,20 @@ def check_costs(entries: Sequence[Entry], costs: Costs | None) -> None:
 
 
 def times_by_schedule(entries: Sequence[tuple[str, Entry]]) -> dict[str, str] | None:
-    """The times of stages by schedule if those that were given are of workers."""
+    """The times of stages by schedule if those that were given are divided by schedule."""
     costs = entries[0][1].costs if entries else None
-    if costs is None or costs.times_of == "stage":
+    if costs is None or not costs.times:
+        return None
+    if costs.times_of == "stage" and listed_stages(entries_of(costs.times)) is None:
         return None
     return {name: str(costs._for(entry.places).times) for name, entry in entries}
 
 
 def _attaching(arguments: argparse.Namespace, named: Sequence[tuple[str, Entry]]) -> list[str]:
+    counts = {name: entry.counts for name, entry in named}
+    placed = [pass_of(each, name) for name, each in counts.items() if each is not None]
     times = times_by_schedule(named)
-    return [*passes.attaching(arguments, times), *passes.stepping(arguments)]
+    return [*placed, *passes.attaching(arguments, times), *passes.stepping(arguments)]
 
 
 def lines_of_files(

@@ -19,6 +19,8 @@ import pipesched
 from pipesched import Optimization, PipeSchedError, Schedule
 from pipesched._optimize import DEFAULT_TIME_LIMIT, OptimizeOptions, the_pass
 from pipesched._options import MemoryTimes, Objective, PlacementName, Recompute, names_of
+from pipesched._division import pass_of
+from pipesched._layer_times import names_layers
 from pipesched._times_of import has_phases
 from pipesched.planning._request import seconds_of
 
@@ -174,6 +176,13 @@ def _read(arguments: argparse.Namespace) -> Schedule:
 def _check_work(arguments: argparse.Namespace) -> list[str]:
     """Placements under times of one stage do different amounts of work."""
     kinds = set(arguments.placements or ())
+    if kinds and arguments.times and (
+        arguments.times_of == "layer" or names_layers(arguments.times)
+    ):
+        raise UsageError(
+            "times of layers are divided among the stages of the one placement that is given;"
+            " leave --placements out, or give --model and --system"
+        )
     if len(kinds) < 2 or not arguments.times or not has_phases(arguments.times):
         return []
     if arguments.times_of != "stage":
@@ -193,7 +202,9 @@ def _attaching(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
     given_costs(arguments)  # says what is wrong before a pass does
     costs = given_costs(arguments)
     entry = FromFile(arguments.file or "", schedule, costs, {})
-    return passes.attaching(arguments, times_by_schedule([(schedule.name, entry)]))
+    placed = [] if arguments.placements or entry.counts is None else [pass_of(entry.counts)]
+    times = times_by_schedule([(schedule.name, entry)])
+    return [*placed, *passes.attaching(arguments, times)]
 
 
 def _options(arguments: argparse.Namespace) -> OptimizeOptions:

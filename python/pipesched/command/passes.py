@@ -10,6 +10,7 @@ from typing import Any
 import pipesched
 from pipesched._costs import _looks_like_path
 from pipesched._options import pass_options
+from pipesched._times_of import Place
 
 from .arguments import families, source
 
@@ -24,9 +25,16 @@ def one_pass(name: str, options: Mapping[str, Any] | None = None) -> str:
 
 
 def generating(
-    family: str, name: str, workers: int, microbatches: int, options: Mapping[str, Any]
+    family: str,
+    name: str,
+    workers: int,
+    microbatches: int,
+    options: Mapping[str, Any],
+    places: Sequence[Place] = (),
 ) -> list[str]:
-    """The passes that make one schedule, on the family's own placement."""
+    """The passes that make one schedule, on the family's own placement; `places` has this
+    placement if its stages hold different numbers of layers.
+    """
     given = {key: value for key, value in options.items() if value is not None}
     if "chunks" in families()[family].options:
         # Without chunks the pass would keep the linear path of `pipe-create`.
@@ -34,7 +42,18 @@ def generating(
     listed = ",".join(pass_options(given)[1:-1].split()) if given else None
     sizes = {"name": name, "workers": workers, "microbatches": microbatches}
     filling = {"schedule": name, "family": family, "options": listed}
-    return [one_pass("pipe-create", sizes), one_pass("pipe-schedule", filling)]
+    made = [one_pass("pipe-create", sizes)]
+    if places:
+        made.append(one_pass("pipe-place-list", {"schedule": name, "paths": _listed(places)}))
+    return [*made, one_pass("pipe-schedule", filling)]
+
+
+def _listed(places: Sequence[Place]) -> str:
+    """Paths with the layers of their stages, as `0,1,2,3 blocks 20,20,20,20`."""
+    return ";".join(
+        f"{','.join(map(str, workers))} blocks {','.join(map(str, lengths or ()))}"
+        for workers, lengths in places
+    )
 
 
 def named_or_file(found: str) -> dict[str, str]:

@@ -11,15 +11,26 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 
 import pipesched
-from pipesched._options import Attention, Precision, Recompute, Sharding, Transport, names_of
+from pipesched._options import (
+    Attention,
+    Precision,
+    Recompute,
+    Sharding,
+    TimesOf,
+    Transport,
+    names_of,
+)
 from pipesched._schedule import Schedule
+from pipesched._times_of import places_of
 from pipesched.planning import Limits, Plan, Proposal
 from pipesched.planning._launchers import needs_csv
+from pipesched.planning._own_times import attaching as attaching_times
+from pipesched.planning._own_times import said
 from pipesched.planning._passes import ENDING, attaching, placing
 from pipesched.planning._why import gib
 
 from . import assumed, page, passes
-from .arguments import Verbs, add_verb, integers, names, positive, source
+from .arguments import TIMES_OF, UsageError, Verbs, add_verb, integers, names, positive, source
 from .entries import Size
 from .output import (
     Column,
@@ -73,7 +84,7 @@ def add(verbs: Verbs) -> None:
         example=EXAMPLE,
     )
     parser.description = f"{parser.description} The exit status is 1 if nothing fits."
-    parser.add_argument("--model", required=True, metavar="NAME|FILE")
+    parser.add_argument("--model", metavar="NAME|FILE", help="may be left out with --times")
     parser.add_argument("--system", required=True, metavar="NAME|FILE")
     parser.add_argument("--gpus", type=positive, required=True, metavar="N", help="accelerators")
     parser.add_argument(
@@ -82,6 +93,13 @@ def add(verbs: Verbs) -> None:
     parser.add_argument("--sequence", type=positive, metavar="S", help="tokens of a sequence")
     _add_choices(parser)
     group = parser.add_argument_group("costs")
+    group.add_argument(
+        "--times",
+        metavar="TIMES",
+        help="measured ones of layers, F=1ms,B=2ms,head.F=3ms,head.B=6ms, or a JSON file, which"
+        " hold for one --tensor, --microbatch-size and --recompute",
+    )
+    group.add_argument("--times-of", choices=names_of(TimesOf), help=TIMES_OF)
     group.add_argument("--transport", choices=names_of(Transport), default="overlap")
     group.add_argument("--precision", choices=names_of(Precision), default="bf16")
     group.add_argument("--attention", choices=names_of(Attention), help="kernels of attention")
@@ -154,11 +172,13 @@ def _limits(arguments: argparse.Namespace) -> Limits:
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:
+    if not arguments.model and not arguments.times:
+        raise UsageError("give --model, or --times of layers")
     console = Console(stderr=True)
     with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
         return pipesched.plan(
-            str(source(arguments.model, pipesched.models)),
+            source(arguments.model, pipesched.models),
             str(source(arguments.system, pipesched.systems)),
             gpus=arguments.gpus,
             global_batch=arguments.global_batch,
@@ -207,7 +227,16 @@ def _page(plan: Plan, rows: list[dict[str, Any]], title: str) -> str:
 
 
 def _attached(proposal: Proposal) -> list[str]:
-    return [*attaching(proposal.request, proposal.shape), ENDING]
+    return [*_priced(proposal), ENDING]
+
+
+def _priced(proposal: Proposal) -> list[str]:
+    """The passes that attach the model, the system and the times of stages."""
+    attached = attaching(proposal.request, proposal.shape)
+    if proposal.request.times is not None:
+        costs = proposal.costs
+        attached += attaching_times(costs, places_of(proposal.candidate.raw_paths))
+    return attached
 
 
 def _passes(proposal: Proposal) -> str:
@@ -226,7 +255,7 @@ def _passes(proposal: Proposal) -> str:
     ]
     if proposal.optimized:
         found = proposal.optimized.the_pass()
-        made += [*attaching(proposal.request, shape), found, ENDING]
+        made += [*_priced(proposal), found, ENDING]
     else:
         filling = {"family": proposal.schedule, "options": options or None}
         made += [passes.one_pass("pipe-schedule", filling), *_attached(proposal)]
@@ -263,15 +292,15 @@ def _title(arguments: argparse.Namespace) -> str:
     given = assumed.was_given(arguments)
     transport = f", transport {arguments.transport}" if given("transport") else ""
     return (
-        f"{arguments.model} on {arguments.gpus} accelerators of {arguments.system},"
-        f" {arguments.global_batch} sequences a step{transport}"
+        f"{arguments.model or arguments.times} on {arguments.gpus} accelerators of"
+        f" {arguments.system}, {arguments.global_batch} sequences a step{transport}"
     )
 
 
 def _above(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     """What was assumed."""
     facts = assumed.of_plan(plan.request, assumed.was_given(arguments))
-    return assumed.above(facts, [plan.request.described])
+    return [*said(plan.request), *assumed.above(facts, [plan.request.described])]
 
 
 def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

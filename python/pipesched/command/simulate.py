@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any
 
-import pipesched
-from pipesched import Costs, Schedule, Simulation
+from pipesched import Configuration, Costs, Schedule, Simulation
+from pipesched._division import Counts
 from pipesched._options import TimingOptions
+from pipesched._times_of import Place
 
 from . import assumed, files, passes, stragglers
 from .arguments import (
@@ -26,7 +28,7 @@ from .arguments import (
 from .drawings import add_drawings, write_drawings
 from .entries import FromFile, from_files, lines_of_files, times_by_schedule
 from .output import CAUSES, Column, add_output, results, say_lines, write_rows, write_text
-from .timed import check_work, levels, memory_of, microbatch_size, stages_of
+from .timed import check_work, layers_of, levels, memory_of, microbatch_size, stages_of
 
 EXAMPLE = """  pipesched simulate --schedule 1f1b --workers 8 --microbatches 24 \\
       --model llama3-70b --system dgx-h100 --global-batch 24
@@ -69,7 +71,9 @@ def add(verbs: Verbs) -> None:
     add_output(parser)
 
 
-def _schedules(arguments: argparse.Namespace) -> list[tuple[str, Schedule]]:
+def _schedules(
+    arguments: argparse.Namespace, costs: Costs | None
+) -> list[tuple[str, Schedule]]:
     """The schedules of the files, or the generated one, with their files."""
     if bool(arguments.files) == bool(arguments.schedule):
         raise UsageError("give either files or --schedule")
@@ -80,13 +84,14 @@ def _schedules(arguments: argparse.Namespace) -> list[tuple[str, Schedule]]:
         return files.read_all(arguments.files, arguments.name)
     if not arguments.workers or not arguments.microbatches:
         raise UsageError("--schedule needs --workers and --microbatches")
-    made = pipesched.generate(
+    point = Configuration(
         arguments.schedule,
-        workers=arguments.workers,
-        microbatches=arguments.microbatches,
-        **given_family_options(arguments),
+        arguments.workers,
+        arguments.microbatches,
+        given_family_options(arguments),
+        costs=costs,
     )
-    return [("", made)]
+    return [("", point.generate())]
 
 
 def _timing(arguments: argparse.Namespace) -> TimingOptions:
@@ -108,9 +113,15 @@ def summary(simulation: Simulation, entry: FromFile) -> dict[str, Any]:
         **levels(simulation),
         **{key: memory[key] for key in ("peak_bytes", "peak_bytes_per_gpu")},
         **assumed.keys_of(entry.costs),
+        "layers": layers_of(entry),
         "microbatch_size": microbatch_size(simulation),
     }
     return {key: value for key, value in found.items() if key not in CAUSES}
+
+
+def _uneven(entry: FromFile) -> Sequence[Place]:
+    """The places of a generated schedule whose stages hold different numbers of layers."""
+    return entry.places if any(lengths for _, lengths in entry.places) else ()
 
 
 def _passes(arguments: argparse.Namespace, entries: list[FromFile]) -> str:
@@ -123,10 +134,19 @@ def _passes(arguments: argparse.Namespace, entries: list[FromFile]) -> str:
         arguments.workers,
         arguments.microbatches,
         given_family_options(arguments),
+        _uneven(entries[0]),
     )
     made += passes.attaching(arguments, times_by_schedule([("schedule", entries[0])]))
     exports = (f"--export-report {timing}" for timing in timings)
     return "\n".join(passes.command_line(made, export=export) for export in exports)
+
+
+def _counts(arguments: argparse.Namespace, entry: FromFile) -> Sequence[Counts] | None:
+    """The layers of stages that a rule chose, for this entry or when it was generated."""
+    if arguments.files:
+        return entry.counts
+    lengths = [lengths for _, lengths in _uneven(entry) if lengths]
+    return lengths or None
 
 
 def _above(
@@ -148,6 +168,7 @@ def _above(
     facts = assumed.joined(
         [
             assumed.of_files(without) if some else assumed.of_costs(costs, given, sizes),
+            assumed.of_layers([(e.costs, _counts(arguments, e)) for e in entries], given),
             assumed.of_timing(timing, given, () if some else (costs,)),
             assumed.of_families(generated, given),
         ]
@@ -157,7 +178,8 @@ def _above(
 
 def run(arguments: argparse.Namespace) -> int:
     """Times the schedules. JSON has the whole reports, text and CSV their single numbers."""
-    costs, schedules = given_costs(arguments), _schedules(arguments)
+    costs = given_costs(arguments)
+    schedules = _schedules(arguments, costs)
     entries = from_files(schedules, costs, _timing(arguments))
     if arguments.show_passes:
         write_text(_passes(arguments, entries) + "\n", arguments.output)

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 import pipesched
 from pipesched import Costs, Grid, PipeSchedError, _grid
 from pipesched._costs import _times_text
+from pipesched._division import Counts
 from pipesched._grid import AXES, OPTIONS, Point, configuration, kinds
 from pipesched._grid import COSTS as _COSTS
 from pipesched._sweep import lines_of
@@ -23,7 +24,16 @@ from pipesched._sweep_file import rows_of
 from pipesched._times_of import stages_per_worker
 
 from . import assumed, passes
-from .arguments import UsageError, Verbs, add_verb, names, positive, source
+from .arguments import (
+    BALANCE,
+    TIMES_OF,
+    UsageError,
+    Verbs,
+    add_verb,
+    names,
+    positive,
+    source,
+)
 from .entries import FromFamily, times_by_schedule
 from .output import (
     CAUSES,
@@ -72,7 +82,8 @@ _HELP = {
     "workers": "size of the pipeline, such as 4,8,16",
     "microbatches": "8,16,32, or ranges with their end, 8:64:8 or by a factor 8:256:x2",
     "times": "of one stage, with units, F=1ms,B=2ms, or a JSON file; again for further ones",
-    "times_of": "of one stage, or of a worker, whose stages then divide the times of phases",
+    "times_of": TIMES_OF,
+    "balance": BALANCE,
     "model": "models that ship, or their JSON files",
     "system": "systems that ship, or their JSON files",
     "microbatch_size": "sequences per microbatch",
@@ -275,7 +286,10 @@ def _work(grid: Grid, cases: Sequence[str], metric: str) -> list[str]:
     lines: list[str] = []
     for case, group in groups.items():
         inputs = found[case]
-        costs = Costs(times=inputs["times"], times_of=inputs.get("times_of", "stage"))
+        try:
+            costs = Costs(**{axis: inputs[axis] for axis in _COSTS if axis in inputs})
+        except PipeSchedError:
+            continue  # rows say what is wrong with such costs
         of = inputs.get("times_of") if metric in OF_WORK else costs.times_of
         lines += check_work([group], costs, of, "--rank-by idle to rank by idle time")
     return list(dict.fromkeys(lines))
@@ -295,9 +309,18 @@ def _assumed(grid: Grid, rows: Sequence[Row]) -> list[str]:
     sized = [row for row in rows if row["error"] is None and row["microbatch_size"]]
     sizes = [(row["microbatches"], row["microbatch_size"]) for row in sized]
     facts = [assumed.of_costs(each, given, sizes) for each in costs]
+    facts.append(assumed.of_layers(_layers_of(grid), given))
     facts.append(assumed.of_timing(settings, given, costs))
     facts.append(assumed.of_families(grid.values()["family"], given))
     return assumed.above(assumed.joined(facts), costs)
+
+
+def _layers_of(grid: Grid) -> Iterator[tuple[Costs | None, Sequence[Counts] | None]]:
+    """The costs of points and the layers of their stages, of at most some points."""
+    for point in itertools.islice(grid.points(), MOST_COSTS):
+        with contextlib.suppress(PipeSchedError):  # rows say what is wrong with such points
+            made = configuration(point.inputs)
+            yield made.costs, made._counts
 
 
 def _costs_of(grid: Grid) -> list[Costs | None]:
@@ -397,7 +420,15 @@ def _divided(point: Point) -> dict[str, str] | None:
 def _passes(point: Point) -> str:
     given = _described(point)
     options = {name: getattr(given, name) for name in OPTIONS}
-    made = passes.generating(given.family, "schedule", given.workers, given.microbatches, options)
+    entry = FromFamily(configuration(point.inputs))
+    made = passes.generating(
+        given.family,
+        "schedule",
+        given.workers,
+        given.microbatches,
+        options,
+        entry.places if entry.counts else (),
+    )
     export = f"--export-report {passes.timing(given, given.disturbance)}"
     made += [*passes.attaching(given, _divided(point)), *passes.stepping(given)]
     return passes.command_line(made, export=export) + "\n"

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipesched import Costs, PipeSchedError, Simulation, _core
-from pipesched._times_of import has_phases, stages_per_worker
+from pipesched._division import counts_text
+from pipesched._times_of import has_phases, listed_stages, stages_per_worker
 
 from . import assumed
 from .arguments import UsageError
@@ -95,9 +96,25 @@ def row_of(
         **_rates(entry.costs, simulation),
         **memory_of(simulation, entry.costs),
         "stages_per_worker": stages_of(entry, simulation),
+        "layers": layers_of(entry),
         "microbatch_size": microbatch_size(simulation),
     }
     return {**row, **said, "rank": None, **numbers}, simulation
+
+
+def layers_of(entry: Entry) -> str | None:
+    """The layers of stages, `4` if all have as many, else such as `3+4x6+5`; None if there are no
+    layers.
+    """
+    layers = entry.costs._division.layers if entry.costs is not None else 0
+    lengths = [lengths for _, lengths in entry.places if lengths is not None]
+    if not layers or not entry.places:
+        return None
+    if any(sum(each) != layers for each in lengths):
+        return None  # weights
+    if lengths and len({count for each in lengths for count in each}) > 1:
+        return counts_text(lengths)
+    return str(layers // len(entry.places[0][0]))
 
 
 # Work
@@ -125,6 +142,19 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def _divided_work(ranked: Sequence[Mapping[str, float]], costs: Costs) -> list[str]:
+    """What to say of times that every schedule divides among its stages by layers."""
+    division = costs._division
+    if division.layer_times is not None:
+        return [f"times are those of {division.layers} layers, which stages add up"]
+    listed = listed_stages(dict(division.entries))
+    if listed is None:
+        return []
+    several = {n: c for group in ranked for n, c in group.items() if c != 1}
+    parts = f": stages per worker {_counted(several)}" if several else ""
+    return [f"times are those of {listed} stages, which other numbers of stages divide{parts}"]
+
+
 def check_work(
     ranked: Sequence[Mapping[str, float]],
     costs: Costs | None,
@@ -135,6 +165,8 @@ def check_work(
     has the stages per worker by schedule for each group that is ranked. Refuses a ranking of
     different amounts of work that nobody asked for; `way` is another way out.
     """
+    if costs is not None and costs.times and (said := _divided_work(ranked, costs)):
+        return said
     if costs is not None and costs.times and costs.times_of == "worker":
         several = {n: c for group in ranked for n, c in group.items() if c != 1}
         parts = f": stages per worker {_counted(several)}" if several else ""

@@ -18,6 +18,8 @@ from .._optimize import Optimization, OptimizeOptions
 from .._options import pass_options
 from .._making import problem
 from .._schedule import Schedule
+from .._times_of import places_of
+from . import _own_times as own_times
 from ._passes import ENDING, attaching
 from ._search import Found, Outcome, Search, by_step, nearness, per_accelerator
 from ._space import OPTIMIZED, Candidate, Shape
@@ -151,6 +153,7 @@ class Optimizing:
     """Optimizes the best settings of a search one after the other, within one time limit."""
 
     def __init__(self, search: Search, seconds: float, folder: str) -> None:
+        self.space = search.space
         self.request = search.space.request
         self.threads = search.threads or 0
         self.outcomes = list(search.outcomes.values())
@@ -224,7 +227,10 @@ class Optimizing:
             name=OPTIMIZED,
             paths=candidate.raw_paths,
         )
-        return paths.transform(",".join(attaching(self.request, shape, self.folder)))
+        attached = attaching(self.request, shape, self.folder)
+        places = places_of(candidate.raw_paths)
+        attached += own_times.attaching(self.space.costs(shape), places)
+        return paths.transform(",".join(attached))
 
     def _freedoms(self) -> list[OptimizeOptions]:
         """No techniques, and all techniques that system and request allow."""

@@ -36,7 +36,7 @@ def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
     """The passes that attach model and system. Descriptions given as fields are written to
     `folder`.
     """
-    model = {
+    model = request.model is not None and {
         **_source("model", request.model, folder),
         "sequence": request.sequence,
         "microbatch-size": shape.microbatch_size,
@@ -50,7 +50,8 @@ def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
         "data-parallel": None if shape.data == 1 else shape.data,
         "sharding": None if shape.sharding == "none" else shape.sharding,
     }
-    return [one_pass("pipe-attach-model", model), one_pass("pipe-attach-system", system)]
+    attached = one_pass("pipe-attach-system", system)
+    return [one_pass("pipe-attach-model", model), attached] if model else [attached]
 
 
 def placing(candidate: Candidate) -> str:

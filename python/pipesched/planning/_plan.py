@@ -9,15 +9,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 from .._batch import Configuration
-from .._costs import Description
+from .._costs import Costs, Description
 from .._errors import PipeSchedError
 from .._options import Recompute, Sharding, integer, names_of
 from .._schedule import Schedule
 from .._simulation import Simulation
-from ._launchers import Launchers, launchers, needs_csv
+from ._launchers import Launcher, Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
+from ._moves import Moved, ends_of, moved, with_moves
+from ._own_times import holds
 from ._request import Limits, Progress, Request, divisors, seconds_of
-from ._search import Counts, Outcome, Search, by_step
+from ._search import Counts, Found, Outcome, Search, by_step
 from ._space import Candidate, PlacementKind, Shape, Space, placement_kind
 from ._why import about, findings
 
@@ -93,15 +95,21 @@ class Proposal:
         return max(0, self.peak_bytes - self.request.usable_bytes)
 
     @property
-    def tokens_per_s_per_gpu(self) -> float:
-        """Tokens per second and accelerator."""
-        return self.request.tokens / self.step_s / self.request.gpus
+    def tokens_per_s_per_gpu(self) -> float | None:
+        """Tokens per second and accelerator; None if the length of sequences is not known."""
+        return self.request.tokens / self.step_s / self.request.gpus or None
 
     @property
     def mfu(self) -> float | None:
         """Model FLOPs divided by the peak FLOPs of the matrix engines in its precision."""
         peak, flops = self.request.peak_flops, self.request.flops_per_token
-        return self.tokens_per_s_per_gpu * flops / peak if peak and flops else None
+        tokens = self.tokens_per_s_per_gpu
+        return tokens * flops / peak if tokens and peak and flops else None
+
+    @property
+    def costs(self) -> Costs:
+        """The costs of its shape."""
+        return Space(self.request).costs(self.shape)
 
     @cached_property
     def report(self) -> Simulation:
@@ -123,16 +131,16 @@ class Proposal:
         return self.step_s - self._simulate(whole=False).execution.makespan_ps / 1e12
 
     @property
-    def worst_worker(self) -> int:
-        """The worker with the largest peak memory."""
-        assert self.report.memory is not None
-        return self.report.memory.bottleneck_worker
+    def worst_worker(self) -> int | None:
+        """The worker with the largest peak memory; None without a model."""
+        memory = self.report.memory
+        return None if memory is None else memory.bottleneck_worker
 
     @property
     def peak_cell(self) -> str | None:
         """The cell at which this worker reaches its peak memory."""
-        assert self.report.memory is not None
-        return self.report.memory.peak_cell[self.worst_worker]
+        memory = self.report.memory
+        return None if memory is None else memory.peak_cell[memory.bottleneck_worker]
 
     def why(self) -> list[str]:
         """Explains where its time and its memory go, one sentence each."""
@@ -151,6 +159,9 @@ class Proposal:
         """The lines to copy into a launcher. For schedules without a PyTorch class, the lines name
         a CSV file in `folder`, which need not exist yet.
         """
+        if not self.request.sizes["sequence"]:
+            unknown = Launcher(None, "the length of sequences is not known; give sequence")
+            return Launchers(unknown, unknown)
         csv = os.path.join(folder, f"{self.name}.csv")
         return launchers(self.request, self.candidate, csv, self._launch_problem)
 
@@ -178,18 +189,19 @@ class Proposal:
         """The values for JSON; `folder` as for `launchers`."""
         shape, report = self.shape, self.report
         paths = zip(self.candidate.paths, self.candidate.layers, strict=True)
+        is_known = self.request.model is not None
         return {
             "rank": self.place,
             "name": self.name,
-            "fits": self.fits,
+            "fits": self.fits if is_known else None,
             "step_s": self.step_s,
             "update_s": self.update_s,
             "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu,
             "mfu": self.mfu,
-            "peak_bytes": self.peak_bytes,
+            "peak_bytes": self.peak_bytes if is_known else None,
             "capacity_bytes": self.request.capacity_bytes,
             "usable_bytes": self.request.usable_bytes,
-            "missing_bytes": self.missing_bytes,
+            "missing_bytes": self.missing_bytes if is_known else None,
             "worst_worker": self.worst_worker,
             "peak_cell": self.peak_cell,
             "gpus": shape.gpus,
@@ -207,7 +219,7 @@ class Proposal:
             "paths": [{"workers": list(p), "layers": list(n)} for p, n in paths],
             "recompute": shape.recompute,
             "sharding": shape.sharding,
-            "sequence": self.request.sizes["sequence"],
+            "sequence": self.request.sizes["sequence"] or None,
             "attention": self.request.attention_kernels,
             "precision": self.request.precision,
             "transport": self.request.transport,
@@ -235,6 +247,8 @@ class Plan:
     counts: Counts
     attempts: tuple[Attempt, ...] = field(default=(), repr=False)
     """The settings that were optimized, and their results."""
+    moved: Moved | None = None
+    """What moving layers does, if the first or the last stage of the best is the slowest."""
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
@@ -326,6 +340,8 @@ def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candida
     """
     space = search.space
     for change, changes in _changes(space.request, candidate.shape):
+        if not holds(space.request, changes):
+            continue
         for other in space.near(candidate, **changes):
             yield change, other
             break
@@ -339,12 +355,21 @@ def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candida
             yield f"schedule {other.schedule}{options}{layers}", other
 
 
+def _best_move(search: Search, candidate: Candidate) -> list[tuple[str, Candidate]]:
+    """The move of layers that fits and is the fastest, or that lacks the least memory."""
+    moves = {c: change for change, c in moved(candidate, ends_of(search.space, candidate))}
+    usable = search.space.request.usable_bytes
+    tried = search.evaluate(list(moves))
+    tried.sort(key=lambda o: (max(0, o.peak_bytes - usable), by_step(o)))
+    return [(moves[o.candidate], o.candidate) for o in tried[:1]]
+
+
 def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
     """The changes that help: those that fit, the fastest first; then those that lack the least
     memory.
     """
     usable = search.space.request.usable_bytes
-    changed = list(_others(search, outcome.candidate))
+    changed = [*_best_move(search, outcome.candidate), *_others(search, outcome.candidate)]
     search.evaluate([candidate for _, candidate in changed])
     found: list[tuple[Help, Candidate]] = []
     for change, candidate in changed:
@@ -401,8 +426,31 @@ def _proposal(
     )
 
 
+def _made(
+    search: Search, found: Found, attempts: list[Attempt], top: int, move: Moved | None
+) -> Plan:
+    """The plan of what a search found."""
+    space = search.space
+    rows = {outcome.candidate: made for a in attempts for outcome, made in a.results}
+    fitting = [
+        _proposal(space, i, o, optimized=rows.get(o.candidate))
+        for i, o in enumerate(found.fitting[:top], start=1)
+    ]
+    alike = _alike(search, found.fitting[0]) if found.fitting else []
+    first = len(fitting) + 1
+    missing = [
+        _proposal(space, i, o, _help(search, o), rows.get(o.candidate))
+        for i, o in enumerate(found.missing, start=first)
+    ]
+    same = tuple(_proposal(space, i, o) for i, o in enumerate(alike, start=1))
+    move = None if fitting and fitting[0].optimized else move
+    return Plan(
+        space.request, tuple(fitting), tuple(missing), same, found.counts, tuple(attempts), move
+    )
+
+
 def plan(
-    model: Description,
+    model: Description | None,
     system: Description,
     *,
     gpus: int,
@@ -424,6 +472,9 @@ def plan(
     accelerator, `reserve` keeps some of it free; both take `"80GiB"`, the latter also `"10%"`.
     `sequence`, `attention`, `precision` (bf16, fp8) and `transport` are as for `Costs` and
     `Schedule.simulate`.
+
+    `times` are measured ones of layers (docs/Planning.md, "Your own times"), for the one `tensor`,
+    `microbatch_size` and `recompute` given. Without a model memory and tokens are then not known.
 
     With `optimize`, a time such as `"30s"`, the optimizer searches for better rows for the best
     settings, including some that nearly fit (docs/Planning.md). Its results are listed with the
@@ -447,17 +498,6 @@ def plan(
     found = search.run(top, misses)
     if not search.outcomes:
         raise PipeSchedError(f"there is nothing to plan: {'; '.join(list(search.reasons)[:3])}")
+    move = with_moves(search, found)
     attempts = optimize_best(search, found, seconds, progress) if seconds else []
-    rows = {outcome.candidate: made for a in attempts for outcome, made in a.results}
-    fitting = [
-        _proposal(space, i, o, optimized=rows.get(o.candidate))
-        for i, o in enumerate(found.fitting[:top], start=1)
-    ]
-    alike = _alike(search, found.fitting[0]) if found.fitting else []
-    first = len(fitting) + 1
-    missing = [
-        _proposal(space, i, o, _help(search, o), rows.get(o.candidate))
-        for i, o in enumerate(found.missing, start=first)
-    ]
-    same = tuple(_proposal(space, i, o) for i, o in enumerate(alike, start=1))
-    return Plan(request, tuple(fitting), tuple(missing), same, found.counts, tuple(attempts))
+    return _made(search, found, attempts, top, move)

@@ -12,18 +12,20 @@ from typing import Any, TypedDict, TypeVar
 
 from .. import _core
 from .._catalogue import canonical
-from .._costs import Costs, Description
+from .._costs import Costs, Description, Times
 from .._errors import PipeSchedError
 from .._options import (
     Attention,
     Precision,
     Recompute,
     Sharding,
+    TimesOf,
     Transport,
     code_of,
     integer,
     names_of,
 )
+from . import _own_times
 
 MOST_GPUS = 2**20
 MOST_BATCH = 2**31 - 1
@@ -58,6 +60,8 @@ class Limits(TypedDict, total=False):
     sharding: Sequence[Sharding]
     memory: int | str | None
     reserve: int | str
+    times: Times | None
+    times_of: TimesOf | None
 
 
 def bytes_of(what: str, given: int | str, whole: int | None = None) -> int:
@@ -116,7 +120,7 @@ def _choices(choices: object, what: str, given: Sequence[T]) -> tuple[T, ...]:
 class Request:
     """A model, a system, the number of accelerators and sequences, and the limits on choices."""
 
-    model: Description
+    model: Description | None
     system: Description
     gpus: int
     global_batch: int
@@ -133,6 +137,10 @@ class Request:
     sharding: Sequence[Sharding] = ("optimizer",)
     memory: int | str | None = None
     reserve: int | str = 0
+    times: Times | None = None
+    """Once they are checked, those of layers."""
+    times_of: TimesOf | None = None
+    """What the times were of."""
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -150,8 +158,21 @@ class Request:
             put("schedules", tuple(dict.fromkeys(map(canonical, self.schedules))))
             if not self.schedules:
                 raise PipeSchedError("schedules has no values to choose from")
+        self._check_times(put)
         self._check_capacity()
         self._check_nodes()
+
+    def _check_times(self, put: Callable[[str, object], None]) -> None:
+        if self.model is None and self.times is None:
+            raise PipeSchedError("give a model, or times")
+        kind = _own_times.kind_of(self.times, self.times_of)
+        put("times_of", kind)
+        if self.times is None or kind is None:
+            return
+        layers = Costs(model=self.model)._division.layers if self.model is not None else 0
+        put("times", _own_times.of_layers(self.times, kind, layers, self.stages))
+        for name, values in _own_times.fixed(self).items():
+            put(name, values)
 
     def _check_capacity(self) -> None:
         if self.capacity_bytes == 0:
@@ -173,7 +194,8 @@ class Request:
     @cached_property
     def described(self) -> Costs:
         """The costs of model and system as described, for their sizes."""
-        return Costs(
+        return _own_times.priced(
+            self,
             model=self.model,
             system=self.system,
             sequence=self.sequence,
@@ -184,10 +206,16 @@ class Request:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """Layers, heads, accelerators of a node, memory of an accelerator."""
-        return _core.sizes(self.described._raw)
+        sizes = _core.sizes(self.described._raw)
+        if self.model is None:
+            sizes["layers"] = self.described._division.layers
+            sizes["sequence"] = self.sequence or 0
+        return sizes
 
     @cached_property
     def _summary(self) -> dict[str, Any]:
+        if self.model is None:
+            return {"flops_per_token": None, "attention": None}
         summary: dict[str, Any] = json.loads(self.described._raw.model())
         return summary
 

@@ -82,6 +82,13 @@ def per_accelerator(worker_bytes: int, candidate: Candidate) -> int:
     return -(-worker_bytes // candidate.shape.tensor)
 
 
+def _known(size: Any) -> int:
+    """Bytes; 0 if they are not known, because there is no model."""
+    from pandas import isna
+
+    return 0 if isna(size) else int(size)
+
+
 def _placed(candidate: Candidate) -> tuple[object, ...]:
     """The key of a probe, which depends on everything except the schedule."""
     return candidate.shape, candidate.paths, candidate.layers
@@ -93,7 +100,7 @@ def _bounds(candidate: Candidate, probe: Any) -> Bounds:
     work = float(probe.makespan_ps) * (1 - probe.idle_ratio) * candidate.shape.microbatches / paths
     # Microbatches of different paths need not be on a worker at the same time.
     least = probe.persistent_bytes if paths > 1 else probe.peak_bytes
-    return Bounds(work * (1 - 1e-9), per_accelerator(int(least), candidate))
+    return Bounds(work * (1 - 1e-9), per_accelerator(_known(least), candidate))
 
 
 def _rounds(pending: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
@@ -151,7 +158,7 @@ class Search:
             columns = zip(new, frame.error, frame.makespan_ps, frame.peak_bytes, strict=True)
             for c, error, makespan, peak in columns:
                 if error is None:
-                    size = per_accelerator(int(peak), c)
+                    size = per_accelerator(_known(peak), c)
                     self.outcomes[c] = Outcome(c, int(makespan), size)
                 else:
                     self.counts.impossible += 1

@@ -8,16 +8,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
 from typing import Any, Literal, cast
 
-from .. import _core
 from .._batch import Configuration
 from .._catalogue import families
 from .._costs import Costs
+from .._division import counts_text
 from .._errors import PipeSchedError
 from .._options import FamilyOptions, Path, PlacementName, Recompute, Sharding
 from .._times_of import places_of_family
+from ._own_times import priced
 from ._request import Request, divisors
 
 MOST_CELLS = 4_000_000
@@ -63,15 +63,6 @@ class Shape:
         return self.tensor * self.pipeline * self.data
 
 
-def _runs_text(counts: Sequence[int]) -> str:
-    """
-    >>> _runs_text([3, 4, 4, 5])
-    '3+4x2+5'
-    """
-    runs = [(count, len(list(same))) for count, same in groupby(counts)]
-    return "+".join(f"{count}x{times}" if times > 1 else str(count) for count, times in runs)
-
-
 @dataclass(frozen=True)
 class Candidate:
     """One configuration: a schedule on paths, with the layers of each stage."""
@@ -101,7 +92,7 @@ class Candidate:
         """
         if self.is_even:
             return str(self.layers[0][0])
-        return "|".join(dict.fromkeys(map(_runs_text, self.layers)))
+        return counts_text(self.layers)
 
     @property
     def cells(self) -> int:
@@ -283,10 +274,8 @@ class Space:
         if layers % stages == 0:
             seen.add(even := ((layers // stages,) * stages,) * len(paths))
             yield even
-        costs = self.costs(shape)._raw
-        balanced = tuple(
-            tuple(_core.balance_layers(costs, shape.microbatches, list(path))) for path in paths
-        )
+        division = self.costs(shape)._division
+        balanced = tuple(division.balanced(path, shape.microbatches) for path in paths)
         if balanced not in seen:
             yield balanced
 
@@ -332,7 +321,8 @@ class Space:
         key = (shape.tensor, shape.data, shape.microbatch_size, shape.recompute, shape.sharding)
         if key not in self._costs:
             request = self.request
-            self._costs[key] = Costs(
+            self._costs[key] = priced(
+                request,
                 model=request.model,
                 system=request.system,
                 sequence=request.sequence,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .._batch import findings as compared
+from ._moves import told
 from ._space import OPTIMIZED
 
 if TYPE_CHECKING:
@@ -78,8 +79,10 @@ def _time(best: Proposal) -> str:
 
 
 def _memory(proposal: Proposal) -> str:
-    memory, worker = proposal.report.memory, proposal.worst_worker
-    assert memory is not None
+    memory = proposal.report.memory
+    if memory is None:
+        return "without a model its memory is not known"
+    worker = memory.bottleneck_worker
     made_of = memory.composition
     tensor = proposal.shape.tensor
     parts = ", ".join(
@@ -101,6 +104,16 @@ def _memory(proposal: Proposal) -> str:
 def about(proposal: Proposal) -> list[str]:
     """The sentences on one configuration."""
     return [described(proposal.candidate), _time(proposal), _memory(proposal)]
+
+
+def _too_short(best: Proposal) -> list[str]:
+    """Own times that no accelerator can reach."""
+    if best.request.times is None or (best.mfu or 0) <= 1:
+        return []
+    return [
+        f"the times are shorter than the accelerators allow, {percent(best.mfu or 0)} of their"
+        " peak: look at their units, and at what they are said to be measured for"
+    ]
 
 
 def _against(best: Proposal, other: Proposal) -> str:
@@ -216,6 +229,9 @@ def findings(plan: Plan) -> list[str]:
     if plan.fitting:
         best = plan.fitting[0]
         found += [f"best: {described(best.candidate)}", _time(best), _memory(best)]
+        found += _too_short(best)
+        if plan.moved:
+            found.append(told(plan.moved))
         found += [*_next(plan), *_levels(plan)]
     else:
         found.append(f"nothing fits into {gib(plan.request.usable_bytes)} an accelerator")

@@ -1,0 +1,160 @@
+"""Moves layers from a stage that is too full or too slow to another, and says what that does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ._search import Found, Outcome, Search, by_step
+from ._space import OPTIMIZED, Candidate, Space
+
+if TYPE_CHECKING:
+    from .._simulation import Simulation
+
+MOST_LAYERS = 2
+"""The maximal number of layers to move at once."""
+
+MOST_TARGETS = 4
+"""The number of stages to try to move layers to: those with the least to do."""
+
+MOST_TRIES = 4
+"""The maximal number of moves of the best configuration, one after the other."""
+
+SLOWER = 0.01
+"""How much longer than the mean of all workers, as a ratio, the slowest one must compute for a move
+to be tried.
+"""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The best move of layers of a configuration, and the step before and after it."""
+
+    stage: str
+    """The stage that is the slowest: first or last."""
+    above_mean: float
+    """How much longer its worker computes than the mean of all workers, as a ratio."""
+    change: str
+    outcome: Outcome
+    before_ps: int
+
+
+def _named(stage: int, stages: int) -> str:
+    """`the first stage`, `stage 3`, `the last stage`."""
+    return {0: "the first stage", stages - 1: "the last stage"}.get(stage, f"stage {stage}")
+
+
+def _text(count: int, source: int, target: int, stages: int) -> str:
+    layers = "a layer" if count == 1 else f"{count} layers"
+    return f"{layers} moved from {_named(source, stages)} to {_named(target, stages)}"
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The stages to move layers from and to, the most urgent first."""
+
+    sources: Sequence[int]
+    targets: Sequence[int]
+
+
+def moved(candidate: Candidate, ends: Ends) -> Iterator[tuple[str, Candidate]]:
+    """The same configuration with layers moved, with a text that says which. Every stage keeps a
+    layer. Where several paths divide layers in different ways, nothing is moved.
+    """
+    if len(set(candidate.layers)) > 1:
+        return
+    counts, stages = candidate.layers[0], len(candidate.layers[0])
+    for source in ends.sources:
+        for target in ends.targets:
+            for count in range(1, min(MOST_LAYERS, counts[source] - 1) + 1):
+                if target == source:
+                    break
+                layers = list(counts)
+                layers[source] -= count
+                layers[target] += count
+                other = replace(candidate, layers=(tuple(layers),) * len(candidate.layers))
+                yield _text(count, source, target, stages), other
+
+
+def _by_worker(candidate: Candidate, loads: Sequence[float]) -> list[int]:
+    """The stages of the first path by the load of their workers, the least first."""
+    workers = candidate.paths[0]
+    return sorted(range(len(workers)), key=lambda stage: (loads[workers[stage]], -stage))
+
+
+def _report(space: Space, candidate: Candidate) -> Simulation:
+    return space.configuration(candidate).simulate()
+
+
+def ends_of(space: Space, candidate: Candidate) -> Ends:
+    """From the fullest worker and from the ends of the path, to the emptiest workers."""
+    stages = len(candidate.paths[0])
+    is_made = stages > 1 and candidate.schedule != OPTIMIZED
+    memory = _report(space, candidate).memory if is_made else None
+    if memory is None:
+        return Ends((), ())
+    ordered = _by_worker(candidate, [float(size) for size in memory.peak_bytes])
+    sources = dict.fromkeys([ordered[-1], stages - 1, 0])
+    return Ends(list(sources), ordered[:MOST_TARGETS])
+
+
+def move_of_best(search: Search, outcome: Outcome) -> Moved | None:
+    """The best move from the first or the last stage of a configuration, if the worker of one of
+    them computes the longest; None if neither does, or if no move fits. It need not be better.
+    """
+    candidate, space = outcome.candidate, search.space
+    stages = len(candidate.paths[0])
+    if stages < 2 or len(candidate.paths) > 1:
+        return None
+    busy = [float(ps) for ps in _report(space, candidate).execution.busy_ps]
+    slowest, mean = max(range(len(busy)), key=busy.__getitem__), sum(busy) / len(busy)
+    above = busy[slowest] / mean - 1
+    held = [s for s in (stages - 1, 0) if candidate.paths[0][s] == slowest]
+    if above < SLOWER or not held:
+        return None
+    ends = Ends(held[:1], _by_worker(candidate, busy)[:MOST_TARGETS])
+    changes = {other: change for change, other in moved(candidate, ends)}
+    usable = space.request.usable_bytes
+    tried = [o for o in search.evaluate(list(changes)) if o.peak_bytes <= usable]
+    if not tried:
+        return None
+    best = min(tried, key=lambda o: (o.step_ps, o.peak_bytes))
+    change = changes[best.candidate]
+    return Moved(_named(held[0], stages), above, change, best, outcome.step_ps)
+
+
+def with_moves(search: Search, found: Found) -> Moved | None:
+    """Adds what fits once layers are moved: of configurations that nearly fit, and of the best one
+    as long as moves make it better. Returns what moving does to the best of all.
+    """
+    usable = search.space.request.usable_bytes
+    for outcome in found.missing:
+        others = [c for _, c in moved(outcome.candidate, ends_of(search.space, outcome.candidate))]
+        fitting = [o for o in search.evaluate(others) if o.peak_bytes <= usable]
+        found.fitting += sorted(fitting, key=by_step)[:1]
+    found.fitting.sort(key=by_step)
+    move = None
+    for _ in range(MOST_TRIES if found.fitting else 0):
+        move = move_of_best(search, found.fitting[0])
+        if move is None or move.outcome.step_ps >= found.fitting[0].step_ps:
+            break
+        found.fitting.insert(0, move.outcome)
+    if found.fitting:
+        fastest = found.fitting[0].step_ps
+        found.missing = [o for o in found.missing if o.step_ps < fastest]
+    return move
+
+
+def told(move: Moved) -> str:
+    """The sentence on a move."""
+    step = move.outcome.step_ps
+    ratio = step / move.before_ps - 1
+    result = f"{100 * abs(ratio):.1f} % {'less' if ratio < 0 else 'more'}"
+    if abs(ratio) < 0.0005:
+        result = "as long"
+    best = "" if ratio < 0 else "at best "
+    return (
+        f"its worker of {move.stage} computes the longest, {100 * move.above_mean:.1f} % above the"
+        f" mean: {best}with {move.change} a step takes {step / 1e12:.4g} s, {result}"
+    )
