@@ -15,28 +15,51 @@
 
 using namespace pipesched;
 
-/// Drops readers that are done, joins neighbours without readers, and notes
-/// which pieces may not be waited for.
-void ArenaAllocator::forgetDone(
-    llvm::function_ref<Reader(uint32_t reader)> classify) {
-  isBlocked.clear();
-  std::size_t kept = 0;
-  for (Piece &piece : free) {
-    llvm::erase_if(piece.readers, [&](uint32_t reader) {
-      return classify(reader) == Reader::Done;
-    });
-    bool joins = kept > 0 && free[kept - 1].end == piece.begin &&
-                 free[kept - 1].readers.empty() && piece.readers.empty();
-    if (joins) {
-      free[kept - 1].end = piece.end;
+uint32_t ArenaAllocator::makeNode(uint32_t reader) {
+  if (unusedNodes == kNone) {
+    nodes.push_back({reader, kNone});
+    return nodes.size() - 1;
+  }
+  uint32_t node = std::exchange(unusedNodes, nodes[unusedNodes].next);
+  nodes[node] = {reader, kNone};
+  return node;
+}
+
+void ArenaAllocator::drop(uint32_t node) {
+  nodes[node].next = std::exchange(unusedNodes, node);
+}
+
+/// Drops readers of a piece that are done, and notes whether it may not be
+/// waited for.
+void ArenaAllocator::forgetReaders(
+    Piece &piece, llvm::function_ref<Reader(uint32_t reader)> classify) {
+  piece.isBlocked = false;
+  for (uint32_t *link = &piece.readers; *link != kNone;) {
+    uint32_t node = *link;
+    Reader reader = classify(nodes[node].reader);
+    if (reader == Reader::Done) {
+      *link = nodes[node].next;
+      drop(node);
       continue;
     }
-    isBlocked.push_back(llvm::any_of(piece.readers, [&](uint32_t reader) {
-      return classify(reader) == Reader::MayNotWaitFor;
-    }));
-    if (&free[kept] != &piece)
-      free[kept] = std::move(piece);
-    ++kept;
+    piece.isBlocked |= reader == Reader::MayNotWaitFor;
+    link = &nodes[node].next;
+  }
+}
+
+/// Drops readers that are done, and joins neighbours without readers.
+void ArenaAllocator::forgetDone(
+    llvm::function_ref<Reader(uint32_t reader)> classify) {
+  std::size_t kept = 0;
+  for (Piece &piece : free) {
+    if (piece.readers != kNone)
+      forgetReaders(piece, classify);
+    bool joins = kept > 0 && free[kept - 1].end == piece.begin &&
+                 free[kept - 1].readers == kNone && piece.readers == kNone;
+    if (joins)
+      free[kept - 1].end = piece.end;
+    else
+      free[kept++] = piece;
   }
   free.resize(kept);
 }
@@ -47,17 +70,20 @@ ArenaAllocator::Taken ArenaAllocator::cut(std::size_t first, int64_t bytes) {
   int64_t end = taken.offset + bytes;
   std::size_t last = first;
   for (; last < free.size() && free[last].begin < end; ++last)
-    for (uint32_t reader : free[last].readers)
-      if (!llvm::is_contained(taken.readers, reader))
-        taken.readers.push_back(reader);
+    for (uint32_t node = free[last].readers; node != kNone;
+         node = nodes[node].next)
+      if (!llvm::is_contained(taken.readers, nodes[node].reader))
+        taken.readers.push_back(nodes[node].reader);
   Piece &rest = free[last - 1];
   std::size_t erased = last;
   if (rest.end > end) {
     rest.begin = end;
     --erased;
   }
+  for (std::size_t i = first; i < erased; ++i)
+    while (free[i].readers != kNone)
+      drop(std::exchange(free[i].readers, nodes[free[i].readers].next));
   free.erase(free.begin() + first, free.begin() + erased);
-  isBlocked.erase(isBlocked.begin() + first, isBlocked.begin() + erased);
   return taken;
 }
 
@@ -66,7 +92,7 @@ std::optional<ArenaAllocator::Taken> ArenaAllocator::takeFree(int64_t bytes,
                                                               bool mayWait) {
   std::size_t first = 0;
   for (std::size_t i = 0; i < free.size(); ++i) {
-    bool isUsable = mayWait ? !isBlocked[i] : free[i].readers.empty();
+    bool isUsable = mayWait ? !free[i].isBlocked : free[i].readers == kNone;
     if (!isUsable) {
       first = i + 1;
       continue;
@@ -91,7 +117,7 @@ ArenaAllocator::take(int64_t bytes,
       return std::move(*taken);
   // Grow, using the last piece if it is free.
   int64_t begin = size;
-  if (!free.empty() && free.back().end == size && !isBlocked.back())
+  if (!free.empty() && free.back().end == size && !free.back().isBlocked)
     begin = free.back().begin;
   if (begin == size) {
     size += bytes;
@@ -108,6 +134,12 @@ void ArenaAllocator::give(int64_t offset, int64_t bytes,
     return;
   auto next = llvm::partition_point(
       free, [&](const Piece &piece) { return piece.begin < offset; });
-  free.insert(next,
-              Piece{offset, offset + bytes, {readers.begin(), readers.end()}});
+  Piece piece{offset, offset + bytes, kNone, /*isBlocked=*/false};
+  uint32_t last = kNone;
+  for (uint32_t reader : readers) {
+    uint32_t node = makeNode(reader);
+    (last == kNone ? piece.readers : nodes[last].next) = node;
+    last = node;
+  }
+  free.insert(next, piece);
 }

@@ -1,5 +1,4 @@
-//===- ArenaAllocator.h - Offsets of tensors that live for a while -*- C++
-//-*-===//
+//===- ArenaAllocator.h - Offsets of tensors that live ----------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -57,17 +56,29 @@ public:
   }
 
 private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  /// Readers of one piece are a list, so that pieces are moved as plain bytes.
+  struct ReaderNode {
+    uint32_t reader, next;
+  };
   struct Piece {
     int64_t begin, end;
-    llvm::SmallVector<uint32_t, 2> readers;
+    uint32_t readers; ///< the first, or kNone
+    bool isBlocked;   ///< has a reader that may not be waited for
   };
 
   std::optional<Taken> takeFree(int64_t bytes, bool mayWait);
   void forgetDone(llvm::function_ref<Reader(uint32_t reader)> classify);
+  void forgetReaders(Piece &piece,
+                     llvm::function_ref<Reader(uint32_t reader)> classify);
   Taken cut(std::size_t first, int64_t bytes);
+  uint32_t makeNode(uint32_t reader);
+  void drop(uint32_t node);
 
-  std::vector<Piece> free;     ///< ascending, not overlapping
-  std::vector<bool> isBlocked; ///< by free piece: may not be waited for
+  std::vector<Piece> free; ///< ascending, not overlapping
+  std::vector<ReaderNode> nodes;
+  uint32_t unusedNodes = kNone; ///< a list
   int64_t size = 0;
 };
 

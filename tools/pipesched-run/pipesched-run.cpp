@@ -26,6 +26,9 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 using namespace pipesched;
 using namespace pipesched::run;
@@ -362,7 +365,18 @@ static void printVersion(llvm::raw_ostream &os) {
   os << "PipeSched version " PIPESCHED_VERSION "\n";
 }
 
+/// Memory that is freed is used again: tables of long steps are copied from one
+/// form to the next, and fresh pages would take longer than the copies.
+static void keepFreedMemory() {
+#ifdef __GLIBC__
+  constexpr int kBytes = 32 << 20;
+  mallopt(M_MMAP_THRESHOLD, kBytes);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
+}
+
 int main(int argc, char **argv) {
+  keepFreedMemory();
   llvm::InitLLVM init(argc, argv);
   initializeNative();
   registerAllPasses();

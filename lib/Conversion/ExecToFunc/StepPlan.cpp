@@ -180,6 +180,7 @@ pipesched::planSteps(Operation *owner, StageFunctions functions,
   plan->layouts = layOutPersistent(plan->functions, loaded.placement);
   GroupMap groups = collectGroups(loaded, plan->members);
   plan->workers.resize(loaded.program.getNumWorkers());
+  plan->words.reserve(12 * loaded.program.instructions.size()); // about as many
   KernelNumbers kernels(*plan);
   for (size_t worker = 0; worker < plan->workers.size(); ++worker)
     if (failed(WorkerPlanner(*plan, kernels, groups, owner, worker).run()))

@@ -43,21 +43,19 @@ WorkerPlanner::WorkerPlanner(StepPlan &step, KernelNumbers &kernels,
 // Words
 //===----------------------------------------------------------------------===//
 
-void WorkerPlanner::put(int64_t word) {
-  assert(llvm::isUInt<32>(word) && "blocks are at most 256 GiB");
-  step.words.push_back(word);
+static uint32_t slotOf(int64_t offset) {
+  assert(llvm::isUInt<32>(offset / kSlotAlignment) &&
+         "blocks are at most 256 GiB");
+  return offset / kSlotAlignment;
 }
 
-void WorkerPlanner::putSize(int64_t size) {
-  step.words.push_back(static_cast<uint32_t>(size));
-  step.words.push_back(static_cast<uint32_t>(size >> 32));
-}
+static uint32_t lowOf(int64_t size) { return size; }
+static uint32_t highOf(int64_t size) { return size >> 32; }
 
 void WorkerPlanner::putWaits(uint32_t instruction) {
   uint32_t request = std::exchange(firstRequest[instruction - rowBegin], kNone);
   for (; request != kNone; request = nextRequest[request]) {
-    put(kWait);
-    put(request);
+    put({kWait, request});
     freeRequests.push_back(request);
   }
 }
@@ -136,12 +134,10 @@ LogicalResult WorkerPlanner::planCell(uint32_t instruction, Cell cell,
   offsets = offsets.drop_front(own.size());
   if (failed(verifyBuffers(instruction, *kernel, own)))
     return failure();
-  put(kernels.numberOf(*kernel, layout));
-  putSlot(stageBegins[cell.getStage()]);
-  putSlot(losses);
-  put(cell.getMicrobatch());
+  put({kernels.numberOf(*kernel, layout), slotOf(stageBegins[cell.getStage()]),
+       slotOf(losses), static_cast<uint32_t>(cell.getMicrobatch())});
   for (int64_t offset : own)
-    putSlot(offset);
+    step.words.push_back(slotOf(offset));
   return success();
 }
 
@@ -183,12 +179,9 @@ LogicalResult WorkerPlanner::planMessage(uint32_t instruction, Opcode opcode) {
   if (failed(verifySlot(instruction, offsets.front(), bytes, plan.arenaBytes,
                         "arena")))
     return failure();
-  put(opcode);
-  putSlot(offsets.front());
-  putSize(bytes);
-  put(peer);
-  put(tag);
-  put(startRequest(instruction));
+  put({opcode, slotOf(offsets.front()), lowOf(bytes), highOf(bytes),
+       static_cast<uint32_t>(peer), static_cast<uint32_t>(tag),
+       startRequest(instruction)});
   return success();
 }
 
@@ -203,11 +196,8 @@ LogicalResult WorkerPlanner::planCopy(uint32_t instruction, Opcode opcode) {
         failed(verifySlot(instruction, rest[1], rest[2], plan.hostBytes,
                           "host memory")))
       return failure();
-    put(opcode);
-    putSlot(rest[1]);
-    putSlot(rest[0]);
-    putSize(rest[2]);
-    put(startRequest(instruction));
+    put({opcode, slotOf(rest[1]), slotOf(rest[0]), lowOf(rest[2]),
+         highOf(rest[2]), startRequest(instruction)});
   }
   return success();
 }
@@ -241,14 +231,10 @@ LogicalResult WorkerPlanner::planAllReduce(uint32_t instruction) {
       return pipe::emitTableError(opOf(instruction))
              << "sums gradients of " << run.elementType
              << "; the runtime sums f32, f64, f16, bf16, i32 and i64";
-    put(kAllReduce);
-    putSlot(run.offset);
-    putSize(run.bytes * 8 / run.elementType.getIntOrFloatBitWidth());
-    put(*type);
-    put(group.number);
-    put(group.firstMember);
-    put(group.numMembers);
-    put(startRequest(instruction));
+    int64_t size = run.bytes * 8 / run.elementType.getIntOrFloatBitWidth();
+    put({kAllReduce, slotOf(run.offset), lowOf(size), highOf(size),
+         static_cast<uint32_t>(*type), group.number, group.firstMember,
+         group.numMembers, startRequest(instruction)});
   }
   return success();
 }
@@ -288,10 +274,10 @@ LogicalResult WorkerPlanner::planNext(uint32_t instruction) {
   }
   for (uint32_t waited : operands)
     putWaits(waited);
-  put(kBegin);
+  step.words.push_back(kBegin);
   if (failed(planInstruction(instruction)))
     return failure();
-  put(kEnd);
+  step.words.push_back(kEnd);
   plan.instructions.push_back(instruction);
   return success();
 }
@@ -308,9 +294,8 @@ void WorkerPlanner::putZeros() {
     next = i + 1;
     while (next < spans.size() && spans[next].first == spans[next - 1].second)
       ++next;
-    put(kZero);
-    putSlot(spans[i].first);
-    putSize(spans[next - 1].second - spans[i].first);
+    int64_t size = spans[next - 1].second - spans[i].first;
+    put({kZero, slotOf(spans[i].first), lowOf(size), highOf(size)});
   }
 }
 

@@ -52,9 +52,9 @@ private:
     return step.placed.loaded.program.instructions[i];
   }
   mlir::Operation *opOf(uint32_t i) const { return step.placed.loaded.ops[i]; }
-  void put(int64_t word);
-  void putSlot(int64_t offset) { put(offset / kSlotAlignment); }
-  void putSize(int64_t size);
+  void put(std::initializer_list<uint32_t> words) {
+    step.words.insert(step.words.end(), words);
+  }
   void putZeros();
   void putWaits(uint32_t instruction);
   uint32_t startRequest(uint32_t instruction);
