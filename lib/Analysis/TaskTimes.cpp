@@ -135,6 +135,7 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
                           const StageCosts &stageCosts) {
   Traffic traffic;
   traffic.bytesSent.assign(graph.getNumWorkers(), 0);
+  traffic.exposedShardingPs.assign(graph.getNumWorkers(), 0);
   auto send = [&](int32_t worker, int64_t bytes) -> llvm::Error {
     if (llvm::AddOverflow(traffic.bytesSent[worker], bytes,
                           traffic.bytesSent[worker]))
@@ -142,8 +143,24 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
           "worker %d sends more than 2^63-1 bytes in all", worker);
     return llvm::Error::success();
   };
+  auto compute = [&](int32_t worker, Cell cell) {
+    const StageCost &cost = stageCosts.stages[placement.globalStage(cell)];
+    auto phase = static_cast<unsigned>(cell.getPhase());
+    // All cells together fit into int64 (computeTaskTimes).
+    traffic.exposedShardingPs[worker] += cost.shardingPs[phase];
+    return send(worker, cost.shardingBytes[phase]);
+  };
   for (uint32_t task = 0; task < graph.size(); ++task) {
     traffic.copies += graph.is(task, InstructionRole::Copy);
+    if (graph.is(task, InstructionRole::Compute)) {
+      Cell cell = graph.cell[task];
+      if (llvm::Error error = compute(graph.worker[task], cell))
+        return std::move(error);
+      if (cell.overlapsNext())
+        if (llvm::Error error =
+                compute(graph.worker[task], graph.overlapped[task]))
+          return std::move(error);
+    }
     if (!graph.isMessage(task))
       continue;
     ++traffic.messages;

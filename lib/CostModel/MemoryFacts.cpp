@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Support/CheckedInt.h"
+#include "Sharding.h"
 #include "StageLayers.h"
 
 using namespace pipesched;
@@ -76,11 +77,11 @@ static StateSums stateOf(const StageBlocks &owned, const ModelFacts &model,
 
 /// Without R cells a backward recomputes block by block: F keeps only the
 /// boundary, and one block at a time is whole again. After a split I, all that
-/// W needs of all blocks is present. The optimizer's state is divided among
+/// W needs of all blocks is present. `sharding` says what is divided among
 /// `sharers`. Returns false if a number overflows.
 static bool fill(StageMemory &memory, const StageSums &sums,
                  const StateSums &sumsOfState, bool recomputesInBackward,
-                 int64_t sharers) {
+                 Sharding sharding, int64_t sharers) {
   CheckedInt kept = recomputesInBackward ? sums.boundary : sums.activations;
   CheckedInt working = recomputesInBackward ? sums.working : 0;
   int64_t state = 0;
@@ -92,7 +93,54 @@ static bool fill(StageMemory &memory, const StageSums &sums,
                  assign(memory.weightBytes, sumsOfState.weight) &&
                  assign(memory.gradientBytes, sumsOfState.gradient) &&
                  assign(state, sumsOfState.optimizer);
-  memory.optimizerBytes = llvm::divideCeil(uint64_t(state), uint64_t(sharers));
+  auto divide = [&](int64_t &bytes) {
+    bytes = llvm::divideCeil(uint64_t(bytes), uint64_t(sharers));
+  };
+  memory.optimizerBytes = state;
+  divide(memory.optimizerBytes);
+  if (sharding == Sharding::Gradients || sharding == Sharding::Full)
+    divide(memory.gradientBytes);
+  if (sharding == Sharding::Full)
+    divide(memory.weightBytes);
+  return isValid;
+}
+
+/// While a cell runs, parameters that peers divide are whole, some at a time.
+/// Adds the most of that which a worker has, to the stage that has it, since a
+/// worker runs one cell at a time. Returns false if a number overflows.
+static bool addGathered(const Placement &placement, const ModelFacts &model,
+                        const SystemFacts &system,
+                        llvm::ArrayRef<StageBlocks> stages,
+                        MemoryFacts &facts) {
+  RankLayout layout(system, placement.getNumWorkers());
+  /// The stage of a worker with the most bytes of each kind, and these.
+  struct Most {
+    int64_t stage = 0;
+    CheckedInt bytes;
+
+    void update(int64_t other, CheckedInt otherBytes) {
+      if (!otherBytes.isValid() || otherBytes.get() > bytes.get())
+        *this = {other, otherBytes};
+    }
+    bool addTo(MemoryFacts &facts, int64_t StageMemory::*part) const {
+      int64_t &sum = facts.stages[stage].*part;
+      return assign(sum, bytes + sum);
+    }
+  };
+  std::vector<Most> weights(placement.getNumWorkers());
+  std::vector<Most> gradients(placement.getNumWorkers());
+  for (auto [stage, blocks] : llvm::enumerate(stages)) {
+    int64_t worker = placement.workerOf(stage);
+    Gathered gathered = gatheredBytes(blocks, model, system, layout, worker);
+    weights[worker].update(stage, gathered.weight);
+    gradients[worker].update(stage, gathered.gradient);
+  }
+  bool isValid = true;
+  for (const Most &most : gradients)
+    isValid &= most.addTo(facts, &StageMemory::gradientBytes);
+  if (system.sharding == Sharding::Full)
+    for (const Most &most : weights)
+      isValid &= most.addTo(facts, &StageMemory::weightBytes);
   return isValid;
 }
 
@@ -116,6 +164,12 @@ pipesched::computeMemoryFacts(const Placement &placement,
   int64_t copies = system ? system->accelerators - 1 : 0;
   bool isSharded = system && system->sharding != Sharding::None;
   int64_t sharers = isSharded ? system->dataParallel : 1;
+  Sharding sharding = system ? system->sharding : Sharding::None;
+  auto tooLarge = [] {
+    return llvm::createStringError(
+        llvm::inconvertibleErrorCode(),
+        "the memory of a stage is over 2^63 - 1 bytes");
+  };
   MemoryFacts facts;
   facts.stages.resize(stages->size());
   std::vector<bool> hasFirst = findFirstBlocks(placement, model, *owned);
@@ -125,14 +179,15 @@ pipesched::computeMemoryFacts(const Placement &placement,
       sums.add(model.blocks[block], count, model.recompute, copies);
     StateSums state =
         stateOf((*owned)[stage], model, hasFirst[placement.workerOf(stage)]);
-    if (!fill(memory, sums, state, recomputesInBackward, sharers))
-      return llvm::createStringError(
-          llvm::inconvertibleErrorCode(),
-          "the memory of a stage is over 2^63 - 1 bytes");
+    if (!fill(memory, sums, state, recomputesInBackward, sharding, sharers))
+      return tooLarge();
   }
 
   if (!system)
     return facts;
+  if (movesInCells(*system) &&
+      !addGathered(placement, model, *system, *stages, facts))
+    return tooLarge();
   CheckedInt capacity = CheckedInt(system->memoryBytes) * system->accelerators;
   if (!capacity.isValid())
     return llvm::createStringError(

@@ -129,11 +129,17 @@ private:
     std::optional<int64_t> forward = given(Phase::Forward);
     std::optional<int64_t> again = given(Phase::Recompute);
     if (forward)
-      cost.phasePs[index(Phase::Forward)] = *forward;
+      measured(Phase::Forward, *forward, cost);
     if (!again && !isSelective())
       again = forward;
     if (again)
-      cost.phasePs[index(Phase::Recompute)] = *again;
+      measured(Phase::Recompute, *again, cost);
+  }
+
+  /// A measured time does not say for what a cell waits.
+  static void measured(Phase phase, int64_t ps, StageCost &cost) {
+    cost.phasePs[index(phase)] = ps;
+    cost.shardingPs[index(phase)] = 0;
   }
 
   /// Whether R runs only a part of F.
@@ -191,7 +197,7 @@ llvm::Error StageProfile::applyBackward(StageCost &cost,
   }
   unsigned missing = 0;
   auto apply = [&](Phase phase, std::optional<int64_t> ps) {
-    cost.phasePs[index(phase)] = ps.value_or(0);
+    measured(phase, ps.value_or(0), cost);
     if (!ps)
       missing |= phases & bit(phase);
   };

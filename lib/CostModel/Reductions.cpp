@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Reductions.h"
+#include "Sharding.h"
 #include "StageLayers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -30,13 +31,9 @@ public:
         layersPerBlock(double(model.getNumLayers()) /
                        double(replicas.getNumBlocks())) {}
 
-  /// Gradients are always reduced. If each member updates only its part of the
-  /// parameters, the weights are gathered instead of the gradients.
-  GradientExchange exchangeOf(BlockSpan range, Sharding sharding) const {
-    double reduced = of(range, &StateSums::gradient);
-    return {reduced, sharding == Sharding::None
-                         ? reduced
-                         : of(range, &StateSums::weight)};
+  /// Gradients, and weights if they are gathered when they have changed.
+  GradientExchange exchangeOf(BlockSpan range) const {
+    return {of(range, &StateSums::gradient), of(range, &StateSums::weight)};
   }
 
   double of(BlockSpan range) const { return of(range, &StateSums::gradient); }
@@ -83,6 +80,69 @@ private:
 };
 } // namespace
 
+/// One after the other. Errors: times or bytes over int64.
+static Expected<MessageCost> addCosts(Expected<MessageCost> first,
+                                      Expected<MessageCost> second) {
+  if (!first)
+    return llvm::joinErrors(first.takeError(),
+                            second ? Error::success() : second.takeError());
+  if (!second)
+    return second;
+  MessageCost sum;
+  if (llvm::AddOverflow(first->occupancyPs, second->occupancyPs,
+                        sum.occupancyPs) ||
+      llvm::AddOverflow(first->latencyPs, second->latencyPs, sum.latencyPs) ||
+      llvm::AddOverflow(first->bytes, second->bytes, sum.bytes))
+    return llvm::createStringError("the time or the bytes of an all-reduce are "
+                                   "over 2^63 - 1");
+  return sum;
+}
+
+namespace {
+/// Those that take part in the reduction of some blocks.
+struct ReductionGroups {
+  RingGroup all;
+  RingGroup peers;    ///< that divide the parameters of one of the workers
+  RingGroup replicas; ///< one for each worker, with the same part of them
+};
+} // namespace
+
+/// A member on each of some workers.
+static RingGroup replicasOf(const Reduction &reduction,
+                            const RankLayout &layout) {
+  int64_t size = reduction.numWorkers;
+  switch (layout.levelOf(reduction.firstWorker, reduction.lastWorker)) {
+  case NetworkLevel::Link:
+    return {size, 1, 1};
+  case NetworkLevel::Network:
+    return {1, size, 1};
+  case NetworkLevel::Spine:
+    return {1, 1, size};
+  }
+  llvm_unreachable("unknown level");
+}
+
+/// What a step ends with. Gradients are always summed, and if each member
+/// updates only its part of the parameters, the weights are gathered instead of
+/// the gradients. What was summed and is gathered in cells is left out: then
+/// replicas sum the parts that their peers hold.
+static Expected<MessageCost> costExchange(GradientExchange whole,
+                                          const ReductionGroups &groups,
+                                          const SystemFacts &system) {
+  double gradient = whole.reducedBytes;
+  if (system.sharding == Sharding::None)
+    return ringExchange({gradient, gradient}, groups.all, system);
+  if (!movesInCells(system))
+    return ringExchange(whole, groups.all, system);
+  double part = gradient / double(groups.peers.size());
+  Expected<MessageCost> among =
+      ringExchange({part, part}, groups.replicas, system);
+  if (system.sharding == Sharding::Full)
+    return among;
+  return addCosts(std::move(among),
+                  ringExchange({0, whole.gatheredBytes}, groups.peers, system));
+}
+
 Expected<std::vector<MessageCost>>
 pipesched::costReductions(const Placement &placement,
                           ArrayRef<Reduction> reductions,
@@ -95,10 +155,12 @@ pipesched::costReductions(const Placement &placement,
   std::vector<MessageCost> stageCosts;
   stageCosts.reserve(reductions.size());
   for (const Reduction &reduction : reductions) {
-    RingGroup group = layout.groupOf(
-        reduction.firstWorker, reduction.lastWorker, reduction.numWorkers);
-    Expected<MessageCost> cost = ringExchange(
-        bytes.exchangeOf(reduction.blocks, system.sharding), group, system);
+    int64_t first = reduction.firstWorker, last = reduction.lastWorker;
+    ReductionGroups groups = {layout.groupOf(first, last, reduction.numWorkers),
+                              layout.groupOf(first, first, 1),
+                              replicasOf(reduction, layout)};
+    Expected<MessageCost> cost =
+        costExchange(bytes.exchangeOf(reduction.blocks), groups, system);
     if (!cost)
       return cost.takeError();
     stageCosts.push_back(*cost);

@@ -19,6 +19,21 @@
 
 namespace pipesched {
 
+/// Sums over rings that run one after the other, before rounding. `bytes` is
+/// what a worker sends.
+struct RingSums {
+  double occupancyPs = 0, latencyPs = 0, bytes = 0;
+
+  /// Adds a ring of n = `size` members: n - 1 messages in each half of the
+  /// exchange.
+  void add(GradientExchange exchange, int64_t size, const LinkFacts &link);
+};
+
+/// What ringExchange rounds. Errors: no network.
+llvm::Expected<RingSums> sumRings(GradientExchange exchange,
+                                  const RingGroup &group,
+                                  const SystemFacts &system);
+
 /// The bytes that each of n workers sends in a ring all-reduce: 2 (n - 1) parts
 /// of bytes / n. Errors: over int64.
 llvm::Expected<int64_t> ringBytes(double bytes, int64_t numWorkers);

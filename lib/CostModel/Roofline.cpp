@@ -12,7 +12,7 @@
 
 #include "KernelTimes.h"
 #include "PipeSched/Support/MakeError.h"
-#include "Reductions.h"
+#include "Sharding.h"
 #include "StageLayers.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
@@ -48,33 +48,24 @@ llvm::Expected<MessageCost> pipesched::hockney(int64_t bytes,
   return cost;
 }
 
-namespace {
-/// Sums over rings that run one after the other, before rounding.
-struct RingSums {
-  double occupancyPs = 0, latencyPs = 0, bytes = 0;
-
-  /// Adds a ring of n = `size` members: n - 1 messages in each half of the
-  /// exchange.
-  void add(GradientExchange exchange, int64_t size, const LinkFacts &link) {
-    double parts = double(size), steps = parts - 1;
-    for (double total : {exchange.reducedBytes, exchange.gatheredBytes}) {
-      if (size == 1 || total == 0)
-        continue;
-      occupancyPs += steps * transferPs(total / parts, link);
-      latencyPs += steps * double(link.latencyPs);
-      bytes += steps * total / parts;
-    }
+void RingSums::add(GradientExchange exchange, int64_t size,
+                   const LinkFacts &link) {
+  double parts = double(size), steps = parts - 1;
+  for (double total : {exchange.reducedBytes, exchange.gatheredBytes}) {
+    if (size == 1 || total == 0)
+      continue;
+    occupancyPs += steps * transferPs(total / parts, link);
+    latencyPs += steps * double(link.latencyPs);
+    bytes += steps * total / parts;
   }
-};
-} // namespace
+}
 
-llvm::Expected<MessageCost> pipesched::ringExchange(GradientExchange exchange,
-                                                    RingGroup group,
-                                                    const SystemFacts &system) {
-  MessageCost cost;
-  if (group.size() == 1 || exchange.reducedBytes + exchange.gatheredBytes == 0)
-    return cost;
+llvm::Expected<RingSums> pipesched::sumRings(GradientExchange exchange,
+                                             const RingGroup &group,
+                                             const SystemFacts &system) {
   RingSums sums;
+  if (group.size() == 1 || exchange.reducedBytes + exchange.gatheredBytes == 0)
+    return sums;
   double parts = 1;
   for (auto [level, size] : llvm::zip_equal(kNetworkLevels, group.sizes())) {
     LinkFacts link = linkOfWorker(level, system);
@@ -86,6 +77,17 @@ llvm::Expected<MessageCost> pipesched::ringExchange(GradientExchange exchange,
              size, link);
     parts *= double(size);
   }
+  return sums;
+}
+
+llvm::Expected<MessageCost> pipesched::ringExchange(GradientExchange exchange,
+                                                    RingGroup group,
+                                                    const SystemFacts &system) {
+  llvm::Expected<RingSums> rings = sumRings(exchange, group, system);
+  if (!rings)
+    return rings.takeError();
+  RingSums sums = *rings;
+  MessageCost cost;
   if (auto error = store(sums.occupancyPs, "an all-reduce", cost.occupancyPs))
     return std::move(error);
   if (auto error = store(sums.latencyPs, "an all-reduce", cost.latencyPs))
@@ -124,7 +126,20 @@ public:
 
   /// `owned` are those of `blocks` whose parameters the stage steps.
   llvm::Error cost(const StageBlocks &blocks, const StageBlocks &owned,
-                   const StageMemory &memory, StageCost &cost) const;
+                   const StageMemory &memory, const StageMemory &stepped,
+                   StageCost &cost) const;
+
+  /// Adds what the worker's cells wait for parameters that its peers divide.
+  llvm::Error shard(const StageBlocks &blocks, const RankLayout &layout,
+                    int64_t worker, StageCost &cost) const {
+    return shardCells(
+        blocks, model, system, layout, worker, recomputesInBackward,
+        [&](uint32_t block, Phase phase) {
+          return rooflinePs(model.blocks[block], phase, system,
+                            model.recompute);
+        },
+        cost);
+  }
 
 private:
   llvm::Error costCompute(const StageBlocks &blocks, StageCost &cost) const;
@@ -246,12 +261,13 @@ llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
 llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
                                    const StageBlocks &owned,
                                    const StageMemory &memory,
+                                   const StageMemory &stepped,
                                    StageCost &cost) const {
   if (auto error = costCompute(blocks, cost))
     return error;
   if (auto error = costCopies(memory, cost))
     return error;
-  return costStep(owned, memory, cost);
+  return costStep(owned, stepped, cost);
 }
 
 /// Messages take the link of a node if both workers stand on it, else the
@@ -363,6 +379,11 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
     return std::move(error);
   if (llvm::Error error = checkBackwards(model, phases))
     return std::move(error);
+  // Ranks that share the state of parameters step each of them once. What else
+  // they share makes no difference to that.
+  SystemFacts stepping = system;
+  if (system.sharding != Sharding::None)
+    stepping.sharding = Sharding::Optimizer;
   llvm::Expected<std::vector<StageBlocks>> blocks =
       blocksOfStages(placement, model);
   if (!blocks)
@@ -375,14 +396,27 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
       computeMemoryFacts(placement, model, &system, phases);
   if (!memory)
     return memory.takeError();
+  llvm::Expected<MemoryFacts> stepped =
+      stepping == system
+          ? llvm::Expected<MemoryFacts>(*memory)
+          : computeMemoryFacts(placement, model, &stepping, phases);
+  if (!stepped)
+    return stepped.takeError();
 
   StageCostBuilder taskCosts(model, system, phases);
+  RankLayout layout(system, placement.getNumWorkers());
   StageCosts stageCosts;
   stageCosts.stages.resize(blocks->size());
-  for (auto [stage, cost] : llvm::enumerate(stageCosts.stages))
-    if (auto error = taskCosts.cost((*blocks)[stage], (*owned)[stage],
-                                    memory->stages[stage], cost))
+  for (auto [stage, cost] : llvm::enumerate(stageCosts.stages)) {
+    const StageBlocks &held = (*blocks)[stage];
+    if (auto error =
+            taskCosts.cost(held, (*owned)[stage], memory->stages[stage],
+                           stepped->stages[stage], cost))
       return std::move(error);
+    if (auto error =
+            taskCosts.shard(held, layout, placement.workerOf(stage), cost))
+      return std::move(error);
+  }
   if (auto error = costMessages(placement, messagesOfStages(model, *blocks),
                                 system, stageCosts))
     return std::move(error);

@@ -18,6 +18,18 @@
 using namespace pipesched;
 using llvm::Twine;
 
+/// What I waits for and sends belongs to W.
+static llvm::Error moveSharding(StageCost &cost) {
+  for (auto *part : {&cost.shardingPs, &cost.shardingBytes}) {
+    int64_t &input = (*part)[static_cast<unsigned>(Phase::InputGrad)];
+    int64_t &weight = (*part)[static_cast<unsigned>(Phase::WeightGrad)];
+    if (llvm::AddOverflow(input, weight, weight))
+      return makeError("I and W of a stage send more than 2^63 - 1 bytes");
+    input = 0;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error pipesched::applyRuntime(Runtime runtime, const Placement &placement,
                                     StageCosts &stageCosts) {
   if (runtime == Runtime::Table)
@@ -32,6 +44,9 @@ llvm::Error pipesched::applyRuntime(Runtime runtime, const Placement &placement,
       return makeError("I + W of the first stage of path " + Twine(path) +
                        " is over 2^63 - 1 ps");
     input = 0;
+    if (llvm::Error error =
+            moveSharding(stageCosts.stages[placement.stageOffset(path)]))
+      return error;
   }
   return llvm::Error::success();
 }

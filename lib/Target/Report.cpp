@@ -196,6 +196,7 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
     json.attribute("exposed_communication_ps", summary.exposedCommunicationPs);
     json.attribute("messages", execution.traffic.messages);
     writeList(json, "bytes_sent", execution.traffic.bytesSent);
+    writeList(json, "exposed_sharding_ps", execution.traffic.exposedShardingPs);
     json.attribute("copies", execution.traffic.copies);
     writeList(json, "offload_ps", execution.idle.offloadPs);
     writeList(json, "reload_ps", execution.idle.reloadPs);

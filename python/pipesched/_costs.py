@@ -161,10 +161,13 @@ class Costs:
     8-bit floats.
 
     There are `data_parallel` equal pipelines, and the schedule is one of them; `global_batch` is
-    that of all of them. `sharding` says what the pipelines divide among them: nothing, the state of
-    the optimizer (ZeRO-1), gradients too (ZeRO-2), or everything that a parameter takes (FSDP), kept
-    after it is gathered once per step ("full-kept") or not ("full"). `rank_order` says which ranks are neighbours on the nodes of a system: peers in other pipelines, or the workers of a
-    pipeline. This affects messages, memory, and the all-reduces and optimizer steps that
+    that of all of them. `sharding` says what the pipelines divide among them: nothing ("none"), the
+    state of the optimizer ("optimizer", ZeRO-1), gradients too ("gradients", ZeRO-2), or weights as
+    well (FSDP), which are gathered once per step and kept ("full-kept") or for each forward and
+    each backward ("full"). "gradients" and "full" reduce gradients in each backward; the report
+    says in `exposed_sharding_ps` how long cells wait for that. `rank_order` says which ranks are
+    neighbours on the nodes of a system: peers in other pipelines, or the workers of a pipeline.
+    This affects messages, memory, and the all-reduces and optimizer steps that
     `Configuration(optimizer_step=...)` adds.
 
     Of the accelerators of a worker `context_parallel` divide a sequence, and pass their keys and

@@ -116,6 +116,8 @@ class Execution(_Section):
     exposed_communication_ps: int
     messages: int
     bytes_sent: Integers
+    exposed_sharding_ps: Integers
+    """Time in which cells wait for weights or gradients that peers divide among them."""
     copies: int
     """Offloads and reloads."""
     offload_ps: Integers

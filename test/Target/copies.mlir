@@ -17,6 +17,7 @@
 // CHECK:        "communication": [17000000]
 // CHECK:        "messages": 0,
 // CHECK-NEXT:   "bytes_sent": [0],
+// CHECK-NEXT:   "exposed_sharding_ps": [0],
 // CHECK-NEXT:   "copies": 2,
 // CHECK-NEXT:   "offload_ps": [15000000],
 // CHECK-NEXT:   "reload_ps": [12000000],

@@ -65,6 +65,7 @@
 // CHECK-NEXT:       "exposed_communication_ps": 0,
 // CHECK-NEXT:       "messages": 4,
 // CHECK-NEXT:       "bytes_sent": [0, 0],
+// CHECK-NEXT:       "exposed_sharding_ps": [0, 0],
 // CHECK-NEXT:       "copies": 0,
 // CHECK-NEXT:       "offload_ps": [0, 0],
 // CHECK-NEXT:       "reload_ps": [0, 0],

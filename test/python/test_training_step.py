@@ -56,7 +56,7 @@ def test_step_is_compute_then_reductions_then_optimizer() -> None:
     reduced = 6 * PARAMETERS * 2 // 4 * 10
     assert makespan(point("none", data_parallel=4)) == alone
     assert makespan(point("exposed", data_parallel=4)) == alone + reduced + optimizer_ps(1)
-    for sharding in ("optimizer", "full"):
+    for sharding in ("optimizer", "full-kept"):
         step = point("exposed", data_parallel=4, sharding=sharding)
         assert makespan(step) == alone + reduced + optimizer_ps(4)
     # All on one node.
@@ -73,8 +73,29 @@ def test_step_is_compute_then_reductions_then_optimizer() -> None:
 def test_sharding_divides_the_state(sharding: Sharding) -> None:
     memory = point("none", data_parallel=8, sharding=sharding).simulate().memory
     assert memory is not None
+    # Each stage is one layer, which is whole while a cell runs.
+    whole, shard = 2 * PARAMETERS, 2 * PARAMETERS // 8
+    parts = memory.composition
+    weights = whole + shard if sharding == "full" else whole
+    gradients = whole + shard if sharding in ("gradients", "full") else whole
+    assert parts.weight_bytes.tolist() == [weights] * 2
+    assert parts.gradient_bytes.tolist() == [gradients] * 2
     state = 12 * PARAMETERS if sharding == "none" else 12 * PARAMETERS // 8
-    assert memory.persistent_bytes.tolist() == [4 * PARAMETERS + state] * 2
+    assert memory.persistent_bytes.tolist() == [weights + gradients + state] * 2
+
+
+@pytest.mark.parametrize(
+    ("sharding", "forward", "backward"), [("gradients", 0, 1), ("full", 1, 2), ("full-kept", 0, 0)]
+)
+def test_sharded_cells_wait(sharding: Sharding, forward: int, backward: int) -> None:
+    kept = point("none", data_parallel=4, sharding="optimizer").simulate().execution
+    sharded = point("none", data_parallel=4, sharding=sharding).simulate().execution
+    # One layer has nothing to hide behind: three messages of a quarter, for two microbatches.
+    sent = 3 * PARAMETERS * 2 // 4
+    moved = 2 * (forward + backward) * sent
+    assert (sharded.bytes_sent - kept.bytes_sent).tolist() == [moved] * 2
+    assert sharded.exposed_sharding_ps.tolist() == [10 * moved] * 2
+    assert (sharded.busy_ps - kept.busy_ps).tolist() == [10 * moved] * 2
 
 
 def test_batch_has_the_whole_step() -> None:

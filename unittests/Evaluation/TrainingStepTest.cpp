@@ -97,7 +97,7 @@ TEST(DataParallel, ShardingDividesTheOptimizer) {
   EXPECT_EQ(ps(cost(2, toyModel(), system).stages[0], Phase::Optimizer),
             20 * (2 + 2 + 2 * 12));
   ModelFacts model = toyModel();
-  for (Sharding sharding : {Sharding::Optimizer, Sharding::Full}) {
+  for (Sharding sharding : {Sharding::Optimizer, Sharding::FullKept}) {
     system.sharding = sharding;
     model.weightBytesPerParameter = 2;
     StageCosts stageCosts = cost(2, model, system);

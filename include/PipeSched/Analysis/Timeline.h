@@ -77,11 +77,12 @@ inline constexpr unsigned kNumIdleCauses = std::size(kIdleCauses);
 IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
                       const Timeline &timeline);
 
-/// The number of messages and of copies, and the bytes that each worker sends
-/// in messages and all-reduces.
+/// The number of messages and of copies; the bytes that each worker sends in
+/// messages, in all-reduces and for parameters that peers divide; and how long
+/// its cells wait for the last of these.
 struct Traffic {
   int64_t messages = 0, copies = 0;
-  std::vector<int64_t> bytesSent;
+  std::vector<int64_t> bytesSent, exposedShardingPs;
 };
 /// Errors: bytes over int64.
 llvm::Expected<Traffic> computeTraffic(const TaskGraph &graph,

@@ -34,6 +34,10 @@ struct StageCost {
   /// The part of phasePs in which rows are on their way to experts or back. An
   /// overlapped pair hides those of one cell behind the compute of the other.
   std::array<int64_t, kNumPhases> dispatchPs = {};
+  /// The part of phasePs that waits for weights or gradients that peers divide
+  /// among them (Sharding), and the bytes that the worker sends for that in
+  /// each run of the phase.
+  std::array<int64_t, kNumPhases> shardingPs = {}, shardingBytes = {};
   std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
                                        ///< is of this stage; absent: by
                                        ///< StageCosts::pairPs

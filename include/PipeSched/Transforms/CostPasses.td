@@ -137,8 +137,10 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
 
     There are `data-parallel` equal pipelines, and the schedule is one of them:
     G reduces among its workers and their peers in the other pipelines.
-    `sharding` says what the pipelines divide among them. `rank-order` says
-    which ranks are neighbours on a node, those of one pipeline or those of
+    `sharding` says what the pipelines divide among them: nothing, the
+    optimizer's state, gradients too, or weights as well, gathered once per step
+    or for each use (docs/CostModel.md, "Sharding"). `rank-order` says which
+    ranks are neighbours on a node, those of one pipeline or those of
     peers; it matters only if the system gives the size of its nodes
     (docs/CostModel.md, "A training step").
 

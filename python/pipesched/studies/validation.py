@@ -318,7 +318,7 @@ def _titan_costs(model: str, scale: float, **options: Any) -> Costs:
         accelerators=TENSOR_PARALLEL,
         precision="fp8",
         recompute="full",
-        sharding="full",
+        sharding="full-kept",
         **options,
     )
 

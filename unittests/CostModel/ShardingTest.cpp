@@ -1,0 +1,356 @@
+//===- ShardingTest.cpp - Cells whose parameters peers divide -------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Times by hand and step by step, bytes counted message by message, and what is
+// left for the end of a step.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sharding.h"
+#include "../Support/ToyCosts.h"
+#include "PipeSched/CostModel/Runtime.h"
+#include "PipeSched/Schedule/Families.h"
+#include "gtest/gtest.h"
+#include <random>
+#include <set>
+
+using namespace pipesched;
+
+static constexpr unsigned bit(Phase phase) {
+  return 1u << static_cast<unsigned>(phase);
+}
+static constexpr unsigned kStep =
+    bit(Phase::Forward) | bit(Phase::Backward) | bit(Phase::InputGrad) |
+    bit(Phase::WeightGrad) | bit(Phase::AllReduce) | bit(Phase::Optimizer);
+
+static Placement linear(int64_t stages) {
+  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
+}
+
+/// Two stages pass each other on two workers.
+static Placement mirrored() {
+  Path down = placeLinear(2), up = down;
+  std::reverse(up.workers.begin(), up.workers.end());
+  down.takes = {{0, 4, 2}};
+  up.takes = {{1, 4, 2}};
+  return llvm::cantFail(Placement::create(2, 4, {down, up}));
+}
+
+/// Six layers of F 100, I 200 and W 100 with 10 parameters each.
+static ModelFacts toyModel() {
+  BlockFacts block;
+  block.name = "layer";
+  block.count = 6;
+  block.parameters = 10;
+  block.activationBytes = 50;
+  block.weightGradBytes = 20;
+  block.recomputedBytes = 8;
+  block.kernels = {
+      {"linear", Engine::Matrix, {100, 60}, {200, 60}, {100, 60}, true}};
+  ModelFacts model;
+  model.name = "toy";
+  model.boundaryBytes = 5;
+  model.blocks = {block};
+  return model;
+}
+
+/// Peers gather 20 bytes in 3 (5 * 10 + 7) = 171 ps.
+static SystemFacts fourPeers(Sharding sharding) {
+  SystemFacts system = toySystem();
+  system.dataParallel = 4;
+  system.sharding = sharding;
+  return system;
+}
+
+static StageCost firstOf(Sharding sharding, const ModelFacts &model,
+                         unsigned phases = kStep) {
+  return llvm::cantFail(
+             costRoofline(linear(2), model, fourPeers(sharding), phases))
+      .stages.front();
+}
+
+static int64_t exposed(const StageCost &cost, Phase phase) {
+  return cost.shardingPs[static_cast<unsigned>(phase)];
+}
+static int64_t sent(const StageCost &cost, Phase phase) {
+  return cost.shardingBytes[static_cast<unsigned>(phase)];
+}
+
+//===----------------------------------------------------------------------===//
+// By hand
+//===----------------------------------------------------------------------===//
+
+TEST(Sharding, WeightsAreGatheredWhileTheLayerBeforeComputes) {
+  StageCost cost = firstOf(Sharding::Full, toyModel());
+  EXPECT_EQ(ps(cost, Phase::Forward), 171 + 171 + 171 + 100);
+  EXPECT_EQ(exposed(cost, Phase::Forward), ps(cost, Phase::Forward) - 300);
+  EXPECT_EQ(ps(cost, Phase::InputGrad), 171 + 3 * 200);
+  EXPECT_EQ(exposed(cost, Phase::InputGrad), 171);
+  // W needs no weights.
+  EXPECT_EQ(ps(cost, Phase::WeightGrad), 100 + 171 + 171 + 171);
+  // While the middle layer of B computes for 300 ps, the weights of the next
+  // one and the gradients of the one before need 342.
+  EXPECT_EQ(ps(cost, Phase::Backward), 171 + 300 + 342 + 300 + 171);
+  EXPECT_EQ(exposed(cost, Phase::Backward), ps(cost, Phase::Backward) - 900);
+  EXPECT_EQ(sent(cost, Phase::Forward), 3 * 15);
+  EXPECT_EQ(sent(cost, Phase::InputGrad), 3 * 15);
+  EXPECT_EQ(sent(cost, Phase::WeightGrad), 3 * 15);
+  EXPECT_EQ(sent(cost, Phase::Backward), 3 * 30);
+  EXPECT_EQ(ps(cost, Phase::AllReduce), 0);
+}
+
+TEST(Sharding, GradientsMoveAlone) {
+  StageCost cost = firstOf(Sharding::Gradients, toyModel());
+  EXPECT_EQ(ps(cost, Phase::Forward), 300);
+  EXPECT_EQ(ps(cost, Phase::InputGrad), 600);
+  EXPECT_EQ(ps(cost, Phase::WeightGrad), 100 + 171 + 171 + 171);
+  EXPECT_EQ(ps(cost, Phase::Backward), 900 + 171);
+  EXPECT_EQ(sent(cost, Phase::Forward), 0);
+  EXPECT_EQ(sent(cost, Phase::Backward), 3 * 15);
+  // The weights of three layers are gathered when they have been stepped.
+  EXPECT_EQ(ps(cost, Phase::AllReduce), 3 * (60 / 4 * 10 + 7));
+}
+
+/// What is gathered once per step, or never, costs no cell anything.
+TEST(Sharding, OthersChangeNoCell) {
+  StageCost none = firstOf(Sharding::None, toyModel());
+  for (Sharding sharding : {Sharding::Optimizer, Sharding::FullKept}) {
+    StageCost cost = firstOf(sharding, toyModel());
+    for (Phase phase : {Phase::Forward, Phase::Backward, Phase::InputGrad,
+                        Phase::WeightGrad, Phase::AllReduce}) {
+      EXPECT_EQ(ps(cost, phase), ps(none, phase));
+      EXPECT_EQ(exposed(cost, phase) + sent(cost, phase), 0);
+    }
+  }
+  // Nor does a pipeline without peers.
+  SystemFacts alone = fourPeers(Sharding::Full);
+  alone.dataParallel = 1;
+  StageCost cost =
+      llvm::cantFail(costRoofline(linear(2), toyModel(), alone, kStep))
+          .stages.front();
+  EXPECT_EQ(ps(cost, Phase::Backward), ps(none, Phase::Backward));
+}
+
+/// Every peer steps the quarter of the parameters whose state it has.
+TEST(Sharding, StepsAreDivided) {
+  for (Sharding sharding : {Sharding::Optimizer, Sharding::Gradients,
+                            Sharding::FullKept, Sharding::Full})
+    EXPECT_EQ(ps(firstOf(sharding, toyModel()), Phase::Optimizer),
+              (60 + 60 + 2 * 360) / 4);
+}
+
+/// A backward that recomputes gathers weights once for both; an R cell gathers
+/// them itself, unless it runs the core of the attention.
+TEST(Sharding, RecomputationNeedsWeights) {
+  ModelFacts model = toyModel();
+  model.recompute = Recompute::Full;
+  StageCost inside = firstOf(Sharding::Full, model);
+  EXPECT_EQ(ps(inside, Phase::InputGrad), 171 + 3 * 300);
+  EXPECT_EQ(ps(inside, Phase::Backward), 171 + 3 * 400 + 171);
+  EXPECT_EQ(sent(inside, Phase::Backward), 3 * 30);
+  unsigned withR = kStep | bit(Phase::Recompute);
+  StageCost apart = firstOf(Sharding::Full, model, withR);
+  EXPECT_EQ(ps(apart, Phase::Recompute), 171 + 171 + 171 + 100);
+  EXPECT_EQ(sent(apart, Phase::Recompute), 3 * 15);
+  EXPECT_EQ(ps(apart, Phase::Backward), 171 + 300 + 342 + 300 + 171);
+  model.recompute = Recompute::Selective;
+  model.blocks[0].kernels[0].core = true;
+  StageCost core = firstOf(Sharding::Full, model, withR);
+  EXPECT_EQ(ps(core, Phase::Recompute), 300);
+  EXPECT_EQ(sent(core, Phase::Recompute), 0);
+}
+
+/// Workers with the same blocks sum the parts that they and their peers hold:
+/// 15 of 60 bytes, half of which is sent twice.
+TEST(Sharding, ReplicasSumTheirParts) {
+  auto reduce = [&](Sharding sharding) {
+    StageCosts costs = llvm::cantFail(
+        costRoofline(mirrored(), toyModel(), fourPeers(sharding), kStep));
+    return ps(costs.stages.front(), Phase::AllReduce);
+  };
+  auto parts = 2 * (75 + 7);
+  EXPECT_EQ(reduce(Sharding::Full), parts);
+  EXPECT_EQ(reduce(Sharding::Gradients), parts + 3 * (60 / 4 * 10 + 7));
+  EXPECT_EQ(reduce(Sharding::Optimizer), 14 * 75 + 14 * 7);
+}
+
+/// PyTorch runs the whole backward of a first stage in W.
+TEST(Sharding, RuntimesMoveWhatIsExposed) {
+  Placement placement = linear(2);
+  StageCosts costs = llvm::cantFail(
+      costRoofline(placement, toyModel(), fourPeers(Sharding::Full), kStep));
+  llvm::cantFail(applyRuntime(Runtime::Torch, placement, costs));
+  const StageCost &first = costs.stages[0], &second = costs.stages[1];
+  EXPECT_EQ(exposed(first, Phase::InputGrad), 0);
+  EXPECT_EQ(exposed(first, Phase::WeightGrad), 171 + 3 * 171 + 100 - 300);
+  EXPECT_EQ(sent(first, Phase::WeightGrad), 2 * 3 * 15);
+  EXPECT_EQ(exposed(second, Phase::InputGrad), 171);
+}
+
+static StageMemory memoryOf(Sharding sharding, const ModelFacts &model,
+                            int64_t dataParallel = 4) {
+  SystemFacts system = fourPeers(sharding);
+  system.dataParallel = dataParallel;
+  return llvm::cantFail(computeMemoryFacts(linear(2), model, &system))
+      .stages.front();
+}
+
+/// A stage has 60 bytes of weights and of gradients, 20 in each layer.
+TEST(Sharding, MemoryHasShardsAndWhatIsGathered) {
+  ModelFacts model = toyModel();
+  StageMemory full = memoryOf(Sharding::Full, model);
+  EXPECT_EQ(full.weightBytes, 60 / 4 + 2 * 20);
+  EXPECT_EQ(full.gradientBytes, 60 / 4 + 20);
+  EXPECT_EQ(full.optimizerBytes, 360 / 4);
+  StageMemory gradients = memoryOf(Sharding::Gradients, model);
+  EXPECT_EQ(gradients.weightBytes, 60);
+  EXPECT_EQ(gradients.gradientBytes, 60 / 4 + 20);
+  StageMemory kept = memoryOf(Sharding::FullKept, model);
+  EXPECT_EQ(kept.weightBytes, 60);
+  EXPECT_EQ(kept.gradientBytes, 60);
+  EXPECT_EQ(kept.optimizerBytes, 360 / 4);
+  EXPECT_EQ(memoryOf(Sharding::Full, model, 7).weightBytes, 9 + 2 * 20);
+  EXPECT_EQ(memoryOf(Sharding::Full, model, 1).weightBytes, 60);
+  // An embedding of 40 parameters stands before the layers; two of either kind
+  // are never whole at a time.
+  BlockFacts embedding = model.blocks[0];
+  embedding.position = BlockPosition::First;
+  embedding.count = 1;
+  embedding.parameters = 40;
+  model.blocks.insert(model.blocks.begin(), embedding);
+  StageMemory first = memoryOf(Sharding::Full, model);
+  EXPECT_EQ(first.weightBytes, 140 / 4 + 80 + 20);
+  EXPECT_EQ(first.gradientBytes, 140 / 4 + 80);
+}
+
+/// Stages of a worker run one at a time, and so what one of them gathers is
+/// there once.
+TEST(Sharding, AWorkerGathersForOneStageAtATime) {
+  SystemFacts system = fourPeers(Sharding::Full);
+  MemoryFacts memory =
+      llvm::cantFail(computeMemoryFacts(mirrored(), toyModel(), &system));
+  int64_t weights = 0, gradients = 0;
+  Placement placement = mirrored();
+  for (auto [stage, each] : llvm::enumerate(memory.stages))
+    if (placement.workerOf(stage) == 0) {
+      weights += each.weightBytes;
+      gradients += each.gradientBytes;
+    }
+  EXPECT_EQ(weights, 2 * 60 / 4 + 2 * 20);
+  EXPECT_EQ(gradients, 2 * 60 / 4 + 20);
+}
+
+//===----------------------------------------------------------------------===//
+// Step by step
+//===----------------------------------------------------------------------===//
+
+/// Runs the streams of a cell layer by layer: one computes, one moves. What is
+/// moved for neighbours of a layer begins with that layer, which nothing
+/// overtakes.
+static double simulate(llvm::ArrayRef<ShardedBlocks> runs) {
+  std::vector<ShardedBlocks> layers;
+  for (const ShardedBlocks &run : runs)
+    layers.insert(layers.end(), run.count, run);
+  double compute = 0, move = 0;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (i == 0)
+      move += layers[i].gatherPs;
+    double begin = std::max(compute, move);
+    move = begin;
+    if (i + 1 < layers.size())
+      move += layers[i + 1].gatherPs;
+    if (i > 0)
+      move += layers[i - 1].scatterPs;
+    compute = begin + layers[i].computePs;
+  }
+  double end = std::max(compute, move);
+  return layers.empty() ? end : end + layers.back().scatterPs;
+}
+
+TEST(Sharding, RunsOfLayersAreThoseOfEachLayer) {
+  std::mt19937 random(7);
+  auto upTo = [&](int most) { return int(random() % (most + 1)); };
+  for (int round = 0; round < 500; ++round) {
+    std::vector<ShardedBlocks> runs(upTo(4));
+    double compute = 0, moved = 0;
+    for (ShardedBlocks &run : runs) {
+      run = {upTo(5), double(upTo(20)), double(upTo(20)), double(upTo(20))};
+      compute += double(run.count) * run.computePs;
+      moved += double(run.count) * (run.gatherPs + run.scatterPs);
+    }
+    double ps = prefetchedPs(runs);
+    EXPECT_EQ(ps, simulate(runs));
+    EXPECT_GE(ps, std::max(compute, moved));
+    EXPECT_LE(ps, compute + moved);
+  }
+}
+
+namespace {
+/// Peers that each hold one shard, in rings on several levels: `perNode` on
+/// each of `numNodes` nodes in each of `numPods` pods.
+class Ranks {
+public:
+  explicit Ranks(RingGroup group) : group(group), shards(group.size()) {
+    for (int64_t rank = 0; rank < group.size(); ++rank)
+      shards[rank] = {rank};
+    sent.resize(group.size());
+  }
+
+  /// Each rank passes on what it has, first across pods, then across nodes,
+  /// then within its node.
+  void gather() {
+    ring(group.perNode * group.numNodes, group.numPods);
+    ring(group.perNode, group.numNodes);
+    ring(1, group.perNode);
+  }
+
+  RingGroup group;
+  std::vector<std::set<int64_t>> shards;
+  std::vector<int64_t> sent; ///< shards, by rank
+
+private:
+  /// In each of `size` - 1 rounds every rank sends to the next one, `step`
+  /// ranks on, what it has got in the round before.
+  void ring(int64_t step, int64_t size) {
+    std::vector<std::set<int64_t>> passing = shards;
+    for (int64_t round = 1; round < size; ++round) {
+      std::vector<std::set<int64_t>> next(passing.size());
+      for (int64_t rank = 0; rank < group.size(); ++rank) {
+        int64_t at = rank / step % size;
+        int64_t to = rank + ((at + 1) % size - at) * step;
+        next[to] = passing[rank];
+        sent[rank] += int64_t(passing[rank].size());
+        shards[to].insert(passing[rank].begin(), passing[rank].end());
+      }
+      passing = std::move(next);
+    }
+  }
+};
+} // namespace
+
+/// A gather leaves every peer with all shards, and moves as many bytes as its
+/// cost says. A reduce-scatter is the same in reverse.
+TEST(Sharding, BytesAreThoseOfEveryMessage) {
+  SystemFacts system = toySystem();
+  system.link = system.spine = system.network;
+  for (int64_t perNode : {1, 2, 4})
+    for (int64_t numNodes : {1, 2, 3})
+      for (int64_t numPods : {1, 2}) {
+        RingGroup group = {perNode, numNodes, numPods};
+        Ranks ranks(group);
+        ranks.gather();
+        double bytes = 5.0 * double(group.size());
+        RingSums gather = llvm::cantFail(sumRings({0, bytes}, group, system));
+        RingSums scatter = llvm::cantFail(sumRings({bytes, 0}, group, system));
+        for (int64_t rank = 0; rank < group.size(); ++rank) {
+          EXPECT_EQ(int64_t(ranks.shards[rank].size()), group.size());
+          EXPECT_EQ(5.0 * double(ranks.sent[rank]), gather.bytes);
+          EXPECT_EQ(gather.bytes, scatter.bytes);
+        }
+      }
+}
