@@ -217,7 +217,8 @@ LogicalResult LivenessFinder::listAccesses(uint32_t instruction) {
 }
 
 /// What is made between the offload and the reload, such as a gradient that
-/// arrives, stays where it is.
+/// arrives, stays where it is; so does one whose receive is posted in front of
+/// the offload and that may not have arrived, since nothing has read it.
 LogicalResult LivenessFinder::findMoved() {
   auto isCopy = [&](uint32_t i) { return at(i).is(InstructionRole::Copy); };
   if (llvm::none_of(llvm::seq(rowBegin, rowEnd), isCopy))
@@ -225,6 +226,8 @@ LogicalResult LivenessFinder::findMoved() {
   std::vector<bool> isRead(numTensors); // before it is made again
   // By tensor that a reload seems to bring: the first of its microbatch.
   std::vector<uint32_t> movedWith(numTensors, kNone);
+  // The same by tensor that an offload reads, and no compute in front of it.
+  std::vector<uint32_t> movedUnread(numTensors, kNone);
   auto keep = [&](uint32_t tensor) {
     uint32_t first = std::exchange(movedWith[tensor], kNone);
     if (first != kNone)
@@ -237,6 +240,9 @@ LogicalResult LivenessFinder::findMoved() {
       if (access.isWritten)
         keep(access.tensor);
       isRead[access.tensor] = access.isRead;
+      uint32_t unread = std::exchange(movedUnread[access.tensor], kNone);
+      if (unread != kNone && at(i).is(InstructionKind::Recv))
+        llvm::erase(moved[unread], access.tensor);
     }
     if (!at(i).is(InstructionRole::Copy))
       continue;
@@ -250,6 +256,7 @@ LogicalResult LivenessFinder::findMoved() {
           tensors.push_back(tensor);
     for (uint32_t tensor : tensors) {
       movedWith[tensor] = isReload ? first : kNone;
+      movedUnread[tensor] = isReload ? kNone : first;
       isRead[tensor] = !isReload;
     }
   }
