@@ -31,16 +31,22 @@ public:
         layersPerBlock(double(model.getNumLayers()) /
                        double(replicas.getNumBlocks())) {}
 
-  /// Gradients, and weights if they are gathered when they have changed.
-  GradientExchange exchangeOf(BlockSpan range) const {
-    return {of(range, &StateSums::gradient), of(range, &StateSums::weight)};
+  /// Gradients, and weights if they are gathered when they have changed. The
+  /// accelerators of a worker together hold `copies` of each parameter.
+  GradientExchange exchangeOf(BlockSpan range, Parameters which,
+                              double copies) const {
+    return {copies * of(range, &StateSums::gradient, which),
+            copies * of(range, &StateSums::weight, which)};
   }
 
-  double of(BlockSpan range) const { return of(range, &StateSums::gradient); }
+  double of(BlockSpan range) const {
+    return of(range, &StateSums::gradient, Parameters::All);
+  }
 
 private:
   /// A sum over blocks, of which a range may hold parts.
-  double of(BlockSpan range, CheckedInt StateSums::*part) const {
+  double of(BlockSpan range, CheckedInt StateSums::*part,
+            Parameters which) const {
     double begin = double(range.begin) * layersPerBlock;
     double end = double(range.end) * layersPerBlock;
     double bytes = 0, layer = 0;
@@ -56,7 +62,7 @@ private:
         layer = next;
       }
       StateSums state;
-      state.add(block, 1, model);
+      state.add(block, 1, model, /*without=*/0, which);
       bytes += count * double((state.*part).get());
     }
     return bytes;
@@ -143,6 +149,34 @@ static Expected<MessageCost> costExchange(GradientExchange whole,
                   ringExchange({0, whole.gatheredBytes}, groups.peers, system));
 }
 
+/// Each kind of parameters is reduced among those that hold it: what every rank
+/// that divides the sequence holds, and experts if they are divided otherwise.
+static Expected<MessageCost> costReduction(const Reduction &reduction,
+                                           const GradientBytes &bytes,
+                                           const RankLayout &layout,
+                                           const SystemFacts &system) {
+  int64_t first = reduction.firstWorker, last = reduction.lastWorker;
+  bool isSplit = dividesExperts(system);
+  RingGroup replicas = replicasOf(reduction, layout);
+  Expected<MessageCost> others = costExchange(
+      bytes.exchangeOf(reduction.blocks,
+                       isSplit ? Parameters::Others : Parameters::All,
+                       double(system.contextParallel)),
+      {layout.groupOf(first, last, reduction.numWorkers),
+       layout.groupOf(first, first, 1), replicas},
+      system);
+  if (!isSplit)
+    return others;
+  double copies = double(system.accelerators) / double(system.expertParallel);
+  return addCosts(
+      std::move(others),
+      costExchange(
+          bytes.exchangeOf(reduction.blocks, Parameters::Experts, copies),
+          {layout.expertReplicas(first, last, reduction.numWorkers),
+           layout.expertReplicas(first, first, 1), replicas},
+          system));
+}
+
 Expected<std::vector<MessageCost>>
 pipesched::costReductions(const Placement &placement,
                           ArrayRef<Reduction> reductions,
@@ -155,12 +189,8 @@ pipesched::costReductions(const Placement &placement,
   std::vector<MessageCost> stageCosts;
   stageCosts.reserve(reductions.size());
   for (const Reduction &reduction : reductions) {
-    int64_t first = reduction.firstWorker, last = reduction.lastWorker;
-    ReductionGroups groups = {layout.groupOf(first, last, reduction.numWorkers),
-                              layout.groupOf(first, first, 1),
-                              replicasOf(reduction, layout)};
     Expected<MessageCost> cost =
-        costExchange(bytes.exchangeOf(reduction.blocks), groups, system);
+        costReduction(reduction, bytes, layout, system);
     if (!cost)
       return cost.takeError();
     stageCosts.push_back(*cost);

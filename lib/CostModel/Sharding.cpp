@@ -29,18 +29,28 @@ SmallVector<ShardPart, 2> pipesched::shardPartsOf(const BlockFacts &block,
                                                   const SystemFacts &system,
                                                   const RankLayout &layout,
                                                   int64_t worker) {
-  StateSums state;
-  state.add(block, 1, model);
-  auto copies = double(system.contextParallel);
-  return {{layout.groupOf(worker, worker, 1),
-           copies * double(state.weight.get()),
-           copies * double(state.gradient.get())}};
+  auto part = [&](Parameters which, double copies, RingGroup group) {
+    StateSums state;
+    state.add(block, 1, model, /*without=*/0, which);
+    return ShardPart{group, copies * double(state.weight.get()),
+                     copies * double(state.gradient.get())};
+  };
+  bool isSplit = dividesExperts(system) && block.experts;
+  SmallVector<ShardPart, 2> parts = {
+      part(isSplit ? Parameters::Others : Parameters::All,
+           double(system.contextParallel), layout.groupOf(worker, worker, 1))};
+  if (isSplit)
+    parts.push_back(
+        part(Parameters::Experts,
+             double(system.accelerators) / double(system.expertParallel),
+             layout.expertReplicas(worker, worker, 1)));
+  return parts;
 }
 
 bool pipesched::movesInCells(const SystemFacts &system) {
   return (system.sharding == Sharding::Gradients ||
           system.sharding == Sharding::Full) &&
-         system.dataParallel > 1;
+         (system.dataParallel > 1 || system.contextParallel > 1);
 }
 
 //===----------------------------------------------------------------------===//
@@ -227,6 +237,8 @@ Gathered pipesched::gatheredBytes(const StageBlocks &blocks,
     double ofBlock = 0, gradientOfBlock = 0;
     for (const ShardPart &part :
          shardPartsOf(model.blocks[index], model, system, layout, worker)) {
+      if (part.group.size() == 1)
+        continue; // nothing is divided
       ofBlock += part.weightBytes;
       gradientOfBlock += part.gradientBytes;
     }
