@@ -86,20 +86,20 @@ static double nodesOfToken(const ExpertFacts &experts, int64_t numNodes) {
 ExpertTraffic pipesched::expertTraffic(const ExpertFacts &experts,
                                        const SystemFacts &system) {
   RingGroup group = expertGroup(system);
-  auto perNode = double(group.perNode), inPod = double(group.numNodes);
   int64_t numNodes = group.numNodes * group.numPods;
-  auto nodes = double(numNodes);
+  auto perNode = double(group.perNode), nodes = double(numNodes);
+  auto pods = double(group.numPods);
   if (system.expertDispatch == ExpertDispatch::AllToAll || numNodes == 1)
-    return {(perNode - 1) / (perNode * nodes), (inPod - 1) / nodes,
-            (nodes - inPod) / nodes};
+    return {(perNode - 1) / (perNode * nodes), (nodes - 1) / nodes,
+            (pods - 1) / pods};
   double copies = nodesOfToken(experts, numNodes) / double(experts.perToken);
-  return {(perNode - 1) / perNode, copies * (inPod - 1) / nodes,
-          copies * (nodes - inPod) / nodes};
+  return {(perNode - 1) / perNode, copies * (nodes - 1) / nodes,
+          copies * (pods - 1) / pods};
 }
 
 /// Rows on their way to their experts, or back: what goes over the link and
-/// what goes over the network do so at the same time; what goes over the spine
-/// also takes the network of its pod. The rank with the most rows is done last.
+/// what goes over the network do so at the same time, and of the latter some go
+/// on over the spine. The rank with the most rows is done last.
 static double allToAllPs(double bytes, const BlockFacts &block,
                          const SystemFacts &system) {
   if (system.expertParallel == 1)
@@ -110,7 +110,7 @@ static double allToAllPs(double bytes, const BlockFacts &block,
     return sendPs(rows * part, linkOfAccelerator(level, system));
   };
   return std::max({send(traffic.link, NetworkLevel::Link),
-                   send(traffic.network + traffic.spine, NetworkLevel::Network),
+                   send(traffic.network, NetworkLevel::Network),
                    send(traffic.spine, NetworkLevel::Spine)});
 }
 
@@ -124,7 +124,9 @@ namespace {
 class ContextTimes {
 public:
   explicit ContextTimes(const SystemFacts &system)
-      : system(system), group(contextGroup(system)) {}
+      : system(system), group(contextGroup(system)),
+        network(linkOfAccelerator(NetworkLevel::Network, system)),
+        spine(linkOfAccelerator(NetworkLevel::Spine, system)) {}
 
   /// In c steps each rank works on one part after the other, `step` ps each,
   /// and passes it on meanwhile:
@@ -148,30 +150,28 @@ public:
            std::max(hop(part) - step, 0.0) + hop(part);
   }
 
-  /// A ring gather, first across pods, then across nodes, then within each.
+  /// A ring gather, first across pods, then across the nodes of each, then
+  /// within each node.
   double gather(double part) const {
-    double ps = 0, gathered = part;
-    for (auto [level, size] :
-         llvm::reverse(llvm::zip_equal(kNetworkLevels, group.sizes()))) {
-      ps +=
-          double(size - 1) * sendPs(gathered, linkOfAccelerator(level, system));
-      gathered *= double(size);
-    }
-    return ps;
+    double pods = double(group.numPods), nodes = double(group.numNodes);
+    double ps = group.numPods > 1 ? (pods - 1) * sendPs(part, spine) : 0;
+    return ps + (nodes - 1) * sendPs(pods * part, network) +
+           (double(group.perNode) - 1) *
+               sendPs(pods * nodes * part, system.link);
   }
 
 private:
   /// All ranks pass something on at once, some of them to another node or pod.
   double hop(double bytes) const {
-    double ps = 0;
-    for (auto [level, size] : llvm::zip_equal(kNetworkLevels, group.sizes()))
-      if (size > 1)
-        ps = std::max(ps, sendPs(bytes, linkOfAccelerator(level, system)));
-    return ps;
+    double ps = group.perNode > 1 ? sendPs(bytes, system.link) : 0;
+    if (group.numNodes > 1)
+      ps = std::max(ps, sendPs(bytes, network));
+    return group.numPods > 1 ? std::max(ps, sendPs(bytes, spine)) : ps;
   }
 
   const SystemFacts &system;
   RingGroup group;
+  LinkFacts network, spine;
 };
 } // namespace
 

@@ -134,35 +134,32 @@ struct StageState {
 
 /// Without R cells a backward recomputes block by block: F keeps only the
 /// boundary, and one block at a time is whole again. After a split I, all that
-/// W needs of all blocks is present. What peers divide, they divide among all
-/// accelerators that hold the same parameters. Returns false if a number
+/// W needs of all blocks is present. What pipelines divide (`sharding`), all
+/// accelerators that hold the same parameters divide. Returns false if a number
 /// overflows.
 static bool fill(StageMemory &memory, const StageSums &sums,
                  const StageState &parameters, bool recomputesInBackward,
                  const SystemFacts *system) {
+  Sharding sharding = system ? system->sharding : Sharding::None;
+  bool sharesWeights = sharding == Sharding::Full;
+  bool sharesGradients = sharesWeights || sharding == Sharding::Gradients;
+  auto put = [&](int64_t &bytes, CheckedInt StateSums::*part, bool isShared) {
+    if (!isShared)
+      return assign(bytes, parameters.held(part, system));
+    bool isValid = assign(bytes, parameters.all(part));
+    bytes = llvm::divideCeil(uint64_t(bytes), uint64_t(system->dataParallel));
+    return isValid;
+  };
   CheckedInt kept = recomputesInBackward ? sums.boundary : sums.activations;
   CheckedInt working = recomputesInBackward ? sums.working : 0;
-  Sharding sharding = system ? system->sharding : Sharding::None;
-  auto fillState = [&](int64_t &bytes, CheckedInt StateSums::*part,
-                       bool isDivided) {
-    if (!isDivided)
-      return assign(bytes, parameters.held(part, system));
-    CheckedInt all = parameters.all(part);
-    bytes =
-        llvm::divideCeil(uint64_t(all.get()), uint64_t(system->dataParallel));
-    return all.isValid();
-  };
   return sums.activations.isValid() && assign(memory.activationBytes, kept) &&
          assign(memory.inputGradFreedBytes, kept - sums.weightGrad) &&
          assign(memory.boundaryBytes, sums.boundary) &&
          assign(memory.workingBytes, working) &&
-         fillState(memory.weightBytes, &StateSums::weight,
-                   sharding == Sharding::Full) &&
-         fillState(memory.gradientBytes, &StateSums::gradient,
-                   sharding == Sharding::Gradients ||
-                       sharding == Sharding::Full) &&
-         fillState(memory.optimizerBytes, &StateSums::optimizer,
-                   sharding != Sharding::None);
+         put(memory.weightBytes, &StateSums::weight, sharesWeights) &&
+         put(memory.gradientBytes, &StateSums::gradient, sharesGradients) &&
+         put(memory.optimizerBytes, &StateSums::optimizer,
+             sharding != Sharding::None);
 }
 
 /// While a cell runs, parameters that peers divide are whole, some at a time.

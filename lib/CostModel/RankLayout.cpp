@@ -82,8 +82,9 @@ int64_t RankLayout::membersPerBlock(int64_t size, int64_t first, int64_t last,
                                          : accelerators;
   Rank lastRank = last * worker + (members.outer - 1) * members.outerStep +
                   members.inner * members.innerStep - 1;
-  if (isInOneBlock(size, first * worker, lastRank))
-    return (first < last ? numGroupWorkers : 1) * inner * outer;
+  bool mayShare = perNode || perPod || numGroupWorkers == 1;
+  if (mayShare && isInOneBlock(size, first * worker, lastRank))
+    return numGroupWorkers * inner * outer;
   // Members share blocks only if they fill them evenly.
   if (inner > 1 && size % (members.inner * members.innerStep) != 0)
     return 1;

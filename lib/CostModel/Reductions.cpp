@@ -156,24 +156,25 @@ static Expected<MessageCost> costReduction(const Reduction &reduction,
                                            const RankLayout &layout,
                                            const SystemFacts &system) {
   int64_t first = reduction.firstWorker, last = reduction.lastWorker;
-  RingGroup replicas = replicasOf(reduction, layout);
-  auto reduce = [&](Parameters which, double copies,
-                    RingGroup (RankLayout::*group)(int64_t, int64_t, int64_t)
-                        const) {
-    return costExchange(bytes.exchangeOf(reduction.blocks, which, copies),
-                        {(layout.*group)(first, last, reduction.numWorkers),
-                         (layout.*group)(first, first, 1), replicas},
-                        system);
-  };
   bool isSplit = dividesExperts(system);
-  Expected<MessageCost> others =
-      reduce(isSplit ? Parameters::Others : Parameters::All,
-             double(system.contextParallel), &RankLayout::groupOf);
+  RingGroup replicas = replicasOf(reduction, layout);
+  Expected<MessageCost> others = costExchange(
+      bytes.exchangeOf(reduction.blocks,
+                       isSplit ? Parameters::Others : Parameters::All,
+                       double(system.contextParallel)),
+      {layout.groupOf(first, last, reduction.numWorkers),
+       layout.groupOf(first, first, 1), replicas},
+      system);
   if (!isSplit)
     return others;
   double copies = double(system.accelerators) / double(system.expertParallel);
-  return addCosts(std::move(others), reduce(Parameters::Experts, copies,
-                                            &RankLayout::expertReplicas));
+  return addCosts(
+      std::move(others),
+      costExchange(
+          bytes.exchangeOf(reduction.blocks, Parameters::Experts, copies),
+          {layout.expertReplicas(first, last, reduction.numWorkers),
+           layout.expertReplicas(first, first, 1), replicas},
+          system));
 }
 
 Expected<std::vector<MessageCost>>

@@ -14,7 +14,6 @@
 #include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/NearestMultiples.h"
-#include "Reductions.h"
 #include "Sharding.h"
 #include "StageLayers.h"
 #include "llvm/ADT/Twine.h"

@@ -29,21 +29,21 @@ SmallVector<ShardPart, 2> pipesched::shardPartsOf(const BlockFacts &block,
                                                   const SystemFacts &system,
                                                   const RankLayout &layout,
                                                   int64_t worker) {
-  auto partOf = [&](Parameters which, double copies, RingGroup group) {
+  auto part = [&](Parameters which, double copies, RingGroup group) {
     StateSums state;
-    state.add(block, 1, model, 0, which);
+    state.add(block, 1, model, /*without=*/0, which);
     return ShardPart{group, copies * double(state.weight.get()),
                      copies * double(state.gradient.get())};
   };
   bool isSplit = dividesExperts(system) && block.experts;
-  SmallVector<ShardPart, 2> parts = {partOf(
-      isSplit ? Parameters::Others : Parameters::All,
-      double(system.contextParallel), layout.groupOf(worker, worker, 1))};
+  SmallVector<ShardPart, 2> parts = {
+      part(isSplit ? Parameters::Others : Parameters::All,
+           double(system.contextParallel), layout.groupOf(worker, worker, 1))};
   if (isSplit)
     parts.push_back(
-        partOf(Parameters::Experts,
-               double(system.accelerators) / double(system.expertParallel),
-               layout.expertReplicas(worker, worker, 1)));
+        part(Parameters::Experts,
+             double(system.accelerators) / double(system.expertParallel),
+             layout.expertReplicas(worker, worker, 1)));
   return parts;
 }
 
@@ -237,6 +237,8 @@ Gathered pipesched::gatheredBytes(const StageBlocks &blocks,
     double ofBlock = 0, gradientOfBlock = 0;
     for (const ShardPart &part :
          shardPartsOf(model.blocks[index], model, system, layout, worker)) {
+      if (part.group.size() == 1)
+        continue; // nothing is divided
       ofBlock += part.weightBytes;
       gradientOfBlock += part.gradientBytes;
     }

@@ -19,10 +19,10 @@
 namespace pipesched {
 
 /// What an accelerator sends of the rows that it routes, as parts of them: over
-/// the link to experts of its node, over the network to others of its pod and
-/// over the spine to other pods. They add up to (e - 1) / e for e ranks that
-/// divide the experts, unless rows of one token share their way to a node
-/// (ExpertDispatch::PerNode).
+/// the link to experts of its node and over the network to others. Both add up
+/// to (e - 1) / e for e ranks that divide the experts, unless rows of one token
+/// share their way to a node (ExpertDispatch::PerNode). `spine` is the part of
+/// `network` that leaves the pod.
 struct ExpertTraffic {
   double link = 0, network = 0, spine = 0;
 };
