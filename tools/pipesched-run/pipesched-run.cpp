@@ -22,6 +22,7 @@
 #include "PipeSched/Support/PrintableText.h"
 #include "PipeSched/Target/ChromeTrace.h"
 #include "ReferenceModel.h"
+#include "mlir/IR/DialectRegistry.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
