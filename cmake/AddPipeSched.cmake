@@ -1,49 +1,6 @@
 # Functions for the project's kinds of targets: thin layers over those of LLVM
 # and MLIR.
 
-# pipesched_precompile_headers(target [libraries...]): precompiles the headers
-# of LLVM once per target, and those of MLIR and GoogleTest if the target links
-# them. Otherwise they take most of the time of a translation unit: 5 of 6
-# seconds for a pass. Sources must also compile without them
-# (PIPESCHED_PRECOMPILE_HEADERS=OFF).
-function(pipesched_precompile_headers target)
-  if(NOT PIPESCHED_PRECOMPILE_HEADERS)
-    return()
-  endif()
-  set(headers
-    <llvm/ADT/STLExtras.h> <llvm/ADT/StringExtras.h> <llvm/Support/Error.h>
-    <llvm/Support/FormatVariadic.h> <llvm/Support/raw_ostream.h>
-    <algorithm> <optional> <string> <vector>)
-  if("MLIRIR" IN_LIST ARGN)
-    list(APPEND headers
-      <mlir/Bytecode/BytecodeOpInterface.h> <mlir/IR/Builders.h>
-      <mlir/IR/BuiltinOps.h> <mlir/IR/DialectImplementation.h>
-      <mlir/IR/OpImplementation.h>
-      <mlir/Interfaces/SideEffectInterfaces.h>)
-    if("MLIRPass" IN_LIST ARGN)
-      list(APPEND headers <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h>)
-    endif()
-  endif()
-  if("GTest::gtest_main" IN_LIST ARGN)
-    list(APPEND headers <gmock/gmock.h> <gtest/gtest.h>)
-  endif()
-  target_precompile_headers(${target} PRIVATE ${headers})
-endfunction()
-
-# pipesched_reuse_headers(target [MLIR libraries...]): uses the precompiled
-# headers of a library. A program has so few sources that precompiling its own
-# headers would save no time. To use MLIR's headers, it must link MLIR's
-# symbols.
-function(pipesched_reuse_headers target)
-  set(library PipeSchedDescription)
-  if(ARGN)
-    set(library PipeSchedTransforms)
-  endif()
-  if(PIPESCHED_PRECOMPILE_HEADERS)
-    target_precompile_headers(${target} REUSE_FROM ${library})
-  endif()
-endfunction()
-
 # add_pipesched_library(name sources... [DEPENDS tablegen targets...]
 #   [LINK_LIBS PipeSched libraries...] [MLIR_LIBS MLIR libraries...])
 # MLIR_LIBS stand for the shared libMLIR in dynamic mode.
@@ -56,7 +13,7 @@ function(add_pipesched_library name)
   if(ARG_MLIR_LIBS)
     mlir_target_link_libraries(${name} PUBLIC ${ARG_MLIR_LIBS})
   endif()
-  pipesched_precompile_headers(${name} ${ARG_MLIR_LIBS})
+  pipesched_use_headers(${name} ${ARG_MLIR_LIBS})
   target_include_directories(${name} INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
@@ -77,22 +34,26 @@ function(add_pipesched_tool name)
   if(ARG_MLIR_LIBS)
     mlir_target_link_libraries(${name} PRIVATE ${ARG_MLIR_LIBS})
   endif()
-  pipesched_reuse_headers(${name} ${ARG_MLIR_LIBS})
+  pipesched_use_headers(${name} ${ARG_MLIR_LIBS})
   set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Tools")
   install(TARGETS ${name} EXPORT PipeSchedTargets
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# add_pipesched_unittest(name sources... [WITHOUT_LLVM] [LINK_LIBS ...]): a
-# GoogleTest executable that lit finds and runs; names end in `Tests`. Without
-# LLVM it precompiles no headers, since those of LLVM need LLVM's symbols.
+# add_pipesched_unittest(name sources... [WITHOUT_LLVM] [LINK_LIBS ...]
+#   [MLIR_LIBS ...]): a GoogleTest executable that lit finds and runs; names end
+# in `Tests`. Without LLVM it uses no precompiled headers, since those of LLVM
+# need LLVM's symbols.
 function(add_pipesched_unittest name)
-  cmake_parse_arguments(ARG "WITHOUT_LLVM" "" "LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "WITHOUT_LLVM" "" "LINK_LIBS;MLIR_LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   llvm_update_compile_flags(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} GTest::gtest_main)
+  if(ARG_MLIR_LIBS)
+    mlir_target_link_libraries(${name} PRIVATE ${ARG_MLIR_LIBS})
+  endif()
   if(NOT ARG_WITHOUT_LLVM)
-    pipesched_precompile_headers(${name} GTest::gtest_main)
+    pipesched_use_headers(${name} TESTS ${ARG_MLIR_LIBS})
   endif()
   set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Tests"
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
@@ -123,6 +84,6 @@ function(add_pipesched_benchmark name)
   target_link_libraries(${name} PRIVATE
     ${ARG_LINK_LIBS} benchmark::benchmark)
   mlir_target_link_libraries(${name} PRIVATE ${ARG_MLIR_LIBS})
-  pipesched_reuse_headers(${name} ${ARG_MLIR_LIBS})
+  pipesched_use_headers(${name} ${ARG_MLIR_LIBS})
   set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Benchmarks")
 endfunction()

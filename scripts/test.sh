@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds the dev, release and asan presets and runs
 # every test in each, builds the wheel and checks it in an empty Debian, installs
-# the Python package into .venv and runs its tests, then runs the fuzzer for a
-# minute (FUZZ_SECONDS). The last line is `N passed, N failed`; the exit status is
-# 0 when none failed.
+# the Python package into .venv and runs its tests, and runs the fuzzer for a
+# minute (FUZZ_SECONDS). What leaves a core idle runs beside something else. The
+# last line is `N passed, N failed`; the exit status is 0 when none failed.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
@@ -20,29 +20,53 @@ tally() {
     END { print n + 0 }' "$2"
 }
 
-# run NAME COMMAND...: runs one command; if it fails without a failed test of its own
-# (for example, because it does not build), it counts as one failure.
-run() {
-  local name=$1 before=$failed log
-  shift
-  log=$(mktemp)
-  printf '== %s\n' "$name"
-  local status=0
-  "$@" 2>&1 | tee "$log" || status=1
+# count NAME STATUS LOG: adds what the log of a command says. A command that fails
+# without a failed test of its own (for example, because it does not build) counts as
+# one failure.
+count() {
+  local name=$1 status=$2 log=$3 before=$failed
   passed=$((passed + $(tally 'Passed|Expectedly Failed|passed|xfailed' "$log")))
   failed=$((failed + $(tally \
     'Failed|Unresolved|Timed Out|Unexpectedly Passed|failed|errors?|xpassed' "$log")))
   rm -f "$log"
-  if [ $status != 0 ] && [ "$failed" = "$before" ]; then
+  if [ "$status" != 0 ] && [ "$failed" = "$before" ]; then
     printf 'error: %s failed\n' "$name"
     failed=$((failed + 1))
   fi
 }
 
+# run NAME COMMAND...: runs a command and counts its tests.
+run() {
+  local name=$1 log status=0
+  shift
+  log=$(mktemp)
+  printf '== %s\n' "$name"
+  "$@" 2>&1 | tee "$log" || status=1
+  count "$name" $status "$log"
+}
+
+# run_beside NAME COMMAND...: starts a command, which runs beside what follows.
+run_beside() {
+  beside_name=$1
+  shift
+  beside_log=$(mktemp)
+  "$@" >"$beside_log" 2>&1 &
+  beside=$!
+}
+
+# finish_beside: waits for what run_beside started, prints its output in one piece and
+# counts its tests.
+finish_beside() {
+  local status=0
+  wait "$beside" || status=1
+  printf '== %s\n' "$beside_name"
+  cat "$beside_log"
+  count "$beside_name" $status "$beside_log"
+}
+
 # Fuzzes from the seeds beside the fuzz target; inputs that it finds stay in
 # build/asan/fuzz.
 fuzz() {
-  build asan pipesched-fuzz || return
   mkdir -p build/asan/fuzz/corpus
   ASAN_OPTIONS=detect_container_overflow=0:allow_user_poisoning=0 \
     build/asan/bin/pipesched-fuzz -max_total_time="${FUZZ_SECONDS:-60}" \
@@ -53,14 +77,21 @@ fuzz() {
     printf '  Passed: 1\n'
 }
 
-# Tests of the package read the wheel, so that it comes before them.
-wheel() {
-  # One release is enough here; scripts/wheel.sh by itself takes two.
-  WHEEL_MAY_SKIP=1 WHEEL_SUITES=bookworm scripts/wheel.sh && printf '  Passed: 1\n'
+# Builds what the tests of the package need: the wheel, which they read, and the package
+# in .venv. One release of Debian is enough here; scripts/wheel.sh by itself takes two.
+packages() {
+  local status=0
+  if WHEEL_MAY_SKIP=1 WHEEL_SUITES=bookworm scripts/wheel.sh; then
+    printf '  Passed: 1\n'
+  else
+    status=1
+  fi
+  install_python test && return $status
 }
 
+# A file stays in one process, since its tests share what took long to compute.
 python_tests() {
-  install_python test && .venv/bin/python -m pytest
+  .venv/bin/python -m pytest -n "$(nproc)" --dist loadfile
 }
 
 lint() {
@@ -73,10 +104,12 @@ install_packages "${build_packages[@]}" "${python_packages[@]}" \
 run "style" lint
 run "all tests, dev" build dev all check
 run "all tests, release" build release all check
-run "wheel" wheel
+run_beside "wheel and package" packages
+run "all tests, sanitizers" build asan all check
+finish_beside
+run_beside "fuzzing" fuzz
 run "Python" python_tests
-run "all tests, sanitizers" build asan check
-run "fuzzing" fuzz
+finish_beside
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]

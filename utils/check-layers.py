@@ -37,7 +37,9 @@ def library_of(path):
     if parts[0] == "PipeSched-c":
         return "CAPI"
     parts = parts[1:]  # PipeSched, or lib
-    if len(parts) == 1 and parts[0] not in (INIT_ALL, "Dialect"):
+    if parts[0] in (INIT_ALL, "InitAll.cpp"):
+        return INIT_ALL
+    if len(parts) == 1 and parts[0] != "Dialect":
         return None if "." in parts[0] else parts[0]
     return "/".join(parts[:2]) if parts[0] == "Dialect" else parts[0]
 

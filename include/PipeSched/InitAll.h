@@ -14,57 +14,21 @@
 #ifndef PIPESCHED_INITALL_H
 #define PIPESCHED_INITALL_H
 
-#include "PipeSched/Conversion/Passes.h"
-#include "PipeSched/Conversion/ToLLVM.h"
-#include "PipeSched/Dialect/Exec/IR/Exec.h"
-#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
-#include "PipeSched/Target/Translations.h"
-#include "PipeSched/Transforms/Passes.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
-#include "mlir/Dialect/DLTI/DLTI.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/DialectRegistry.h"
+namespace mlir {
+class DialectRegistry;
+} // namespace mlir
 
 namespace pipesched {
 
 /// The dialects of PipeSched; DLTI, in which `pipe` states the system; and
 /// those in which functions of stages are written.
-inline void registerAllDialects(mlir::DialectRegistry &registry) {
-  registry.insert<exec::ExecDialect, mlir::DLTIDialect, pipe::PipeDialect>();
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
-                  mlir::linalg::LinalgDialect, mlir::math::MathDialect,
-                  mlir::scf::SCFDialect, mlir::tensor::TensorDialect>();
-  registry.insert<mlir::bufferization::BufferizationDialect,
-                  mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect,
-                  mlir::memref::MemRefDialect>();
-  registerToLLVMInterfaces(registry);
-}
+void registerAllDialects(mlir::DialectRegistry &registry);
 
 /// All passes, into MLIR's global registry.
-inline void registerAllPasses() {
-  pipe::registerPipeSchedTransformsPasses();
-  pipe::registerFamilyPasses();
-  registerPipeSchedConversionPasses();
-  registerToLLVMPipeline();
-}
+void registerAllPasses();
 
 /// All imports and exports, into MLIR's global registry.
-inline void registerAllTranslations() {
-  registerPipeSchedTranslations();
-  registerDescriptionTranslations();
-  registerTorchCsvTranslations();
-  registerMegatronTranslations();
-  registerShardyTranslations();
-  registerTextTranslations();
-}
+void registerAllTranslations();
 
 } // namespace pipesched
 

@@ -12,6 +12,8 @@
 
 #include "PipeSched-c/Dialects.h"
 #include "PipeSched-c/RegisterEverything.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/InitAll.h"
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Registration.h"

@@ -14,6 +14,7 @@
 #include "Program.h"
 #include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Conversion/ToLLVM.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/InputFile.h"
 #include "mlir/Parser/Parser.h"

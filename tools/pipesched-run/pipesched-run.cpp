@@ -23,6 +23,7 @@
 #include "PipeSched/Support/PrintableText.h"
 #include "PipeSched/Target/ChromeTrace.h"
 #include "ReferenceModel.h"
+#include "mlir/IR/DialectRegistry.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/RandomTimes.h"
+#include "../Support/TestEffort.h"
 #include "../Support/TestTables.h"
 #include "PipeSched/Optimize/OptimizeSchedule.h"
 
@@ -20,7 +21,7 @@ using namespace pipesched::test;
 
 namespace {
 
-constexpr uint32_t kNumSchedules = 200;
+constexpr uint32_t kNumSchedules = numRounds(200);
 constexpr int kNumTimes = 100;
 
 /// A problem with a tight budget, and its schedule.

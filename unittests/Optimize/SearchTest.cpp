@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../../lib/Optimize/Search/Search.h"
+#include "../Support/TestEffort.h"
 #include "DiverseProblems.h"
 
 using namespace pipesched;
@@ -49,7 +50,7 @@ std::unique_ptr<Search> runSearch(const Encoding &encoding, uint32_t seed,
 }
 
 TEST(Search, PlansHaveTheObjectiveOfTheirRows) {
-  for (uint32_t seed = 0; seed < 250; ++seed) {
+  for (int seed = 0; seed < numRounds(250); ++seed) {
     SCOPED_TRACE(seed);
     DiverseProblem diverse(seed);
     const Problem &problem = diverse.problem;

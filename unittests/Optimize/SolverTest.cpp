@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/Solver.h"
+#include "../Support/TestEffort.h"
 #include "DiverseProblems.h"
 #include "PipeSched/Description/Instance.h"
 #include "PipeSched/Optimize/Bounds.h"
@@ -120,7 +121,7 @@ TEST(FamilySeeds, AreThoseOfThePlacement) {
 //===----------------------------------------------------------------------===//
 
 TEST(Solver, FindsWhatKeepsTheRules) {
-  for (uint32_t seed = 0; seed < 120; ++seed) {
+  for (int seed = 0; seed < numRounds(120); ++seed) {
     SCOPED_TRACE(seed);
     DiverseProblem search(seed);
     if (seed % 3 == 0)
@@ -133,7 +134,7 @@ TEST(Solver, FindsWhatKeepsTheRules) {
 /// Compares with a search of all schedules, on problems without copies.
 TEST(Solver, FindsTheBestOfTinyProblems) {
   for (const TinyKind &kind : tinyKinds())
-    for (uint32_t seed = 0; seed < 6; ++seed) {
+    for (int seed = 0; seed < numRounds(6); ++seed) {
       std::optional<TinyProblem> tiny = makeTinyProblem(kind, seed);
       if (!tiny)
         continue;
@@ -176,7 +177,7 @@ TEST(Solver, KeepsASeedThatIsOptimal) {
 //===----------------------------------------------------------------------===//
 
 TEST(Solver, IsRepeatable) {
-  for (uint32_t seed = 0; seed < 40; ++seed) {
+  for (int seed = 0; seed < numRounds(40); ++seed) {
     SCOPED_TRACE(seed);
     DiverseProblem search(seed);
     SolverOptions options = budget(3000, 1 + seed % 3);

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/CheckTable.h"
+#include "../Support/TestEffort.h"
 #include "PipeSched/Schedule/Generators.h"
 #include <cmath>
 
@@ -255,8 +256,9 @@ static void expectTheRule(const Placement &placement) {
 }
 
 TEST(Greedy, IsTheRuleOnEveryPlacement) {
-  for (int64_t workers = 1; workers <= 8; ++workers)
-    for (int64_t microbatches = 1; microbatches <= 24; microbatches += 3)
+  for (int64_t workers = 1; workers <= kMostWorkers; ++workers)
+    for (int64_t microbatches = 1; microbatches <= kMostMicrobatches;
+         microbatches += 3)
       for (int64_t chunks = 1; chunks <= 4; ++chunks) {
         SCOPED_TRACE(testing::Message() << "D=" << workers << " N="
                                         << microbatches << " V=" << chunks);

@@ -15,6 +15,7 @@
 #include "PipeSched/Schedule/OptimizerStep.h"
 #include "../Support/CheckTable.h"
 #include "../Support/RunProcesses.h"
+#include "../Support/TestEffort.h"
 #include "PipeSched/Analysis/Messages.h"
 #include "PipeSched/Schedule/Generators.h"
 #include "PipeSched/Schedule/Lowering.h"
@@ -250,7 +251,7 @@ static Table randomTable(std::mt19937 &random) {
 
 TEST(OptimizerStep, OfAnyPaths) {
   std::mt19937 random(1);
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < numRounds(400); ++round) {
     SCOPED_TRACE(round);
     expectStep(randomTable(random));
     if (HasFailure())
@@ -325,7 +326,7 @@ static bool rowsFinish(const Table &table) {
 TEST(OptimizerStep, ReductionsAnywhereFinishOrAreRefused) {
   std::mt19937 random(1);
   int numFinished = 0, numRefused = 0;
-  for (int round = 0; round < 3000 && !HasFailure(); ++round) {
+  for (int round = 0; round < numRounds(3000) && !HasFailure(); ++round) {
     SCOPED_TRACE(round);
     Table table = randomTable(random);
     addReductions(table, random);
@@ -345,6 +346,6 @@ TEST(OptimizerStep, ReductionsAnywhereFinishOrAreRefused) {
     aligned.rows = llvm::cantFail(alignRows(table.view()));
     EXPECT_TRUE(isSound(aligned));
   }
-  EXPECT_GT(numFinished, 300);
-  EXPECT_GT(numRefused, 300);
+  EXPECT_GT(numFinished, numRounds(300));
+  EXPECT_GT(numRefused, numRounds(300));
 }

@@ -14,6 +14,7 @@
 #include "PipeSched/Schedule/Recompute.h"
 #include "../Support/AllFamilies.h"
 #include "../Support/RandomTables.h"
+#include "../Support/TestEffort.h"
 
 using namespace pipesched;
 
@@ -246,7 +247,7 @@ TEST(AddRecompute, ServesEveryFamily) {
 
 TEST(AddRecompute, ServesAnyTable) {
   int64_t numAdded = 0, numPresent = 0;
-  for (uint32_t seed = 1; seed <= 1500; ++seed) {
+  for (int seed = 1; seed <= numRounds(1500); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Table table = makeRandomTable(seed);
     for (const Table &given : {table, align(table)})
@@ -272,8 +273,8 @@ TEST(AddRecompute, ServesAnyTable) {
         EXPECT_EQ(apply(all, options).rows, all.rows);
       }
   }
-  EXPECT_GT(numAdded, 1000);
-  EXPECT_GT(numPresent, 1000);
+  EXPECT_GT(numAdded, numRounds(1000));
+  EXPECT_GT(numPresent, numRounds(1000));
 }
 
 /// An R right before its backward makes one activation whole at a time, or two

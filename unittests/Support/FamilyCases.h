@@ -15,6 +15,7 @@
 #define PIPESCHED_UNITTESTS_SUPPORT_FAMILYCASES_H
 
 #include "PipeSched/Schedule/Families.h"
+#include "TestEffort.h"
 #include "TestTables.h"
 
 namespace pipesched {
@@ -138,10 +139,13 @@ void forAllOptions(const Family &family, int64_t workers, int64_t microbatches,
 /// The same for all sizes.
 template <typename Check>
 void forAllCases(const Family &family, Check &&check) {
-  for (int64_t workers = 1; workers <= 8; ++workers)
-    for (int64_t microbatches = 1; microbatches <= 24; ++microbatches)
+  for (int64_t workers = 1; workers <= kMostWorkers; ++workers)
+    for (int64_t microbatches = 1; microbatches <= kMostMicrobatches;
+         ++microbatches)
       forAllOptions(family, workers, microbatches, check);
 }
+
+constexpr int64_t kLargeWorkers[] = {9, 12, 14, 16, 17, 31};
 
 /// The same for larger sizes with every remainder by two and three, with
 /// microbatches just below, at and above multiples of the workers, and a few
@@ -155,7 +159,8 @@ void forLargeCases(const Family &family, Check &&check) {
             group == 2 * one.workers) &&
            (memory <= 3 || memory % one.workers <= 2);
   };
-  for (int64_t workers : {9, 12, 14, 16, 17, 31})
+  llvm::ArrayRef<int64_t> all = kLargeWorkers;
+  for (int64_t workers : kIsSanitized ? all.take_front() : all)
     for (int64_t microbatches : {workers - 1, workers, 2 * workers - 1,
                                  2 * workers, 3 * workers + 2, 5 * workers})
       forAllOptions(family, workers, microbatches, [&](const FamilyCase &one) {

@@ -15,6 +15,7 @@
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Schedule/Generators.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"

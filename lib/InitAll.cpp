@@ -1,0 +1,61 @@
+//===- InitAll.cpp - The one registration list ----------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The lists stand here and not in the header, so that a program which registers
+// everything need not compile the headers of all dialects.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/InitAll.h"
+#include "PipeSched/Conversion/Passes.h"
+#include "PipeSched/Conversion/ToLLVM.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Target/Translations.h"
+#include "PipeSched/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/DialectRegistry.h"
+
+using namespace pipesched;
+
+void pipesched::registerAllDialects(mlir::DialectRegistry &registry) {
+  registry.insert<exec::ExecDialect, mlir::DLTIDialect, pipe::PipeDialect>();
+  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
+                  mlir::linalg::LinalgDialect, mlir::math::MathDialect,
+                  mlir::scf::SCFDialect, mlir::tensor::TensorDialect>();
+  registry.insert<mlir::bufferization::BufferizationDialect,
+                  mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect,
+                  mlir::memref::MemRefDialect>();
+  registerToLLVMInterfaces(registry);
+}
+
+void pipesched::registerAllPasses() {
+  pipe::registerPipeSchedTransformsPasses();
+  pipe::registerFamilyPasses();
+  registerPipeSchedConversionPasses();
+  registerToLLVMPipeline();
+}
+
+void pipesched::registerAllTranslations() {
+  registerPipeSchedTranslations();
+  registerDescriptionTranslations();
+  registerTorchCsvTranslations();
+  registerMegatronTranslations();
+  registerShardyTranslations();
+  registerTextTranslations();
+}
