@@ -48,6 +48,7 @@ class CostOptions(TypedDict, total=False):
     global_batch: int | None
     sequence: int | None
     boundary_bytes: int | None
+    parameter_bytes: tuple[int, int, int] | None
     accelerators: int | None
     recompute: Recompute
     attention: Attention | None
@@ -83,6 +84,17 @@ def _looks_like_path(text: str) -> bool:
 
 def _given(what: str, value: int | None, least: int, default: int) -> int:
     return default if value is None else integer(what, value, least)
+
+
+def _parameter_bytes(given: tuple[int, int, int] | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    if not isinstance(given, Sequence) or len(given) != 3:
+        raise PipeSchedError(
+            "parameter_bytes are three numbers, those of weight, gradient and optimizer state;"
+            f" got {given!r}"
+        )
+    return tuple(integer("parameter_bytes", size, 0) for size in given)
 
 
 def _description(source: Description | None) -> _Source:
@@ -143,15 +155,17 @@ class Costs:
 
     A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`. The
     defaults of `global_batch`, `sequence` and `attention` are those of the model. `boundary_bytes`
-    replaces the size of messages between stages. `accelerators` replaces the number of devices of a
-    worker, which divide its work (tensor parallelism), and the residual stream too unless
-    `sequence_parallel` is False. With `precision="fp8"` linear layers run at the system's rate for
-    8-bit floats.
+    replaces the size of messages between stages, `parameter_bytes` the bytes of a parameter's
+    weight, gradient and optimizer state, in which frameworks differ. `accelerators` replaces the
+    number of devices of a worker, which divide its work (tensor parallelism), and the residual
+    stream too unless `sequence_parallel` is False. With `precision="fp8"` linear layers run at the
+    system's rate for 8-bit floats.
 
     There are `data_parallel` equal pipelines, and the schedule is one of them; `global_batch` is
     that of all of them. `sharding` says what the pipelines divide among them: nothing, the state of
-    the optimizer (ZeRO-1), gradients too (ZeRO-2), or everything that a parameter takes (FSDP), kept
-    after it is gathered once per step ("full-kept") or not ("full"). `rank_order` says which ranks are neighbours on the nodes of a system: peers in other pipelines, or the workers of a
+    the optimizer (ZeRO-1), gradients too (ZeRO-2), or everything that a parameter takes (FSDP),
+    kept after it is gathered once per step ("full-kept") or not ("full"). `rank_order` says which
+    ranks are neighbours on the nodes of a system: peers in other pipelines, or the workers of a
     pipeline. This affects messages, memory, and the all-reduces and optimizer steps that
     `Configuration(optimizer_step=...)` adds.
 
@@ -176,6 +190,7 @@ class Costs:
     global_batch: int | None = None
     sequence: int | None = None
     boundary_bytes: int | None = None
+    parameter_bytes: tuple[int, int, int] | None = None
     accelerators: int | None = None
     recompute: Recompute = "none"
     attention: Attention | None = None
@@ -225,6 +240,7 @@ class Costs:
             numbers=numbers,
             choices=choices,
             expert_balance=_balance(self.expert_balance),
+            parameter_bytes=_parameter_bytes(self.parameter_bytes),
         )
         object.__setattr__(self, "_raw", raw)
 

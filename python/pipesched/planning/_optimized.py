@@ -18,9 +18,9 @@ from .._optimize import Optimization, OptimizeOptions
 from .._options import pass_options
 from .._making import problem
 from .._schedule import Schedule
+from ._candidate import OPTIMIZED, Candidate, Shape
 from ._passes import ENDING, attaching
 from ._search import Found, Outcome, Search, by_step, nearness, per_accelerator
-from ._space import OPTIMIZED, Candidate, Shape
 
 SETTINGS = 2
 """The number of settings to optimize among those that fit, and among those that do not."""
