@@ -72,6 +72,8 @@ typedef enum PipeschedPrecision {
 typedef enum PipeschedSharding {
   PipeschedShardingNone,
   PipeschedShardingOptimizer,
+  PipeschedShardingGradients,
+  PipeschedShardingFullKept,
   PipeschedShardingFull
 } PipeschedSharding;
 
@@ -81,6 +83,19 @@ typedef enum PipeschedRankOrder {
   PipeschedRankOrderPipeline
 } PipeschedRankOrder;
 
+/// How accelerators that divide a sequence see the keys and values of others.
+typedef enum PipeschedContextExchange {
+  PipeschedContextExchangeRing,
+  PipeschedContextExchangeGather
+} PipeschedContextExchange;
+
+/// What tokens send to experts on other nodes: a copy for each expert, or one
+/// for each node.
+typedef enum PipeschedExpertDispatch {
+  PipeschedExpertDispatchAllToAll,
+  PipeschedExpertDispatchPerNode
+} PipeschedExpertDispatch;
+
 /// A number of 0 means that it is not given, as does boundaryBytes of -1.
 typedef struct PipeschedCostOptions {
   PipeschedSource model, system, profile;
@@ -88,7 +103,10 @@ typedef struct PipeschedCostOptions {
   int64_t globalBatch;    ///< sequences of all pipelines; 0: the model's
   int64_t sequence;       ///< tokens; 0: the model's
   int64_t boundaryBytes;  ///< of a message between stages
-  int64_t accelerators;   ///< of a worker; 0: the system's
+  /// Three numbers, the bytes of a parameter's weight, gradient and optimizer
+  /// state; null: the model's.
+  const int64_t *parameterBytes;
+  int64_t accelerators; ///< of a worker; 0: the system's
   PipeschedRecompute recompute;
   PipeschedAttention attention;
   PipeschedPrecision precision;
@@ -98,10 +116,16 @@ typedef struct PipeschedCostOptions {
   int64_t dataParallel; ///< equal pipelines; 0: one
   PipeschedSharding sharding;
   PipeschedRankOrder rankOrder;
+  int64_t contextParallel; ///< of the accelerators of a worker; 0: one
+  int64_t expertParallel;  ///< of the accelerators of a stage; 0: one
+  double expertBalance;    ///< rows of the fullest of them by the mean; 0: one
+  PipeschedContextExchange contextExchange;
+  PipeschedExpertDispatch expertDispatch;
 } PipeschedCostOptions;
 
 /// Errors: descriptions that cannot be read; numbers out of range or given
-/// without a model; both a microbatch size and a global batch.
+/// without a model or system; both a microbatch size and a global batch;
+/// degrees that do not divide.
 MLIR_CAPI_EXPORTED PipeschedCosts pipeschedCostsCreate(
     PipeschedCostOptions options, MlirStringCallback onError, void *userData);
 MLIR_CAPI_EXPORTED void pipeschedCostsDestroy(PipeschedCosts costs);

@@ -29,6 +29,8 @@ struct CostChoices {
   Precision precision = Precision::BF16;
   Sharding sharding = Sharding::None;
   RankOrder rankOrder = RankOrder::Data;
+  ContextExchange contextExchange = ContextExchange::Ring;
+  ExpertDispatch expertDispatch = ExpertDispatch::AllToAll;
 };
 } // namespace
 
@@ -47,6 +49,10 @@ readChoices(const PipeschedCostOptions &options) {
   reader.read("precision", options.precision, choices.precision);
   reader.read("sharding", options.sharding, choices.sharding);
   reader.read("rank-order", options.rankOrder, choices.rankOrder);
+  reader.read("context-exchange", options.contextExchange,
+              choices.contextExchange);
+  reader.read("expert-dispatch", options.expertDispatch,
+              choices.expertDispatch);
   if (llvm::Error error = reader.take())
     return std::move(error);
   return choices;
@@ -90,6 +96,14 @@ readDescribedSystem(const PipeschedSource &source) {
   }
 }
 
+static ModelSplit readSplit(const PipeschedCostOptions &options,
+                            const CostChoices &choices) {
+  auto orOne = [](auto value) { return value == 0 ? 1 : value; };
+  return {orOne(options.contextParallel), orOne(options.expertParallel),
+          orOne(options.expertBalance), choices.contextExchange,
+          choices.expertDispatch};
+}
+
 static llvm::Expected<SystemFacts>
 readSystem(const PipeschedCostOptions &options, const CostChoices &choices) {
   llvm::Expected<SystemFacts> system = readDescribedSystem(options.system);
@@ -103,6 +117,8 @@ readSystem(const PipeschedCostOptions &options, const CostChoices &choices) {
       return std::move(error);
   system->sharding = choices.sharding;
   system->rankOrder = choices.rankOrder;
+  if (llvm::Error error = setModelSplit(*system, readSplit(options, choices)))
+    return std::move(error);
   return system;
 }
 
@@ -141,6 +157,14 @@ static llvm::Error checkSystemOptions(const PipeschedCostOptions &options,
       choices.rankOrder != RankOrder::Data)
     return llvm::createStringError("data-parallel, sharding and rank-order are "
                                    "about a system; none is given");
+  ModelSplit split = readSplit(options, choices), whole;
+  if (split.contextParallel != 1 || split.expertParallel != 1 ||
+      split.expertBalance != 1 ||
+      split.contextExchange != whole.contextExchange ||
+      split.expertDispatch != whole.expertDispatch)
+    return llvm::createStringError(
+        "context-parallel, expert-parallel, expert-balance, context-exchange "
+        "and expert-dispatch are about a system; none is given");
   return llvm::Error::success();
 }
 
@@ -154,23 +178,23 @@ static llvm::Error checkExpansion(const PipeschedCostOptions &options,
   if (options.microbatchSize != 0 && options.globalBatch != 0)
     return llvm::createStringError(
         "give one of microbatch-size and global-batch, not both");
-  bool isGiven = options.microbatchSize != 0 || options.globalBatch != 0 ||
-                 options.sequence != 0 || options.boundaryBytes >= 0 ||
-                 choices.recompute != Recompute::None ||
-                 choices.attention != AttentionKernels::AsDescribed ||
-                 choices.precision != Precision::BF16 ||
-                 options.withoutSequenceParallel;
+  bool isGiven =
+      options.microbatchSize != 0 || options.globalBatch != 0 ||
+      options.sequence != 0 || options.boundaryBytes >= 0 ||
+      options.parameterBytes || choices.recompute != Recompute::None ||
+      choices.attention != AttentionKernels::AsDescribed ||
+      choices.precision != Precision::BF16 || options.withoutSequenceParallel;
   if (isGiven && options.model.kind == PipeschedSourceNone)
     return llvm::createStringError(
-        "microbatch-size, global-batch, sequence, boundary-bytes, recompute, "
-        "attention, precision and sequence-parallel are about a model; none is "
-        "given");
+        "microbatch-size, global-batch, sequence, boundary-bytes, "
+        "parameter-bytes, recompute, attention, precision and "
+        "sequence-parallel are about a model; none is given");
   return checkSystemOptions(options, choices);
 }
 
-static void readExpansion(CostSources &costs,
-                          const PipeschedCostOptions &options,
-                          const CostChoices &choices) {
+static llvm::Error readExpansion(CostSources &costs,
+                                 const PipeschedCostOptions &options,
+                                 const CostChoices &choices) {
   if (options.microbatchSize != 0)
     costs.microbatchSize = options.microbatchSize;
   costs.expansion.recompute = choices.recompute;
@@ -181,6 +205,9 @@ static void readExpansion(CostSources &costs,
   costs.globalBatch = options.globalBatch;
   costs.architecture->attention =
       chooseAttention(choices.attention, costs.architecture->attention);
+  if (!options.parameterBytes)
+    return llvm::Error::success();
+  return setParameterBytes(*costs.architecture, {options.parameterBytes, 3});
 }
 
 static llvm::Error readFacts(CostSources &costs,
@@ -210,7 +237,8 @@ readCosts(const PipeschedCostOptions &options) {
   if (llvm::Error error = readFacts(costs, options, *choices))
     return std::move(error);
   if (costs.architecture)
-    readExpansion(costs, options, *choices);
+    if (llvm::Error error = readExpansion(costs, options, *choices))
+      return std::move(error);
   return costs;
 }
 

@@ -54,9 +54,16 @@ static_assert(isSame(PipeschedPrecisionBF16, Precision::BF16) &&
               isSame(PipeschedPrecisionFP8, Precision::FP8));
 static_assert(isSame(PipeschedShardingNone, Sharding::None) &&
               isSame(PipeschedShardingOptimizer, Sharding::Optimizer) &&
+              isSame(PipeschedShardingGradients, Sharding::Gradients) &&
+              isSame(PipeschedShardingFullKept, Sharding::FullKept) &&
               isSame(PipeschedShardingFull, Sharding::Full));
 static_assert(isSame(PipeschedRankOrderData, RankOrder::Data) &&
               isSame(PipeschedRankOrderPipeline, RankOrder::Pipeline));
+static_assert(isSame(PipeschedContextExchangeRing, ContextExchange::Ring) &&
+              isSame(PipeschedContextExchangeGather, ContextExchange::Gather));
+static_assert(isSame(PipeschedExpertDispatchAllToAll,
+                     ExpertDispatch::AllToAll) &&
+              isSame(PipeschedExpertDispatchPerNode, ExpertDispatch::PerNode));
 static_assert(isSame(PipeschedTransportOverlap, Transport::Overlap) &&
               isSame(PipeschedTransportDelay, Transport::Delay) &&
               isSame(PipeschedTransportBlocking, Transport::Blocking) &&
@@ -72,6 +79,8 @@ static_assert(isLast<Recompute>(PipeschedRecomputeFull) &&
               isLast<Precision>(PipeschedPrecisionFP8) &&
               isLast<Sharding>(PipeschedShardingFull) &&
               isLast<RankOrder>(PipeschedRankOrderPipeline) &&
+              isLast<ContextExchange>(PipeschedContextExchangeGather) &&
+              isLast<ExpertDispatch>(PipeschedExpertDispatchPerNode) &&
               isLast<Transport>(PipeschedTransportPairs) &&
               isLast<ReceivePlacement>(PipeschedReceiveAtConsumer) &&
               isLast<ForwardSends>(PipeschedForwardSendsSync) &&
@@ -150,6 +159,8 @@ static constexpr ListedEnum kEnums[] = {
     makeListed<Precision>("precision"),
     makeListed<Sharding>("sharding"),
     makeListed<RankOrder>("rank-order"),
+    makeListed<ContextExchange>("context-exchange"),
+    makeListed<ExpertDispatch>("expert-dispatch"),
     makeListed<PipeschedOptimizerStep>("optimizer-step"),
     makeListed<PipeschedSourceKind>("source"),
     makeListed<SvgVariant>("svg-variant"),

@@ -12,7 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Facts/Facts.h"
+#include "PipeSched/Support/Divisors.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace pipesched;
@@ -59,6 +61,56 @@ llvm::Error pipesched::setDataParallel(SystemFacts &system,
                                  llvm::Twine(dataParallel));
   system.dataParallel = dataParallel;
   return llvm::Error::success();
+}
+
+/// Errors: a degree below 1, or one that does not divide `whole`.
+static llvm::Error checkDegree(const SystemFacts &system, const char *kind,
+                               int64_t degree, int64_t whole,
+                               const llvm::Twine &of) {
+  if (degree < 1)
+    return makeError(system, llvm::Twine("expected a degree of ") + kind +
+                                 " parallelism of at least 1, found " +
+                                 llvm::Twine(degree));
+  if (whole % degree == 0)
+    return llvm::Error::success();
+  return makeError(system, llvm::Twine(degree) + "-way " + kind +
+                               " parallelism does not divide " + of +
+                               "; the nearest degrees that do are " +
+                               nearestDivisors(whole, degree));
+}
+
+llvm::Error pipesched::checkSplit(const SystemFacts &system) {
+  int64_t accelerators = system.accelerators, peers = system.dataParallel;
+  if (llvm::Error error = checkDegree(
+          system, "context", system.contextParallel, accelerators,
+          "the " + llvm::Twine(accelerators) + " accelerators of a worker"))
+    return error;
+  if (system.expertParallel == 1)
+    return llvm::Error::success();
+  int64_t ranks;
+  if (llvm::MulOverflow(accelerators, peers, ranks))
+    return makeError(system, "the accelerators of a stage are over 2^63 - 1");
+  return checkDegree(system, "expert", system.expertParallel, ranks,
+                     "the " + llvm::Twine(ranks) +
+                         " accelerators of a stage in all pipelines");
+}
+
+llvm::Error pipesched::setModelSplit(SystemFacts &system,
+                                     const ModelSplit &split) {
+  double most = double(kMaxExpertBalance) / double(kEvenBalance);
+  if (!(split.expertBalance >= 1 && split.expertBalance <= most))
+    return makeError(
+        system, "expected an expert balance (rows of the fullest rank divided "
+                "by the mean) from 1 to " +
+                    llvm::Twine(kMaxExpertBalance / kEvenBalance) + ", found " +
+                    std::to_string(split.expertBalance));
+  system.contextParallel = split.contextParallel;
+  system.expertParallel = split.expertParallel;
+  system.expertBalancePpm =
+      std::llround(split.expertBalance * double(kEvenBalance));
+  system.contextExchange = split.contextExchange;
+  system.expertDispatch = split.expertDispatch;
+  return checkSplit(system);
 }
 
 double EfficiencyCurve::at(double size) const {

@@ -16,6 +16,8 @@ from ._layer_times import LayerTimes, names_layers
 from ._options import (
     Attention,
     Balance,
+    ContextExchange,
+    ExpertDispatch,
     Precision,
     RankOrder,
     RawTiming,
@@ -49,6 +51,7 @@ class CostOptions(TypedDict, total=False):
     global_batch: int | None
     sequence: int | None
     boundary_bytes: int | None
+    parameter_bytes: tuple[int, int, int] | None
     accelerators: int | None
     recompute: Recompute
     attention: Attention | None
@@ -58,6 +61,11 @@ class CostOptions(TypedDict, total=False):
     precision: Precision
     rank_order: RankOrder
     balance: Balance
+    context_parallel: int
+    expert_parallel: int
+    expert_balance: float
+    context_exchange: ContextExchange
+    expert_dispatch: ExpertDispatch
 
 
 class SimulationOptions(CostOptions, TimingOptions, total=False):
@@ -80,6 +88,17 @@ def _looks_like_path(text: str) -> bool:
 
 def _given(what: str, value: int | None, least: int, default: int) -> int:
     return default if value is None else integer(what, value, least)
+
+
+def _parameter_bytes(given: tuple[int, int, int] | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    if not isinstance(given, Sequence) or len(given) != 3:
+        raise PipeSchedError(
+            "parameter_bytes are three numbers, those of weight, gradient and optimizer state;"
+            f" got {given!r}"
+        )
+    return tuple(integer("parameter_bytes", size, 0) for size in given)
 
 
 def _description(source: Description | None) -> _Source:
@@ -119,6 +138,15 @@ def _times(times: Times | None) -> _Source:
     return _FILE, os.fspath(times)
 
 
+def _balance(value: float) -> float:
+    # A number that is missing is 0 in C, where a balance is at least 1.
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"expert_balance is a number; got {value!r}")
+    if not value >= 1:
+        raise PipeSchedError(f"expert_balance is at least 1; got {value!r}")
+    return float(value)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Costs:
     """The costs of schedules, read once for any number of them.
@@ -139,17 +167,26 @@ class Costs:
 
     A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`. The
     defaults of `global_batch`, `sequence` and `attention` are those of the model. `boundary_bytes`
-    replaces the size of messages between stages. `accelerators` replaces the number of devices of a
-    worker, which divide its work (tensor parallelism), and the residual stream too unless
-    `sequence_parallel` is False. With `precision="fp8"` linear layers run at the system's rate for
-    8-bit floats.
+    replaces the size of messages between stages, `parameter_bytes` the bytes of a parameter's
+    weight, gradient and optimizer state, in which frameworks differ. `accelerators` replaces the
+    number of devices of a worker, which divide its work (tensor parallelism), and the residual
+    stream too unless `sequence_parallel` is False. With `precision="fp8"` linear layers run at the
+    system's rate for 8-bit floats.
 
     There are `data_parallel` equal pipelines, and the schedule is one of them; `global_batch` is
     that of all of them. `sharding` says what the pipelines divide among them: nothing, the state of
-    the optimizer (ZeRO-1), or everything that a parameter takes (FSDP). `rank_order` says which
+    the optimizer (ZeRO-1), gradients too (ZeRO-2), or everything that a parameter takes (FSDP),
+    kept after it is gathered once per step ("full-kept") or not ("full"). `rank_order` says which
     ranks are neighbours on the nodes of a system: peers in other pipelines, or the workers of a
     pipeline. This affects messages, memory, and the all-reduces and optimizer steps that
     `Configuration(optimizer_step=...)` adds.
+
+    Of the accelerators of a worker `context_parallel` divide a sequence, and pass their keys and
+    values in a ring or gather them (`context_exchange`); the others divide the widths of layers
+    (tensor parallelism). Each `expert_parallel` consecutive accelerators, of those that hold a
+    stage in all pipelines, divide the experts; the one with the most rows has `expert_balance`
+    times the mean. With `expert_dispatch="per-node"` a token is sent once to each node with some of
+    its experts, and otherwise once to each expert.
 
     >>> Costs(times={"F": "18.522ms", "I": "18.086ms", "W": "9.337ms", "comm": "0.601ms"})
     Costs(times={'F': '18.522ms', 'I': '18.086ms', 'W': '9.337ms', 'comm': '0.601ms'})
@@ -165,6 +202,7 @@ class Costs:
     global_batch: int | None = None
     sequence: int | None = None
     boundary_bytes: int | None = None
+    parameter_bytes: tuple[int, int, int] | None = None
     accelerators: int | None = None
     recompute: Recompute = "none"
     attention: Attention | None = None
@@ -174,6 +212,11 @@ class Costs:
     precision: Precision = "bf16"
     rank_order: RankOrder = "data"
     balance: Balance = "auto"
+    context_parallel: int = 1
+    expert_parallel: int = 1
+    expert_balance: float = 1.0
+    context_exchange: ContextExchange = "ring"
+    expert_dispatch: ExpertDispatch = "all-to-all"
     _raw: _core.Costs = field(init=False, compare=False)
     """Without times of layers, which depend on the stages."""
     _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
@@ -197,6 +240,8 @@ class Costs:
             _given("boundary_bytes", self.boundary_bytes, 0, -1),
             _given("accelerators", self.accelerators, 1, 0),
             integer("data_parallel", self.data_parallel, 1),
+            integer("context_parallel", self.context_parallel, 1),
+            integer("expert_parallel", self.expert_parallel, 1),
         )
         choices = (
             code_of(Recompute, "recompute", self.recompute),
@@ -205,6 +250,8 @@ class Costs:
             code_of(Sharding, "sharding", self.sharding),
             code_of(RankOrder, "rank_order", self.rank_order),
             int(not self.sequence_parallel),
+            code_of(ContextExchange, "context_exchange", self.context_exchange),
+            code_of(ExpertDispatch, "expert_dispatch", self.expert_dispatch),
         )
         raw = _core.Costs(
             model=_description(self.model),
@@ -212,6 +259,8 @@ class Costs:
             profile=None if self.times_of == "layer" else _times(self.times),
             numbers=numbers,
             choices=choices,
+            expert_balance=_balance(self.expert_balance),
+            parameter_bytes=_parameter_bytes(self.parameter_bytes),
         )
         object.__setattr__(self, "_raw", raw)
         object.__setattr__(self, "_division", self._read_division(raw))

@@ -24,8 +24,10 @@ Lane = Literal["compute", "send", "receive", "offload", "reload", "all-reduce"]
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["fused", "unfused"]
 Precision = Literal["bf16", "fp8"]
-Sharding = Literal["none", "optimizer", "full"]
+Sharding = Literal["none", "optimizer", "gradients", "full-kept", "full"]
 RankOrder = Literal["data", "pipeline"]
+ContextExchange = Literal["ring", "gather"]
+ExpertDispatch = Literal["all-to-all", "per-node"]
 OptimizerStep = Literal["none", "overlapped", "exposed"]
 SvgVariant = Literal["timed", "slots", "rows"]
 CsvFormat = Literal["compute_only", "compute_comms"]
@@ -49,6 +51,8 @@ ENUMS: dict[object, str] = {
     Precision: "precision",
     Sharding: "sharding",
     RankOrder: "rank-order",
+    ContextExchange: "context-exchange",
+    ExpertDispatch: "expert-dispatch",
     OptimizerStep: "optimizer-step",
     SvgVariant: "svg-variant",
     CsvFormat: "torch-csv-format",

@@ -68,7 +68,8 @@ static PipeschedSource readSource(const Costs::Source &source) {
 }
 
 Costs::Costs(const Source &model, const Source &system, const Source &profile,
-             const Numbers &numbers, const Choices &choices) {
+             const Numbers &numbers, const Choices &choices,
+             double expertBalance, const ParameterBytes &parameterBytes) {
   PipeschedCostOptions options = {};
   options.model = readSource(model);
   options.system = readSource(system);
@@ -77,6 +78,7 @@ Costs::Costs(const Source &model, const Source &system, const Source &profile,
   options.globalBatch = numbers[1];
   options.sequence = numbers[2];
   options.boundaryBytes = numbers[3];
+  options.parameterBytes = parameterBytes ? parameterBytes->data() : nullptr;
   options.accelerators = numbers[4];
   options.dataParallel = numbers[5];
   options.recompute = static_cast<PipeschedRecompute>(choices[0]);
@@ -85,6 +87,11 @@ Costs::Costs(const Source &model, const Source &system, const Source &profile,
   options.sharding = static_cast<PipeschedSharding>(choices[3]);
   options.rankOrder = static_cast<PipeschedRankOrder>(choices[4]);
   options.withoutSequenceParallel = choices[5] != 0;
+  options.contextExchange = static_cast<PipeschedContextExchange>(choices[6]);
+  options.expertDispatch = static_cast<PipeschedExpertDispatch>(choices[7]);
+  options.contextParallel = numbers[6];
+  options.expertParallel = numbers[7];
+  options.expertBalance = expertBalance;
   Text error;
   {
     nb::gil_scoped_release release;
@@ -106,9 +113,11 @@ void pipesched::python::bindProblem(nb::module_ &m) {
   nb::class_<Costs>(m, "Costs", "What prices schedules.")
       .def(nb::init<const Costs::Source &, const Costs::Source &,
                     const Costs::Source &, const Costs::Numbers &,
-                    const Costs::Choices &>(),
+                    const Costs::Choices &, double,
+                    const Costs::ParameterBytes &>(),
            nb::arg("model").none(), nb::arg("system").none(),
-           nb::arg("profile").none(), nb::arg("numbers"), nb::arg("choices"))
+           nb::arg("profile").none(), nb::arg("numbers"), nb::arg("choices"),
+           nb::arg("expert_balance"), nb::arg("parameter_bytes").none())
       .def_prop_ro("peak_flops",
                    [](const Costs &costs) {
                      return pipeschedCostsGetPeakFlops(costs.get());

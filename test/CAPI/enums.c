@@ -69,8 +69,10 @@ static void printNames(void) {
   // CHECK-NEXT: recompute: none selective full
   // CHECK-NEXT: attention: as-described fused unfused
   // CHECK-NEXT: precision: bf16 fp8
-  // CHECK-NEXT: sharding: none optimizer full
+  // CHECK-NEXT: sharding: none optimizer gradients full-kept full
   // CHECK-NEXT: rank-order: data pipeline
+  // CHECK-NEXT: context-exchange: ring gather
+  // CHECK-NEXT: expert-dispatch: all-to-all per-node
   // CHECK-NEXT: optimizer-step: none overlapped exposed
   // CHECK-NEXT: source: none name file json times
   // CHECK-NEXT: svg-variant: timed slots rows
@@ -143,13 +145,23 @@ static void refuseCosts(void) {
   options = shippedCosts();
   options.sharding = (PipeschedSharding)1000;
   price(options);
-  // CHECK-NEXT: error: expected sharding to be 0 (none), 1 (optimizer) or 2
-  // CHECK-SAME: (full), found 1000
+  // CHECK-NEXT: error: expected sharding to be 0 (none), 1 (optimizer), 2
+  // CHECK-SAME: (gradients), 3 (full-kept) or 4 (full), found 1000
   options = shippedCosts();
   options.rankOrder = (PipeschedRankOrder)2;
   price(options);
   // CHECK-NEXT: error: expected rank-order to be 0 (data) or 1 (pipeline),
   // CHECK-SAME: found 2
+  options = shippedCosts();
+  options.contextExchange = (PipeschedContextExchange)2;
+  price(options);
+  // CHECK-NEXT: error: expected context-exchange to be 0 (ring) or 1 (gather),
+  // CHECK-SAME: found 2
+  options = shippedCosts();
+  options.expertDispatch = (PipeschedExpertDispatch)3;
+  price(options);
+  // CHECK-NEXT: error: expected expert-dispatch to be 0 (all-to-all) or 1
+  // CHECK-SAME: (per-node), found 3
 }
 
 static void refuseSources(void) {

@@ -11,6 +11,11 @@
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/node.json})' 2>&1 | FileCheck %s --check-prefix=NODE
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/large.json})' 2>&1 | FileCheck %s --check-prefix=LARGE
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/vector.json})' 2>&1 | FileCheck %s --check-prefix=VECTOR
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 accelerators=8 context-parallel=3})' 2>&1 | FileCheck %s --check-prefix=CONTEXT
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 accelerators=2 data-parallel=6 expert-parallel=8})' 2>&1 | FileCheck %s --check-prefix=EXPERT
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 expert-parallel=0})' 2>&1 | FileCheck %s --check-prefix=NOEXPERT
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 expert-balance=0.9})' 2>&1 | FileCheck %s --check-prefix=BALANCE
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 expert-balance=nan})' 2>&1 | FileCheck %s --check-prefix=NUMBER
 
 // NAME: error: unknown system 'h10', the closest is 'h100-sxm'
 // LINK: error: system 'toy': several accelerators in a worker need a link among them
@@ -24,6 +29,11 @@
 // NODE: error: {{.*}}node.json: accelerators of a node need the field 'link'
 // LARGE: error: {{.*}}large.json: accelerators_per_node: expected a whole number of at most 65536, found 65537
 // VECTOR: error: {{.*}}vector.json: vector: unknown field 'fp8_tflops', the closest is 'tflops'
+// CONTEXT: error: system 'h100-sxm': 3-way context parallelism does not divide the 8 accelerators of a worker; the nearest degrees that do are 2 and 4
+// EXPERT: error: system 'h100-sxm': 8-way expert parallelism does not divide the 12 accelerators of a stage in all pipelines; the nearest degrees that do are 6 and 12
+// NOEXPERT: error: system 'h100-sxm': expected a degree of expert parallelism of at least 1, found 0
+// BALANCE: error: system 'h100-sxm': expected an expert balance (rows of the fullest rank divided by the mean) from 1 to 1000, found 0.900000
+// NUMBER: error: system 'h100-sxm': expected an expert balance (rows of the fullest rank divided by the mean) from 1 to 1000, found nan
 
 //--- s.mlir
 module {}

@@ -137,12 +137,21 @@ def test_fp8_needs_a_rate() -> None:
     [
         ({"data_parallel": 0}, "data_parallel is an integer from 1"),
         ({"data_parallel": 2**31}, "expected 1 to 2147483647 data-parallel pipelines"),
-        ({"sharding": "zero"}, "sharding is one of none, optimizer, full; got 'zero'"),
+        ({"sharding": "zero"}, "sharding is one of none, optimizer, gradients, full-kept, full; g"),
         ({"rank_order": "tensor"}, "rank_order is one of data, pipeline; got 'tensor'"),
         ({"precision": "fp16"}, "precision is one of bf16, fp8; got 'fp16'"),
         ({"system": None, "data_parallel": 2}, "data-parallel, sharding and rank-order are about"),
         ({"system": None, "sharding": "full"}, "data-parallel, sharding and rank-order are about"),
         ({"system": None, "rank_order": "pipeline"}, "are about a system; none is given"),
+        ({"system": None, "expert_parallel": 2}, "expert-dispatch are about a system; none is"),
+        ({"system": None, "expert_dispatch": "per-node"}, "are about a system; none is given"),
+        ({"context_parallel": 0}, "context_parallel is an integer from 1"),
+        ({"context_parallel": 3}, "3-way context parallelism does not divide the"),
+        ({"expert_parallel": 7}, "7-way expert parallelism does not divide the"),
+        ({"expert_balance": 0.5}, "expert_balance is at least 1; got 0.5"),
+        ({"expert_balance": 1001}, "expected an expert balance"),
+        ({"context_exchange": "star"}, "context_exchange is one of ring, gather; got 'star'"),
+        ({"expert_dispatch": "all"}, "expert_dispatch is one of all-to-all, per-node; got 'all'"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], message: str) -> None:

@@ -37,12 +37,13 @@ struct EnumNamesTest : testing::Test {};
 
 using AllEnums = testing::Types<
     Activation, Assign, Asymmetry, Attention, AttentionKernels, Balance,
-    Branches, ChimeraConstruction, ForwardSends, GradientAfter,
-    MessageSemantics, Norm, NormPlacement, OffloadAmount, PlacementKind,
-    Precision, QueryKeyNorm, RankOrder, ReceivePlacement, Recompute,
-    ReductionPlace, Remainder, Runtime, Sharding, ShardyBackward, SlotMeasure,
-    SvgVariant, TorchCsvFormat, Transport, optimize::Objective,
-    optimize::Status, pipe::AsymmetricPaths, pipe::SplitGradient>;
+    Branches, ChimeraConstruction, ContextExchange, ExpertDispatch,
+    ForwardSends, GradientAfter, MessageSemantics, Norm, NormPlacement,
+    OffloadAmount, PlacementKind, Precision, QueryKeyNorm, RankOrder,
+    ReceivePlacement, Recompute, ReductionPlace, Remainder, Runtime, Sharding,
+    ShardyBackward, SlotMeasure, SvgVariant, TorchCsvFormat, Transport,
+    optimize::Objective, optimize::Status, pipe::AsymmetricPaths,
+    pipe::SplitGradient>;
 } // namespace
 
 TYPED_TEST_SUITE(EnumNamesTest, AllEnums, );
@@ -149,6 +150,8 @@ static std::vector<PassOption> passOptions() {
       takes<AttentionKernels>("pipe-attach-model", "attention"),
       takes<Sharding>("pipe-attach-system", "sharding"),
       takes<RankOrder>("pipe-attach-system", "rank-order"),
+      takes<ContextExchange>("pipe-attach-system", "context-exchange"),
+      takes<ExpertDispatch>("pipe-attach-system", "expert-dispatch"),
       takes<OffloadAmount>("pipe-add-offload", "amount"),
       takes<optimize::Objective>("pipe-optimize", "objective"),
       takes<ReductionPlace>("pipe-add-optimizer", "all-reduce"),

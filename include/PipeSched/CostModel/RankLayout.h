@@ -25,7 +25,8 @@ struct RingGroup {
   int64_t size() const { return perNode * numNodes; }
 };
 
-/// Ranks number the accelerators of a worker first, then follow the system's
+/// Ranks number the accelerators of a worker first, those of a tensor-parallel
+/// group before others that divide the sequence, then follow the system's
 /// RankOrder; every `acceleratorsPerNode` consecutive ranks are a node. For
 /// example, two workers of two accelerators, in two pipelines, on nodes of
 /// four:
@@ -44,24 +45,50 @@ public:
   /// Whether messages between two workers stay within nodes in every pipeline.
   bool sharesNode(int64_t workerA, int64_t workerB) const;
 
-  /// The group of `numWorkers` workers from `first` to `last`, with their peers
-  /// in all pipelines; each accelerator of a worker belongs to a group of its
-  /// own. If nodes hold unequal numbers of members, or mix members of several
-  /// workers with non-members, no two members count as sharing a node.
+  /// The accelerators that hold the same part of the layers of `numWorkers`
+  /// workers from `first` to `last`: those that divide the sequence, and their
+  /// peers in all pipelines. Each accelerator of a tensor-parallel group
+  /// belongs to a group of its own. If nodes hold unequal numbers of members,
+  /// or mix members of several workers with non-members, no two members count
+  /// as sharing a node.
   RingGroup groupOf(int64_t first, int64_t last, int64_t numWorkers) const;
 
+  /// The same for the experts of these workers: the accelerators that hold the
+  /// same of them are `expertParallel` ranks apart within a stage.
+  RingGroup expertReplicas(int64_t first, int64_t last,
+                           int64_t numWorkers) const;
+
 private:
+  /// Members of one worker: `inner` of them, `innerStep` ranks apart, in each
+  /// of `outer` places that are `outerStep` ranks apart.
+  struct Members {
+    __int128 inner = 1, innerStep = 1, outer = 1, outerStep = 1;
+  };
+  RingGroup group(int64_t first, int64_t last, int64_t numWorkers,
+                  Members members) const;
+
   bool isInOneNode(__int128 firstRank, __int128 lastRank) const {
     return firstRank / perNode == lastRank / perNode;
   }
 
   int64_t perNode; ///< 0: nodes are not known
-  int64_t accelerators, dataParallel, numWorkers;
+  int64_t accelerators, contextParallel, expertParallel, dataParallel,
+      numWorkers;
   RankOrder order;
 };
 
-/// The accelerators of one worker. They share a node if nodes are not known.
+/// A tensor-parallel group of accelerators of one worker. They share a node if
+/// nodes are not known.
 RingGroup tensorGroup(const SystemFacts &system);
+
+/// The accelerators of one worker that divide a sequence and have the same
+/// widths of layers.
+RingGroup contextGroup(const SystemFacts &system);
+
+/// The accelerators that divide the experts of a stage: consecutive ranks of
+/// that stage. `perNode` of them are on one node at least. With
+/// RankOrder::Pipeline only those of one worker count as being on one node.
+RingGroup expertGroup(const SystemFacts &system);
 
 /// The link within a node with the bandwidth of all accelerators of a worker.
 LinkFacts nodeLinkOfWorker(const SystemFacts &system);

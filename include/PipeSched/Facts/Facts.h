@@ -32,8 +32,19 @@ namespace pipesched {
 
 /// The unit of a worker that executes a kernel. Link: a collective among the
 /// accelerators of one worker (tensor parallelism), `bytes` its payload.
-/// MatrixFp8: the matrix engine at its rate for 8-bit floats.
-enum class Engine : uint8_t { Matrix, Vector, Link, MatrixFp8 };
+/// MatrixFp8: the matrix engine at its rate for 8-bit floats. AllToAll: rows on
+/// their way to experts of other ranks or back, `bytes` those of all rows.
+/// Context: keys and values (in I followed by as many bytes of their gradients)
+/// on their way among the ranks that divide a sequence, `bytes` those of all
+/// tokens. Both are free where nothing is divided.
+enum class Engine : uint8_t {
+  Matrix,
+  Vector,
+  Link,
+  MatrixFp8,
+  AllToAll,
+  Context
+};
 
 /// Work of one kernel in one phase, for one microbatch, summed over the
 /// accelerators of the worker (Link: the payload, counted once).
@@ -71,14 +82,19 @@ struct Kernel {
   /// a block: B runs I and W, R runs F, O moves the state of the parameters.
   std::optional<Work> backward = std::nullopt, recompute = std::nullopt,
                       optimizer = std::nullopt;
+  /// On the rows of experts: with expert parallelism, work of the rank that
+  /// holds the expert. A Link kernel is then not needed.
+  bool routed = false;
+  /// The part of the bytes of each phase that are weights of experts with rows.
+  int64_t weightBytes = 0;
 
   friend bool operator==(const Kernel &a, const Kernel &b) {
     return a.name == b.name && a.engine == b.engine && a.forward == b.forward &&
            a.inputGrad == b.inputGrad && a.weightGrad == b.weightGrad &&
            a.recomputed == b.recomputed && a.core == b.core &&
-           a.whole == b.whole && a.count == b.count &&
-           a.backward == b.backward && a.recompute == b.recompute &&
-           a.optimizer == b.optimizer;
+           a.whole == b.whole && a.count == b.count && a.routed == b.routed &&
+           a.weightBytes == b.weightBytes && a.backward == b.backward &&
+           a.recompute == b.recompute && a.optimizer == b.optimizer;
   }
 };
 
@@ -113,6 +129,26 @@ struct MessageBytes {
   }
 };
 
+/// The experts of a block: a router sends each token to `perToken` of `count`.
+struct ExpertFacts {
+  int64_t count = 0, perToken = 0;
+  int64_t rows = 0;       ///< tokens times perToken, of one microbatch
+  int64_t parameters = 0; ///< of all experts; a part of those of the block
+  /// The parts of the block's bytes that are rows of experts.
+  int64_t activationBytes = 0, weightGradBytes = 0;
+  /// Experts form `groups` of equal size; those of a token are in at most
+  /// `groupsPerToken` of them (arXiv 2412.19437, section 2.1.2).
+  int64_t groups = 1, groupsPerToken = 1;
+
+  friend bool operator==(const ExpertFacts &a, const ExpertFacts &b) {
+    return a.count == b.count && a.perToken == b.perToken && a.rows == b.rows &&
+           a.parameters == b.parameters &&
+           a.activationBytes == b.activationBytes &&
+           a.weightGradBytes == b.weightGradBytes && a.groups == b.groups &&
+           a.groupsPerToken == b.groupsPerToken;
+  }
+};
+
 /// Where a block stands: repeated layers are divided among stages; the others
 /// are pinned to the first or the last stage of a path.
 enum class BlockPosition : uint8_t { First, Layer, Last };
@@ -144,6 +180,7 @@ struct BlockFacts {
   /// What a stage sends if this is its last block (activation) or its first one
   /// (gradient). Absent: the model's `boundaryBytes`.
   std::optional<MessageBytes> messages;
+  std::optional<ExpertFacts> experts; ///< absent: there are none
   std::vector<Kernel> kernels;
 
   friend bool operator==(const BlockFacts &a, const BlockFacts &b) {
@@ -156,7 +193,7 @@ struct BlockFacts {
            a.recomputedBytes == b.recomputedBytes &&
            a.coreBytes == b.coreBytes && a.whole == b.whole &&
            a.state == b.state && a.messages == b.messages &&
-           a.kernels == b.kernels;
+           a.experts == b.experts && a.kernels == b.kernels;
   }
 };
 
@@ -259,7 +296,9 @@ struct LinkFacts {
 enum class Sharding : uint8_t {
   None,
   Optimizer, ///< the optimizer's state (ZeRO-1)
-  Full       ///< weights and gradients too, gathered while a step runs (FSDP)
+  Gradients, ///< gradients too (ZeRO-2)
+  FullKept,  ///< weights too, gathered once per step and kept (FSDP)
+  Full       ///< weights too, gathered for each use (FSDP)
 };
 
 template <>
@@ -267,7 +306,11 @@ struct EnumNames<Sharding> {
   static constexpr EnumName<Sharding> values[] = {
       {Sharding::None, "none", "Nothing"},
       {Sharding::Optimizer, "optimizer", "The optimizer's state (ZeRO-1)"},
-      {Sharding::Full, "full", "Weights and gradients too (FSDP)"}};
+      {Sharding::Gradients, "gradients",
+       "Gradients and the optimizer's state (ZeRO-2)"},
+      {Sharding::FullKept, "full-kept",
+       "Weights too, gathered once per step (FSDP)"},
+      {Sharding::Full, "full", "Weights too, gathered for each use (FSDP)"}};
 };
 
 /// What ranks count through after the accelerators of a worker.
@@ -283,8 +326,42 @@ struct EnumNames<RankOrder> {
       {RankOrder::Pipeline, "pipeline", "The workers of a pipeline"}};
 };
 
+/// How the ranks that divide a sequence see each other's keys and values
+/// (docs/CostModel.md, "Context parallelism").
+enum class ContextExchange : uint8_t {
+  Ring,  ///< passed from rank to rank while the attention computes
+  Gather ///< all of them gathered before the attention begins
+};
+
+template <>
+struct EnumNames<ContextExchange> {
+  static constexpr EnumName<ContextExchange> values[] = {
+      {ContextExchange::Ring, "ring",
+       "Keys and values go around while the attention computes"},
+      {ContextExchange::Gather, "gather",
+       "Keys and values are gathered before the attention"}};
+};
+
+/// What tokens send to experts on other nodes (docs/CostModel.md, "Expert
+/// parallelism").
+enum class ExpertDispatch : uint8_t {
+  AllToAll, ///< a copy for each expert
+  PerNode   ///< a copy for each node, which passes it on over its link
+};
+
+template <>
+struct EnumNames<ExpertDispatch> {
+  static constexpr EnumName<ExpertDispatch> values[] = {
+      {ExpertDispatch::AllToAll, "all-to-all", "A copy for each expert"},
+      {ExpertDispatch::PerNode, "per-node",
+       "A copy for each node with experts of the token"}};
+};
+
 inline constexpr int64_t kMaxAcceleratorsPerNode = 65536;
 inline constexpr int64_t kMaxDataParallel = 2147483647;
+/// An expert balance of one, in parts per million.
+inline constexpr int64_t kEvenBalance = 1000000;
+inline constexpr int64_t kMaxExpertBalance = 1000 * kEvenBalance;
 
 /// A worker is `accelerators` equal devices that share work evenly.
 struct SystemFacts {
@@ -309,6 +386,20 @@ struct SystemFacts {
   int64_t dataParallel = 1;
   Sharding sharding = Sharding::None;
   RankOrder rankOrder = RankOrder::Data;
+  /// Of the accelerators of a worker, so many divide a sequence; each of their
+  /// groups of tensorParallel() consecutive ones divides the widths of layers.
+  int64_t contextParallel = 1;
+  /// Consecutive ranks among the accelerators x dataParallel ones of a stage
+  /// that divide the experts, each of which is then whole on its rank. 1: the
+  /// ranks of a tensor-parallel group divide experts as they do other layers.
+  int64_t expertParallel = 1;
+  /// Rows of the rank that gets the most, divided by the mean; parts per
+  /// million, at least kEvenBalance. Matters with expertParallel only.
+  int64_t expertBalancePpm = kEvenBalance;
+  ContextExchange contextExchange = ContextExchange::Ring;
+  ExpertDispatch expertDispatch = ExpertDispatch::AllToAll;
+
+  int64_t tensorParallel() const { return accelerators / contextParallel; }
 
   friend bool operator==(const SystemFacts &a, const SystemFacts &b) {
     return a.name == b.name && a.source == b.source &&
@@ -319,7 +410,12 @@ struct SystemFacts {
            a.overlapsMemory == b.overlapsMemory &&
            a.acceleratorsPerNode == b.acceleratorsPerNode &&
            a.dataParallel == b.dataParallel && a.sharding == b.sharding &&
-           a.rankOrder == b.rankOrder;
+           a.rankOrder == b.rankOrder &&
+           a.contextParallel == b.contextParallel &&
+           a.expertParallel == b.expertParallel &&
+           a.expertBalancePpm == b.expertBalancePpm &&
+           a.contextExchange == b.contextExchange &&
+           a.expertDispatch == b.expertDispatch;
   }
 };
 
@@ -330,6 +426,24 @@ llvm::Error setAccelerators(SystemFacts &system, int64_t accelerators);
 /// Sets how many equal pipelines there are. Errors: fewer than one or more than
 /// kMaxDataParallel.
 llvm::Error setDataParallel(SystemFacts &system, int64_t dataParallel);
+
+/// How experts and sequences are divided.
+struct ModelSplit {
+  int64_t contextParallel = 1, expertParallel = 1;
+  double expertBalance = 1; ///< rows of the fullest rank divided by the mean
+  ContextExchange contextExchange = ContextExchange::Ring;
+  ExpertDispatch expertDispatch = ExpertDispatch::AllToAll;
+};
+
+/// Sets how experts and sequences are divided; `accelerators` and
+/// `dataParallel` are set before. Errors: those of checkSplit; a balance that
+/// is no number from 1 to 1000.
+llvm::Error setModelSplit(SystemFacts &system, const ModelSplit &split);
+
+/// Errors, with the nearest degrees that go: a context-parallel degree that
+/// does not divide the accelerators of a worker; an expert-parallel degree that
+/// does not divide the accelerators of a stage in all pipelines.
+llvm::Error checkSplit(const SystemFacts &system);
 
 //===----------------------------------------------------------------------===//
 // Profile

@@ -31,8 +31,12 @@ struct StageCost {
   /// By Phase. O and G are about the blocks that the stage owns
   /// (ParameterSets.h).
   std::array<int64_t, kNumPhases> phasePs = {};
+  /// The part of phasePs in which rows are on their way to experts or back. An
+  /// overlapped pair hides those of one cell behind the compute of the other.
+  std::array<int64_t, kNumPhases> dispatchPs = {};
   std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
-                                       ///< is of this stage; absent: the sum
+                                       ///< is of this stage; absent: by
+                                       ///< StageCosts::pairPs
   MessageCost activation;              ///< F's message to the next stage
   MessageCost gradient;                ///< the message to the previous stage
 };
@@ -43,6 +47,18 @@ struct StageCosts {
   /// By number of the all-reduce (TaskGraph::reductions); `bytes` is what each
   /// of its workers sends. Empty: each all-reduce takes the G time of its cell.
   std::vector<MessageCost> reductions;
+  /// Whether the two cells of an overlapped pair run at the same time.
+  bool overlapsPairs = true;
+
+  /// The time of an overlapped pair of these phases of two stages. Compute of
+  /// both takes the sum; the dispatches of each run beside the compute of the
+  /// other, so that the pair takes the longest of
+  ///
+  ///   compute of both, dispatches of both, either cell by itself.
+  ///
+  /// Without dispatches this is the sum of the cells.
+  uint64_t pairPs(const StageCost &first, Phase firstPhase,
+                  const StageCost &second, Phase secondPhase) const;
 };
 
 /// Memory of one global stage, bytes. Activations are of one microbatch.

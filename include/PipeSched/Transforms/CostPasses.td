@@ -88,7 +88,8 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
     ```
 
     Errors: not exactly one of `name` and `file`; an unknown name, with the
-    closest; a file that cannot be read or has a bad field, naming it; a kind of
+    closest; a file that cannot be read or has a bad field, naming it; not three
+    parameter bytes, or negative ones; a kind of
     model that has no cost model; a global batch that the microbatches do not
     divide, with the nearest numbers that do; layers that the weights of a path
     do not divide, with the nearest numbers that they do; sizes that overflow;
@@ -108,6 +109,9 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
            "Tokens of a sequence; 0: those of the description">,
     Option<"boundaryBytes", "boundary-bytes", "int64_t", /*default=*/"-1",
            "Bytes of a message between stages; -1: those of the activation">,
+    ListOption<"parameterBytes", "parameter-bytes", "int64_t",
+               "Bytes of a parameter's weight, gradient and optimizer state; "
+               "none: those of the description">,
     Option<"recompute", "recompute", "::pipesched::Recompute",
            /*default=*/"::pipesched::Recompute::None",
            "What every backward computes again first",
@@ -141,6 +145,13 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
     which ranks are neighbours on a node, those of one pipeline or those of
     peers; it matters only if the system gives the size of its nodes
     (docs/CostModel.md, "A training step").
+
+    Of the accelerators of a worker `context-parallel` divide a sequence; the
+    others, accelerators / context-parallel, are those of tensor parallelism.
+    Each `expert-parallel` consecutive accelerators of those that hold a stage
+    in all pipelines divide the experts; `expert-balance` is the rows of the
+    fullest of them divided by the mean (docs/CostModel.md, "Expert
+    parallelism", "Context parallelism").
 
     ```mlir
     module {}
@@ -177,7 +188,8 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
 
     Errors: not exactly one of `name` and `file`; an unknown name, with the
     closest; a file that cannot be read or has a bad field, naming it; several
-    accelerators without a link; no or too many pipelines.
+    accelerators without a link; no or too many pipelines; degrees that do not
+    divide, with the nearest that do; an expert balance below 1 or above 1000.
   }];
   let dependentDialects = ["::mlir::DLTIDialect",
                            "::pipesched::pipe::PipeDialect"];
@@ -197,7 +209,22 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
     Option<"rankOrder", "rank-order", "::pipesched::RankOrder",
            /*default=*/"::pipesched::RankOrder::Data",
            "What stands next to each other",
-           [{::pipesched::enumOptionValues<::pipesched::RankOrder>()}]>
+           [{::pipesched::enumOptionValues<::pipesched::RankOrder>()}]>,
+    Option<"contextParallel", "context-parallel", "int64_t", /*default=*/"1",
+           "Accelerators of a worker that divide a sequence">,
+    Option<"expertParallel", "expert-parallel", "int64_t", /*default=*/"1",
+           "Accelerators of a stage that divide the experts">,
+    Option<"expertBalance", "expert-balance", "double", /*default=*/"1.0",
+           "Rows of the fullest of them divided by the mean">,
+    Option<"contextExchange", "context-exchange",
+           "::pipesched::ContextExchange",
+           /*default=*/"::pipesched::ContextExchange::Ring",
+           "How accelerators see the keys and values of others",
+           [{::pipesched::enumOptionValues<::pipesched::ContextExchange>()}]>,
+    Option<"expertDispatch", "expert-dispatch", "::pipesched::ExpertDispatch",
+           /*default=*/"::pipesched::ExpertDispatch::AllToAll",
+           "What tokens send to experts on other nodes",
+           [{::pipesched::enumOptionValues<::pipesched::ExpertDispatch>()}]>
   ];
 }
 

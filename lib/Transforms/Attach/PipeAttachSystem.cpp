@@ -53,6 +53,10 @@ private:
       return emitError(module.getLoc()) << llvm::toString(std::move(error));
     system->sharding = sharding;
     system->rankOrder = rankOrder;
+    if (llvm::Error error = setModelSplit(
+            *system, {contextParallel, expertParallel, expertBalance,
+                      contextExchange, expertDispatch}))
+      return emitError(module.getLoc()) << llvm::toString(std::move(error));
     for (const std::string &note : system->notes)
       emitRemark(module.getLoc())
           << "system '" << system->name << "': " << note;

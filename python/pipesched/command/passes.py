@@ -89,6 +89,11 @@ def _system(arguments: argparse.Namespace) -> str:
         "data-parallel": _unlike(arguments, "data_parallel", 1),
         "sharding": _unlike(arguments, "sharding", "none"),
         "rank-order": _unlike(arguments, "rank_order", "data"),
+        "context-parallel": _unlike(arguments, "context_parallel", 1),
+        "expert-parallel": _unlike(arguments, "expert_parallel", 1),
+        "expert-balance": _unlike(arguments, "expert_balance", 1.0),
+        "context-exchange": _unlike(arguments, "context_exchange", "ring"),
+        "expert-dispatch": _unlike(arguments, "expert_dispatch", "all-to-all"),
     }
     return one_pass("pipe-attach-system", options)
 

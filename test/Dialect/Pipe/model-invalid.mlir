@@ -349,3 +349,135 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
     kernel "k" x 0 on vector F <1 flops, 0 bytes>
   }
 }
+
+// -----
+
+// experts_c1: no rows
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{expected experts, rows and groups of at least 1}}
+  block "b" parameters 0 activation_bytes 0 experts <count = 4, per_token = 2, rows = 0, parameters = 0, activation_bytes = 0, weight_grad_bytes = 0, groups = 2, groups_per_token = 1> {
+  }
+}
+
+// -----
+
+// experts_c1: negative bytes
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{expected parameters and bytes of at least 0}}
+  block "b" parameters 0 activation_bytes 0 experts <count = 4, per_token = 2, rows = 4, parameters = 0, activation_bytes = 0, weight_grad_bytes = -1, groups = 2, groups_per_token = 1> {
+  }
+}
+
+// -----
+
+// experts_c2: more experts than there are
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{expected a token to go to at most 4 experts, found 5}}
+  block "b" parameters 0 activation_bytes 0 experts <count = 4, per_token = 5, rows = 4, parameters = 0, activation_bytes = 0, weight_grad_bytes = 0, groups = 2, groups_per_token = 1> {
+  }
+}
+
+// -----
+
+// experts_c2: more groups than there are
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{expected a token to go to at most 2 groups, found 3}}
+  block "b" parameters 0 activation_bytes 0 experts <count = 4, per_token = 2, rows = 4, parameters = 0, activation_bytes = 0, weight_grad_bytes = 0, groups = 2, groups_per_token = 3> {
+  }
+}
+
+// -----
+
+// experts_c2: unequal groups
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{expected 4 experts in equal groups, found 3}}
+  block "b" parameters 0 activation_bytes 0 experts <count = 4, per_token = 2, rows = 4, parameters = 0, activation_bytes = 0, weight_grad_bytes = 0, groups = 3, groups_per_token = 1> {
+  }
+}
+
+// -----
+
+// block_c7: more parameters than there are
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{has experts with 6 of its 5 parameters}}
+  block "b" parameters 5 activation_bytes 5 weight_grad_bytes 5 experts <count = 4, per_token = 2, rows = 4, parameters = 6, activation_bytes = 0, weight_grad_bytes = 0> {
+  }
+}
+
+// -----
+
+// block_c7: more rows than there are
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{has experts with 7 of its 5 activation_bytes}}
+  block "b" parameters 5 activation_bytes 5 weight_grad_bytes 5 experts <count = 4, per_token = 2, rows = 4, parameters = 0, activation_bytes = 7, weight_grad_bytes = 0> {
+  }
+}
+
+// -----
+
+// block_c7: more gradients than there are
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  // expected-error @+1 {{has experts with 8 of its 5 weight_grad_bytes}}
+  block "b" parameters 5 activation_bytes 5 weight_grad_bytes 5 experts <count = 4, per_token = 2, rows = 4, parameters = 0, activation_bytes = 0, weight_grad_bytes = 8> {
+  }
+}
+
+// -----
+
+// block_c8: rows without experts
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{is about experts, which its block has not}}
+    kernel "k" on matrix routed F <1 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// block_c8: rows without experts
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{is about experts, which its block has not}}
+    kernel "k" on all_to_all F <0 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// kernel_c2: a collective does not compute
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 experts <count = 4, per_token = 2, rows = 4, parameters = 0, activation_bytes = 0, weight_grad_bytes = 0> {
+    // expected-error @+1 {{on all_to_all has 1 flops, expected bytes only}}
+    kernel "k" on all_to_all F <1 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// kernel_c4: a collective is of all
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{on context is 'whole', while its accelerators share it}}
+    kernel "k" on context whole F <0 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// kernel_c5: weights of no expert
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{has weight_bytes, but is not 'routed'}}
+    kernel "k" on matrix weight_bytes 1 F <1 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// kernel_c5: more weights than bytes
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 experts <count = 4, per_token = 2, rows = 4, parameters = 0, activation_bytes = 0, weight_grad_bytes = 0> {
+    // expected-error @+1 {{has a phase of 2 bytes, fewer than its 3 weight_bytes}}
+    kernel "k" on matrix routed weight_bytes 3 F <1 flops, 4 bytes> I <1 flops, 2 bytes>
+  }
+}

@@ -199,7 +199,7 @@
 // -----
 
 // worker_spec_c4: another word
-// expected-error @+1 {{expected sharding to be "none" or "optimizer" or "full", found "zero"}}
+// expected-error @+1 {{expected sharding to be "none" or "optimizer" or "gradients" or "full-kept" or "full", found "zero"}}
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, sharding = "zero">
 
 // -----
@@ -207,6 +207,36 @@
 // worker_spec_c4: another word
 // expected-error @+1 {{expected rank_order to be "data" or "pipeline", found "tensor"}}
 #w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, rank_order = "tensor">
+
+// -----
+
+// worker_spec_c4: another word
+// expected-error @+1 {{expected context_exchange to be "ring" or "gather", found "star"}}
+#w = #pipe.worker_spec<name = "w", accelerators = 4, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, context_exchange = "star">
+
+// -----
+
+// worker_spec_c4: another word
+// expected-error @+1 {{expected expert_dispatch to be "all-to-all" or "per-node", found "none"}}
+#w = #pipe.worker_spec<name = "w", accelerators = 4, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, expert_dispatch = "none">
+
+// -----
+
+// worker_spec_c5: a degree that does not divide
+// expected-error @+1 {{system 'w': 3-way context parallelism does not divide the 4 accelerators of a worker; the nearest degrees that do are 2 and 4}}
+#w = #pipe.worker_spec<name = "w", accelerators = 4, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, context_parallel = 3>
+
+// -----
+
+// worker_spec_c5: a degree that does not divide
+// expected-error @+1 {{system 'w': 16-way expert parallelism does not divide the 8 accelerators of a stage in all pipelines; the nearest degrees that do are 8}}
+#w = #pipe.worker_spec<name = "w", accelerators = 4, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, data_parallel = 2, expert_parallel = 16>
+
+// -----
+
+// worker_spec_c5: fewer rows than the mean
+// expected-error @+1 {{expected expert_balance_ppm from 1000000 to 1000000000, found 999999}}
+#w = #pipe.worker_spec<name = "w", accelerators = 4, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, link = <bytes_per_s = 1>, expert_balance_ppm = 999999>
 
 // -----
 

@@ -22,7 +22,9 @@ using namespace pipesched::pipe;
 static_assert(int(KernelEngine::Matrix) == int(Engine::Matrix) &&
               int(KernelEngine::Vector) == int(Engine::Vector) &&
               int(KernelEngine::Link) == int(Engine::Link) &&
-              int(KernelEngine::MatrixFp8) == int(Engine::MatrixFp8));
+              int(KernelEngine::MatrixFp8) == int(Engine::MatrixFp8) &&
+              int(KernelEngine::AllToAll) == int(Engine::AllToAll) &&
+              int(KernelEngine::Context) == int(Engine::Context));
 static_assert(int(BlockPlace::First) == int(BlockPosition::First) &&
               int(BlockPlace::Layer) == int(BlockPosition::Layer) &&
               int(BlockPlace::Last) == int(BlockPosition::Last));
@@ -40,6 +42,40 @@ LogicalResult WorkAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected work, found 0 flops, 0 bytes; leave out "
                           "phases in which the kernel does not run";
   return success();
+}
+
+/// experts_c1, experts_c2.
+LogicalResult ExpertsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  int64_t count, int64_t perToken, int64_t rows,
+                                  int64_t parameters, int64_t activationBytes,
+                                  int64_t weightGradBytes, int64_t groups,
+                                  int64_t groupsPerToken) {
+  if (std::min({count, perToken, rows, groups, groupsPerToken}) < 1)
+    return emitError() << "expected experts, rows and groups of at least 1";
+  if (std::min({parameters, activationBytes, weightGradBytes}) < 0)
+    return emitError() << "expected parameters and bytes of at least 0";
+  if (perToken > count)
+    return emitError() << "expected a token to go to at most " << count
+                       << " experts, found " << perToken;
+  if (groupsPerToken > groups)
+    return emitError() << "expected a token to go to at most " << groups
+                       << " groups, found " << groupsPerToken;
+  if (count % groups != 0)
+    return emitError() << "expected " << count
+                       << " experts in equal groups, found " << groups;
+  return success();
+}
+
+ExpertsAttr ExpertsAttr::get(MLIRContext *context, const ExpertFacts &facts) {
+  return get(context, facts.count, facts.perToken, facts.rows, facts.parameters,
+             facts.activationBytes, facts.weightGradBytes, facts.groups,
+             facts.groupsPerToken);
+}
+
+ExpertFacts ExpertsAttr::toFacts() const {
+  return {getCount(),      getPerToken(),        getRows(),
+          getParameters(), getActivationBytes(), getWeightGradBytes(),
+          getGroups(),     getGroupsPerToken()};
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,15 +220,18 @@ static void buildBlock(OpBuilder &builder, Location loc,
       facts.recomputedBytes, facts.coreBytes,
       wholeBytesAttr(builder, facts.whole),
       stateBytesAttr(builder, facts.state),
-      messageBytesAttr(builder, facts.messages));
+      messageBytesAttr(builder, facts.messages),
+      facts.experts ? ExpertsAttr::get(builder.getContext(), *facts.experts)
+                    : ExpertsAttr());
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&block.getBodyRegion());
   MLIRContext *context = builder.getContext();
   for (const Kernel &kernel : facts.kernels)
     KernelOp::create(
         builder, loc, kernel.name, kernel.count, KernelEngine(kernel.engine),
-        /*kept=*/!kernel.recomputed, kernel.core, kernel.whole,
-        workAttr(context, kernel.forward), workAttr(context, kernel.inputGrad),
+        /*kept=*/!kernel.recomputed, kernel.core, kernel.whole, kernel.routed,
+        kernel.weightBytes, workAttr(context, kernel.forward),
+        workAttr(context, kernel.inputGrad),
         workAttr(context, kernel.weightGrad),
         workAttr(context, kernel.backward), workAttr(context, kernel.recompute),
         workAttr(context, kernel.optimizer));
@@ -262,6 +301,8 @@ static Kernel toKernel(KernelOp op) {
   kernel.recomputed = !op.getKept();
   kernel.core = op.getCore();
   kernel.whole = op.getWhole();
+  kernel.routed = op.getRouted();
+  kernel.weightBytes = op.getWeightBytes();
   kernel.count = op.getCount();
   kernel.backward = toOptionalWork(op.getBackward());
   kernel.recompute = toOptionalWork(op.getRecompute());
@@ -287,6 +328,8 @@ static BlockFacts toBlockFacts(BlockOp op) {
     facts.state = {(*state)[0], (*state)[1], (*state)[2]};
   if (std::optional<ArrayRef<int64_t>> messages = op.getMessageBytes())
     facts.messages = {(*messages)[0], (*messages)[1]};
+  if (std::optional<ExpertsAttr> experts = op.getExperts())
+    facts.experts = experts->toFacts();
   for (KernelOp kernel : op.getOps<KernelOp>())
     facts.kernels.push_back(toKernel(kernel));
   return facts;
@@ -342,7 +385,26 @@ static LogicalResult verifyWholeBytes(BlockOp block) {
   return success();
 }
 
-/// block_c3, block_c4.
+/// block_c7.
+static LogicalResult verifyExperts(BlockOp block) {
+  std::optional<ExpertsAttr> experts = block.getExperts();
+  if (!experts)
+    return success();
+  auto toInt = [](uint64_t number) { return static_cast<int64_t>(number); };
+  const std::tuple<StringRef, int64_t, int64_t> parts[] = {
+      {"parameters", experts->getParameters(), toInt(block.getParameters())},
+      {"activation_bytes", experts->getActivationBytes(),
+       toInt(block.getActivationBytes())},
+      {"weight_grad_bytes", experts->getWeightGradBytes(),
+       toInt(block.getWeightGradBytes())}};
+  for (auto [name, part, whole] : parts)
+    if (part > whole)
+      return block.emitOpError() << "has experts with " << part << " of its "
+                                 << whole << ' ' << name;
+  return success();
+}
+
+/// block_c3, block_c4, block_c7.
 LogicalResult BlockOp::verify() {
   if (getRecomputedBytes() > getActivationBytes())
     return emitOpError() << "keeps " << getRecomputedBytes()
@@ -352,7 +414,7 @@ LogicalResult BlockOp::verify() {
     return emitOpError() << "has " << getCoreBytes()
                          << " core_bytes, more than its "
                          << getActivationBytes() << " activation_bytes";
-  if (failed(verifyWholeBytes(*this)))
+  if (failed(verifyWholeBytes(*this)) || failed(verifyExperts(*this)))
     return failure();
   uint64_t active = getActiveParameters().value_or(getParameters());
   if (active > getParameters())
@@ -366,15 +428,25 @@ LogicalResult BlockOp::verify() {
   return success();
 }
 
-/// block_c2.
+/// block_c2, block_c8.
 LogicalResult BlockOp::verifyRegions() {
-  for (Operation &op : *getBody())
-    if (!isa<KernelOp>(op))
+  for (Operation &op : *getBody()) {
+    auto kernel = dyn_cast<KernelOp>(op);
+    if (!kernel)
       return op.emitOpError("is not a 'pipe.kernel', all that a block holds");
+    bool isAllToAll = kernel.getEngine() == KernelEngine::AllToAll;
+    if (!getExperts() && (kernel.getRouted() || isAllToAll))
+      return kernel.emitOpError("is about experts, which its block has not");
+  }
   return success();
 }
 
-/// kernel_c1 to kernel_c4.
+static bool isCollective(KernelEngine engine) {
+  return engine == KernelEngine::Link || engine == KernelEngine::AllToAll ||
+         engine == KernelEngine::Context;
+}
+
+/// kernel_c1 to kernel_c5.
 LogicalResult KernelOp::verify() {
   std::optional<WorkAttr> phases[] = {getForward(),    getInputGrad(),
                                       getWeightGrad(), getBackward(),
@@ -384,13 +456,23 @@ LogicalResult KernelOp::verify() {
   if (getKept() && getCore())
     return emitOpError("is both 'kept', never recomputed, and 'core', always "
                        "recomputed");
-  if (getEngine() != KernelEngine::Link)
+  auto weightBytes = static_cast<int64_t>(getWeightBytes());
+  if (weightBytes > 0 && !getRouted())
+    return emitOpError("has weight_bytes, but is not 'routed'");
+  for (std::optional<WorkAttr> &work : phases)
+    if (work && work->getBytes() < weightBytes)
+      return emitOpError() << "has a phase of " << work->getBytes()
+                           << " bytes, fewer than its " << weightBytes
+                           << " weight_bytes";
+  if (!isCollective(getEngine()))
     return success();
+  StringRef engine = stringifyKernelEngine(getEngine());
   if (getWhole())
-    return emitOpError("on link is 'whole', while its accelerators share it");
+    return emitOpError() << "on " << engine
+                         << " is 'whole', while its accelerators share it";
   for (std::optional<WorkAttr> &work : phases)
     if (work && work->getFlops() != 0)
-      return emitOpError() << "on link has " << work->getFlops()
+      return emitOpError() << "on " << engine << " has " << work->getFlops()
                            << " flops, expected bytes only";
   return success();
 }

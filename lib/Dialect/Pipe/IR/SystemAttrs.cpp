@@ -37,6 +37,11 @@ constexpr Field kWorkerFields[] = {
     {"data_parallel", FieldKind::Count, false},
     {"sharding", FieldKind::Text, false},
     {"rank_order", FieldKind::Text, false},
+    {"context_parallel", FieldKind::Count, false},
+    {"expert_parallel", FieldKind::Count, false},
+    {"expert_balance_ppm", FieldKind::Count, false},
+    {"context_exchange", FieldKind::Text, false},
+    {"expert_dispatch", FieldKind::Text, false},
     {"source", FieldKind::Text, false},
 };
 } // namespace
@@ -157,7 +162,25 @@ verifyEnumName(function_ref<InFlightDiagnostic()> emitError, StringRef name,
                      << quoteEnumNames<Enum>() << ", found \"" << text << '"';
 }
 
-/// worker_spec_c1 to worker_spec_c4.
+/// worker_spec_c5: degrees divide what they divide.
+static LogicalResult verifySplit(function_ref<InFlightDiagnostic()> emitError,
+                                 function_ref<Attribute(StringRef)> find) {
+  SystemFacts facts;
+  facts.name = textOf(find("name"));
+  facts.accelerators = integerOr(find("accelerators"), 1);
+  facts.dataParallel = integerOr(find("data_parallel"), 1);
+  facts.contextParallel = integerOr(find("context_parallel"), 1);
+  facts.expertParallel = integerOr(find("expert_parallel"), 1);
+  if (llvm::Error error = checkSplit(facts))
+    return emitError() << llvm::toString(std::move(error));
+  int64_t balance = integerOr(find("expert_balance_ppm"), kEvenBalance);
+  if (balance < kEvenBalance || balance > kMaxExpertBalance)
+    return emitError() << "expected expert_balance_ppm from " << kEvenBalance
+                       << " to " << kMaxExpertBalance << ", found " << balance;
+  return success();
+}
+
+/// worker_spec_c1 to worker_spec_c5.
 LogicalResult
 WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        ArrayRef<DataLayoutEntryInterface> fields) {
@@ -184,10 +207,16 @@ WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (dataParallel > kMaxDataParallel)
     return emitError() << "expected data_parallel of at most "
                        << kMaxDataParallel << ", found " << dataParallel;
-  return failure(failed(verifyEnumName<Sharding>(emitError, "sharding",
-                                                 find("sharding"))) ||
-                 failed(verifyEnumName<RankOrder>(emitError, "rank_order",
-                                                  find("rank_order"))));
+  return failure(
+      failed(
+          verifyEnumName<Sharding>(emitError, "sharding", find("sharding"))) ||
+      failed(verifyEnumName<RankOrder>(emitError, "rank_order",
+                                       find("rank_order"))) ||
+      failed(verifyEnumName<ContextExchange>(emitError, "context_exchange",
+                                             find("context_exchange"))) ||
+      failed(verifyEnumName<ExpertDispatch>(emitError, "expert_dispatch",
+                                            find("expert_dispatch"))) ||
+      failed(verifySplit(emitError, find)));
 }
 
 DataLayoutEntryListRef WorkerSpecAttr::getEntries() const {
@@ -228,6 +257,11 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
       number(facts.dataParallel, 1),
       word(facts.sharding),
       word(facts.rankOrder),
+      number(facts.contextParallel, 1),
+      number(facts.expertParallel, 1),
+      number(facts.expertBalancePpm, kEvenBalance),
+      word(facts.contextExchange),
+      word(facts.expertDispatch),
       facts.source.empty() ? StringAttr() : builder.getStringAttr(facts.source),
   };
   return get(context, makeEntries(context, kWorkerFields, values));
@@ -256,6 +290,12 @@ SystemFacts WorkerSpecAttr::toFacts() const {
   };
   read(facts.sharding, "sharding");
   read(facts.rankOrder, "rank_order");
+  facts.contextParallel = integerOr(lookUp(*this, "context_parallel"), 1);
+  facts.expertParallel = integerOr(lookUp(*this, "expert_parallel"), 1);
+  facts.expertBalancePpm =
+      integerOr(lookUp(*this, "expert_balance_ppm"), kEvenBalance);
+  read(facts.contextExchange, "context_exchange");
+  read(facts.expertDispatch, "expert_dispatch");
   return facts;
 }
 

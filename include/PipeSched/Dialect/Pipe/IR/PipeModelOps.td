@@ -32,7 +32,9 @@ def Pipe_KernelEngine : I32EnumAttr<"KernelEngine",
       I32EnumAttrCase<"Matrix", 0, "matrix">,
       I32EnumAttrCase<"Vector", 1, "vector">,
       I32EnumAttrCase<"Link", 2, "link">,
-      I32EnumAttrCase<"MatrixFp8", 3, "matrix_fp8">]> {
+      I32EnumAttrCase<"MatrixFp8", 3, "matrix_fp8">,
+      I32EnumAttrCase<"AllToAll", 4, "all_to_all">,
+      I32EnumAttrCase<"Context", 5, "context">]> {
   let cppNamespace = "::pipesched::pipe";
 }
 
@@ -48,7 +50,8 @@ def Pipe_WorkAttr : AttrDef<Pipe_Dialect, "Work"> {
   let summary = "FLOPs and bytes of a kernel in one phase";
   let description = [{
     For one microbatch, summed over the accelerators of the worker. The bytes of
-    a `link` kernel are the payload of its collective.
+    a `link`, `all_to_all` or `context` kernel are the payload of its
+    collective.
 
     ```mlir
     module attributes {test.work = #pipe.work<4194304 flops, 12288 bytes>} {}
@@ -61,6 +64,41 @@ def Pipe_WorkAttr : AttrDef<Pipe_Dialect, "Work"> {
   let parameters = (ins "int64_t":$flops, "int64_t":$bytes);
   let assemblyFormat = "`<` $flops `flops` `,` $bytes `bytes` `>`";
   let genVerifyDecl = 1;
+}
+
+def Pipe_ExpertsAttr : AttrDef<Pipe_Dialect, "Experts"> {
+  let mnemonic = "experts";
+  let summary = "the experts of a block";
+  let description = [{
+    A router sends each token to `per_token` of `count` experts, which makes
+    `rows` rows in a microbatch. The experts have `parameters` in all, and their
+    rows take `activation_bytes` and `weight_grad_bytes`; each is a part of what
+    the block has. Experts form `groups` of equal size, and those of a token are
+    in at most `groups_per_token` of them.
+
+    ```mlir
+    module attributes {test.experts = #pipe.experts<count = 8, per_token = 2,
+        rows = 32, parameters = 400, activation_bytes = 96,
+        weight_grad_bytes = 64, groups = 4, groups_per_token = 2>} {}
+    ```
+
+    Constraints:
+    - `experts_c1`: sizes are above 0, bytes and parameters are not negative.
+    - `experts_c2`: `per_token` is at most `count`, and `groups_per_token` at
+      most `groups`, which divides `count`.
+  }];
+  let parameters = (ins "int64_t":$count, "int64_t":$per_token,
+      "int64_t":$rows, "int64_t":$parameters, "int64_t":$activation_bytes,
+      "int64_t":$weight_grad_bytes,
+      DefaultValuedParameter<"int64_t", "1">:$groups,
+      DefaultValuedParameter<"int64_t", "1">:$groups_per_token);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static ExpertsAttr get(::mlir::MLIRContext *context,
+                           const ::pipesched::ExpertFacts &facts);
+    ::pipesched::ExpertFacts toFacts() const;
+  }];
 }
 
 //===----------------------------------------------------------------------===//
@@ -165,6 +203,8 @@ def Pipe_BlockOp : Pipe_Op<"block", [
       one, and what a stage whose first block this is sends to the previous one,
       if it is not the model's `boundary_bytes`.
 
+    `experts` says what of the block belongs to a mixture of experts.
+
     ```mlir
     pipe.model @one_layer microbatch_size 1 boundary_bytes 64
         state_bytes [2, 2, 12] {
@@ -177,6 +217,13 @@ def Pipe_BlockOp : Pipe_Op<"block", [
           state_bytes [40, 40, 80] message_bytes [32, 64] {
         kernel "linear" on matrix F <100 flops, 80 bytes>
             I <100 flops, 80 bytes> W <100 flops, 80 bytes>
+      }
+      block "expert_layer" parameters 500 active_parameters 200
+          activation_bytes 256 experts <count = 8, per_token = 2, rows = 32,
+            parameters = 400, activation_bytes = 96, weight_grad_bytes = 0> {
+        kernel "expert_mlp" on matrix routed weight_bytes 40
+            F <100 flops, 80 bytes>
+        kernel "send_rows" on all_to_all F <0 flops, 64 bytes>
       }
     }
     ```
@@ -191,6 +238,9 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     - `block_c5`: there are three whole bytes, each a part of the number that
       it belongs to.
     - `block_c6`: there are three state bytes and two message bytes, if any.
+    - `block_c7`: parameters and bytes of the experts are each a part of those
+      of the block.
+    - `block_c8`: a block with `routed` or `all_to_all` kernels has experts.
   }];
   let arguments = (ins
     StrAttr:$name,
@@ -211,7 +261,8 @@ def Pipe_BlockOp : Pipe_Op<"block", [
                   DenseArrayNonNegative<DenseI64ArrayAttr>]>>:$state_bytes,
     OptionalAttr<ConfinedAttr<DenseI64ArrayAttr,
                  [DenseArrayCount<2>,
-                  DenseArrayNonNegative<DenseI64ArrayAttr>]>>:$message_bytes
+                  DenseArrayNonNegative<DenseI64ArrayAttr>]>>:$message_bytes,
+    OptionalAttr<Pipe_ExpertsAttr>:$experts
   );
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
@@ -221,7 +272,8 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     (`weight_grad_bytes` $weight_grad_bytes^)?
     (`recomputed_bytes` $recomputed_bytes^)? (`core_bytes` $core_bytes^)?
     (`whole_bytes` $whole_bytes^)? (`state_bytes` $state_bytes^)?
-    (`message_bytes` $message_bytes^)? attr-dict-with-keyword $bodyRegion
+    (`message_bytes` $message_bytes^)? (`experts` $experts^)?
+    attr-dict-with-keyword $bodyRegion
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -271,6 +323,15 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     worker runs all of a `whole` kernel, not only its part. A kernel `x n` runs
     n times in each phase.
 
+    A `routed` kernel works on the rows of experts: if experts are divided among
+    ranks, it runs on the rank that has the expert, and a `routed` kernel on
+    `link` is not needed. `weight_bytes` are the part of its bytes that are
+    weights of experts with rows. An `all_to_all` kernel brings rows to the
+    ranks of their experts, or back. A `context` kernel brings the keys and
+    values of a sequence to all ranks that divide it; in I half of its bytes are
+    their gradients. It hides behind the `core` kernels of its block. Both are
+    free if experts, or sequences, are not divided.
+
     Kernels may also say what they run in `B`, in `R`, and in `O` once per step.
     Where no kernel of a block does so, B runs I and W, R runs F as above, and O
     reads and writes the weights, gradients and state of the parameters.
@@ -292,14 +353,27 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
         kernel "norm" on vector F <40 flops, 64 bytes> R <40 flops, 64 bytes>
         kernel "step" on vector O <48 flops, 320 bytes>
       }
+      block "divided" parameters 16 activation_bytes 256 experts <count = 4,
+          per_token = 1, rows = 8, parameters = 12, activation_bytes = 64,
+          weight_grad_bytes = 0> {
+        kernel "pass_on" on context core F <0 flops, 32 bytes>
+            I <0 flops, 64 bytes>
+        kernel "attention" on matrix core F <50 flops, 160 bytes>
+        kernel "send_rows" on all_to_all F <0 flops, 64 bytes>
+        kernel "expert" on matrix routed weight_bytes 24 F <99 flops, 80 bytes>
+        kernel "reduce" on link routed F <0 flops, 64 bytes>
+      }
     }
     ```
 
     Constraints:
     - `kernel_c1`: it runs in at least one phase, and at least once.
-    - `kernel_c2`: a `link` kernel has bytes and no FLOPs.
+    - `kernel_c2`: a `link`, `all_to_all` or `context` kernel has bytes and no
+      FLOPs.
     - `kernel_c3`: it is not both `kept` and `core`.
-    - `kernel_c4`: a `link` kernel is not `whole`.
+    - `kernel_c4`: such a kernel is not `whole`.
+    - `kernel_c5`: a kernel with `weight_bytes` is `routed`, and has at least as
+      many bytes in each of its phases.
   }];
   let arguments = (ins
     StrAttr:$name,
@@ -308,6 +382,8 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     UnitAttr:$kept,
     UnitAttr:$core,
     UnitAttr:$whole,
+    UnitAttr:$routed,
+    DefaultValuedAttr<Pipe_Size, "0">:$weight_bytes,
     OptionalAttr<Pipe_WorkAttr>:$forward,
     OptionalAttr<Pipe_WorkAttr>:$input_grad,
     OptionalAttr<Pipe_WorkAttr>:$weight_grad,
@@ -317,7 +393,8 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
   );
   let assemblyFormat = [{
     $name (`x` $count^)? `on` $engine (`kept` $kept^)? (`core` $core^)?
-    (`whole` $whole^)? (`F` $forward^)? (`I` $input_grad^)?
+    (`whole` $whole^)? (`routed` $routed^)? (`weight_bytes` $weight_bytes^)?
+    (`F` $forward^)? (`I` $input_grad^)?
     (`W` $weight_grad^)? (`B` $backward^)? (`R` $recompute^)?
     (`O` $optimizer^)? attr-dict
   }];

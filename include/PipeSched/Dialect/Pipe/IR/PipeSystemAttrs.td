@@ -133,10 +133,20 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     one node send each other messages over it; without it, only the network
     joins workers. `data_parallel` is the number of equal pipelines (default 1),
     of which a schedule describes one. `sharding` says what the pipelines divide
-    among them, "none", "optimizer" or "full". `rank_order` says what stands
-    next to each other on nodes: the "data"-parallel peers of a worker, or the
-    workers of a "pipeline" (docs/CostModel.md, "A training step"). The first
-    word of each is the default, and is not printed.
+    among them, "none", "optimizer", "gradients", "full-kept" or "full".
+    `rank_order` says what stands next to each other on nodes: the
+    "data"-parallel peers of a worker, or the workers of a "pipeline"
+    (docs/CostModel.md, "A training step").
+
+    Of the accelerators of a worker `context_parallel` (default 1) divide a
+    sequence; `context_exchange` says how they see each other's keys and values,
+    in a "ring" or by a "gather". Of the accelerators that hold a stage in all
+    pipelines each `expert_parallel` consecutive ones (default 1) divide the
+    experts. `expert_balance_ppm` is the rows of the fullest of them divided by
+    the mean, in parts per million, and `expert_dispatch` what tokens send to
+    other nodes: a copy for each expert ("all-to-all") or one "per-node"
+    (docs/CostModel.md, "Expert parallelism", "Context parallelism"). The first
+    word of each choice is the default, and is not printed.
 
     ```mlir
     module attributes {dlti.target_system_spec = #dlti.target_system_spec<
@@ -161,16 +171,34 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
       "network" = #pipe.network_spec<bytes_per_s = 1000000000>>} {}
     ```
 
+    Experts divided over 64 accelerators, and a sequence over two:
+
+    ```mlir
+    module attributes {test.worker = #pipe.worker_spec<name = "split",
+        accelerators = 4, matrix = <flops_per_s = 1000000000000>,
+        vector = <flops_per_s = 1000000000>,
+        memory = <bytes_per_s = 1000000000>, memory_bytes = 1000000,
+        link = <bytes_per_s = 4000000000>, data_parallel = 16,
+        context_parallel = 2, expert_parallel = 64,
+        expert_balance_ppm = 1250000, context_exchange = "gather",
+        expert_dispatch = "per-node">} {}
+    ```
+
     Constraints:
     - `worker_spec_c1`: `name`, `accelerators`, `matrix`, `vector`, `memory` and
       `memory_bytes` are given, each field once, and no other field except
       `link`, `host`, `no_overlap`, `accelerators_per_node`, `data_parallel`,
-      `sharding`, `rank_order` and `source`.
+      `sharding`, `rank_order`, `context_parallel`, `expert_parallel`,
+      `expert_balance_ppm`, `context_exchange`, `expert_dispatch` and `source`.
     - `worker_spec_c2`: `accelerators` and `memory_bytes` are above 0,
       `accelerators_per_node` is at most 65,536, `data_parallel` at most
       2^31 - 1.
     - `worker_spec_c3`: several accelerators need a `link`, and so do nodes.
-    - `worker_spec_c4`: `sharding` and `rank_order` are among their words.
+    - `worker_spec_c4`: `sharding`, `rank_order`, `context_exchange` and
+      `expert_dispatch` are among their words.
+    - `worker_spec_c5`: `context_parallel` divides `accelerators`,
+      `expert_parallel` divides `accelerators` times `data_parallel`, and
+      `expert_balance_ppm` is from 10^6 to 10^9.
   }];
   let extraClassDeclaration = [{
     static WorkerSpecAttr get(::mlir::MLIRContext *context,

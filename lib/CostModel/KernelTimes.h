@@ -1,0 +1,29 @@
+//===- KernelTimes.h - Times of kernels and of blocks -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What roofline costs of stages are summed from: kernels, and transfers among
+// the accelerators that run them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_COSTMODEL_KERNELTIMES_H
+#define PIPESCHED_LIB_COSTMODEL_KERNELTIMES_H
+
+#include "PipeSched/CostModel/CostModel.h"
+
+namespace pipesched {
+
+/// Time of a transfer without its latency, ps.
+double transferPs(double bytes, const LinkFacts &link);
+
+/// Whether a kernel of the block says what it runs in B, R or O.
+bool anyStates(const BlockFacts &block, std::optional<Work> Kernel::*phase);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_COSTMODEL_KERNELTIMES_H

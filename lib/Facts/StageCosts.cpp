@@ -1,0 +1,30 @@
+//===- StageCosts.cpp - What pairs of cells cost --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The one rule for the time of two cells that overlap.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Facts/StageCosts.h"
+#include <algorithm>
+
+using namespace pipesched;
+
+uint64_t StageCosts::pairPs(const StageCost &first, Phase firstPhase,
+                            const StageCost &second, Phase secondPhase) const {
+  auto at = [](const auto &times, Phase phase) {
+    return static_cast<uint64_t>(times[static_cast<unsigned>(phase)]);
+  };
+  uint64_t one = at(first.phasePs, firstPhase);
+  uint64_t other = at(second.phasePs, secondPhase);
+  if (!overlapsPairs)
+    return one + other;
+  uint64_t dispatches =
+      at(first.dispatchPs, firstPhase) + at(second.dispatchPs, secondPhase);
+  return std::max({one + other - dispatches, dispatches, one, other});
+}
