@@ -103,7 +103,10 @@ typedef struct PipeschedCostOptions {
   int64_t globalBatch;    ///< sequences of all pipelines; 0: the model's
   int64_t sequence;       ///< tokens; 0: the model's
   int64_t boundaryBytes;  ///< of a message between stages
-  int64_t accelerators;   ///< of a worker; 0: the system's
+  /// Three numbers, the bytes of a parameter's weight, gradient and optimizer
+  /// state; null: the model's.
+  const int64_t *parameterBytes;
+  int64_t accelerators; ///< of a worker; 0: the system's
   PipeschedRecompute recompute;
   PipeschedAttention attention;
   PipeschedPrecision precision;

@@ -178,23 +178,23 @@ static llvm::Error checkExpansion(const PipeschedCostOptions &options,
   if (options.microbatchSize != 0 && options.globalBatch != 0)
     return llvm::createStringError(
         "give one of microbatch-size and global-batch, not both");
-  bool isGiven = options.microbatchSize != 0 || options.globalBatch != 0 ||
-                 options.sequence != 0 || options.boundaryBytes >= 0 ||
-                 choices.recompute != Recompute::None ||
-                 choices.attention != AttentionKernels::AsDescribed ||
-                 choices.precision != Precision::BF16 ||
-                 options.withoutSequenceParallel;
+  bool isGiven =
+      options.microbatchSize != 0 || options.globalBatch != 0 ||
+      options.sequence != 0 || options.boundaryBytes >= 0 ||
+      options.parameterBytes || choices.recompute != Recompute::None ||
+      choices.attention != AttentionKernels::AsDescribed ||
+      choices.precision != Precision::BF16 || options.withoutSequenceParallel;
   if (isGiven && options.model.kind == PipeschedSourceNone)
     return llvm::createStringError(
-        "microbatch-size, global-batch, sequence, boundary-bytes, recompute, "
-        "attention, precision and sequence-parallel are about a model; none is "
-        "given");
+        "microbatch-size, global-batch, sequence, boundary-bytes, "
+        "parameter-bytes, recompute, attention, precision and "
+        "sequence-parallel are about a model; none is given");
   return checkSystemOptions(options, choices);
 }
 
-static void readExpansion(CostSources &costs,
-                          const PipeschedCostOptions &options,
-                          const CostChoices &choices) {
+static llvm::Error readExpansion(CostSources &costs,
+                                 const PipeschedCostOptions &options,
+                                 const CostChoices &choices) {
   if (options.microbatchSize != 0)
     costs.microbatchSize = options.microbatchSize;
   costs.expansion.recompute = choices.recompute;
@@ -205,6 +205,9 @@ static void readExpansion(CostSources &costs,
   costs.globalBatch = options.globalBatch;
   costs.architecture->attention =
       chooseAttention(choices.attention, costs.architecture->attention);
+  if (!options.parameterBytes)
+    return llvm::Error::success();
+  return setParameterBytes(*costs.architecture, {options.parameterBytes, 3});
 }
 
 static llvm::Error readFacts(CostSources &costs,
@@ -234,7 +237,8 @@ readCosts(const PipeschedCostOptions &options) {
   if (llvm::Error error = readFacts(costs, options, *choices))
     return std::move(error);
   if (costs.architecture)
-    readExpansion(costs, options, *choices);
+    if (llvm::Error error = readExpansion(costs, options, *choices))
+      return std::move(error);
   return costs;
 }
 

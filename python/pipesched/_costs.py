@@ -15,9 +15,9 @@ from ._errors import PipeSchedError
 from ._layer_times import LayerTimes, names_layers
 from ._options import (
     Attention,
+    Balance,
     ContextExchange,
     ExpertDispatch,
-    Balance,
     Precision,
     RankOrder,
     RawTiming,
@@ -51,6 +51,7 @@ class CostOptions(TypedDict, total=False):
     global_batch: int | None
     sequence: int | None
     boundary_bytes: int | None
+    parameter_bytes: tuple[int, int, int] | None
     accelerators: int | None
     recompute: Recompute
     attention: Attention | None
@@ -59,12 +60,12 @@ class CostOptions(TypedDict, total=False):
     sequence_parallel: bool
     precision: Precision
     rank_order: RankOrder
+    balance: Balance
     context_parallel: int
     expert_parallel: int
     expert_balance: float
     context_exchange: ContextExchange
     expert_dispatch: ExpertDispatch
-    balance: Balance
 
 
 class SimulationOptions(CostOptions, TimingOptions, total=False):
@@ -87,6 +88,17 @@ def _looks_like_path(text: str) -> bool:
 
 def _given(what: str, value: int | None, least: int, default: int) -> int:
     return default if value is None else integer(what, value, least)
+
+
+def _parameter_bytes(given: tuple[int, int, int] | None) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    if not isinstance(given, Sequence) or len(given) != 3:
+        raise PipeSchedError(
+            "parameter_bytes are three numbers, those of weight, gradient and optimizer state;"
+            f" got {given!r}"
+        )
+    return tuple(integer("parameter_bytes", size, 0) for size in given)
 
 
 def _description(source: Description | None) -> _Source:
@@ -155,10 +167,11 @@ class Costs:
 
     A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`. The
     defaults of `global_batch`, `sequence` and `attention` are those of the model. `boundary_bytes`
-    replaces the size of messages between stages. `accelerators` replaces the number of devices of a
-    worker, which divide its work (tensor parallelism), and the residual stream too unless
-    `sequence_parallel` is False. With `precision="fp8"` linear layers run at the system's rate for
-    8-bit floats.
+    replaces the size of messages between stages, `parameter_bytes` the bytes of a parameter's
+    weight, gradient and optimizer state, in which frameworks differ. `accelerators` replaces the
+    number of devices of a worker, which divide its work (tensor parallelism), and the residual
+    stream too unless `sequence_parallel` is False. With `precision="fp8"` linear layers run at the
+    system's rate for 8-bit floats.
 
     There are `data_parallel` equal pipelines, and the schedule is one of them; `global_batch` is
     that of all of them. `sharding` says what the pipelines divide among them: nothing ("none"), the
@@ -191,6 +204,7 @@ class Costs:
     global_batch: int | None = None
     sequence: int | None = None
     boundary_bytes: int | None = None
+    parameter_bytes: tuple[int, int, int] | None = None
     accelerators: int | None = None
     recompute: Recompute = "none"
     attention: Attention | None = None
@@ -199,12 +213,12 @@ class Costs:
     sequence_parallel: bool = True
     precision: Precision = "bf16"
     rank_order: RankOrder = "data"
+    balance: Balance = "auto"
     context_parallel: int = 1
     expert_parallel: int = 1
     expert_balance: float = 1.0
     context_exchange: ContextExchange = "ring"
     expert_dispatch: ExpertDispatch = "all-to-all"
-    balance: Balance = "auto"
     _raw: _core.Costs = field(init=False, compare=False)
     """Without times of layers, which depend on the stages."""
     _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
@@ -248,6 +262,7 @@ class Costs:
             numbers=numbers,
             choices=choices,
             expert_balance=_balance(self.expert_balance),
+            parameter_bytes=_parameter_bytes(self.parameter_bytes),
         )
         object.__setattr__(self, "_raw", raw)
         object.__setattr__(self, "_division", self._read_division(raw))

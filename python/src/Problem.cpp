@@ -69,7 +69,7 @@ static PipeschedSource readSource(const Costs::Source &source) {
 
 Costs::Costs(const Source &model, const Source &system, const Source &profile,
              const Numbers &numbers, const Choices &choices,
-             double expertBalance) {
+             double expertBalance, const ParameterBytes &parameterBytes) {
   PipeschedCostOptions options = {};
   options.model = readSource(model);
   options.system = readSource(system);
@@ -78,6 +78,7 @@ Costs::Costs(const Source &model, const Source &system, const Source &profile,
   options.globalBatch = numbers[1];
   options.sequence = numbers[2];
   options.boundaryBytes = numbers[3];
+  options.parameterBytes = parameterBytes ? parameterBytes->data() : nullptr;
   options.accelerators = numbers[4];
   options.dataParallel = numbers[5];
   options.recompute = static_cast<PipeschedRecompute>(choices[0]);
@@ -112,10 +113,11 @@ void pipesched::python::bindProblem(nb::module_ &m) {
   nb::class_<Costs>(m, "Costs", "What prices schedules.")
       .def(nb::init<const Costs::Source &, const Costs::Source &,
                     const Costs::Source &, const Costs::Numbers &,
-                    const Costs::Choices &>(),
+                    const Costs::Choices &, double,
+                    const Costs::ParameterBytes &>(),
            nb::arg("model").none(), nb::arg("system").none(),
            nb::arg("profile").none(), nb::arg("numbers"), nb::arg("choices"),
-           nb::arg("expert_balance"))
+           nb::arg("expert_balance"), nb::arg("parameter_bytes").none())
       .def_prop_ro("peak_flops",
                    [](const Costs &costs) {
                      return pipeschedCostsGetPeakFlops(costs.get());

@@ -58,6 +58,8 @@ class Costs {
 public:
   /// A source is (kind, text) or nothing; PipeschedSourceKind has the kinds.
   using Source = std::optional<std::pair<int, std::string>>;
+  /// Bytes of a parameter's weight, gradient and optimizer state, or nothing.
+  using ParameterBytes = std::optional<std::array<int64_t, 3>>;
   /// Microbatch size, global batch, sequence, boundary bytes, accelerators,
   /// data parallel, context parallel, expert parallel.
   using Numbers = std::array<int64_t, 8>;
@@ -66,7 +68,8 @@ public:
   using Choices = std::array<int, 8>;
 
   Costs(const Source &model, const Source &system, const Source &profile,
-        const Numbers &numbers, const Choices &choices, double expertBalance);
+        const Numbers &numbers, const Choices &choices, double expertBalance,
+        const ParameterBytes &parameterBytes);
   Costs(const Costs &) = delete;
   ~Costs() { pipeschedCostsDestroy(costs); }
 

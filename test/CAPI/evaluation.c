@@ -383,6 +383,24 @@ static void plan(void) {
   pipeschedCostsDestroy(costs);
 }
 
+/// 13 layers of one unit and a head of three on four workers: 4 units each.
+static void balanceLoads(void) {
+  const int32_t workers[] = {0, 1, 2, 3};
+  int64_t counts[] = {13}, each[] = {7}, layers[4];
+  if (mlirLogicalResultIsSuccess(pipeschedBalanceLoads(
+          4, workers, 1, counts, each, 0, 21, layers, printError, NULL)))
+    printf("loads: %d %d %d %d\n", (int)layers[0], (int)layers[1],
+           (int)layers[2], (int)layers[3]);
+  // CHECK-NEXT: loads: 4 4 4 1
+  each[0] = -1;
+  pipeschedBalanceLoads(4, workers, 1, counts, each, 0, 21, layers, printError,
+                        NULL);
+  // CHECK-NEXT: error: loads and counts are 0 or more
+  pipeschedBalanceLoads(0, workers, 1, counts, each, 0, 21, layers, printError,
+                        NULL);
+  // CHECK-NEXT: error: a path without stages holds no layers
+}
+
 int main(void) {
   printCatalogue();
   printTables();
@@ -390,5 +408,6 @@ int main(void) {
   sweepAll();
   sweepAndStop();
   plan();
+  balanceLoads();
   return 0;
 }

@@ -7,6 +7,8 @@
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy})' 2>&1 | FileCheck %s --check-prefix=RAGGED
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{file=%t/no-batch.json})' 2>&1 | FileCheck %s --check-prefix=BATCH
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=-1})' 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy parameter-bytes=2,4})' 2>&1 | FileCheck %s --check-prefix=PARAMETERS
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy parameter-bytes=2,-1,12})' 2>&1 | FileCheck %s --check-prefix=STATE
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=1 global-batch=7})' 2>&1 | FileCheck %s --check-prefix=SIZES
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=llama3-70b microbatch-size=4611686018427387904})' 2>&1 | FileCheck %s --check-prefix=OVERFLOW
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=llama3-70b microbatch-size=99999999999999999999})' 2>&1 | FileCheck %s --check-prefix=RANGE
@@ -21,6 +23,8 @@
 // FIELD: error: {{.*}}bad.json: unknown field 'hiden', the closest is 'hidden'
 // RAGGED: s.mlir:1:1: error: 'pipe.schedule' op has 7 microbatches, which do not divide the global batch of 16; numbers that do: 4 and 8
 // BATCH: s.mlir:1:1: error: 'pipe.schedule' op has a model without a global batch, 'm'; give microbatch-size or global-batch
+// PARAMETERS: error: parameter-bytes: expected three numbers (weight, gradient, optimizer state), found 2
+// STATE: error: parameter-bytes: expected at least 0, found -1
 // NEGATIVE: error: pipe-attach-model expects microbatch-size, global-batch, sequence and boundary-bytes of at least 0, found -1
 // SIZES: error: pipe-attach-model needs one of 'microbatch-size' and 'global-batch', both given
 // OVERFLOW: error: model 'llama3-70b': the activation between stages is over 2^63 - 1 bytes

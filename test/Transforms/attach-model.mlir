@@ -3,7 +3,7 @@
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy},pipe-attach-model{name=toy})' | FileCheck %s
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=llama3 microbatch-size=3})' | FileCheck %s --check-prefix=ALIAS
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=paper-gpt global-batch=32 schedule=eight})' | FileCheck %s --check-prefix=BATCH
-// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=1 recompute=selective attention=unfused boundary-bytes=77})' | FileCheck %s --check-prefix=OPTIONS
+// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy microbatch-size=1 recompute=selective attention=unfused boundary-bytes=77 parameter-bytes=2,4,12})' | FileCheck %s --check-prefix=OPTIONS
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-model{file=%t/m.json})' | FileCheck %s --check-prefix=FILE
 // RUN: pipesched-opt %t/weights.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy})' | FileCheck %s --check-prefix=WEIGHTS
 // RUN: pipesched-opt %t/taken.mlir --pass-pipeline='builtin.module(pipe-attach-model{name=toy})' | FileCheck %s --check-prefix=TAKEN
@@ -30,7 +30,7 @@
 // BATCH: pipe.schedule @eight workers 2 microbatches 8 model @paper_gpt {
 // BATCH: pipe.schedule @four workers 2 microbatches 4 {
 
-// OPTIONS: pipe.model @toy microbatch_size 1 boundary_bytes 77 state_bytes [2, 2, 12] recompute selective
+// OPTIONS: pipe.model @toy microbatch_size 1 boundary_bytes 77 state_bytes [2, 4, 12] recompute selective
 // OPTIONS: kernel "ln1" on vector F
 // OPTIONS: kernel "sm_max" on vector core F
 

@@ -174,7 +174,7 @@ def test_notes_of_readers_are_said(capsys: Capture) -> None:
         ("--precision", "precision bf16", "fp8", "step_s"),
         ("--transport", "transport overlap", "blocking", "step_s"),
         ("--sharding", "sharding optimizer", "none", "peak_bytes"),
-        ("--reserve", "reserve 0", "50%", "step_s"),
+        ("--reserve", "reserve 15%", "50%", "step_s"),
     ],
 )
 def test_plan_says_what_it_assumed(

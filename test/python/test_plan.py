@@ -20,7 +20,8 @@ from pipesched.planning import Request
 from pipesched.planning._launchers import TORCH_NAMES, needs_csv
 from pipesched.planning._request import bytes_of, divisors
 from pipesched.planning._search import Search
-from pipesched.planning._space import Space, placement_kind
+from pipesched.planning._candidate import placement_kind
+from pipesched.planning._space import Space
 from test_command import Capture, failure_of, rows_of, run_passes
 
 SMALL = ["--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16", "--global-batch", "32"]
@@ -31,10 +32,14 @@ def small(**limits: Any) -> Plan:
 
 
 def flags(lines: tuple[str, ...]) -> dict[str, str]:
-    """Reads lines as a launcher does: every word that begins with dashes is a flag."""
+    """Reads lines as a launcher does: every word that begins with dashes is a flag, and a word with
+    a colon is the subcommand behind them.
+    """
     found: dict[str, str] = {}
+    flag = ""
     for word in shlex.split(" ".join(lines)):
-        if word.startswith("--"):
+        assert ":" not in flag, "the subcommand is the last word"
+        if word.startswith("--") or word.startswith("activation-checkpoint:"):
             flag = word
             assert flag not in found
             found[flag] = ""
@@ -73,6 +78,8 @@ def check_launchers(proposal: Proposal) -> None:
         if shape.pipeline > 1:
             size = int(found["--parallelism.pipeline_parallel_microbatch_size"])
             assert int(found["--training.local_batch_size"]) == size * shape.microbatches == local
+            assert "--training.disable_cuda_graphs" in found
+        assert f"activation-checkpoint:{shape.recompute}" in found
     else:
         assert launchers.torchtitan.reason
 
@@ -112,6 +119,7 @@ requests = st.fixed_dictionaries(
         "reserve": st.sampled_from(["1GiB", "5%"]),
         "transport": st.sampled_from(["overlap", "delay", "blocking"]),
         "precision": st.sampled_from(["bf16", "fp8"]),
+        "launcher": st.sampled_from(["megatron", "torchtitan"]),
     },
 )
 
@@ -243,7 +251,7 @@ def test_more_memory_is_never_worse() -> None:
     times = [made[0].step_s if made else float("inf") for made in steps]
     assert times == sorted(times, reverse=True)
     kept = small(memory="80GiB", reserve="50%").fitting[0]
-    assert kept.step_s == small(memory="40GiB").fitting[0].step_s
+    assert kept.step_s == small(memory="40GiB", reserve=0).fitting[0].step_s
 
 
 def test_data_parallelism_is_paid_for() -> None:
@@ -296,7 +304,7 @@ def check_help(proposal: Proposal, step_s: float, **changes: Any) -> None:
 def test_nothing_fits() -> None:
     made = plan("llama3-70b", "dgx-h100", gpus=8, global_batch=16)
     assert not made.fitting and len(made.missing) == 3
-    assert made.why()[0].startswith("nothing fits into 74.5 GiB")
+    assert made.why()[0].startswith("nothing fits into 63.3 GiB")
     more = [h for p in made.missing for h in p.help if "accelerators" in h.change]
     assert more and any(help.fits for help in more)
 
@@ -350,9 +358,13 @@ def test_recomputation_and_precision() -> None:
     megatron = flags(best.launchers().megatron.lines or ())
     assert megatron["--recompute-granularity"] == "full"
     assert megatron["--fp8-format"] == "hybrid"
-    torch = flags(best.launchers().torchtitan.lines or ())
-    assert torch["--activation_checkpoint.mode"] == "full"
-    assert torch["--model.converters"] == "float8"
+    assert "--fp8-param-gather" in megatron
+    torch = small(
+        recompute=["full"], precision="fp8", schedules=["1f1b"], launcher="torchtitan", stages=[2]
+    ).fitting[0]
+    launcher = torch.launchers().torchtitan
+    assert launcher.lines and launcher.lines[-1] == "activation-checkpoint:full"
+    assert any("FP8" in note for note in launcher.notes)
     assert best.step_s < small(recompute=["full"], schedules=["1f1b"]).fitting[0].step_s
 
 
@@ -368,7 +380,8 @@ def test_command_is_the_library(capsys: Capture) -> None:
     assert best["tokens_per_s_per_gpu"] == pytest.approx(tokens)
     flops = json.loads(pipesched.Costs(model="llama3-8b")._raw.model())["flops_per_token"]
     assert best["mfu"] == pytest.approx(tokens * flops / 989.4e12)
-    assert set(best["launcher"]) == {"torchtitan", "megatron", "reasons"}
+    keys = {"torchtitan", "megatron", "reasons", "notes", "versions"}
+    assert set(best["launcher"]) == keys
 
 
 def test_json_alone_is_on_standard_output(capsys: Capture) -> None:
@@ -391,7 +404,7 @@ def test_text_says_why(capsys: Capture) -> None:
     assert "- best: " in text
     listed = len(plan("llama3-8b", "dgx-h100", gpus=16, global_batch=32, top=3).proposals)
     assert text.count("is the fullest") == 1 + listed
-    assert "for torchtitan:" in text
+    assert "for torchtitan 0.3.0:" in text
 
 
 def test_saved_files(tmp_path: Path, capsys: Capture) -> None:
@@ -483,7 +496,7 @@ def test_bad_files(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_nothing_fits_is_an_answer(capsys: Capture) -> None:
-    tight = ["plan", *SMALL, "--memory", "1GiB"]
+    tight = ["plan", *SMALL, "--memory", "1GiB", "--reserve", "0"]
     rows = rows_of(capsys, *tight, status=1)
     assert rows and not any(row["fits"] for row in rows)
     assert all(row["missing_bytes"] == row["peak_bytes"] - 2**30 for row in rows)

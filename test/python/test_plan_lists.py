@@ -97,7 +97,8 @@ def test_schedules_that_help_have_their_layers(made: Plan) -> None:
     from pipesched.planning._plan import _others
     from pipesched.planning._request import Request
     from pipesched.planning._search import Search
-    from pipesched.planning._space import Shape, Space
+    from pipesched.planning._candidate import Shape
+    from pipesched.planning._space import Space
 
     request = Request(model="llama3-8b", system="dgx-h100", gpus=16, global_batch=64)
     space = Space(request)

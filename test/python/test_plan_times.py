@@ -141,13 +141,14 @@ def test_times_that_are_too_short_are_noticed() -> None:
 
 
 def _searched(**given: Any) -> tuple[Search, Any]:
-    whole = {"model": "llama3-8b", "system": "dgx-h100", "gpus": 8, "global_batch": 32, **given}
+    whole = {"model": "llama3-8b", "system": "dgx-h100", "gpus": 8, "global_batch": 32}
+    whole |= {"reserve": 0, **given}
     search = Search(Space(Request(**whole)), None, None)
     return search, search.run(5, 3)
 
 
 def test_a_move_keeps_all_layers() -> None:
-    search, found = _searched(tensor=[1], stages=[8], schedules=["1f1b"], memory="90GiB")
+    search, found = _searched(tensor=[1], stages=[8], schedules=["1f1b"], memory="120GiB")
     candidate = next(o.candidate for o in found.fitting if o.candidate.is_even)
     changes = dict(moved(candidate, Ends([7, 0], [3, 7])))
     assert list(changes) == [
@@ -165,8 +166,9 @@ def test_a_move_keeps_all_layers() -> None:
 def test_moving_a_layer_may_make_it_fit() -> None:
     """Worker 0 of 1F1B has the most activations, and misses less than a layer's."""
     given: dict[str, Any] = {"tensor": [1], "stages": [8], "schedules": ["1f1b"], "gpus": 8}
+    given["reserve"] = 0
     free = pipesched.plan(
-        "llama3-8b", "dgx-h100", **given, global_batch=32, recompute=["selective"], memory="90GiB"
+        "llama3-8b", "dgx-h100", **given, global_batch=32, recompute=["selective"], memory="120GiB"
     )
     peak = free.fitting[0].peak_bytes
     made = pipesched.plan(
@@ -187,17 +189,11 @@ def test_moving_a_layer_may_make_it_fit() -> None:
 
 def test_help_names_the_stages() -> None:
     """The best fits only because layers were moved, which the one that misses names."""
-    made = pipesched.plan(
-        *("llama3-70b", "dgx-h100"),
-        gpus=64,
-        global_batch=256,
-        tensor=[4],
-        stages=[4],
-        microbatch_size=[1],
-        recompute=["none"],
-        schedules=["VPP"],
-        chunks=[8],
-    )
+    given: dict[str, Any] = {"gpus": 64, "global_batch": 256, "tensor": [4], "stages": [4]}
+    given |= {"microbatch_size": [1], "recompute": ["none"], "schedules": ["VPP"], "chunks": [8]}
+    given |= {"model": "llama3-70b", "system": "dgx-h100", "reserve": 0}
+    peak = pipesched.plan(**given, memory="150GiB").fitting[0].peak_bytes
+    made = pipesched.plan(**given, memory=peak - 2**28)
     helps = [h for p in made.missing for h in p.help if h.change.startswith("a layer moved from")]
     assert [h for h in helps if h.fits and h.step_s == made.fitting[0].step_s]
     assert "with a layer moved from the first stage to stage " in "".join(made.why())
@@ -205,7 +201,7 @@ def test_help_names_the_stages() -> None:
 
 def test_a_slow_last_stage_is_told() -> None:
     """An even division of layers leaves the head on top; a move says what it would be without."""
-    search, found = _searched(tensor=[1], stages=[8], schedules=["1f1b"], memory="90GiB")
+    search, found = _searched(tensor=[1], stages=[8], schedules=["1f1b"], memory="120GiB")
     even = next(o for o in found.fitting if o.candidate.is_even)
     move = move_of_best(search, even)
     assert move is not None and move.stage == "the last stage" and move.above_mean > 0.01

@@ -90,7 +90,8 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
     ```
 
     Errors: not exactly one of `name` and `file`; an unknown name, with the
-    closest; a file that cannot be read or has a bad field, naming it; a kind of
+    closest; a file that cannot be read or has a bad field, naming it; not three
+    parameter bytes, or negative ones; a kind of
     model that has no cost model; a global batch that the microbatches do not
     divide, with the nearest numbers that do; layers that the weights of a path
     do not divide, with the nearest numbers that they do; sizes that overflow;
@@ -110,6 +111,9 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
            "Tokens of a sequence; 0: those of the description">,
     Option<"boundaryBytes", "boundary-bytes", "int64_t", /*default=*/"-1",
            "Bytes of a message between stages; -1: those of the activation">,
+    ListOption<"parameterBytes", "parameter-bytes", "int64_t",
+               "Bytes of a parameter's weight, gradient and optimizer state; "
+               "none: those of the description">,
     Option<"recompute", "recompute", "::pipesched::Recompute",
            /*default=*/"::pipesched::Recompute::None",
            "What every backward computes again first",

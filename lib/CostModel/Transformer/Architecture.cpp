@@ -78,6 +78,23 @@ static llvm::Error checkFields(llvm::ArrayRef<Field> fields) {
   return llvm::Error::success();
 }
 
+llvm::Error pipesched::setParameterBytes(Architecture &architecture,
+                                         llvm::ArrayRef<int64_t> bytes) {
+  if (bytes.empty())
+    return llvm::Error::success();
+  if (bytes.size() != 3)
+    return makeError("parameter-bytes: expected three numbers (weight, "
+                     "gradient, optimizer state), found " +
+                     Twine(bytes.size()));
+  for (int64_t value : bytes)
+    if (llvm::Error error = checkFields({{"parameter-bytes", value, 0}}))
+      return error;
+  architecture.weightBytesPerParameter = bytes[0];
+  architecture.gradientBytesPerParameter = bytes[1];
+  architecture.optimizerBytesPerParameter = bytes[2];
+  return llvm::Error::success();
+}
+
 static llvm::Error checkSizes(const Architecture &arch) {
   bool isPlain = !arch.latent;
   return checkFields({

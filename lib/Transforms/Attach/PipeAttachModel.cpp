@@ -78,6 +78,9 @@ FailureOr<Architecture> PipeAttachModelPass::loadArchitecture() {
     emitRemark(module.getLoc())
         << "model '" << architecture->name << "' " << note;
   architecture->attention = chooseAttention(attention, architecture->attention);
+  SmallVector<int64_t> bytes(parameterBytes.begin(), parameterBytes.end());
+  if (llvm::Error error = setParameterBytes(*architecture, bytes))
+    return emitError(module.getLoc()) << llvm::toString(std::move(error));
   return std::move(*architecture);
 }
 

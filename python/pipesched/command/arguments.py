@@ -14,9 +14,9 @@ from pipesched._catalogue import canonical as canonical
 from pipesched._layer_times import names_layers
 from pipesched._options import (
     Attention,
+    Balance,
     ContextExchange,
     ExpertDispatch,
-    Balance,
     Precision,
     RankOrder,
     ReceivePlacement,
@@ -148,6 +148,43 @@ BALANCE = (
 )
 
 
+def _add_split(group: argparse._ArgumentGroup) -> None:
+    """Adds how sequences and experts are divided."""
+    group.add_argument(
+        "--context-parallel",
+        type=positive,
+        default=1,
+        metavar="C",
+        help="accelerators of a worker that divide a sequence",
+    )
+    group.add_argument(
+        "--context-exchange",
+        choices=names_of(ContextExchange),
+        default="ring",
+        help="how they see the keys and values of others",
+    )
+    group.add_argument(
+        "--expert-parallel",
+        type=positive,
+        default=1,
+        metavar="E",
+        help="accelerators of a stage, in all pipelines, that divide the experts",
+    )
+    group.add_argument(
+        "--expert-balance",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="rows of the fullest of them, divided by the mean",
+    )
+    group.add_argument(
+        "--expert-dispatch",
+        choices=names_of(ExpertDispatch),
+        default="all-to-all",
+        help="what tokens send: a copy for each expert, or for each node",
+    )
+
+
 def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> None:
     """Adds what gives the costs of schedules: `--times`, or `--model` and `--system`. Without
     `recompute` no backward recomputes by itself.
@@ -205,39 +242,7 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
         default="data",
         help="what is on one node before the other: data or pipeline parallelism",
     )
-    group.add_argument(
-        "--context-parallel",
-        type=positive,
-        default=1,
-        metavar="C",
-        help="accelerators of a worker that divide a sequence",
-    )
-    group.add_argument(
-        "--context-exchange",
-        choices=names_of(ContextExchange),
-        default="ring",
-        help="how they see the keys and values of others",
-    )
-    group.add_argument(
-        "--expert-parallel",
-        type=positive,
-        default=1,
-        metavar="E",
-        help="accelerators of a stage, in all pipelines, that divide the experts",
-    )
-    group.add_argument(
-        "--expert-balance",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="rows of the fullest of them, divided by the mean",
-    )
-    group.add_argument(
-        "--expert-dispatch",
-        choices=names_of(ExpertDispatch),
-        default="all-to-all",
-        help="what tokens send: a copy for each expert, or for each node",
-    )
+    _add_split(group)
     group.add_argument("--balance", choices=names_of(Balance), default="auto", help=BALANCE)
 
 
@@ -271,12 +276,12 @@ _DEFAULTS: dict[str, Any] = {
     "data_parallel": 1,
     "sharding": "none",
     "rank_order": "data",
+    "balance": "auto",
     "context_parallel": 1,
     "context_exchange": "ring",
     "expert_parallel": 1,
     "expert_balance": 1.0,
     "expert_dispatch": "all-to-all",
-    "balance": "auto",
 }
 
 

@@ -175,11 +175,19 @@ def of_plan(request: Request, is_given: Given) -> Facts:
         found["precision"] = request.precision
     if request.times is not None and _are_messages_free(request.described):
         found["messages"] = "free (no comm)"
-    found |= {"transport": request.transport, "sharding": ",".join(request.sharding)}
+    found |= {"transport": request.transport, "sharding": ",".join(request.sharding or ())}
+    if request.model is not None:
+        found["reserve"] = str(request.reserve_text)
     found = {name: value for name, value in found.items() if not is_given(name)}
-    if not is_given("reserve"):
-        found["reserve"] = "0"
+    if request.model is not None and not is_given("for"):
+        found["memory as in"] = _held(request)
     return found
+
+
+def _held(request: Request) -> str:
+    """Whose memory is counted, such as `Megatron-LM (2 + 4 + 12 bytes a parameter)`."""
+    kinds = {" + ".join(map(str, request.parameter_bytes(s))) for s in request.sharding or ()}
+    return f"{request.framework.title} ({' or '.join(sorted(kinds))} bytes a parameter)"
 
 
 # Lines

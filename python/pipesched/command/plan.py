@@ -23,6 +23,7 @@ from pipesched._options import (
 from pipesched._schedule import Schedule
 from pipesched._times_of import places_of
 from pipesched.planning import Limits, Plan, Proposal
+from pipesched.planning._frameworks import FRAMEWORKS, LauncherName
 from pipesched.planning._launchers import needs_csv
 from pipesched.planning._own_times import attaching as attaching_times
 from pipesched.planning._own_times import said
@@ -105,7 +106,15 @@ def add(verbs: Verbs) -> None:
     group.add_argument("--attention", choices=names_of(Attention), help="kernels of attention")
     group.add_argument("--memory", metavar="BYTES", help="of an accelerator, such as 80GiB")
     group.add_argument(
-        "--reserve", default="0", metavar="BYTES|PART", help="kept free of it, such as 4GiB or 5%%"
+        "--reserve",
+        metavar="BYTES|PART",
+        help="kept free of it, such as 4GiB or 2GiB+5%%; by default 15%%, 0 for nothing",
+    )
+    parser.add_argument(
+        "--for",
+        dest="launcher",
+        choices=names_of(LauncherName),
+        help="who runs the plan: what it holds in memory, and what it can run",
     )
     parser.add_argument("--top", type=positive, default=10, metavar="K", help="how many that fit")
     parser.add_argument(
@@ -158,8 +167,8 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
         "--sharding",
         type=_kinds(Sharding),
         metavar="KINDS",
-        default=["optimizer"],
-        help="over replicas: some of none,optimizer,full; by default optimizer",
+        help=f"over replicas: some of {','.join(names_of(Sharding))}; by default optimizer, for"
+        " torchtitan what FSDP2 does",
     )
 
 
@@ -267,14 +276,19 @@ def _passes(proposal: Proposal) -> str:
 
 
 def _launcher_lines(proposal: Proposal, folder: str) -> list[str]:
+    """The lines of the launcher that was named, or of all."""
     lines = []
     launchers = proposal.launchers(folder)
-    both = {"torchtitan": launchers.torchtitan, "Megatron-LM": launchers.megatron}
-    for name, launcher in both.items():
+    for name, framework in FRAMEWORKS.items():
+        if proposal.request.launcher not in (None, name):
+            continue
+        launcher = getattr(launchers, name)
+        title = f"{proposal.name} for {framework.described}:"
         if launcher.lines:
-            lines += [f"{proposal.name} for {name}:", *(f"  {line}" for line in launcher.lines), ""]
+            lines += [title, *(f"  {line}" for line in launcher.lines)]
+            lines += [*(f"  # {note}" for note in launcher.notes), ""]
         else:
-            lines += [f"{proposal.name} for {name}: {launcher.reason}", ""]
+            lines += [f"{title} {launcher.reason}", ""]
     return lines[:-1]
 
 
@@ -291,6 +305,8 @@ def _remarks(plan: Plan, arguments: argparse.Namespace) -> list[str]:
 def _title(arguments: argparse.Namespace) -> str:
     given = assumed.was_given(arguments)
     transport = f", transport {arguments.transport}" if given("transport") else ""
+    if arguments.launcher:
+        transport += f", for {FRAMEWORKS[arguments.launcher].title}"
     return (
         f"{arguments.model or arguments.times} on {arguments.gpus} accelerators of"
         f" {arguments.system}, {arguments.global_batch} sequences a step{transport}"

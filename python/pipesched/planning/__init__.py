@@ -1,17 +1,18 @@
 """Plans what to run: searches over degrees of parallelism, schedules, placements and memory.
 
-`_request` describes the task and `_space` the candidates. `_search` finds the best candidates,
+`_request` describes the task, `_frameworks` what frameworks hold, `_candidate` one candidate and
+`_space` all of them. `_search` finds the best candidates,
 `_optimized` improves their rows, and `_plan` makes proposals of them. `_passes`, `_launchers` and
 `_why` express proposals as passes, launcher arguments and sentences.
 """
 
 from __future__ import annotations
 
+from ._candidate import Candidate, Shape
 from ._launchers import Launcher, Launchers
 from ._optimized import Attempt, Optimized
 from ._plan import Help, Plan, Proposal, plan
 from ._request import Limits, Request
-from ._space import Candidate, Shape
 
 __all__ = [
     "Attempt",

@@ -1,20 +1,22 @@
 """Lines to copy into a launcher: flags of torchtitan, arguments of Megatron-LM.
 
-torchtitan 0.3.0 (`torchtitan/config/configs.py`, `torchtitan/distributed/pipeline_parallel.py`),
-except for recomputation and FP8, which have flags in 0.2.0 alone
-(`torchtitan/config/job_config.py`); Megatron-LM as of 2025 (`megatron/training/arguments.py`).
+torchtitan 0.3.0 (`torchtitan/config/configs.py`, `torchtitan/trainer.py`,
+`torchtitan/distributed/pipeline_parallel.py` and `activation_checkpoint.py`); Megatron-LM with
+Megatron-Core 0.16.1 (`megatron/training/arguments.py`, `megatron/core/transformer/
+transformer_config.py`). Lines are given only if the launcher then holds what the plan counts.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .._options import Path, Recompute
 from .._making import problem
+from ._frameworks import FRAMEWORKS, LauncherName, parameter_bytes, sharding_of
 from ._request import Request
-from ._space import OPTIMIZED, Candidate, placement_kind
+from ._candidate import OPTIMIZED, Candidate, placement_kind
 
 TORCH_NAMES = {
     "gpipe": "GPipe",
@@ -34,6 +36,8 @@ class Launcher:
 
     lines: tuple[str, ...] | None
     reason: str | None = None
+    notes: tuple[str, ...] = ()
+    """What the lines cannot say, and what other versions call it."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +48,18 @@ class Launchers:
     megatron: Launcher
 
     def to_dict(self) -> dict[str, object]:
-        """Lines by launcher, null if there are none, and the reasons."""
+        """Lines by launcher, null if there are none; the reasons, notes and versions."""
         both = {"torchtitan": self.torchtitan, "megatron": self.megatron}
         lines = {name: list(one.lines) if one.lines else None for name, one in both.items()}
-        return {**lines, "reasons": {n: one.reason for n, one in both.items() if one.reason}}
+        return {
+            **lines,
+            "reasons": {n: one.reason for n, one in both.items() if one.reason},
+            "notes": {n: list(one.notes) for n, one in both.items() if one.notes},
+            "versions": {n: FRAMEWORKS[n].described for n in FRAMEWORKS},
+        }
 
 
-class _Cannot(Exception):
+class Cannot(Exception):
     """Raised if a launcher cannot express the configuration."""
 
 
@@ -66,14 +75,56 @@ def launchers(
     `unknown` says what in its rows PyTorch cannot run.
     """
 
-    def made(lines: Callable[[Request, Candidate, str], list[str]]) -> Launcher:
-        try:
-            return Launcher(tuple(lines(request, candidate, csv)))
-        except _Cannot as reason:
-            return Launcher(None, str(reason))
+    names: tuple[LauncherName, LauncherName] = ("torchtitan", "megatron")
+    torchtitan, megatron = (_made(name, request, candidate, csv) for name in names)
+    return Launchers(Launcher(None, unknown) if unknown else torchtitan, megatron)
 
-    torchtitan = Launcher(None, unknown) if unknown else made(_torchtitan)
-    return Launchers(torchtitan, made(_megatron))
+
+def _made(name: LauncherName, request: Request, candidate: Candidate, csv: str) -> Launcher:
+    try:
+        check_runs(name, candidate)
+        _check_held(name, request, candidate)
+        if name == "megatron":
+            return Launcher(tuple(_megatron(request, candidate)))
+        lines = tuple(_torchtitan(request, candidate, csv))
+        return Launcher(lines, notes=tuple(_torch_notes(request, candidate)))
+    except Cannot as reason:
+        return Launcher(None, str(reason))
+
+
+def check_runs(name: LauncherName, candidate: Candidate) -> None:
+    """Raises `Cannot` for schedules and placements that the launcher cannot run."""
+    if name == "megatron":
+        _check_megatron(candidate)
+    else:
+        _torch_placement(candidate)
+
+
+KEPT = ("optimizer", "full-kept")
+"""Kinds of sharding that hold and move the same: whole weights and gradients, sharded state."""
+
+
+def _check_held(name: LauncherName, request: Request, candidate: Candidate) -> None:
+    """Raises `Cannot` if the launcher would hold something else than what the plan counts."""
+    shape, title = candidate.shape, FRAMEWORKS[name].title
+    made = sharding_of(name, shape.pipeline, shape.sharding)
+    if made is None:
+        without = "" if shape.pipeline > 1 else " without a pipeline"
+        raise Cannot(
+            f"{title} has no sharding like {shape.sharding}{without}; plan with --for {name}"
+        )
+    held = parameter_bytes(name, request.precision, made)
+    counted = request.parameter_bytes(shape.sharding)
+    if held != counted or (made != shape.sharding and not {made, shape.sharding} <= set(KEPT)):
+        raise Cannot(
+            f"{title} holds {_bytes_text(held)} for a parameter, the plan counts"
+            f" {_bytes_text(counted)}; plan with --for {name}"
+        )
+
+
+def _bytes_text(held: Sequence[int]) -> str:
+    """Such as `2 + 4 + 12 bytes`."""
+    return f"{' + '.join(map(str, held))} bytes"
 
 
 # torchtitan
@@ -112,34 +163,33 @@ def _torch_division(candidate: Candidate) -> list[str]:
     return [f"--parallelism.module_fqns_per_model_part {_modules(layers)}"]
 
 
-def _torch_schedule(candidate: Candidate, csv: str) -> list[str]:
-    """The flags for the schedule, by name or from a file. For a file, the name says how stages are
-    placed.
+def _torch_placement(candidate: Candidate) -> str:
+    """The schedule by whose name torchtitan places the stages of a file; for a schedule that needs
+    none, its own name.
     """
-    flag = "--parallelism.pipeline_parallel_schedule"
-    if not needs_csv(candidate):
-        return [f"{flag} {TORCH_NAMES[candidate.schedule]}"]
+    if candidate.schedule in TORCH_NAMES:
+        return TORCH_NAMES[candidate.schedule]
     kind = placement_kind(candidate.paths, candidate.shape.pipeline)
     if kind == "bidirectional":
-        raise _Cannot("torchtitan holds each stage once; this schedule has replicas of stages")
+        raise Cannot("torchtitan holds each stage once; this schedule has replicas of stages")
     placing = {"linear": "1F1B", "interleaved": "Interleaved1F1B", "v": "ZBVZeroBubble"}
     if kind not in placing:
-        raise _Cannot("torchtitan places stages in loops or in one V, not in waves")
-    return [f"{flag} {placing[kind]}", f"{flag}_csv {shlex.quote(csv)}"]
+        raise Cannot("torchtitan places stages in loops or in one V, not in waves")
+    return placing[kind]
+
+
+def _torch_schedule(candidate: Candidate, csv: str) -> list[str]:
+    """The flags for the schedule, by name or from a file."""
+    flag = "--parallelism.pipeline_parallel_schedule"
+    name = f"{flag} {_torch_placement(candidate)}"
+    return [name, f"{flag}_csv {shlex.quote(csv)}"] if needs_csv(candidate) else [name]
 
 
 def _torch_sharding(candidate: Candidate) -> list[str]:
     shape = candidate.shape
     replicated = "--parallelism.data_parallel_replicate_degree"
     sharded = "--parallelism.data_parallel_shard_degree"
-    if shape.data == 1:
-        return [f"{replicated} 1", f"{sharded} 1"]
     if shape.sharding == "none":
-        if shape.tensor * shape.pipeline > 1:
-            raise _Cannot(
-                "torchtitan does not combine unsharded data parallelism with tensor or pipeline"
-                " parallelism; --sharding optimizer can be written"
-            )
         return [f"{replicated} {shape.data}", f"{sharded} 1"]
     policy = "always" if shape.sharding == "full" else "never"
     return [
@@ -162,16 +212,38 @@ def _torchtitan(request: Request, candidate: Candidate, csv: str) -> list[str]:
             *_torch_schedule(candidate, csv),
             f"--parallelism.pipeline_parallel_microbatch_size {shape.microbatch_size}",
             *_torch_division(candidate),
+            # torchtitan refuses pipelines in CUDA graphs, which it uses by default.
+            "--training.disable_cuda_graphs",
         ]
-    lines += [
+    return [
+        *lines,
         f"--training.local_batch_size {local}",
         f"--training.global_batch_size {request.global_batch}",
         f"--training.seq_len {request.sizes['sequence']}",
-        f"--activation_checkpoint.mode {shape.recompute}",
+        # A subcommand, which goes behind all flags.
+        f"activation-checkpoint:{shape.recompute}",
     ]
+
+
+def _torch_notes(request: Request, candidate: Candidate) -> list[str]:
+    shape, sequence = candidate.shape, request.sizes["sequence"]
+    notes = []
     if request.precision == "fp8":
-        lines.append("--model.converters float8")
-    return lines
+        notes.append(
+            "0.3.0 has no flag for FP8: convert the linear layers in the code of --config, as"
+            " llama3_debugmodel_float8 does"
+        )
+    tokens = [
+        f"--training.num_tokens_per_microbatch_per_dp_rank {shape.microbatch_size * sequence}",
+        f"--training.num_tokens_per_train_step {request.global_batch * sequence}",
+        f"--training.max_context_length {sequence}",
+    ]
+    replaced = "local_batch_size, global_batch_size and seq_len"
+    if shape.pipeline > 1:
+        tokens.insert(0, f"--parallelism.num_pp_microbatches {shape.microbatches}")
+        replaced = f"pipeline_parallel_microbatch_size, {replaced}"
+    notes.append(f"behind 0.3.0, {' '.join(tokens)} replace {replaced}")
+    return notes
 
 
 # Megatron-LM
@@ -184,17 +256,21 @@ def _layout(layers: Sequence[int]) -> str:
     return made.to_megatron_layout()
 
 
-def _megatron_pipeline(candidate: Candidate) -> list[str]:
-    shape, layers = candidate.shape, candidate.layers[0]
-    lines = [f"--pipeline-model-parallel-size {shape.pipeline}"]
+def _check_megatron(candidate: Candidate) -> None:
+    shape = candidate.shape
     if candidate.schedule not in ("1f1b", "interleaved-1f1b"):
         other = "other rows" if candidate.schedule == OPTIMIZED else candidate.schedule
-        raise _Cannot(f"Megatron-LM has 1F1B and interleaved 1F1B, not {other}")
+        raise Cannot(f"Megatron-LM has 1F1B and interleaved 1F1B, not {other}")
     if candidate.schedule == "interleaved-1f1b" and shape.microbatches % shape.pipeline:
-        raise _Cannot(
+        raise Cannot(
             f"Megatron-LM interleaves {shape.pipeline} microbatches at a time, which do not"
             f" divide {shape.microbatches}"
         )
+
+
+def _megatron_pipeline(candidate: Candidate) -> list[str]:
+    shape, layers = candidate.shape, candidate.layers[0]
+    lines = [f"--pipeline-model-parallel-size {shape.pipeline}"]
     if len(set(layers)) > 1:
         return [*lines, f"--pipeline-model-parallel-layout '{_layout(layers)}'"]
     if candidate.chunks > 1:
@@ -204,17 +280,16 @@ def _megatron_pipeline(candidate: Candidate) -> list[str]:
 
 def _megatron_sharding(candidate: Candidate) -> list[str]:
     shape = candidate.shape
-    if shape.data == 1:
-        return []
     if shape.sharding == "none":
-        return ["--overlap-grad-reduce"]
+        return ["--overlap-grad-reduce"] if shape.data > 1 else []
     optimizer = ["--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather"]
     if shape.sharding == "optimizer":
         return optimizer
+    strategy = {"gradients": "optim_grads", "full": "optim_grads_params"}[shape.sharding]
     return [
         *optimizer,
         "--use-megatron-fsdp",
-        "--data-parallel-sharding-strategy optim_grads_params",
+        f"--data-parallel-sharding-strategy {strategy}",
         "--no-gradient-accumulation-fusion",
         "--ckpt-format fsdp_dtensor",
     ]
@@ -231,7 +306,14 @@ _MEGATRON_RECOMPUTE: dict[Recompute, tuple[str, ...]] = {
 }
 
 
-def _megatron(request: Request, candidate: Candidate, csv: str) -> list[str]:
+def _megatron_precision(request: Request, candidate: Candidate) -> list[str]:
+    if request.precision != "fp8":
+        return ["--bf16"]
+    gathered = [] if candidate.shape.sharding == "none" else ["--fp8-param-gather"]
+    return ["--bf16", "--fp8-format hybrid", *gathered]
+
+
+def _megatron(request: Request, candidate: Candidate) -> list[str]:
     shape = candidate.shape
     return [
         f"--tensor-model-parallel-size {shape.tensor}",
@@ -242,6 +324,5 @@ def _megatron(request: Request, candidate: Candidate, csv: str) -> list[str]:
         f"--seq-length {request.sizes['sequence']}",
         *_MEGATRON_RECOMPUTE[shape.recompute],
         *_megatron_sharding(candidate),
-        "--bf16",
-        *(["--fp8-format hybrid"] if request.precision == "fp8" else []),
+        *_megatron_precision(request, candidate),
     ]

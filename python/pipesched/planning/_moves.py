@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ._candidate import OPTIMIZED, Candidate
 from ._search import Found, Outcome, Search, by_step
-from ._space import OPTIMIZED, Candidate, Space
+from ._space import Space
 
 if TYPE_CHECKING:
     from .._simulation import Simulation

@@ -20,9 +20,9 @@ from .._making import problem
 from .._schedule import Schedule
 from .._times_of import places_of
 from . import _own_times as own_times
+from ._candidate import OPTIMIZED, Candidate, Shape
 from ._passes import ENDING, attaching
 from ._search import Found, Outcome, Search, by_step, nearness, per_accelerator
-from ._space import OPTIMIZED, Candidate, Shape
 
 SETTINGS = 2
 """The number of settings to optimize among those that fit, and among those that do not."""

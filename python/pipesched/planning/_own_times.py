@@ -28,7 +28,14 @@ NAMES = {
 
 _ENDS_OF_STEPS = {"G": "the reduction of gradients", "O": "the optimizer"}
 
-_ABOUT_A_MODEL = ("microbatch_size", "sequence", "attention", "precision", "recompute")
+_ABOUT_A_MODEL = (
+    "microbatch_size",
+    "sequence",
+    "attention",
+    "precision",
+    "recompute",
+    "parameter_bytes",
+)
 
 
 def kind_of(times: Times | None, times_of: TimesOf | None) -> TimesOf | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from .._costs import _FILE, _JSON, Description, _description
 from .._options import pass_options
+from ._candidate import Candidate, Shape
 from ._request import Request
-from ._space import Candidate, Shape
 
 ENDING = "pipe-add-optimizer{all-reduce=eager}"
 """Reduces gradients beside the remaining compute, and adds optimizer steps."""
@@ -40,6 +40,7 @@ def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
         **_source("model", request.model, folder),
         "sequence": request.sequence,
         "microbatch-size": shape.microbatch_size,
+        "parameter-bytes": ",".join(map(str, request.parameter_bytes(shape.sharding))),
         "recompute": None if shape.recompute == "none" else shape.recompute,
         "attention": request.attention,
         "precision": None if request.precision == "bf16" else request.precision,

@@ -14,13 +14,15 @@ from .._errors import PipeSchedError
 from .._options import Recompute, Sharding, integer, names_of
 from .._schedule import Schedule
 from .._simulation import Simulation
+from ._candidate import Candidate, PlacementKind, Shape, placement_kind
+from ._frameworks import ParameterBytes, sharding_of
 from ._launchers import Launcher, Launchers, launchers, needs_csv
 from ._optimized import Attempt, Optimized, optimize_best
 from ._moves import Moved, ends_of, moved, with_moves
 from ._own_times import holds
 from ._request import Limits, Progress, Request, divisors, seconds_of
 from ._search import Counts, Found, Outcome, Search, by_step
-from ._space import Candidate, PlacementKind, Shape, Space, placement_kind
+from ._space import Space
 from ._why import about, findings
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 MORE = (2, 4, 8, 16)
 """Factors by which to increase the number of accelerators if a configuration does not fit."""
+
+HELD = ("weight", "gradient", "optimizer")
+"""What takes memory for each parameter."""
 
 MOST_ALIKE = 8
 """The maximal number of schedules to compare with the best on its shape."""
@@ -93,6 +98,10 @@ class Proposal:
     def missing_bytes(self) -> int:
         """The bytes that the fullest accelerator lacks."""
         return max(0, self.peak_bytes - self.request.usable_bytes)
+
+    @property
+    def _parameter_bytes(self) -> ParameterBytes:
+        return self.request.parameter_bytes(self.shape.sharding)
 
     @property
     def tokens_per_s_per_gpu(self) -> float | None:
@@ -200,6 +209,7 @@ class Proposal:
             "mfu": self.mfu,
             "peak_bytes": self.peak_bytes if is_known else None,
             "capacity_bytes": self.request.capacity_bytes,
+            "reserve_bytes": self.request.reserve_bytes,
             "usable_bytes": self.request.usable_bytes,
             "missing_bytes": self.missing_bytes if is_known else None,
             "worst_worker": self.worst_worker,
@@ -219,6 +229,8 @@ class Proposal:
             "paths": [{"workers": list(p), "layers": list(n)} for p, n in paths],
             "recompute": shape.recompute,
             "sharding": shape.sharding,
+            "for": self.request.framework.name,
+            "parameter_bytes": dict(zip(HELD, self._parameter_bytes, strict=True)),
             "sequence": self.request.sizes["sequence"] or None,
             "attention": self.request.attention_kernels,
             "precision": self.request.precision,
@@ -286,11 +298,13 @@ def _more_recompute(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"recompute {kind}", {"recompute": kind}
 
 
-def _more_sharding(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+def _more_sharding(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
     kinds: tuple[Sharding, ...] = names_of(Sharding)
+    framework = request.framework.name
     if shape.data > 1:
         for kind in kinds[kinds.index(shape.sharding) + 1 :]:
-            yield f"sharding {kind}", {"sharding": kind}
+            if sharding_of(framework, shape.pipeline, kind) == kind:
+                yield f"sharding {kind}", {"sharding": kind}
 
 
 def _smaller_microbatches(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -329,7 +343,7 @@ def _more_accelerators(request: Request, shape: Shape) -> Iterator[tuple[str, di
 def _changes(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from _more_recompute(shape)
     yield from _smaller_microbatches(shape)
-    yield from _more_sharding(shape)
+    yield from _more_sharding(request, shape)
     yield from _other_degrees(request, shape)
     yield from _more_accelerators(request, shape)
 
@@ -466,12 +480,7 @@ def plan(
     the shortest training step of a model on `gpus` accelerators: the `top` ones that fit, then
     `misses` that nearly fit.
 
-    `limits` restrict the choice. `schedules`, `tensor`, `stages` (workers of a pipeline),
-    `microbatch_size` and `chunks` list the allowed values, `recompute` (none, selective, full) and
-    `sharding` (none, optimizer, full) the allowed kinds. `memory` replaces the memory of an
-    accelerator, `reserve` keeps some of it free; both take `"80GiB"`, the latter also `"10%"`.
-    `sequence`, `attention`, `precision` (bf16, fp8) and `transport` are as for `Costs` and
-    `Schedule.simulate`.
+    `limits` restrict the choice; `Limits` lists them.
 
     `times` are measured ones of layers (docs/Planning.md, "Your own times"), for the one `tensor`,
     `microbatch_size` and `recompute` given. Without a model memory and tokens are then not known.

@@ -26,6 +26,15 @@ from .._options import (
     names_of,
 )
 from . import _own_times
+from ._frameworks import (
+    DEFAULT,
+    FRAMEWORKS,
+    Framework,
+    LauncherName,
+    ParameterBytes,
+    default_sharding,
+    parameter_bytes,
+)
 
 MOST_GPUS = 2**20
 MOST_BATCH = 2**31 - 1
@@ -34,6 +43,9 @@ _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", start=1):
     _UNITS[f"{_letter}B"], _UNITS[f"{_letter}iB"] = 10 ** (3 * _power), 2 ** (10 * _power)
 _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*|%)")
+
+DEFAULT_RESERVE = "15%"
+"""What is kept free for what the cost model does not count; docs/Planning.md says why so much."""
 
 MOST_SECONDS = 3_600_000
 _TIMES = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -45,6 +57,16 @@ T = TypeVar("T")
 class Limits(TypedDict, total=False):
     """Restrictions on what a plan may choose from. A key that is not given allows all sensible
     values.
+
+    `schedules`, `tensor`, `stages` (workers of a pipeline), `context`, `expert`, `microbatch_size`
+    and `chunks` list the allowed values, `recompute` (none, selective, full) and `sharding` (none,
+    optimizer, gradients, full-kept, full) the allowed kinds. `launcher` (megatron, torchtitan)
+    names the framework that is to run the plan: memory is counted as it holds weights, gradients
+    and optimizer state, and only what it can run is chosen from. Without it memory is that of
+    Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;
+    both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it is
+    `"15%"`. `sequence`, `attention`, `precision` (bf16, fp8) and `transport` are as for `Costs` and
+    `Schedule.simulate`. `times` and `times_of` are measured ones (`plan`).
     """
 
     sequence: int | None
@@ -57,9 +79,10 @@ class Limits(TypedDict, total=False):
     microbatch_size: Sequence[int] | None
     chunks: Sequence[int] | None
     recompute: Sequence[Recompute]
-    sharding: Sequence[Sharding]
+    sharding: Sequence[Sharding] | None
+    launcher: LauncherName | None
     memory: int | str | None
-    reserve: int | str
+    reserve: int | str | None
     times: Times | None
     times_of: TimesOf | None
 
@@ -82,6 +105,17 @@ def bytes_of(what: str, given: int | str, whole: int | None = None) -> int:
             f"{what} is a number of bytes, such as 80GiB, 80GB{percent}; got {given!r}"
         )
     return integer(what, round(float(match[1]) * units[match[2].casefold()]), 0)
+
+
+def reserve_of(given: int | str, whole: int) -> int:
+    """Parses what is kept free: one or several numbers of bytes or parts of `whole`, added.
+
+    >>> reserve_of("1KiB+10%", whole=1000), reserve_of(0, whole=1000)
+    (1124, 0)
+    """
+    if isinstance(given, int):
+        return bytes_of("reserve", given)
+    return sum(bytes_of("reserve", part, whole) for part in given.split("+"))
 
 
 def seconds_of(what: str, given: float | str) -> float:
@@ -134,9 +168,10 @@ class Request:
     microbatch_size: Sequence[int] | None = None
     chunks: Sequence[int] | None = None
     recompute: Sequence[Recompute] = names_of(Recompute)
-    sharding: Sequence[Sharding] = ("optimizer",)
+    sharding: Sequence[Sharding] | None = None
+    launcher: LauncherName | None = None
     memory: int | str | None = None
-    reserve: int | str = 0
+    reserve: int | str | None = None
     times: Times | None = None
     """Once they are checked, those of layers."""
     times_of: TimesOf | None = None
@@ -153,7 +188,12 @@ class Request:
         for name in ("tensor", "stages", "microbatch_size", "chunks"):
             put(name, _numbers(name, getattr(self, name)))
         put("recompute", _choices(Recompute, "recompute", self.recompute))
-        put("sharding", _choices(Sharding, "sharding", self.sharding))
+        if self.launcher is not None:
+            code_of(LauncherName, "launcher", self.launcher)
+        if self.sharding is None:
+            put("sharding", default_sharding(self.framework.name))
+        else:
+            put("sharding", _choices(Sharding, "sharding", self.sharding))
         if self.schedules is not None:
             put("schedules", tuple(dict.fromkeys(map(canonical, self.schedules))))
             if not self.schedules:
@@ -174,12 +214,21 @@ class Request:
         for name, values in _own_times.fixed(self).items():
             put(name, values)
 
+    @property
+    def framework(self) -> Framework:
+        """The framework as which memory is counted."""
+        return FRAMEWORKS[self.launcher or DEFAULT]
+
+    def parameter_bytes(self, sharding: Sharding) -> ParameterBytes:
+        """What it holds for a parameter."""
+        return parameter_bytes(self.framework.name, self.precision, sharding)
+
     def _check_capacity(self) -> None:
         if self.capacity_bytes == 0:
             raise PipeSchedError("the system does not say how much memory there is; give memory")
         if self.usable_bytes <= 0:
             raise PipeSchedError(
-                f"a reserve of {self.reserve} leaves nothing of {self.capacity_bytes} bytes"
+                f"a reserve of {self.reserve_text} leaves nothing of {self.capacity_bytes} bytes"
             )
 
     def _check_nodes(self) -> None:
@@ -258,7 +307,17 @@ class Request:
     @property
     def usable_bytes(self) -> int:
         """The part of it that weights, gradients, optimizer state and activations may use."""
-        return self.capacity_bytes - bytes_of("reserve", self.reserve, self.capacity_bytes)
+        return self.capacity_bytes - self.reserve_bytes
+
+    @property
+    def reserve_text(self) -> int | str:
+        """What is kept free, as it was given or by default."""
+        return DEFAULT_RESERVE if self.reserve is None else self.reserve
+
+    @property
+    def reserve_bytes(self) -> int:
+        """What is kept free of an accelerator's memory."""
+        return reserve_of(self.reserve_text, self.capacity_bytes)
 
 
 def divisors(number: int) -> list[int]:

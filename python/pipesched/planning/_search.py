@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from .._batch import Configuration, simulate_batch
 from .._errors import PipeSchedError
+from ._candidate import Candidate
 from ._request import Progress
-from ._space import Candidate, Space
+from ._space import Space
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,18 +6,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any
 
 from .._batch import Configuration
 from .._catalogue import families
 from .._costs import Costs
-from .._division import counts_text
 from .._errors import PipeSchedError
-from .._options import FamilyOptions, Path, PlacementName, Recompute, Sharding
+from .._options import FamilyOptions, Sharding
 from .._times_of import places_of_family
 from ._own_times import priced
+from ._candidate import ALONE, Candidate, Shape, Workers
+from ._frameworks import sharding_of
+from ._launchers import Cannot, check_runs
 from ._request import Request, divisors
 
 MOST_CELLS = 4_000_000
@@ -30,109 +32,9 @@ MOST_CHUNKS = 8
 
 WAVES = (1, 2, 4)
 
-ALONE = "1f1b"
-"""The name of the schedule of one worker, and the simplest schedule of several."""
-
-OPTIMIZED = "optimized"
-"""The name of rows that the optimizer found, which belong to no family."""
-
-Workers = tuple[int, ...]
-PlacementKind = Literal[PlacementName, "bidirectional", "other"]
-
-
-@dataclass(frozen=True, order=True)
-class Shape:
-    """How accelerators and the batch are divided, and what is sharded and recomputed."""
-
-    tensor: int
-    pipeline: int
-    data: int
-    microbatch_size: int
-    microbatches: int
-    recompute: Recompute
-    sharding: Sharding
-
-    @property
-    def degrees(self) -> tuple[int, int, int]:
-        """Degrees of tensor, pipeline and data parallelism."""
-        return self.tensor, self.pipeline, self.data
-
-    @property
-    def gpus(self) -> int:
-        """The number of accelerators."""
-        return self.tensor * self.pipeline * self.data
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One configuration: a schedule on paths, with the layers of each stage."""
-
-    shape: Shape
-    schedule: str
-    options: tuple[tuple[str, Any], ...]
-    paths: tuple[Workers, ...]
-    layers: tuple[tuple[int, ...], ...]
-    order: int
-    """The rank by simplicity; simpler schedules come first."""
-
-    @property
-    def chunks(self) -> int:
-        """Stages per worker on all paths together."""
-        return sum(map(len, self.paths)) // self.shape.pipeline
-
-    @property
-    def is_even(self) -> bool:
-        """Whether all stages hold the same number of layers."""
-        return len({count for counts in self.layers for count in counts}) == 1
-
-    @property
-    def layers_text(self) -> str:
-        """The layers of the stages, `4` if all have as many, else such as `3+4x6+5`; paths that
-        divide them in another way follow after a bar.
-        """
-        if self.is_even:
-            return str(self.layers[0][0])
-        return counts_text(self.layers)
-
-    @property
-    def cells(self) -> int:
-        """The approximate number of cells of the schedule."""
-        return 3 * len(self.paths[0]) * self.shape.microbatches
-
-    @property
-    def family_options(self) -> FamilyOptions:
-        """The options of the family."""
-        return cast(FamilyOptions, dict(self.options))
-
-    @property
-    def raw_paths(self) -> list[Path]:
-        """Paths with the layers of their stages."""
-        return [Path(p, blocks=n) for p, n in zip(self.paths, self.layers, strict=True)]
-
-
 def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) -> Sequence[Workers]:
     """The placement that a family takes; empty if it has none for this number of workers."""
     return [workers for workers, _ in places_of_family(family, workers, options)]
-
-
-def placement_kind(paths: Sequence[Workers], workers: int) -> PlacementKind:
-    """The name of a placement.
-
-    >>> placement_kind([(0, 1, 1, 0)], 2), placement_kind([(0, 1, 0, 1)], 2)
-    ('v', 'interleaved')
-    """
-    down = tuple(range(workers))
-    if len(paths) > 1:
-        return "bidirectional"
-    (path,) = paths
-    turns = len(path) // workers
-    if path == down:
-        return "linear"
-    if path == down * turns:
-        return "interleaved"
-    if path == (down + down[::-1]) * (turns // 2):
-        return "v" if turns == 2 else "wave"
-    return "other"
 
 
 class Space:
@@ -191,17 +93,33 @@ class Space:
                 ] += 1
         return [size for size in sizes if local % size == 0]
 
+    def _shardings(self, pipeline: int, data: int) -> tuple[Sharding, ...]:
+        """What the framework shards. A single replica has nothing to shard over."""
+        if data == 1:
+            return ("none",)
+        framework = self.request.framework
+        found: dict[Sharding, None] = {}
+        for given in self.request.sharding or ():
+            made = sharding_of(framework.name, pipeline, given)
+            if made is None:
+                self.left_out[
+                    f"{framework.title} has no sharding like {given}"
+                    + ("" if pipeline > 1 else " without a pipeline")
+                ] += 1
+            else:
+                found[made] = None
+        return tuple(found)
+
     def shapes(self) -> Iterator[Shape]:
         """All divisions of accelerators and batch, in order."""
         request = self.request
         for tensor in self._tensor_degrees():
             for pipeline in self._pipeline_degrees(tensor):
                 data = request.gpus // (tensor * pipeline)
-                # A single replica has nothing to shard over.
-                sharding = request.sharding if data > 1 else ("none",)
+                sharding = self._shardings(pipeline, data)
                 for size in self._microbatch_sizes(data):
                     count = request.global_batch // (data * size)
-                    for shard in cast("tuple[Sharding, ...]", sharding):
+                    for shard in sharding:
                         for recompute in request.recompute:
                             yield Shape(tensor, pipeline, data, size, count, recompute, shard)
 
@@ -279,6 +197,18 @@ class Space:
         if balanced not in seen:
             yield balanced
 
+    def _is_run(self, candidate: Candidate) -> bool:
+        """Whether the launcher that the request names, if it does, runs the schedule."""
+        launcher = self.request.launcher
+        if launcher is None:
+            return True
+        try:
+            check_runs(launcher, candidate)
+        except Cannot as reason:
+            self.left_out[str(reason)] += 1
+            return False
+        return True
+
     def candidates_of(self, shape: Shape) -> Iterator[Candidate]:
         """All schedules for one shape."""
         order = 0
@@ -292,10 +222,10 @@ class Space:
                 divided[paths] = list(self._divisions(shape, paths))
             for layers in divided[paths]:
                 candidate = Candidate(shape, family, options, paths, layers, order)
-                if candidate.cells <= MOST_CELLS:
-                    yield candidate
-                else:
+                if candidate.cells > MOST_CELLS:
                     self.left_out[f"more than {MOST_CELLS:,} cells"] += 1
+                elif self._is_run(candidate):
+                    yield candidate
 
     def candidates(self) -> list[Candidate]:
         """All schedules for all shapes. Raises an error if there are none."""
@@ -333,6 +263,7 @@ class Space:
                 data_parallel=shape.data,
                 sharding=shape.sharding,
                 precision=request.precision,
+                parameter_bytes=request.parameter_bytes(shape.sharding),
             )
         return self._costs[key]
 
@@ -363,8 +294,11 @@ class Space:
         )
 
     def near(self, candidate: Candidate, **changes: Any) -> Iterator[Candidate]:
-        """The same schedule on a changed shape."""
+        """The same schedule on a changed shape, sharded as the framework does there."""
         shape = replace(candidate.shape, **changes)
+        kinds = self._shardings(shape.pipeline, shape.data)
+        if "sharding" not in changes and shape.sharding not in kinds:
+            shape = replace(shape, sharding=next(iter(kinds), "none"))
         for other in self.candidates_of(shape):
             if (other.schedule, other.options) == (candidate.schedule, candidate.options):
                 yield other

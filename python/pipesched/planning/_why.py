@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .._batch import findings as compared
+from ._candidate import OPTIMIZED
 from ._moves import told
-from ._space import OPTIMIZED
 
 if TYPE_CHECKING:
     from ._optimized import Attempt, Made
     from ._plan import Help, Plan, Proposal
-    from ._space import Candidate
+    from ._candidate import Candidate
 
 NOTHING = 0.0005
 """The difference of two times, as a ratio, that prints as 0.0 %."""

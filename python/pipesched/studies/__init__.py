@@ -18,7 +18,7 @@ from typing import Any
 from pipesched import PipeSchedError
 from pipesched._grid import closest
 
-from . import asymmetric, figures, findings, stability, table1, validation, zero_bubble
+from . import asymmetric, figures, findings, memory, stability, table1, validation, zero_bubble
 from .study import Basis, Check, Finding, Study, Verdict
 
 
@@ -48,6 +48,7 @@ TARGETS = {
         Target("zero-bubble", "published bubble rates of ICLR 2024", zero_bubble.zero_bubble),
         Target("stability", "rankings by level, over a grid of systems", stability.stability),
         Target("validation", "measured layers, steps and memory", validation.validation),
+        Target("memory", "measured peaks of memory", memory.memory),
     )
 }
 """All targets, in the order of `all`."""

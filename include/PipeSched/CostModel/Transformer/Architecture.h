@@ -260,6 +260,13 @@ constexpr int64_t kMaxMixedLayers = 4096;
 /// Whether there are layers of several kinds, whose pattern must be walked.
 bool hasMixedLayers(const Architecture &architecture);
 
+/// Replaces the bytes that a parameter takes: those of its weight, its gradient
+/// and its optimizer state. Frameworks differ in them for one and the same
+/// model. Without bytes those of the description stay. Errors: not three
+/// numbers; negative ones.
+llvm::Error setParameterBytes(Architecture &architecture,
+                              llvm::ArrayRef<int64_t> bytes);
+
 /// Errors name the field: sizes that are too small, do not divide, or exclude
 /// each other.
 llvm::Error checkArchitecture(const Architecture &architecture);

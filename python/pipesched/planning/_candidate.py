@@ -1,0 +1,109 @@
+"""One configuration: how accelerators and batch are divided, its schedule and its placement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from .._division import counts_text
+from .._options import FamilyOptions, Path, PlacementName, Recompute, Sharding
+
+ALONE = "1f1b"
+"""The name of the schedule of one worker, and the simplest schedule of several."""
+
+OPTIMIZED = "optimized"
+"""The name of rows that the optimizer found, which belong to no family."""
+
+Workers = tuple[int, ...]
+PlacementKind = Literal[PlacementName, "bidirectional", "other"]
+
+
+@dataclass(frozen=True, order=True)
+class Shape:
+    """How accelerators and the batch are divided, and what is sharded and recomputed."""
+
+    tensor: int
+    pipeline: int
+    data: int
+    microbatch_size: int
+    microbatches: int
+    recompute: Recompute
+    sharding: Sharding
+
+    @property
+    def degrees(self) -> tuple[int, int, int]:
+        """Degrees of tensor, pipeline and data parallelism."""
+        return self.tensor, self.pipeline, self.data
+
+    @property
+    def gpus(self) -> int:
+        """The number of accelerators."""
+        return self.tensor * self.pipeline * self.data
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One configuration: a schedule on paths, with the layers of each stage."""
+
+    shape: Shape
+    schedule: str
+    options: tuple[tuple[str, Any], ...]
+    paths: tuple[Workers, ...]
+    layers: tuple[tuple[int, ...], ...]
+    order: int
+    """The rank by simplicity; simpler schedules come first."""
+
+    @property
+    def chunks(self) -> int:
+        """Stages per worker on all paths together."""
+        return sum(map(len, self.paths)) // self.shape.pipeline
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all stages hold the same number of layers."""
+        return len({count for counts in self.layers for count in counts}) == 1
+
+    @property
+    def layers_text(self) -> str:
+        """The layers of the stages, `4` if all have as many, else such as `3+4x6+5`; paths that
+        divide them in another way follow after a bar.
+        """
+        if self.is_even:
+            return str(self.layers[0][0])
+        return counts_text(self.layers)
+
+    @property
+    def cells(self) -> int:
+        """The approximate number of cells of the schedule."""
+        return 3 * len(self.paths[0]) * self.shape.microbatches
+
+    @property
+    def family_options(self) -> FamilyOptions:
+        """The options of the family."""
+        return cast(FamilyOptions, dict(self.options))
+
+    @property
+    def raw_paths(self) -> list[Path]:
+        """Paths with the layers of their stages."""
+        return [Path(p, blocks=n) for p, n in zip(self.paths, self.layers, strict=True)]
+
+
+def placement_kind(paths: Sequence[Workers], workers: int) -> PlacementKind:
+    """The name of a placement.
+
+    >>> placement_kind([(0, 1, 1, 0)], 2), placement_kind([(0, 1, 0, 1)], 2)
+    ('v', 'interleaved')
+    """
+    down = tuple(range(workers))
+    if len(paths) > 1:
+        return "bidirectional"
+    (path,) = paths
+    turns = len(path) // workers
+    if path == down:
+        return "linear"
+    if path == down * turns:
+        return "interleaved"
+    if path == (down + down[::-1]) * (turns // 2):
+        return "v" if turns == 2 else "wave"
+    return "other"

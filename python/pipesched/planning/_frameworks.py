@@ -1,0 +1,86 @@
+"""What the frameworks hold for each parameter, with the lines that a plan prints for them.
+
+Both train in bfloat16 with Adam and sums of gradients in 4 bytes, and hold 18 bytes for a parameter
+that nothing shards: 2 of the weight that computes, 4 of its gradient, and 12 of state, which are
+the weight in 4 bytes and Adam's two moments of 4 bytes each. They differ in what is sharded.
+
+- Megatron-LM (Megatron-Core 0.16.1). `--bf16` sets `accumulate_allreduce_grads_in_fp32`
+  (`megatron/training/arguments.py`), so that gradients are summed in buffers of 4 bytes. The
+  distributed optimizer shards the 12 bytes of state: 6 + 12 / d (its documentation, "Distributed
+  Optimizer"; `theoretical_memory_usage.py` has the same numbers).
+- torchtitan 0.3.0. `fully_shard` is applied at every degree, also of 1, with parameters in
+  `float32`, `mixed_precision_param` `bfloat16` and `mixed_precision_reduce` `float32`
+  (`torchtitan/config/configs.py`, `models/llama3/parallelize.py`). Parameters and moments are
+  sharded, 12 / d bytes; the gathered copy has 2. In a pipeline only the last microbatch reduces,
+  and until then FSDP2 sums whole gradients in the type of the reduction, 4 bytes
+  (`to_accumulated_grad_if_needed` in PyTorch's `_fsdp_param.py`; `PipelineStage` turns
+  `set_requires_gradient_sync` off). Without a pipeline every microbatch reduces into sharded
+  gradients, 4 / d bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .._options import Precision, Sharding
+
+LauncherName = Literal["megatron", "torchtitan"]
+
+DEFAULT: LauncherName = "megatron"
+"""The framework whose memory a plan assumes if none is named."""
+
+ParameterBytes = tuple[int, int, int]
+"""Bytes of a parameter's weight, gradient and optimizer state, before any sharding."""
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A framework, and the version against which its lines and its memory were checked."""
+
+    name: LauncherName
+    title: str
+    version: str
+
+    @property
+    def described(self) -> str:
+        """Such as `torchtitan 0.3.0`."""
+        return f"{self.title} {self.version}"
+
+
+FRAMEWORKS: dict[LauncherName, Framework] = {
+    "torchtitan": Framework("torchtitan", "torchtitan", "0.3.0"),
+    "megatron": Framework("megatron", "Megatron-LM", "(Megatron-Core 0.16.1)"),
+}
+
+
+def parameter_bytes(
+    launcher: LauncherName, precision: Precision, sharding: Sharding
+) -> ParameterBytes:
+    """What a framework holds for a parameter. With `--fp8-format` Megatron-LM's linear layers keep
+    an 8-bit copy of their weights and its transpose from one microbatch to the next. With the
+    distributed optimizer `--fp8-param-gather` drops the 16-bit weights, which leaves 2 bytes;
+    without it all 4 stay.
+    """
+    both = launcher == "megatron" and precision == "fp8" and sharding == "none"
+    return 4 if both else 2, 4, 12
+
+
+def sharding_of(launcher: LauncherName, pipeline: int, sharding: Sharding) -> Sharding | None:
+    """The sharding that the framework's lines for `sharding` have, over replicas of pipelines of
+    this many workers; None if it has none like it.
+    """
+    if sharding == "none":
+        return sharding
+    if launcher == "megatron":
+        # Its own FSDP gathers the weights again for every backward.
+        return None if sharding == "full-kept" else sharding
+    if pipeline > 1:
+        # Weights stay gathered and gradients whole until the last microbatch.
+        return "full-kept" if sharding in ("optimizer", "full-kept") else None
+    return {"gradients": "gradients", "full": "full"}.get(sharding)  # type: ignore[return-value]
+
+
+def default_sharding(launcher: LauncherName) -> tuple[Sharding, ...]:
+    """What a plan chooses from if nothing is given."""
+    return ("optimizer",) if launcher == "megatron" else ("full-kept", "gradients", "full")
