@@ -106,7 +106,7 @@ typedef struct PipeschedCostOptions {
   /// Three numbers, the bytes of a parameter's weight, gradient and optimizer
   /// state; null: the model's.
   const int64_t *parameterBytes;
-  int64_t accelerators;   ///< of a worker; 0: the system's
+  int64_t accelerators; ///< of a worker; 0: the system's
   PipeschedRecompute recompute;
   PipeschedAttention attention;
   PipeschedPrecision precision;

@@ -46,6 +46,8 @@ def described(candidate: Candidate) -> str:
         f"{candidate.schedule} on {plural(shape.pipeline, 'worker')}"
         + (f" of {chunks} stages each" if chunks > 1 else ""),
         f"tensor {shape.tensor}",
+        *([f"context {shape.context}"] if shape.context > 1 else []),
+        *([f"expert {shape.expert}"] if shape.expert > 1 else []),
         f"data {shape.data}",
         f"{batch} of {plural(shape.microbatch_size, 'sequence')}",
         f"recompute {shape.recompute}",
@@ -81,9 +83,9 @@ def _memory(proposal: Proposal) -> str:
     memory, worker = proposal.report.memory, proposal.worst_worker
     assert memory is not None
     made_of = memory.composition
-    tensor = proposal.shape.tensor
+    accelerators = proposal.shape.worker
     parts = ", ".join(
-        f"{name} {gib(int(sizes[worker]) / tensor)}"
+        f"{name} {gib(int(sizes[worker]) / accelerators)}"
         for name, sizes in (
             ("weights", made_of.weight_bytes),
             ("gradients", made_of.gradient_bytes),
@@ -204,9 +206,10 @@ def _optimized(attempt: Attempt, plan: Plan) -> Iterator[str]:
 def _counts(plan: Plan) -> str:
     counts = plan.counts
     return (
-        f"of {plural(counts.considered, 'configuration')}, {counts.too_large:,} cannot hold one"
-        f" microbatch, {counts.too_slow:,} have more work than the best take,"
-        f" {counts.evaluated:,} were evaluated"
+        f"of {plural(counts.shapes, 'division')} of accelerators and batch, {counts.left_out:,} cannot"
+        " hold a microbatch or have more work than the best take; of the others'"
+        f" {plural(counts.considered, 'configuration')}, {counts.too_large:,} cannot hold one,"
+        f" {counts.too_slow:,} have more work, {counts.evaluated:,} were evaluated"
     )
 
 
