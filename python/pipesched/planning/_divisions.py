@@ -63,8 +63,8 @@ class Divisions:
             elif context > 1 and sequence % (2 * context):
                 below = sequence // (2 * context) * 2 * context
                 self.left_out[
-                    f"context {context} divides sequences into {2 * context} pieces, which {sequence}"
-                    f" tokens do not give; {below or 2 * context} do"
+                    f"context {context} divides sequences into {2 * context} pieces, which"
+                    f" {sequence} tokens do not give; {below or 2 * context} do"
                 ] += 1
             else:
                 found.append(context)
@@ -130,8 +130,8 @@ class Divisions:
         return [size for size in sizes if local % size == 0]
 
     def shardings(self, pipeline: int, replicas: int) -> tuple[Sharding, ...]:
-        """What the framework shards over replicas of parameters, which are those of the data and the
-        parts of sequences. A single one has nothing to shard over.
+        """What the framework shards over replicas of parameters, which are those of the data and
+        the parts of sequences. A single one has nothing to shard over.
         """
         if replicas == 1:
             return ("none",)

@@ -61,7 +61,7 @@ class Limits(TypedDict, total=False):
 
     `schedules`, `tensor`, `stages` (workers of a pipeline), `context`, `expert`, `microbatch_size`
     and `chunks` list the allowed values, `recompute` (none, selective, full) and `sharding` (none,
-    optimizer, gradients, full-kept, full) the allowed kinds. `launcher` (megatron, torchtitan) names
+    optimizer, gradients, full-kept, full) the allowed kinds. `launcher` (megatron, torchtitan) is
     the framework that is to run the plan: memory is counted as it holds weights, gradients and
     optimizer state, and only what it can run is chosen from. Without it memory is that of
     Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;

@@ -1,7 +1,7 @@
 """Best-first search. Candidates that cannot fit or cannot be fast enough are never generated.
 
-Every shape, and every candidate on it, has two lower bounds for all its schedules: on the step time,
-the work of all microbatches spread evenly over the workers; on the memory, that of one microbatch.
+Every shape, and every candidate on it, has two lower bounds for all its schedules: on the step, the
+work of all microbatches spread evenly over the workers; on the memory, that of one microbatch.
 Both come from probes. That of a shape runs one microbatch through all layers on one worker: any
 placement divides its work, and what it holds when its backward begins, among the workers. That of a
 candidate is a step of one microbatch per path on its placement. Shapes are expanded to candidates,
@@ -30,8 +30,8 @@ because its results prune the others.
 """
 
 NEAREST, NEAREST_SHAPES = 96, 48
-"""The numbers of candidates to evaluate, and of shapes to expand, that cannot fit to find those that
-nearly fit.
+"""The numbers of candidates to evaluate, and of shapes to expand, that cannot fit, to find those
+that nearly fit.
 """
 
 

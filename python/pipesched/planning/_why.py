@@ -206,8 +206,8 @@ def _optimized(attempt: Attempt, plan: Plan) -> Iterator[str]:
 def _counts(plan: Plan) -> str:
     counts = plan.counts
     return (
-        f"of {plural(counts.shapes, 'division')} of accelerators and batch, {counts.left_out:,} cannot"
-        " hold a microbatch or have more work than the best take; of the others'"
+        f"of {plural(counts.shapes, 'division')} of accelerators and batch, {counts.left_out:,}"
+        " cannot hold a microbatch or have more work than the best take; of the others'"
         f" {plural(counts.considered, 'configuration')}, {counts.too_large:,} cannot hold one,"
         f" {counts.too_slow:,} have more work, {counts.evaluated:,} were evaluated"
     )
