@@ -63,7 +63,11 @@ TaskCost TaskCosts::costPhase(uint32_t task) const {
   const StageCost &stage = stageCosts.stages[placement.globalStage(cell)];
   if (stage.overlappedPs)
     return {static_cast<uint64_t>(*stage.overlappedPs), 0};
-  return {phasePs(cell) + phasePs(graph.overlapped[task]), 0};
+  Cell other = graph.overlapped[task];
+  return {stageCosts.pairPs(stage, cell.getPhase(),
+                            stageCosts.stages[placement.globalStage(other)],
+                            other.getPhase()),
+          0};
 }
 
 TaskCost TaskCosts::costReduction(uint32_t task) const {

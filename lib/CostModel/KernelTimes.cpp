@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Roofline compute and the collectives among the accelerators of a worker, in
-// picoseconds (docs/CostModel.md).
+// Roofline compute and the collectives within a layer, in picoseconds
+// (docs/CostModel.md).
 //
 //===----------------------------------------------------------------------===//
 
 #include "KernelTimes.h"
+#include "PipeSched/CostModel/ExpertTraffic.h"
+#include <cmath>
 
 using namespace pipesched;
 
@@ -22,13 +24,9 @@ double pipesched::transferPs(double bytes, const LinkFacts &link) {
          kPsPerSecond;
 }
 
-/// A ring all-reduce of `bytes` among n `ranks`, each of which sends 2 (n - 1)
-/// / n times `bytes`.
-static double allReducePs(double bytes, int64_t ranks, const LinkFacts &link) {
-  if (ranks == 1 || bytes == 0)
-    return 0;
-  double share = 2.0 * double(ranks - 1) / double(ranks);
-  return share * transferPs(bytes, link) + double(link.latencyPs);
+/// A transfer with its latency; nothing takes no time.
+static double sendPs(double bytes, const LinkFacts &link) {
+  return bytes == 0 ? 0 : transferPs(bytes, link) + double(link.latencyPs);
 }
 
 /// The share that one accelerator of a worker has in the network.
@@ -38,8 +36,21 @@ static LinkFacts networkOfAccelerator(const SystemFacts &system) {
   return network;
 }
 
-/// An all-reduce among the accelerators of a worker: first within each node,
-/// then of the parts across nodes.
+//===----------------------------------------------------------------------===//
+// Tensor parallelism
+//===----------------------------------------------------------------------===//
+
+/// A ring all-reduce of `bytes` among n `ranks`, each of which sends 2 (n - 1)
+/// / n times `bytes`.
+static double allReducePs(double bytes, int64_t ranks, const LinkFacts &link) {
+  if (ranks == 1 || bytes == 0)
+    return 0;
+  double share = 2.0 * double(ranks - 1) / double(ranks);
+  return share * transferPs(bytes, link) + double(link.latencyPs);
+}
+
+/// An all-reduce among the accelerators of a tensor-parallel group: first
+/// within each node, then of the parts across nodes.
 static double tensorReducePs(double bytes, const SystemFacts &system) {
   RingGroup group = tensorGroup(system);
   double inside = allReducePs(bytes, group.perNode, system.link);
@@ -49,6 +60,136 @@ static double tensorReducePs(double bytes, const SystemFacts &system) {
                               networkOfAccelerator(system));
 }
 
+//===----------------------------------------------------------------------===//
+// Expert parallelism
+//===----------------------------------------------------------------------===//
+
+static double balanceOf(const SystemFacts &system) {
+  return double(system.expertBalancePpm) / double(kEvenBalance);
+}
+
+/// On how many of `numNodes` nodes the experts of a token are, in the mean. The
+/// k experts are any of those on the `open` nodes that the groups of the token
+/// reach; a node has s of them, and none of the token's with probability
+///
+///   C(open s - s, k) / C(open s, k).
+static double nodesOfToken(const ExpertFacts &experts, int64_t numNodes) {
+  double open = double(numNodes);
+  if (experts.groupsPerToken < experts.groups) {
+    double nodesPerGroup =
+        std::max(double(numNodes) / double(experts.groups), 1.0);
+    open = std::min(open,
+                    std::ceil(nodesPerGroup * double(experts.groupsPerToken)));
+  }
+  double onNode = double(experts.count) / double(numNodes);
+  double none = 1;
+  for (int64_t i = 0; i < experts.perToken && none > 0; ++i)
+    none *= std::max(open * onNode - onNode - double(i), 0.0) /
+            (open * onNode - double(i));
+  return open * (1 - none);
+}
+
+ExpertTraffic pipesched::expertTraffic(const ExpertFacts &experts,
+                                       const SystemFacts &system) {
+  RingGroup group = expertGroup(system);
+  auto perNode = double(group.perNode), nodes = double(group.numNodes);
+  if (system.expertDispatch == ExpertDispatch::AllToAll || group.numNodes == 1)
+    return {(perNode - 1) / (perNode * nodes), (nodes - 1) / nodes};
+  double copies = nodesOfToken(experts, group.numNodes);
+  return {(perNode - 1) / perNode,
+          copies * (nodes - 1) / nodes / double(experts.perToken)};
+}
+
+/// Rows on their way to their experts, or back: what goes over the link and
+/// what goes over the network do so at the same time. The rank with the most
+/// rows is done last.
+static double allToAllPs(double bytes, const BlockFacts &block,
+                         const SystemFacts &system) {
+  if (system.expertParallel == 1)
+    return 0;
+  double rows = bytes / double(system.accelerators) * balanceOf(system);
+  ExpertTraffic traffic = expertTraffic(*block.experts, system);
+  return std::max(sendPs(rows * traffic.link, system.link),
+                  sendPs(rows * traffic.network, networkOfAccelerator(system)));
+}
+
+//===----------------------------------------------------------------------===//
+// Context parallelism
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Passes parts of keys and values among c ranks, each of which begins with one
+/// part. Times are those that the attention waits.
+class ContextTimes {
+public:
+  explicit ContextTimes(const SystemFacts &system)
+      : system(system), group(contextGroup(system)),
+        network(networkOfAccelerator(system)) {}
+
+  /// In c steps each rank works on one part after the other, `step` ps each,
+  /// and passes it on meanwhile:
+  ///
+  ///   step       0       1      ...   c - 1
+  ///   sends     part    part    ...     -
+  double ringForward(double part, double step) const {
+    double steps = double(group.size()) - 1;
+    return steps * std::max(hop(part) - step, 0.0);
+  }
+
+  /// The gradients of a part follow it one step later, and after the last step
+  /// return to the rank that the part began on:
+  ///
+  ///   step       0          1        ...   c - 2       c - 1        after
+  ///   sends     part   part + grad   ...  part + grad   grad        grad
+  double ringBackward(double part, double step) const {
+    double middle = double(group.size()) - 2;
+    return std::max(hop(part) - step, 0.0) +
+           middle * std::max(hop(2 * part) - step, 0.0) +
+           std::max(hop(part) - step, 0.0) + hop(part);
+  }
+
+  /// A ring gather, first across nodes, then within each.
+  double gather(double part) const {
+    double nodes = double(group.numNodes), perNode = double(group.perNode);
+    return (nodes - 1) * sendPs(part, network) +
+           (perNode - 1) * sendPs(nodes * part, system.link);
+  }
+
+private:
+  /// All ranks pass something on at once, some of them to another node.
+  double hop(double bytes) const {
+    double inside = group.perNode > 1 ? sendPs(bytes, system.link) : 0;
+    return group.numNodes > 1 ? std::max(inside, sendPs(bytes, network))
+                              : inside;
+  }
+
+  const SystemFacts &system;
+  RingGroup group;
+  LinkFacts network;
+};
+} // namespace
+
+/// The time that attention of `attentionPs` waits for keys and values, or in
+/// its backward for half of `bytes`, and hands on gradients, the other half.
+static double contextPs(double bytes, double attentionPs, bool isBackward,
+                        const SystemFacts &system) {
+  if (system.contextParallel == 1 || bytes == 0)
+    return 0;
+  ContextTimes times(system);
+  double part = bytes / double(system.accelerators);
+  if (isBackward)
+    part /= 2;
+  if (system.contextExchange == ContextExchange::Gather)
+    return isBackward ? 2 * times.gather(part) : times.gather(part);
+  double step = attentionPs / double(system.contextParallel);
+  return isBackward ? times.ringBackward(part, step)
+                    : times.ringForward(part, step);
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
 /// Peak FLOP/s of one accelerator.
 static double peakOf(Engine engine, const SystemFacts &system) {
   if (engine == Engine::MatrixFp8)
@@ -57,18 +198,69 @@ static double peakOf(Engine engine, const SystemFacts &system) {
                                          : system.vector.flopsPerSecond);
 }
 
+namespace {
+/// What one accelerator does of a kernel.
+struct Share {
+  double flops, bytes;
+};
+
+/// The kernels of a block on the accelerators of one worker.
+class KernelTimes {
+public:
+  KernelTimes(const BlockFacts &block, const SystemFacts &system)
+      : block(block), system(system) {
+    if (system.contextParallel == 1)
+      return;
+    for (const Kernel &kernel : block.kernels)
+      if (kernel.core && kernel.engine != Engine::Context) {
+        auto count = double(kernel.count);
+        attentionForwardPs += count * kernelPs(kernel.forward, kernel);
+        attentionBackwardPs += count * kernelPs(kernel.inputGrad, kernel);
+      }
+  }
+
+  /// One run of a kernel with this work.
+  double kernelPs(const Work &work, const Kernel &kernel,
+                  bool isBackward = false) const;
+
+  /// One run of a kernel in a phase of which the block says nothing.
+  double impliedPs(const Kernel &kernel, Phase phase,
+                   Recompute recompute) const;
+
+private:
+  double computePs(const Work &work, const Kernel &kernel) const;
+  Share shareOf(const Work &work, const Kernel &kernel) const;
+
+  const BlockFacts &block;
+  const SystemFacts &system;
+  double attentionForwardPs = 0, attentionBackwardPs = 0;
+};
+} // namespace
+
+/// Accelerators share work evenly. Of the rows of experts the fullest rank has
+/// more than the mean, and reads all weights of those of its experts that have
+/// a row.
+Share KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
+  double sharers =
+      double(kernel.whole ? system.contextParallel : system.accelerators);
+  if (!kernel.routed || system.expertParallel == 1)
+    return {double(work.flops) / sharers, double(work.bytes) / sharers};
+  const ExpertFacts &experts = *block.experts;
+  auto count = double(experts.count), rows = double(experts.rows);
+  double share = balanceOf(system) / sharers;
+  double read = std::min(count / double(system.expertParallel), share * rows) /
+                std::min(count, rows);
+  double weights = work.isZero() ? 0 : double(kernel.weightBytes);
+  return {double(work.flops) * share,
+          (double(work.bytes) - weights) * share + weights * read};
+}
+
 /// max(F/(n peak e(F/n)) + L_c, V/(n BW e(V/n)) + L_m), or the sum if the
-/// system does not overlap memory and compute. Zero work takes no time. Work
-/// that every accelerator does in full has n = 1.
-static double kernelPs(const Work &work, const Kernel &kernel,
-                       const SystemFacts &system) {
-  if (kernel.engine == Engine::Link)
-    return tensorReducePs(double(work.bytes), system);
+/// system does not overlap memory and compute. Zero work takes no time.
+double KernelTimes::computePs(const Work &work, const Kernel &kernel) const {
   const EngineFacts &unit =
       kernel.engine == Engine::Vector ? system.vector : system.matrix;
-  double sharers = kernel.whole ? 1 : double(system.accelerators);
-  double flops = double(work.flops) / sharers;
-  double bytes = double(work.bytes) / sharers;
+  auto [flops, bytes] = shareOf(work, kernel);
   double compute = 0, memory = 0;
   if (flops > 0)
     compute = flops /
@@ -80,6 +272,48 @@ static double kernelPs(const Work &work, const Kernel &kernel,
   return system.overlapsMemory ? std::max(compute, memory) : compute + memory;
 }
 
+double KernelTimes::kernelPs(const Work &work, const Kernel &kernel,
+                             bool isBackward) const {
+  auto bytes = double(work.bytes);
+  switch (kernel.engine) {
+  case Engine::Link:
+    // Ranks that divide the experts need no sum of what they compute.
+    return kernel.routed && system.expertParallel > 1
+               ? 0
+               : tensorReducePs(bytes / double(system.contextParallel), system);
+  case Engine::AllToAll:
+    return allToAllPs(bytes, block, system);
+  case Engine::Context:
+    return contextPs(bytes,
+                     isBackward ? attentionBackwardPs : attentionForwardPs,
+                     isBackward, system);
+  case Engine::Matrix:
+  case Engine::MatrixFp8:
+  case Engine::Vector:
+    return computePs(work, kernel);
+  }
+  llvm_unreachable("all engines are handled");
+}
+
+double KernelTimes::impliedPs(const Kernel &kernel, Phase phase,
+                              Recompute recompute) const {
+  bool runsAgain =
+      recompute == Recompute::Selective ? kernel.core : kernel.recomputed;
+  bool isBackward = phase == Phase::Backward;
+  double sum = 0;
+  if (phase == Phase::Forward || (phase == Phase::Recompute && runsAgain))
+    sum += kernelPs(kernel.forward, kernel);
+  if (isBackward || phase == Phase::InputGrad)
+    sum += kernelPs(kernel.inputGrad, kernel, /*isBackward=*/true);
+  if (isBackward || phase == Phase::WeightGrad)
+    sum += kernelPs(kernel.weightGrad, kernel);
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
 using PhaseWork = std::optional<Work> Kernel::*;
 
 bool pipesched::anyStates(const BlockFacts &block, PhaseWork phase) {
@@ -88,34 +322,34 @@ bool pipesched::anyStates(const BlockFacts &block, PhaseWork phase) {
   });
 }
 
-/// The time of one run of a kernel in a phase of which its block says nothing.
-static double impliedPs(const Kernel &kernel, Phase phase,
-                        const SystemFacts &system, Recompute recompute) {
-  bool runsAgain =
-      recompute == Recompute::Selective ? kernel.core : kernel.recomputed;
-  bool isBackward = phase == Phase::Backward;
-  double sum = 0;
-  if (phase == Phase::Forward || (phase == Phase::Recompute && runsAgain))
-    sum += kernelPs(kernel.forward, kernel, system);
-  if (isBackward || phase == Phase::InputGrad)
-    sum += kernelPs(kernel.inputGrad, kernel, system);
-  if (isBackward || phase == Phase::WeightGrad)
-    sum += kernelPs(kernel.weightGrad, kernel, system);
-  return sum;
-}
-
-double pipesched::rooflinePs(const BlockFacts &block, Phase phase,
-                             const SystemFacts &system, Recompute recompute) {
+/// The time of a phase in those kernels that `counts` accepts.
+static double phasePs(const BlockFacts &block, Phase phase,
+                      const SystemFacts &system, Recompute recompute,
+                      llvm::function_ref<bool(const Kernel &)> counts) {
   PhaseWork stated = phase == Phase::Backward    ? &Kernel::backward
                      : phase == Phase::Recompute ? &Kernel::recompute
                      : phase == Phase::Optimizer ? &Kernel::optimizer
                                                  : nullptr;
   bool isStated = stated && anyStates(block, stated);
+  KernelTimes times(block, system);
   double sum = 0;
   for (const Kernel &kernel : block.kernels)
-    sum +=
-        double(kernel.count) *
-        (isStated ? kernelPs((kernel.*stated).value_or(Work()), kernel, system)
-                  : impliedPs(kernel, phase, system, recompute));
+    if (counts(kernel))
+      sum += double(kernel.count) *
+             (isStated ? times.kernelPs((kernel.*stated).value_or(Work()),
+                                        kernel, phase == Phase::Backward)
+                       : times.impliedPs(kernel, phase, recompute));
   return sum;
+}
+
+double pipesched::rooflinePs(const BlockFacts &block, Phase phase,
+                             const SystemFacts &system, Recompute recompute) {
+  return phasePs(block, phase, system, recompute,
+                 [](const Kernel &) { return true; });
+}
+
+double pipesched::enginePs(const BlockFacts &block, Phase phase, Engine engine,
+                           const SystemFacts &system, Recompute recompute) {
+  return phasePs(block, phase, system, recompute,
+                 [=](const Kernel &kernel) { return kernel.engine == engine; });
 }

@@ -21,6 +21,11 @@ namespace pipesched {
 /// Time of a transfer without its latency, ps.
 double transferPs(double bytes, const LinkFacts &link);
 
+/// The part of rooflinePs in kernels on one engine, ps.
+double enginePs(const BlockFacts &block, Phase phase, Engine engine,
+                const SystemFacts &system,
+                Recompute recompute = Recompute::Full);
+
 /// Whether a kernel of the block says what it runs in B, R or O.
 bool anyStates(const BlockFacts &block, std::optional<Work> Kernel::*phase);
 

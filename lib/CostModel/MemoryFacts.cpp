@@ -13,26 +13,56 @@
 
 #include "PipeSched/Support/CheckedInt.h"
 #include "StageLayers.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
 
 namespace {
+/// What a worker holds beyond one copy of what its accelerators divide evenly.
+struct Excess {
+  explicit Excess(const SystemFacts *system) {
+    if (!system)
+      return;
+    copies = system->tensorParallel() - 1;
+    if (dividesExperts(*system))
+      rowsPpm = system->expertBalancePpm - kEvenBalance;
+  }
+
+  /// Every accelerator has room for the rows of the fullest one.
+  CheckedInt ofRows(int64_t bytes) const {
+    CheckedInt product = CheckedInt(bytes) * rowsPpm;
+    return product.isValid()
+               ? CheckedInt(int64_t(llvm::divideCeil(uint64_t(product.get()),
+                                                     uint64_t(kEvenBalance))))
+               : product;
+  }
+
+  /// Extra copies of bytes that are whole on each accelerator of a
+  /// tensor-parallel group.
+  int64_t copies = 0;
+  int64_t rowsPpm = 0; ///< extra rows of experts, parts per million
+};
+
 struct StageSums {
   CheckedInt activations, weightGrad, boundary;
   CheckedInt working; ///< of the largest block, without what F keeps of it
 
-  /// `copies` is the number of extra copies that a worker holds of bytes that
-  /// are whole on each of its accelerators.
   void add(const BlockFacts &block, CheckedInt count, Recompute recompute,
-           CheckedInt copies) {
+           const Excess &excess) {
+    CheckedInt copies = excess.copies;
     CheckedInt all = block.activationBytes + copies * block.whole.activation;
+    CheckedInt gradients =
+        block.weightGradBytes + copies * block.whole.weightGrad;
+    if (block.experts) {
+      all += excess.ofRows(block.experts->activationBytes);
+      gradients += excess.ofRows(block.experts->weightGradBytes);
+    }
     CheckedInt kept =
         recompute == Recompute::Selective
             ? all - block.coreBytes
             : block.recomputedBytes + copies * block.whole.recomputed;
     activations += count * all;
-    weightGrad +=
-        count * (block.weightGradBytes + copies * block.whole.weightGrad);
+    weightGrad += count * gradients;
     boundary += count * kept;
     CheckedInt dropped = all - kept;
     if (dropped.get() > working.get())
@@ -60,38 +90,72 @@ static std::vector<bool> findFirstBlocks(const Placement &placement,
   return hasFirst;
 }
 
+namespace {
 /// The weights, gradients and state that a stage brings to its worker: those of
 /// the blocks that it owns. A worker with both ends of the model holds a table
 /// that they share once.
-static StateSums stateOf(const StageBlocks &owned, const ModelFacts &model,
-                         bool hasFirst) {
-  StateSums state;
-  for (auto [index, count] : owned) {
-    const BlockFacts &block = model.blocks[index];
-    bool isThere = hasFirst && block.position == BlockPosition::Last;
-    state.add(block, count, model, isThere ? block.tiedParameters : 0);
+struct StageState {
+  StageState(const StageBlocks &owned, const ModelFacts &model, bool hasFirst,
+             bool dividesExperts) {
+    for (auto [index, count] : owned) {
+      const BlockFacts &block = model.blocks[index];
+      bool isThere = hasFirst && block.position == BlockPosition::Last;
+      int64_t without = isThere ? block.tiedParameters : 0;
+      others.add(block, count, model, without,
+                 dividesExperts ? Parameters::Others : Parameters::All);
+      if (dividesExperts)
+        experts.add(block, count, model, 0, Parameters::Experts);
+    }
   }
-  return state;
-}
+
+  /// What the accelerators of a worker hold of the numbers that `part` points
+  /// to. Each that divides the sequence holds its share of a layer again; of
+  /// the experts each holds 1 / e.
+  CheckedInt held(CheckedInt StateSums::*part,
+                  const SystemFacts *system) const {
+    if (!system)
+      return others.*part;
+    CheckedInt rows = experts.*part * system->accelerators;
+    int64_t ofExperts = llvm::divideCeil(uint64_t(rows.get()),
+                                         uint64_t(system->expertParallel));
+    CheckedInt sum =
+        others.*part * system->contextParallel + CheckedInt(ofExperts);
+    return rows.isValid() ? sum : rows;
+  }
+
+  CheckedInt all(CheckedInt StateSums::*part) const {
+    return others.*part + experts.*part;
+  }
+
+  StateSums others, experts; ///< experts: those that are divided otherwise
+};
+} // namespace
 
 /// Without R cells a backward recomputes block by block: F keeps only the
 /// boundary, and one block at a time is whole again. After a split I, all that
-/// W needs of all blocks is present. The optimizer's state is divided among
-/// `sharers`. Returns false if a number overflows.
+/// W needs of all blocks is present. If the optimizer's state is divided among
+/// pipelines, all accelerators that hold the same parameters divide it. Returns
+/// false if a number overflows.
 static bool fill(StageMemory &memory, const StageSums &sums,
-                 const StateSums &sumsOfState, bool recomputesInBackward,
-                 int64_t sharers) {
+                 const StageState &parameters, bool recomputesInBackward,
+                 const SystemFacts *system) {
+  bool isSharded = system && system->sharding != Sharding::None;
+  CheckedInt optimizer = isSharded
+                             ? parameters.all(&StateSums::optimizer)
+                             : parameters.held(&StateSums::optimizer, system);
   CheckedInt kept = recomputesInBackward ? sums.boundary : sums.activations;
   CheckedInt working = recomputesInBackward ? sums.working : 0;
   int64_t state = 0;
-  bool isValid = sums.activations.isValid() &&
-                 assign(memory.activationBytes, kept) &&
-                 assign(memory.inputGradFreedBytes, kept - sums.weightGrad) &&
-                 assign(memory.boundaryBytes, sums.boundary) &&
-                 assign(memory.workingBytes, working) &&
-                 assign(memory.weightBytes, sumsOfState.weight) &&
-                 assign(memory.gradientBytes, sumsOfState.gradient) &&
-                 assign(state, sumsOfState.optimizer);
+  bool isValid =
+      sums.activations.isValid() && assign(memory.activationBytes, kept) &&
+      assign(memory.inputGradFreedBytes, kept - sums.weightGrad) &&
+      assign(memory.boundaryBytes, sums.boundary) &&
+      assign(memory.workingBytes, working) &&
+      assign(memory.weightBytes, parameters.held(&StateSums::weight, system)) &&
+      assign(memory.gradientBytes,
+             parameters.held(&StateSums::gradient, system)) &&
+      assign(state, optimizer);
+  int64_t sharers = isSharded ? system->dataParallel : 1;
   memory.optimizerBytes = llvm::divideCeil(uint64_t(state), uint64_t(sharers));
   return isValid;
 }
@@ -113,19 +177,18 @@ pipesched::computeMemoryFacts(const Placement &placement,
                                     << static_cast<unsigned>(Phase::Recompute);
   bool recomputesInBackward =
       model.recompute != Recompute::None && !(phases & recomputeBit);
-  int64_t copies = system ? system->accelerators - 1 : 0;
-  bool isSharded = system && system->sharding != Sharding::None;
-  int64_t sharers = isSharded ? system->dataParallel : 1;
+  Excess excess(system);
   MemoryFacts facts;
   facts.stages.resize(stages->size());
   std::vector<bool> hasFirst = findFirstBlocks(placement, model, *owned);
   for (auto [stage, memory] : llvm::enumerate(facts.stages)) {
     StageSums sums;
     for (auto [block, count] : (*stages)[stage])
-      sums.add(model.blocks[block], count, model.recompute, copies);
-    StateSums state =
-        stateOf((*owned)[stage], model, hasFirst[placement.workerOf(stage)]);
-    if (!fill(memory, sums, state, recomputesInBackward, sharers))
+      sums.add(model.blocks[block], count, model.recompute, excess);
+    StageState state((*owned)[stage], model,
+                     hasFirst[placement.workerOf(stage)],
+                     system && dividesExperts(*system));
+    if (!fill(memory, sums, state, recomputesInBackward, system))
       return llvm::createStringError(
           llvm::inconvertibleErrorCode(),
           "the memory of a stage is over 2^63 - 1 bytes");

@@ -101,9 +101,18 @@ Expected<Placement> pipesched::dealAnew(const Placement &placement,
 static bool isSameKernel(const Kernel &a, const Kernel &b) {
   auto commonOf = [](const Kernel &kernel) {
     return std::tie(kernel.name, kernel.engine, kernel.recomputed, kernel.core,
-                    kernel.whole, kernel.count);
+                    kernel.whole, kernel.count, kernel.routed);
   };
   return commonOf(a) == commonOf(b);
+}
+
+static bool areSameExperts(const std::optional<ExpertFacts> &a,
+                           const std::optional<ExpertFacts> &b) {
+  auto commonOf = [](const ExpertFacts &experts) {
+    return std::tie(experts.count, experts.perToken, experts.parameters,
+                    experts.groups, experts.groupsPerToken);
+  };
+  return a && b ? commonOf(*a) == commonOf(*b) : !a && !b;
 }
 
 static bool isSameBlock(const BlockFacts &a, const BlockFacts &b) {
@@ -112,6 +121,7 @@ static bool isSameBlock(const BlockFacts &a, const BlockFacts &b) {
                     block.activeParameters, block.tiedParameters);
   };
   return commonOf(a) == commonOf(b) && a.state == b.state &&
+         areSameExperts(a.experts, b.experts) &&
          llvm::equal(a.kernels, b.kernels, isSameKernel);
 }
 

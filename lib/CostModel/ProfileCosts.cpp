@@ -128,12 +128,17 @@ private:
   void applyForward(StageCost &cost) const {
     std::optional<int64_t> forward = given(Phase::Forward);
     std::optional<int64_t> again = given(Phase::Recompute);
-    if (forward)
+    // A measured time does not say when rows are on their way.
+    if (forward) {
       cost.phasePs[index(Phase::Forward)] = *forward;
+      cost.dispatchPs[index(Phase::Forward)] = 0;
+    }
     if (!again && !isSelective())
       again = forward;
-    if (again)
+    if (again) {
       cost.phasePs[index(Phase::Recompute)] = *again;
+      cost.dispatchPs[index(Phase::Recompute)] = 0;
+    }
   }
 
   /// Whether R runs only a part of F.
@@ -192,6 +197,7 @@ llvm::Error StageProfile::applyBackward(StageCost &cost,
   unsigned missing = 0;
   auto apply = [&](Phase phase, std::optional<int64_t> ps) {
     cost.phasePs[index(phase)] = ps.value_or(0);
+    cost.dispatchPs[index(phase)] = 0;
     if (!ps)
       missing |= phases & bit(phase);
   };

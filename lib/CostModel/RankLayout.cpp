@@ -64,7 +64,8 @@ RingGroup RankLayout::group(int64_t first, int64_t last,
   Rank firstRank = first * worker;
   Rank lastRank = last * worker + (members.outer - 1) * members.outerStep +
                   members.inner * members.innerStep - 1;
-  if (firstRank / node == lastRank / node)
+  bool mayShare = perNode || numGroupWorkers == 1;
+  if (mayShare && firstRank / node == lastRank / node)
     return {size, 1};
   // Members share nodes only if they fill them evenly.
   if (members.inner > 1 && node % (members.inner * members.innerStep) != 0)

@@ -31,19 +31,24 @@ public:
                        double(replicas.getNumBlocks())) {}
 
   /// Gradients are always reduced. If each member updates only its part of the
-  /// parameters, the weights are gathered instead of the gradients.
-  GradientExchange exchangeOf(BlockSpan range, Sharding sharding) const {
-    double reduced = of(range, &StateSums::gradient);
+  /// parameters, the weights are gathered instead of the gradients. The
+  /// accelerators of a worker together hold `copies` of each parameter.
+  GradientExchange exchangeOf(BlockSpan range, Sharding sharding,
+                              Parameters which, double copies) const {
+    double reduced = copies * of(range, &StateSums::gradient, which);
     return {reduced, sharding == Sharding::None
                          ? reduced
-                         : of(range, &StateSums::weight)};
+                         : copies * of(range, &StateSums::weight, which)};
   }
 
-  double of(BlockSpan range) const { return of(range, &StateSums::gradient); }
+  double of(BlockSpan range) const {
+    return of(range, &StateSums::gradient, Parameters::All);
+  }
 
 private:
   /// A sum over blocks, of which a range may hold parts.
-  double of(BlockSpan range, CheckedInt StateSums::*part) const {
+  double of(BlockSpan range, CheckedInt StateSums::*part,
+            Parameters which) const {
     double begin = double(range.begin) * layersPerBlock;
     double end = double(range.end) * layersPerBlock;
     double bytes = 0, layer = 0;
@@ -59,7 +64,7 @@ private:
         layer = next;
       }
       StateSums state;
-      state.add(block, 1, model);
+      state.add(block, 1, model, /*without=*/0, which);
       bytes += count * double((state.*part).get());
     }
     return bytes;
@@ -83,6 +88,50 @@ private:
 };
 } // namespace
 
+/// One after the other. Errors: times or bytes over int64.
+static Expected<MessageCost> addCosts(Expected<MessageCost> first,
+                                      Expected<MessageCost> second) {
+  if (!first)
+    return llvm::joinErrors(first.takeError(),
+                            second ? Error::success() : second.takeError());
+  if (!second)
+    return second;
+  MessageCost sum;
+  if (llvm::AddOverflow(first->occupancyPs, second->occupancyPs,
+                        sum.occupancyPs) ||
+      llvm::AddOverflow(first->latencyPs, second->latencyPs, sum.latencyPs) ||
+      llvm::AddOverflow(first->bytes, second->bytes, sum.bytes))
+    return llvm::createStringError("the time or the bytes of an all-reduce are "
+                                   "over 2^63 - 1");
+  return sum;
+}
+
+/// Each kind of parameters is reduced among those that hold it: what every rank
+/// that divides the sequence holds, and experts if they are divided otherwise.
+static Expected<MessageCost> costReduction(const Reduction &reduction,
+                                           const GradientBytes &bytes,
+                                           const RankLayout &layout,
+                                           const SystemFacts &system) {
+  int64_t first = reduction.firstWorker, last = reduction.lastWorker;
+  bool isSplit = dividesExperts(system);
+  auto reduce = [&](Parameters which, double copies, RingGroup group) {
+    return ringExchange(
+        bytes.exchangeOf(reduction.blocks, system.sharding, which, copies),
+        group, system);
+  };
+  Expected<MessageCost> others =
+      reduce(isSplit ? Parameters::Others : Parameters::All,
+             double(system.contextParallel),
+             layout.groupOf(first, last, reduction.numWorkers));
+  if (!isSplit)
+    return others;
+  double copies = double(system.accelerators) / double(system.expertParallel);
+  return addCosts(
+      std::move(others),
+      reduce(Parameters::Experts, copies,
+             layout.expertReplicas(first, last, reduction.numWorkers)));
+}
+
 Expected<std::vector<MessageCost>>
 pipesched::costReductions(const Placement &placement,
                           ArrayRef<Reduction> reductions,
@@ -95,10 +144,8 @@ pipesched::costReductions(const Placement &placement,
   std::vector<MessageCost> stageCosts;
   stageCosts.reserve(reductions.size());
   for (const Reduction &reduction : reductions) {
-    RingGroup group = layout.groupOf(
-        reduction.firstWorker, reduction.lastWorker, reduction.numWorkers);
-    Expected<MessageCost> cost = ringExchange(
-        bytes.exchangeOf(reduction.blocks, system.sharding), group, system);
+    Expected<MessageCost> cost =
+        costReduction(reduction, bytes, layout, system);
     if (!cost)
       return cost.takeError();
     stageCosts.push_back(*cost);

@@ -11,7 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelTimes.h"
+#include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/MakeError.h"
+#include "PipeSched/Support/NearestMultiples.h"
 #include "Reductions.h"
 #include "StageLayers.h"
 #include "llvm/ADT/Twine.h"
@@ -93,9 +95,33 @@ llvm::Expected<MessageCost> pipesched::ringExchange(GradientExchange exchange,
 }
 
 namespace {
-/// Times of one block, which are the same for every stage that holds it.
+/// Times of one block, which are the same for every stage that holds it. By
+/// Phase; those of R are of what the model recomputes.
 struct BlockTimes {
-  double forward, inputGrad, weightGrad, recompute, backward, step;
+  BlockTimes() = default;
+  BlockTimes(const BlockFacts &block, const SystemFacts &system,
+             Recompute recompute) {
+    for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad,
+                        Phase::Backward, Phase::Recompute, Phase::Optimizer}) {
+      auto index = static_cast<unsigned>(phase);
+      Recompute again = phase == Phase::Recompute ? recompute : Recompute::Full;
+      all[index] = rooflinePs(block, phase, system, again);
+      if (system.expertParallel > 1)
+        dispatch[index] =
+            enginePs(block, phase, Engine::AllToAll, system, again);
+    }
+  }
+
+  void add(const BlockTimes &block, int64_t count) {
+    for (unsigned index = 0; index < kNumPhases; ++index) {
+      all[index] += double(count) * block.all[index];
+      dispatch[index] += double(count) * block.dispatch[index];
+    }
+  }
+
+  double of(Phase phase) const { return all[static_cast<unsigned>(phase)]; }
+
+  std::array<double, kNumPhases> all = {}, dispatch = {};
 };
 
 /// Computes the costs of the stages of a placement; what does not depend on the
@@ -108,23 +134,20 @@ public:
         recomputesInBackward(model.recompute != Recompute::None &&
                              !(phases & bit(Phase::Recompute))) {
     for (const BlockFacts &block : model.blocks)
-      blockTimes.push_back(
-          {rooflinePs(block, Phase::Forward, system),
-           rooflinePs(block, Phase::InputGrad, system),
-           rooflinePs(block, Phase::WeightGrad, system),
-           rooflinePs(block, Phase::Recompute, system, model.recompute),
-           rooflinePs(block, Phase::Backward, system),
-           rooflinePs(block, Phase::Optimizer, system)});
+      blockTimes.emplace_back(block, system, model.recompute);
   }
 
-  /// `owned` are those of `blocks` whose parameters the stage steps.
+  /// `owned` are those of `blocks` whose parameters the stage steps, which have
+  /// the bytes in `stepped`.
   llvm::Error cost(const StageBlocks &blocks, const StageBlocks &owned,
-                   const StageMemory &memory, StageCost &cost) const;
+                   const StageMemory &memory, const StageMemory &stepped,
+                   StageCost &cost) const;
 
 private:
   llvm::Error costCompute(const StageBlocks &blocks, StageCost &cost) const;
   llvm::Error costBackward(const StageBlocks &blocks, double ps,
                            StageCost &cost) const;
+  llvm::Error costDispatches(const BlockTimes &sum, StageCost &cost) const;
   llvm::Error costCopies(const StageMemory &memory, StageCost &cost) const;
   llvm::Error costStep(const StageBlocks &owned, const StageMemory &memory,
                        StageCost &cost) const;
@@ -161,33 +184,44 @@ llvm::Error StageCostBuilder::costBackward(const StageBlocks &blocks, double ps,
 
 llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
                                           StageCost &cost) const {
-  BlockTimes sum = {};
-  for (auto [block, count] : blocks) {
-    const BlockTimes &times = blockTimes[block];
-    sum.forward += double(count) * times.forward;
-    sum.inputGrad += double(count) * times.inputGrad;
-    sum.weightGrad += double(count) * times.weightGrad;
-    sum.recompute += double(count) * times.recompute;
-    sum.backward += double(count) * times.backward;
-  }
+  BlockTimes sum;
+  for (auto [block, count] : blocks)
+    sum.add(blockTimes[block], count);
 
   // An I with recomputation is the sum of the rounded R and I: adding R cells
   // changes no total.
-  if (auto error = store(sum.forward, "F", timeOf(cost, Phase::Forward)))
-    return error;
-  int64_t &recompute = timeOf(cost, Phase::Recompute);
-  if (auto error = store(sum.recompute, "R", recompute))
-    return error;
+  for (auto [phase, name] : {std::pair(Phase::Forward, "F"),
+                             {Phase::Recompute, "R"},
+                             {Phase::InputGrad, "I"},
+                             {Phase::WeightGrad, "W"}})
+    if (auto error = store(sum.of(phase), name, timeOf(cost, phase)))
+      return error;
+  int64_t recompute = timeOf(cost, Phase::Recompute);
   int64_t &inputGrad = timeOf(cost, Phase::InputGrad);
-  int64_t &weightGrad = timeOf(cost, Phase::WeightGrad);
-  if (auto error = store(sum.inputGrad, "I", inputGrad))
-    return error;
-  if (auto error = store(sum.weightGrad, "W", weightGrad))
-    return error;
   if (recomputesInBackward &&
       llvm::AddOverflow(inputGrad, recompute, inputGrad))
     return makeError("the time of I is over 2^63 - 1 ps");
-  return costBackward(blocks, sum.backward, cost);
+  if (llvm::Error error = costBackward(blocks, sum.of(Phase::Backward), cost))
+    return error;
+  return costDispatches(sum, cost);
+}
+
+/// The part of the times in which rows are on their way, put together in the
+/// same way.
+llvm::Error StageCostBuilder::costDispatches(const BlockTimes &sum,
+                                             StageCost &cost) const {
+  for (unsigned phase = 0; phase < kNumPhases; ++phase)
+    if (auto error = store(sum.dispatch[phase], "rows on their way to experts",
+                           cost.dispatchPs[phase]))
+      return error;
+  auto at = [&](Phase phase) -> int64_t & {
+    return cost.dispatchPs[static_cast<unsigned>(phase)];
+  };
+  if (recomputesInBackward) {
+    at(Phase::InputGrad) += at(Phase::Recompute);
+    at(Phase::Backward) += at(Phase::Recompute);
+  }
+  return llvm::Error::success();
 }
 
 /// D and U move the activations of a microbatch; each accelerator moves its
@@ -209,44 +243,49 @@ llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
 
 /// O runs what the blocks say. For blocks that say nothing it reads the
 /// gradients, reads and writes the optimizer's state and writes the weights.
-/// Both for the parameters whose state this pipeline holds.
+/// Both for the parameters whose state this pipeline holds; accelerators that
+/// hold the same do the same, unless the state is divided among them.
 llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
                                        const StageMemory &memory,
                                        StageCost &cost) const {
-  int64_t sharers = system.sharding == Sharding::None ? 1 : system.dataParallel;
+  bool isShared = system.sharding != Sharding::None;
+  int64_t sharers = isShared ? system.dataParallel : 1;
+  int64_t copies = isShared ? 1 : system.contextParallel;
   StateSums stated; // of blocks that say what they run
   double statedPs = 0;
   for (auto [block, count] : owned)
     if (anyStates(model.blocks[block], &Kernel::optimizer)) {
-      statedPs += double(count) * blockTimes[block].step;
+      statedPs += double(count) * blockTimes[block].of(Phase::Optimizer);
       stated.add(model.blocks[block], count, model);
     }
-  auto without = [](int64_t all, int64_t part) {
-    return double(std::max<int64_t>(all - part, 0));
+  auto without = [&](int64_t all, CheckedInt part) {
+    return double(std::max<int64_t>(all - (part * copies).get(), 0));
   };
-  double bytes = (without(memory.gradientBytes, stated.gradient.get()) +
-                  without(memory.weightBytes, stated.weight.get())) /
-                     double(sharers) +
-                 2 * without(memory.optimizerBytes,
-                             llvm::divideCeil(uint64_t(stated.optimizer.get()),
-                                              uint64_t(sharers)));
+  double bytes =
+      (without(memory.gradientBytes, stated.gradient) +
+       without(memory.weightBytes, stated.weight)) /
+          double(sharers) +
+      2 * without(memory.optimizerBytes,
+                  int64_t(llvm::divideCeil(uint64_t(stated.optimizer.get()),
+                                           uint64_t(sharers))));
   double share = bytes / double(system.accelerators);
   double step = share > 0 ? transferPs(share, system.memory) +
                                 double(system.memory.latencyPs)
                           : 0;
-  return store(step + statedPs / double(sharers), "O",
+  return store(step + statedPs * double(copies) / double(sharers), "O",
                timeOf(cost, Phase::Optimizer));
 }
 
 llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
                                    const StageBlocks &owned,
                                    const StageMemory &memory,
+                                   const StageMemory &stepped,
                                    StageCost &cost) const {
   if (auto error = costCompute(blocks, cost))
     return error;
   if (auto error = costCopies(memory, cost))
     return error;
-  return costStep(owned, memory, cost);
+  return costStep(owned, stepped, cost);
 }
 
 /// Messages take the link of a node if both workers stand on it, else the
@@ -327,9 +366,59 @@ static llvm::Error checkBackwards(const ModelFacts &model, unsigned phases) {
   return llvm::Error::success();
 }
 
+/// Checks that the ranks that divide a sequence get equal parts of it: two
+/// pieces each, from its begin and its end, so that a causal mask leaves each
+/// of them as much work.
+static llvm::Error checkSequence(const ModelFacts &model,
+                                 const SystemFacts &system) {
+  int64_t degree = system.contextParallel, pieces = 0;
+  if (degree == 1 || model.sequence == 0)
+    return llvm::Error::success();
+  if (!llvm::MulOverflow<int64_t>(2, degree, pieces) &&
+      model.sequence % pieces == 0)
+    return llvm::Error::success();
+  return makeError("sequences of " + Twine(model.sequence) +
+                   " tokens are not divided into the " + Twine(pieces) +
+                   " equal pieces of " + Twine(degree) +
+                   "-way context parallelism, two for each rank; the nearest "
+                   "that are have " +
+                   nearestMultiples(model.sequence, pieces) + " tokens");
+}
+
+/// Checks that the ranks that divide experts get equally many of them.
+static llvm::Error checkExperts(const ModelFacts &model,
+                                const SystemFacts &system) {
+  int64_t degree = system.expertParallel;
+  if (degree == 1)
+    return llvm::Error::success();
+  bool hasExperts = false;
+  for (const BlockFacts &block : model.blocks) {
+    if (!block.experts)
+      continue;
+    hasExperts = true;
+    if (int64_t count = block.experts->count; count % degree != 0)
+      return makeError(Twine(degree) +
+                       "-way expert parallelism does not divide "
+                       "the " +
+                       Twine(count) + " experts of block '" + block.name +
+                       "'; the nearest degrees that do are " +
+                       nearestDivisors(count, degree));
+  }
+  if (hasExperts)
+    return llvm::Error::success();
+  return makeError("model '" + Twine(model.name) + "' has no experts for " +
+                   Twine(degree) + "-way expert parallelism");
+}
+
 static llvm::Error checkSystem(const ModelFacts &model,
                                const SystemFacts &system) {
   if (llvm::Error error = checkLink(system))
+    return error;
+  if (llvm::Error error = checkSplit(system))
+    return error;
+  if (llvm::Error error = checkSequence(model, system))
+    return error;
+  if (llvm::Error error = checkExperts(model, system))
     return error;
   return checkRates(model, system);
 }
@@ -358,6 +447,10 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
     return std::move(error);
   if (llvm::Error error = checkBackwards(model, phases))
     return std::move(error);
+  // Ranks that share the state of parameters step each of them once.
+  SystemFacts stepping = system;
+  if (system.sharding != Sharding::None)
+    stepping.contextParallel = stepping.expertParallel = 1;
   llvm::Expected<std::vector<StageBlocks>> blocks =
       blocksOfStages(placement, model);
   if (!blocks)
@@ -370,13 +463,20 @@ llvm::Expected<StageCosts> pipesched::costRoofline(const Placement &placement,
       computeMemoryFacts(placement, model, &system, phases);
   if (!memory)
     return memory.takeError();
+  llvm::Expected<MemoryFacts> stepped =
+      stepping == system
+          ? llvm::Expected<MemoryFacts>(*memory)
+          : computeMemoryFacts(placement, model, &stepping, phases);
+  if (!stepped)
+    return stepped.takeError();
 
   StageCostBuilder taskCosts(model, system, phases);
   StageCosts stageCosts;
   stageCosts.stages.resize(blocks->size());
   for (auto [stage, cost] : llvm::enumerate(stageCosts.stages))
-    if (auto error = taskCosts.cost((*blocks)[stage], (*owned)[stage],
-                                    memory->stages[stage], cost))
+    if (auto error =
+            taskCosts.cost((*blocks)[stage], (*owned)[stage],
+                           memory->stages[stage], stepped->stages[stage], cost))
       return std::move(error);
   if (auto error = costMessages(placement, messagesOfStages(model, *blocks),
                                 system, stageCosts))

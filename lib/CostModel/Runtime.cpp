@@ -24,8 +24,12 @@ llvm::Error pipesched::applyRuntime(Runtime runtime, const Placement &placement,
     return llvm::Error::success();
   for (StageCost &stage : stageCosts.stages)
     stage.overlappedPs.reset();
+  stageCosts.overlapsPairs = false;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
-    auto &phasePs = stageCosts.stages[placement.stageOffset(path)].phasePs;
+    StageCost &cost = stageCosts.stages[placement.stageOffset(path)];
+    auto &phasePs = cost.phasePs;
+    std::swap(cost.dispatchPs[static_cast<unsigned>(Phase::InputGrad)],
+              cost.dispatchPs[static_cast<unsigned>(Phase::WeightGrad)]);
     int64_t &input = phasePs[static_cast<unsigned>(Phase::InputGrad)];
     int64_t &weight = phasePs[static_cast<unsigned>(Phase::WeightGrad)];
     if (llvm::AddOverflow(input, weight, weight))

@@ -159,14 +159,22 @@ llvm::Error pipesched::setMessageBytes(const Placement &placement,
 }
 
 void StateSums::add(const BlockFacts &block, int64_t count,
-                    const ModelFacts &model, int64_t without) {
+                    const ModelFacts &model, int64_t without,
+                    Parameters which) {
   if (block.state) {
+    if (which == Parameters::Experts)
+      return;
     weight += CheckedInt(count) * block.state->weight;
     gradient += CheckedInt(count) * block.state->gradient;
     optimizer += CheckedInt(count) * block.state->optimizer;
     return;
   }
-  CheckedInt parameters = CheckedInt(count) * (block.parameters - without);
+  int64_t experts = block.experts ? block.experts->parameters : 0;
+  int64_t each = which == Parameters::Experts ? experts
+                 : which == Parameters::Others
+                     ? block.parameters - experts - without
+                     : block.parameters - without;
+  CheckedInt parameters = CheckedInt(count) * each;
   weight += parameters * model.weightBytesPerParameter;
   gradient += parameters * model.gradientBytesPerParameter;
   optimizer += parameters * model.optimizerBytesPerParameter;

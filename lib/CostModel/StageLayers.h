@@ -44,14 +44,24 @@ ownedBlocksOfStages(const Placement &placement, const ModelFacts &model,
 std::vector<MessageBytes> messagesOfStages(const ModelFacts &model,
                                            llvm::ArrayRef<StageBlocks> blocks);
 
-/// Bytes of parameters, summed over blocks.
+/// Whether a system divides experts in another way than other parameters.
+inline bool dividesExperts(const SystemFacts &system) {
+  return system.expertParallel > 1;
+}
+
+/// The parameters of blocks that are counted: all, those of experts, or the
+/// others. A block that states its bytes has no parameters of experts here.
+enum class Parameters { All, Experts, Others };
+
+/// Bytes of parameters, summed over blocks; each counts once, however many
+/// ranks hold it.
 struct StateSums {
   CheckedInt weight, gradient, optimizer;
 
   /// Of `without` parameters of a block that states no bytes there is a copy
   /// elsewhere on the worker.
   void add(const BlockFacts &block, int64_t count, const ModelFacts &model,
-           int64_t without = 0);
+           int64_t without = 0, Parameters which = Parameters::All);
 };
 
 } // namespace pipesched

@@ -105,6 +105,19 @@ int64_t HuggingFaceReader::readSharedWidth() {
   return total;
 }
 
+/// DeepSeek's routers choose among groups of experts, unless they are greedy.
+/// Groups that do not go with the experts are no limit.
+void HuggingFaceReader::readExpertGroups(Experts &experts) {
+  int64_t groups = config.integer("n_group", 1).value_or(1);
+  int64_t chosen = config.integer("topk_group", 1).value_or(groups);
+  StringRef method = config.text("topk_method");
+  if (groups == 1 || chosen >= groups || experts.count % groups != 0 ||
+      method == "greedy" || experts.perToken > experts.count / groups * chosen)
+    return;
+  experts.groups = groups;
+  experts.groupsPerToken = chosen;
+}
+
 void HuggingFaceReader::readExperts() {
   int64_t count = config.integer(kExpertCount, 0).value_or(0);
   std::optional<int64_t> width = config.integer(kExpertWidth, 1);
@@ -127,6 +140,7 @@ void HuggingFaceReader::readExperts() {
   experts.routerBias = family.has(kRouterBias);
   experts.biases = family.has(kExpertBiases);
   experts.layers = readExpertLayers();
+  readExpertGroups(experts);
   if (failed())
     return;
 

@@ -43,6 +43,7 @@ private:
   void readNorms();
   void readBiases();
   void readEmbedding();
+  void readExpertGroups(Experts &experts);
   void readExperts();
   LayerSet readExpertLayers();
   int64_t readSharedWidth();

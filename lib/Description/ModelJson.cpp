@@ -98,6 +98,8 @@ static void readExperts(FieldReader &parent, Architecture &arch) {
   experts.sharedGate = reader.flag("shared_gate", false);
   experts.routerBias = reader.flag("router_bias", false);
   experts.biases = reader.flag("biases", false);
+  experts.groups = reader.integer("groups", 1, 1);
+  experts.groupsPerToken = reader.integer("groups_per_token", 1, 1);
   experts.layers = readLayerSet(reader, "layers", LayerSet());
   reader.finish();
 }

@@ -27,9 +27,17 @@ ModelFacts CostInputs::modelFor(unsigned phases) const {
   return facts;
 }
 
+/// Whether several accelerators hold the same part of a layer or of its
+/// experts.
+static bool hasReplicas(const SystemFacts &system) {
+  return system.dataParallel > 1 || system.contextParallel > 1 ||
+         (system.expertParallel > 1 &&
+          system.accelerators > system.expertParallel);
+}
+
 bool CostInputs::reducesEveryStage() const {
   constexpr auto index = static_cast<unsigned>(Phase::AllReduce);
-  return (system && system->dataParallel > 1) ||
+  return (system && hasReplicas(*system)) ||
          (profile && !profile->phasePs[index].empty());
 }
 
@@ -147,7 +155,7 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
   constexpr unsigned known = bitsOf({Phase::Forward, Phase::Backward}) | split;
   if (phases & ~known)
     return std::nullopt;
-  SharedValue forward, inputGrad, weightGrad, overlapped;
+  SharedValue forward, inputGrad, weightGrad, overlapped, dispatches;
   for (const StageCost &stage : stageCosts.stages) {
     int64_t backward = phasePs(stage, Phase::Backward);
     int64_t halves =
@@ -155,8 +163,15 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
     bool usesWhole = phases & bitsOf({Phase::Backward});
     if (usesWhole && (phases & split) && backward != halves)
       return std::nullopt;
+    // I and W take together what a B takes.
+    StageCost whole = stage;
+    whole.phasePs[static_cast<unsigned>(Phase::Backward)] =
+        usesWhole ? backward : halves;
     overlapped.add(stage.overlappedPs.value_or(
-        phasePs(stage, Phase::Forward) + (usesWhole ? backward : halves)));
+        stageCosts.pairPs(whole, Phase::Forward, whole, Phase::Backward)));
+    // Pairs of cells of different stages take the same only if they wait for
+    // rows equally long.
+    dispatches.add(stage.dispatchPs[static_cast<unsigned>(Phase::Forward)]);
     forward.add(phasePs(stage, Phase::Forward));
     inputGrad.add(
         phasePs(stage, phases & split ? Phase::InputGrad : Phase::Backward));
@@ -164,7 +179,7 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
   }
   SharedValue delay = sharedDelay(placement, stageCosts);
   for (const SharedValue &value :
-       {forward, inputGrad, weightGrad, overlapped, delay})
+       {forward, inputGrad, weightGrad, overlapped, dispatches, delay})
     if (!value.holds())
       return std::nullopt;
   return FormulaInputs::Times{forward.get(), inputGrad.get(), weightGrad.get(),

@@ -44,6 +44,7 @@ static void writeBlock(json::OStream &json, const BlockSummary &block) {
     json.attribute("parameters", block.parameters);
     json.attribute("active_parameters", block.activeParameters);
     json.attribute("tied_parameters", block.tiedParameters);
+    json.attribute("expert_parameters", block.expertParameters);
     writeOptional(json, "flops_per_token", block.flopsPerToken);
     json.attribute("activation_bytes", block.activationBytes);
     json.attribute("weight_grad_bytes", block.weightGradBytes);
@@ -61,9 +62,11 @@ void pipesched::writeModelSummary(json::OStream &json,
     json.attribute("layers", summary.layers);
     json.attribute("parameters", summary.parameters);
     json.attribute("active_parameters", summary.activeParameters);
+    writeOptional(json, "expert_parameters", summary.expertParameters);
     writeOptional(json, "flops_per_token", summary.flopsPerToken);
     writeOptional(json, "attention_flops_per_token",
                   summary.attentionFlopsPerToken);
+    writeOptional(json, "expert_flops_per_token", summary.expertFlopsPerToken);
     json.attribute("microbatch_size", summary.microbatchSize);
     writeOptional(json, "sequence",
                   summary.sequence ? std::optional(summary.sequence)
@@ -77,6 +80,7 @@ void pipesched::writeModelSummary(json::OStream &json,
     json.attribute("activation_bytes", summary.activationBytes);
     json.attribute("boundary_bytes", summary.boundaryBytes);
     json.attribute("weight_bytes", summary.weightBytes);
+    writeOptional(json, "expert_weight_bytes", summary.expertWeightBytes);
     json.attribute("gradient_bytes", summary.gradientBytes);
     json.attribute("optimizer_bytes", summary.optimizerBytes);
     json.attributeArray("blocks", [&] {

@@ -173,6 +173,56 @@ static void writeCriticalPath(OStream &json, const Execution &execution) {
   json.attribute("critical_path_copies", copies);
 }
 
+namespace {
+/// Times of one worker in which rows are on their way to experts and back.
+struct DispatchTimes {
+  int64_t allPs = 0, exposedPs = 0;
+
+  void add(const TaskGraph &graph, uint32_t task, const Placement &placement,
+           const StageCosts &costs) {
+    auto at = [&](Cell cell, const auto &times) {
+      const StageCost &stage = costs.stages[placement.globalStage(cell)];
+      return (stage.*times)[static_cast<unsigned>(cell.getPhase())];
+    };
+    Cell cell = graph.cell[task];
+    int64_t dispatch = at(cell, &StageCost::dispatchPs);
+    int64_t exposed = dispatch;
+    if (cell.overlapsNext()) {
+      Cell other = graph.overlapped[task];
+      int64_t compute = at(cell, &StageCost::phasePs) +
+                        at(other, &StageCost::phasePs) - dispatch;
+      dispatch += at(other, &StageCost::dispatchPs);
+      compute -= at(other, &StageCost::dispatchPs);
+      const StageCost &stage = costs.stages[placement.globalStage(cell)];
+      auto pair = int64_t(costs.pairPs(
+          stage, cell.getPhase(), costs.stages[placement.globalStage(other)],
+          other.getPhase()));
+      exposed = stage.overlappedPs ? 0 : pair - compute;
+    }
+    allPs += dispatch;
+    exposedPs += exposed;
+  }
+};
+} // namespace
+
+/// By worker, if rows go anywhere.
+static void writeDispatches(OStream &json, const NamedEvaluation &result) {
+  const Execution &execution = result.evaluation.execution;
+  const TaskGraph &graph = execution.graph;
+  std::vector<int64_t> all, exposed;
+  for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker) {
+    DispatchTimes times;
+    for (uint32_t task : graph.row(worker))
+      times.add(graph, task, result.placement, execution.stageCosts);
+    all.push_back(times.allPs);
+    exposed.push_back(times.exposedPs);
+  }
+  if (llvm::all_of(all, [](int64_t ps) { return ps == 0; }))
+    return;
+  writeList(json, "all_to_all_ps", all);
+  writeList(json, "exposed_all_to_all_ps", exposed);
+}
+
 static void writeExecution(OStream &json, const NamedEvaluation &result) {
   const Execution &execution = result.evaluation.execution;
   ExecutionSummary summary = summarize(execution);
@@ -193,6 +243,7 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
     json.attribute("span_ps", summary.spanPs);
     writeDouble(json, "span_bubble_ratio", summary.spanBubbleRatio);
     writeIdle(json, execution.idle);
+    writeDispatches(json, result);
     json.attribute("exposed_communication_ps", summary.exposedCommunicationPs);
     json.attribute("messages", execution.traffic.messages);
     writeList(json, "bytes_sent", execution.traffic.bytesSent);

@@ -11,9 +11,11 @@
 // MIXTRAL:          kernel "router" on matrix F <536870912 flops, 67305472 bytes>
 // MIXTRAL:          kernel "route" on vector F <327680 flops, 360448 bytes> I <262144 flops, 294912 bytes>
 // MIXTRAL:          kernel "dispatch" on vector F <0 flops, 268435456 bytes> I <67108864 flops, 201326592 bytes>
-// MIXTRAL:          kernel "expert_mlp1" on matrix
+// MIXTRAL:          kernel "dispatch_exchange" on all_to_all F <0 flops, 134217728 bytes> I <0 flops, 134217728 bytes>
+// MIXTRAL:          kernel "expert_mlp1" on matrix routed weight_bytes
 // MIXTRAL:          kernel "expert_swiglu" on vector
-// MIXTRAL:          kernel "expert_mlp2" on matrix
+// MIXTRAL:          kernel "expert_mlp2" on matrix routed weight_bytes 939524096
+// MIXTRAL:          kernel "combine_exchange" on all_to_all F <0 flops, 134217728 bytes> I <0 flops, 134217728 bytes>
 // MIXTRAL:          kernel "combine" on vector F <67108864 flops, 201326592 bytes> I <0 flops, 201326592 bytes>
 
 // LATENT: remark: model 'deepseek-v2-lite' assumes sequences of 8192 tokens of at most 163840
@@ -23,6 +25,7 @@
 // LATENT-NEXT:   kernel "kv_down" on matrix
 // LATENT-NEXT:   kernel "kv_norm" on vector
 // LATENT-NEXT:   kernel "kv_up" on matrix
+// LATENT-NEXT:   kernel "context_exchange" on context
 // LATENT-NEXT:   kernel "attention" on matrix
 // LATENT:      block "expert_layer" x 26 parameters
 // LATENT:        kernel "shared_mlp1" on matrix

@@ -14,6 +14,7 @@
 // MODEL-NEXT:     kernel "attn_fork" on vector whole
 // MODEL-NEXT:     kernel "ln1" on vector whole
 // MODEL-NEXT:     kernel "qkv" on matrix_fp8 F
+// MODEL-NEXT:     kernel "context_exchange" on context core F
 // MODEL-NEXT:     kernel "attention" on matrix core F
 // MODEL-NEXT:     kernel "proj" on matrix_fp8 F
 // MODEL-NEXT:     kernel "attention_reduce" on link F

@@ -86,11 +86,58 @@ static Architecture withExperts(Attention attention = Attention::Fused) {
 
 TEST(ExpertLayers, KernelsInOrder) {
   EXPECT_THAT(namesOf(expand(withExperts()).blocks[0]),
-              ElementsAre("attn_fork", "ln1", "qkv", "attention", "proj",
-                          "attention_reduce", "drop1", "mlp_fork", "ln2",
-                          "expert_fork", "router", "route", "dispatch",
-                          "expert_mlp1", "expert_swiglu", "expert_mlp2",
+              ElementsAre("attn_fork", "ln1", "qkv", "context_exchange",
+                          "attention", "proj", "attention_reduce", "drop1",
+                          "mlp_fork", "ln2", "expert_fork", "router", "route",
+                          "dispatch", "dispatch_exchange", "expert_mlp1",
+                          "expert_swiglu", "expert_mlp2", "combine_exchange",
                           "combine", "mlp_reduce", "drop2"));
+}
+
+/// 15 tokens go to two experts each: 30 rows of 8 elements in 2 bytes.
+TEST(ExpertLayers, SayWhatIsOfExperts) {
+  Architecture arch = withExperts();
+  arch.experts->groups = 3;
+  arch.experts->groupsPerToken = 2;
+  ModelFacts model = expand(arch);
+  const BlockFacts &block = model.blocks[0];
+  ASSERT_TRUE(block.experts.has_value());
+  EXPECT_EQ(block.experts->count, 6);
+  EXPECT_EQ(block.experts->perToken, 2);
+  EXPECT_EQ(block.experts->rows, 2 * kTokens);
+  EXPECT_EQ(block.experts->parameters, 6 * 3 * 8 * 4);
+  // Rows; input of mlp2, of the gate and of the activation. Gradients of what
+  // mlp1 and mlp2 put out, beside rows and the input of mlp2.
+  EXPECT_EQ(block.experts->activationBytes, 2 * 30 * (8 + 3 * 4));
+  EXPECT_EQ(block.experts->weightGradBytes, 2 * 30 * (8 + 4 + 2 * 4 + 8));
+  EXPECT_EQ(block.experts->groups, 3);
+  EXPECT_EQ(block.experts->groupsPerToken, 2);
+  for (const char *name : {"dispatch_exchange", "combine_exchange"}) {
+    Kernel exchange = kernelOf(block, name);
+    EXPECT_EQ(exchange.engine, Engine::AllToAll);
+    EXPECT_EQ(exchange.forward, (Work{0, 2 * 30 * 8}));
+    EXPECT_EQ(exchange.inputGrad, (Work{0, 2 * 30 * 8}));
+    EXPECT_TRUE(exchange.weightGrad.isZero());
+  }
+  EXPECT_EQ(kernelOf(block, "expert_mlp1").weightBytes, 2 * 6 * 8 * 2 * 4);
+  EXPECT_EQ(kernelOf(block, "expert_mlp2").weightBytes, 2 * 6 * 4 * 8);
+  for (const Kernel &kernel : block.kernels)
+    EXPECT_EQ(kernel.routed, kernel.name.rfind("expert_mlp", 0) == 0 ||
+                                 kernel.name == "expert_swiglu" ||
+                                 kernel.name == "mlp_reduce")
+        << kernel.name;
+}
+
+/// Shared experts leave a sum among the ranks that divide them, and so does a
+/// stream that is whole on each of them.
+TEST(ExpertLayers, SharedOnesAreReduced) {
+  Architecture arch = withExperts();
+  arch.experts->sharedFeedforward = 4;
+  EXPECT_FALSE(kernelOf(expand(arch).blocks[0], "mlp_reduce").routed);
+  ExpansionOptions whole;
+  whole.sequenceParallel = false;
+  ModelFacts model = llvm::cantFail(expandArchitecture(withExperts(), whole));
+  EXPECT_FALSE(kernelOf(model.blocks[0], "mlp_reduce").routed);
 }
 
 TEST(ExpertLayers, GemmsReadTheExpertsInUse) {
@@ -181,10 +228,11 @@ static Architecture withLatent(int64_t queryRank,
 
 TEST(LatentAttention, KernelsInOrder) {
   std::vector<std::string> names = namesOf(expand(withLatent(5)).blocks[0]);
-  names.resize(11);
-  EXPECT_THAT(names, ElementsAre("attn_fork", "ln1", "qkv_fork", "q_down",
-                                 "q_norm", "q_up", "kv_down", "kv_norm",
-                                 "kv_up", "attention", "proj"));
+  names.resize(12);
+  EXPECT_THAT(names,
+              ElementsAre("attn_fork", "ln1", "qkv_fork", "q_down", "q_norm",
+                          "q_up", "kv_down", "kv_norm", "kv_up",
+                          "context_exchange", "attention", "proj"));
   EXPECT_TRUE(findKernel(expand(withLatent(0)).blocks[0], "q"));
 }
 
@@ -294,9 +342,10 @@ TEST(Branches, ParallelReducesOnce) {
   arch.branches = Branches::ParallelSharedNorm;
   ModelFacts shared = expand(arch);
   EXPECT_THAT(namesOf(shared.blocks[0]),
-              ElementsAre("layer_fork", "ln1", "norm_fork", "qkv", "attention",
-                          "proj", "mlp1", "swiglu", "mlp2", "branch_add",
-                          "layer_reduce", "drop"));
+              ElementsAre("layer_fork", "ln1", "norm_fork", "qkv",
+                          "context_exchange", "attention", "proj", "mlp1",
+                          "swiglu", "mlp2", "branch_add", "layer_reduce",
+                          "drop"));
   arch.branches = Branches::Parallel;
   ModelFacts two = expand(arch);
   EXPECT_EQ(two.blocks[0].parameters, shared.blocks[0].parameters + 8);

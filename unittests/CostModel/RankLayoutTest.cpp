@@ -93,6 +93,45 @@ TEST(RankLayout, WorkersMaySpanNodes) {
   EXPECT_FALSE(RankLayout(cluster(16, 1, 8), 2).sharesNode(0, 1));
 }
 
+/// Two workers of eight accelerators, four of which divide a sequence, in two
+/// pipelines on nodes of eight: a tensor-parallel group has two neighbours, and
+/// its parts of the layers are on every second accelerator.
+TEST(RankLayout, SequencesAreDividedBehindWidths) {
+  SystemFacts system = cluster(8, 2, 8);
+  system.contextParallel = 4;
+  EXPECT_EQ(tensorGroup(system), (RingGroup{2, 1}));
+  EXPECT_EQ(contextGroup(system), (RingGroup{4, 1}));
+  EXPECT_EQ(RankLayout(system, 2).groupOf(0, 0, 1), (RingGroup{4, 2}));
+  system.acceleratorsPerNode = 4;
+  EXPECT_EQ(contextGroup(system), (RingGroup{2, 2}));
+  EXPECT_EQ(RankLayout(system, 2).groupOf(0, 0, 1), (RingGroup{2, 4}));
+  // Without nodes the link joins a worker.
+  system.acceleratorsPerNode = 0;
+  EXPECT_EQ(contextGroup(system), (RingGroup{4, 1}));
+  EXPECT_EQ(RankLayout(system, 2).groupOf(0, 0, 1), (RingGroup{4, 2}));
+}
+
+/// DeepSeek-V3's pre-training (arXiv 2412.19437, section 3.2): 64 ranks on 8
+/// nodes divide the experts of a stage that 128 ranks hold, and two hold the
+/// same.
+TEST(RankLayout, ExpertsAreDividedOverNodes) {
+  SystemFacts system = cluster(1, 128, 8);
+  system.expertParallel = 64;
+  EXPECT_EQ(expertGroup(system), (RingGroup{8, 8}));
+  EXPECT_EQ(RankLayout(system, 16).expertReplicas(3, 3, 1), (RingGroup{1, 2}));
+  EXPECT_EQ(RankLayout(system, 16).groupOf(3, 3, 1), (RingGroup{8, 16}));
+  system.expertParallel = 2;
+  EXPECT_EQ(expertGroup(system), (RingGroup{2, 1}));
+  EXPECT_EQ(RankLayout(system, 16).expertReplicas(3, 3, 1), (RingGroup{4, 16}));
+  // Groups of 64 on nodes of 72: eight of them always stand together.
+  system.expertParallel = 64;
+  system.acceleratorsPerNode = 72;
+  EXPECT_EQ(expertGroup(system), (RingGroup{8, 8}));
+  // Peers of other pipelines stand far away.
+  system.rankOrder = RankOrder::Pipeline;
+  EXPECT_EQ(expertGroup(system), (RingGroup{1, 64}));
+}
+
 TEST(RankLayout, LargestSizes) {
   SystemFacts system = cluster(int64_t(1) << 62, kMaxDataParallel,
                                kMaxAcceleratorsPerNode, RankOrder::Pipeline);
@@ -157,6 +196,95 @@ static void checkAll(const Ranks &ranks) {
       for (auto [node, members] : ranks.membersOf(i, a))
         EXPECT_EQ(members, group.perNode) << "node " << node;
   }
+}
+
+namespace {
+/// The accelerators of one stage, counted one by one: tensor-parallel groups
+/// first, then those that divide a sequence, then peers.
+struct StageRanks {
+  Ranks ranks;
+  int64_t contextParallel, expertParallel;
+
+  int64_t size() const { return ranks.accelerators * ranks.dataParallel; }
+  int64_t nodeOf(int64_t rank, int64_t worker) const {
+    return ranks.nodeOf(rank % ranks.accelerators, rank / ranks.accelerators,
+                        worker);
+  }
+  /// Ranks of the stage by a number that is the same for all of a group; of
+  /// each group its members by node.
+  template <typename GroupOf>
+  std::map<int64_t, std::map<int64_t, int64_t>>
+  groupsOf(int64_t worker, GroupOf groupOf) const {
+    std::map<int64_t, std::map<int64_t, int64_t>> groups;
+    for (int64_t rank = 0; rank < size(); ++rank)
+      ++groups[groupOf(rank)][nodeOf(rank, worker)];
+    return groups;
+  }
+};
+} // namespace
+
+/// If the layout puts members on one node, every group of a worker has that
+/// many there, or a multiple of them.
+template <typename GroupOf>
+static void checkGroups(const StageRanks &stage, int64_t worker,
+                        RingGroup layout, GroupOf groupOf) {
+  for (auto &[number, byNode] : stage.groupsOf(worker, groupOf)) {
+    int64_t size = 0;
+    for (auto [node, members] : byNode) {
+      EXPECT_EQ(members % layout.perNode, 0) << "node " << node;
+      size += members;
+    }
+    EXPECT_EQ(layout.size(), size);
+  }
+}
+
+static void checkStage(const StageRanks &stage) {
+  const Ranks &ranks = stage.ranks;
+  SystemFacts system = cluster(ranks.accelerators, ranks.dataParallel,
+                               ranks.perNode, ranks.order);
+  system.contextParallel = stage.contextParallel;
+  system.expertParallel = stage.expertParallel;
+  int64_t tensor = system.tensorParallel(), all = ranks.accelerators;
+  int64_t experts = stage.expertParallel;
+  RankLayout layout(system, ranks.numWorkers);
+  for (int64_t worker = 0; worker < ranks.numWorkers; ++worker) {
+    auto check = [&](RingGroup group, auto groupOf) {
+      checkGroups(stage, worker, group, groupOf);
+    };
+    check(tensorGroup(system), [&](int64_t rank) { return rank / tensor; });
+    check(contextGroup(system),
+          [&](int64_t rank) { return rank / all * all + rank % tensor; });
+    check(expertGroup(system), [&](int64_t rank) { return rank / experts; });
+    check(layout.groupOf(worker, worker, 1),
+          [&](int64_t rank) { return rank % tensor; });
+    check(layout.expertReplicas(worker, worker, 1),
+          [&](int64_t rank) { return rank % experts; });
+  }
+  // With ranks in this order groups stand together as far as they can.
+  if (ranks.order == RankOrder::Data && ranks.perNode % experts == 0)
+    EXPECT_EQ(expertGroup(system).numNodes, 1);
+  if (ranks.perNode % all == 0)
+    EXPECT_EQ(contextGroup(system).numNodes, 1);
+}
+
+TEST(RankLayout, GroupsOfStagesAreThoseOfRanks) {
+  for (RankOrder order : {RankOrder::Data, RankOrder::Pipeline})
+    for (int64_t all : {1, 2, 4, 6})
+      for (int64_t context : {1, 2, 3, 4, 6})
+        for (int64_t peers : {1, 2, 3, 4})
+          for (int64_t experts : {1, 2, 3, 4, 6, 8, 12, 24})
+            for (int64_t perNode = 1; perNode <= 13; ++perNode)
+              for (int64_t workers = 1; workers <= 3; ++workers) {
+                if (all % context || all * peers % experts)
+                  continue;
+                SCOPED_TRACE(testing::Message()
+                             << "n " << all << ", c " << context << ", d "
+                             << peers << ", e " << experts << ", node "
+                             << perNode << ", p " << workers << ", order "
+                             << int(order));
+                checkStage(
+                    {{all, peers, perNode, workers, order}, context, experts});
+              }
 }
 
 TEST(RankLayout, IsThatOfRanks) {

@@ -99,7 +99,7 @@ protected:
 TEST_F(PaperOps, EveryKernelMatches) {
   std::vector<const Kernel *> kernels;
   for (const Kernel &kernel : layerOf(model).kernels)
-    if (kernel.engine != Engine::Link)
+    if (kernel.engine != Engine::Link && kernel.engine != Engine::Context)
       kernels.push_back(&kernel);
   const json::Array &ops = *table.getAsObject()->getArray("ops");
   ASSERT_EQ(kernels.size(), ops.size());
@@ -257,6 +257,26 @@ TEST(Variants, TensorParallelReduces) {
   EXPECT_EQ(count, 2);
 }
 
+/// Keys and values of 15 tokens: of two heads of four with grouped queries. In
+/// I their gradients too.
+TEST(Variants, ContextParallelPassesKeysAndValues) {
+  Architecture arch = llamaLike(Attention::Fused);
+  ModelFacts model = expand(arch, 5);
+  int64_t width =
+      arch.attentionWidth / arch.attentionHeads * arch.keyValueHeads;
+  int64_t count = 0;
+  for (const Kernel &kernel : layerOf(model).kernels) {
+    if (kernel.engine != Engine::Context)
+      continue;
+    ++count;
+    EXPECT_TRUE(kernel.core);
+    EXPECT_EQ(kernel.forward, (Work{0, 2 * 15 * 2 * width}));
+    EXPECT_EQ(kernel.inputGrad, (Work{0, 2 * 2 * 15 * 2 * width}));
+    EXPECT_TRUE(kernel.weightGrad.isZero());
+  }
+  EXPECT_EQ(count, 1);
+}
+
 TEST(Variants, SelectiveRecomputesTheCore) {
   ModelFacts model = expand(megatron(8, 3, 2), 5);
   std::vector<std::string> names;
@@ -265,9 +285,10 @@ TEST(Variants, SelectiveRecomputesTheCore) {
     if (kernel.core)
       names.push_back(kernel.name);
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"qk", "scale", "mask", "sm_max",
-                                             "sm_sub", "sm_exp", "sm_sum",
-                                             "sm_div", "attn_drop", "av"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"context_exchange", "qk", "scale", "mask",
+                                      "sm_max", "sm_sub", "sm_exp", "sm_sum",
+                                      "sm_div", "attn_drop", "av"}));
 }
 
 TEST(Variants, EmbeddingAndHead) {

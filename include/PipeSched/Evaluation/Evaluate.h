@@ -45,8 +45,9 @@ struct CostInputs {
   /// The model for a table or program with these phases: if they include R,
   /// `recompute` replaces the model's own. Requires a model.
   ModelFacts modelFor(unsigned phases) const;
-  /// Whether the gradients of every stage are reduced with peers in other
-  /// pipelines: the system has several pipelines, or the profile a time for it.
+  /// Whether the gradients of every stage are reduced, with peers in other
+  /// pipelines or among accelerators of a worker: several hold the same, or the
+  /// profile has a time for it.
   bool reducesEveryStage() const;
 };
 

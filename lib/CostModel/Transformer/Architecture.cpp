@@ -145,12 +145,27 @@ static llvm::Error checkExperts(const Experts &experts) {
           {"experts.per_token", experts.perToken, 1},
           {"experts.feedforward", experts.feedforward, 1},
           {"experts.shared_feedforward", experts.sharedFeedforward, 0},
+          {"experts.groups", experts.groups, 1},
+          {"experts.groups_per_token", experts.groupsPerToken, 1},
           {"experts.layers.first", experts.layers.first, 0},
       }))
     return error;
   if (experts.perToken > experts.count)
     return makeError("experts.per_token: expected at most the " +
                      Twine(experts.count) + " experts, found " +
+                     Twine(experts.perToken));
+  if (experts.count % experts.groups)
+    return makeError("experts.groups: expected a divisor of the " +
+                     Twine(experts.count) + " experts, found " +
+                     Twine(experts.groups));
+  if (experts.groupsPerToken > experts.groups)
+    return makeError("experts.groups_per_token: expected at most the " +
+                     Twine(experts.groups) + " groups, found " +
+                     Twine(experts.groupsPerToken));
+  int64_t open = experts.count / experts.groups * experts.groupsPerToken;
+  if (experts.perToken > open)
+    return makeError("experts.per_token: expected at most the " + Twine(open) +
+                     " experts of the groups of a token, found " +
                      Twine(experts.perToken));
   if (experts.sharedGate && experts.sharedFeedforward == 0)
     return makeError("experts.shared_gate: there is no shared expert, "

@@ -23,6 +23,9 @@ void BlockExpander::attention() {
   arch.latent ? latentProjections(*arch.latent) : projections();
   if (arch.queryKeyNorm != QueryKeyNorm::None)
     queryKeyNorms();
+  CheckedInt keysValues = z.e * z.T * (z.k + z.v);
+  block.kernel("context_exchange", Engine::Context, {0, keysValues},
+               {0, 2 * keysValues}, {}, Part::Core);
   isFused ? fusedCore() : unfusedCore();
   coreTensors();
   linear("proj", z.T, z.o, z.h, byRows());

@@ -24,7 +24,8 @@ void BlockBuilder::check(llvm::StringRef what, llvm::StringRef name,
 
 void BlockBuilder::kernel(llvm::StringRef name, Engine engine,
                           CheckedWork forward, CheckedWork inputGrad,
-                          CheckedWork weightGrad, Part part, Share share) {
+                          CheckedWork weightGrad, Part part, Share share,
+                          CheckedInt weightBytes) {
   Kernel kernel;
   kernel.name = name.str();
   kernel.engine = engine;
@@ -37,6 +38,9 @@ void BlockBuilder::kernel(llvm::StringRef name, Engine engine,
   kernel.inputGrad = convert(inputGrad);
   kernel.weightGrad = convert(weightGrad);
   kernel.whole = share == Share::Whole;
+  kernel.routed = isRouting;
+  if (isRouting)
+    kernel.weightBytes = weightBytes.get();
   block.kernels.push_back(std::move(kernel));
   isCore.push_back(part == Part::Core);
 }
@@ -48,8 +52,12 @@ void BlockBuilder::saves(llvm::StringRef name, CheckedInt bytes,
   wholeActivations += whole;
   if (part == Part::Core)
     core += bytes;
+  if (isRouting)
+    routedActivations += bytes;
   if (lastUse == LastUse::WeightGrad) {
     weightGrad += bytes;
+    if (isRouting)
+      routedWeightGrad += bytes;
     wholeWeightGrad += whole;
   }
   check("the saved bytes", name, activations + weightGrad);
@@ -66,6 +74,8 @@ void BlockBuilder::savesInput(llvm::StringRef name, CheckedInt bytes,
 void BlockBuilder::leavesGradient(llvm::StringRef name, CheckedInt bytes,
                                   Share share) {
   weightGrad += bytes;
+  if (isRouting)
+    routedWeightGrad += bytes;
   if (share == Share::Whole)
     wholeWeightGrad += bytes;
   check("the gradient bytes", name, weightGrad);
@@ -74,6 +84,8 @@ void BlockBuilder::leavesGradient(llvm::StringRef name, CheckedInt bytes,
 void BlockBuilder::parameters(llvm::StringRef name, CheckedInt count,
                               CheckedInt active) {
   parameterCount += count;
+  if (isRouting)
+    routedParameters += count;
   activeCount += active;
   check("the parameters", name, parameterCount + activeCount);
 }
@@ -96,6 +108,11 @@ llvm::Expected<BlockFacts> BlockBuilder::finish() {
   if (activeCount.get() != parameterCount.get())
     block.activeParameters = activeCount.get();
   block.tiedParameters = tiedCount.get();
+  if (block.experts) {
+    block.experts->parameters = routedParameters.get();
+    block.experts->activationBytes = routedActivations.get();
+    block.experts->weightGradBytes = routedWeightGrad.get();
+  }
   block.activationBytes = activations.get();
   block.weightGradBytes = weightGrad.get();
   block.recomputedBytes = keepsAll ? activations.get() : input.get();

@@ -46,9 +46,11 @@ public:
   }
 
   /// Adds a kernel; its work is zero in phases in which it does not run.
+  /// `weightBytes` of its bytes are weights.
   void kernel(llvm::StringRef name, Engine engine, CheckedWork forward,
               CheckedWork inputGrad, CheckedWork weightGrad = {},
-              Part part = Part::Rest, Share share = Share::Divided);
+              Part part = Part::Rest, Share share = Share::Divided,
+              CheckedInt weightBytes = 0);
 
   /// Adds a tensor that F keeps.
   void saves(llvm::StringRef name, CheckedInt bytes, LastUse lastUse,
@@ -60,6 +62,12 @@ public:
                       Share share = Share::Divided);
   /// Adds parameters; one token uses `active` of them.
   void parameters(llvm::StringRef name, CheckedInt count, CheckedInt active);
+  /// Begins or ends the work on rows of experts: kernels, tensors, gradients
+  /// and parameters in between are those of experts.
+  void route(bool begins) { isRouting = begins; }
+  /// Says what the experts are whose rows the block works on.
+  void experts(const ExpertFacts &facts) { block.experts = facts; }
+
   /// Adds parameters that another block owns.
   void tiedParameters(llvm::StringRef name, CheckedInt count);
 
@@ -76,6 +84,9 @@ private:
   CheckedInt parameterCount, activeCount, tiedCount;
   CheckedInt activations, core, input, weightGrad;
   CheckedInt wholeActivations, wholeInput, wholeWeightGrad;
+  /// Of experts.
+  CheckedInt routedParameters, routedActivations, routedWeightGrad;
+  bool isRouting = false;
   std::vector<bool> isCore; ///< by kernel
   bool keepsAll = false;
   std::string overflow; ///< message of the first overflow; empty: none

@@ -95,6 +95,8 @@ private:
   void savesStream(llvm::StringRef name, CheckedInt bytes, LastUse lastUse) {
     block.saves(name, bytes, lastUse, Part::Rest, stream);
   }
+  /// Brings rows to the ranks of their experts, or back.
+  void exchangeRows(llvm::StringRef name, CheckedInt rows);
   /// An all-reduce of the residual stream among the accelerators of a worker.
   void reduce(llvm::StringRef name, bool forward, bool inputGrad);
   /// Dropout and addition to the residual stream.

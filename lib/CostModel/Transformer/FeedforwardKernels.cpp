@@ -134,10 +134,22 @@ void BlockExpander::experts(const Experts &experts) {
   CheckedInt touched = std::min<int64_t>(experts.count, rows.get());
   fork("expert_fork", z.x,
        2 + (hasShared ? 1 : 0) + (experts.sharedGate ? 1 : 0), stream);
+  ExpertFacts facts;
+  facts.count = experts.count;
+  facts.perToken = experts.perToken;
+  facts.rows = rows.get();
+  facts.groups = experts.groups;
+  facts.groupsPerToken = experts.groupsPerToken;
+  block.experts(facts);
   routing(experts, rows);
+  exchangeRows("dispatch_exchange", rows);
+  block.route(true);
+  block.saves("expert input", z.e * rows * z.h, LastUse::WeightGrad);
   mlp({"expert_", rows, experts.feedforward, touched, /*isWeighted=*/true});
   mlpWeights("experts", experts.feedforward, experts.biases, experts.count,
              experts.perToken);
+  block.route(false);
+  exchangeRows("combine_exchange", rows);
   combine(experts, rows);
   if (hasShared)
     sharedExperts(experts);
@@ -154,7 +166,6 @@ void BlockExpander::routing(const Experts &experts, CheckedInt rows) {
   vector("dispatch", {0, 2 * z.e * copies}, {copies, z.e * (copies + z.x)});
   savesStream("routing", z.e * scores + (z.e + kIndexBytes) * rows,
               LastUse::InputGrad);
-  block.saves("expert input", z.e * copies, LastUse::WeightGrad);
 }
 
 /// Sums the results of each token. Unfused, it also weighs them, and keeps them

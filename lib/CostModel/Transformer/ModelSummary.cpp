@@ -29,10 +29,12 @@ struct GemmFlops {
       all += flops;
       if (kernel.weightGrad.isZero())
         attention += flops;
+      if (kernel.routed)
+        experts += flops;
     }
   }
 
-  CheckedInt all, attention;
+  CheckedInt all, attention, experts;
 };
 
 /// Sums over all blocks, for one microbatch.
@@ -47,9 +49,16 @@ struct ModelSums {
     activations += count * block.activationBytes;
     forward += count * flops.all;
     attention += count * flops.attention;
+    experts += count * flops.experts;
+    expertState.add(block, block.count, model, 0, Parameters::Experts);
+    if (block.experts)
+      expertParameters += count * block.experts->parameters;
+    hasExperts |= block.experts.has_value();
   }
 
-  StateSums state;
+  StateSums state, expertState;
+  bool hasExperts = false;
+  CheckedInt experts, expertParameters;
   CheckedInt parameters, active, activations, forward, attention;
 };
 
@@ -77,6 +86,7 @@ static BlockSummary summarizeBlock(const BlockFacts &block,
   summary.parameters = block.parameters;
   summary.activeParameters = block.activeParameters.value_or(block.parameters);
   summary.tiedParameters = block.tiedParameters;
+  summary.expertParameters = block.experts ? block.experts->parameters : 0;
   if (tokens)
     summary.flopsPerToken = trainingFlops(flops.all).get() / tokens;
   summary.activationBytes = block.activationBytes;
@@ -126,11 +136,16 @@ llvm::Expected<ModelSummary> pipesched::summarize(const ModelFacts &model) {
   summary.boundaryBytes = model.boundaryBytes;
 
   Store store;
-  int64_t tokens = 0, flops = 0, attentionFlops = 0;
+  int64_t tokens = 0, flops = 0, attentionFlops = 0, expertFlops = 0;
   store(tokens, CheckedInt(model.microbatchSize) * model.sequence);
   ModelSums sums = summarizeBlocks(model, tokens, summary);
   store(flops, trainingFlops(sums.forward));
   store(attentionFlops, trainingFlops(sums.attention));
+  store(expertFlops, trainingFlops(sums.experts));
+  if (sums.hasExperts) {
+    store(summary.expertParameters.emplace(), sums.expertParameters);
+    store(summary.expertWeightBytes.emplace(), sums.expertState.weight);
+  }
   store(summary.parameters, sums.parameters);
   store(summary.activeParameters, sums.active);
   store(summary.activationBytes, sums.activations);
@@ -144,6 +159,8 @@ llvm::Expected<ModelSummary> pipesched::summarize(const ModelFacts &model) {
   if (tokens) {
     summary.flopsPerToken = flops / tokens;
     summary.attentionFlopsPerToken = attentionFlops / tokens;
+    if (sums.hasExperts)
+      summary.expertFlopsPerToken = expertFlops / tokens;
   }
   return summary;
 }

@@ -50,7 +50,8 @@ void BlockExpander::linear(StringRef name, CheckedInt rows, CheckedInt in,
                            CheckedInt out, LinearKind kind, CheckedInt copies) {
   CheckedWork work{2 * rows * in * out,
                    z.e * (rows * in + rows * out + copies * in * out)};
-  block.kernel(name, kind.engine, work, work, work, Part::Rest, kind.work);
+  block.kernel(name, kind.engine, work, work, work, Part::Rest, kind.work,
+               z.e * copies * in * out);
   block.leavesGradient(name, z.e * rows * out, kind.output);
 }
 
@@ -107,6 +108,11 @@ void BlockExpander::reduce(StringRef name, bool forward, bool inputGrad) {
   CheckedWork payload{0, z.e * z.x};
   block.kernel(name, Engine::Link, forward ? payload : CheckedWork(),
                inputGrad ? payload : CheckedWork());
+}
+
+void BlockExpander::exchangeRows(StringRef name, CheckedInt rows) {
+  CheckedWork payload{0, z.e * rows * z.h};
+  block.kernel(name, Engine::AllToAll, payload, payload);
 }
 
 /// If fused, this is one kernel, and the gradient of the addition is its input.
@@ -179,7 +185,12 @@ void BlockExpander::sequentialLayer(bool hasExperts) {
   if (hasBefore)
     normBefore("ln2");
   feedforward(hasExperts);
+  // Ranks that divide experts get the results of their own tokens back, if the
+  // stream is divided, so that only shared experts leave a sum.
+  block.route(hasExperts && arch.experts->sharedFeedforward == 0 &&
+              stream == Share::Divided);
   reduce("mlp_reduce", /*forward=*/true, /*inputGrad=*/true);
+  block.route(false);
   if (hasAfter)
     normAfter("ln2_after");
   residual("drop2", "res2");

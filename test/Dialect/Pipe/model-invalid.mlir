@@ -180,7 +180,7 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
 // An engine that does not exist
 pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
   block "b" parameters 0 activation_bytes 0 {
-    // expected-error @+1 {{expected string or keyword containing one of the following enum values for attribute 'engine' [matrix, vector, link, matrix_fp8]}}
+    // expected-error @+1 {{expected string or keyword containing one of the following enum values for attribute 'engine' [matrix, vector, link, matrix_fp8, all_to_all, context]}}
     kernel "k" on tensor F <0 flops, 1 bytes>
   }
 }

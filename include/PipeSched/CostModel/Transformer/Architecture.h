@@ -190,6 +190,10 @@ struct Experts {
   int64_t sharedFeedforward = 0; ///< of all shared experts together; 0: none
   bool sharedGate = false;       ///< a sigmoid gate scales the shared experts
   bool routerBias = false, biases = false;
+  /// Experts form groups of equal size; the router chooses some of them for a
+  /// token, and then its experts among theirs (arXiv 2412.19437,
+  /// section 2.1.2).
+  int64_t groups = 1, groupsPerToken = 1;
   LayerSet layers; ///< layers with experts; the others have an MLP
 };
 

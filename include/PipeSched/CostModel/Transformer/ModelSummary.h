@@ -24,6 +24,7 @@ struct BlockSummary {
   BlockPosition position = BlockPosition::Layer;
   int64_t count = 0;
   int64_t parameters = 0, activeParameters = 0, tiedParameters = 0;
+  int64_t expertParameters = 0;         ///< those that a router chooses among
   std::optional<int64_t> flopsPerToken; ///< as in ModelSummary
   int64_t activationBytes = 0, weightGradBytes = 0, recomputedBytes = 0;
 };
@@ -38,11 +39,16 @@ struct ModelSummary {
   int64_t microbatchSize = 0, sequence = 0, layers = 0;
   int64_t parameters = 0;       ///< tied copies count once
   int64_t activeParameters = 0; ///< those that one token uses
+  /// Of all experts that routers choose among, without shared ones. Absent
+  /// without experts, as is expertFlopsPerToken.
+  std::optional<int64_t> expertParameters, expertWeightBytes;
   /// Of F, I and W. Absent if the tokens of a sequence are not known.
   std::optional<int64_t> flopsPerToken;
   /// The part of flopsPerToken in GEMMs without weights (attention scores and
   /// their use).
   std::optional<int64_t> attentionFlopsPerToken;
+  /// The part of flopsPerToken in experts that a token is sent to.
+  std::optional<int64_t> expertFlopsPerToken;
   int64_t activationBytesPerBlock = 0; ///< the largest layer
   int64_t activationBytes = 0;         ///< all blocks, one microbatch
   int64_t boundaryBytes = 0;

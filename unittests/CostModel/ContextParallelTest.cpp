@@ -1,0 +1,331 @@
+//===- ContextParallelTest.cpp - Sequences divided over ranks -------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The ring of keys and values, simulated rank by rank and step by step, and the
+// toy system by hand.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Support/ErrorText.h"
+#include "../Support/ToyCosts.h"
+#include "gtest/gtest.h"
+#include <numeric>
+
+using namespace pipesched;
+
+static constexpr unsigned bit(Phase phase) {
+  return 1u << static_cast<unsigned>(phase);
+}
+static constexpr unsigned kSplit =
+    bit(Phase::Forward) | bit(Phase::InputGrad) | bit(Phase::WeightGrad);
+
+static Placement linear(int64_t stages) {
+  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
+}
+
+/// Two layers of attention on 4 ps of each of `accelerators`, and 240 bytes of
+/// keys and values.
+static ModelFacts attentionModel(int64_t attentionPs, int64_t accelerators) {
+  BlockFacts block;
+  block.name = "layer";
+  block.count = 2;
+  block.parameters = 10;
+  block.activationBytes = 100;
+  int64_t flops = attentionPs * accelerators;
+  Kernel exchange = {"exchange", Engine::Context, {0, 240}, {0, 480}, {}};
+  Kernel attention = {
+      "attention", Engine::Matrix, {flops, 0}, {2 * flops, 0}, {}};
+  exchange.core = attention.core = true;
+  block.kernels = {exchange, attention};
+  ModelFacts model;
+  model.name = "attention";
+  model.sequence = 96;
+  model.boundaryBytes = 5;
+  model.blocks = {block};
+  return model;
+}
+
+/// A link byte takes 1 ps, a network byte of an accelerator 10 per accelerator.
+static SystemFacts ring(int64_t degree, int64_t latencyPs = 0) {
+  SystemFacts system = toySystem();
+  system.accelerators = system.contextParallel = degree;
+  system.link = {1000000000000, latencyPs, {}};
+  return system;
+}
+
+static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,
+                           unsigned phases = kSplit) {
+  return llvm::cantFail(costRoofline(linear(2), model, system, phases))
+      .stages.front();
+}
+
+//===----------------------------------------------------------------------===//
+// Simulation
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// One rank of a ring: when it may begin its next step, and what it holds.
+struct Rank {
+  int64_t ready = 0;               ///< its step and what it waits for are done
+  int64_t block = 0;               ///< of keys and values that it works on
+  std::vector<int64_t> seen;       ///< blocks that it has worked on
+  int64_t sentBytes = 0;           ///< in all
+  int64_t gradient = -1;           ///< block whose gradients it passes on
+  std::vector<int64_t> gradientOf; ///< who has added to them
+};
+
+/// All ranks of a ring in lockstep: what they send while they compute has to
+/// arrive before the next step begins.
+class Ring {
+public:
+  Ring(int64_t degree, int64_t part, int64_t latencyPs)
+      : part(part), latencyPs(latencyPs), ranks(degree) {
+    for (int64_t r = 0; r < degree; ++r)
+      ranks[r].block = r;
+  }
+
+  int64_t runForward(int64_t stepPs) {
+    int64_t now = 0, degree = size();
+    for (int64_t step = 0; step < degree; ++step) {
+      bool passesOn = step + 1 < degree;
+      for (Rank &rank : ranks)
+        rank.seen.push_back(rank.block);
+      now += std::max(stepPs, send(passesOn ? part : 0));
+      if (passesOn)
+        rotateBlocks();
+    }
+    return now;
+  }
+
+  /// The gradients of a block that a rank has computed go to the next rank,
+  /// which adds its own; in the end they are where the block began.
+  int64_t runBackward(int64_t stepPs) {
+    int64_t now = 0, degree = size();
+    for (int64_t step = 0; step < degree; ++step) {
+      bool passesOn = step + 1 < degree;
+      int64_t bytes = (passesOn ? part : 0) + (step > 0 ? part : 0);
+      for (Rank &rank : ranks)
+        rank.seen.push_back(rank.block);
+      now += std::max(stepPs, send(bytes));
+      if (step > 0)
+        rotateGradients();
+      for (auto [number, rank] : llvm::enumerate(ranks)) {
+        if (step == 0)
+          rank.gradient = rank.block;
+        EXPECT_EQ(rank.gradient, rank.block);
+        rank.gradientOf.push_back(int64_t(number));
+      }
+      if (passesOn)
+        rotateBlocks();
+    }
+    now += send(part);
+    rotateGradients();
+    return now;
+  }
+
+  const std::vector<Rank> &getRanks() const { return ranks; }
+
+private:
+  int64_t size() const { return int64_t(ranks.size()); }
+
+  /// The time until what every rank sends has arrived; a byte takes 1 ps.
+  int64_t send(int64_t bytes) {
+    for (Rank &rank : ranks)
+      rank.sentBytes += bytes;
+    return bytes == 0 ? 0 : bytes + latencyPs;
+  }
+  /// Rank r gets what rank r - 1 had.
+  void rotateBlocks() {
+    int64_t last = ranks.back().block;
+    for (int64_t r = size() - 1; r > 0; --r)
+      ranks[r].block = ranks[r - 1].block;
+    ranks[0].block = last;
+  }
+  void rotateGradients() {
+    auto last = std::pair(ranks.back().gradient, ranks.back().gradientOf);
+    for (int64_t r = size() - 1; r > 0; --r)
+      std::tie(ranks[r].gradient, ranks[r].gradientOf) =
+          std::pair(ranks[r - 1].gradient, ranks[r - 1].gradientOf);
+    std::tie(ranks[0].gradient, ranks[0].gradientOf) = last;
+  }
+
+  int64_t part, latencyPs;
+  std::vector<Rank> ranks;
+};
+} // namespace
+
+/// The numbers below `count`, whichever way a list has them.
+static bool isAllBelow(std::vector<int64_t> list, int64_t count) {
+  llvm::sort(list);
+  std::vector<int64_t> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  return list == all;
+}
+
+/// Whichever is longer, attention or transfers, the cost model's time of a
+/// layer is that of the simulated ring, in which every rank sees every block,
+/// and sends its part of keys and values c - 1 times, and of gradients c times.
+TEST(ContextParallel, RingsTakeAsLongAsStepByStep) {
+  for (int64_t degree : {2, 3, 4, 6, 8})
+    for (int64_t stepPs : {0, 10, 40, 70, 130, 500})
+      for (int64_t latencyPs : {0, 9}) {
+        SCOPED_TRACE(testing::Message() << degree << " ranks, steps of "
+                                        << stepPs << " ps, " << latencyPs);
+        int64_t part = 240 / degree;
+        Ring forward(degree, part, latencyPs);
+        int64_t forwardPs = forward.runForward(stepPs);
+        Ring backward(degree, part, latencyPs);
+        int64_t backwardPs = backward.runBackward(2 * stepPs);
+        for (auto [number, rank] : llvm::enumerate(forward.getRanks())) {
+          EXPECT_TRUE(isAllBelow(rank.seen, degree));
+          EXPECT_EQ(rank.sentBytes, (degree - 1) * part);
+        }
+        for (auto [number, rank] : llvm::enumerate(backward.getRanks())) {
+          EXPECT_EQ(rank.gradient, int64_t(number));
+          EXPECT_TRUE(isAllBelow(rank.gradientOf, degree));
+          EXPECT_EQ(rank.sentBytes, (2 * degree - 1) * part);
+        }
+        StageCost cost = firstCost(attentionModel(stepPs * degree, degree),
+                                   ring(degree, latencyPs));
+        EXPECT_EQ(ps(cost, Phase::Forward), forwardPs);
+        EXPECT_EQ(ps(cost, Phase::InputGrad), backwardPs);
+      }
+}
+
+//===----------------------------------------------------------------------===//
+// By hand
+//===----------------------------------------------------------------------===//
+
+TEST(ContextParallel, OneRankPassesNothingOn) {
+  StageCost cost = firstCost(attentionModel(400, 1), toySystem());
+  EXPECT_EQ(ps(cost, Phase::Forward), 400);
+  EXPECT_EQ(ps(cost, Phase::InputGrad), 800);
+}
+
+/// Four ranks have 60 bytes each. In three steps of 100 ps they pass on 60
+/// bytes, which hides 60 + 9 of them; in steps of 50 ps the rest of 19 is seen.
+TEST(ContextParallel, RingsHideBehindAttention) {
+  EXPECT_EQ(ps(firstCost(attentionModel(400, 4), ring(4, 9)), Phase::Forward),
+            400);
+  EXPECT_EQ(ps(firstCost(attentionModel(200, 4), ring(4, 9)), Phase::Forward),
+            200 + 3 * 19);
+  // Backward: steps of 200 hide 60 + 60 bytes, but not the last 60.
+  EXPECT_EQ(ps(firstCost(attentionModel(400, 4), ring(4, 9)), Phase::InputGrad),
+            800 + 69);
+}
+
+/// Nothing hides a gather: three times 60 + 9, and again in the backward, with
+/// a reduce-scatter of gradients.
+TEST(ContextParallel, GathersAreSeen) {
+  SystemFacts system = ring(4, 9);
+  system.contextExchange = ContextExchange::Gather;
+  StageCost cost = firstCost(attentionModel(400, 4), system);
+  EXPECT_EQ(ps(cost, Phase::Forward), 400 + 3 * 69);
+  EXPECT_EQ(ps(cost, Phase::InputGrad), 800 + 6 * 69);
+}
+
+/// Two ranks on each of two nodes. A ring is as slow as its slowest part: 60
+/// bytes of 40 ps and 7. A gather goes across nodes once, 60 bytes, and then
+/// over the link with 120.
+TEST(ContextParallel, RingsMaySpanNodes) {
+  SystemFacts system = ring(4, 9);
+  system.acceleratorsPerNode = 2;
+  EXPECT_EQ(ps(firstCost(attentionModel(400, 4), system), Phase::Forward),
+            400 + 3 * (60 * 40 + 7 - 100));
+  system.contextExchange = ContextExchange::Gather;
+  EXPECT_EQ(ps(firstCost(attentionModel(400, 4), system), Phase::Forward),
+            400 + (60 * 40 + 7) + (120 + 9));
+}
+
+/// Recomputation runs the attention and its exchange again.
+TEST(ContextParallel, RecomputePassesOnAgain) {
+  for (Recompute recompute : {Recompute::Full, Recompute::Selective}) {
+    ModelFacts model = attentionModel(200, 4);
+    model.recompute = recompute;
+    // In the backward steps of 100 ps hide 69, not 129 twice, and not the end.
+    EXPECT_EQ(ps(firstCost(model, ring(4, 9)), Phase::InputGrad),
+              400 + 2 * 29 + 69 + (200 + 3 * 19));
+  }
+}
+
+/// Four accelerators, of which two divide the widths: their all-reduce has half
+/// of the payload, that of their half of the tokens.
+TEST(ContextParallel, TensorGroupsReduceTheirTokens) {
+  SystemFacts system = ring(4);
+  system.contextParallel = 2;
+  ModelFacts model = attentionModel(400, 4);
+  model.blocks[0].kernels = {
+      {"reduce", Engine::Link, {0, 40}, {}, {}},
+      {"whole", Engine::Matrix, {100, 0}, {}, {}, true, false, true}};
+  // 2 (2 - 1)/2 of 20 bytes; each rank does all of a kernel for half the
+  // tokens.
+  EXPECT_EQ(ps(firstCost(model, system), Phase::Forward), 20 + 50);
+  system.contextParallel = 1;
+  EXPECT_EQ(ps(firstCost(model, system), Phase::Forward), 60 + 100);
+}
+
+/// Each half of four accelerators holds all parameters, and half of the tokens;
+/// what is whole is there twice, not four times.
+TEST(ContextParallel, MemoryOfAWorker) {
+  SystemFacts system = ring(4);
+  ModelFacts model = attentionModel(400, 4);
+  model.blocks[0].whole.activation = 30;
+  auto memoryOf = [&](int64_t degree) {
+    system.contextParallel = degree;
+    return llvm::cantFail(computeMemoryFacts(linear(2), model, &system))
+        .stages.front();
+  };
+  EXPECT_EQ(memoryOf(1).weightBytes, 20);
+  EXPECT_EQ(memoryOf(1).activationBytes, 100 + 3 * 30);
+  StageMemory memory = memoryOf(2);
+  EXPECT_EQ(memory.weightBytes, 40);
+  EXPECT_EQ(memory.gradientBytes, 40);
+  EXPECT_EQ(memory.optimizerBytes, 240);
+  EXPECT_EQ(memory.activationBytes, 100 + 30);
+  system.sharding = Sharding::Optimizer;
+  system.dataParallel = 3;
+  EXPECT_EQ(memoryOf(2).weightBytes, 40);
+  EXPECT_EQ(memoryOf(2).optimizerBytes, 120 / 3);
+}
+
+/// Ranks that divide a sequence sum their gradients, also in one pipeline: 20
+/// bytes each, in a ring of two over the link, which has 2 x 1 bytes per ps.
+TEST(ContextParallel, GradientsAreReducedOverTheSequence) {
+  SystemFacts system = ring(2, 9);
+  unsigned phases = kSplit | bit(Phase::AllReduce) | bit(Phase::Optimizer);
+  StageCost cost = firstCost(attentionModel(400, 2), system, phases);
+  EXPECT_EQ(ps(cost, Phase::AllReduce), 2 * (20 / 2 + 9));
+  // Both step all ten parameters: 28 bytes each.
+  EXPECT_EQ(ps(cost, Phase::Optimizer), 280);
+  // Two pipelines: the ring has two members on each of two workers. Over the
+  // link 40 bytes as before, over the network half of them: 2 x 10 x 10 + 7.
+  system.dataParallel = 2;
+  system.sharding = Sharding::Optimizer;
+  cost = firstCost(attentionModel(400, 2), system, phases);
+  EXPECT_EQ(ps(cost, Phase::AllReduce), 2 * (10 + 9) + 2 * (10 * 10 + 7));
+  EXPECT_EQ(ps(cost, Phase::Optimizer), 280 / 2 / 2);
+}
+
+TEST(ContextParallel, SaysWhatDoesNotDivide) {
+  ModelFacts model = attentionModel(400, 4);
+  model.sequence = 100;
+  auto fail = [&](const SystemFacts &system) {
+    return errorOf(costRoofline(linear(2), model, system, kSplit));
+  };
+  EXPECT_EQ(fail(ring(4)),
+            "sequences of 100 tokens are not divided into the 8 equal pieces "
+            "of 4-way context parallelism, two for each rank; the nearest that "
+            "are have 96 and 104 tokens");
+  SystemFacts system = ring(4);
+  system.contextParallel = 3;
+  EXPECT_EQ(fail(system), "system 'toy': 3-way context parallelism does not "
+                          "divide the 4 accelerators of a worker; the nearest "
+                          "degrees that do are 2 and 4");
+  model.sequence = 0; // not known
+  EXPECT_TRUE(bool(costRoofline(linear(2), model, ring(4), kSplit)));
+}

@@ -1,0 +1,461 @@
+//===- ExpertParallelTest.cpp - Experts divided over ranks ----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rows counted token by token over all ways to choose experts, and the toy
+// system by hand.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Support/ErrorText.h"
+#include "../Support/ToyCosts.h"
+#include "PipeSched/CostModel/ExpertTraffic.h"
+#include "PipeSched/Facts/ProfileText.h"
+#include "gtest/gtest.h"
+#include <set>
+
+using namespace pipesched;
+
+//===----------------------------------------------------------------------===//
+// Rows, counted one by one
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Ranks that divide experts: rank r is on node r / perNode and holds the
+/// experts from r * each.
+struct Ranks {
+  int64_t perNode, numNodes, each;
+
+  int64_t size() const { return perNode * numNodes; }
+  int64_t rankOf(int64_t expert) const { return expert / each; }
+  int64_t nodeOf(int64_t rank) const { return rank / perNode; }
+};
+
+/// Bytes of one element per row, by way.
+struct Count {
+  int64_t rows = 0, link = 0, network = 0;
+};
+} // namespace
+
+/// Calls `visit` with every set of `size` of the numbers below `count`.
+template <typename Visit>
+static void forEachSet(int64_t count, int64_t size, Visit visit) {
+  std::vector<int64_t> chosen;
+  auto extend = [&](auto &extend, int64_t next) -> void {
+    if (int64_t(chosen.size()) == size)
+      return visit(chosen);
+    for (int64_t i = next; i < count; ++i) {
+      chosen.push_back(i);
+      extend(extend, i + 1);
+      chosen.pop_back();
+    }
+  };
+  extend(extend, 0);
+}
+
+/// Every set of groups, and every set of experts of these groups: what a router
+/// may choose.
+template <typename Visit>
+static void forEachChoice(const ExpertFacts &experts, Visit visit) {
+  int64_t size = experts.count / experts.groups;
+  forEachSet(experts.groups, experts.groupsPerToken, [&](auto &groups) {
+    std::vector<int64_t> open;
+    for (int64_t group : groups)
+      for (int64_t i = 0; i < size; ++i)
+        open.push_back(group * size + i);
+    forEachSet(int64_t(open.size()), experts.perToken, [&](auto &places) {
+      std::vector<int64_t> chosen;
+      for (int64_t place : places)
+        chosen.push_back(open[place]);
+      visit(chosen);
+    });
+  });
+}
+
+/// Sends the rows of one token from `sender`.
+static void send(const Ranks &ranks, int64_t sender,
+                 const std::vector<int64_t> &chosen, ExpertDispatch dispatch,
+                 Count &count) {
+  std::set<int64_t> reached; // nodes that have a copy of the token
+  for (int64_t expert : chosen) {
+    ++count.rows;
+    int64_t rank = ranks.rankOf(expert), node = ranks.nodeOf(rank);
+    bool isNear = node == ranks.nodeOf(sender);
+    if (dispatch == ExpertDispatch::AllToAll) {
+      count.link += isNear && rank != sender;
+      count.network += !isNear;
+      continue;
+    }
+    // A copy arrives at the rank with the sender's place on its node, which
+    // passes rows on.
+    if (!isNear && reached.insert(node).second)
+      ++count.network;
+    count.link += rank % ranks.perNode != sender % ranks.perNode;
+  }
+}
+
+static Count countRows(const ExpertFacts &experts, const Ranks &ranks,
+                       ExpertDispatch dispatch) {
+  Count count;
+  for (int64_t sender = 0; sender < ranks.size(); ++sender)
+    forEachChoice(experts, [&](const std::vector<int64_t> &chosen) {
+      send(ranks, sender, chosen, dispatch, count);
+    });
+  return count;
+}
+
+static SystemFacts cluster(int64_t perNode, int64_t ranks) {
+  SystemFacts system = toySystem();
+  system.link = {1000000000000, 3, {}};
+  system.acceleratorsPerNode = perNode;
+  system.dataParallel = ranks;
+  system.expertParallel = ranks;
+  return system;
+}
+
+static ExpertFacts makeExperts(int64_t count, int64_t perToken,
+                               int64_t groups = 1, int64_t groupsPerToken = 1) {
+  ExpertFacts experts;
+  experts.count = count;
+  experts.perToken = perToken;
+  experts.groups = groups;
+  experts.groupsPerToken = groupsPerToken;
+  return experts;
+}
+
+static void expectCounted(const ExpertFacts &experts, const Ranks &ranks) {
+  SystemFacts system = cluster(ranks.perNode, ranks.size());
+  for (ExpertDispatch dispatch :
+       {ExpertDispatch::AllToAll, ExpertDispatch::PerNode}) {
+    SCOPED_TRACE(testing::Message()
+                 << experts.count << " experts, " << experts.perToken
+                 << " per token, " << ranks.perNode << " ranks on each of "
+                 << ranks.numNodes << " nodes, " << enumName(dispatch).str());
+    system.expertDispatch = dispatch;
+    ExpertTraffic traffic = expertTraffic(experts, system);
+    Count count = countRows(experts, ranks, dispatch);
+    EXPECT_NEAR(traffic.link, double(count.link) / double(count.rows), 1e-12);
+    EXPECT_NEAR(traffic.network, double(count.network) / double(count.rows),
+                1e-12);
+  }
+}
+
+TEST(ExpertTraffic, IsThatOfEveryChoice) {
+  for (int64_t perNode : {1, 2, 3})
+    for (int64_t numNodes : {1, 2, 3})
+      for (int64_t each : {1, 2})
+        for (int64_t perToken = 1; perToken <= 4; ++perToken) {
+          Ranks ranks = {perNode, numNodes, each};
+          int64_t count = ranks.size() * each;
+          if (perToken <= count)
+            expectCounted(makeExperts(count, perToken), ranks);
+        }
+}
+
+/// Groups are nodes, or each has several nodes.
+TEST(ExpertTraffic, IsThatOfEveryChoiceAmongGroups) {
+  for (int64_t perToken = 1; perToken <= 4; ++perToken) {
+    expectCounted(makeExperts(12, perToken, 3, 2), {2, 3, 2});
+    expectCounted(makeExperts(8, perToken, 4, 2), {1, 4, 2});
+    expectCounted(makeExperts(8, perToken, 2, 1), {1, 4, 2});
+  }
+}
+
+/// If nodes hold several groups, a token reaches at most as many nodes as
+/// groups: what is computed bounds what is sent.
+TEST(ExpertTraffic, BoundsSmallGroups) {
+  ExpertFacts experts = makeExperts(12, 2, 6, 2);
+  Ranks ranks = {1, 3, 4};
+  SystemFacts system = cluster(1, 3);
+  system.expertDispatch = ExpertDispatch::PerNode;
+  Count count = countRows(experts, ranks, ExpertDispatch::PerNode);
+  double counted = double(count.network) / double(count.rows);
+  EXPECT_GE(expertTraffic(experts, system).network, counted - 1e-12);
+  EXPECT_LE(expertTraffic(experts, system).network, 1.25 * counted);
+}
+
+/// DeepSeek-V3 (arXiv 2412.19437, section 2.1.2): 8 of 256 experts on 8 nodes,
+/// of which a token reaches 4. A rank of 64 sends 7/8 of its rows to other
+/// nodes, or a copy to 7/8 of the 3.6 nodes that a token reaches in the mean.
+TEST(ExpertTraffic, DeepSeekReachesFourNodes) {
+  ExpertFacts experts = makeExperts(256, 8, 8, 4);
+  SystemFacts system = cluster(8, 64);
+  EXPECT_DOUBLE_EQ(expertTraffic(experts, system).link, 7.0 / 64);
+  EXPECT_DOUBLE_EQ(expertTraffic(experts, system).network, 7.0 / 8);
+  system.expertDispatch = ExpertDispatch::PerNode;
+  EXPECT_DOUBLE_EQ(expertTraffic(experts, system).link, 7.0 / 8);
+  double nodes = expertTraffic(experts, system).network * 8 * 8 / 7;
+  EXPECT_GT(nodes, 3.6);
+  EXPECT_LT(nodes, 3.7);
+}
+
+//===----------------------------------------------------------------------===//
+// By hand
+//===----------------------------------------------------------------------===//
+
+/// One layer with four experts; 16 tokens go to two each, which makes 32 rows
+/// of 10 bytes. An expert has weights of 20 bytes.
+static ModelFacts expertModel() {
+  BlockFacts block;
+  block.name = "layer";
+  block.count = 2;
+  block.parameters = 50;
+  block.activationBytes = 700;
+  block.weightGradBytes = 340;
+  ExpertFacts experts = makeExperts(4, 2);
+  experts.rows = 32;
+  experts.parameters = 40;
+  experts.activationBytes = 640;
+  experts.weightGradBytes = 320;
+  block.experts = experts;
+  Kernel mlp = {
+      "expert_mlp", Engine::Matrix, {320, 400}, {640, 400}, {320, 400}};
+  mlp.routed = true;
+  mlp.weightBytes = 80;
+  Kernel reduce = {"reduce", Engine::Link, {0, 160}, {0, 160}, {}};
+  reduce.routed = true;
+  Kernel dispatch = {"dispatch", Engine::AllToAll, {0, 320}, {0, 320}, {}};
+  block.kernels = {
+      {"linear", Engine::Matrix, {1600, 100}, {1600, 100}, {1600, 100}},
+      dispatch,
+      mlp,
+      {"combine", Engine::AllToAll, {0, 320}, {0, 320}, {}},
+      reduce};
+  ModelFacts model;
+  model.name = "experts";
+  model.boundaryBytes = 5;
+  model.blocks = {block};
+  return model;
+}
+
+static Placement linear(int64_t stages) {
+  return llvm::cantFail(Placement::create(stages, 4, {placeLinear(stages)}));
+}
+
+static constexpr unsigned bit(Phase phase) {
+  return 1u << static_cast<unsigned>(phase);
+}
+static constexpr unsigned kSplit =
+    bit(Phase::Forward) | bit(Phase::InputGrad) | bit(Phase::WeightGrad);
+
+static llvm::Expected<StageCosts> costsOf(const ModelFacts &model,
+                                          const SystemFacts &system,
+                                          unsigned phases = kSplit) {
+  return costRoofline(linear(2), model, system, phases);
+}
+
+static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,
+                           unsigned phases = kSplit) {
+  return llvm::cantFail(costsOf(model, system, phases)).stages.front();
+}
+
+/// Two accelerators: a link byte takes 1 ps and the first one 3 more, a network
+/// byte of an accelerator 20 ps and the first one 7 more.
+static SystemFacts pairOfAccelerators() {
+  SystemFacts system = toySystem();
+  system.accelerators = 2;
+  system.link = {1000000000000, 3, {}};
+  return system;
+}
+
+TEST(ExpertParallel, WithoutItRowsGoNowhere) {
+  SystemFacts system = pairOfAccelerators();
+  // linear 800, expert_mlp max(160, 200), reduce 2 (2 - 1)/2 160 + 3
+  StageCost cost = firstCost(expertModel(), system);
+  EXPECT_EQ(ps(cost, Phase::Forward), 800 + 200 + 163);
+  EXPECT_EQ(cost.dispatchPs[0], 0);
+  system.expertBalancePpm = 2 * kEvenBalance;
+  system.expertDispatch = ExpertDispatch::PerNode;
+  EXPECT_EQ(ps(firstCost(expertModel(), system), Phase::Forward),
+            800 + 200 + 163);
+}
+
+TEST(ExpertParallel, RowsGoToTheirExperts) {
+  SystemFacts system = pairOfAccelerators();
+  system.expertParallel = 2;
+  // Each accelerator has 16 of 32 rows, 160 bytes, and sends half of them: 80
+  // + 3 in each direction. It reads its two experts whole, 40 of the 80 bytes,
+  // and half of the other 320. No sum is left to do.
+  StageCost cost = firstCost(expertModel(), system);
+  EXPECT_EQ(ps(cost, Phase::Forward), 800 + 83 + 200 + 83);
+  EXPECT_EQ(ps(cost, Phase::InputGrad), 800 + 83 + 320 + 83);
+  EXPECT_EQ(ps(cost, Phase::WeightGrad), 800 + 200);
+  auto dispatchPs = [&](Phase phase) {
+    return cost.dispatchPs[static_cast<unsigned>(phase)];
+  };
+  EXPECT_EQ(dispatchPs(Phase::Forward), 166);
+  EXPECT_EQ(dispatchPs(Phase::InputGrad), 166);
+  EXPECT_EQ(dispatchPs(Phase::WeightGrad), 0);
+  EXPECT_EQ(dispatchPs(Phase::Backward), 166);
+}
+
+TEST(ExpertParallel, TheFullestRankIsDoneLast) {
+  SystemFacts system = pairOfAccelerators();
+  system.expertParallel = 2;
+  system.expertBalancePpm = 1500000;
+  // 24 rows: 120 + 3 bytes on their way, 240 FLOPs, 240 + 40 bytes.
+  EXPECT_EQ(ps(firstCost(expertModel(), system), Phase::Forward),
+            800 + 123 + 280 + 123);
+}
+
+TEST(ExpertParallel, LinkAndNetworkAreUsedAtOnce) {
+  SystemFacts system = pairOfAccelerators();
+  system.dataParallel = 2;
+  system.expertParallel = 4;
+  // Of 160 bytes a quarter each stays, goes over the link and to two ranks of
+  // another worker: max(40 + 3, 80 x 20 + 7). A rank has one expert.
+  EXPECT_EQ(ps(firstCost(expertModel(), system), Phase::Forward),
+            800 + 1607 + (160 + 20) + 1607);
+  // On one node all of it takes the link.
+  system.acceleratorsPerNode = 4;
+  EXPECT_EQ(ps(firstCost(expertModel(), system), Phase::Forward),
+            800 + 123 + 180 + 123);
+}
+
+TEST(ExpertParallel, RecomputeSendsRowsAgain) {
+  SystemFacts system = pairOfAccelerators();
+  system.expertParallel = 2;
+  ModelFacts model = expertModel();
+  model.recompute = Recompute::Full;
+  StageCost cost = firstCost(model, system);
+  EXPECT_EQ(ps(cost, Phase::InputGrad), (800 + 83 + 320 + 83) + 1166);
+  EXPECT_EQ(cost.dispatchPs[static_cast<unsigned>(Phase::InputGrad)], 2 * 166);
+  EXPECT_EQ(cost.dispatchPs[static_cast<unsigned>(Phase::Backward)], 2 * 166);
+}
+
+/// Each of the four ranks of two workers holds one expert of ten parameters;
+/// the other ten parameters are divided by two.
+TEST(ExpertParallel, MemoryOfAWorker) {
+  SystemFacts system = pairOfAccelerators();
+  system.dataParallel = 2;
+  system.expertParallel = 4;
+  auto memoryOf = [&] {
+    return llvm::cantFail(computeMemoryFacts(linear(2), expertModel(), &system))
+        .stages.front();
+  };
+  StageMemory memory = memoryOf();
+  EXPECT_EQ(memory.weightBytes, 2 * (10 + 2 * 10));
+  EXPECT_EQ(memory.gradientBytes, 2 * (10 + 2 * 10));
+  EXPECT_EQ(memory.optimizerBytes, 12 * (10 + 2 * 10));
+  EXPECT_EQ(memory.activationBytes, 700);
+  // The state of each expert is on one rank alone, that of the others on two.
+  system.sharding = Sharding::Optimizer;
+  EXPECT_EQ(memoryOf().optimizerBytes, 12 * 50 / 2);
+  // Room for three rows in the place of two.
+  system.expertBalancePpm = 1500000;
+  EXPECT_EQ(memoryOf().activationBytes, 700 + 320);
+  EXPECT_EQ(memoryOf().inputGradFreedBytes, 700 + 320 - (340 + 160));
+}
+
+/// Four pipelines of two accelerators; four ranks divide experts, so that two
+/// hold the same.
+TEST(ExpertParallel, GradientsAreReducedAmongThoseThatHoldThem) {
+  SystemFacts system = pairOfAccelerators();
+  system.dataParallel = 4;
+  system.expertParallel = 4;
+  StageCost cost =
+      firstCost(expertModel(), system, kSplit | bit(Phase::AllReduce));
+  // The 20 bytes of ten parameters, in rings of four over the network of a
+  // worker: 6 messages of 5 bytes, each 10 ps per byte and 7. Of the experts a
+  // worker holds 2 x 20 bytes, in rings of two: 2 messages of 20 bytes.
+  EXPECT_EQ(ps(cost, Phase::AllReduce), 6 * (50 + 7) + 2 * (200 + 7));
+  system.expertParallel = 8;
+  // No two ranks hold the same expert (there are four, so take eight).
+  ModelFacts model = expertModel();
+  model.blocks[0].experts->count = 8;
+  EXPECT_EQ(ps(firstCost(model, system, kSplit | bit(Phase::AllReduce)),
+               Phase::AllReduce),
+            6 * (50 + 7));
+}
+
+/// Parameters that a worker holds are stepped by it, or by its share of those
+/// that hold them: per accelerator 2 + 2 + 2 x 12 bytes each.
+TEST(ExpertParallel, TheStepIsThatOfWhatIsHeld) {
+  SystemFacts system = pairOfAccelerators();
+  system.dataParallel = 2;
+  system.expertParallel = 4;
+  unsigned phases = kSplit | bit(Phase::Optimizer);
+  EXPECT_EQ(ps(firstCost(expertModel(), system, phases), Phase::Optimizer),
+            28 * (10 + 2 * 10) / 2);
+  system.sharding = Sharding::Optimizer;
+  EXPECT_EQ(ps(firstCost(expertModel(), system, phases), Phase::Optimizer),
+            28 * 50 / 2 / 2);
+}
+
+//===----------------------------------------------------------------------===//
+// Overlapped pairs
+//===----------------------------------------------------------------------===//
+
+static StageCosts costsWith(int64_t forward, int64_t forwardDispatch,
+                            int64_t backward, int64_t backwardDispatch) {
+  StageCosts costs;
+  StageCost &cost = costs.stages.emplace_back();
+  constexpr auto f = static_cast<unsigned>(Phase::Forward);
+  constexpr auto b = static_cast<unsigned>(Phase::Backward);
+  cost.phasePs[f] = forward;
+  cost.phasePs[b] = backward;
+  cost.dispatchPs[f] = forwardDispatch;
+  cost.dispatchPs[b] = backwardDispatch;
+  return costs;
+}
+
+static uint64_t pairOf(const StageCosts &costs) {
+  return costs.pairPs(costs.stages[0], Phase::Forward, costs.stages[0],
+                      Phase::Backward);
+}
+
+TEST(OverlappedPairs, HideDispatchesBehindCompute) {
+  // Compute of 60 + 150 hides 40 + 50.
+  EXPECT_EQ(pairOf(costsWith(100, 40, 200, 50)), 210u);
+  // Dispatches of 190 are longer than compute of 60.
+  EXPECT_EQ(pairOf(costsWith(100, 90, 150, 100)), 190u);
+  // A cell is never faster than alone.
+  EXPECT_EQ(pairOf(costsWith(100, 40, 300, 290)), 330u);
+  EXPECT_EQ(pairOf(costsWith(10, 0, 300, 290)), 300u);
+  EXPECT_EQ(pairOf(costsWith(100, 0, 200, 0)), 300u);
+  StageCosts inTurn = costsWith(100, 40, 200, 50);
+  inTurn.overlapsPairs = false;
+  EXPECT_EQ(pairOf(inTurn), 300u);
+}
+
+/// A measured time says nothing of dispatches.
+TEST(OverlappedPairs, ProfilesReplaceDispatches) {
+  SystemFacts system = pairOfAccelerators();
+  system.expertParallel = 2;
+  Placement placement = linear(2);
+  StageCosts costs = llvm::cantFail(costsOf(expertModel(), system));
+  Profile profile = llvm::cantFail(parseProfile("F=1ns"));
+  StageCosts replaced = llvm::cantFail(
+      overlayProfile(placement, std::move(costs), profile, kSplit));
+  const StageCost &cost = replaced.stages.front();
+  EXPECT_EQ(cost.dispatchPs[static_cast<unsigned>(Phase::Forward)], 0);
+  EXPECT_EQ(cost.dispatchPs[static_cast<unsigned>(Phase::Backward)], 166);
+}
+
+//===----------------------------------------------------------------------===//
+// What cannot be divided
+//===----------------------------------------------------------------------===//
+
+TEST(ExpertParallel, SaysWhatDoesNotDivide) {
+  SystemFacts system = pairOfAccelerators();
+  system.dataParallel = 3;
+  system.expertParallel = 3;
+  EXPECT_EQ(errorOf(costsOf(expertModel(), system)),
+            "3-way expert parallelism does not divide the 4 experts of block "
+            "'layer'; the nearest degrees that do are 2 and 4");
+  system.expertParallel = 4;
+  EXPECT_EQ(errorOf(costsOf(expertModel(), system)),
+            "system 'toy': 4-way expert parallelism does not divide the 6 "
+            "accelerators of a stage in all pipelines; the nearest degrees "
+            "that do are 3 and 6");
+  system.expertParallel = 2;
+  ModelFacts dense = expertModel();
+  dense.blocks[0].experts.reset();
+  dense.blocks[0].kernels.resize(1);
+  EXPECT_EQ(errorOf(costsOf(dense, system)),
+            "model 'experts' has no experts for 2-way expert parallelism");
+}
