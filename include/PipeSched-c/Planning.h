@@ -25,6 +25,7 @@ typedef struct PipeschedSizes {
   int64_t layers;
   int64_t attentionHeads;      ///< of queries
   int64_t keyValueHeads;       ///< for latent attention the same as queries
+  int64_t experts;             ///< of a layer that has some
   int64_t sequence;            ///< tokens
   int64_t globalBatch;         ///< sequences of a step, by the model
   int64_t accelerators;        ///< of a worker

@@ -22,6 +22,7 @@ static void addModel(PipeschedSizes &sizes, const Architecture &model) {
   sizes.keyValueHeads = model.latent || model.keyValueHeads == 0
                             ? model.attentionHeads
                             : model.keyValueHeads;
+  sizes.experts = model.experts ? model.experts->count : 0;
   sizes.sequence = model.sequence;
   sizes.globalBatch = model.globalBatch;
 }

@@ -23,6 +23,7 @@ static nb::dict sizesOf(const Costs &costs) {
   named["layers"] = sizes.layers;
   named["attention_heads"] = sizes.attentionHeads;
   named["key_value_heads"] = sizes.keyValueHeads;
+  named["experts"] = sizes.experts;
   named["sequence"] = sizes.sequence;
   named["global_batch"] = sizes.globalBatch;
   named["accelerators"] = sizes.accelerators;

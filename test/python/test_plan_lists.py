@@ -52,8 +52,9 @@ def test_layers_are_those_of_the_paths(made: Plan) -> None:
 
 def test_optimized_rows_say_what_was_free() -> None:
     freedoms = {"split_backward": True, "offload": True, "recompute": "full"}
-    optimized = {"layers": "4", "optimized": {"freedoms": freedoms}}
-    family = {"layers": "4", "optimized": None}
+    alone = {"layers": "4", "context": 1, "expert": 1}
+    optimized = {**alone, "optimized": {"freedoms": freedoms}}
+    family = {**alone, "optimized": None}
     first, second = _told_apart([optimized, family])
     assert first["free_in"] == "order, offload, recompute full"
     assert second["free_in"] is None

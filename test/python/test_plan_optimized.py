@@ -42,7 +42,7 @@ def check_optimized(proposal: Proposal) -> None:
     assert cells.execution.makespan_ps == made.found.objective_ps
     assert found["makespan_s"] == cells.execution.makespan_ps / 1e12
     assert found["lower_bound_s"] <= found["makespan_s"]
-    budget = proposal.request.usable_bytes * proposal.shape.tensor
+    budget = proposal.request.usable_bytes * proposal.shape.worker
     made.schedule.verify(memory=f"{budget}B", transport="delay")
     assert (found["status"] == "optimal") == (found["gap"] == 0)
     free, phases = found["freedoms"], set(made.schedule.to_frame().phase)

@@ -13,6 +13,8 @@ from rich.progress import Progress as Bar
 import pipesched
 from pipesched._options import (
     Attention,
+    ContextExchange,
+    ExpertDispatch,
     Precision,
     Recompute,
     Sharding,
@@ -49,6 +51,8 @@ EXAMPLE = """  pipesched plan --model llama3-70b --system dgx-h100 --gpus 64 --g
   pipesched plan --model llama3-8b --system dgx-h100 --gpus 16 --global-batch 64 \\
       --schedules 1f1b,VPP,zb-v --recompute none,full --top 3 --format json"""
 
+BALANCE_HELP = "rows of the accelerator with the most, divided by the mean"
+
 COLUMNS = (
     Column("", "name", left=True),
     Column("step", "step_s", seconds),
@@ -57,8 +61,10 @@ COLUMNS = (
     Column("memory/GPU", "peak_bytes", gibibytes),
     Column("missing/GPU", "missing_bytes", lambda size: gib(size) if size else "-"),
     Column("tensor", "tensor"),
+    Column("context", "context"),
     Column("stages", "pipeline"),
     Column("data", "data"),
+    Column("expert", "expert"),
     Column("B", "microbatch_size"),
     Column("N", "microbatches"),
     Column("chunks", "chunks"),
@@ -104,6 +110,18 @@ def add(verbs: Verbs) -> None:
     group.add_argument("--transport", choices=names_of(Transport), default="overlap")
     group.add_argument("--precision", choices=names_of(Precision), default="bf16")
     group.add_argument("--attention", choices=names_of(Attention), help="kernels of attention")
+    group.add_argument(
+        "--context-exchange",
+        choices=names_of(ContextExchange),
+        help="of keys and values among parts of a sequence; by default the framework's",
+    )
+    group.add_argument("--expert-balance", type=float, default=1.0, metavar="X", help=BALANCE_HELP)
+    group.add_argument(
+        "--expert-dispatch",
+        choices=names_of(ExpertDispatch),
+        default="all-to-all",
+        help="what tokens send: a copy for each expert, or for each node",
+    )
     group.add_argument("--memory", metavar="BYTES", help="of an accelerator, such as 80GiB")
     group.add_argument(
         "--reserve",
@@ -151,6 +169,15 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--stages", type=integers, metavar="D", help="sizes of the pipeline, in workers"
+    )
+    group.add_argument(
+        "--context", type=integers, metavar="C", help="parts of a sequence, such as 1,2,4"
+    )
+    group.add_argument(
+        "--expert",
+        type=integers,
+        metavar="E",
+        help="accelerators that divide the experts of a stage, such as 1,8,64",
     )
     group.add_argument(
         "--microbatch-size", type=integers, metavar="B", help="sequences of a microbatch"
@@ -320,13 +347,15 @@ def _above(arguments: argparse.Namespace, plan: Plan) -> list[str]:
 
 
 def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with what tells them apart: layers where not all stages have as many, and what was
-    free where rows were optimized.
+    """The rows with what tells them apart: layers where not all stages have as many, degrees where
+    not all are 1, and what was free where rows were optimized.
     """
     uneven = any("+" in row["layers"] for row in rows)
+    alike = {key: None for key in ("context", "expert") if all(row[key] == 1 for row in rows)}
     return [
         {
             **row,
+            **alike,
             "uneven_layers": row["layers"] if uneven else None,
             "free_in": row["optimized"] and _freedoms(row["optimized"]["freedoms"]),
         }

@@ -30,16 +30,32 @@ class Shape:
     microbatches: int
     recompute: Recompute
     sharding: Sharding
+    context: int = 1
+    """Parts into which sequences are divided."""
+    expert: int = 1
+    """Accelerators that divide the experts of a stage, of all `stage` that hold it; 1 if experts
+    are divided like other layers.
+    """
 
     @property
-    def degrees(self) -> tuple[int, int, int]:
-        """Degrees of tensor, pipeline and data parallelism."""
-        return self.tensor, self.pipeline, self.data
+    def degrees(self) -> tuple[int, ...]:
+        """Degrees of tensor, context, pipeline, data and expert parallelism."""
+        return self.tensor, self.context, self.pipeline, self.data, self.expert
+
+    @property
+    def worker(self) -> int:
+        """The number of accelerators of a worker."""
+        return self.tensor * self.context
+
+    @property
+    def stage(self) -> int:
+        """The number of accelerators that hold a stage, in all replicas."""
+        return self.worker * self.data
 
     @property
     def gpus(self) -> int:
         """The number of accelerators."""
-        return self.tensor * self.pipeline * self.data
+        return self.stage * self.pipeline
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .._options import Precision, Sharding
+from .._options import ContextExchange, Precision, Sharding
 
 LauncherName = Literal["megatron", "torchtitan"]
 
@@ -79,6 +79,14 @@ def sharding_of(launcher: LauncherName, pipeline: int, sharding: Sharding) -> Sh
         # Weights stay gathered and gradients whole until the last microbatch.
         return "full-kept" if sharding in ("optimizer", "full-kept") else None
     return {"gradients": "gradients", "full": "full"}.get(sharding)  # type: ignore[return-value]
+
+
+def exchanges_of(launcher: LauncherName) -> tuple[ContextExchange, ...]:
+    """How the framework exchanges keys and values among the parts of a sequence, its default first:
+    Megatron-LM by `--cp-comm-type`; PyTorch, and torchtitan with it, gathers them
+    (`_ContextParallelOptions` in `torch/distributed/tensor/experimental/_context_parallel`).
+    """
+    return ("ring", "gather") if launcher == "megatron" else ("gather",)
 
 
 def default_sharding(launcher: LauncherName) -> tuple[Sharding, ...]:

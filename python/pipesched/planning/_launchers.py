@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .._options import Path, Recompute
 from .._making import problem
-from ._frameworks import FRAMEWORKS, LauncherName, parameter_bytes, sharding_of
+from ._frameworks import FRAMEWORKS, LauncherName, exchanges_of, parameter_bytes, sharding_of
 from ._request import Request
 from ._candidate import OPTIMIZED, Candidate, placement_kind
 
@@ -113,6 +113,10 @@ def _check_held(name: LauncherName, request: Request, candidate: Candidate) -> N
         raise Cannot(
             f"{title} has no sharding like {shape.sharding}{without}; plan with --for {name}"
         )
+    if shape.context > 1 and request.context_exchange not in exchanges_of(name):
+        raise Cannot(
+            f"{title} has no context exchange {request.context_exchange}; plan with --for {name}"
+        )
     held = parameter_bytes(name, request.precision, made)
     counted = request.parameter_bytes(shape.sharding)
     if held != counted or (made != shape.sharding and not {made, shape.sharding} <= set(KEPT)):
@@ -206,15 +210,20 @@ def _torchtitan(request: Request, candidate: Candidate, csv: str) -> list[str]:
         *_torch_sharding(candidate),
         f"--parallelism.tensor_parallel_degree {shape.tensor}",
         f"--parallelism.pipeline_parallel_degree {shape.pipeline}",
+        f"--parallelism.context_parallel_degree {shape.context}",
     ]
+    if request.experts:
+        lines.append(f"--parallelism.expert_parallel_degree {shape.expert}")
     if shape.pipeline > 1:
         lines += [
             *_torch_schedule(candidate, csv),
             f"--parallelism.pipeline_parallel_microbatch_size {shape.microbatch_size}",
             *_torch_division(candidate),
-            # torchtitan refuses pipelines in CUDA graphs, which it uses by default.
-            "--training.disable_cuda_graphs",
         ]
+    if shape.pipeline > 1 or shape.expert > 1:
+        # CUDA graphs, the default, are refused with pipelines and with all-to-alls that wait for
+        # the host.
+        lines.append("--training.disable_cuda_graphs")
     return [
         *lines,
         f"--training.local_batch_size {local}",
@@ -281,7 +290,7 @@ def _megatron_pipeline(candidate: Candidate) -> list[str]:
 def _megatron_sharding(candidate: Candidate) -> list[str]:
     shape = candidate.shape
     if shape.sharding == "none":
-        return ["--overlap-grad-reduce"] if shape.data > 1 else []
+        return ["--overlap-grad-reduce"] if shape.data * shape.context > 1 else []
     optimizer = ["--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather"]
     if shape.sharding == "optimizer":
         return optimizer
@@ -292,6 +301,30 @@ def _megatron_sharding(candidate: Candidate) -> list[str]:
         f"--data-parallel-sharding-strategy {strategy}",
         "--no-gradient-accumulation-fusion",
         "--ckpt-format fsdp_dtensor",
+    ]
+
+
+def _megatron_context(request: Request, candidate: Candidate) -> list[str]:
+    if candidate.shape.context == 1:
+        return []
+    exchange = {"ring": "p2p", "gather": "all_gather"}[request.context_exchange or "ring"]
+    return [
+        f"--context-parallel-size {candidate.shape.context}",
+        f"--cp-comm-type {exchange}",
+    ]
+
+
+def _megatron_experts(request: Request, candidate: Candidate) -> list[str]:
+    """Experts are divided over tensor-parallel accelerators by default, as plans count them."""
+    if candidate.shape.expert == 1:
+        return []
+    dispatcher = ["--moe-token-dispatcher-type alltoall"]
+    if request.expert_dispatch == "per-node":
+        dispatcher = ["--moe-token-dispatcher-type flex", "--moe-flex-dispatcher-backend deepep"]
+    return [
+        f"--expert-model-parallel-size {candidate.shape.expert}",
+        "--expert-tensor-parallel-size 1",
+        *dispatcher,
     ]
 
 
@@ -319,6 +352,8 @@ def _megatron(request: Request, candidate: Candidate) -> list[str]:
         f"--tensor-model-parallel-size {shape.tensor}",
         *(["--sequence-parallel"] if shape.tensor > 1 else []),
         *_megatron_pipeline(candidate),
+        *_megatron_context(request, candidate),
+        *_megatron_experts(request, candidate),
         f"--micro-batch-size {shape.microbatch_size}",
         f"--global-batch-size {request.global_batch}",
         f"--seq-length {request.sizes['sequence']}",

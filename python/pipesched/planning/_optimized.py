@@ -248,7 +248,7 @@ class Optimizing:
     def _optimize(self, candidate: Candidate, priced: Schedule, chosen: OptimizeOptions) -> Made:
         shape = candidate.shape
         options: OptimizeOptions = {
-            "memory": f"{self.request.usable_bytes * shape.tensor}B",
+            "memory": f"{self.request.usable_bytes * shape.worker}B",
             **chosen,
             "threads": self.threads,
             "explain": False,

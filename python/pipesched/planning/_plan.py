@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from math import gcd
 from typing import TYPE_CHECKING, Any, Unpack
 
 from .._batch import Configuration
@@ -219,6 +220,8 @@ class Proposal:
             "tensor": shape.tensor,
             "pipeline": shape.pipeline,
             "data": shape.data,
+            "context": shape.context,
+            "expert": shape.expert,
             "schedule": self.schedule,
             "options": dict(self.candidate.options),
             "microbatch_size": shape.microbatch_size,
@@ -323,13 +326,24 @@ def _other_degrees(request: Request, shape: Shape) -> Iterator[tuple[str, dict[s
     factor = divisors(shape.data)[1]
     data, heads = shape.data // factor, request.sizes["key_value_heads"]
     changes: dict[str, Any] = {"data": data, "microbatches": shape.microbatches * factor}
-    if data == 1:
+    if data * shape.context == 1:
         changes["sharding"] = "none"
     stages, tensor = shape.pipeline * factor, shape.tensor * factor
     if stages <= request.sizes["layers"]:
         yield f"{stages} stages", {**changes, "pipeline": stages}
     if request.node % tensor == 0 and heads % tensor == 0:
         yield f"tensor {tensor}", {**changes, "tensor": tensor}
+
+
+def _more_parts(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    """More accelerators for the experts of a stage, or for a sequence in place of replicas."""
+    larger = [d for d in divisors(gcd(request.experts, shape.stage)) if d > shape.expert]
+    if larger:
+        yield f"expert {larger[0]}", {"expert": larger[0]}
+    context = 2 * shape.context
+    if shape.data % 2 == 0 and request.sizes["sequence"] % (2 * context) == 0:
+        changes = {"data": shape.data // 2, "microbatches": 2 * shape.microbatches}
+        yield f"context {context}", {**changes, "context": context}
 
 
 def _more_accelerators(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -344,6 +358,7 @@ def _changes(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, An
     yield from _more_recompute(shape)
     yield from _smaller_microbatches(shape)
     yield from _more_sharding(request, shape)
+    yield from _more_parts(request, shape)
     yield from _other_degrees(request, shape)
     yield from _more_accelerators(request, shape)
 

@@ -16,6 +16,8 @@ from .._costs import Costs, Description, Times
 from .._errors import PipeSchedError
 from .._options import (
     Attention,
+    ContextExchange,
+    ExpertDispatch,
     Precision,
     Recompute,
     Sharding,
@@ -33,6 +35,7 @@ from ._frameworks import (
     LauncherName,
     ParameterBytes,
     default_sharding,
+    exchanges_of,
     parameter_bytes,
 )
 
@@ -65,7 +68,8 @@ class Limits(TypedDict, total=False):
     and optimizer state, and only what it can run is chosen from. Without it memory is that of
     Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;
     both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it is
-    `"15%"`. `sequence`, `attention`, `precision` (bf16, fp8) and `transport` are as for `Costs` and
+    `"15%"`. `sequence`, `attention`, `precision` (bf16, fp8), `transport`, `context_exchange` (by
+    default the framework's), `expert_balance` and `expert_dispatch` are as for `Costs` and
     `Schedule.simulate`. `times` and `times_of` are measured ones (`plan`).
     """
 
@@ -73,9 +77,14 @@ class Limits(TypedDict, total=False):
     attention: Attention | None
     precision: Precision
     transport: Transport
+    context_exchange: ContextExchange | None
+    expert_balance: float
+    expert_dispatch: ExpertDispatch
     schedules: Sequence[str] | None
     tensor: Sequence[int] | None
     stages: Sequence[int] | None
+    context: Sequence[int] | None
+    expert: Sequence[int] | None
     microbatch_size: Sequence[int] | None
     chunks: Sequence[int] | None
     recompute: Sequence[Recompute]
@@ -162,9 +171,14 @@ class Request:
     attention: Attention | None = None
     precision: Precision = "bf16"
     transport: Transport = "overlap"
+    context_exchange: ContextExchange | None = None
+    expert_balance: float = 1.0
+    expert_dispatch: ExpertDispatch = "all-to-all"
     schedules: Sequence[str] | None = None
     tensor: Sequence[int] | None = None
     stages: Sequence[int] | None = None
+    context: Sequence[int] | None = None
+    expert: Sequence[int] | None = None
     microbatch_size: Sequence[int] | None = None
     chunks: Sequence[int] | None = None
     recompute: Sequence[Recompute] = names_of(Recompute)
@@ -185,11 +199,14 @@ class Request:
         integer("global_batch", self.global_batch, 1, MOST_BATCH)
         code_of(Precision, "precision", self.precision)
         code_of(Transport, "transport", self.transport)
-        for name in ("tensor", "stages", "microbatch_size", "chunks"):
+        for name in ("tensor", "stages", "context", "expert", "microbatch_size", "chunks"):
             put(name, _numbers(name, getattr(self, name)))
         put("recompute", _choices(Recompute, "recompute", self.recompute))
         if self.launcher is not None:
             code_of(LauncherName, "launcher", self.launcher)
+        self._check_exchange()
+        if self.context_exchange is None:
+            put("context_exchange", exchanges_of(self.framework.name)[0])
         if self.sharding is None:
             put("sharding", default_sharding(self.framework.name))
         else:
@@ -222,6 +239,17 @@ class Request:
     def parameter_bytes(self, sharding: Sharding) -> ParameterBytes:
         """What it holds for a parameter."""
         return parameter_bytes(self.framework.name, self.precision, sharding)
+
+    def _check_exchange(self) -> None:
+        code_of(ExpertDispatch, "expert_dispatch", self.expert_dispatch)
+        if self.context_exchange is None:
+            return
+        code_of(ContextExchange, "context_exchange", self.context_exchange)
+        if self.context_exchange not in exchanges_of(self.framework.name):
+            raise PipeSchedError(
+                f"{self.framework.described} has no context exchange {self.context_exchange};"
+                f" give {' or '.join(exchanges_of(self.framework.name))}"
+            )
 
     def _check_capacity(self) -> None:
         if self.capacity_bytes == 0:
@@ -291,6 +319,11 @@ class Request:
     def node(self) -> int:
         """The number of accelerators that tensor parallelism may span."""
         return self.sizes["accelerators_per_node"]
+
+    @property
+    def experts(self) -> int:
+        """The number of experts of a layer; 0 if there are none."""
+        return self.sizes["experts"]
 
     @property
     def tokens(self) -> int:

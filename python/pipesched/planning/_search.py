@@ -1,21 +1,23 @@
 """Best-first search. Candidates that cannot fit or cannot be fast enough are never generated.
 
-Every candidate has two lower bounds for all schedules on its placement: on the step time, the work
-of all microbatches spread evenly over the workers; on the memory, that of one microbatch. Both come
-from a probe, a step of one microbatch per path. Candidates are evaluated in order of the first
-bound, until it exceeds the slowest of the best candidates found.
+Every shape, and every candidate on it, has two lower bounds for all its schedules: on the step, the
+work of all microbatches spread evenly over the workers; on the memory, that of one microbatch.
+Both come from probes. That of a shape runs one microbatch through all layers on one worker: any
+placement divides its work, and what it holds when its backward begins, among the workers. That of a
+candidate is a step of one microbatch per path on its placement. Shapes are expanded to candidates,
+and these evaluated, in order of the first bound, until it exceeds the slowest of the best found.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .._batch import Configuration, simulate_batch
 from .._errors import PipeSchedError
-from ._candidate import Candidate
+from ._candidate import Candidate, Shape
 from ._request import Progress
 from ._space import Space
 
@@ -27,8 +29,10 @@ FIRST_CELLS, MOST_CELLS = 100_000, 4_000_000
 because its results prune the others.
 """
 
-NEAREST = 96
-"""The number of candidates that cannot fit to evaluate to find those that nearly fit."""
+NEAREST, NEAREST_SHAPES = 96, 48
+"""The numbers of candidates to evaluate, and of shapes to expand, that cannot fit, to find those
+that nearly fit.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,10 @@ class Outcome:
 class Counts:
     """The number of candidates by what became of them."""
 
+    shapes: int = 0
+    """Divisions of accelerators and batch."""
+    left_out: int = 0
+    """Those of them that no placement makes small or fast enough, which have no candidates."""
     considered: int = 0
     too_large: int = 0
     """A single microbatch exceeds the memory."""
@@ -80,7 +88,7 @@ class Found:
 
 def per_accelerator(worker_bytes: int, candidate: Candidate) -> int:
     """An accelerator's share of a worker's memory."""
-    return -(-worker_bytes // candidate.shape.tensor)
+    return -(-worker_bytes // candidate.shape.worker)
 
 
 def _known(size: Any) -> int:
@@ -104,16 +112,13 @@ def _bounds(candidate: Candidate, probe: Any) -> Bounds:
     return Bounds(work * (1 - 1e-9), per_accelerator(_known(least), candidate))
 
 
-def _rounds(pending: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
-    """Splits candidates into rounds whose number of cells doubles up to the maximum."""
-    begin, budget = 0, FIRST_CELLS
-    while begin < len(pending):
-        end, cells = begin, 0
-        while end < len(pending) and (end == begin or cells < budget):
-            cells += pending[end].cells
-            end += 1
-        yield pending[begin:end]
-        begin, budget = end, min(2 * budget, MOST_CELLS)
+def _shape_bounds(shape: Shape, probe: Any) -> Bounds:
+    """Computes bounds from the row of a probe on one worker. A backward that recomputes adds what
+    it needs for one layer, which may be less on the worker where the first backward begins.
+    """
+    held = probe.peak_bytes if shape.recompute == "none" else probe.persistent_bytes
+    work = float(probe.makespan_ps) * shape.microbatches / shape.pipeline
+    return Bounds(work * (1 - 1e-6), int(held) // (shape.pipeline * shape.worker))
 
 
 class Search:
@@ -127,6 +132,8 @@ class Search:
         self.outcomes: dict[Candidate, Outcome] = {}
         self.reasons: dict[str, None] = {}
         """The reasons why schedules are impossible, each once."""
+        self.large: list[tuple[Candidate, Bounds]] = []
+        """Candidates that cannot fit, of shapes that might."""
 
     # Evaluation
 
@@ -173,44 +180,66 @@ class Search:
 
     # The search
 
+    def shape_bounds(self, shapes: Sequence[Shape]) -> dict[Shape, Bounds]:
+        """Bounds for all candidates of a shape. Shapes without costs have none."""
+        alone = {self.space.priced(shape): shape for shape in shapes}
+        frame = self._frame(map(self.space.shape_probe, alone.values()))
+        rows = dict(zip(alone, frame.itertuples(index=False), strict=True))
+        if frame.error.notna().all():
+            raise PipeSchedError(str(frame.error.iloc[0]))
+        probes = ((shape, rows[self.space.priced(shape)]) for shape in shapes)
+        return {shape: _shape_bounds(shape, row) for shape, row in probes if row.error is None}
+
     def run(self, top: int, misses: int) -> Found:
         """Finds the best that fit and those that nearly fit."""
-        candidates = self.space.candidates()
-        self.counts.considered = len(candidates)
-        bounds = self.bounds(candidates)
+        shapes = self.space.shapes()
+        self.counts.shapes = len(shapes)
+        bounds = self.shape_bounds(shapes)
         usable = self.space.request.usable_bytes
-        small = [c for c in candidates if c in bounds and bounds[c].peak_bytes <= usable]
-        large = [c for c in candidates if c in bounds and bounds[c].peak_bytes > usable]
-        self.counts.too_large = len(large)
+        known = sorted((s for s in shapes if s in bounds), key=lambda s: (bounds[s].step_ps, s))
+        small = [shape for shape in known if bounds[shape].peak_bytes <= usable]
         fitting = self._best(small, bounds, top)
+        large = [shape for shape in known if bounds[shape].peak_bytes > usable]
         missing = self._nearest(large, bounds, fitting, misses)
+        if not self.counts.considered:
+            raise self.space.nothing()
         return Found(fitting[:top], missing, replace(self.counts))
 
-    def _best(
-        self, small: list[Candidate], bounds: dict[Candidate, Bounds], top: int
-    ) -> list[Outcome]:
-        small.sort(key=lambda c: (bounds[c].step_ps, c.order, c.shape))
+    def _expand(self, shapes: Iterable[Shape]) -> tuple[list[Candidate], dict[Candidate, Bounds]]:
+        """The candidates of some shapes that have bounds, by the first bound, and these."""
+        candidates = [c for shape in shapes for c in self.space.candidates_of(shape)]
+        self.counts.considered += len(candidates)
+        bounds = self.bounds(candidates) if candidates else {}
+        known = (c for c in candidates if c in bounds)
+        return sorted(known, key=lambda c: (bounds[c].step_ps, c.order, c.shape)), bounds
+
+    def _best(self, small: list[Shape], bounds: dict[Shape, Bounds], top: int) -> list[Outcome]:
         usable = self.space.request.usable_bytes
         fitting: list[Outcome] = []
-        done = 0
-        for piece in _rounds(small):
+        done, budget = 0, FIRST_CELLS
+        while done < len(small):
             slowest = fitting[top - 1].step_ps if len(fitting) >= top else math.inf
-            if bounds[piece[0]].step_ps > slowest:
+            if bounds[small[done]].step_ps > slowest:
                 break
             self._report(done, len(small))
-            possible = [c for c in piece if bounds[c].step_ps <= slowest]
-            fitting += [o for o in self.evaluate(possible) if o.peak_bytes <= usable]
+            end = _round_end(small, done, budget)
+            candidates, least = self._expand(small[done:end])
+            self.large += [(c, least[c]) for c in candidates if least[c].peak_bytes > usable]
+            possible = [c for c in candidates if least[c].peak_bytes <= usable]
+            fast = [c for c in possible if least[c].step_ps <= slowest]
+            self.counts.too_slow += len(possible) - len(fast)
+            fitting += [o for o in self.evaluate(fast) if o.peak_bytes <= usable]
             fitting.sort(key=by_step)
-            done += len(possible)
+            done, budget = end, min(2 * budget, MOST_CELLS)
         self._report(len(small), len(small))
-        self.counts.too_slow = len(small) - done
+        self.counts.left_out += len(small) - done
         self.counts.fitting = len(fitting)
         return fitting
 
     def _nearest(
         self,
-        large: list[Candidate],
-        bounds: dict[Candidate, Bounds],
+        shapes: list[Shape],
+        bounds: dict[Shape, Bounds],
         fitting: list[Outcome],
         misses: int,
     ) -> list[Outcome]:
@@ -220,12 +249,26 @@ class Search:
         fastest = fitting[0].step_ps if fitting else math.inf
         usable = self.space.request.usable_bytes
         tried = [o for o in self.outcomes.values() if o.peak_bytes > usable]
-        large.sort(key=lambda c: (bounds[c].step_ps > fastest, bounds[c].peak_bytes, c.order))
-        tried += self.evaluate(large[:NEAREST])
+        shapes.sort(key=lambda s: (bounds[s].step_ps > fastest, bounds[s].peak_bytes, s))
+        candidates, least = self._expand(shapes[:NEAREST_SHAPES])
+        self.counts.left_out += len(shapes[NEAREST_SHAPES:])
+        large = [*self.large, *((c, least[c]) for c in candidates)]
+        self.counts.too_large = len(large)
+        large.sort(key=lambda p: (p[1].step_ps > fastest, p[1].peak_bytes, p[0].order))
+        tried += self.evaluate([candidate for candidate, _ in large[:NEAREST]])
         tried = [o for o in tried if o.step_ps < fastest]
         tried.sort(key=nearness)
         degrees = {o.candidate.shape.degrees: o for o in reversed(tried)}
         return sorted(degrees.values(), key=nearness)[:misses]
+
+
+def _round_end(shapes: Sequence[Shape], begin: int, budget: int) -> int:
+    """Where a round ends that expands shapes of about `budget` cells, and at least one."""
+    cells, end = 0, begin
+    while end < len(shapes) and cells < budget:
+        cells += 3 * shapes[end].pipeline * shapes[end].microbatches
+        end += 1
+    return end
 
 
 def nearness(outcome: Outcome) -> tuple[object, ...]:

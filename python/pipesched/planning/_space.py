@@ -8,19 +8,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from math import gcd
 from typing import Any
 
 from .._batch import Configuration
-from .._catalogue import families
+from .._catalogue import Family, families
 from .._costs import Costs
 from .._errors import PipeSchedError
-from .._options import FamilyOptions, Sharding
+from .._options import FamilyOptions, Path
 from .._times_of import places_of_family
 from ._own_times import priced
 from ._candidate import ALONE, Candidate, Shape, Workers
-from ._frameworks import sharding_of
+from ._divisions import Divisions
 from ._launchers import Cannot, check_runs
-from ._request import Request, divisors
+from ._request import Request
 
 MOST_CELLS = 4_000_000
 """Configurations with more cells are left out; larger microbatches or more replicas have fewer
@@ -44,86 +45,14 @@ class Space:
         self.request = request
         self.left_out: Counter[str] = Counter()
         """Why divisions were left out, and how many for each reason."""
-        self._costs: dict[tuple[Any, ...], Costs] = {}
-
-    # How accelerators and the batch divide
-
-    def _tensor_degrees(self) -> list[int]:
-        request = self.request
-        heads = request.sizes["key_value_heads"]
-        found = []
-        for tensor in request.tensor or divisors(request.node):
-            if request.gpus % tensor:
-                self.left_out[f"tensor {tensor} does not divide {request.gpus} accelerators"] += 1
-            elif heads % tensor:
-                self.left_out[f"tensor {tensor} does not divide {heads} key-value heads"] += 1
-            else:
-                found.append(tensor)
-        return found
-
-    def _pipeline_degrees(self, tensor: int) -> list[int]:
-        request, layers = self.request, self.request.sizes["layers"]
-        rest = request.gpus // tensor
-        found = []
-        for pipeline in request.stages or divisors(rest):
-            if rest % pipeline:
-                self.left_out[
-                    f"tensor {tensor} and {pipeline} stages do not divide"
-                    f" {request.gpus} accelerators"
-                ] += 1
-            elif pipeline > layers:
-                self.left_out[f"{pipeline} stages are more than {layers} layers"] += 1
-            else:
-                found.append(pipeline)
-        return found
-
-    def _microbatch_sizes(self, data: int) -> list[int]:
-        request = self.request
-        if request.global_batch % data:
-            self.left_out[
-                f"a global batch of {request.global_batch} cannot be dealt to {data} replicas"
-            ] += 1
-            return []
-        local = request.global_batch // data
-        sizes = request.microbatch_size or divisors(local)
-        for size in sizes:
-            if local % size:
-                self.left_out[
-                    f"microbatches of {size} do not divide the {local} sequences of a replica"
-                ] += 1
-        return [size for size in sizes if local % size == 0]
-
-    def _shardings(self, pipeline: int, data: int) -> tuple[Sharding, ...]:
-        """What the framework shards. A single replica has nothing to shard over."""
-        if data == 1:
-            return ("none",)
-        framework = self.request.framework
-        found: dict[Sharding, None] = {}
-        for given in self.request.sharding or ():
-            made = sharding_of(framework.name, pipeline, given)
-            if made is None:
-                self.left_out[
-                    f"{framework.title} has no sharding like {given}"
-                    + ("" if pipeline > 1 else " without a pipeline")
-                ] += 1
-            else:
-                found[made] = None
-        return tuple(found)
-
-    def shapes(self) -> Iterator[Shape]:
-        """All divisions of accelerators and batch, in order."""
-        request = self.request
-        for tensor in self._tensor_degrees():
-            for pipeline in self._pipeline_degrees(tensor):
-                data = request.gpus // (tensor * pipeline)
-                sharding = self._shardings(pipeline, data)
-                for size in self._microbatch_sizes(data):
-                    count = request.global_batch // (data * size)
-                    for shard in sharding:
-                        for recompute in request.recompute:
-                            yield Shape(tensor, pipeline, data, size, count, recompute, shard)
+        self.divisions = Divisions(request, self.left_out)
+        self._costs: dict[Shape, Costs] = {}
 
     # Schedules for a shape
+
+    @cached_property
+    def _known(self) -> dict[str, Family]:
+        return families()
 
     @cached_property
     def families(self) -> tuple[str, ...]:
@@ -132,7 +61,7 @@ class Space:
         """
         if self.request.schedules is not None:
             return tuple(self.request.schedules)
-        known = [name for name in families() if name != "greedy"]
+        known = [name for name in self._known if name != "greedy"]
         return (ALONE, *(name for name in known if name != ALONE))
 
     def _chunks(self, pipeline: int) -> list[int]:
@@ -144,7 +73,7 @@ class Space:
         return [c for c in tried if layers % (pipeline * c) == 0 or c & (c - 1) == 0]
 
     def _variants(self, family: str, pipeline: int) -> list[tuple[tuple[str, Any], ...]]:
-        options = families()[family].options
+        options = self._known[family].options
         if "chunks" in options:
             return [(("chunks", chunks),) for chunks in self._chunks(pipeline)]
         if "waves" in options:
@@ -227,12 +156,23 @@ class Space:
                 elif self._is_run(candidate):
                     yield candidate
 
+    def shapes(self) -> list[Shape]:
+        """All divisions of accelerators and batch. Raises an error if there are none."""
+        found = list(self.divisions.shapes())
+        if not found:
+            raise self.nothing()
+        return found
+
     def candidates(self) -> list[Candidate]:
         """All schedules for all shapes. Raises an error if there are none."""
         found = [c for shape in self.shapes() for c in self.candidates_of(shape)]
         if not found:
-            raise PipeSchedError(self._reason())
+            raise self.nothing()
         return found
+
+    def nothing(self) -> PipeSchedError:
+        """The error that there is nothing to plan, with reasons."""
+        return PipeSchedError(self._reason())
 
     def _reason(self) -> str:
         request = self.request
@@ -246,9 +186,25 @@ class Space:
 
     # Costs
 
+    def priced(self, shape: Shape) -> Shape:
+        """The same for all shapes of the same costs."""
+        return replace(shape, pipeline=1, microbatches=1)
+
+    def shape_probe(self, shape: Shape) -> Configuration:
+        """A probe with one microbatch through all layers on one worker."""
+        layers = self.request.sizes["layers"]
+        return Configuration(
+            ALONE,
+            1,
+            1,
+            paths=[Path((0,), blocks=(layers,))],
+            costs=self.costs(shape),
+            transport="delay",
+        )
+
     def costs(self, shape: Shape) -> Costs:
         """The costs of schedules of this shape."""
-        key = (shape.tensor, shape.data, shape.microbatch_size, shape.recompute, shape.sharding)
+        key = self.priced(shape)
         if key not in self._costs:
             request = self.request
             self._costs[key] = priced(
@@ -257,13 +213,18 @@ class Space:
                 system=request.system,
                 sequence=request.sequence,
                 attention=request.attention,
-                accelerators=shape.tensor,
+                accelerators=shape.worker,
                 microbatch_size=shape.microbatch_size,
                 recompute=shape.recompute,
                 data_parallel=shape.data,
                 sharding=shape.sharding,
                 precision=request.precision,
                 parameter_bytes=request.parameter_bytes(shape.sharding),
+                context_parallel=shape.context,
+                context_exchange=request.context_exchange or "ring",
+                expert_parallel=shape.expert,
+                expert_balance=request.expert_balance,
+                expert_dispatch=request.expert_dispatch,
             )
         return self._costs[key]
 
@@ -296,9 +257,11 @@ class Space:
     def near(self, candidate: Candidate, **changes: Any) -> Iterator[Candidate]:
         """The same schedule on a changed shape, sharded as the framework does there."""
         shape = replace(candidate.shape, **changes)
-        kinds = self._shardings(shape.pipeline, shape.data)
+        kinds = self.divisions.shardings(shape.pipeline, shape.context * shape.data)
         if "sharding" not in changes and shape.sharding not in kinds:
             shape = replace(shape, sharding=next(iter(kinds), "none"))
+        if shape.stage % shape.expert:
+            shape = replace(shape, expert=gcd(shape.expert, shape.stage))
         for other in self.candidates_of(shape):
             if (other.schedule, other.options) == (candidate.schedule, candidate.options):
                 yield other

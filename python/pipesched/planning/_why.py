@@ -47,6 +47,8 @@ def described(candidate: Candidate) -> str:
         f"{candidate.schedule} on {plural(shape.pipeline, 'worker')}"
         + (f" of {chunks} stages each" if chunks > 1 else ""),
         f"tensor {shape.tensor}",
+        *([f"context {shape.context}"] if shape.context > 1 else []),
+        *([f"expert {shape.expert}"] if shape.expert > 1 else []),
         f"data {shape.data}",
         f"{batch} of {plural(shape.microbatch_size, 'sequence')}",
         f"recompute {shape.recompute}",
@@ -84,9 +86,9 @@ def _memory(proposal: Proposal) -> str:
         return "without a model its memory is not known"
     worker = memory.bottleneck_worker
     made_of = memory.composition
-    tensor = proposal.shape.tensor
+    accelerators = proposal.shape.worker
     parts = ", ".join(
-        f"{name} {gib(int(sizes[worker]) / tensor)}"
+        f"{name} {gib(int(sizes[worker]) / accelerators)}"
         for name, sizes in (
             ("weights", made_of.weight_bytes),
             ("gradients", made_of.gradient_bytes),
@@ -217,9 +219,10 @@ def _optimized(attempt: Attempt, plan: Plan) -> Iterator[str]:
 def _counts(plan: Plan) -> str:
     counts = plan.counts
     return (
-        f"of {plural(counts.considered, 'configuration')}, {counts.too_large:,} cannot hold one"
-        f" microbatch, {counts.too_slow:,} have more work than the best take,"
-        f" {counts.evaluated:,} were evaluated"
+        f"of {plural(counts.shapes, 'division')} of accelerators and batch, {counts.left_out:,}"
+        " cannot hold a microbatch or have more work than the best take; of the others'"
+        f" {plural(counts.considered, 'configuration')}, {counts.too_large:,} cannot hold one,"
+        f" {counts.too_slow:,} have more work, {counts.evaluated:,} were evaluated"
     )
 
 

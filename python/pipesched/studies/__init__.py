@@ -18,7 +18,17 @@ from typing import Any
 from pipesched import PipeSchedError
 from pipesched._grid import closest
 
-from . import asymmetric, figures, findings, memory, stability, table1, validation, zero_bubble
+from . import (
+    asymmetric,
+    deepseek,
+    figures,
+    findings,
+    memory,
+    stability,
+    table1,
+    validation,
+    zero_bubble,
+)
 from .study import Basis, Check, Finding, Study, Verdict
 
 
@@ -49,6 +59,7 @@ TARGETS = {
         Target("stability", "rankings by level, over a grid of systems", stability.stability),
         Target("validation", "measured layers, steps and memory", validation.validation),
         Target("memory", "measured peaks of memory", memory.memory),
+        Target("deepseek", "a published run of DeepSeek-V3, and plans", deepseek.deepseek),
     )
 }
 """All targets, in the order of `all`."""

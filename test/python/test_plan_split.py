@@ -1,0 +1,190 @@
+"""Plans over expert and context parallelism: degrees, lines for launchers, and what is left out."""
+
+from collections import Counter
+from typing import Any
+
+import pipesched
+import pytest
+from pipesched import Proposal, plan
+from pipesched.command import main
+from pipesched.planning import Request, Shape
+from pipesched.planning._divisions import Divisions, powers_of_two
+from pipesched.planning._passes import attaching
+from test_command import Capture, failure_of, rows_of
+from test_plan import check, flags
+
+
+def divisions(model: str, **given: Any) -> tuple[list[Shape], Counter[str]]:
+    limits = {"system": "dgx-h100", "gpus": 64, "global_batch": 64, **given}
+    left_out: Counter[str] = Counter()
+    return list(Divisions(Request(model=model, **limits), left_out).shapes()), left_out
+
+
+# Degrees
+
+
+def test_experts_are_divided_by_degrees_that_divide() -> None:
+    shapes, _ = divisions("qwen3-235b-a22b", gpus=256, global_batch=256)
+    assert {shape.expert for shape in shapes} == set(powers_of_two(128))
+    for shape in shapes:
+        assert 128 % shape.expert == 0 and shape.stage % shape.expert == 0
+        assert shape.gpus == 256
+    few, _ = divisions("mixtral-8x7b")
+    assert {shape.expert for shape in few} == {1, 2, 4, 8}
+    none, _ = divisions("llama3-8b")
+    assert {shape.expert for shape in none} == {1}
+
+
+@pytest.mark.parametrize(
+    ("sequence", "degrees"), [(8192, {1}), (16384, {1}), (32768, {1, 2, 4, 8}), (24576, {1, 2, 4})]
+)
+def test_only_long_sequences_are_divided(sequence: int, degrees: set[int]) -> None:
+    shapes, _ = divisions("llama3-8b", sequence=sequence)
+    assert {shape.context for shape in shapes} == degrees
+    for shape in shapes:
+        assert shape.gpus == 64
+        assert shape.tensor * shape.context == shape.worker
+        assert shape.data * shape.microbatch_size * shape.microbatches == 64
+
+
+def test_given_degrees_are_kept() -> None:
+    shapes, _ = divisions("qwen3-30b-a3b", context=[2], expert=[4, 16], tensor=[2], stages=[4])
+    assert {(s.tensor, s.context, s.pipeline, s.data) for s in shapes} == {(2, 2, 4, 4)}
+    assert {s.expert for s in shapes} == {4, 16}
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "said"),
+    [
+        ("llama3-8b", {"expert": [2]}, "expert 2: the model has no experts"),
+        ("mixtral-8x7b", {"expert": [16]}, "expert 16 is more than the 8 experts"),
+        ("mixtral-8x7b", {"expert": [3]}, "expert 3 does not divide 8 experts; 2 and 4 do"),
+        (
+            "qwen3-30b-a3b",
+            {"expert": [32], "stages": [16]},
+            "expert 32 does not divide the 4 accelerators of a stage; 4 do",
+        ),
+        ("llama3-8b", {"context": [3]}, "tensor 1 and context 3 do not divide 64 accelerators"),
+        (
+            "llama3-8b",
+            {"context": [8], "sequence": 1000, "tensor": [1]},
+            "context 8 divides sequences into 16 pieces, which 1000 tokens do not give; 992 do",
+        ),
+        ("llama3-8b", {"context": [8], "tensor": [8], "stages": [2]}, "workers of 64 and 2 stages"),
+    ],
+)
+def test_what_does_not_divide_is_left_out(model: str, given: dict[str, Any], said: str) -> None:
+    shapes, left_out = divisions(model, **given)
+    assert any(reason.startswith(said) for reason in left_out), left_out
+    if not shapes:
+        limits = {"gpus": 64, "global_batch": 64, **given}
+        with pytest.raises(pipesched.PipeSchedError, match="there is nothing to plan"):
+            plan(model, "dgx-h100", **limits)
+
+
+# Plans
+
+
+def planned(model: str = "qwen3-30b-a3b", **given: Any) -> Proposal:
+    limits: dict[str, Any] = {
+        **{"gpus": 64, "global_batch": 64, "tensor": [2], "context": [2], "stages": [4]},
+        **{"expert": [8], "microbatch_size": [1], "schedules": ["1f1b"], "memory": "1TiB"},
+        **{"recompute": ["none"], "top": 1},
+        **given,
+    }
+    if model == "llama3-8b":
+        limits.pop("expert")
+    return plan(model, "dgx-h100", **limits).fitting[0]
+
+
+def test_plans_are_consistent() -> None:
+    for given in ({}, {"launcher": "torchtitan"}, {"launcher": "megatron"}):
+        found = planned(**given)
+        check(found)
+        row = found.to_dict()
+        assert (row["context"], row["expert"], row["tensor"], row["data"]) == (2, 8, 2, 4)
+        assert row["gpus"] == 64
+        assert "context 2" in found.why()[0] and "expert 8" in found.why()[0]
+
+
+def test_lines_of_megatron() -> None:
+    found = flags(planned(launcher="megatron").launchers().megatron.lines or ())
+    assert found["--context-parallel-size"] == "2"
+    assert found["--cp-comm-type"] == "p2p"
+    assert found["--expert-model-parallel-size"] == "8"
+    assert found["--expert-tensor-parallel-size"] == "1"
+    assert found["--moe-token-dispatcher-type"] == "alltoall"
+    other = planned(launcher="megatron", context_exchange="gather", expert_dispatch="per-node")
+    found = flags(other.launchers().megatron.lines or ())
+    assert found["--cp-comm-type"] == "all_gather"
+    assert found["--moe-token-dispatcher-type"] == "flex"
+    assert found["--moe-flex-dispatcher-backend"] == "deepep"
+    dense = flags(planned("llama3-8b", context=[1]).launchers().megatron.lines or ())
+    assert not [flag for flag in dense if "expert" in flag or "context" in flag or "cp-" in flag]
+
+
+def test_lines_of_torchtitan() -> None:
+    best = planned(launcher="torchtitan")
+    assert best.request.context_exchange == "gather"
+    found = flags(best.launchers().torchtitan.lines or ())
+    names = [f"--parallelism.{n}_parallel_degree" for n in ("context", "expert", "tensor")]
+    assert [found[name] for name in names] == ["2", "8", "2"]
+    assert found["--parallelism.data_parallel_shard_degree"] == "4"
+    assert "--training.disable_cuda_graphs" in found
+    ring = planned().launchers().torchtitan
+    assert ring.lines is None and "no context exchange ring" in (ring.reason or "")
+    with pytest.raises(pipesched.PipeSchedError, match="torchtitan 0.3.0 has no context exchange"):
+        planned(launcher="torchtitan", context_exchange="ring")
+
+
+def test_passes_say_it() -> None:
+    request = Request(
+        model="qwen3-30b-a3b",
+        system="dgx-h100",
+        gpus=64,
+        global_batch=64,
+        expert_balance=1.25,
+        expert_dispatch="per-node",
+        context_exchange="gather",
+    )
+    shape = Shape(2, 4, 4, 1, 16, "none", "optimizer", context=2, expert=8)
+    _, system = attaching(request, shape)
+    for option in (
+        "accelerators=4",
+        "context-parallel=2",
+        "context-exchange=gather",
+        "expert-parallel=8",
+        "expert-balance=1.25",
+        "expert-dispatch=per-node",
+        "data-parallel=4",
+    ):
+        assert option in system
+    alone = Shape(2, 4, 8, 1, 8, "none", "optimizer")
+    assert "expert" not in attaching(request, alone)[1]
+    assert "context" not in attaching(request, alone)[1]
+
+
+# The command
+
+
+LINE = [
+    *("plan", "--model", "mixtral-8x7b", "--system", "dgx-h100", "--gpus", "32"),
+    *("--global-batch", "32", "--schedules", "1f1b", "--microbatch-size", "1", "--top", "2"),
+]
+
+
+def test_the_table_has_degrees_that_differ(capsys: Capture) -> None:
+    assert main([*LINE, "--expert", "8", "--memory", "1TiB"]) == 0
+    heading = next(li for li in capsys.readouterr().out.splitlines() if "tokens/s/GPU" in li)
+    assert "expert" in heading.split() and "context" not in heading.split()
+    assert main([*LINE, "--expert", "1", "--context", "2", "--memory", "1TiB"]) == 0
+    heading = next(li for li in capsys.readouterr().out.splitlines() if "tokens/s/GPU" in li)
+    assert "context" in heading.split() and "expert" not in heading.split()
+
+
+def test_the_command_takes_degrees(capsys: Capture) -> None:
+    rows = rows_of(capsys, *LINE, "--expert", "8", "--context", "1,2", "--memory", "1TiB")
+    assert {row["expert"] for row in rows} == {8}
+    assert {row["context"] for row in rows} <= {1, 2}
+    said = failure_of(capsys, *LINE, "--expert", "5")
+    assert "expert 5 does not divide 8 experts; 4 and 8 do" in said
