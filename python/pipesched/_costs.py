@@ -33,8 +33,15 @@ from ._options import (
 Time = str | int
 """`"18.5ms"`, or a number of picoseconds."""
 
-Times = str | Mapping[str, Time | Sequence[Time]] | os.PathLike[str]
-"""`"F=18.5ms,B=27.4ms"`, the same as a mapping, or the path of a JSON file."""
+PhaseTimes = Mapping[str, Time | Sequence[Time]]
+"""Times by phase, one or a list."""
+
+NamedTimes = Mapping[str, Time | Sequence[Time] | PhaseTimes]
+
+Times = str | NamedTimes | os.PathLike[str]
+"""`"F=18.5ms,B=27.4ms"`, the same as a mapping, or the path of a JSON file. Mappings by phase stand
+for `layers`, `embedding` and `head`, whose times they are.
+"""
 
 Description = str | Mapping[str, Any] | os.PathLike[str]
 """The name of a description that ships, its fields, or the path of a JSON file."""
@@ -117,10 +124,14 @@ def _time(time: Time) -> str:
     return f"{time}ps" if isinstance(time, int) else time
 
 
-def _times_text(times: Mapping[str, Time | Sequence[Time]]) -> str:
-    def value(given: Time | Sequence[Time]) -> str:
+def _times_text(times: NamedTimes) -> str:
+    """Times of stages, which are not nested, as text."""
+
+    def value(given: Time | Sequence[Time] | PhaseTimes) -> str:
         if isinstance(given, (str, int)):
             return _time(given)
+        if isinstance(given, Mapping):
+            raise TypeError(f"times of stages are times or lists of times; got {given!r}")
         return f"[{','.join(map(_time, given))}]"
 
     return ",".join(f"{name}={value(given)}" for name, given in times.items())

@@ -48,7 +48,7 @@ def test_every_family_does_all_layers(family: str) -> None:
 
 
 def test_a_stage_is_the_sum_of_its_layers() -> None:
-    times = {
+    times: dict[str, Any] = {
         "layers": {"F": [1, 2, 3, 4], "B": [10, 20, 30, 40], "O": 5},
         "embedding": {"F": 100, "B": 200},
         "head": {"F": 1000, "B": 2000, "O": 7},
@@ -63,7 +63,7 @@ def test_a_stage_is_the_sum_of_its_layers() -> None:
 
 def test_pairs_of_ends_take_both() -> None:
     """FB of an end that does not give it is F + B."""
-    times = {"layers": {"F": [1, 1], "B": 2, "FB": 2}, "head": {"F": 10, "B": 20}}
+    times: dict[str, Any] = {"layers": {"F": [1, 1], "B": 2, "FB": 2}, "head": {"F": 10, "B": 20}}
     found = Costs(times=times)._for((((0, 1), None),)).times
     assert found == "F=[1ps,11ps],B=[2ps,22ps],FB=[2ps,32ps]"
 
@@ -75,7 +75,8 @@ def test_three_ways_to_say_it(tmp_path: Path) -> None:
         "F=1ms,I=1.2ms,W=0.8ms,layers=94,comm=0.1ms,embedding.F=0.1ms,embedding.I=0ps,"
         "embedding.W=0.2ms,head.F=3ms,head.I=3ms,head.W=3ms"
     )
-    flat = {**{k: v for k, v in PLAIN.items() if k != "count"}, "layers": 94, "comm": "0.1ms"}
+    flat: dict[str, Any] = {k: v for k, v in PLAIN.items() if k != "count"}
+    flat |= {"layers": 94, "comm": "0.1ms"}
     reports = {
         Configuration("zb-v", 4, 8, costs=costs).simulate().to_json()
         for costs in (
@@ -90,11 +91,11 @@ def test_three_ways_to_say_it(tmp_path: Path) -> None:
 
 def test_balanced_by_these_times() -> None:
     """The head is three layers long, so that its stage has three fewer of 13 + 3."""
-    times = {"layers": {"count": 13, "F": 1, "B": 2}, "head": {"F": 3, "B": 6}}
+    times: dict[str, Any] = {"layers": {"count": 13, "F": 1, "B": 2}, "head": {"F": 3, "B": 6}}
     point = Configuration("1f1b", 4, 8, costs=Costs(times=times))
     assert point.places == (((0, 1, 2, 3), (4, 4, 4, 1)),)
     assert busy(point) == [8 * 12] * 4
-    slow = {"layers": {"F": [1, 1, 1, 5], "B": [1, 1, 1, 5]}}
+    slow: dict[str, Any] = {"layers": {"F": [1, 1, 1, 5], "B": [1, 1, 1, 5]}}
     point = Configuration("1f1b", 2, 8, costs=Costs(times=slow, balance="cost"))
     assert point.places == (((0, 1), (3, 1)),)
     even = Configuration("1f1b", 2, 8, costs=Costs(times=slow))

@@ -141,8 +141,8 @@ def test_times_that_are_too_short_are_noticed() -> None:
 
 
 def _searched(**given: Any) -> tuple[Search, Any]:
-    whole = {"model": "llama3-8b", "system": "dgx-h100", "gpus": 8, "global_batch": 32}
-    whole |= {"reserve": 0, **given}
+    whole: dict[str, Any] = {"model": "llama3-8b", "system": "dgx-h100", "reserve": 0}
+    whole |= {"gpus": 8, "global_batch": 32, **given}
     search = Search(Space(Request(**whole)), None, None)
     return search, search.run(5, 3)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 import numpy as np
 from pipesched import Configuration, Costs, FamilyOptions, Path, PipeSchedError, Simulation
-from pipesched._costs import Time, _times_text
+from pipesched._costs import NamedTimes, _times_text
 from pipesched._options import Transport, pass_options
 
 MODEL = "paper-gpt"
@@ -227,7 +227,7 @@ def command_line(passes: Sequence[str], transport: Transport = "blocking") -> st
     )
 
 
-def profile(times: Mapping[str, Time | Sequence[Time]]) -> str:
+def profile(times: NamedTimes) -> str:
     """The pass that attaches times."""
     return "pipe-attach-profile" + pass_options({"times": _times_text(times)})
 
