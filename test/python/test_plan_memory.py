@@ -183,7 +183,9 @@ DIVIDED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("launcher", ["megatron", "torchtitan"])
 @pytest.mark.parametrize(
-    ("model", "given"), [*CASES.items(), *DIVIDED.items()], ids=[*CASES, *map("ep-{}".format, DIVIDED)]
+    ("model", "given"),
+    [*CASES.items(), *DIVIDED.items()],
+    ids=[*CASES, *(f"divided-{name}" for name in DIVIDED)],
 )
 def test_memory_is_what_the_framework_holds(
     model: str, given: dict[str, Any], launcher: Any
