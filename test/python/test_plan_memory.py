@@ -124,33 +124,41 @@ def kept_bytes(m: Sizes, layer: int) -> int:
     return attention_kept(m) + mlp_kept(m, layer) + 2 * ELEMENT * m.hidden
 
 
-def held_bytes(launcher: str, data: int) -> float:
-    """Bytes of a parameter in a pipeline, over `data` replicas."""
+def held_bytes(launcher: str, shared: int, replicas: int) -> float:
+    """Bytes that each of `shared` accelerators holds of a parameter, whose state is sharded over
+    their `replicas` as well.
+    """
     if launcher == "megatron":
-        return 6 + 12 / data
+        return (6 + 12 / replicas) / shared
     gathered, sums, sharded = 2, 4, 4 + 4 + 4
-    return gathered + sums + sharded / data
+    return (gathered + sums + sharded / replicas) / shared
 
 
 def formula_bytes(proposal: Proposal) -> float:
     """What the fullest accelerator holds under 1F1B: the first stage, which has the embedding and a
-    microbatch for each stage, or another with more layers.
+    microbatch for each stage, or another with more layers. Layers are shared by the tensor-parallel
+    accelerators, experts by those of the expert degree; activations by those of a worker.
     """
     m, shape = MODELS[str(proposal.request.model)], proposal.shape
     (layers,) = proposal.candidate.layers
     tokens = shape.microbatch_size * m.sequence
+    experts = shape.tensor if shape.expert == 1 else shape.expert
     found, first = [], 0
     for stage, count in enumerate(layers):
         held = range(first, first + count)
-        parameters = sum(sum(layer_parameters(m, layer)) for layer in held)
+        counted = [layer_parameters(m, layer) for layer in held]
+        dense, expert = (sum(part) for part in zip(*counted, strict=True))
         if stage == 0:
-            parameters += m.vocabulary * m.hidden
+            dense += m.vocabulary * m.hidden
         if stage == len(layers) - 1:
-            parameters += (m.vocabulary + 1) * m.hidden
+            dense += (m.vocabulary + 1) * m.hidden
         flying = min(shape.pipeline - stage, shape.microbatches)
-        activations = flying * tokens * sum(kept_bytes(m, layer) for layer in held)
-        state = parameters * held_bytes(proposal.request.framework.name, shape.data)
-        found.append((state + activations) / shape.tensor)
+        state = sum(
+            parameters * held_bytes(proposal.request.framework.name, shared, shape.stage // shared)
+            for parameters, shared in ((dense, shape.tensor), (expert, experts))
+        )
+        kept = flying * tokens * sum(kept_bytes(m, layer) for layer in held)
+        found.append(state + kept / shape.worker)
         first += count
     return max(found)
 
@@ -164,9 +172,24 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+DIVIDED: dict[str, dict[str, Any]] = {
+    "qwen3-235b-a22b": {"gpus": 256, "tensor": [2], "stages": [16], "expert": [8]},
+    "mixtral-8x7b": {"gpus": 64, "tensor": [2], "stages": [4], "expert": [8], "context": [2]},
+    "deepseek-v3": {"gpus": 2048, "tensor": [1], "stages": [16], "expert": [64]},
+    "llama3-70b": {"gpus": 128, "tensor": [8], "stages": [4], "context": [2]},
+}
+"""Experts and sequences divided."""
+
+
 @pytest.mark.parametrize("launcher", ["megatron", "torchtitan"])
-@pytest.mark.parametrize("model", MODELS)
-def test_memory_is_what_the_framework_holds(model: str, launcher: Any) -> None:
+@pytest.mark.parametrize(
+    ("model", "given"),
+    [*CASES.items(), *DIVIDED.items()],
+    ids=[*CASES, *(f"divided-{name}" for name in DIVIDED)],
+)
+def test_memory_is_what_the_framework_holds(
+    model: str, given: dict[str, Any], launcher: Any
+) -> None:
     made = plan(
         model,
         "dgx-h100",
@@ -178,7 +201,7 @@ def test_memory_is_what_the_framework_holds(model: str, launcher: Any) -> None:
         memory="1TiB",
         reserve=0,
         top=1,
-        **CASES[model],
+        **{"expert": [1] if MODELS[model].experts else None, **given},
     )
     (found,) = made.fitting
     assert found.shape.data > 1

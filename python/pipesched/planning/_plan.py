@@ -337,9 +337,10 @@ def _other_degrees(request: Request, shape: Shape) -> Iterator[tuple[str, dict[s
 
 def _more_parts(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
     """More accelerators for the experts of a stage, or for a sequence in place of replicas."""
-    larger = [d for d in divisors(gcd(request.experts, shape.stage)) if d > shape.expert]
-    if larger:
-        yield f"expert {larger[0]}", {"expert": larger[0]}
+    if request.experts:
+        larger = [d for d in divisors(gcd(request.experts, shape.stage)) if d > shape.expert]
+        for degree in larger[:1]:
+            yield f"expert {degree}", {"expert": degree}
     context = 2 * shape.context
     if shape.data % 2 == 0 and request.sizes["sequence"] % (2 * context) == 0:
         changes = {"data": shape.data // 2, "microbatches": 2 * shape.microbatches}
