@@ -135,7 +135,8 @@ RingGroup RankLayout::expertReplicas(int64_t first, int64_t last,
     return group(first, last, numGroupWorkers,
                  {1, (step - accelerators) * numWorkers + accelerators,
                   replicas, step * numWorkers});
-  return {1, static_cast<int64_t>(numGroupWorkers * replicas)};
+  auto size = static_cast<int64_t>(numGroupWorkers * replicas);
+  return groupOfLevels(1, perPod ? 1 : size, size);
 }
 
 /// The accelerators of a tensor-parallel group in each block; 1 if their

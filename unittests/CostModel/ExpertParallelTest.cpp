@@ -178,6 +178,24 @@ TEST(ExpertTraffic, BoundsSmallGroups) {
   EXPECT_LE(expertTraffic(experts, system).network, 1.25 * counted);
 }
 
+/// 64 ranks on eight nodes in two pods.
+TEST(ExpertTraffic, LeavesPods) {
+  SystemFacts system;
+  system.link.bytesPerSecond = system.spine.bytesPerSecond = 1;
+  system.dataParallel = system.expertParallel = 64;
+  system.acceleratorsPerNode = 8;
+  system.acceleratorsPerPod = 32;
+  ExpertFacts experts;
+  experts.count = 256;
+  experts.perToken = 8;
+  ExpertTraffic traffic = expertTraffic(experts, system);
+  EXPECT_DOUBLE_EQ(traffic.link, 7.0 / 64);
+  EXPECT_DOUBLE_EQ(traffic.network, 7.0 / 8);
+  EXPECT_DOUBLE_EQ(traffic.spine, 1.0 / 2);
+  system.acceleratorsPerPod = 64;
+  EXPECT_DOUBLE_EQ(expertTraffic(experts, system).spine, 0);
+}
+
 /// DeepSeek-V3 (arXiv 2412.19437, section 2.1.2): 8 of 256 experts on 8 nodes,
 /// of which a token reaches 4. A rank of 64 sends 7/8 of its rows to other
 /// nodes, or a copy to 7/8 of the 3.6 nodes that a token reaches in the mean.

@@ -198,6 +198,19 @@ TEST(RankLayout, ExpertsAreDividedOverNodes) {
   EXPECT_EQ(expertGroup(system), (RingGroup{1, 64}));
 }
 
+TEST(RankLayout, SequencesAndExpertsMaySpanPods) {
+  SystemFacts system = cluster(8, 2, 4);
+  system.contextParallel = 4;
+  EXPECT_EQ(contextGroup(withPods(system, 8)), (RingGroup{2, 2, 1}));
+  EXPECT_EQ(contextGroup(withPods(system, 4)), (RingGroup{2, 1, 2}));
+  EXPECT_EQ(RankLayout(withPods(system, 8), 2).groupOf(0, 0, 1),
+            (RingGroup{2, 2, 2}));
+  SystemFacts experts = cluster(1, 128, 8);
+  experts.expertParallel = 64;
+  EXPECT_EQ(expertGroup(withPods(experts, 32)), (RingGroup{8, 4, 2}));
+  EXPECT_EQ(expertGroup(withPods(experts, 64)), (RingGroup{8, 8, 1}));
+}
+
 TEST(RankLayout, LargestSizes) {
   SystemFacts system = cluster(int64_t(1) << 62, kMaxDataParallel,
                                kMaxAcceleratorsPerNode, RankOrder::Pipeline);
@@ -287,45 +300,49 @@ namespace {
 /// first, then those that divide a sequence, then peers.
 struct StageRanks {
   Ranks ranks;
-  int64_t contextParallel, expertParallel;
+  int64_t contextParallel, expertParallel, perNode, perPod;
 
   int64_t size() const { return ranks.accelerators * ranks.dataParallel; }
-  int64_t nodeOf(int64_t rank, int64_t worker) const {
-    return ranks.nodeOf(rank % ranks.accelerators, rank / ranks.accelerators,
-                        worker);
-  }
   /// Ranks of the stage by a number that is the same for all of a group; of
-  /// each group its members by node.
+  /// each group its members by block of `block` consecutive ranks.
   template <typename GroupOf>
   std::map<int64_t, std::map<int64_t, int64_t>>
-  groupsOf(int64_t worker, GroupOf groupOf) const {
+  groupsOf(int64_t block, int64_t worker, GroupOf groupOf) const {
     std::map<int64_t, std::map<int64_t, int64_t>> groups;
     for (int64_t rank = 0; rank < size(); ++rank)
-      ++groups[groupOf(rank)][nodeOf(rank, worker)];
+      ++groups[groupOf(rank)][ranks.blockOf(block, rank % ranks.accelerators,
+                                            rank / ranks.accelerators, worker)];
     return groups;
   }
 };
 } // namespace
 
-/// If the layout puts members on one node, every group of a worker has that
-/// many there, or a multiple of them.
+/// If the layout puts members on one node or in one pod, every group of a
+/// worker has that many there, or a multiple of them.
 template <typename GroupOf>
 static void checkGroups(const StageRanks &stage, int64_t worker,
                         RingGroup layout, GroupOf groupOf) {
-  for (auto &[number, byNode] : stage.groupsOf(worker, groupOf)) {
-    int64_t size = 0;
-    for (auto [node, members] : byNode) {
-      EXPECT_EQ(members % layout.perNode, 0) << "node " << node;
-      size += members;
+  auto check = [&](int64_t block, int64_t perBlock) {
+    for (auto &[number, byBlock] : stage.groupsOf(block, worker, groupOf)) {
+      int64_t size = 0;
+      for (auto [index, members] : byBlock) {
+        EXPECT_EQ(members % perBlock, 0)
+            << "block " << index << " of " << block;
+        size += members;
+      }
+      EXPECT_EQ(layout.size(), size);
     }
-    EXPECT_EQ(layout.size(), size);
-  }
+  };
+  check(stage.perNode, layout.perNode);
+  if (layout.numNodes > 1)
+    check(stage.perPod, layout.perNode * layout.numNodes);
 }
 
 static void checkStage(const StageRanks &stage) {
   const Ranks &ranks = stage.ranks;
-  SystemFacts system = cluster(ranks.accelerators, ranks.dataParallel,
-                               ranks.perNode, ranks.order);
+  SystemFacts system = withPods(cluster(ranks.accelerators, ranks.dataParallel,
+                                        stage.perNode, ranks.order),
+                                stage.perPod);
   system.contextParallel = stage.contextParallel;
   system.expertParallel = stage.expertParallel;
   int64_t tensor = system.tensorParallel(), all = ranks.accelerators;
@@ -345,10 +362,15 @@ static void checkStage(const StageRanks &stage) {
           [&](int64_t rank) { return rank % experts; });
   }
   // With ranks in this order groups stand together as far as they can.
-  if (ranks.order == RankOrder::Data && ranks.perNode % experts == 0)
-    EXPECT_EQ(expertGroup(system).numNodes, 1);
-  if (ranks.perNode % all == 0)
-    EXPECT_EQ(contextGroup(system).numNodes, 1);
+  bool isByData = ranks.order == RankOrder::Data;
+  if (isByData && stage.perNode % experts == 0)
+    EXPECT_EQ(expertGroup(system).perNode, experts);
+  if (isByData && stage.perPod % experts == 0)
+    EXPECT_EQ(expertGroup(system).numPods, 1);
+  if (stage.perNode % all == 0)
+    EXPECT_EQ(contextGroup(system).perNode, stage.contextParallel);
+  if (stage.perPod % all == 0)
+    EXPECT_EQ(contextGroup(system).numPods, 1);
 }
 
 TEST(RankLayout, GroupsOfStagesAreThoseOfRanks) {
@@ -366,8 +388,12 @@ TEST(RankLayout, GroupsOfStagesAreThoseOfRanks) {
                              << peers << ", e " << experts << ", node "
                              << perNode << ", p " << workers << ", order "
                              << int(order));
-                checkStage(
-                    {{all, peers, perNode, workers, order}, context, experts});
+                for (int64_t nodes : {1, 2, 6})
+                  checkStage({{all, peers, workers, order},
+                              context,
+                              experts,
+                              perNode,
+                              perNode * nodes});
               }
 }
 

@@ -228,6 +228,52 @@ TEST(Sharding, MemoryHasShardsAndWhatIsGathered) {
   EXPECT_EQ(first.gradientBytes, 140 / 4 + 80);
 }
 
+/// Four of ten parameters are divided among four ranks; six are experts, of
+/// which each rank holds one half and divides that with one other.
+TEST(Sharding, ExpertsAreDividedAmongThoseThatHoldTheSame) {
+  ModelFacts model = toyModel();
+  model.blocks[0].experts = ExpertFacts();
+  model.blocks[0].experts->count = 4;
+  model.blocks[0].experts->perToken = 1;
+  model.blocks[0].experts->parameters = 6;
+  SystemFacts system = fourPeers(Sharding::Full);
+  system.expertParallel = 2;
+  int64_t gather = 3 * (8 / 4 * 10 + 7) + (6 / 2 * 10 + 7);
+  StageCost cost = llvm::cantFail(costRoofline(linear(2), model, system, kStep))
+                       .stages.front();
+  EXPECT_EQ(ps(cost, Phase::Forward), 3 * gather + 100);
+  EXPECT_EQ(sent(cost, Phase::Forward), 3 * (3 * 8 / 4 + 6 / 2));
+  StageMemory memory =
+      llvm::cantFail(computeMemoryFacts(linear(2), model, &system))
+          .stages.front();
+  EXPECT_EQ(memory.weightBytes, 60 / 4 + 2 * (8 + 6));
+  EXPECT_EQ(memory.gradientBytes, 60 / 4 + (8 + 6));
+  system.sharding = Sharding::Gradients;
+  EXPECT_EQ(ps(llvm::cantFail(costRoofline(linear(2), model, system, kStep))
+                   .stages.front(),
+               Phase::AllReduce),
+            3 * (24 / 4 * 10 + 7) + (18 / 2 * 10 + 7));
+}
+
+/// Ranks that divide a sequence hold the same layers, and divide them too: two
+/// of a worker over its link, two workers over the network.
+TEST(Sharding, RanksOfASequenceDivideLayers) {
+  SystemFacts system = fourPeers(Sharding::Full);
+  system.link = {1000000000000, 3, {}};
+  llvm::cantFail(setAccelerators(system, 2));
+  system.contextParallel = system.dataParallel = 2;
+  StageCost cost =
+      llvm::cantFail(costRoofline(linear(2), toyModel(), system, kStep))
+          .stages.front();
+  int64_t gather = (20 / 2 + 3) + (10 * 10 / 2 + 7);
+  EXPECT_EQ(ps(cost, Phase::Forward), 3 * gather + 50);
+  EXPECT_EQ(sent(cost, Phase::Forward), 3 * (20 + 10));
+  StageMemory memory =
+      llvm::cantFail(computeMemoryFacts(linear(2), toyModel(), &system))
+          .stages.front();
+  EXPECT_EQ(memory.weightBytes, 60 / 2 + 2 * 2 * 20);
+}
+
 /// Stages of a worker run one at a time, and so what one of them gathers is
 /// there once.
 TEST(Sharding, AWorkerGathersForOneStageAtATime) {

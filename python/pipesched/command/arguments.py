@@ -230,11 +230,7 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
         help="equal pipelines, which divide the global batch",
     )
     group.add_argument(
-        "--sharding",
-        choices=names_of(Sharding),
-        default="none",
-        help="what the pipelines divide: nothing, the optimizer's state, gradients too, or weights"
-        " too, gathered once per step (full-kept) or for each use (full)",
+        "--sharding", choices=names_of(Sharding), default="none", help="over the pipelines"
     )
     group.add_argument(
         "--rank-order",
