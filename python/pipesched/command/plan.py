@@ -81,24 +81,8 @@ PAGE_COLUMNS = (
 )
 
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs,
-        "plan",
-        run,
-        summary="The best configurations for a model on so many accelerators, and why.",
-        example=EXAMPLE,
-    )
-    parser.description = f"{parser.description} The exit status is 1 if nothing fits."
-    parser.add_argument("--model", metavar="NAME|FILE", help="may be left out with --times")
-    parser.add_argument("--system", required=True, metavar="NAME|FILE")
-    parser.add_argument("--gpus", type=positive, required=True, metavar="N", help="accelerators")
-    parser.add_argument(
-        "--global-batch", type=positive, required=True, metavar="G", help="sequences per step"
-    )
-    parser.add_argument("--sequence", type=positive, metavar="S", help="tokens of a sequence")
-    _add_choices(parser)
+def _add_costs(parser: argparse.ArgumentParser) -> None:
+    """Adds what prices a configuration, and the memory that it may take."""
     group = parser.add_argument_group("costs")
     group.add_argument(
         "--times",
@@ -128,6 +112,27 @@ def add(verbs: Verbs) -> None:
         metavar="BYTES|PART",
         help="kept free of it, such as 4GiB or 2GiB+5%%; by default 15%%, 0 for nothing",
     )
+
+
+def add(verbs: Verbs) -> None:
+    """Adds the parser."""
+    parser = add_verb(
+        verbs,
+        "plan",
+        run,
+        summary="The best configurations for a model on so many accelerators, and why.",
+        example=EXAMPLE,
+    )
+    parser.description = f"{parser.description} The exit status is 1 if nothing fits."
+    parser.add_argument("--model", metavar="NAME|FILE", help="may be left out with --times")
+    parser.add_argument("--system", required=True, metavar="NAME|FILE")
+    parser.add_argument("--gpus", type=positive, required=True, metavar="N", help="accelerators")
+    parser.add_argument(
+        "--global-batch", type=positive, required=True, metavar="G", help="sequences per step"
+    )
+    parser.add_argument("--sequence", type=positive, metavar="S", help="tokens of a sequence")
+    _add_choices(parser)
+    _add_costs(parser)
     parser.add_argument(
         "--for",
         dest="launcher",
