@@ -150,8 +150,9 @@ class Costs:
 
     There are `data_parallel` equal pipelines, and the schedule is one of them; `global_batch` is
     that of all of them. `sharding` says what the pipelines divide among them: nothing, the state of
-    the optimizer (ZeRO-1), gradients too (ZeRO-2), or everything that a parameter takes (FSDP), kept
-    after it is gathered once per step ("full-kept") or not ("full"). `rank_order` says which ranks are neighbours on the nodes of a system: peers in other pipelines, or the workers of a
+    the optimizer (ZeRO-1), gradients too (ZeRO-2), or everything that a parameter takes (FSDP),
+    kept after it is gathered once per step ("full-kept") or not ("full"). `rank_order` says which
+    ranks are neighbours on the nodes of a system: peers in other pipelines, or the workers of a
     pipeline. This affects messages, memory, and the all-reduces and optimizer steps that
     `Configuration(optimizer_step=...)` adds.
 

@@ -112,7 +112,7 @@ void pipesched::python::bindProblem(nb::module_ &m) {
   nb::class_<Costs>(m, "Costs", "What prices schedules.")
       .def(nb::init<const Costs::Source &, const Costs::Source &,
                     const Costs::Source &, const Costs::Numbers &,
-                    const Costs::Choices &>(),
+                    const Costs::Choices &, double>(),
            nb::arg("model").none(), nb::arg("system").none(),
            nb::arg("profile").none(), nb::arg("numbers"), nb::arg("choices"),
            nb::arg("expert_balance"))

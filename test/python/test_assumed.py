@@ -12,6 +12,10 @@ from pipesched.command import main, parser
 from test_command import Capture, rows_of
 
 MODEL = ["--model", "llama3-70b", "--system", "dgx-h100"]
+EXPERTS = [
+    *("--model", "qwen3-30b-a3b", "--system", "dgx-h100"),
+    *("--data-parallel", "2", "--global-batch", "16"),
+]
 PAPER = ["--model", "paper-gpt", "--system", "slow_nw_fast_cp"]
 MEASURES = ("step_s", "tokens_per_s", "peak_bytes", "peak_bytes_per_gpu")
 
@@ -41,6 +45,22 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
             *("--global-batch", "16", "--optimizer-step", "exposed"),
         ],
         ["pipeline"],
+    ),
+    "--expert-parallel": ("expert parallelism 1", ["1f1b", *EXPERTS], ["16"]),
+    "--expert-balance": (
+        "expert balance 1",
+        ["1f1b", *EXPERTS, "--expert-parallel", "16"],
+        ["1.5"],
+    ),
+    "--expert-dispatch": (
+        "expert dispatch all-to-all",
+        ["1f1b", *EXPERTS, "--expert-parallel", "16"],
+        ["per-node"],
+    ),
+    "--context-exchange": (
+        "context exchange ring",
+        ["1f1b", *MODEL, "--context-parallel", "8", "--global-batch", "8"],
+        ["gather"],
     ),
     "--transport": ("transport overlap", ["zb-v", *PAPER], ["blocking"]),
     "--receive-placement": ("receive placement arrival", ["chimera", *PAPER], ["consumer"]),
@@ -73,11 +93,8 @@ NO_DEFAULT = {"--times", "--model", "--system"}
 SAID_OTHERWISE = {"--times-of"}
 """Said first, or refused: test_times_of.py."""
 
-SPLIT = {
-    *("--context-parallel", "--context-exchange"),
-    *("--expert-parallel", "--expert-balance", "--expert-dispatch"),
-}
-"""They cost nothing yet."""
+WHOLE = {"--context-parallel"}
+"""Sequences are whole unless this says otherwise."""
 
 BELOW = {"--group"}
 """Moved no answer by 1 % in any case that was tried."""
@@ -114,7 +131,7 @@ def test_every_option_is_considered() -> None:
         if group.title in groups:
             options = (a.option_strings[0] for a in group._group_actions)
             found |= set(options)
-    assert found == {*CASES, *NO_DEFAULT, *SAID_OTHERWISE, *SPLIT, *BELOW}
+    assert found == {*CASES, *NO_DEFAULT, *SAID_OTHERWISE, *WHOLE, *BELOW}
 
 
 def test_the_line_stands_under_the_title(tmp_path: Path, capsys: Capture) -> None:

@@ -136,6 +136,43 @@ def given_family_options(arguments: argparse.Namespace) -> FamilyOptions:
 # Costs
 
 
+def _add_split(group: argparse._ArgumentGroup) -> None:
+    """Adds how sequences and experts are divided."""
+    group.add_argument(
+        "--context-parallel",
+        type=positive,
+        default=1,
+        metavar="C",
+        help="accelerators of a worker that divide a sequence",
+    )
+    group.add_argument(
+        "--context-exchange",
+        choices=names_of(ContextExchange),
+        default="ring",
+        help="how they see the keys and values of others",
+    )
+    group.add_argument(
+        "--expert-parallel",
+        type=positive,
+        default=1,
+        metavar="E",
+        help="accelerators of a stage, in all pipelines, that divide the experts",
+    )
+    group.add_argument(
+        "--expert-balance",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="rows of the fullest of them, divided by the mean",
+    )
+    group.add_argument(
+        "--expert-dispatch",
+        choices=names_of(ExpertDispatch),
+        default="all-to-all",
+        help="what tokens send: a copy for each expert, or for each node",
+    )
+
+
 def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> None:
     """Adds what gives the costs of schedules: `--times`, or `--model` and `--system`. Without
     `recompute` no backward recomputes by itself.
@@ -193,39 +230,7 @@ def add_costs(parser: argparse.ArgumentParser, *, recompute: bool = True) -> Non
         default="data",
         help="what is on one node before the other: data or pipeline parallelism",
     )
-    group.add_argument(
-        "--context-parallel",
-        type=positive,
-        default=1,
-        metavar="C",
-        help="accelerators of a worker that divide a sequence",
-    )
-    group.add_argument(
-        "--context-exchange",
-        choices=names_of(ContextExchange),
-        default="ring",
-        help="how they see the keys and values of others",
-    )
-    group.add_argument(
-        "--expert-parallel",
-        type=positive,
-        default=1,
-        metavar="E",
-        help="accelerators of a stage, in all pipelines, that divide the experts",
-    )
-    group.add_argument(
-        "--expert-balance",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="rows of the fullest of them, divided by the mean",
-    )
-    group.add_argument(
-        "--expert-dispatch",
-        choices=names_of(ExpertDispatch),
-        default="all-to-all",
-        help="what tokens send: a copy for each expert, or for each node",
-    )
+    _add_split(group)
 
 
 def add_timing(parser: argparse.ArgumentParser) -> None:

@@ -83,6 +83,26 @@ def _system(costs: Costs, is_given: Given) -> Facts:
             found["sharding"] = costs.sharding
         if not is_given("rank_order"):
             found["rank order"] = costs.rank_order
+    return found | _split(costs, is_given)
+
+
+def _has_experts(costs: Costs) -> bool:
+    return costs.model is not None and bool(json.loads(costs._raw.model())["expert_parameters"])
+
+
+def _split(costs: Costs, is_given: Given) -> Facts:
+    """How experts are divided, and sequences if they are."""
+    found: Facts = {}
+    ranks = (costs._accelerators or 1) * costs.data_parallel
+    if ranks > 1 and not is_given("expert_parallel") and _has_experts(costs):
+        found["expert parallelism"] = str(costs.expert_parallel)
+    if costs.expert_parallel > 1:
+        if not is_given("expert_balance"):
+            found["expert balance"] = f"{costs.expert_balance:g}"
+        if not is_given("expert_dispatch"):
+            found["expert dispatch"] = costs.expert_dispatch
+    if costs.context_parallel > 1 and not is_given("context_exchange"):
+        found["context exchange"] = costs.context_exchange
     return found
 
 

@@ -35,12 +35,14 @@ MODEL = (
     Column("model", "model", left=True),
     Column("parameters", "parameters", thousands),
     Column("active", "active_parameters", thousands),
+    Column("in experts", "expert_parameters", thousands),
     Column("FLOPs per token", "flops_per_token", thousands),
     Column("layers", "layers"),
     Column("sequence", "sequence"),
     Column("activations/layer", "activation_bytes_per_block", gibibytes),
     Column("activations/model", "activation_bytes", gibibytes),
     Column("weights/model", "weight_bytes", gibibytes),
+    Column("of experts", "expert_weight_bytes", gibibytes),
     Column("optimizer/model", "optimizer_bytes", gibibytes),
 )
 SYSTEM = (Column("field", "field", left=True), Column("value", "value", str, left=True))
