@@ -31,7 +31,7 @@ class Count:
         dense = config.get("first_k_dense_replace", 0)
         self.layers = len(range(dense, config["num_hidden_layers"]))
         matrices = [(self.hidden, width), (self.hidden, width), (width, self.hidden)]
-        self.of_one = sum(rows * columns for rows, columns in matrices)
+        self.of_one: int = sum(rows * columns for rows, columns in matrices)
 
     @property
     def parameters(self) -> int:
