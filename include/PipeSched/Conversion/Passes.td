@@ -359,6 +359,51 @@ def ConvertPipeToFuncPass
 
     An `exec.program` that the module has besides gets buffers and becomes
     functions, too. If there is an error, nothing is replaced.
+
+    Of the functions, only the one that says how much memory a worker needs is
+    shown:
+
+    ```mlir
+    func.func private @scale(%w: tensor<8xf32> {pipe.param = "w"},
+        %x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+      %y = arith.mulf %w, %x : tensor<8xf32>
+      return %y : tensor<8xf32>
+    }
+    func.func private @scale_back(%x: tensor<8xf32> {pipe.input}) ->
+        (tensor<8xf32> {pipe.gradient = "w"}) {
+      return %x : tensor<8xf32>
+    }
+    func.func private @twos() -> (tensor<8xf32> {pipe.input}) {
+      %twos = arith.constant dense<2.0> : tensor<8xf32>
+      return %twos : tensor<8xf32>
+    }
+    pipe.schedule @p workers 1 microbatches 1 {
+      path on [0]
+      stage 0 forward @scale backward @scale_back
+      data @twos
+      worker 0 runs [0F0 0B0]
+    }
+    ```
+
+    After `convert-pipe-to-func, symbol-privatize{exclude=p_size}, symbol-dce`:
+
+    ```mlir
+    memref.global "private" constant @p_sizes : memref<6xi64> =
+        dense<[1, 128, 128, 0, 0, 2]>
+    func.func @p_size(%arg0: i32, %arg1: i32) -> i64 {
+      %0 = arith.index_castui %arg0 : i32 to index
+      %1 = arith.index_castui %arg1 : i32 to index
+      %c0 = arith.constant 0 : index
+      %c6 = arith.constant 6 : index
+      %2 = arith.muli %0, %c6 : index
+      %3 = arith.addi %2, %1 : index
+      %4 = arith.cmpi eq, %1, %c0 : index
+      %5 = arith.select %4, %c0, %3 : index
+      %6 = memref.get_global @p_sizes : memref<6xi64>
+      %7 = memref.load %6[%5] : memref<6xi64>
+      return %7 : i64
+    }
+    ```
   }];
   let dependentDialects = [
     "::pipesched::exec::ExecDialect", "::mlir::arith::ArithDialect",

@@ -37,7 +37,9 @@ class Work(collections.Counter):
             kind = "product" if engine == "matrix" else "other"
             if engine == "matrix" and name.endswith("linalg.generic"):
                 kind = "norm"
-            for phase, flops, size in WORK.findall(phases if engine != "link" else ""):
+            if engine not in ("matrix", "vector"):
+                continue  # messages among accelerators
+            for phase, flops, size in WORK.findall(phases):
                 self[kind, phase, "flops"] += int(times or 1) * int(flops)
                 self[kind, phase, "bytes"] += int(times or 1) * int(size)
 
