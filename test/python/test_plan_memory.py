@@ -69,9 +69,9 @@ MODELS = {
         4096, 32, 32000, 8192, 4096, 1024, 32, 0, experts=8, per_token=2, expert=14336
     ),
     "deepseek-v3": Sizes(
-        *(7168, 61, 129280, 4096, 128 * 192, 128 * 192, 128, 18432),
-        **dict(experts=256, per_token=8, expert=2048, shared=2048, dense=3),
-        **dict(ranks=(1536, 512), rope=64, value=128 * 128),
+        7168, 61, 129280, 4096, 128 * 192, 128 * 192, 128, 18432,
+        experts=256, per_token=8, expert=2048, shared=2048, dense=3,
+        ranks=(1536, 512), rope=64, value=128 * 128,
     ),
 }
 
@@ -143,7 +143,8 @@ def formula_bytes(proposal: Proposal) -> float:
     (layers,) = proposal.candidate.layers
     tokens = shape.microbatch_size * m.sequence
     experts = shape.tensor if shape.expert == 1 else shape.expert
-    found, first = [], 0
+    found: list[float] = []
+    first = 0
     for stage, count in enumerate(layers):
         held = range(first, first + count)
         counted = [layer_parameters(m, layer) for layer in held]
@@ -221,6 +222,7 @@ def test_the_reserve_covers_what_was_published() -> None:
     missing = frame[frame.uncounted_percent > reserve_of(DEFAULT_RESERVE, 10**6) / 10**4]
     assert missing.case.tolist() == ["405B FP8, 1F1B"]
     page = (ROOT / "docs" / "Planning.md").read_text()
+    row: Any
     for row in frame.itertuples():
         line = next(li for li in page.splitlines() if li.startswith(row.source) and row.case in li)
         assert f"{row.measured_gib:.1f} GiB" in line and f"{row.counted_gib:.1f} GiB" in line
@@ -242,7 +244,7 @@ def test_a_reserve_is_numbers_of_bytes() -> None:
 
 
 def test_no_reserve() -> None:
-    given = {"gpus": 16, "global_batch": 32, "stages": [4], "schedules": ["1f1b"], "top": 1}
+    given: Any = {"gpus": 16, "global_batch": 32, "stages": [4], "schedules": ["1f1b"], "top": 1}
     kept = plan("llama3-8b", "dgx-h100", **given).fitting[0].request
     none = plan("llama3-8b", "dgx-h100", reserve="0", **given).fitting[0].request
     assert none.usable_bytes == none.capacity_bytes
@@ -254,8 +256,8 @@ def test_no_reserve() -> None:
 
 
 def lines_of(launcher: Any, **given: Any) -> tuple[Proposal, list[str]]:
-    limits = {"memory": "1TiB", "schedules": ["1f1b"], "recompute": ["none"], "top": 1, **given}
-    sizes = {"gpus": 16, "global_batch": 64, "microbatch_size": [1]}
+    limits: Any = {"memory": "1TiB", "schedules": ["1f1b"], "recompute": ["none"], "top": 1, **given}
+    sizes: Any = {"gpus": 16, "global_batch": 64, "microbatch_size": [1]}
     found = plan("llama3-8b", "dgx-h100", **sizes, launcher=launcher, **limits).fitting[0]
     return found, list(getattr(found.launchers(), launcher).lines)
 
@@ -329,7 +331,7 @@ def test_weights_of_fp8() -> None:
 
 
 def test_what_a_framework_cannot_is_left_out() -> None:
-    sizes = {"gpus": 16, "global_batch": 64}
+    sizes: Any = {"gpus": 16, "global_batch": 64}
     for launcher, sharding, said in (
         ("megatron", "full-kept", "Megatron-LM has no sharding like full-kept"),
         ("torchtitan", "full", "torchtitan has no sharding like full"),

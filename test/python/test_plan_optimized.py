@@ -19,7 +19,8 @@ TIGHT: dict[str, Any] = {
     "stages": [4],
     "microbatch_size": [1],
     "schedules": ["1f1b", "zb-h1"],
-    "memory": "24GiB",
+    "memory": "26GiB",
+    "reserve": 0,
 }
 
 
@@ -105,7 +106,7 @@ def test_what_cannot_be_optimized_is_said() -> None:
 
 def test_command_optimizes(tmp_path: Path, capsys: Capture) -> None:
     sizes = ["--gpus", "8", "--global-batch", "8", "--tensor", "2", "--stages", "4"]
-    choices = ["--schedules", "1f1b,zb-h1", "--microbatch-size", "1", "--memory", "24GiB"]
+    choices = ["--schedules", "1f1b,zb-h1", "--microbatch-size", "1", "--memory", "26GiB", "--reserve", "0"]
     line = ["plan", *SMALL[:4], *sizes, *choices, "--top", "2", "--optimize", "1.5s"]
     rows = rows_of(capsys, *line, "--save", str(tmp_path))
     best = rows[0]

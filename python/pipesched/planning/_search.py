@@ -118,7 +118,7 @@ def _shape_bounds(shape: Shape, probe: Any) -> Bounds:
     """
     held = probe.peak_bytes if shape.recompute == "none" else probe.persistent_bytes
     work = float(probe.makespan_ps) * shape.microbatches / shape.pipeline
-    return Bounds(work * (1 - 1e-6), int(held) // (shape.pipeline * shape.worker))
+    return Bounds(work * (1 - 1e-6), _known(held) // (shape.pipeline * shape.worker))
 
 
 class Search:
