@@ -256,7 +256,8 @@ def test_no_reserve() -> None:
 
 
 def lines_of(launcher: Any, **given: Any) -> tuple[Proposal, list[str]]:
-    limits: Any = {"memory": "1TiB", "schedules": ["1f1b"], "recompute": ["none"], "top": 1, **given}
+    limits: Any = {"memory": "1TiB", "schedules": ["1f1b"], "recompute": ["none"], "top": 1}
+    limits |= given
     sizes: Any = {"gpus": 16, "global_batch": 64, "microbatch_size": [1]}
     found = plan("llama3-8b", "dgx-h100", **sizes, launcher=launcher, **limits).fitting[0]
     return found, list(getattr(found.launchers(), launcher).lines)

@@ -106,7 +106,8 @@ def test_what_cannot_be_optimized_is_said() -> None:
 
 def test_command_optimizes(tmp_path: Path, capsys: Capture) -> None:
     sizes = ["--gpus", "8", "--global-batch", "8", "--tensor", "2", "--stages", "4"]
-    choices = ["--schedules", "1f1b,zb-h1", "--microbatch-size", "1", "--memory", "26GiB", "--reserve", "0"]
+    choices = ["--schedules", "1f1b,zb-h1", "--microbatch-size", "1"]
+    choices += ["--memory", "26GiB", "--reserve", "0"]
     line = ["plan", *SMALL[:4], *sizes, *choices, "--top", "2", "--optimize", "1.5s"]
     rows = rows_of(capsys, *line, "--save", str(tmp_path))
     best = rows[0]
