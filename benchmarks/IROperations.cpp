@@ -162,7 +162,7 @@ static void bytecodeToReport(benchmark::State &state, Workload &workload) {
     llvm::raw_null_ostream os;
     llvm::json::OStream json(os, /*IndentSize=*/2);
     writeReport(json, result);
-    return result.evaluation.execution.timeline.makespanPs;
+    return result.evaluation.totals.makespanPs;
   });
 }
 

@@ -111,7 +111,7 @@ evaluateProgram(exec::ProgramOp program, const CostInputs &costs,
   result.timing = options;
   result.microbatchSize = costs.model ? costs.model->microbatchSize : 0;
   result.work = std::move(loaded->work);
-  result.evaluation.execution = std::move(*execution);
+  result.evaluation.set(std::move(*execution));
   result.evaluation.formulaReason =
       "a program has no table that a formula would be about";
   return std::move(result);

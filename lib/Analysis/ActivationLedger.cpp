@@ -25,72 +25,32 @@ ActivationLedger::ActivationLedger(const Placement &placement,
       offsets.push_back(offsets.back() + placement.countOnPath(path));
 }
 
-llvm::Error ActivationLedger::read(llvm::ArrayRef<Cell> cells) {
+llvm::Error ActivationLedger::read(llvm::ArrayRef<llvm::ArrayRef<Cell>> lists) {
   auto isMoved = [](Cell cell) {
     return cell.is(Phase::Recompute) || cell.isCopy();
   };
-  if (llvm::none_of(cells, isMoved))
+  std::size_t numCells = 0;
+  bool isAnyMoved = false;
+  for (llvm::ArrayRef<Cell> cells : lists) {
+    numCells += cells.size();
+    isAnyMoved = isAnyMoved || llvm::any_of(cells, isMoved);
+  }
+  if (!isAnyMoved)
     return llvm::Error::success();
   // A complete table has a cell for each entry. A sparse program may have up to
   // 2^20 entries, or 64 per task, so that the array stays in proportion.
   constexpr std::size_t minLimit = std::size_t(1) << 20;
-  if (offsets.back() > std::max(minLimit, cells.size() * 64))
+  if (offsets.back() > std::max(minLimit, numCells * 64))
     return llvm::createStringError(
         "memory of recomputed or offloaded activations needs microbatches that "
         "are in use: there are %zu tasks for %zu pairs of stage and microbatch",
-        cells.size(), offsets.back());
+        numCells, offsets.back());
   entries.assign(offsets.back(), Activation());
-  for (Cell cell : cells)
-    if (cell.is(Phase::Recompute))
-      at(cell).isRecomputed = true;
+  for (llvm::ArrayRef<Cell> cells : lists)
+    for (Cell cell : cells)
+      if (cell.is(Phase::Recompute))
+        at(cell).isRecomputed = true;
   return llvm::Error::success();
-}
-
-MemoryChange ActivationLedger::start(Cell cell) {
-  if (cell.is(Phase::Backward) || cell.is(Phase::InputGrad))
-    return {stageOf(cell).workingBytes, 0};
-  if (!cell.is(Phase::Forward) && !cell.is(Phase::Recompute))
-    return {};
-  const StageMemory &stage = stageOf(cell);
-  if (entries.empty())
-    return {stage.activationBytes, 1};
-  Activation &activation = at(cell);
-  bool keepsBoundary = cell.is(Phase::Forward) && activation.isRecomputed;
-  int64_t target = keepsBoundary ? stage.boundaryBytes : stage.activationBytes;
-  int64_t grown = target - activation.deviceBytes;
-  activation.deviceBytes = target;
-  return {grown, cell.is(Phase::Forward) ? 1 : 0};
-}
-
-/// The activation bytes that B, I or W frees.
-int64_t ActivationLedger::release(Cell cell) {
-  const StageMemory &stage = stageOf(cell);
-  bool isInputGrad = cell.is(Phase::InputGrad);
-  if (!entries.empty()) {
-    int64_t &held = at(cell).deviceBytes;
-    int64_t freed =
-        isInputGrad ? std::min(stage.inputGradFreedBytes, held) : held;
-    held -= freed;
-    return freed;
-  }
-  if (isInputGrad)
-    return stage.inputGradFreedBytes;
-  return cell.is(Phase::Backward)
-             ? stage.activationBytes
-             : stage.activationBytes - stage.inputGradFreedBytes;
-}
-
-MemoryChange ActivationLedger::finish(Cell cell) {
-  switch (cell.getPhase()) {
-  case Phase::Backward:
-    return {-release(cell) - stageOf(cell).workingBytes, -1};
-  case Phase::InputGrad:
-    return {-release(cell) - stageOf(cell).workingBytes, 0};
-  case Phase::WeightGrad:
-    return {-release(cell), -1};
-  default:
-    return {};
-  }
 }
 
 MemoryChange ActivationLedger::moveOut(Cell cell) {

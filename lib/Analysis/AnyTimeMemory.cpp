@@ -215,7 +215,7 @@ pipesched::computeAnyTimePeaks(const Program &program,
   if (llvm::Error error = checkSum(cells, placement, facts))
     return std::move(error);
   ActivationLedger ledger(placement, facts);
-  if (llvm::Error error = ledger.read(cells))
+  if (llvm::Error error = ledger.read(llvm::ArrayRef<Cell>(cells)))
     return std::move(error);
   std::vector<uint32_t> numEnded(program.instructions.size(), 0);
   std::vector<AnyTimePeak> peaks;

@@ -20,14 +20,34 @@ std::vector<uint32_t> pipesched::criticalPath(const TaskGraph &graph,
                                               const Timeline &timeline) {
   TaskEnds ends(graph, times, timeline);
   std::vector<uint32_t> path;
-  uint32_t last = 0;
-  while (last < graph.size() && ends.arrivalPs(last) != timeline.makespanPs)
-    ++last;
-  if (last == graph.size())
+  auto rank = [&](uint32_t task) {
+    return std::make_pair(!graph.is(task, InstructionRole::Compute),
+                          graph.worker[task]);
+  };
+  uint32_t last = TaskGraph::kNone;
+  for (uint32_t task = 0; task < graph.size(); ++task)
+    if (ends.arrivalPs(task) == timeline.makespanPs &&
+        (last == TaskGraph::kNone || rank(task) <= rank(last)))
+      last = task;
+  if (last == TaskGraph::kNone)
     return path;
   path.push_back(last);
   while (const Edge *binding = ends.bindingEdge(path.back()))
     path.push_back(binding->task());
   std::reverse(path.begin(), path.end());
   return path;
+}
+
+std::vector<PathStep> pipesched::describePath(const TaskGraph &graph,
+                                              llvm::ArrayRef<uint32_t> tasks) {
+  std::vector<PathStep> steps;
+  steps.reserve(tasks.size());
+  for (uint32_t task : tasks) {
+    PathStep &step = steps.emplace_back();
+    step.kind = graph.kind[task];
+    step.cell = graph.cell[task].withOverlap(false);
+    if (graph.cell[task].overlapsNext())
+      step.overlapped = graph.overlapped[task];
+  }
+  return steps;
 }

@@ -132,7 +132,7 @@ llvm::Error MemoryWalk::prepare() {
   }
   if (!offloads.tasks.empty() || !reloads.tasks.empty())
     hasEnded.assign(graph.size(), false);
-  return activations.read(graph.cell);
+  return activations.read(llvm::ArrayRef<Cell>(graph.cell));
 }
 
 //===----------------------------------------------------------------------===//
@@ -313,6 +313,16 @@ static llvm::Error checkTotal(const WorkerMemory &worker, int64_t number) {
   return llvm::Error::success();
 }
 
+llvm::Error pipesched::finishMemory(MemoryUsage &usage) {
+  for (auto [number, worker] : llvm::enumerate(usage.workers)) {
+    if (llvm::Error tooMuch = checkTotal(worker, number))
+      return tooMuch;
+    if (worker.peakBytes() > usage.workers[usage.bottleneckWorker].peakBytes())
+      usage.bottleneckWorker = number;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<MemoryUsage>
 pipesched::computePersistentMemory(const Placement &placement,
                                    const MemoryFacts &facts) {
@@ -348,12 +358,8 @@ llvm::Expected<MemoryUsage> pipesched::computeMemory(const TaskGraph &graph,
   });
   if (error)
     return std::move(error);
-  for (auto [number, worker] : llvm::enumerate(usage.workers)) {
-    if (llvm::Error tooMuch = checkTotal(worker, number))
-      return std::move(tooMuch);
-    if (worker.peakBytes() > usage.workers[usage.bottleneckWorker].peakBytes())
-      usage.bottleneckWorker = number;
-  }
+  if (llvm::Error tooMuch = finishMemory(usage))
+    return std::move(tooMuch);
   return usage;
 }
 

@@ -134,6 +134,52 @@ pipesched::computeTaskTimes(const TaskGraph &graph, const Placement &placement,
   return times;
 }
 
+void DispatchTimes::add(int64_t worker, Cell cell,
+                        std::optional<Cell> overlapped,
+                        const Placement &placement,
+                        const StageCosts &stageCosts) {
+  auto at = [&](Cell half, const auto &times) {
+    const StageCost &stage = stageCosts.stages[placement.globalStage(half)];
+    return (stage.*times)[static_cast<unsigned>(half.getPhase())];
+  };
+  int64_t dispatch = at(cell, &StageCost::dispatchPs);
+  int64_t exposed = dispatch;
+  if (overlapped) {
+    int64_t compute = at(cell, &StageCost::phasePs) +
+                      at(*overlapped, &StageCost::phasePs) - dispatch -
+                      at(*overlapped, &StageCost::dispatchPs);
+    dispatch += at(*overlapped, &StageCost::dispatchPs);
+    const StageCost &stage = stageCosts.stages[placement.globalStage(cell)];
+    auto pair = int64_t(
+        stageCosts.pairPs(stage, cell.getPhase(),
+                          stageCosts.stages[placement.globalStage(*overlapped)],
+                          overlapped->getPhase()));
+    exposed = stage.overlappedPs ? 0 : pair - compute;
+  }
+  allPs[worker] += dispatch;
+  exposedPs[worker] += exposed;
+}
+
+DispatchTimes pipesched::computeDispatches(const TaskGraph &graph,
+                                           const Placement &placement,
+                                           const StageCosts &stageCosts) {
+  DispatchTimes times;
+  times.allPs.assign(graph.getNumWorkers(), 0);
+  times.exposedPs.assign(graph.getNumWorkers(), 0);
+  if (!stageCosts.hasDispatches())
+    return times;
+  for (uint32_t task = 0; task < graph.size(); ++task) {
+    if (!graph.is(task, InstructionRole::Compute))
+      continue;
+    std::optional<Cell> overlapped;
+    if (graph.cell[task].overlapsNext())
+      overlapped = graph.overlapped[task];
+    times.add(graph.worker[task], graph.cell[task], overlapped, placement,
+              stageCosts);
+  }
+  return times;
+}
+
 llvm::Expected<Traffic>
 pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
                           const StageCosts &stageCosts) {

@@ -38,3 +38,44 @@ Timeline pipesched::computeTimeline(const TaskGraph &graph,
   }
   return timeline;
 }
+
+static bool isCommunication(InstructionKind kind) {
+  InstructionRole role = traitsOf(kind).role;
+  return role == InstructionRole::Message ||
+         role == InstructionRole::Collective;
+}
+
+/// The longest path with free communication. No other task has latency, so one
+/// end time per task suffices.
+static int64_t sweepWithoutCommunication(const TaskGraph &graph,
+                                         const TaskTimes &times) {
+  std::vector<int64_t> endPs(graph.size());
+  int64_t makespanPs = 0;
+  for (uint32_t task = 0; task < graph.size(); ++task) {
+    int64_t startPs = 0;
+    for (Edge edge : graph.edgesOf(task))
+      startPs = std::max(startPs, endPs[edge.task()]);
+    endPs[task] =
+        startPs +
+        (isCommunication(graph.kind[task]) ? 0 : times.occupancyPs[task]);
+    makespanPs = std::max(makespanPs, endPs[task]);
+  }
+  return makespanPs;
+}
+
+/// Whether the sweep can find another makespan.
+static bool hasTimedCommunication(const TaskGraph &graph,
+                                  const TaskTimes &times) {
+  for (auto [kind, occupancyPs, latencyPs] :
+       llvm::zip_equal(graph.kind, times.occupancyPs, times.latencyPs))
+    if (isCommunication(kind) && (occupancyPs > 0 || latencyPs > 0))
+      return true;
+  return false;
+}
+
+int64_t pipesched::freeMakespan(const TaskGraph &graph, const TaskTimes &times,
+                                const Timeline &timeline) {
+  return hasTimedCommunication(graph, times)
+             ? sweepWithoutCommunication(graph, times)
+             : timeline.makespanPs;
+}

@@ -128,6 +128,7 @@ PipeschedEvaluation pipeschedScheduleEvaluate(MlirOperation scheduleOrProgram,
     return {nullptr};
   auto *evaluation = new OwnedEvaluation();
   evaluation->result = std::move(*result);
+  evaluation->result.keepRows(); // the op may change or go
   return wrap(evaluation);
 }
 
@@ -154,7 +155,7 @@ PipeschedEvaluation pipeschedEvaluationCreateMeasured(
     MlirStringCallback onError, void *userData) {
   const NamedEvaluation &given = unwrap(predicted)->result;
   llvm::Expected<Execution> execution =
-      withMeasuredTimes(given.evaluation.execution,
+      withMeasuredTimes(given.getExecution(),
                         {llvm::ArrayRef(startPs, numInstructions),
                          llvm::ArrayRef(endPs, numInstructions), makespanPs});
   if (!execution) {
@@ -164,7 +165,7 @@ PipeschedEvaluation pipeschedEvaluationCreateMeasured(
   auto *measured = new OwnedEvaluation();
   measured->result = given;
   measured->result.name = unwrap(name).str();
-  measured->result.evaluation.execution = std::move(*execution);
+  measured->result.evaluation.set(std::move(*execution));
   return wrap(measured);
 }
 
@@ -194,9 +195,9 @@ static void addTable(PipeschedSummary &summary,
 }
 
 static void addExecution(PipeschedSummary &summary,
-                         const Execution &execution) {
+                         const ExecutionTotals &execution) {
   ExecutionSummary numbers = summarize(execution);
-  summary.makespanPs = execution.timeline.makespanPs;
+  summary.makespanPs = execution.makespanPs;
   summary.spanPs = numbers.spanPs;
   summary.exposedCommunicationPs = numbers.exposedCommunicationPs;
   summary.idleRatio = numbers.idleRatio;
@@ -234,8 +235,8 @@ PipeschedSummary pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation) {
   summary.microbatchSize = result.microbatchSize ? result.microbatchSize : -1;
   addFormula(summary, result.evaluation.formula);
   addTable(summary, result.evaluation.table);
-  addExecution(summary, result.evaluation.execution);
-  addMemory(summary, result.evaluation.execution.memory);
+  addExecution(summary, result.evaluation.totals);
+  addMemory(summary, result.evaluation.totals.memory);
   return summary;
 }
 
@@ -244,13 +245,13 @@ PipeschedSummary pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation) {
 //===----------------------------------------------------------------------===//
 
 intptr_t pipeschedEvaluationGetNumCells(PipeschedEvaluation evaluation) {
-  return countTimedCells(unwrap(evaluation)->result.evaluation.execution);
+  return countTimedCells(unwrap(evaluation)->result.getExecution());
 }
 
 void pipeschedEvaluationGetCells(PipeschedEvaluation evaluation,
                                  PipeschedCellColumns columns) {
   CellWriter writer(columns);
-  forEachTimedCell(unwrap(evaluation)->result.evaluation.execution,
+  forEachTimedCell(unwrap(evaluation)->result.getExecution(),
                    [&](const TimedCell &cell) {
                      writer.write(cell.worker, cell.cell, cell.startPs,
                                   cell.endPs, cell.message);

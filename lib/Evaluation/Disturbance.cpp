@@ -121,11 +121,11 @@ static uint64_t mix(uint64_t bits) {
 namespace {
 
 /// The factors of one disturbance on one placement, in millionths.
-class Factors {
+class CellFactors {
 public:
-  static llvm::Expected<Factors> create(const Disturbance &disturbance,
-                                        const Placement &placement,
-                                        int64_t numWorkers);
+  static llvm::Expected<CellFactors> create(const Disturbance &disturbance,
+                                            const Placement &placement,
+                                            int64_t numWorkers);
 
   int64_t ofWorker(int64_t worker) const { return workers[worker]; }
   /// The factor of the stage times the jitter of the cell, in 10^-12.
@@ -164,14 +164,14 @@ static llvm::Error fillFactors(const char *what,
   return llvm::Error::success();
 }
 
-llvm::Expected<Factors> Factors::create(const Disturbance &disturbance,
-                                        const Placement &placement,
-                                        int64_t numWorkers) {
+llvm::Expected<CellFactors> CellFactors::create(const Disturbance &disturbance,
+                                                const Placement &placement,
+                                                int64_t numWorkers) {
   int64_t numStages = 0;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     numStages =
         std::max<int64_t>(numStages, placement.getPath(path).getNumStages());
-  Factors factors;
+  CellFactors factors;
   factors.jitter = disturbance.jitter;
   factors.seed = disturbance.seed;
   if (llvm::Error error = fillFactors("worker", disturbance.workers, numWorkers,
@@ -188,7 +188,7 @@ llvm::Expected<Factors> Factors::create(const Disturbance &disturbance,
 //===----------------------------------------------------------------------===//
 
 /// The factor of both cells of a pair, in 10^-12.
-static __int128 meanOf(Cell first, Cell second, const Factors &factors,
+static __int128 meanOf(Cell first, Cell second, const CellFactors &factors,
                        const Placement &placement,
                        const StageCosts &stageCosts) {
   auto timeOf = [&](Cell cell) -> __int128 {
@@ -211,30 +211,38 @@ static __int128 roundedQuotient(__int128 number, __int128 by) {
   return (number + by / 2) / by;
 }
 
+/// A time below 2^63 times a factor below 2 * 10^18 stays below 2^127.
+static __int128 scale(int64_t ps, int64_t worker, Cell cell,
+                      std::optional<Cell> overlapped,
+                      const CellFactors &factors, const Placement &placement,
+                      const StageCosts &stageCosts) {
+  constexpr __int128 kParts = 1'000'000'000'000; // of the factor used last
+  __int128 factor =
+      overlapped ? meanOf(cell, *overlapped, factors, placement, stageCosts)
+                 : factors.ofCell(cell);
+  factor = roundedQuotient(factor * factors.ofWorker(worker), kOne);
+  return roundedQuotient(ps * factor, kParts);
+}
+
 llvm::Error pipesched::disturb(const Disturbance &disturbance,
                                const TaskGraph &graph,
                                const Placement &placement,
                                const StageCosts &stageCosts, TaskTimes &times) {
   if (disturbance.isEmpty())
     return llvm::Error::success();
-  llvm::Expected<Factors> factors =
-      Factors::create(disturbance, placement, graph.getNumWorkers());
+  llvm::Expected<CellFactors> factors =
+      CellFactors::create(disturbance, placement, graph.getNumWorkers());
   if (!factors)
     return factors.takeError();
-  constexpr __int128 kParts = 1'000'000'000'000; // of the factor used last
   __int128 total = 0;
   for (uint32_t task = 0; task < graph.size(); ++task) {
     if (graph.is(task, InstructionRole::Compute)) {
       Cell cell = graph.cell[task];
-      __int128 factor = cell.overlapsNext()
-                            ? meanOf(cell, graph.overlapped[task], *factors,
-                                     placement, stageCosts)
-                            : factors->ofCell(cell);
-      factor =
-          roundedQuotient(factor * factors->ofWorker(graph.worker[task]), kOne);
-      __int128 ps = times.occupancyPs[task];
-      // A time below 2^63 times a factor below 2 * 10^18 stays below 2^127.
-      __int128 scaled = roundedQuotient(ps * factor, kParts);
+      std::optional<Cell> overlapped;
+      if (cell.overlapsNext())
+        overlapped = graph.overlapped[task];
+      __int128 scaled = scale(times.occupancyPs[task], graph.worker[task], cell,
+                              overlapped, *factors, placement, stageCosts);
       if (scaled > std::numeric_limits<int64_t>::max())
         return formatError("cell {0} takes over 2^63 - 1 ps when slowed down",
                            cell.str());
@@ -247,4 +255,45 @@ llvm::Error pipesched::disturb(const Disturbance &disturbance,
     return llvm::createStringError("the times of all cells and messages add up "
                                    "to more than 2^63-1 ps when slowed down");
   return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// One at a time
+//===----------------------------------------------------------------------===//
+
+struct DisturbedTimes::Factors {
+  CellFactors cells;
+  const Placement &placement;
+  const StageCosts &stageCosts;
+};
+
+llvm::Expected<DisturbedTimes>
+DisturbedTimes::create(const Disturbance &disturbance,
+                       const Placement &placement,
+                       const StageCosts &stageCosts) {
+  DisturbedTimes times;
+  if (disturbance.isEmpty())
+    return times;
+  llvm::Expected<CellFactors> cells =
+      CellFactors::create(disturbance, placement, placement.getNumWorkers());
+  if (!cells)
+    return cells.takeError();
+  times.factors = std::make_shared<const Factors>(
+      Factors{std::move(*cells), placement, stageCosts});
+  return times;
+}
+
+int64_t DisturbedTimes::operator()(int32_t worker, Cell cell,
+                                   std::optional<Cell> overlapped,
+                                   int64_t ps) const {
+  return scale(ps, worker, cell, overlapped, factors->cells, factors->placement,
+               factors->stageCosts);
+}
+
+int64_t DisturbedTimes::largestBefore() const {
+  // A factor of at most 1000 for the worker, 1000 for the stage and 2 for the
+  // jitter.
+  constexpr int64_t kLargestFactor = 2'000'000;
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  return factors ? kLargest / kLargestFactor : kLargest;
 }

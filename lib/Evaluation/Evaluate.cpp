@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/Evaluate.h"
+#include "PipeSched/Analysis/WalkTable.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Support/CheckedInt.h"
 
@@ -215,7 +216,7 @@ static void addFormula(llvm::StringRef family, const FamilyOptions &options,
       isSplit && table.gradientAfter == GradientAfter::InputGrad;
   if (!isDisturbed)
     inputs.times =
-        uniformTimes(placement, evaluation.execution.stageCosts, phases);
+        uniformTimes(placement, evaluation.totals.stageCosts, phases);
   inputs.isMadeForTimes =
       inputs.times && isMadeFor(table.slots, isSplit, *inputs.times);
   llvm::Expected<FormulaResult> formula =
@@ -230,17 +231,43 @@ static void addFormula(llvm::StringRef family, const FamilyOptions &options,
 // Levels 2 and 3
 //===----------------------------------------------------------------------===//
 
-static llvm::Error addMemory(const Placement &placement,
-                             const CostInputs &costs, unsigned phases,
-                             Runtime runtime, Execution &execution) {
+/// The costs of a table or program that states no work.
+static llvm::Expected<StageCosts> costStages(const Placement &placement,
+                                             const CostInputs &costs,
+                                             unsigned phases, Runtime runtime) {
+  llvm::Expected<StageCosts> stageCosts =
+      computeStageCosts(placement, costs, phases);
+  if (!stageCosts)
+    return stageCosts.takeError();
+  if (llvm::Error error = applyRuntime(runtime, placement, *stageCosts))
+    return std::move(error);
+  return stageCosts;
+}
+
+/// Nothing without a model.
+static llvm::Expected<std::optional<MemoryFacts>>
+costMemory(const Placement &placement, const CostInputs &costs, unsigned phases,
+           Runtime runtime) {
   if (!costs.model)
-    return llvm::Error::success();
+    return std::nullopt;
   llvm::Expected<MemoryFacts> facts =
       computeMemoryFacts(placement, costs.modelFor(phases),
                          costs.system ? &*costs.system : nullptr, phases);
   if (!facts)
     return facts.takeError();
   applyRuntime(runtime, placement, *facts);
+  return std::move(*facts);
+}
+
+static llvm::Error addMemory(const Placement &placement,
+                             const CostInputs &costs, unsigned phases,
+                             Runtime runtime, Execution &execution) {
+  llvm::Expected<std::optional<MemoryFacts>> facts =
+      costMemory(placement, costs, phases, runtime);
+  if (!facts)
+    return facts.takeError();
+  if (!*facts)
+    return llvm::Error::success();
   execution.memoryFacts = std::move(*facts);
   llvm::Expected<MemoryUsage> memory =
       computeMemory(execution.graph, execution.times, execution.timeline,
@@ -310,13 +337,10 @@ static llvm::Error costGraph(const Placement &placement,
     execution.stageCosts.stages.resize(placement.getNumGlobalStages());
   } else {
     llvm::Expected<StageCosts> stageCosts =
-        computeStageCosts(placement, costs, phases);
+        costStages(placement, costs, phases, runtime);
     if (!stageCosts)
       return stageCosts.takeError();
     execution.stageCosts = std::move(*stageCosts);
-    if (llvm::Error error =
-            applyRuntime(runtime, placement, execution.stageCosts))
-      return error;
   }
   if (!execution.graph.reductions.empty()) {
     llvm::Expected<std::vector<MessageCost>> reductions = costReductionsOf(
@@ -358,6 +382,12 @@ static llvm::Expected<Execution> instantiateProgram(const Program &program,
   return execution;
 }
 
+static void addTimeline(Execution &execution) {
+  execution.timeline = computeTimeline(execution.graph, execution.times);
+  execution.criticalPath =
+      criticalPath(execution.graph, execution.times, execution.timeline);
+}
+
 /// Adds times, memory and all else to what instantiateProgram made.
 static llvm::Expected<Execution>
 execute(Execution execution, const Placement &placement,
@@ -370,9 +400,14 @@ execute(Execution execution, const Placement &placement,
   if (llvm::Error error = disturb(disturbance, execution.graph, placement,
                                   execution.stageCosts, execution.times))
     return std::move(error);
-  execution.timeline = computeTimeline(execution.graph, execution.times);
-  execution.criticalPath =
-      criticalPath(execution.graph, execution.times, execution.timeline);
+  addTimeline(execution);
+  execution.makespanPs = execution.timeline.makespanPs;
+  execution.freeMakespanPs =
+      freeMakespan(execution.graph, execution.times, execution.timeline);
+  execution.criticalSteps =
+      describePath(execution.graph, execution.criticalPath);
+  execution.dispatches =
+      computeDispatches(execution.graph, placement, execution.stageCosts);
   execution.idle =
       computeIdle(execution.graph, execution.times, execution.timeline);
   if (llvm::Error error =
@@ -395,45 +430,107 @@ pipesched::executeProgram(const Program &program, const Placement &placement,
                  transport, runtime, work, disturbance);
 }
 
-/// Uses the table's own slots if it has any; else `unitSlots`, its earliest
-/// ones.
-static llvm::Expected<TableMetrics>
-measureTable(const TableView &table, const CellIndex &index,
-             const SlotAssignment &unitSlots) {
-  if (!table.aligned && table.slots.empty())
-    return computeMetrics(table, index, unitSlots);
-  llvm::Expected<SlotAssignment> slots = assignSlots(table, index);
-  if (!slots)
-    return slots.takeError();
-  return computeMetrics(table, index, *slots);
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+/// The graph of a table; index, slots and program are gone when it returns.
+static llvm::Expected<Execution>
+instantiateTable(const TableView &table, const TimingOptions &options) {
+  llvm::Expected<Program> program = lowerTable(table, options.receivePlacement);
+  if (!program)
+    return program.takeError();
+  if (options.forwardSends == ForwardSends::Sync)
+    synchronizeForwards(*program);
+  return instantiateProgram(*program, options.transport);
 }
 
-/// Measures the table and builds its graph; index, slots and program are gone
-/// when it returns.
-static llvm::Expected<Execution> instantiateTable(const TableView &table,
-                                                  const TimingOptions &options,
-                                                  TableMetrics &metrics) {
-  std::optional<Program> program;
-  {
-    llvm::Expected<CellIndex> index = CellIndex::create(table);
-    if (!index)
-      return index.takeError();
-    llvm::Expected<SlotAssignment> slots = alignUnitSlots(table, *index);
-    if (!slots)
-      return slots.takeError();
-    llvm::Expected<TableMetrics> measured = measureTable(table, *index, *slots);
-    if (!measured)
-      return measured.takeError();
-    metrics = std::move(*measured);
-    llvm::Expected<Program> lowered =
-        lowerTable(table, *index, *slots, options.receivePlacement);
-    if (!lowered)
-      return lowered.takeError();
-    program = std::move(*lowered);
-    if (options.forwardSends == ForwardSends::Sync)
-      synchronizeForwards(*program);
-  }
-  return instantiateProgram(*program, options.transport);
+llvm::Expected<Execution>
+pipesched::executeTable(const TableView &table, const CostInputs &costs,
+                        const TimingOptions &options) {
+  llvm::Expected<Execution> execution = instantiateTable(table, options);
+  if (!execution)
+    return execution.takeError();
+  return execute(std::move(*execution), *table.placement, costs,
+                 phasesInUse(table), options.transport, options.runtime,
+                 /*work=*/{}, options.disturbance);
+}
+
+llvm::Expected<Execution>
+pipesched::expandTotals(const TableView &table, const ExecutionTotals &totals,
+                        const TimingOptions &options) {
+  llvm::Expected<Execution> execution = instantiateTable(table, options);
+  if (!execution)
+    return execution.takeError();
+  static_cast<ExecutionTotals &>(*execution) = totals;
+  llvm::Expected<TaskTimes> times = computeTaskTimes(
+      execution->graph, *table.placement, totals.stageCosts, options.transport);
+  if (!times)
+    return times.takeError();
+  execution->times = std::move(*times);
+  if (llvm::Error error =
+          disturb(options.disturbance, execution->graph, *table.placement,
+                  totals.stageCosts, execution->times))
+    return std::move(error);
+  addTimeline(*execution);
+  return execution;
+}
+
+/// Level 2 of a table with slots of its own.
+static llvm::Expected<TableMetrics> measureTable(const TableView &table) {
+  llvm::Expected<CellIndex> index = CellIndex::create(table);
+  if (!index)
+    return index.takeError();
+  llvm::Expected<SlotAssignment> slots = assignSlots(table, *index);
+  if (!slots)
+    return slots.takeError();
+  return computeMetrics(table, *index, *slots);
+}
+
+/// Levels 2 and 3 by a walk over the rows. False if it finds no end.
+static llvm::Expected<bool>
+walk(const TableView &table, const PhaseCounts &counts, const CostInputs &costs,
+     const TimingOptions &options, Evaluation &evaluation) {
+  const Placement &placement = *table.placement;
+  ExecutionTotals totals;
+  llvm::Expected<StageCosts> stageCosts =
+      costStages(placement, costs, counts.phases, options.runtime);
+  if (!stageCosts)
+    return stageCosts.takeError();
+  totals.stageCosts = std::move(*stageCosts);
+  llvm::Expected<std::optional<MemoryFacts>> facts =
+      costMemory(placement, costs, counts.phases, options.runtime);
+  if (!facts)
+    return facts.takeError();
+  totals.memoryFacts = std::move(*facts);
+  llvm::Expected<DisturbedTimes> disturbed =
+      DisturbedTimes::create(options.disturbance, placement, totals.stageCosts);
+  if (!disturbed)
+    return disturbed.takeError();
+
+  WalkInputs inputs;
+  inputs.costs = &totals.stageCosts;
+  inputs.transport = options.transport;
+  inputs.memoryFacts = totals.memoryFacts ? &*totals.memoryFacts : nullptr;
+  if (!options.disturbance.isEmpty())
+    inputs.changePs = *disturbed;
+  if (!canAddUp(placement, counts, totals.stageCosts,
+                disturbed->largestBefore()))
+    return false;
+  std::optional<WalkedTable> walked = walkTable(table, counts, inputs);
+  std::optional<Traffic> traffic = sumTraffic(table, counts, totals.stageCosts);
+  if (!walked || !traffic)
+    return false;
+  totals.makespanPs = walked->makespanPs;
+  totals.freeMakespanPs = walked->freeMakespanPs;
+  totals.idle = std::move(walked->idle);
+  totals.traffic = std::move(*traffic);
+  totals.dispatches = std::move(walked->dispatches);
+  totals.criticalSteps = std::move(walked->criticalPath);
+  totals.memory = std::move(walked->memory);
+  evaluation.totals = std::move(totals);
+  evaluation.table = std::move(walked->unitMetrics);
+  return true;
 }
 
 llvm::Expected<Evaluation>
@@ -441,18 +538,35 @@ pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
                          const CostInputs &costs, const TimingOptions &options,
                          const FamilyOptions &familyOptions) {
   Evaluation evaluation;
-  llvm::Expected<Execution> instantiated =
-      instantiateTable(table, options, evaluation.table.emplace());
-  if (!instantiated)
-    return instantiated.takeError();
-  unsigned phases = phasesInUse(table);
-  llvm::Expected<Execution> execution = execute(
-      std::move(*instantiated), *table.placement, costs, phases,
-      options.transport, options.runtime, /*work=*/{}, options.disturbance);
-  if (!execution)
-    return execution.takeError();
-  evaluation.execution = std::move(*execution);
-  addFormula(family, familyOptions, table, phases,
+  bool isWalked = false;
+  PhaseCounts counts;
+  // Else the graph finds what is wrong.
+  bool isCountable =
+      table.placement->isAssigned() && table.getNumCells() <= kMaxTableCells;
+  if (isCountable)
+    counts = countPhases(table);
+  if (isCountable &&
+      canWalkTable(counts, options.transport, options.receivePlacement,
+                   options.forwardSends)) {
+    llvm::Expected<bool> hasEnd =
+        walk(table, counts, costs, options, evaluation);
+    if (!hasEnd)
+      return hasEnd.takeError();
+    isWalked = *hasEnd;
+  }
+  if (!isWalked) {
+    llvm::Expected<Execution> execution = executeTable(table, costs, options);
+    if (!execution)
+      return execution.takeError();
+    evaluation.set(std::move(*execution));
+  }
+  if (!isWalked || table.aligned || !table.slots.empty()) {
+    llvm::Expected<TableMetrics> metrics = measureTable(table);
+    if (!metrics)
+      return metrics.takeError();
+    evaluation.table = std::move(*metrics);
+  }
+  addFormula(family, familyOptions, table, phasesInUse(table),
              !options.disturbance.isEmpty(), evaluation);
   return evaluation;
 }

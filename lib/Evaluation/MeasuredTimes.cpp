@@ -131,6 +131,10 @@ pipesched::withMeasuredTimes(const Execution &predicted,
   Execution execution = predicted;
   writer.apply(execution);
   execution.criticalPath.clear();
+  execution.criticalSteps.clear();
+  execution.makespanPs = execution.timeline.makespanPs;
+  execution.freeMakespanPs =
+      freeMakespan(execution.graph, execution.times, execution.timeline);
   execution.idle =
       computeIdle(execution.graph, execution.times, execution.timeline);
   return execution;

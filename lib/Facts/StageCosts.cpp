@@ -28,3 +28,11 @@ uint64_t StageCosts::pairPs(const StageCost &first, Phase firstPhase,
       at(first.dispatchPs, firstPhase) + at(second.dispatchPs, secondPhase);
   return std::max({one + other - dispatches, dispatches, one, other});
 }
+
+bool StageCosts::hasDispatches() const {
+  for (const StageCost &stage : stages)
+    for (int64_t ps : stage.dispatchPs)
+      if (ps != 0)
+        return true;
+  return false;
+}

@@ -71,9 +71,10 @@ unsigned Dependences::predecessors(Cell cell,
 }
 
 int64_t Dependences::messageDestination(Cell cell) const {
-  bool isGradient = cell.is(Phase::Backward) || cell.is(gradientPhase());
-  if (!isGradient && !cell.is(Phase::Forward))
+  std::optional<Flow> flow = flowMadeBy(cell.getPhase(), gradientAfter);
+  if (!flow)
     return -1;
+  bool isGradient = *flow == Flow::Gradient;
   int64_t path = placement.pathOf(cell.getMicrobatch());
   int64_t stage = cell.getStage() + (isGradient ? -1 : 1);
   if (stage < 0 || stage == placement.getNumStages(path))

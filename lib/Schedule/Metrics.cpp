@@ -20,10 +20,10 @@ using namespace pipesched;
 using llvm::ArrayRef;
 
 namespace {
-/// The sums of one row.
-class RowMetrics {
+/// Sums up one row.
+class RowWalk : public RowMetrics {
 public:
-  RowMetrics(const CellIndex &index, const SlotAssignment &slots)
+  RowWalk(const CellIndex &index, const SlotAssignment &slots)
       : index(index), slots(slots) {}
 
   template <typename Slots>
@@ -46,11 +46,6 @@ public:
       release(cell);
     }
   }
-
-  int64_t busy = 0, first = -1, last = 0;
-  int64_t live = 0, peak = 0;
-  int64_t numRetained = 0, maxRetention = 0;
-  double totalRetention = 0; ///< its sum may exceed 64 bits
 
 private:
   uint32_t findRecompute(Cell cell) const {
@@ -82,10 +77,11 @@ private:
 
   const CellIndex &index;
   const SlotAssignment &slots;
+  int64_t live = 0;
 };
 } // namespace
 
-static void append(TableMetrics &metrics, const RowMetrics &row) {
+void pipesched::append(TableMetrics &metrics, const RowMetrics &row) {
   bool isEmpty = row.first < 0;
   metrics.busySlots.push_back(row.busy);
   metrics.fillSlots.push_back(isEmpty ? metrics.slots : row.first);
@@ -100,13 +96,15 @@ static void append(TableMetrics &metrics, const RowMetrics &row) {
 
 /// Idle slots are summed per worker, because the product of workers and slots
 /// may exceed 64 bits if idle counts are huge.
-static double bubbleRatioOf(const TableMetrics &metrics) {
+void pipesched::setBubbleRatio(TableMetrics &metrics) {
+  metrics.bubbleRatio = 0;
   if (metrics.slots == 0 || metrics.busySlots.empty())
-    return 0.0;
+    return;
   double idle = 0.0;
   for (int64_t busy : metrics.busySlots)
     idle += static_cast<double>(metrics.slots - busy);
-  return idle / (static_cast<double>(metrics.slots) * metrics.busySlots.size());
+  metrics.bubbleRatio =
+      idle / (static_cast<double>(metrics.slots) * metrics.busySlots.size());
 }
 
 TableMetrics pipesched::computeMetrics(const TableView &table,
@@ -116,11 +114,11 @@ TableMetrics pipesched::computeMetrics(const TableView &table,
   metrics.slots = slots.numSlots;
   withSlotsOf(table, [&](const auto &lengths) {
     for (auto [row, cells] : llvm::enumerate(table.rows)) {
-      RowMetrics rowMetrics(index, slots);
-      rowMetrics.run(lengths, cells, index.rowBegin(row));
-      append(metrics, rowMetrics);
+      RowWalk walk(index, slots);
+      walk.run(lengths, cells, index.rowBegin(row));
+      append(metrics, walk);
     }
   });
-  metrics.bubbleRatio = bubbleRatioOf(metrics);
+  setBubbleRatio(metrics);
   return metrics;
 }

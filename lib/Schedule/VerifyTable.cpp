@@ -14,6 +14,7 @@
 
 #include "PipeSched/Schedule/Slots.h"
 #include "PipeSched/Schedule/Verify.h"
+#include "PipeSched/Schedule/Wavefront.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -210,6 +211,28 @@ std::optional<Violation> pipesched::verifyAligned(const TableView &table,
   return verifyMeetings(table, index);
 }
 
+namespace {
+/// Walks and looks at nothing.
+struct EmptyWalk {
+  struct Item {};
+  void start(const WaveStep &, uint64_t, const Item *, const Item *) {}
+  void finish(const WaveStep &, uint64_t) {}
+  void pass(const WaveStep &, unsigned, uint32_t, Item &) {}
+};
+} // namespace
+
+/// Whether sums and a walk show that nothing is wrong. They cannot say what is.
+static bool isPlainlyValid(const TableView &table) {
+  if (table.aligned || table.getNumCells() > kMaxTableCells)
+    return false;
+  PhaseCounts counts = countPhases(table);
+  if (counts.has(Phase::Optimizer) || !canWalkInSlots(counts) ||
+      !isComplete(*table.placement, counts))
+    return false;
+  EmptyWalk walk;
+  return walkInSlots<EmptyWalk::Item>(table, walk);
+}
+
 std::optional<Violation> pipesched::verifyTable(const TableView &table) {
   const Placement &placement = *table.placement;
   if (!placement.isAssigned())
@@ -218,6 +241,8 @@ std::optional<Violation> pipesched::verifyTable(const TableView &table) {
   if (static_cast<int64_t>(table.rows.size()) != placement.getNumWorkers())
     return ofSchedule(formatv("the table has {0} rows for {1} workers",
                               table.rows.size(), placement.getNumWorkers()));
+  if (isPlainlyValid(table))
+    return std::nullopt;
   if (std::optional<Violation> violation = checkForwards(table))
     return violation;
   llvm::Expected<CellIndex> index = CellIndex::create(table);

@@ -52,7 +52,7 @@ public:
   TraceWriter(llvm::raw_ostream &os, const NamedEvaluation &result,
               int64_t firstPid, uint64_t firstFlow, ProcessOrder order,
               bool &isFirstEvent)
-      : os(os), result(result), execution(result.evaluation.execution),
+      : os(os), result(result), execution(result.getExecution()),
         graph(execution.graph), firstPid(firstPid), firstFlow(firstFlow),
         order(order), isFirstEvent(isFirstEvent) {}
 
@@ -476,8 +476,8 @@ void pipesched::writeChromeTrace(
     if (order == TraceOrder::Workers)
       places = {static_cast<int64_t>(number), count};
     TraceWriter(os, *result, pid, flow, places, isFirstEvent).write();
-    pid += result->evaluation.execution.graph.getNumWorkers() + 1;
-    flow += result->evaluation.execution.graph.size();
+    pid += result->getExecution().graph.getNumWorkers() + 1;
+    flow += result->getExecution().graph.size();
   }
   os << "\n]}\n";
 }

@@ -27,9 +27,9 @@ using llvm::ArrayRef;
 ComparisonEntry
 pipesched::summarizeForComparison(const NamedEvaluation &result) {
   const Evaluation &evaluation = result.evaluation;
-  const Execution &execution = evaluation.execution;
+  const ExecutionTotals &execution = evaluation.totals;
   ExecutionSummary summary = summarize(execution);
-  int64_t stepPs = execution.timeline.makespanPs;
+  int64_t stepPs = execution.makespanPs;
   ComparisonEntry entry;
   entry.name = result.name;
   entry.family = result.family;

@@ -31,7 +31,7 @@ namespace {
 class ColumnWriter {
 public:
   explicit ColumnWriter(const NamedEvaluation &result)
-      : placement(result.placement), execution(result.evaluation.execution),
+      : placement(result.placement), execution(result.getExecution()),
         graph(execution.graph),
         ends(graph, execution.times, execution.timeline) {}
 
@@ -182,7 +182,7 @@ static void writeNames(OStream &json, llvm::StringRef key) {
   });
 }
 
-static void writeMemoryFacts(OStream &json, const Execution &execution,
+static void writeMemoryFacts(OStream &json, const ExecutionTotals &execution,
                              const MemoryTrace &trace) {
   json.attributeObject("memory", [&] {
     json.attribute("unit", trace.isInBytes ? "bytes" : "activations");
@@ -219,7 +219,7 @@ static std::string writeFacts(const NamedEvaluation &result,
       for (const IdleCause &cause : kIdleCauses)
         json.value(cause.key);
     });
-    writeMemoryFacts(json, result.evaluation.execution, trace);
+    writeMemoryFacts(json, result.evaluation.totals, trace);
   });
   json.flush();
   return text;

@@ -102,7 +102,7 @@ static void addBars(Picture &picture, const Execution &execution,
 
 Picture pipesched::pictureOfTimeline(const NamedEvaluation &result) {
   Picture picture = startPicture(result);
-  const Execution &execution = result.evaluation.execution;
+  const Execution &execution = result.getExecution();
   const TaskGraph &graph = execution.graph;
   picture.length = execution.timeline.makespanPs;
   picture.subtitle += " · step " + formatTime(picture.length) + " · idle " +
@@ -120,7 +120,7 @@ Picture pipesched::pictureOfTimeline(const NamedEvaluation &result) {
 }
 
 MemoryTrace pipesched::traceMemoryOf(const NamedEvaluation &result) {
-  const Execution &execution = result.evaluation.execution;
+  const Execution &execution = result.getExecution();
   MemoryFacts units;
   units.stages.resize(result.placement.getNumGlobalStages());
   for (StageMemory &stage : units.stages)

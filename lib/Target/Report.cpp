@@ -150,81 +150,43 @@ static void writeIdle(OStream &json, const IdleTimes &idle) {
 }
 
 /// Writes the compute cells on the path, and counts the messages between them.
-static void writeCriticalPath(OStream &json, const Execution &execution) {
-  const TaskGraph &graph = execution.graph;
-  std::vector<uint32_t> cells;
-  for (uint32_t task : execution.criticalPath)
-    if (graph.is(task, InstructionRole::Compute) ||
-        graph.is(task, InstructionRole::Collective))
-      cells.push_back(task);
+static void writeCriticalPath(OStream &json, llvm::ArrayRef<PathStep> path) {
+  auto hasRole = [](InstructionRole role) {
+    return [role](const PathStep &step) {
+      return traitsOf(step.kind).role == role;
+    };
+  };
+  std::vector<PathStep> cells;
+  llvm::copy_if(path, std::back_inserter(cells), [](const PathStep &step) {
+    InstructionRole role = traitsOf(step.kind).role;
+    return role == InstructionRole::Compute ||
+           role == InstructionRole::Collective;
+  });
   writeList(json, "critical_path", cells,
-            [&](llvm::raw_ostream &os, uint32_t task) {
-              os << '"';
-              printTask(os, graph, task);
+            [](llvm::raw_ostream &os, const PathStep &step) {
+              os << '"' << step.cell;
+              if (step.overlapped)
+                os << '+' << *step.overlapped;
               os << '"';
             });
-  int64_t messages = llvm::count_if(execution.criticalPath, [&](uint32_t task) {
-    return graph.isMessage(task);
+  int64_t messages = llvm::count_if(path, [](const PathStep &step) {
+    return step.kind == InstructionKind::Send;
   });
   json.attribute("critical_path_messages", messages);
-  int64_t copies = llvm::count_if(execution.criticalPath, [&](uint32_t task) {
-    return graph.is(task, InstructionRole::Copy);
-  });
-  json.attribute("critical_path_copies", copies);
+  json.attribute("critical_path_copies",
+                 llvm::count_if(path, hasRole(InstructionRole::Copy)));
 }
 
-namespace {
-/// Times of one worker in which rows are on their way to experts and back.
-struct DispatchTimes {
-  int64_t allPs = 0, exposedPs = 0;
-
-  void add(const TaskGraph &graph, uint32_t task, const Placement &placement,
-           const StageCosts &costs) {
-    auto at = [&](Cell cell, const auto &times) {
-      const StageCost &stage = costs.stages[placement.globalStage(cell)];
-      return (stage.*times)[static_cast<unsigned>(cell.getPhase())];
-    };
-    Cell cell = graph.cell[task];
-    int64_t dispatch = at(cell, &StageCost::dispatchPs);
-    int64_t exposed = dispatch;
-    if (cell.overlapsNext()) {
-      Cell other = graph.overlapped[task];
-      int64_t compute = at(cell, &StageCost::phasePs) +
-                        at(other, &StageCost::phasePs) - dispatch;
-      dispatch += at(other, &StageCost::dispatchPs);
-      compute -= at(other, &StageCost::dispatchPs);
-      const StageCost &stage = costs.stages[placement.globalStage(cell)];
-      auto pair = int64_t(costs.pairPs(
-          stage, cell.getPhase(), costs.stages[placement.globalStage(other)],
-          other.getPhase()));
-      exposed = stage.overlappedPs ? 0 : pair - compute;
-    }
-    allPs += dispatch;
-    exposedPs += exposed;
-  }
-};
-} // namespace
-
 /// By worker, if rows go anywhere.
-static void writeDispatches(OStream &json, const NamedEvaluation &result) {
-  const Execution &execution = result.evaluation.execution;
-  const TaskGraph &graph = execution.graph;
-  std::vector<int64_t> all, exposed;
-  for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker) {
-    DispatchTimes times;
-    for (uint32_t task : graph.row(worker))
-      times.add(graph, task, result.placement, execution.stageCosts);
-    all.push_back(times.allPs);
-    exposed.push_back(times.exposedPs);
-  }
-  if (llvm::all_of(all, [](int64_t ps) { return ps == 0; }))
+static void writeDispatches(OStream &json, const DispatchTimes &dispatches) {
+  if (llvm::all_of(dispatches.allPs, [](int64_t ps) { return ps == 0; }))
     return;
-  writeList(json, "all_to_all_ps", all);
-  writeList(json, "exposed_all_to_all_ps", exposed);
+  writeList(json, "all_to_all_ps", dispatches.allPs);
+  writeList(json, "exposed_all_to_all_ps", dispatches.exposedPs);
 }
 
 static void writeExecution(OStream &json, const NamedEvaluation &result) {
-  const Execution &execution = result.evaluation.execution;
+  const ExecutionTotals &execution = result.evaluation.totals;
   ExecutionSummary summary = summarize(execution);
   json.attributeObject("execution", [&] {
     json.attribute("transport", enumName(result.timing.transport));
@@ -237,13 +199,13 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
     json.attribute("runtime", enumName(result.timing.runtime));
     if (!result.timing.disturbance.isEmpty())
       json.attribute("disturbance", result.timing.disturbance.text);
-    json.attribute("makespan_ps", execution.timeline.makespanPs);
+    json.attribute("makespan_ps", execution.makespanPs);
     writeList(json, "busy_ps", execution.idle.busyPs);
     writeDouble(json, "idle_ratio", summary.idleRatio);
     json.attribute("span_ps", summary.spanPs);
     writeDouble(json, "span_bubble_ratio", summary.spanBubbleRatio);
     writeIdle(json, execution.idle);
-    writeDispatches(json, result);
+    writeDispatches(json, execution.dispatches);
     json.attribute("exposed_communication_ps", summary.exposedCommunicationPs);
     json.attribute("messages", execution.traffic.messages);
     writeList(json, "bytes_sent", execution.traffic.bytesSent);
@@ -251,7 +213,7 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
     json.attribute("copies", execution.traffic.copies);
     writeList(json, "offload_ps", execution.idle.offloadPs);
     writeList(json, "reload_ps", execution.idle.reloadPs);
-    writeCriticalPath(json, execution);
+    writeCriticalPath(json, execution.criticalSteps);
   });
 }
 
@@ -289,7 +251,7 @@ static void writeCapacity(OStream &json, const MemoryUsage &memory) {
                              memory.capacityBytes);
 }
 
-static void writeMemory(OStream &json, const Execution &execution) {
+static void writeMemory(OStream &json, const ExecutionTotals &execution) {
   if (!execution.memory)
     return json.attribute("memory", nullptr);
   const MemoryUsage &memory = *execution.memory;
@@ -324,6 +286,6 @@ void pipesched::writeReport(OStream &json, const NamedEvaluation &result) {
     writeFormula(json, result.evaluation);
     writeTable(json, result);
     writeExecution(json, result);
-    writeMemory(json, result.evaluation.execution);
+    writeMemory(json, result.evaluation.totals);
   });
 }

@@ -201,9 +201,8 @@ static SmallVector<int64_t> evaluateAll(ModuleOp module, Transport transport) {
     FailureOr<NamedEvaluation> result = evaluate(op, options);
     if (succeeded(result))
       exportAll(*result);
-    makespans.push_back(succeeded(result)
-                            ? result->evaluation.execution.timeline.makespanPs
-                            : -1);
+    makespans.push_back(succeeded(result) ? result->evaluation.totals.makespanPs
+                                          : -1);
   }
   return makespans;
 }

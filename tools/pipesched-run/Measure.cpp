@@ -328,20 +328,19 @@ llvm::Expected<NamedEvaluation> run::measured(const NamedEvaluation &predicted,
                                               const Measurement &measurement,
                                               int64_t step) {
   Measurement::Times times = measurement.timesOf(step);
-  llvm::Expected<Execution> execution =
-      withMeasuredTimes(predicted.evaluation.execution,
-                        {times.startPs, times.endPs, times.makespanPs});
+  llvm::Expected<Execution> execution = withMeasuredTimes(
+      predicted.getExecution(), {times.startPs, times.endPs, times.makespanPs});
   if (!execution)
     return execution.takeError();
   NamedEvaluation result = predicted;
-  result.evaluation.execution = std::move(*execution);
+  result.evaluation.set(std::move(*execution));
   return result;
 }
 
 std::vector<std::vector<int64_t>>
 run::pacesOf(const PreparedProgram &program, const NamedEvaluation &predicted) {
   const Program &rows = program.loaded.program;
-  const Execution &execution = predicted.evaluation.execution;
+  const Execution &execution = predicted.getExecution();
   std::vector<std::vector<int64_t>> paces(rows.getNumWorkers());
   for (int64_t worker = 0; worker < rows.getNumWorkers(); ++worker)
     for (uint32_t i = rows.rowBegins[worker]; i < rows.rowBegins[worker + 1];
@@ -409,9 +408,9 @@ void run::writeTable(llvm::raw_ostream &os, const NamedEvaluation &predicted,
                      const Measurement &measurement,
                      llvm::ArrayRef<NamedEvaluation> measured) {
   llvm::StringMap<Mean> wanted, found;
-  addTimes(predicted.evaluation.execution, wanted);
+  addTimes(predicted.getExecution(), wanted);
   for (const NamedEvaluation &step : measured)
-    addTimes(step.evaluation.execution, found);
+    addTimes(step.getExecution(), found);
   os << "                    cells   measured mean  predicted mean   "
         "difference\n";
   auto writeMean = [&](llvm::StringRef name) {
@@ -424,5 +423,5 @@ void run::writeTable(llvm::raw_ostream &os, const NamedEvaluation &predicted,
   writeMean(kMessages);
   writeRow(os, "step (median)", measured.size(),
            1e3 * measurement.stepMs(measurement.getStep()),
-           double(predicted.evaluation.execution.timeline.makespanPs) / 1e6);
+           double(predicted.evaluation.totals.makespanPs) / 1e6);
 }

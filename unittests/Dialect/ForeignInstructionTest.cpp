@@ -80,7 +80,7 @@ TEST_F(ForeignInstructionTest, IsTimed) {
   FailureOr<NamedEvaluation> result =
       evaluate(program, {Transport::Delay, ReceivePlacement::Arrival});
   ASSERT_TRUE(succeeded(result)) << errors;
-  const Execution &execution = result->evaluation.execution;
+  const Execution &execution = result->getExecution();
   EXPECT_EQ(execution.timeline.makespanPs, 23000000);
   EXPECT_THAT(execution.idle.busyPs, ElementsAre(10000000, 10000000));
 }

@@ -33,9 +33,13 @@ static CostInputs distinctTimes() {
 static Execution execute(const Table &table, llvm::StringRef disturbance) {
   TimingOptions timing;
   timing.disturbance = llvm::cantFail(parseDisturbance(disturbance));
-  return llvm::cantFail(
-             evaluateTable(table.view(), "", distinctTimes(), timing))
-      .execution;
+  Execution execution =
+      llvm::cantFail(executeTable(table.view(), distinctTimes(), timing));
+  Evaluation walked =
+      llvm::cantFail(evaluateTable(table.view(), "", distinctTimes(), timing));
+  EXPECT_EQ(walked.totals.makespanPs, execution.makespanPs);
+  EXPECT_EQ(walked.totals.idle.busyPs, execution.idle.busyPs);
+  return execution;
 }
 
 /// The time of a cell on a slow worker 1 (1.5) or of a slow stage 2 (1.2), in

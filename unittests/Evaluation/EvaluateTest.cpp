@@ -45,7 +45,7 @@ TEST(Evaluate, LevelsAgreeWithFreeMessages) {
       ASSERT_TRUE(evaluation.formula) << evaluation.formulaReason;
       EXPECT_DOUBLE_EQ(evaluation.formula->bubbleRatio, expected);
       EXPECT_DOUBLE_EQ(evaluation.table->bubbleRatio, expected);
-      EXPECT_DOUBLE_EQ(summarize(evaluation.execution).idleRatio, expected);
+      EXPECT_DOUBLE_EQ(summarize(evaluation.totals).idleRatio, expected);
     }
 }
 
@@ -60,7 +60,7 @@ TEST(Evaluate, FormulaTakesTheTimesOfUniformStages) {
   options.transport = Transport::Delay;
   Evaluation evaluation =
       llvm::cantFail(evaluateTable(table.view(), "gpipe", costs, options));
-  EXPECT_EQ(evaluation.execution.timeline.makespanPs, 8 * 30 + 120);
+  EXPECT_EQ(evaluation.totals.makespanPs, 8 * 30 + 120);
   ASSERT_TRUE(evaluation.formula->bubbleRatioGeneral)
       << evaluation.formula->generalConditions;
   EXPECT_DOUBLE_EQ(*evaluation.formula->bubbleRatioGeneral, 120.0 / 360.0);
@@ -92,10 +92,10 @@ TEST(Evaluate, TableAndProgramHaveTheSameExecution) {
           evaluateTable(table.view(), "1f1b", costs, {transport, receives}));
       Execution execution = llvm::cantFail(executeProgram(
           lower(table, receives), table.placement, costs, transport));
-      EXPECT_EQ(evaluation.execution.timeline.startPs,
-                execution.timeline.startPs);
-      EXPECT_EQ(evaluation.execution.timeline.makespanPs,
-                execution.timeline.makespanPs);
+      Execution again = llvm::cantFail(
+          executeTable(table.view(), costs, {transport, receives}));
+      EXPECT_EQ(again.timeline.startPs, execution.timeline.startPs);
+      EXPECT_EQ(evaluation.totals.makespanPs, execution.timeline.makespanPs);
     }
 }
 
@@ -161,7 +161,7 @@ TEST(Evaluate, PublishedBubbleRatesOf1F1B) {
         llvm::cantFail(evaluateTable(table.view(), "1f1b", costs, options));
     double published =
         *row.getObject("published_bubble_rate")->getNumber("1F1B");
-    EXPECT_NEAR(summarize(evaluation.execution).spanBubbleRatio, published,
+    EXPECT_NEAR(summarize(evaluation.totals).spanBubbleRatio, published,
                 0.5e-4);
   }
 }

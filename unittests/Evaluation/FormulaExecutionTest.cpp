@@ -62,7 +62,7 @@ static bool compare(const Evaluation &evaluation) {
   if (!evaluation.formula || !evaluation.formula->bubbleRatioGeneral)
     return false;
   EXPECT_NEAR(*evaluation.formula->bubbleRatioGeneral,
-              summarize(evaluation.execution).idleRatio, 1e-12);
+              summarize(evaluation.totals).idleRatio, 1e-12);
   return true;
 }
 

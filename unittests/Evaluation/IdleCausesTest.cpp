@@ -55,12 +55,12 @@ static std::optional<Execution> tryToExecute(const Table &table,
   TimingOptions timing;
   timing.transport = transport;
   timing.receivePlacement = receives;
-  llvm::Expected<Evaluation> evaluation =
-      evaluateTable(table.view(), "", costs, timing);
-  if (evaluation)
-    return std::move(evaluation->execution);
+  llvm::Expected<Execution> execution =
+      executeTable(table.view(), costs, timing);
+  if (execution)
+    return std::move(*execution);
   llvm::Error rest =
-      llvm::handleErrors(evaluation.takeError(), [](const DeadlockError &) {});
+      llvm::handleErrors(execution.takeError(), [](const DeadlockError &) {});
   EXPECT_FALSE(bool(rest)) << llvm::toString(std::move(rest));
   return std::nullopt;
 }

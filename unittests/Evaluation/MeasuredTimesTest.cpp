@@ -56,9 +56,7 @@ static Execution execute(const Table &table,
                          Transport transport = Transport::Delay) {
   TimingOptions timing;
   timing.transport = transport;
-  return llvm::cantFail(
-             evaluateTable(table.view(), "", distinctTimes(), timing))
-      .execution;
+  return llvm::cantFail(executeTable(table.view(), distinctTimes(), timing));
 }
 
 /// The tasks of an execution by name. A message has two names.

@@ -64,7 +64,7 @@ static void expectFits(const Table &table, int64_t memory) {
 static int64_t makespanOf(const Table &table, const CostInputs &costs) {
   Evaluation evaluation =
       llvm::cantFail(evaluateTable(table.view(), "", costs, TimingOptions()));
-  return evaluation.execution.timeline.makespanPs;
+  return evaluation.totals.makespanPs;
 }
 
 /// Whatever the times of cells and copies, joins keep each worker within the

@@ -68,9 +68,7 @@ static Table recompute(Table table, const RecomputeOptions &options = {}) {
 
 static Execution execute(const Table &table, const CostInputs &costs,
                          const TimingOptions &options = {}) {
-  return std::move(
-      llvm::cantFail(evaluateTable(table.view(), "", costs, options))
-          .execution);
+  return llvm::cantFail(executeTable(table.view(), costs, options));
 }
 
 static int64_t phasePs(const Execution &execution, Phase phase) {

@@ -37,8 +37,7 @@ static std::vector<Configuration> makeConfigurations(const CostSources &costs) {
 static std::string describe(llvm::Expected<EvaluatedTable> evaluated) {
   if (!evaluated)
     return llvm::toString(evaluated.takeError());
-  return std::to_string(
-      evaluated->result.evaluation.execution.timeline.makespanPs);
+  return std::to_string(evaluated->result.evaluation.totals.makespanPs);
 }
 
 static CostSources makeCosts() {

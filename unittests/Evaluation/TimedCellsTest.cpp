@@ -33,9 +33,7 @@ static CostInputs distinctTimes() {
 static Execution execute(const Table &table, Transport transport) {
   TimingOptions timing;
   timing.transport = transport;
-  return llvm::cantFail(
-             evaluateTable(table.view(), "", distinctTimes(), timing))
-      .execution;
+  return llvm::cantFail(executeTable(table.view(), distinctTimes(), timing));
 }
 
 static std::vector<TimedCell> listCells(const Execution &execution) {

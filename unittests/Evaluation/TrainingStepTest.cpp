@@ -343,7 +343,7 @@ TEST(OptimizerStep, ReductionsHideBehindComputeOrNot) {
     return llvm::cantFail(evaluateConfiguration(configuration));
   };
   auto makespanOf = [](const EvaluatedTable &table) {
-    return table.result.evaluation.execution.timeline.makespanPs;
+    return table.result.evaluation.totals.makespanPs;
   };
   EvaluatedTable none = evaluated(std::nullopt);
   EXPECT_EQ(makespanOf(none), 6);
@@ -371,7 +371,7 @@ TEST(OptimizerStep, PeersAreReducedWhereTheSystemHasThem) {
   auto numReductions = [&] {
     EvaluatedTable evaluated =
         llvm::cantFail(evaluateConfiguration(configuration));
-    return evaluated.result.evaluation.execution.graph.reductions.size();
+    return evaluated.result.getExecution().graph.reductions.size();
   };
   EXPECT_EQ(numReductions(), 0u);
   costs.system->dataParallel = 2;

@@ -175,7 +175,7 @@ TEST_P(EveryTransport, IdleTimeAndCriticalPathAddUp) {
   NamedEvaluation result =
       evaluate1F1B("s", kWorkers, 6, profileWithMessages(), timing);
   Trace trace = traceOf(result);
-  const Execution &execution = result.evaluation.execution;
+  const Execution &execution = result.getExecution();
   int64_t makespanPs = execution.timeline.makespanPs;
   for (int64_t worker = 0; worker < kWorkers; ++worker)
     EXPECT_NEAR(sumOf(trace.slices.at({worker, kIdleThread})) * 1e6,

@@ -51,6 +51,10 @@ struct MemorySample {
 llvm::Expected<MemoryUsage> computePersistentMemory(const Placement &placement,
                                                     const MemoryFacts &facts);
 
+/// Finds the bottleneck when the peaks of all workers are known. Errors: sums
+/// over int64.
+llvm::Error finishMemory(MemoryUsage &usage);
+
 /// Linear in tasks. Persistent memory counts every block that a path of the
 /// placement puts on a worker, once per worker, replicas included. Errors: sums
 /// over int64; recompute or copies in a program that has cells of only a few of

@@ -28,11 +28,30 @@ struct Timeline {
 /// arrival that the edges of the task wait for.
 Timeline computeTimeline(const TaskGraph &graph, const TaskTimes &times);
 
-/// Tasks of a longest path, first to last. Of several edges that determine the
-/// start of a task, the path follows the first.
+/// The makespan of the same graph if messages and all-reduces took no time.
+int64_t freeMakespan(const TaskGraph &graph, const TaskTimes &times,
+                     const Timeline &timeline);
+
+/// Tasks of a longest path, first to last. Of several tasks that end last, it
+/// takes a compute before others, then that of the lowest worker, and of these
+/// the last. Of several edges that determine the start of a task, the path
+/// follows the first.
 std::vector<uint32_t> criticalPath(const TaskGraph &graph,
                                    const TaskTimes &times,
                                    const Timeline &timeline);
+
+/// A task of a path, for those who do not have the graph.
+struct PathStep {
+  InstructionKind kind = InstructionKind::Compute;
+  Cell cell;                      ///< of a message: the cell that produced it
+  std::optional<Cell> overlapped; ///< the second cell of a pair
+
+  friend bool operator==(const PathStep &a, const PathStep &b) {
+    return a.kind == b.kind && a.cell == b.cell && a.overlapped == b.overlapped;
+  }
+};
+std::vector<PathStep> describePath(const TaskGraph &graph,
+                                   llvm::ArrayRef<uint32_t> tasks);
 
 /// Idle time of each worker by cause, in ps. The causes add up to makespan -
 /// busy (docs/CostModel.md, "Why workers idle"):
@@ -84,6 +103,20 @@ struct Traffic {
   int64_t messages = 0, copies = 0;
   std::vector<int64_t> bytesSent, exposedShardingPs;
 };
+
+/// By worker: the times in which rows are on their way to experts and back, and
+/// the part of them that no compute hides.
+struct DispatchTimes {
+  std::vector<int64_t> allPs, exposedPs;
+
+  /// Adds those of a cell, or of an overlapped pair.
+  void add(int64_t worker, Cell cell, std::optional<Cell> overlapped,
+           const Placement &placement, const StageCosts &stageCosts);
+};
+DispatchTimes computeDispatches(const TaskGraph &graph,
+                                const Placement &placement,
+                                const StageCosts &stageCosts);
+
 /// Errors: bytes over int64.
 llvm::Expected<Traffic> computeTraffic(const TaskGraph &graph,
                                        const Placement &placement,

@@ -16,6 +16,7 @@
 
 #include "PipeSched/Analysis/TaskGraph.h"
 #include "PipeSched/Analysis/Timeline.h"
+#include <memory>
 
 namespace pipesched {
 
@@ -53,6 +54,28 @@ llvm::Expected<Disturbance> parseDisturbance(llvm::StringRef text);
 llvm::Error disturb(const Disturbance &disturbance, const TaskGraph &graph,
                     const Placement &placement, const StageCosts &stageCosts,
                     TaskTimes &times);
+
+/// The same for one compute at a time, for walks over a table.
+class DisturbedTimes {
+public:
+  /// Errors: a worker or a stage that the placement does not have.
+  static llvm::Expected<DisturbedTimes> create(const Disturbance &disturbance,
+                                               const Placement &placement,
+                                               const StageCosts &stageCosts);
+
+  /// What a compute of a worker takes that took `ps`. Times above
+  /// largestBefore() may overflow.
+  int64_t operator()(int32_t worker, Cell cell, std::optional<Cell> overlapped,
+                     int64_t ps) const;
+  /// If times add up to at most this, they also fit when all are slowed down
+  /// as far as possible.
+  int64_t largestBefore() const;
+
+private:
+  struct Factors;
+
+  std::shared_ptr<const Factors> factors; ///< null: none
+};
 
 } // namespace pipesched
 

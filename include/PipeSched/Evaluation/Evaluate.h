@@ -14,6 +14,7 @@
 #ifndef PIPESCHED_EVALUATION_EVALUATE_H
 #define PIPESCHED_EVALUATION_EVALUATE_H
 
+#include "PipeSched/Analysis/PeakMemory.h"
 #include "PipeSched/CostModel/Runtime.h"
 #include "PipeSched/Evaluation/Disturbance.h"
 #include "PipeSched/Evaluation/StatedWork.h"
@@ -21,6 +22,7 @@
 #include "PipeSched/Schedule/ForwardSends.h"
 #include "PipeSched/Schedule/Lowering.h"
 #include "PipeSched/Schedule/Metrics.h"
+#include <memory>
 
 namespace pipesched {
 
@@ -51,28 +53,45 @@ struct CostInputs {
   bool reducesEveryStage() const;
 };
 
-/// Level 3 of a program, with all arrays that a picture or a report needs.
-struct Execution {
+/// Level 3 of a table or program in numbers: what reports, comparisons and
+/// sweeps read.
+struct ExecutionTotals {
+  StageCosts stageCosts;
+  int64_t makespanPs = 0;
+  int64_t freeMakespanPs = 0; ///< of the same order with free communication
+  IdleTimes idle;
+  Traffic traffic;
+  DispatchTimes dispatches;
+  std::vector<PathStep> criticalSteps; ///< of a longest path, first to last
+  /// Absent without a model, or if instructions state their memory.
+  std::optional<MemoryFacts> memoryFacts;
+  std::optional<MemoryUsage> memory;
+};
+
+/// The same with all arrays that pictures, traces and lists of cells need.
+struct Execution : ExecutionTotals {
   TaskGraph graph;
   /// By member of graph.groupWorkers, the G cell by which the worker takes part
   /// in the all-reduce.
   std::vector<Cell> groupCells;
-  StageCosts stageCosts;
   TaskTimes times;
   Timeline timeline;
   std::vector<uint32_t> criticalPath;
-  IdleTimes idle;
-  Traffic traffic;
-  /// Absent without a model, or if instructions state their memory.
-  std::optional<MemoryFacts> memoryFacts;
-  std::optional<MemoryUsage> memory;
 };
 
 struct Evaluation {
   std::optional<FormulaResult> formula;
   std::string formulaReason;         ///< why formula is missing
   std::optional<TableMetrics> table; ///< absent for programs
-  Execution execution;
+  ExecutionTotals totals;
+  /// Null if the totals came from a walk over the table (Analysis/WalkTable.h);
+  /// NamedEvaluation::getExecution() then makes it.
+  std::shared_ptr<const Execution> execution;
+
+  void set(Execution timed) {
+    totals = timed;
+    execution = std::make_shared<const Execution>(std::move(timed));
+  }
 };
 
 /// Costs of a placement for the phases in use: the profile's times over a
@@ -98,11 +117,22 @@ llvm::Expected<Execution> executeProgram(
     Runtime runtime = Runtime::Table, const Disturbance &disturbance = {});
 
 /// Evaluates all levels of a complete table. `family` may be empty; its options
-/// are inputs of the formula.
+/// are inputs of the formula. Walks the table where it can, and builds its task
+/// graph where it must.
 llvm::Expected<Evaluation>
 evaluateTable(const TableView &table, llvm::StringRef family,
               const CostInputs &costs, const TimingOptions &options,
               const FamilyOptions &familyOptions = {});
+
+/// Level 3 of a complete table with its graph, whether a walk could do or not.
+llvm::Expected<Execution> executeTable(const TableView &table,
+                                       const CostInputs &costs,
+                                       const TimingOptions &options);
+
+/// Adds the graph and what depends on it to the totals of a walk.
+llvm::Expected<Execution> expandTotals(const TableView &table,
+                                       const ExecutionTotals &totals,
+                                       const TimingOptions &options);
 
 } // namespace pipesched
 

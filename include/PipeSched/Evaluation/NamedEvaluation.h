@@ -16,6 +16,7 @@
 
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "llvm/ADT/SmallVectorExtras.h"
+#include <mutex>
 
 namespace pipesched {
 
@@ -34,6 +35,12 @@ struct NamedTable {
     view.placement = &placement;
     return view;
   }
+
+  /// Copies the rows, so that their owner may go.
+  void keepRows();
+
+private:
+  std::shared_ptr<const std::vector<Row>> kept;
 };
 
 struct NamedEvaluation : NamedTable {
@@ -43,6 +50,18 @@ struct NamedEvaluation : NamedTable {
   Evaluation evaluation;
 
   bool isProgram() const { return !evaluation.table; }
+
+  /// When everything happens. The first call for a table that was walked builds
+  /// its graph, for all copies of this object; calls may come from several
+  /// threads.
+  const Execution &getExecution() const;
+
+private:
+  struct OnDemand {
+    std::once_flag once;
+    std::optional<Execution> execution;
+  };
+  std::shared_ptr<OnDemand> onDemand = std::make_shared<OnDemand>();
 };
 
 /// For functions that take results which need not be contiguous.

@@ -34,9 +34,8 @@ struct ExecutionSummary {
   std::array<double, kNumIdleCauses> idleByCause = {};
 };
 
-/// Linear in tasks and edges: it sweeps the graph once more, without
-/// communication.
-ExecutionSummary summarize(const Execution &execution);
+/// Linear in workers.
+ExecutionSummary summarize(const ExecutionTotals &totals);
 
 } // namespace pipesched
 

@@ -54,6 +54,9 @@ struct StageCosts {
   /// Whether the two cells of an overlapped pair run at the same time.
   bool overlapsPairs = true;
 
+  /// Whether any phase sends rows to experts.
+  bool hasDispatches() const;
+
   /// The time of an overlapped pair of these phases of two stages. Compute of
   /// both takes the sum; the dispatches of each run beside the compute of the
   /// other, so that the pair takes the longest of

@@ -148,12 +148,13 @@ inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Cell cell) {
 }
 
 /// Unit slots of a phase: F, I, W, R, O, G one, B two, copies and joins none.
+/// Idle entries count their own.
 inline int64_t unitSlots(Cell cell) {
   if (cell.isIdle())
     return cell.getIdleSlots();
-  if (cell.is(Phase::Backward))
-    return 2;
-  return cell.isCompute() ? 1 : 0;
+  constexpr uint8_t kSlots[kNumPhaseCodes] = {1, 2, 1, 1, 1, 0,
+                                              0, 1, 1, 0, 0, 0};
+  return kSlots[static_cast<unsigned>(cell.getPhase())];
 }
 
 } // namespace pipesched

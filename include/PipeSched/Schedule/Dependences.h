@@ -19,6 +19,43 @@
 
 namespace pipesched {
 
+/// What stages of a path pass to each other.
+enum class Flow : uint8_t {
+  Activation, ///< from F s to F s+1
+  Gradient    ///< from the backward of s to that of s-1
+};
+
+/// The stage that a flow from `stage` reaches, and that from which one comes.
+constexpr int64_t targetOf(Flow flow, int64_t stage) {
+  return flow == Flow::Activation ? stage + 1 : stage - 1;
+}
+constexpr int64_t sourceOf(Flow flow, int64_t stage) {
+  return flow == Flow::Activation ? stage - 1 : stage + 1;
+}
+
+/// What a cell of a phase needs of a neighbouring stage, unless its stage is
+/// the first or the last of the path.
+constexpr std::optional<Flow> flowNeededBy(Phase phase) {
+  if (phase == Phase::Forward)
+    return Flow::Activation;
+  if (phase == Phase::Backward || phase == Phase::InputGrad)
+    return Flow::Gradient;
+  return std::nullopt;
+}
+/// What a cell of a phase makes for a neighbouring stage: a backward is whole
+/// (B) or split (I and W), so one cell of it makes the gradient.
+constexpr std::optional<Flow> flowMadeBy(Phase phase,
+                                         GradientAfter gradientAfter) {
+  if (phase == Phase::Forward)
+    return Flow::Activation;
+  bool isLast = gradientAfter == GradientAfter::InputGrad
+                    ? phase == Phase::InputGrad
+                    : phase == Phase::WeightGrad;
+  if (phase == Phase::Backward || isLast)
+    return Flow::Gradient;
+  return std::nullopt;
+}
+
 /// The data dependences of table cells:
 ///
 ///   F s    after F s-1
@@ -56,11 +93,11 @@ public:
   /// The cell on another stage whose output `cell` needs, on any worker: F s-1,
   /// or the gradient of s+1. Empty if there is none.
   Producer producerOf(Cell cell) const {
-    if (cell.is(Phase::Forward))
-      return forwardBefore(cell);
-    if (cell.is(Phase::Backward) || cell.is(Phase::InputGrad))
-      return gradientAbove(cell);
-    return {};
+    std::optional<Flow> flow = flowNeededBy(cell.getPhase());
+    if (!flow)
+      return {};
+    return *flow == Flow::Activation ? forwardBefore(cell)
+                                     : gradientAbove(cell);
   }
 
   /// The worker that the output of `cell` is sent to; -1 if it stays on this

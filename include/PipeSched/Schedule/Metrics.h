@@ -35,6 +35,18 @@ struct TableMetrics {
   std::vector<int64_t> maxRetentionSlots;
 };
 
+/// The sums of one row, in slots; `first` is -1 without cells.
+struct RowMetrics {
+  int64_t busy = 0, first = -1, last = 0, peak = 0;
+  int64_t numRetained = 0, maxRetention = 0;
+  double totalRetention = 0; ///< its sum may exceed 64 bits
+};
+
+/// Adds the next worker; `metrics.slots` must be known.
+void append(TableMetrics &metrics, const RowMetrics &row);
+/// Computes the ratio when all workers have been added.
+void setBubbleRatio(TableMetrics &metrics);
+
 /// Linear in cells. `slots` come from alignSlots or readSlots.
 TableMetrics computeMetrics(const TableView &table, const CellIndex &index,
                             const SlotAssignment &slots);

@@ -1,0 +1,82 @@
+//===- WalkTable.h - Level 3 of a table, without a graph --------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Times, memory, idle causes and slots of a table in one walk over its rows
+// (Schedule/Wavefront.h). The results are those of program, graph and timeline,
+// to the picosecond; docs/Dialects/RationaleTimes.md says when which is used.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_ANALYSIS_WALKTABLE_H
+#define PIPESCHED_ANALYSIS_WALKTABLE_H
+
+#include "PipeSched/Analysis/PeakMemory.h"
+#include "PipeSched/Schedule/ForwardSends.h"
+#include "PipeSched/Schedule/Lowering.h"
+#include "PipeSched/Schedule/Metrics.h"
+#include "PipeSched/Schedule/PhaseCounts.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace pipesched {
+
+/// Whether the walk times a table with these phases: it has no copies and no G
+/// cells, messages wait in no other queues than those of `overlap` in the order
+/// of their arrival, or in none, and sends return at once. All else needs the
+/// graph.
+bool canWalkTable(const PhaseCounts &counts, Transport transport,
+                  ReceivePlacement receives, ForwardSends sends);
+
+/// Whether all times together are at most `limitPs`, so that no sum of some can
+/// overflow.
+bool canAddUp(const Placement &placement, const PhaseCounts &counts,
+              const StageCosts &costs, int64_t limitPs);
+
+/// The traffic of a complete table without copies and G cells, as
+/// computeTraffic finds it. Nothing if bytes exceed int64.
+std::optional<Traffic> sumTraffic(const TableView &table,
+                                  const PhaseCounts &counts,
+                                  const StageCosts &costs);
+
+/// Changes the time of a compute: a cell, or a pair of two, of a worker.
+using ChangePs = llvm::function_ref<int64_t(
+    int32_t worker, Cell cell, std::optional<Cell> overlapped, int64_t ps)>;
+
+/// What the walk reads beside the table. `memoryFacts` null: memory is not
+/// asked for. Times must add up (canAddUp).
+struct WalkInputs {
+  const StageCosts *costs = nullptr;
+  Transport transport = Transport::Overlap;
+  const MemoryFacts *memoryFacts = nullptr;
+  ChangePs changePs = nullptr;
+};
+
+struct WalkedTable {
+  int64_t makespanPs = 0;
+  /// That of the same order if communication took no time.
+  int64_t freeMakespanPs = 0;
+  IdleTimes idle;
+  std::vector<PathStep> criticalPath;
+  DispatchTimes dispatches;
+  std::optional<MemoryUsage> memory;
+  TableMetrics unitMetrics; ///< in unit slots
+};
+
+/// Walks a table of canWalkTable. Nothing if the walk finds no end, because
+/// rows wait for each other or cells are missing, or if bytes exceed int64: the
+/// graph and its analyses say what and where.
+std::optional<WalkedTable> walkTable(const TableView &table,
+                                     const PhaseCounts &counts,
+                                     const WalkInputs &inputs);
+
+/// The makespan alone; `memoryFacts` are not read.
+std::optional<int64_t> walkMakespan(const TableView &table,
+                                    const WalkInputs &inputs);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_ANALYSIS_WALKTABLE_H

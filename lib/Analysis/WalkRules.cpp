@@ -1,0 +1,183 @@
+//===- WalkRules.cpp - Prices of a walk over a table ----------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Also which tables a walk can time, and the makespan alone.
+//
+//===----------------------------------------------------------------------===//
+
+#include "WalkRules.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace pipesched;
+
+//===----------------------------------------------------------------------===//
+// Prices
+//===----------------------------------------------------------------------===//
+
+WalkPrices::WalkPrices(const Placement &placement, const WalkInputs &inputs)
+    : inputs(inputs), isQueued(queuesOf(InstructionKind::Send, inputs.transport)
+                                   .contains(Queue::Sends)),
+      stages(placement.getNumGlobalStages()) {
+  for (auto [number, stage] : llvm::enumerate(stages)) {
+    const StageCost &cost = inputs.costs->stages[number];
+    stage.worker = placement.workerOf(number);
+    llvm::copy(cost.phasePs, stage.phasePs);
+    stage.sends[static_cast<unsigned>(Flow::Activation)] =
+        chargeMessage(cost.activation, inputs.transport);
+    stage.sends[static_cast<unsigned>(Flow::Gradient)] =
+        chargeMessage(cost.gradient, inputs.transport);
+  }
+}
+
+int64_t WalkPrices::pairPs(const WaveStep &step) const {
+  const StageCost &first = inputs.costs->stages[step.stages[0]];
+  if (first.overlappedPs)
+    return *first.overlappedPs;
+  return inputs.costs->pairPs(first, step.cells[0].getPhase(),
+                              inputs.costs->stages[step.stages[1]],
+                              step.cells[1].getPhase());
+}
+
+int64_t WalkPrices::change(const WaveStep &step, int64_t ps) const {
+  std::optional<Cell> second;
+  if (step.isPair)
+    second = step.cells[1];
+  return inputs.changePs(step.row, step.cells[0], second, ps);
+}
+
+//===----------------------------------------------------------------------===//
+// What a walk can time
+//===----------------------------------------------------------------------===//
+
+bool pipesched::canWalkTable(const PhaseCounts &counts, Transport transport,
+                             ReceivePlacement receives, ForwardSends sends) {
+  bool isDelayed = transport == Transport::Delay;
+  return (isDelayed || (transport == Transport::Overlap &&
+                        receives == ReceivePlacement::Arrival)) &&
+         sends == ForwardSends::Async && canWalkInSlots(counts);
+}
+
+bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
+                         const StageCosts &costs, int64_t limitPs) {
+  uint64_t total = 0;
+  auto add = [&](int64_t count, int64_t ps) {
+    total = llvm::SaturatingMultiplyAdd(uint64_t(count), uint64_t(ps), total);
+  };
+  for (auto [number, stage] : llvm::enumerate(costs.stages))
+    for (unsigned phase = 0; phase < kNumPhases; ++phase) {
+      int64_t count = counts.of(number, static_cast<Phase>(phase));
+      add(count, stage.phasePs[phase]);
+      add(count, stage.overlappedPs.value_or(0));
+      for (const MessageCost *message : {&stage.activation, &stage.gradient}) {
+        add(count, message->occupancyPs);
+        add(count, message->latencyPs);
+      }
+    }
+  return total <= static_cast<uint64_t>(limitPs);
+}
+
+std::optional<Traffic> pipesched::sumTraffic(const TableView &table,
+                                             const PhaseCounts &counts,
+                                             const StageCosts &costs) {
+  const Placement &placement = *table.placement;
+  Traffic traffic;
+  traffic.bytesSent.assign(placement.getNumWorkers(), 0);
+  traffic.exposedShardingPs.assign(placement.getNumWorkers(), 0);
+  bool isOverflow = false;
+  auto send = [&](int64_t worker, int64_t count, int64_t bytes) {
+    int64_t product = 0, &sum = traffic.bytesSent[worker];
+    isOverflow |= llvm::MulOverflow(count, bytes, product) ||
+                  llvm::AddOverflow(sum, product, sum);
+  };
+  for (auto [stage, cost] : llvm::enumerate(costs.stages)) {
+    int64_t worker = placement.workerOf(stage);
+    int64_t path = placement.pathOfStage(stage);
+    for (unsigned code = 0; code < kNumPhases; ++code) {
+      auto phase = static_cast<Phase>(code);
+      int64_t count = counts.of(stage, phase);
+      send(worker, count, cost.shardingBytes[code]);
+      traffic.exposedShardingPs[worker] += count * cost.shardingPs[code];
+      std::optional<Flow> flow = flowMadeBy(phase, table.gradientAfter);
+      if (!flow)
+        continue;
+      int64_t target = targetOf(*flow, stage);
+      if (target < placement.stageOffset(path) ||
+          target >= placement.stageOffset(path + 1) ||
+          placement.workerOf(target) == worker)
+        continue;
+      traffic.messages += count;
+      send(worker, count,
+           *flow == Flow::Activation ? cost.activation.bytes
+                                     : cost.gradient.bytes);
+    }
+  }
+  if (isOverflow)
+    return std::nullopt;
+  return traffic;
+}
+
+//===----------------------------------------------------------------------===//
+// The makespan alone
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Something under way: when it is there.
+struct Arrival {
+  int64_t arrivalPs;
+};
+
+class MakespanWalk {
+public:
+  MakespanWalk(const TableView &table, const WalkInputs &inputs)
+      : prices(*table.placement, inputs), workers(table.rows.size()) {}
+
+  void start(const WaveStep &step, uint64_t, const Arrival *first,
+             const Arrival *second) {
+    int64_t &rowPs = workers[step.row].rowPs;
+    for (const Arrival *need : {first, second})
+      if (need)
+        rowPs = std::max(rowPs, need->arrivalPs);
+    rowPs += prices.computePs(step);
+  }
+  void finish(const WaveStep &, uint64_t) {}
+  void pass(const WaveStep &step, unsigned half, uint32_t toStage,
+            Arrival &item) {
+    WorkerClocks &from = workers[step.row];
+    item.arrivalPs = from.rowPs;
+    if (int32_t to = prices[toStage].worker; to != step.row) {
+      const TaskCost &cost = prices.sendOf(step, half);
+      item.arrivalPs =
+          startMessage(from.rowPs, cost.occupancyPs, prices.hasQueues(),
+                       from.sendPs, workers[to].receivePs) +
+          cost.occupancyPs + cost.latencyPs;
+    }
+  }
+
+  /// Every message is taken by a cell, so a cell ends last.
+  int64_t makespanPs() const {
+    int64_t last = 0;
+    for (const WorkerClocks &worker : workers)
+      last = std::max(last, worker.rowPs);
+    return last;
+  }
+
+private:
+  WalkPrices prices;
+  std::vector<WorkerClocks> workers;
+};
+
+} // namespace
+
+std::optional<int64_t> pipesched::walkMakespan(const TableView &table,
+                                               const WalkInputs &inputs) {
+  MakespanWalk walk(table, inputs);
+  if (!walkInSlots<Arrival>(table, walk))
+    return std::nullopt;
+  return walk.makespanPs();
+}

@@ -1,0 +1,300 @@
+//===- WalkTableTest.cpp - The walk against the task graph ----------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A walk finds the same picoseconds, bytes, causes, path and slots as program,
+// graph and timeline: for all families, random tables, and costs of which many
+// are equal, so that ties are common.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Analysis/WalkTable.h"
+#include "../Support/AllFamilies.h"
+#include "../Support/RandomTables.h"
+#include "../Support/TestEffort.h"
+#include "PipeSched/Schedule/Recompute.h"
+#include "gtest/gtest.h"
+
+using namespace pipesched;
+
+namespace {
+
+/// Costs and memory with few different numbers.
+class RandomCosts {
+public:
+  explicit RandomCosts(uint32_t seed) : random(seed) {}
+
+  StageCosts drawCosts(int64_t numStages) {
+    StageCosts costs;
+    bool hasPairTimes = draw(4) == 0, hasDispatches = draw(3) == 0;
+    costs.overlapsPairs = draw(2);
+    for (int64_t stage = 0; stage < numStages; ++stage) {
+      StageCost &cost = costs.stages.emplace_back();
+      for (unsigned phase = 0; phase < kNumPhases; ++phase) {
+        cost.phasePs[phase] = drawPs();
+        cost.shardingBytes[phase] = draw(3);
+        cost.shardingPs[phase] =
+            std::min<int64_t>(draw(2), cost.phasePs[phase]);
+        if (hasDispatches)
+          cost.dispatchPs[phase] = draw(cost.phasePs[phase] + 1);
+      }
+      if (hasPairTimes)
+        cost.overlappedPs = drawPs();
+      cost.activation = {drawPs(), draw(20), draw(100)};
+      cost.gradient = {drawPs(), draw(20), draw(100)};
+    }
+    return costs;
+  }
+
+  MemoryFacts drawMemory(int64_t numStages) {
+    MemoryFacts facts;
+    facts.capacityBytes = 1000;
+    for (int64_t stage = 0; stage < numStages; ++stage) {
+      StageMemory &memory = facts.stages.emplace_back();
+      memory.activationBytes = 10 + draw(5);
+      memory.inputGradFreedBytes = draw(9) - 3;
+      memory.boundaryBytes = draw(4);
+      memory.workingBytes = draw(3);
+      memory.weightBytes = draw(100);
+    }
+    return facts;
+  }
+
+  int64_t draw(int64_t count) { return random() / 7 % count; }
+
+private:
+  /// Nothing, about as long as others, or far longer.
+  int64_t drawPs() {
+    constexpr int64_t scales[] = {1, 3, 20, 1000};
+    return draw(scales[draw(4)]);
+  }
+
+  std::minstd_rand random;
+};
+
+/// Counts what the tests have compared.
+struct Compared {
+  int walked = 0, pairs = 0, recomputed = 0, late = 0, queued = 0;
+};
+
+} // namespace
+
+static void expectSameIdle(const IdleTimes &found, const IdleTimes &wanted) {
+  for (const IdleCause &cause : kIdleCauses)
+    EXPECT_EQ(found.*cause.ps, wanted.*cause.ps) << cause.key.str();
+  EXPECT_EQ(found.busyPs, wanted.busyPs);
+  EXPECT_EQ(found.firstPs, wanted.firstPs);
+  EXPECT_EQ(found.lastPs, wanted.lastPs);
+  EXPECT_EQ(found.offloadPs, wanted.offloadPs);
+  EXPECT_EQ(found.reloadPs, wanted.reloadPs);
+}
+
+static void expectSameMemory(const MemoryUsage &found,
+                             const MemoryUsage &wanted) {
+  EXPECT_EQ(found.bottleneckWorker, wanted.bottleneckWorker);
+  EXPECT_EQ(found.capacityBytes, wanted.capacityBytes);
+  for (auto [one, other] : llvm::zip_equal(found.workers, wanted.workers)) {
+    EXPECT_EQ(one.weightBytes, other.weightBytes);
+    EXPECT_EQ(one.peakActivationBytes, other.peakActivationBytes);
+    EXPECT_EQ(one.peakPs, other.peakPs);
+    EXPECT_EQ(one.peakCell, other.peakCell);
+    EXPECT_EQ(one.peakMicrobatches, other.peakMicrobatches);
+    EXPECT_EQ(one.offloadedBytes, 0);
+  }
+}
+
+static void expectSameMetrics(const TableMetrics &found,
+                              const TableMetrics &wanted) {
+  EXPECT_EQ(found.slots, wanted.slots);
+  EXPECT_EQ(found.busySlots, wanted.busySlots);
+  EXPECT_EQ(found.bubbleRatio, wanted.bubbleRatio);
+  EXPECT_EQ(found.fillSlots, wanted.fillSlots);
+  EXPECT_EQ(found.drainSlots, wanted.drainSlots);
+  EXPECT_EQ(found.peakActivations, wanted.peakActivations);
+  EXPECT_EQ(found.meanRetentionSlots, wanted.meanRetentionSlots);
+  EXPECT_EQ(found.maxRetentionSlots, wanted.maxRetentionSlots);
+}
+
+/// Everything by way of the graph. Requires a complete table.
+static void expectAsByGraph(const Table &table, const StageCosts &costs,
+                            const MemoryFacts &facts, Transport transport,
+                            const WalkedTable &walked) {
+  const Placement &placement = table.placement;
+  TableView view = table.view();
+  TaskGraph graph = llvm::cantFail(buildTaskGraph(
+      llvm::cantFail(lowerTable(view, ReceivePlacement::Arrival)), transport));
+  TaskTimes times =
+      llvm::cantFail(computeTaskTimes(graph, placement, costs, transport));
+  Timeline timeline = computeTimeline(graph, times);
+  EXPECT_EQ(walked.makespanPs, timeline.makespanPs);
+  EXPECT_EQ(walked.freeMakespanPs, freeMakespan(graph, times, timeline));
+  EXPECT_EQ(walked.criticalPath,
+            describePath(graph, criticalPath(graph, times, timeline)));
+  expectSameIdle(walked.idle, computeIdle(graph, times, timeline));
+  expectSameMemory(
+      *walked.memory,
+      llvm::cantFail(computeMemory(graph, times, timeline, placement, facts)));
+  Traffic wanted = llvm::cantFail(computeTraffic(graph, placement, costs));
+  std::optional<Traffic> traffic = sumTraffic(view, countPhases(view), costs);
+  ASSERT_TRUE(traffic);
+  EXPECT_EQ(traffic->messages, wanted.messages);
+  EXPECT_EQ(traffic->copies, 0);
+  EXPECT_EQ(traffic->bytesSent, wanted.bytesSent);
+  EXPECT_EQ(traffic->exposedShardingPs, wanted.exposedShardingPs);
+  DispatchTimes dispatches = computeDispatches(graph, placement, costs);
+  EXPECT_EQ(walked.dispatches.allPs, dispatches.allPs);
+  EXPECT_EQ(walked.dispatches.exposedPs, dispatches.exposedPs);
+  CellIndex index = llvm::cantFail(CellIndex::create(view));
+  SlotAssignment slots = llvm::cantFail(alignUnitSlots(view, index));
+  TableView inUnits = view;
+  inUnits.slots.clear();
+  expectSameMetrics(walked.unitMetrics, computeMetrics(inUnits, index, slots));
+}
+
+static void compare(const Table &table, uint32_t seed, Compared &compared) {
+  TableView view = table.view();
+  for (Transport transport : {Transport::Overlap, Transport::Delay}) {
+    if (!canWalkTable(countPhases(view), transport, ReceivePlacement::Arrival,
+                      ForwardSends::Async))
+      return;
+    RandomCosts random(seed);
+    StageCosts costs = random.drawCosts(table.placement.getNumGlobalStages());
+    MemoryFacts facts = random.drawMemory(costs.stages.size());
+    WalkInputs inputs;
+    inputs.costs = &costs;
+    inputs.transport = transport;
+    inputs.memoryFacts = &facts;
+    PhaseCounts counts = countPhases(view);
+    std::optional<WalkedTable> walked = walkTable(view, counts, inputs);
+    ASSERT_TRUE(walked);
+    EXPECT_EQ(walkMakespan(view, inputs), walked->makespanPs);
+    expectAsByGraph(table, costs, facts, transport, *walked);
+    ++compared.walked;
+    compared.late += walked->makespanPs > walked->freeMakespanPs;
+    compared.queued += llvm::any_of(walked->idle.queueOrderPs,
+                                    [](int64_t ps) { return ps > 0; });
+    compared.recomputed +=
+        counts.phases >> static_cast<unsigned>(Phase::Recompute) & 1;
+    compared.pairs += llvm::any_of(table.rows, [](const Row &row) {
+      return llvm::any_of(row, [](Cell cell) { return cell.overlapsNext(); });
+    });
+  }
+}
+
+TEST(WalkTable, AllFamilies) {
+  Compared compared;
+  uint32_t seed = 1;
+  forAllFamilies(6, 9, {}, [&](const Family &, const Table &table) {
+    compare(table, seed++, compared);
+    compare(align(table), seed++, compared);
+  });
+  FamilyOptions split;
+  split.splitBackward = true;
+  for (GradientAfter after :
+       {GradientAfter::InputGrad, GradientAfter::WeightGrad}) {
+    split.gradientAfter = after;
+    forAllFamilies(4, 8, split, [&](const Family &, const Table &table) {
+      compare(table, seed++, compared);
+    });
+  }
+  EXPECT_GT(compared.walked, 1000);
+  EXPECT_GT(compared.pairs, 20);
+  EXPECT_GT(compared.late, 500);
+  EXPECT_GT(compared.queued, 100);
+}
+
+TEST(WalkTable, Recomputed) {
+  Compared compared;
+  uint32_t seed = 1;
+  forAllFamilies(4, 6, {}, [&](const Family &, const Table &table) {
+    llvm::Expected<RecomputeChange> change = addRecompute(table.view());
+    if (!change)
+      return llvm::consumeError(change.takeError());
+    Table recomputed = table;
+    recomputed.rows = std::move(change->rows);
+    compare(recomputed, seed++, compared);
+  });
+  EXPECT_GT(compared.recomputed, 100);
+}
+
+TEST(WalkTable, RandomTables) {
+  Compared compared;
+  for (int seed = 0; seed < numRounds(4000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Table table = RandomTable(seed).make();
+    for (Row &row : table.rows)
+      llvm::erase_if(row,
+                     [](Cell cell) { return cell.isCopy() || cell.isJoin(); });
+    compare(table, seed, compared);
+  }
+  EXPECT_GT(compared.walked, numRounds(4000));
+  EXPECT_GT(compared.pairs, 20);
+  EXPECT_GT(compared.recomputed, 20);
+  EXPECT_GT(compared.queued, 10);
+}
+
+//===----------------------------------------------------------------------===//
+// What has no end
+//===----------------------------------------------------------------------===//
+
+static Table twoWorkers(std::vector<Row> rows) {
+  Table table;
+  table.placement = llvm::cantFail(Placement::create(2, 1, {placeLinear(2)}));
+  table.rows = std::move(rows);
+  return table;
+}
+
+static bool hasEnd(const Table &table) {
+  StageCosts costs;
+  costs.stages.resize(2);
+  WalkInputs inputs;
+  inputs.costs = &costs;
+  TableView view = table.view();
+  bool isFull = walkTable(view, countPhases(view), inputs).has_value();
+  EXPECT_EQ(isFull, walkMakespan(view, inputs).has_value());
+  return isFull;
+}
+
+TEST(WalkTable, DeadlockHasNoEnd) {
+  Cell f0(0, Phase::Forward, 0), b0(0, Phase::Backward, 0);
+  Cell f1(1, Phase::Forward, 0), b1(1, Phase::Backward, 0);
+  EXPECT_TRUE(hasEnd(twoWorkers({{f0, b0}, {f1, b1}})));
+  EXPECT_FALSE(hasEnd(twoWorkers({{b0, f0}, {f1, b1}})));
+  EXPECT_FALSE(hasEnd(twoWorkers({{b0}, {f1, b1}}))) << "F0 is missing";
+}
+
+TEST(WalkTable, RepeatedCellHasNoEnd) {
+  Cell f0(0, Phase::Forward, 0), b0(0, Phase::Backward, 0);
+  Cell f1(1, Phase::Forward, 0), b1(1, Phase::Backward, 0);
+  EXPECT_FALSE(hasEnd(twoWorkers({{f0, f0, f0, b0}, {f1, b1}})));
+}
+
+TEST(WalkTable, LeavesCopiesAndQueuesOfOthersToTheGraph) {
+  Cell f0(0, Phase::Forward, 0), b0(0, Phase::Backward, 0);
+  Cell f1(1, Phase::Forward, 0), b1(1, Phase::Backward, 0);
+  Table plain = twoWorkers({{f0, b0}, {f1, b1}});
+  auto canWalk = [](const Table &table, Transport transport,
+                    ReceivePlacement receives, ForwardSends sends) {
+    return canWalkTable(countPhases(table.view()), transport, receives, sends);
+  };
+  constexpr auto kArrival = ReceivePlacement::Arrival;
+  constexpr auto kConsumer = ReceivePlacement::Consumer;
+  constexpr auto kAsync = ForwardSends::Async;
+  EXPECT_TRUE(canWalk(plain, Transport::Overlap, kArrival, kAsync));
+  EXPECT_FALSE(canWalk(plain, Transport::Overlap, kConsumer, kAsync));
+  EXPECT_TRUE(canWalk(plain, Transport::Delay, kConsumer, kAsync));
+  EXPECT_FALSE(canWalk(plain, Transport::Blocking, kArrival, kAsync));
+  EXPECT_FALSE(canWalk(plain, Transport::Pairs, kArrival, kAsync));
+  EXPECT_FALSE(canWalk(plain, Transport::Delay, kArrival, ForwardSends::Sync));
+  for (Phase phase : {Phase::Offload, Phase::Reload, Phase::AllReduce,
+                      Phase::OffloadJoin, Phase::ReloadJoin}) {
+    Table other = plain;
+    other.rows[0].insert(other.rows[0].begin() + 1, Cell(0, phase, 0));
+    EXPECT_FALSE(canWalk(other, Transport::Delay, kArrival, kAsync))
+        << phaseLetter(phase);
+  }
+}
