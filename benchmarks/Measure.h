@@ -91,6 +91,9 @@ llvm::ArrayRef<Operation> wholeOperations();
 /// several numbers of workers.
 void registerGenerators(int64_t numCells);
 
+/// Registers rows `<operation>-on-64/<family>/<cells>` that walk tables.
+void registerWalks(int64_t numCells);
+
 /// Registers rows `optimize-<operation>/<problem>/<cells>`, which have sizes of
 /// their own.
 void registerOptimizer();

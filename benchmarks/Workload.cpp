@@ -18,14 +18,14 @@ using namespace pipesched;
 using namespace pipesched::bench;
 
 /// One layer per stage, one matrix product per layer.
-static ModelFacts makeModel() {
+static ModelFacts makeModel(int64_t numLayers) {
   Kernel product;
   product.name = "product";
   product.forward = product.inputGrad =
       product.weightGrad = {int64_t(1) << 42, int64_t(1) << 30};
   BlockFacts layer;
   layer.name = "layer";
-  layer.count = kNumWorkers;
+  layer.count = numLayers;
   layer.parameters = int64_t(1) << 28;
   layer.activationBytes = int64_t(1) << 26;
   layer.kernels = {product};
@@ -48,12 +48,18 @@ static SystemFacts makeSystem() {
   return system;
 }
 
+CostInputs bench::makeCosts(int64_t numLayers) {
+  CostInputs costs;
+  costs.model = makeModel(numLayers);
+  costs.system = makeSystem();
+  return costs;
+}
+
 Workload::Workload(const Family &family, int64_t numCells) : family(family) {
   int64_t numMicrobatches = llvm::divideCeil(numCells, 2 * kNumWorkers);
   placement = take(Placement::create(kNumWorkers, numMicrobatches,
                                      {placeLinear(kNumWorkers)}));
-  costs.model = makeModel();
-  costs.system = makeSystem();
+  costs = makeCosts(kNumWorkers);
 }
 
 Table Workload::generate() const {
@@ -97,7 +103,7 @@ const Execution &Workload::execution(Transport transport) {
   return *lastExecution;
 }
 
-static PlainGraph makePlain(const Execution &execution) {
+PlainGraph bench::makePlain(const Execution &execution) {
   const TaskGraph &graph = execution.graph;
   PlainGraph plain;
   plain.begins = graph.edgeBegins;

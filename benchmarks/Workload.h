@@ -41,6 +41,11 @@ struct PlainGraph {
   int64_t longestPath(std::vector<int64_t> &ends) const;
 };
 
+/// A model of so many equal layers, one per stage at least, on a system.
+CostInputs makeCosts(int64_t numLayers);
+/// The tasks and edges of a graph.
+PlainGraph makePlain(const Execution &execution);
+
 class Workload {
 public:
   /// About `numCells` cells: the number of microbatches is rounded up. One

@@ -129,6 +129,7 @@ int main(int argc, char **argv) {
       registerAll(wholeOperations(), family, numCells);
     }
     registerGenerators(numCells);
+    registerWalks(numCells);
   }
   registerOptimizer();
   keepFreedPages();

@@ -41,6 +41,8 @@ public:
   /// says what it allocates and frees. Errors: few tasks for many entries.
   llvm::Error read(llvm::ArrayRef<llvm::ArrayRef<Cell>> lists);
 
+  bool hasEntries() const { return !entries.empty(); }
+
   /// F allocates the activations that it keeps, R the rest; B and I allocate
   /// their working memory. `stage` is the global stage of the cell.
   MemoryChange start(Cell cell, int64_t stage);

@@ -159,6 +159,23 @@ public:
     }
   }
 
+  /// A change of times may be another one for each cell.
+  bool canLeap() const { return prices.canLeap(); }
+  int64_t numHeld() const { return 0; }
+  template <typename Visitor>
+  void visitState(Visitor &visitor) {
+    for (WorkerClocks &worker : workers)
+      worker.visitState(Clock::Time, visitor);
+  }
+  template <typename Visitor>
+  void visitItem(Arrival &item, Visitor &visitor) {
+    visitor.clock(item.arrivalPs, Clock::Time);
+  }
+  ClockValues clocksOf(uint32_t row) const {
+    return {0, workers[row].rowPs, 0};
+  }
+  void noteLeap(llvm::ArrayRef<LeapedRow>) {}
+
   /// Every message is taken by a cell, so a cell ends last.
   int64_t makespanPs() const {
     int64_t last = 0;

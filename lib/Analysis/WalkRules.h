@@ -49,6 +49,8 @@ public:
   }
   /// Whether messages hold a send and a receive queue.
   bool hasQueues() const { return isQueued; }
+  /// Whether the walk may leap: microbatches take the same time.
+  bool canLeap() const { return inputs.mayLeap && !inputs.changePs; }
 
 private:
   int64_t pairPs(const WaveStep &step) const;
@@ -62,6 +64,12 @@ private:
 /// Clocks of a worker: when its row is free, and its two queues.
 struct WorkerClocks {
   int64_t rowPs = 0, sendPs = 0, receivePs = 0;
+
+  template <typename Visitor>
+  void visitState(Clock clock, Visitor &visitor) {
+    for (int64_t *ps : {&rowPs, &sendPs, &receivePs})
+      visitor.clock(*ps, clock);
+  }
 };
 
 /// Starts a message that was made at `madePs`: it waits for both queues, in the

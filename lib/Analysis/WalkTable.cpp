@@ -57,6 +57,11 @@ public:
     bindings[producer].message = before;
   }
 
+  /// Bindings of cells that a walk leaps over are those of cells before them.
+  void noteLeap(llvm::ArrayRef<LeapedRow> rows) {
+    leaped.assign(rows.begin(), rows.end());
+  }
+
   /// The path to the last cell of a row.
   std::vector<PathStep> trace(int64_t row) const;
 
@@ -73,6 +78,9 @@ private:
   int64_t rowOf(uint32_t flat) const {
     return llvm::upper_bound(rowBegins, flat) - rowBegins.begin() - 1;
   }
+  uint32_t bindingOfCell(int64_t row, uint32_t flat) const;
+  uint32_t bindingOfMessage(int64_t row, uint32_t flat) const;
+  uint32_t moveAhead(uint32_t flat, int64_t numPeriods) const;
   /// The first cell of the step that ends at or before `flat`, or kNone.
   uint32_t stepAtOrBefore(int64_t row, int64_t flat) const;
 
@@ -80,6 +88,7 @@ private:
   std::vector<uint32_t> rowBegins;
   /// By flat index of cells; not initialized where the walk writes none.
   std::unique_ptr<Binding[]> bindings;
+  std::vector<LeapedRow> leaped; ///< by row; empty: none
 };
 
 } // namespace
@@ -93,6 +102,34 @@ uint32_t Bindings::stepAtOrBefore(int64_t row, int64_t flat) const {
   return flat > begin && at(row, flat - 1).overlapsNext() ? flat - 1 : flat;
 }
 
+uint32_t Bindings::moveAhead(uint32_t flat, int64_t numPeriods) const {
+  return flat + numPeriods * leaped[rowOf(flat)].length;
+}
+
+/// How many periods before `flat`, which may be among the cells leapt over from
+/// `begin` on, the same was walked.
+static int64_t periodsBack(const LeapedRow &leaped, uint32_t begin,
+                           uint32_t flat) {
+  bool isLeapt = flat >= begin && flat - begin < leaped.count * leaped.length;
+  return isLeapt ? (flat - begin) / leaped.length + 1 : 0;
+}
+
+uint32_t Bindings::bindingOfCell(int64_t row, uint32_t flat) const {
+  if (leaped.empty())
+    return bindings[flat].cell;
+  int64_t back = periodsBack(leaped[row], leaped[row].next, flat);
+  uint32_t binding = bindings[flat - back * leaped[row].length].cell;
+  return binding == kRow || binding == kNone ? binding
+                                             : moveAhead(binding, back);
+}
+
+uint32_t Bindings::bindingOfMessage(int64_t row, uint32_t flat) const {
+  if (leaped.empty())
+    return bindings[flat].message;
+  int64_t back = periodsBack(leaped[row], leaped[row].passed, flat);
+  return moveAhead(bindings[flat - back * leaped[row].length].message, back);
+}
+
 std::vector<PathStep> Bindings::trace(int64_t row) const {
   std::vector<PathStep> path;
   uint32_t step = stepAtOrBefore(row, int64_t(rowBegins[row + 1]) - 1);
@@ -101,22 +138,22 @@ std::vector<PathStep> Bindings::trace(int64_t row) const {
     cell.cell = at(row, step).withOverlap(false);
     if (at(row, step).overlapsNext())
       cell.overlapped = at(row, step + 1);
-    uint32_t binding = bindings[step].cell;
+    uint32_t binding = bindingOfCell(row, step);
     if (binding == kRow) {
       step = stepAtOrBefore(row, int64_t(step) - 1);
       continue;
     }
     if (binding == kNone)
       break;
-    for (uint32_t message = binding;; message = bindings[message].message) {
+    uint32_t message = kNone;
+    for (uint32_t before = binding; before != message;) {
+      message = before;
       row = rowOf(message);
       path.push_back({InstructionKind::Send,
                       at(row, message).withOverlap(false), std::nullopt});
-      if (bindings[message].message != message)
-        continue;
-      step = stepAtOrBefore(row, message);
-      break;
+      before = bindingOfMessage(row, message);
     }
+    step = stepAtOrBefore(row, message);
   }
   std::reverse(path.begin(), path.end());
   return path;
@@ -135,7 +172,7 @@ public:
 
   void start(const WaveStep &step, uint64_t slot) {
     RowCounts &row = rows[step.row];
-    row.first = std::min(row.first, slot);
+    row.first = std::min<int64_t>(row.first, slot);
     row.busy -= slot;
     make(row, step.cells[0], step.stages[0], slot);
     if (step.isPair)
@@ -149,15 +186,24 @@ public:
     if (step.isPair)
       release(row, step.cells[1], step.stages[1]);
   }
+  template <typename Visitor>
+  void visitState(Visitor &visitor);
+  /// Activations that all rows hold.
+  int64_t numLive() const {
+    int64_t sum = 0;
+    for (const RowCounts &row : rows)
+      sum += row.live;
+    return sum;
+  }
   /// Whether every backward has found its activations.
   bool isComplete() const { return !isMissing; }
   TableMetrics take() const;
 
 private:
   struct RowCounts {
-    uint64_t first = std::numeric_limits<uint64_t>::max(), last = 0, busy = 0;
+    int64_t first = std::numeric_limits<int64_t>::max(), last = 0, busy = 0;
     int64_t live = 0, peak = 0, numRetained = 0, maxRetention = 0;
-    double totalRetention = 0; ///< its sum may exceed 64 bits
+    int64_t totalRetention = 0;
   };
 
   void make(RowCounts &row, Cell cell, uint32_t stage, uint64_t slot);
@@ -170,9 +216,9 @@ private:
 
   const Placement &placement;
   llvm::BumpPtrAllocator allocator;
-  std::vector<InFlight<uint64_t>> live; ///< by global stage: slots of F or R
-  std::vector<size_t> offsets;          ///< by global stage
-  std::vector<bool> recomputed;         ///< by offset and rank; empty: no R
+  std::vector<InFlight<int64_t>> live; ///< by global stage: slots of F or R
+  std::vector<size_t> offsets;         ///< by global stage
+  std::vector<bool> recomputed;        ///< by offset and rank; empty: no R
   std::vector<RowCounts> rows;
   bool isMissing = false;
 };
@@ -205,7 +251,7 @@ void SlotCounts::make(RowCounts &row, Cell cell, uint32_t stage,
       (!cell.is(Phase::Forward) || isRecomputed(cell, stage)))
     return;
   row.peak = std::max(row.peak, ++row.live);
-  if (uint64_t *begin = live[stage].insert(
+  if (int64_t *begin = live[stage].insert(
           placement.rankOnPath(cell.getMicrobatch()), allocator))
     *begin = slot;
   else
@@ -216,17 +262,37 @@ void SlotCounts::release(RowCounts &row, Cell cell, uint32_t stage) {
   if (!cell.is(Phase::Backward) && !cell.is(Phase::WeightGrad))
     return;
   --row.live;
-  uint64_t *begin =
-      live[stage].find(placement.rankOnPath(cell.getMicrobatch()));
+  int64_t *begin = live[stage].find(placement.rankOnPath(cell.getMicrobatch()));
   if (!begin) {
     isMissing = true;
     return;
   }
   int64_t retention = row.last - *begin;
-  InFlight<uint64_t>::remove(begin);
+  InFlight<int64_t>::remove(begin);
   ++row.numRetained;
-  row.totalRetention += static_cast<double>(retention);
+  row.totalRetention += retention;
   row.maxRetention = std::max(row.maxRetention, retention);
+}
+
+template <typename Visitor>
+void SlotCounts::visitState(Visitor &visitor) {
+  for (RowCounts &row : rows) {
+    visitor.clock(row.last, Clock::Slot);
+    visitor.same(row.live);
+    visitor.total(row.busy);
+    visitor.total(row.numRetained);
+    visitor.total(row.totalRetention);
+  }
+  std::vector<std::pair<int32_t, int64_t>> items;
+  for (auto [stage, place] : llvm::enumerate(live)) {
+    place.takeAll(items);
+    visitor.same(items.size());
+    for (auto &[rank, slot] : items) {
+      visitor.rank(rank, placement.pathOfStage(stage));
+      visitor.clock(slot, Clock::Slot);
+      *place.insert(rank, allocator) = slot;
+    }
+  }
 }
 
 TableMetrics SlotCounts::take() const {
@@ -242,7 +308,7 @@ TableMetrics SlotCounts::take() const {
     sums.peak = row.peak;
     sums.numRetained = row.numRetained;
     sums.maxRetention = row.maxRetention;
-    sums.totalRetention = row.totalRetention;
+    sums.totalRetention = static_cast<double>(row.totalRetention);
     append(metrics, sums);
   }
   setBubbleRatio(metrics);
@@ -276,6 +342,15 @@ public:
     apply(step, change, endPs);
   }
   bool isValid() const { return !isOverflow; }
+  /// Entries of single activations are not part of the state.
+  bool canLeap() const { return !ledger.hasEntries(); }
+  template <typename Visitor>
+  void visitState(Visitor &visitor) {
+    for (const Held &held : workers) {
+      visitor.same(held.bytes);
+      visitor.same(held.microbatches);
+    }
+  }
   void takeInto(MemoryUsage &usage) const {
     for (auto [worker, held] : llvm::zip_equal(usage.workers, workers)) {
       if (!held.hasEvents)
@@ -345,6 +420,23 @@ public:
   void pass(const WaveStep &step, unsigned half, uint32_t toStage,
             Delivery &item);
 
+  bool canLeap() const {
+    return prices.canLeap() && (!holdings || holdings->canLeap());
+  }
+  int64_t numHeld() const { return slots.numLive(); }
+  template <typename Visitor>
+  void visitState(Visitor &visitor);
+  template <typename Visitor>
+  void visitItem(Delivery &item, Visitor &visitor);
+  ClockValues clocksOf(uint32_t row) const {
+    return {0, workers[row].clocks.rowPs, workers[row].freeClocks.rowPs};
+  }
+  void noteLeap(llvm::ArrayRef<LeapedRow> rows) {
+    bindings.noteLeap(rows);
+    for (const LeapedRow &row : rows)
+      numLeapt += row.count * row.length;
+  }
+
   bool isComplete() const {
     return slots.isComplete() && (!holdings || holdings->isValid());
   }
@@ -374,6 +466,7 @@ private:
   Holdings *holdings; ///< null: not asked for
   DispatchTimes dispatches;
   std::vector<Worker> workers;
+  int64_t numLeapt = 0;
 };
 
 } // namespace
@@ -466,6 +559,37 @@ void FullWalk::send(const WaveStep &step, unsigned half, Worker &from,
   item.runBeginPs = std::max(madePs, runPs);
 }
 
+template <typename Visitor>
+void FullWalk::visitState(Visitor &visitor) {
+  for (Worker &worker : workers) {
+    worker.clocks.visitState(Clock::Time, visitor);
+    worker.freeClocks.visitState(Clock::FreeTime, visitor);
+    visitor.clock(worker.sendRunPs, Clock::Time);
+    visitor.clock(worker.receiveRunPs, Clock::Time);
+    visitor.flat(worker.lastSend);
+    visitor.flat(worker.lastReceive);
+    for (int64_t *ps : {&worker.busyPs, &worker.dependencyPs,
+                        &worker.queueOrderPs, &worker.communicationPs})
+      visitor.total(*ps);
+  }
+  for (std::vector<int64_t> *column :
+       {&dispatches.allPs, &dispatches.exposedPs})
+    for (int64_t &ps : *column)
+      visitor.total(ps);
+  slots.visitState(visitor);
+  if (holdings)
+    holdings->visitState(visitor);
+}
+
+template <typename Visitor>
+void FullWalk::visitItem(Delivery &item, Visitor &visitor) {
+  visitor.clock(item.arrivalPs, Clock::Time);
+  visitor.clock(item.freePs, Clock::FreeTime);
+  visitor.clock(item.readyPs, Clock::Time);
+  visitor.clock(item.runBeginPs, Clock::Time);
+  visitor.flat(item.producer);
+}
+
 WalkedTable FullWalk::take() {
   WalkedTable result;
   for (const Worker &worker : workers) {
@@ -496,6 +620,7 @@ WalkedTable FullWalk::take() {
   result.dispatches.allPs.resize(workers.size());
   result.dispatches.exposedPs.resize(workers.size());
   result.unitMetrics = slots.take();
+  result.numLeapt = numLeapt;
   return result;
 }
 

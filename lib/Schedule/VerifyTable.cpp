@@ -218,6 +218,15 @@ struct EmptyWalk {
   void start(const WaveStep &, uint64_t, const Item *, const Item *) {}
   void finish(const WaveStep &, uint64_t) {}
   void pass(const WaveStep &, unsigned, uint32_t, Item &) {}
+
+  bool canLeap() const { return true; }
+  int64_t numHeld() const { return 0; }
+  template <typename Visitor>
+  void visitState(Visitor &) {}
+  template <typename Visitor>
+  void visitItem(Item &, Visitor &) {}
+  ClockValues clocksOf(uint32_t) const { return {}; }
+  void noteLeap(llvm::ArrayRef<LeapedRow>) {}
 };
 } // namespace
 

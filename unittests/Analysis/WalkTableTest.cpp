@@ -79,6 +79,7 @@ private:
 /// Counts what the tests have compared.
 struct Compared {
   int walked = 0, pairs = 0, recomputed = 0, late = 0, queued = 0;
+  int leapt = 0; ///< tables of which the walk left out at least half
 };
 
 } // namespace
@@ -172,8 +173,11 @@ static void compare(const Table &table, uint32_t seed, Compared &compared) {
     std::optional<WalkedTable> walked = walkTable(view, counts, inputs);
     ASSERT_TRUE(walked);
     EXPECT_EQ(walkMakespan(view, inputs), walked->makespanPs);
+    inputs.mayLeap = false;
+    EXPECT_EQ(walkMakespan(view, inputs), walked->makespanPs);
     expectAsByGraph(table, costs, facts, transport, *walked);
     ++compared.walked;
+    compared.leapt += 2 * walked->numLeapt >= view.getNumCells();
     compared.late += walked->makespanPs > walked->freeMakespanPs;
     compared.queued += llvm::any_of(walked->idle.queueOrderPs,
                                     [](int64_t ps) { return ps > 0; });
@@ -205,6 +209,53 @@ TEST(WalkTable, AllFamilies) {
   EXPECT_GT(compared.pairs, 20);
   EXPECT_GT(compared.late, 500);
   EXPECT_GT(compared.queued, 100);
+}
+
+/// Tables long enough to repeat. Whether the times do depends on the costs.
+TEST(WalkTable, LongTables) {
+  uint32_t seed = 1;
+  for (const Family &family : families()) {
+    SCOPED_TRACE(family.name.str());
+    Compared compared;
+    for (int64_t workers : {2, 3, 4, 6})
+      for (int64_t microbatches : {48, 61, 120, 240}) {
+        SCOPED_TRACE(testing::Message()
+                     << "D=" << workers << " N=" << microbatches);
+        llvm::Expected<Table> table = generate(family, workers, microbatches);
+        if (!table) {
+          llvm::consumeError(table.takeError());
+          continue;
+        }
+        for (int round = 0; round < 3; ++round)
+          compare(*table, seed++, compared);
+      }
+    EXPECT_GT(compared.walked, 0);
+    // Breadth-first schedules hold more with every microbatch.
+    bool isBreadthFirst = llvm::is_contained(
+        {"gpipe", "looped-bfs", "mpmd-circular"}, family.name);
+    EXPECT_EQ(compared.leapt > 0, !isBreadthFirst);
+  }
+}
+
+/// Sums over the cells that the walk leaps over must be those of all cells.
+TEST(WalkTable, EqualCostsRepeatAtOnce) {
+  Table table = llvm::cantFail(generate(*findFamily("1f1b"), 4, 1000));
+  StageCosts costs;
+  costs.stages.resize(4);
+  for (StageCost &stage : costs.stages) {
+    stage.phasePs.fill(10);
+    stage.phasePs[static_cast<unsigned>(Phase::Backward)] = 20;
+    stage.activation = stage.gradient = {3, 1, 5};
+  }
+  WalkInputs inputs;
+  inputs.costs = &costs;
+  TableView view = table.view();
+  std::optional<WalkedTable> walked =
+      walkTable(view, countPhases(view), inputs);
+  ASSERT_TRUE(walked);
+  EXPECT_GT(walked->numLeapt, view.getNumCells() * 9 / 10);
+  EXPECT_EQ(walked->idle.busyPs, std::vector<int64_t>(4, 1000 * 30));
+  EXPECT_EQ(walked->unitMetrics.slots, (1000 + 3) * 3);
 }
 
 TEST(WalkTable, Recomputed) {

@@ -53,6 +53,9 @@ struct WalkInputs {
   Transport transport = Transport::Overlap;
   const MemoryFacts *memoryFacts = nullptr;
   ChangePs changePs = nullptr;
+  /// Whether to leap over periods that repeat (Period.h). The result is the
+  /// same; tests and benchmarks also want to visit every cell.
+  bool mayLeap = true;
 };
 
 struct WalkedTable {
@@ -64,6 +67,8 @@ struct WalkedTable {
   DispatchTimes dispatches;
   std::optional<MemoryUsage> memory;
   TableMetrics unitMetrics; ///< in unit slots
+  /// Cells that were not visited, because the walk repeated itself (Period.h).
+  int64_t numLeapt = 0;
 };
 
 /// Walks a table of canWalkTable. Nothing if the walk finds no end, because

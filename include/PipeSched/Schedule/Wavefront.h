@@ -16,99 +16,11 @@
 #define PIPESCHED_SCHEDULE_WAVEFRONT_H
 
 #include "PipeSched/Schedule/Dependences.h"
+#include "PipeSched/Schedule/Period.h"
 #include "PipeSched/Schedule/PhaseCounts.h"
-#include "llvm/ADT/bit.h"
-#include "llvm/Support/Allocator.h"
+#include "PipeSched/Schedule/WavefrontParts.h"
 
 namespace pipesched {
-
-/// Workers by the unit slot in which their cells end, one bit for each. Those
-/// of one slot are taken in ascending order.
-///
-///   slot mod 8   0  1  2  3  4  5  6  7
-///                      ^ now       ^ as late as a cell can end
-///
-/// No cell takes more than four slots (a pair of whole backwards), so eight
-/// sets are enough.
-class SlotCalendar {
-public:
-  explicit SlotCalendar(size_t numWorkers)
-      : numWords(llvm::divideCeil(numWorkers, 64)),
-        bits(kNumSets * numWords, 0) {}
-
-  void add(uint32_t worker, uint64_t slot) {
-    bits[slot % kNumSets * numWords + worker / 64] |= uint64_t(1)
-                                                      << (worker % 64);
-    latest = std::max(latest, slot);
-  }
-  /// Takes the workers of each slot, from 0 on until none are left, with
-  /// `visit(worker, slot)`, which may add to the seven slots behind this one.
-  template <typename Visit>
-  void takeAll(Visit &&visit) {
-    for (uint64_t slot = 0; slot <= latest; ++slot)
-      for (size_t word = 0; word != numWords; ++word) {
-        uint64_t &set = bits[slot % kNumSets * numWords + word];
-        for (uint64_t left = std::exchange(set, 0); left != 0; left &= left - 1)
-          visit(uint32_t(word * 64 + llvm::countr_zero(left)), slot);
-      }
-  }
-
-private:
-  static constexpr uint64_t kNumSets = 8;
-
-  size_t numWords;
-  std::vector<uint64_t> bits;
-  uint64_t latest = 0;
-};
-
-/// What microbatches have left at one place and nobody has taken yet, by their
-/// rank on the path. Rank r lies at r modulo the capacity, which doubles when
-/// two would meet: it stays below twice the distance of the outermost ranks.
-template <typename Item>
-class InFlight {
-public:
-  Item *find(int64_t rank) {
-    Entry &entry = entries[rank & mask];
-    return entry.rank == rank ? &entry.item : nullptr;
-  }
-  /// Null if the rank is there already. Invalidates other pointers.
-  Item *insert(int64_t rank, llvm::BumpPtrAllocator &allocator) {
-    while (LLVM_UNLIKELY(entries[rank & mask].rank >= 0)) {
-      if (entries[rank & mask].rank == rank)
-        return nullptr;
-      grow(allocator);
-    }
-    entries[rank & mask].rank = rank;
-    return &entries[rank & mask].item;
-  }
-  /// `item` is one that find() has returned.
-  static void remove(Item *item) { reinterpret_cast<Entry *>(item)->rank = -1; }
-  void allocate(uint32_t capacity, llvm::BumpPtrAllocator &allocator) {
-    entries = allocator.Allocate<Entry>(capacity);
-    std::uninitialized_fill_n(entries, capacity, Entry());
-    mask = capacity - 1;
-  }
-
-private:
-  struct Entry {
-    Item item;         ///< first, so that remove() finds the rest
-    int32_t rank = -1; ///< -1: free
-  };
-  static_assert(std::is_standard_layout_v<Entry>);
-  static_assert(std::is_trivially_destructible_v<Entry>);
-
-  /// Ranks that were apart stay apart.
-  void grow(llvm::BumpPtrAllocator &allocator) {
-    llvm::ArrayRef<Entry> old(entries, mask + size_t(1));
-    allocate(2 * (mask + 1), allocator);
-    for (const Entry &entry : old)
-      if (entry.rank >= 0)
-        entries[entry.rank & mask] = entry;
-  }
-
-  Entry *entries = nullptr;
-  uint32_t mask = 0;
-};
 
 /// A cell of a row, or two overlapped ones, that start together.
 struct WaveStep {
@@ -117,6 +29,14 @@ struct WaveStep {
   bool isPair = false;
   Cell cells[2];
   uint32_t stages[2]; ///< their global stages
+};
+
+/// What a walk has leapt over in a row: `count` times `length` cells, the first
+/// of which would have started next. Of the cells before them the last `length`
+/// have started, and those before `passed` have also passed on what they made.
+struct LeapedRow {
+  uint32_t next, passed, length; ///< flat
+  int64_t count;
 };
 
 /// Visits the cells of a table in the order of their earliest unit slots:
@@ -139,6 +59,17 @@ struct WaveStep {
 ///   void pass(const WaveStep &, unsigned half, uint32_t toStage, Item &)
 ///       after finish(), for each cell of the step that another stage needs.
 ///
+/// If the rows repeat (Period.h), the walk compares its states at the ends of
+/// periods. If only clocks, ranks and indices differ, all that follows would be
+/// the same again, and the walk leaps over it. For this the handler has
+///
+///   bool canLeap() const
+///   int64_t numHeld() const   what it holds of cells; the same in such states
+///   void visitState(Visitor &), void visitItem(Item &, Visitor &)
+///       with a StateReader or a StateLeaper, in the same order for both
+///   ClockValues clocksOf(uint32_t row) const   when the row is free
+///   void noteLeap(llvm::ArrayRef<LeapedRow>)
+///
 /// Things are passed in the order of their last slots and, within a slot, of
 /// their rows: in this order receive queues take messages (Lowering.h).
 ///
@@ -151,6 +82,8 @@ public:
         calendar(table.rows.size()) {
     addStages(table.gradientAfter);
     addRows(table);
+    if (handler.canLeap())
+      watchPeriod(table);
   }
 
   /// Whether every row was walked to its end. If not, cells wait for each other
@@ -159,7 +92,13 @@ public:
     for (Row &row : rows)
       startNext(row, 0);
     calendar.takeAll(
-        [&](uint32_t row, uint64_t slot) { finish(rows[row], slot); });
+        [&](uint32_t row, uint64_t slot) {
+          finish(rows[row], slot + numLeaptSlots);
+        },
+        [&](uint64_t slot) {
+          if (LLVM_UNLIKELY(isAtPeriod))
+            endPeriod(slot);
+        });
     return !isRepeated &&
            llvm::all_of(rows, [](const Row &row) { return row.isDone(); });
   }
@@ -168,7 +107,7 @@ private:
   static constexpr uint32_t kNowhere = std::numeric_limits<uint32_t>::max();
 
   struct Row {
-    const Cell *next, *end;
+    const Cell *begin, *next, *end;
     uint32_t awaitedAt = kNowhere; ///< where a sleeping row looks
     int32_t awaitedRank = 0;
     WaveStep step; ///< the one that runs, or the next
@@ -189,6 +128,21 @@ private:
   void finish(Row &row, uint64_t slot);
   void pass(const WaveStep &step, unsigned half, uint64_t slot);
   bool findNeed(Row &row, unsigned half, Item *&need);
+  /// Ends the running step of a row at a slot.
+  void add(Row &row, uint64_t slot) {
+    calendar.add(row.step.row, slot - numLeaptSlots);
+    isAtPeriod |= row.next == periodEnd;
+  }
+
+  void watchPeriod(const TableView &table);
+  void endPeriod(uint64_t slot);
+  bool isInPeriods() const;
+  void readClocks();
+  void takeDown(uint64_t slot, const TablePeriod &period, int64_t numPeriods,
+                WalkState &state);
+  void leap(uint64_t slot, const TablePeriod &repeated);
+  template <typename Visitor>
+  void visitState(uint64_t slot, Visitor &visitor);
   int32_t rankOf(Cell cell) const {
     return hasPaths ? placement.rankOnPath(cell.getMicrobatch())
                     : cell.getMicrobatch();
@@ -205,7 +159,21 @@ private:
   std::vector<int32_t> workers;       ///< by global stage
   std::vector<Stage> stages;          ///< by global stage
   std::vector<Row> rows;
-  bool isRepeated = false; ///< a cell occurs twice
+  std::vector<uint32_t> rowBegins; ///< flat
+  bool isRepeated = false;         ///< a cell occurs twice
+
+  std::optional<TablePeriod> period;
+  /// Where row 0 ends a period next; null if nobody looks for that.
+  const Cell *periodEnd = nullptr;
+  bool isAtPeriod = false; ///< row 0 has just come there
+  int64_t numHeld = -1;    ///< at the last end of a period
+  /// Periods since `before` was taken down, -1: it was not; and how many of
+  /// them to compare with it, more each time (Brent's search for cycles).
+  int64_t numSince = -1, window = 1;
+  ClockValues oldest = {};
+  std::vector<int64_t> rowTimes, rowTimesBefore; ///< against row 0
+  uint64_t numLeaptSlots = 0;
+  WalkState before, after;
 };
 
 /// Whether a table with these phases has neither copies and joins, which run
@@ -266,10 +234,11 @@ void WavefrontOf<Item, Handler, hasPaths>::addRows(const TableView &table) {
   uint32_t flat = 0;
   for (auto [number, cells] : llvm::enumerate(table.rows)) {
     Row &row = rows[number];
-    row.next = cells.begin();
+    row.begin = row.next = cells.begin();
     row.end = cells.end();
     row.step.row = number;
     row.step.flat = flat;
+    rowBegins.push_back(flat);
     flat += cells.size();
   }
 }
@@ -322,7 +291,7 @@ WavefrontOf<Item, Handler, hasPaths>::startOne(Row &row, uint64_t slot,
                                                const Item *need) {
   handler.start(row.step, slot, need, nullptr);
   ++row.next;
-  calendar.add(row.step.row, slot + unitSlots(row.step.cells[0]));
+  add(row, slot + unitSlots(row.step.cells[0]));
 }
 
 template <typename Item, typename Handler, bool hasPaths>
@@ -336,8 +305,7 @@ void WavefrontOf<Item, Handler, hasPaths>::startPair(Row &row, uint64_t slot) {
     if (need)
       InFlight<Item>::remove(need);
   row.next += 2;
-  calendar.add(row.step.row, slot + unitSlots(row.step.cells[0]) +
-                                 unitSlots(row.step.cells[1]));
+  add(row, slot + unitSlots(row.step.cells[0]) + unitSlots(row.step.cells[1]));
 }
 
 template <typename Item, typename Handler, bool hasPaths>
@@ -379,6 +347,151 @@ void WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step,
   handler.pass(step, half, stage, *item);
   if (isAwaited)
     startPair(consumer, slot);
+}
+
+//===----------------------------------------------------------------------===//
+// Periods
+//===----------------------------------------------------------------------===//
+
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::watchPeriod(const TableView &table) {
+  period = findPeriod(table);
+  if (period)
+    periodEnd = rows[0].begin + period->rows[0].begin + period->rows[0].length;
+}
+
+/// Whether every row is where it repeats.
+template <typename Item, typename Handler, bool hasPaths>
+bool WavefrontOf<Item, Handler, hasPaths>::isInPeriods() const {
+  return llvm::all_of(
+      llvm::zip_equal(rows, period->rows), [](const auto &both) {
+        const auto &[row, repeats] = both;
+        int64_t next = row.next - row.begin;
+        return next >= repeats.begin + repeats.length && next < repeats.end;
+      });
+}
+
+/// Row 0 has ended a period, and `slot` is over. The times of rows are compared
+/// first, because a whole state is larger than a period.
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::endPeriod(uint64_t slot) {
+  isAtPeriod = false;
+  periodEnd += period->rows[0].length;
+  if (periodEnd - rows[0].begin >= period->rows[0].end)
+    periodEnd = nullptr;
+  bool isSteady = std::exchange(numHeld, handler.numHeld()) == numHeld;
+  if (!isSteady || !isInPeriods()) {
+    numSince = -1;
+    return;
+  }
+  readClocks();
+  if (numSince < 0) {
+    takeDown(slot, *period, 0, before);
+    rowTimesBefore = rowTimes;
+    numSince = 0;
+    return;
+  }
+  ++numSince;
+  if (rowTimes == rowTimesBefore) {
+    TablePeriod repeated = period->times(numSince);
+    takeDown(slot, repeated, 1, after);
+    if (before.numbers == after.numbers) {
+      leap(slot, repeated);
+      periodEnd = nullptr;
+    }
+  }
+  if (numSince >= window) {
+    window *= 2;
+    numSince = -1;
+  }
+}
+
+/// Finds the oldest clocks, and how far ahead of row 0 the others are.
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::readClocks() {
+  constexpr auto kTime = static_cast<unsigned>(Clock::Time);
+  ClockValues first = handler.clocksOf(0);
+  oldest = first;
+  rowTimes.clear();
+  for (uint32_t row = 1; row != rows.size(); ++row) {
+    ClockValues clocks = handler.clocksOf(row);
+    for (auto [value, other] : llvm::zip_equal(oldest, clocks))
+      value = std::min(value, other);
+    rowTimes.push_back(clocks[kTime] - first[kTime]);
+  }
+  oldest[static_cast<unsigned>(Clock::Slot)] =
+      std::numeric_limits<int64_t>::min();
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::takeDown(uint64_t slot,
+                                                    const TablePeriod &repeated,
+                                                    int64_t numPeriods,
+                                                    WalkState &state) {
+  state.numbers.clear();
+  state.totals.clear();
+  state.reference = handler.clocksOf(0);
+  state.reference[static_cast<unsigned>(Clock::Slot)] = slot;
+  StateReader reader(repeated, rowBegins, numPeriods, oldest, state);
+  visitState(slot, reader);
+}
+
+/// Leaps over as many periods as leave every row before the end of its own.
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::leap(uint64_t slot,
+                                                const TablePeriod &repeated) {
+  int64_t numPeriods = std::numeric_limits<int64_t>::max();
+  for (auto [row, repeats] : llvm::zip_equal(rows, repeated.rows))
+    numPeriods =
+        std::min(numPeriods,
+                 (repeats.end - 1 - (row.next - row.begin)) / repeats.length);
+  if (numPeriods == 0)
+    return;
+  std::vector<LeapedRow> leaped;
+  for (auto [row, repeats] : llvm::zip_equal(rows, repeated.rows)) {
+    bool isRunning = row.awaitedAt == kNowhere;
+    uint32_t next = rowBegins[row.step.row] + (row.next - row.begin);
+    leaped.push_back({next, isRunning ? row.step.flat : next,
+                      uint32_t(repeats.length), numPeriods});
+  }
+  handler.noteLeap(leaped);
+  StateLeaper leaper(repeated, rowBegins, numPeriods, oldest, before, after);
+  visitState(slot, leaper);
+  constexpr auto kSlot = static_cast<unsigned>(Clock::Slot);
+  numLeaptSlots +=
+      numPeriods * (after.reference[kSlot] - before.reference[kSlot]);
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+template <typename Visitor>
+void WavefrontOf<Item, Handler, hasPaths>::visitState(uint64_t slot,
+                                                      Visitor &visitor) {
+  for (Row &row : rows) {
+    int64_t index = row.next - row.begin;
+    visitor.index(index, row.step.row);
+    row.next = row.begin + index;
+    visitor.flat(row.step.flat);
+    visitor.same(row.step.isPair);
+    for (unsigned half = 0; half <= unsigned(row.step.isPair); ++half) {
+      visitor.cell(row.step.cells[half]);
+      visitor.same(row.step.stages[half]);
+    }
+    visitor.same(row.awaitedAt);
+    if (row.awaitedAt != kNowhere)
+      visitor.rank(row.awaitedRank, placement.pathOfStage(row.awaitedAt / 2));
+  }
+  calendar.forEachBehind(slot, [&](uint64_t set) { visitor.same(set); });
+  std::vector<std::pair<int32_t, Item>> items;
+  for (auto [at, place] : llvm::enumerate(places)) {
+    place.takeAll(items);
+    visitor.same(items.size());
+    for (auto &[rank, item] : items) {
+      visitor.rank(rank, placement.pathOfStage(at / 2));
+      handler.visitItem(item, visitor);
+      *place.insert(rank, allocator) = item;
+    }
+  }
+  handler.visitState(visitor);
 }
 
 } // namespace pipesched

@@ -1,0 +1,159 @@
+//===- Period.h - Rows that repeat, and states that do ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Between warm-up and drain most schedules do the same for each few
+// microbatches. A walk whose state is the same after such a period as before
+// it, but for a constant, can leap over all that follow.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_PERIOD_H
+#define PIPESCHED_SCHEDULE_PERIOD_H
+
+#include "PipeSched/Schedule/Table.h"
+#include <array>
+
+namespace pipesched {
+
+/// The part of a row that repeats: row[i] == row[i - length] with as many
+/// microbatches more as the period has, for i from begin + length up to end.
+struct RowPeriod {
+  int64_t begin = 0, end = 0, length = 0;
+};
+
+struct TablePeriod {
+  int64_t microbatches = 0;
+  std::vector<int64_t> ranks; ///< by path: microbatches of it in a period
+  std::vector<RowPeriod> rows;
+
+  /// So many of these periods as one.
+  TablePeriod times(int64_t count) const;
+};
+
+/// Finds a period of the middle of all rows that comes at least four times.
+/// Nothing if there is none with up to 1,024 microbatches, or a path takes
+/// microbatches by several ranges. Linear in cells if it finds one; else it
+/// looks at a small part of them.
+std::optional<TablePeriod> findPeriod(const TableView &table);
+
+//===----------------------------------------------------------------------===//
+// States of a walk
+//===----------------------------------------------------------------------===//
+
+/// Quantities that grow from period to period, each by its own constant.
+enum class Clock : uint8_t {
+  Slot,    ///< the slot in which the walk is
+  Time,    ///< ps
+  FreeTime ///< ps if communication took no time
+};
+inline constexpr unsigned kNumClocks = 3;
+using ClockValues = std::array<int64_t, kNumClocks>;
+
+/// The state of a walk as numbers that are the same after a period if the walk
+/// repeats itself: times without those of the reference, microbatches, ranks
+/// and indices without those of the period. `totals` are sums so far, which do
+/// not decide what happens next.
+struct WalkState {
+  ClockValues reference = {};
+  std::vector<int64_t> numbers, totals;
+};
+
+/// A visitor of a walk's state that takes it down.
+class StateReader {
+public:
+  /// `numPeriods`: how many have passed. Times before `oldest` decide nothing
+  /// more; they count as one.
+  StateReader(const TablePeriod &period, llvm::ArrayRef<uint32_t> rowBegins,
+              int64_t numPeriods, const ClockValues &oldest, WalkState &state)
+      : period(period), rowBegins(rowBegins), numPeriods(numPeriods),
+        oldest(oldest), state(state) {}
+
+  void same(int64_t value) { state.numbers.push_back(value); }
+  void total(int64_t &value) { state.totals.push_back(value); }
+  void clock(int64_t &value, Clock clock) {
+    auto i = static_cast<unsigned>(clock);
+    same(value < oldest[i] ? std::numeric_limits<int64_t>::min()
+                           : value - state.reference[i]);
+  }
+  void cell(Cell &cell) {
+    same(cell.getRaw() - numPeriods * period.microbatches);
+  }
+  void index(int64_t &index, int64_t row) {
+    same(index - numPeriods * period.rows[row].length);
+  }
+  void flat(uint32_t &flat) {
+    if (flat == CellIndex::kNone)
+      return same(-1);
+    same(flat - numPeriods * period.rows[rowOf(flat)].length);
+  }
+  void rank(int32_t &rank, int64_t path) {
+    same(rank - numPeriods * period.ranks[path]);
+  }
+
+private:
+  int64_t rowOf(uint32_t flat) const {
+    return llvm::upper_bound(rowBegins, flat) - rowBegins.begin() - 1;
+  }
+
+  const TablePeriod &period;
+  llvm::ArrayRef<uint32_t> rowBegins;
+  int64_t numPeriods;
+  const ClockValues &oldest;
+  WalkState &state;
+};
+
+/// A visitor of a walk's state that moves it ahead by some periods, of which
+/// `before` and `after` are the states at the ends of one.
+class StateLeaper {
+public:
+  StateLeaper(const TablePeriod &period, llvm::ArrayRef<uint32_t> rowBegins,
+              int64_t numPeriods, const ClockValues &oldest,
+              const WalkState &before, const WalkState &after)
+      : period(period), rowBegins(rowBegins), numPeriods(numPeriods),
+        oldest(oldest), before(before), after(after) {}
+
+  void same(int64_t) {}
+  void total(int64_t &value) {
+    value += numPeriods * (after.totals[next] - before.totals[next]);
+    ++next;
+  }
+  void clock(int64_t &value, Clock clock) {
+    auto i = static_cast<unsigned>(clock);
+    if (value >= oldest[i])
+      value += numPeriods * (after.reference[i] - before.reference[i]);
+  }
+  void cell(Cell &cell) {
+    cell = Cell::fromRaw(cell.getRaw() + numPeriods * period.microbatches);
+  }
+  void index(int64_t &index, int64_t row) {
+    index += numPeriods * period.rows[row].length;
+  }
+  void flat(uint32_t &flat) {
+    if (flat != CellIndex::kNone)
+      flat +=
+          numPeriods *
+          period
+              .rows[llvm::upper_bound(rowBegins, flat) - rowBegins.begin() - 1]
+              .length;
+  }
+  void rank(int32_t &rank, int64_t path) {
+    rank += numPeriods * period.ranks[path];
+  }
+
+private:
+  const TablePeriod &period;
+  llvm::ArrayRef<uint32_t> rowBegins;
+  int64_t numPeriods;
+  const ClockValues &oldest;
+  const WalkState &before, &after;
+  size_t next = 0; ///< of the totals
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_PERIOD_H

@@ -1,0 +1,135 @@
+//===- WavefrontParts.h - What a walk in slots keeps ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The rows that run, by the slot in which their cells end, and what is under
+// way between stages.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_WAVEFRONTPARTS_H
+#define PIPESCHED_SCHEDULE_WAVEFRONTPARTS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/Allocator.h"
+#include "llvm/Support/MathExtras.h"
+#include <cstdint>
+#include <vector>
+
+namespace pipesched {
+
+/// Workers by the unit slot in which their cells end, one bit for each. Those
+/// of one slot are taken in ascending order.
+///
+///   slot mod 8   0  1  2  3  4  5  6  7
+///                      ^ now       ^ as late as a cell can end
+///
+/// No cell takes more than four slots (a pair of whole backwards), so eight
+/// sets are enough.
+class SlotCalendar {
+public:
+  explicit SlotCalendar(size_t numWorkers)
+      : numWords(llvm::divideCeil(numWorkers, 64)),
+        bits(kNumSets * numWords, 0) {}
+
+  void add(uint32_t worker, uint64_t slot) {
+    bits[slot % kNumSets * numWords + worker / 64] |= uint64_t(1)
+                                                      << (worker % 64);
+    latest = std::max(latest, slot);
+  }
+  /// Takes the workers of each slot, from 0 on until none are left, with
+  /// `visit(worker, slot)`, which may add to the seven slots behind this one.
+  /// Calls `leave(slot)` at the end of each.
+  template <typename Visit, typename Leave>
+  void takeAll(Visit &&visit, Leave &&leave) {
+    for (uint64_t slot = 0; slot <= latest; ++slot) {
+      for (size_t word = 0; word != numWords; ++word) {
+        uint64_t &set = bits[slot % kNumSets * numWords + word];
+        for (uint64_t left = std::exchange(set, 0); left != 0; left &= left - 1)
+          visit(uint32_t(word * 64 + llvm::countr_zero(left)), slot);
+      }
+      leave(slot);
+    }
+  }
+  /// The sets of the slots behind this one.
+  template <typename Visit>
+  void forEachBehind(uint64_t slot, Visit &&visit) const {
+    for (uint64_t behind = 1; behind != kNumSets; ++behind)
+      for (size_t word = 0; word != numWords; ++word)
+        visit(bits[(slot + behind) % kNumSets * numWords + word]);
+  }
+
+private:
+  static constexpr uint64_t kNumSets = 8;
+
+  size_t numWords;
+  std::vector<uint64_t> bits;
+  uint64_t latest = 0;
+};
+
+/// What microbatches have left at one place and nobody has taken yet, by their
+/// rank on the path. Rank r lies at r modulo the capacity, which doubles when
+/// two would meet: it stays below twice the distance of the outermost ranks.
+template <typename Item>
+class InFlight {
+public:
+  Item *find(int64_t rank) {
+    Entry &entry = entries[rank & mask];
+    return entry.rank == rank ? &entry.item : nullptr;
+  }
+  /// Null if the rank is there already. Invalidates other pointers.
+  Item *insert(int64_t rank, llvm::BumpPtrAllocator &allocator) {
+    while (LLVM_UNLIKELY(entries[rank & mask].rank >= 0)) {
+      if (entries[rank & mask].rank == rank)
+        return nullptr;
+      grow(allocator);
+    }
+    entries[rank & mask].rank = rank;
+    return &entries[rank & mask].item;
+  }
+  /// `item` is one that find() has returned.
+  static void remove(Item *item) { reinterpret_cast<Entry *>(item)->rank = -1; }
+  /// Takes all out, in the order of ranks.
+  void takeAll(std::vector<std::pair<int32_t, Item>> &items) {
+    items.clear();
+    for (Entry &entry : llvm::MutableArrayRef(entries, mask + size_t(1)))
+      if (entry.rank >= 0)
+        items.emplace_back(std::exchange(entry.rank, -1), entry.item);
+    llvm::sort(items, llvm::less_first());
+  }
+  void allocate(uint32_t capacity, llvm::BumpPtrAllocator &allocator) {
+    entries = allocator.Allocate<Entry>(capacity);
+    std::uninitialized_fill_n(entries, capacity, Entry());
+    mask = capacity - 1;
+  }
+
+private:
+  struct Entry {
+    Item item;         ///< first, so that remove() finds the rest
+    int32_t rank = -1; ///< -1: free
+  };
+  static_assert(std::is_standard_layout_v<Entry>);
+  static_assert(std::is_trivially_destructible_v<Entry>);
+
+  /// Ranks that were apart stay apart.
+  void grow(llvm::BumpPtrAllocator &allocator) {
+    llvm::ArrayRef<Entry> old(entries, mask + size_t(1));
+    allocate(2 * (mask + 1), allocator);
+    for (const Entry &entry : old)
+      if (entry.rank >= 0)
+        entries[entry.rank & mask] = entry;
+  }
+
+  Entry *entries = nullptr;
+  uint32_t mask = 0;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_WAVEFRONTPARTS_H
