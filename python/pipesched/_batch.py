@@ -127,7 +127,9 @@ class Configuration:
     @property
     def _paths(self) -> Paths | None:
         """The paths, with the layers of their stages if the costs divide them unevenly."""
-        counts = None if self._is_own else self._counts
+        if self.costs is None or self._is_own:
+            return self.paths
+        counts = self._counts
         return self.paths if counts is None else paths_with(self.paths, self._own_places, counts)
 
     @property
@@ -141,7 +143,7 @@ class Configuration:
 
     @property
     def _costs(self) -> Costs | None:
-        if self.costs is None or not self.costs._is_divided:
+        if self.costs is None or not self.costs._has_times_to_divide:
             return self.costs
         return self.costs._for(self.places)
 
@@ -162,7 +164,7 @@ class Configuration:
             integer("microbatches", self.microbatches),
             raw_options(self.options),
             raw_paths(self._paths),
-            self._costs._raw if self._costs else None,
+            costs._raw if (costs := self._costs) else None,
             raw_timing(self._timing),
             code_of(OptimizerStep, "optimizer_step", self.optimizer_step),
         )

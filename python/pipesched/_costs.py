@@ -305,9 +305,14 @@ class Costs:
         return self._of_stages[times]
 
     @property
+    def _has_times_to_divide(self) -> bool:
+        """Whether paths matter for times."""
+        return bool(self.times_of != "stage" or self._division.entries)
+
+    @property
     def _is_divided(self) -> bool:
         """Whether paths matter: for their times, or for the layers of their stages."""
-        return bool(self.times_of != "stage" or self._division.layers or self._division.entries)
+        return bool(self._has_times_to_divide or self._division.layers)
 
     @property
     def _timed_names(self) -> set[str]:

@@ -13,7 +13,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
@@ -338,6 +338,16 @@ class Point:
 
     axes: tuple[str, ...]
     choices: tuple[Choice, ...]
+    key: str = field(init=False, compare=False)
+    """Identifies the point: a digest of the given arguments and of the version of the library. It
+    is the same in every process and in every grid.
+    """
+
+    def __post_init__(self) -> None:
+        chosen = zip(self.axes, self.choices, strict=True)
+        given = sorted(f"{axis}={choice.token}" for axis, choice in chosen if choice.token)
+        key = sha256("\n".join([_core.version, *given]).encode()).hexdigest()[:32]
+        object.__setattr__(self, "key", key)
 
     @property
     def inputs(self) -> Inputs:
@@ -349,15 +359,6 @@ class Point:
     def labels(self) -> dict[str, Any]:
         """The arguments as they are shown: models and systems by their names."""
         return {axis: choice.label for axis, choice in zip(self.axes, self.choices, strict=True)}
-
-    @property
-    def key(self) -> str:
-        """Identifies the point: a digest of the given arguments and of the version of the library.
-        It is the same in every process and in every grid.
-        """
-        chosen = zip(self.axes, self.choices, strict=True)
-        given = sorted(f"{axis}={choice.token}" for axis, choice in chosen if choice.token)
-        return sha256("\n".join([_core.version, *given]).encode()).hexdigest()[:32]
 
 
 def _named(part: Mapping[str, Any]) -> dict[str, Any]:

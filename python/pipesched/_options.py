@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, get_args
+from functools import cache
+from typing import Any, Literal, TypedDict, cast, get_args
 
 from . import _core
 from ._errors import PipeSchedError
@@ -125,14 +126,22 @@ _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 
 
+@cache
+def _codes_of(choices: object) -> dict[str, int]:
+    """The numbers of the names of an enum. They are kept, as Python hashes a Literal slowly."""
+    names = names_of(choices)
+    listed = _LISTED[ENUMS[choices]] if choices in ENUMS else names
+    return {name: listed.index(name) for name in names}
+
+
 def code_of(choices: object, what: str, value: str) -> int:
     """The number of a choice in the library; for any other Literal, its position."""
-    names = names_of(choices)
+    codes = _codes_of(choices)
     if not isinstance(value, str):
-        raise TypeError(f"{what} is one of {', '.join(names)}; got {value!r}")
-    if value not in names:
-        raise PipeSchedError(f"{what} is one of {', '.join(names)}; got {value!r}")
-    return _LISTED[ENUMS[choices]].index(value) if choices in ENUMS else names.index(value)
+        raise TypeError(f"{what} is one of {', '.join(codes)}; got {value!r}")
+    if value not in codes:
+        raise PipeSchedError(f"{what} is one of {', '.join(codes)}; got {value!r}")
+    return codes[value]
 
 
 def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_MAX) -> int:
@@ -157,16 +166,28 @@ RawTiming = tuple[int, int, int, int, str]
 """Transport, receive placement, forward sends, runtime, disturbance."""
 
 
+_TIMING: dict[str, tuple[object, str]] = {
+    "transport": (Transport, "overlap"),
+    "receive_placement": (ReceivePlacement, "arrival"),
+    "forward_sends": (ForwardSends, "async"),
+    "runtime": (Runtime, "table"),
+}
+"""The enums of the options of timing, and their defaults."""
+
+
+@cache
+def _codes_of_timing(chosen: tuple[str, ...]) -> tuple[int, int, int, int]:
+    """The numbers of a combination of these options; there are few."""
+    given = zip(_TIMING.items(), chosen, strict=True)
+    one, two, three, four = (code_of(kind, name, value) for (name, (kind, _)), value in given)
+    return one, two, three, four
+
+
 def raw_timing(options: TimingOptions) -> RawTiming:
     """The options in the form that the library takes."""
-    placement = options.get("receive_placement", "arrival")
-    return (
-        code_of(Transport, "transport", options.get("transport", "overlap")),
-        code_of(ReceivePlacement, "receive_placement", placement),
-        code_of(ForwardSends, "forward_sends", options.get("forward_sends", "async")),
-        code_of(Runtime, "runtime", options.get("runtime", "table")),
-        options.get("disturbance", ""),
-    )
+    given = cast(Mapping[str, str], options)
+    chosen = tuple(given.get(name, default) for name, (_, default) in _TIMING.items())
+    return *_codes_of_timing(chosen), options.get("disturbance", "")
 
 
 _Lengths = list[int] | None

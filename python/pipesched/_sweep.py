@@ -12,6 +12,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     BrokenExecutor,
@@ -31,9 +32,10 @@ from ._errors import PipeSchedError
 from ._families import FamilyFunction, restore, used
 from ._grid import Grid, Inputs, Point, configuration, kinds
 from ._options import integer
-from ._sweep_file import TYPES, Layout, Row, SweepFile, is_kept, rows_of
+from ._sweep_file import TYPES, Form, Layout, Row, SweepFile, is_kept, rows_of
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
 
 Chunk = list[Point]
@@ -69,9 +71,12 @@ def _rates(point: Configuration, found: Row) -> Row:
     return {"tokens_per_s": per_s, "mfu": per_s * flops / peak if peak and flops else None}
 
 
-def _plain(value: int | float) -> int | float | None:
-    """Converts values that are not known, negative integers and NaN, to None."""
-    return None if math.isnan(value) or (isinstance(value, int) and value < 0) else value
+def _plain(column: npt.NDArray[Any]) -> list[Any]:
+    """A column with None in place of what is not known: negative integers and NaN."""
+    values: list[Any] = column.tolist()
+    if column.dtype.kind == "i":
+        return [None if value < 0 else value for value in values]
+    return [None if math.isnan(value) else value for value in values]
 
 
 def _finished(point: Configuration, found: Row) -> Row:
@@ -126,46 +131,128 @@ def evaluate(
         except PipeSchedError as error:
             rows.append({"error": error.diagnostics[0].message})
     evaluated = evaluate_points(made, raw=raw, threads=1, metrics=metrics)
-    lists = {name: column.tolist() for name, column in evaluated.columns.items()}
+    names = list(evaluated.columns)
+    numbers = zip(*map(_plain, evaluated.columns.values()), strict=True)
     empty = iter([row for row in rows if not row])
-    for index, (point, row, reason) in enumerate(zip(made, empty, evaluated.errors, strict=True)):
+    each = zip(made, empty, numbers, evaluated.errors, strict=True)
+    for index, (point, row, known, reason) in enumerate(each):
         if reason is not None:
             row["error"] = reason
             continue
-        found = {name: _plain(column[index]) for name, column in lists.items()}
+        found = dict(zip(names, known, strict=True))
         measured = evaluated.metrics[index].items()
         row.update(_finished(point, found), **{name: _checked(name, v) for name, v in measured})
     return rows
 
 
-# Processes
+def evaluated_lines(
+    points: Sequence[Point],
+    form: Form,
+    own: Mapping[str, FamilyFunction] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+) -> list[str]:
+    """The rows of some points, as lines of the file."""
+    rows = evaluate([point.inputs for point in points], own, metrics)
+    return [form.line(point, row) for point, row in zip(points, rows, strict=True)]
 
-_CHUNK_WORK = 100_000
-_CHUNK_POINTS = 250
+
+def task_of(chunk: Chunk) -> bytes:
+    """The points of a task. Dask looks at each element of what it sends, so it gets one."""
+    return pickle.dumps(chunk)
+
+
+def run_task(
+    points: bytes,
+    form: Form,
+    own: Mapping[str, FamilyFunction],
+    metrics: Mapping[str, Metric],
+) -> str:
+    """What a task of an executor does: points to their lines, as one text. The process that
+    evaluates a row also writes its line, which takes the client longer than to keep it.
+    """
+    return "".join(evaluated_lines(pickle.loads(points), form, own, metrics))
+
+
+def lines_of_task(text: str) -> list[str]:
+    """The lines of the result of a task."""
+    return [f"{line}\n" for line in text.split("\n")[:-1]]
+
+
+# Tasks
+
+TASK_S, LEAST_TASK_S = 1.0, 0.05
+"""The seconds that a task takes: about the first, against which starting it costs nothing; but no
+less than the second if a sweep is so short that it would have fewer than `TASKS` tasks.
+"""
+
+TASKS = 256
+"""The number of tasks, if they do not get too short, so that all workers are busy to the end."""
+
+_SAMPLE, _SAMPLE_S = 63, 0.2
+"""The numbers of points and of seconds that measure what a unit of work takes: at most."""
+
+_CHUNK_WORK = 200_000
+"""The work of a part of a sweep in this process, after which its rows are kept."""
+
+_POINT_WORK = 300
+"""What a point costs beside its cells, as work."""
+
 _SMALL_WORK = 1_000_000
-"""The work (stages times microbatches) below which starting processes does not pay."""
+"""The work below which starting processes does not pay."""
 
 
 def _work(point: Point) -> int:
+    """Stages times microbatches, and what a point costs beside."""
     given = point.inputs
     per_worker: int = max(given.get("chunks", 1), 2 * given.get("waves", 1), 2)
     size: int = given["workers"] * given["microbatches"]
-    return max(per_worker * size, 1)
+    return max(per_worker * size, 1) + _POINT_WORK
 
 
-def _chunks(points: Sequence[Point]) -> Iterator[Chunk]:
-    """Splits the points, in order, into parts of about equal work."""
+def _chunks(points: Sequence[Point], most: float = _CHUNK_WORK) -> Iterator[Chunk]:
+    """Splits the points, in order, into parts of at most so much work, and at least one point."""
     chunk: Chunk = []
     work = 0
     for point in points:
         more = _work(point)
-        if chunk and (work + more > _CHUNK_WORK or len(chunk) == _CHUNK_POINTS):
+        if chunk and work + more > most:
             yield chunk
             chunk, work = [], 0
         chunk.append(point)
         work += more
     if chunk:
         yield chunk
+
+
+def _sample(points: Sequence[Point]) -> list[Point]:
+    """A few points of all sizes up to the middle one; the largest ones may take minutes each."""
+    smaller = sorted(points, key=_work)[: len(points) // 2 + 1]
+    return smaller[:: max(1, -(-len(smaller) // _SAMPLE))]
+
+
+def _seconds_of_work(rows: _Rows) -> float:
+    """What a unit of work takes, by a few points, whose rows are kept: 1 of them, then 2, 4, 8 and
+    so on, of which the last ones count.
+    """
+    sample, begin, seconds = _sample(rows.missing()), time.monotonic(), 0.0
+    count = 1
+    while sample and time.monotonic() - begin < _SAMPLE_S:
+        chunk, sample = sample[:count], sample[count:]
+        start = time.monotonic()
+        rows.keep(chunk, rows.evaluate(chunk))
+        seconds = (time.monotonic() - start) / sum(map(_work, chunk))
+        count *= 2
+    return seconds
+
+
+def _tasks(rows: _Rows) -> list[Chunk]:
+    """The missing points in tasks of about a second."""
+    seconds, left = _seconds_of_work(rows), rows.missing()
+    if not left:
+        return []
+    whole = seconds * sum(map(_work, left))
+    task = max(LEAST_TASK_S, min(TASK_S, whole / TASKS))
+    return list(_chunks(left, task / seconds))
 
 
 def _end_with_parent() -> None:
@@ -214,9 +301,13 @@ class _Rows:
         """The points that have no row yet."""
         return [point for key, point in self.points.items() if key not in self.lines]
 
-    def keep(self, chunk: Chunk, rows: list[Row]) -> None:
+    def evaluate(self, chunk: Chunk) -> list[str]:
+        """The lines of a chunk, evaluated in this process."""
+        return evaluated_lines(chunk, self.layout.form, metrics=self.layout.metrics)
+
+    def keep(self, chunk: Chunk, lines: Sequence[str]) -> None:
         """Adds all rows of a chunk, or none."""
-        made = {p.key: self.layout.line(p, row) for p, row in zip(chunk, rows, strict=True)}
+        made = {point.key: line for point, line in zip(chunk, lines, strict=True)}
         with _shielded():
             if self._file:
                 self._file.append(list(made.values()))
@@ -235,19 +326,19 @@ class _Rows:
             self._progress(len(self.lines), len(self.points))
 
 
-def _keep_under_way(futures: Mapping[Future[list[Row]], Chunk], rows: _Rows) -> None:
+def _keep_under_way(futures: Mapping[Future[str], Chunk], rows: _Rows) -> None:
     """Starts no more chunks, and keeps the results of those that cannot be cancelled."""
     running = [future for future in futures if not future.cancel()]
     wait(running)
     for future in running:
         if not future.cancelled() and future.exception() is None:
             with contextlib.suppress(Exception):  # another exception is already being raised
-                rows.keep(futures[future], future.result())
+                rows.keep(futures[future], lines_of_task(future.result()))
 
 
-def _sent(chunks: Sequence[Chunk]) -> dict[str, FamilyFunction]:
+def _sent(points: Sequence[Point]) -> dict[str, FamilyFunction]:
     """One's own families, as other processes get them."""
-    own = used(point.inputs["family"] for chunk in chunks for point in chunk)
+    own = used(point.inputs["family"] for point in points)
     for name, function in own.items():
         try:
             pickle.dumps(function)
@@ -271,28 +362,28 @@ def _check_sent(metrics: Mapping[str, Metric]) -> None:
             ) from None
 
 
-def _run_on(executor: Executor, chunks: Sequence[Chunk], rows: _Rows) -> None:
-    """Keeps the rows of each chunk as soon as it is finished."""
-    own, metrics = _sent(chunks), dict(rows.layout.metrics)
+def _run_on(executor: Executor, rows: _Rows) -> None:
+    """Keeps the rows of each task as soon as it is finished."""
+    own, metrics, form = _sent(rows.missing()), dict(rows.layout.metrics), rows.layout.form
     _check_sent(metrics)
     with _shielded():
-        futures: dict[Future[list[Row]], Chunk] = {
-            executor.submit(evaluate, [point.inputs for point in chunk], own, metrics): chunk
-            for chunk in chunks
+        futures: dict[Future[str], Chunk] = {
+            executor.submit(run_task, task_of(chunk), form, own, metrics): chunk
+            for chunk in _tasks(rows)
         }
     try:
         for future in as_completed(list(futures)):
-            rows.keep(futures.pop(future), future.result())
+            rows.keep(futures.pop(future), lines_of_task(future.result()))
     except BaseException:
         _keep_under_way(futures, rows)
         raise
 
 
-def _run_on_processes(count: int, chunks: Sequence[Chunk], rows: _Rows) -> None:
+def _run_on_processes(count: int, rows: _Rows) -> None:
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(count, len(chunks)), context, _begin)
+    pool = ProcessPoolExecutor(count, context, _begin)
     try:
-        _run_on(pool, chunks, rows)
+        _run_on(pool, rows)
     except BrokenExecutor:
         raise PipeSchedError(
             "a process of the sweep ended, maybe for lack of memory; try with fewer"
@@ -303,16 +394,14 @@ def _run_on_processes(count: int, chunks: Sequence[Chunk], rows: _Rows) -> None:
 
 def _run(rows: _Rows, executor: Executor | None, processes: int | None) -> None:
     points = rows.missing()
-    chunks = list(_chunks(points))
     count = cores() if processes is None else integer("processes", processes, 1, 2**10)
     if executor is not None:
-        _run_on(executor, chunks, rows)
+        _run_on(executor, rows)
     elif count > 1 and sum(map(_work, points)) >= _SMALL_WORK:
-        _run_on_processes(count, chunks, rows)
+        _run_on_processes(count, rows)
     else:
-        for chunk in chunks:
-            found = evaluate([point.inputs for point in chunk], metrics=rows.layout.metrics)
-            rows.keep(chunk, found)
+        for chunk in _chunks(points):
+            rows.keep(chunk, rows.evaluate(chunk))
 
 
 # Sweeping

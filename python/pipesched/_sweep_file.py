@@ -40,6 +40,35 @@ _OF_FILES = ("key", "version", "metrics", "crc32")
 
 
 @dataclass(frozen=True)
+class Form:
+    """How rows become lines of the file: the axes of the grid, and the digests of one's own metrics
+    by name. Other processes get it with each task.
+    """
+
+    axes: tuple[str, ...]
+    digests: Mapping[str, str]
+
+    @cached_property
+    def _results(self) -> tuple[str, ...]:
+        return *TYPES, *self.digests, "error"
+
+    def line(self, point: Point, found: Row) -> str:
+        """A row as a line of the file."""
+        labels = point.labels
+        row: Row = {"key": point.key, "version": _core.version}
+        for axis in self.axes:
+            row[axis] = labels.get(axis)
+        for name in self._results:
+            value = found.get(name)
+            # Keep arguments, such as the size of microbatches, if there are no numbers.
+            if value is not None or name not in row:
+                row[name] = value
+        if self.digests:
+            row["metrics"] = self.digests
+        return _sealed(_JSON.encode(row))
+
+
+@dataclass(frozen=True)
 class Layout:
     """What the rows of a sweep have: the axes of its grid, the numbers of the library, and one's
     own metrics.
@@ -69,21 +98,16 @@ class Layout:
         """Of each metric; they tell functions of the same name apart."""
         return {name: digest_of(metric) for name, metric in self.metrics.items()}
 
-    def line(self, point: Point, found: Row) -> str:
-        """A row as a line of the file."""
-        labels = point.labels
-        given = {axis: labels.get(axis) for axis in self.grid.axes}
-        row = {**given, **{name: found.get(name) for name in (*TYPES, *self.metrics, "error")}}
-        # Keep arguments, such as the size of microbatches, if there are no numbers.
-        row |= {axis: value for axis, value in given.items() if row[axis] is None}
-        named = {"metrics": self.digests} if self.metrics else {}
-        row = {"key": point.key, "version": _core.version, **row, **named}
-        return _sealed(json.dumps(row, ensure_ascii=False))
+    @cached_property
+    def form(self) -> Form:
+        """How rows become lines."""
+        return Form(self.grid.axes, self.digests)
 
 
 # Rows
 
 
+_JSON = json.JSONEncoder(ensure_ascii=False)
 _SEAL = re.compile(r'(?P<row>.*), "crc32": "(?P<sum>[0-9a-f]{8})"}', re.DOTALL)
 
 
@@ -100,7 +124,7 @@ def _sealed(text: str) -> str:
 
 def rows_of(lines: Sequence[str]) -> list[Row]:
     """The rows of lines of the file, without their checksums."""
-    rows: list[Row] = [json.loads(line) for line in lines]
+    rows: list[Row] = json.loads(f"[{','.join(lines)}]")
     for row in rows:
         del row["crc32"]
     return rows
@@ -239,7 +263,7 @@ class SweepFile:
         if not isinstance(row.get("metrics", {}), dict):
             self._refuse(number, f"metrics: expected an object, found {row['metrics']!r}")
         if "crc32" not in row:
-            return row, _sealed(json.dumps(row, ensure_ascii=False))
+            return row, _sealed(_JSON.encode(row))
         sealed = _SEAL.fullmatch(text)
         if not sealed or _checksum(sealed["row"]) != sealed["sum"]:
             self._refuse(

@@ -126,6 +126,7 @@ def test_every_option_is_considered() -> None:
     root = parser()
     (verbs,) = (a for a in root._actions if isinstance(a, argparse._SubParsersAction))
     compare = verbs.choices["compare"]
+    compare.fill()
     groups = ("costs", "timing", "options of families")
     found = {"--optimizer-step"}
     for group in compare._action_groups:

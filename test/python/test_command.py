@@ -350,7 +350,7 @@ def test_bad_ranges(microbatches: str, capsys: Capture) -> None:
 # Help
 
 
-@pytest.mark.parametrize("verb", [verb.__name__.rpartition(".")[2] for verb in VERBS])
+@pytest.mark.parametrize("verb", VERBS)
 def test_example_of_help(
     verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

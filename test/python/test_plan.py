@@ -180,6 +180,34 @@ def test_nothing_better_is_pruned(limits: dict[str, Any]) -> None:
     assert bool(found.missing) == (nearest is not None)
 
 
+@pytest.mark.parametrize(
+    ("model", "system", "gpus", "batch"),
+    [
+        ("llama3-8b", "dgx-h100", 16, 64),
+        ("llama3-70b", "dgx-h100", 32, 64),
+        ("mixtral-8x7b", "dgx-a100", 32, 32),
+        ("paper-gpt", "baseline", 8, 24),
+    ],
+)
+def test_rounds_make_no_difference(
+    model: str, system: str, gpus: int, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small rounds evaluate less than one round of all, and find the same."""
+    arguments: dict[str, Any] = {"gpus": gpus, "global_batch": batch}
+    arguments |= {"schedules": FEW, "chunks": [2, 4]}
+    request = Request(model=model, system=system, **arguments)
+    found = []
+    for cells in (10**9, 50_000, 2_000):
+        monkeypatch.setattr("pipesched.planning._search.FIRST_CELLS", cells)
+        monkeypatch.setattr("pipesched.planning._search.MOST_CELLS", cells)
+        found.append(Search(Space(request), None, None).run(5, 3))
+    whole, *others = found
+    assert whole.fitting or whole.missing
+    for each in others:
+        assert (each.fitting, each.missing) == (whole.fitting, whole.missing)
+        assert each.counts.evaluated <= whole.counts.evaluated
+
+
 def test_most_is_pruned() -> None:
     counts = plan("llama3-70b", "dgx-h100", gpus=64, global_batch=128).counts
     assert 0 < counts.left_out < counts.shapes

@@ -1,6 +1,7 @@
 """Sweeps: their rows, executors and files."""
 
 import importlib.util
+import itertools
 import json
 import math
 import multiprocessing
@@ -180,8 +181,8 @@ def test_chunks_are_the_points(count: int, microbatches: int) -> None:
     point = Grid({"family": "1f1b", "workers": 8, "microbatches": microbatches}).points()[0]
     chunks = list(_chunks([point] * count))
     assert sum(map(len, chunks)) == count
-    assert all(len(chunk) == 1 or sum(map(_work, chunk)) <= 100_000 for chunk in chunks)
-    assert all(len(chunk) <= 250 for chunk in chunks)
+    assert all(len(chunk) == 1 or sum(map(_work, chunk)) <= 200_000 for chunk in chunks)
+    assert all(sum(map(_work, [*a, b[0]])) > 200_000 for a, b in itertools.pairwise(chunks))
 
 
 def test_progress() -> None:

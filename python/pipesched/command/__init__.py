@@ -1,7 +1,9 @@
 """The command `pipesched`: one module per verb.
 
-A verb's module has `add`, which adds its parser, and a function that runs it. It reads its
-arguments with `arguments`, writes with `output`, and prints the equivalent passes with `passes`.
+A verb's module has `add`, which adds its arguments to its parser, `run`, which runs it, and
+`EXAMPLE`. It reads its arguments with `arguments`, writes with `output`, and prints the equivalent
+passes with `passes`. It is imported when its verb is called, so that `pipesched --help` and each
+verb wait for no other.
 """
 
 from __future__ import annotations
@@ -11,44 +13,54 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 import pipesched
-from pipesched import PipeSchedError, PipeSchedWarning
 
-from . import (
-    compare,
-    convert,
-    fit,
-    generate,
-    optimize,
-    plan,
-    reproduce,
-    run,
-    show,
-    simulate,
-    sweep,
-    verify,
-)
-from .arguments import Run, UsageError
-from .output import say
-
-VERBS = (
-    show,
-    generate,
-    simulate,
-    compare,
-    optimize,
-    plan,
-    run,
-    sweep,
-    verify,
-    convert,
-    fit,
-    reproduce,
-)
+VERBS = {
+    "show": "A schedule as a table, a model in a few numbers, or what there is to choose.",
+    "generate": "The schedule of a family, as a file.",
+    "simulate": "The report of schedules: formula, table, execution, memory.",
+    "compare": "Schedules side by side, ranked by step time for each number of microbatches.",
+    "optimize": "The best schedule for given times and memory, and a bound on what is left.",
+    "plan": "The best configurations for a model on so many accelerators, and why.",
+    "run": "Train a model by schedules, with the measured beside the predicted step.",
+    "sweep": "Every combination of values, on all cores; the best schedules of each case.",
+    "verify": "Proves schedules complete and free of deadlock; says where they are not.",
+    "convert": "Between IR, bytecode, PyTorch's CSV, pictures and traces.",
+    "fit": "Fits the curves and latencies of a system to measurements.",
+    "reproduce": "Published tables and figures, run again, beside the printed numbers.",
+}
+"""What each verb does. A verb is the name of its module."""
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit statuses: the answer is no or there is none; wrong command line; Ctrl-C."""
+
+
+class VerbParser(argparse.ArgumentParser):
+    """The parser of a verb, empty until it parses: then its module is imported and fills it."""
+
+    def fill(self) -> None:
+        """Adds the arguments of the verb, once."""
+        if self.get_default("run") is None:
+            verb = import_module(f".{self.prog.rpartition(' ')[2]}", __name__)
+            self.epilog = f"example:\n{verb.EXAMPLE}"
+            self.set_defaults(run=verb.run)
+            verb.add(self)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As every parser does it, with the arguments of the verb."""
+        self.fill()
+        return super().parse_known_args(args, namespace)
+
+
+class _Version(argparse.Action):
+    """Prints the version, which only the extension module knows."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(f"pipesched {pipesched.__version__}")
+        parser.exit()
 
 
 def parser() -> argparse.ArgumentParser:
@@ -59,33 +71,49 @@ def parser() -> argparse.ArgumentParser:
         epilog="`pipesched VERB --help` has an example of each.",
         allow_abbrev=False,
     )
-    root.add_argument("--version", action="version", version=f"pipesched {pipesched.__version__}")
-    verbs = root.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for verb in VERBS:
-        verb.add(verbs)
+    root.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    verbs = root.add_subparsers(
+        dest="verb", required=True, metavar="VERB", parser_class=VerbParser
+    )
+    for verb, summary in VERBS.items():
+        verbs.add_parser(
+            verb,
+            help=summary[0].lower() + summary[1:].rstrip("."),
+            description=summary,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
     return root
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from .arguments import Run, UsageError  # With the verb's module, which has imported it.
+
     run: Run = arguments.run
     try:
         return run(arguments)
     except UsageError as error:
-        say(f"pipesched {arguments.verb}: error: {error}")
+        _say(f"pipesched {arguments.verb}: error: {error}")
         return MISUSED
-    except PipeSchedError as error:
-        say(str(error))
+    except pipesched.PipeSchedError as error:
+        _say(str(error))
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         place = f"{error.filename}: " if error.filename else ""
-        say(f"error: {place}{error.strerror or error}")
+        _say(f"error: {place}{error.strerror or error}")
     return FAILED
+
+
+def _say(message: object) -> None:
+    from .output import say
+
+    say(str(message))
 
 
 def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Says at once what was warned of: it may be about what takes long."""
-    say(str(message))
+    _say(message)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -95,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments.flags = frozenset(w.partition("=")[0] for w in words if w.startswith("--"))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("always", PipeSchedWarning)
+            warnings.simplefilter("always", pipesched.PipeSchedWarning)
             warnings.showwarning = _say_warning
             return _run(arguments)
     except KeyboardInterrupt:

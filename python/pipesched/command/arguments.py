@@ -28,28 +28,11 @@ from pipesched._options import (
     names_of,
 )
 
-Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run = Callable[[argparse.Namespace], int]
 
 
 class UsageError(Exception):
     """Raised for arguments that do not go together."""
-
-
-def add_verb(
-    verbs: Verbs, name: str, run: Run, *, summary: str, example: str
-) -> argparse.ArgumentParser:
-    """The parser of a verb; `example` is shown as it is, and a test runs it."""
-    parser = verbs.add_parser(
-        name,
-        help=summary[0].lower() + summary[1:].rstrip("."),
-        description=summary,
-        epilog=f"example:\n{example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.set_defaults(run=run)
-    return parser
 
 
 # Numbers

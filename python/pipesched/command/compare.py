@@ -12,11 +12,9 @@ from pipesched._options import OptimizerStep, TimingOptions, names_of
 from . import assumed, files, passes, stragglers
 from .arguments import (
     UsageError,
-    Verbs,
     add_costs,
     add_family_options,
     add_timing,
-    add_verb,
     canonical,
     given_costs,
     given_family_options,
@@ -56,15 +54,8 @@ EXAMPLE = """  pipesched compare --stages 8 --microbatches 24,32 --schedules 1f1
 FAMILIES = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v")
 """What is compared if neither files nor families are given."""
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs,
-        "compare",
-        run,
-        summary="Schedules side by side, ranked by step time for each number of microbatches.",
-        example=EXAMPLE,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `compare`."""
     parser.add_argument(
         "files",
         nargs="*",

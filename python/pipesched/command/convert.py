@@ -8,7 +8,7 @@ from pathlib import Path
 from pipesched import PipeSchedError, Schedule
 
 from . import files, passes
-from .arguments import UsageError, Verbs, add_verb
+from .arguments import UsageError
 from .drawings import WIDTH, width
 from .output import write_text
 
@@ -29,15 +29,8 @@ EXPORTS = {
 }
 
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs,
-        "convert",
-        run,
-        summary="Between IR, bytecode, PyTorch's CSV, pictures and traces.",
-        example=EXAMPLE,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `convert`."""
     files.add_input(parser)
     parser.add_argument("output", metavar="OUTPUT", help="- for standard output")
     parser.add_argument("--to", choices=FORMATS, help="in place of what OUTPUT ends in")

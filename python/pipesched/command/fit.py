@@ -10,7 +10,7 @@ from typing import Any
 
 import pipesched
 
-from .arguments import UsageError, Verbs, add_verb, positive, source
+from .arguments import UsageError, positive, source
 from .output import Column, Row, add_output, percent, say, seconds, write_rows
 
 EXAMPLE = """  pipesched fit measured.csv --system h100-sxm --save fitted.json
@@ -86,15 +86,8 @@ def _peak(text: str) -> float | str:
     return value
 
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs,
-        "fit",
-        run,
-        summary="Fits the curves and latencies of a system to measurements.",
-        example=EXAMPLE,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `fit`."""
     parser.add_argument(
         "files",
         nargs="+",

@@ -9,24 +9,14 @@ import pipesched
 from pipesched import PipeSchedError, Schedule
 
 from . import passes
-from .arguments import (
-    Verbs,
-    add_family_options,
-    add_verb,
-    canonical,
-    given_family_options,
-    positive,
-)
+from .arguments import add_family_options, canonical, given_family_options, positive
 from .output import cells, json_text, write_text
 
 EXAMPLE = "  pipesched generate zb-h1 --workers 4 --microbatches 8 --align"
 
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs, "generate", run, summary="The schedule of a family, as a file.", example=EXAMPLE
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `generate`."""
     parser.add_argument("family", help="a family or one of its other names, such as VPP")
     parser.add_argument("--workers", type=positive, required=True, metavar="D")
     parser.add_argument("--microbatches", type=positive, required=True, metavar="N")

@@ -12,9 +12,6 @@ import time
 from collections.abc import Iterator
 from typing import Any, cast
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 import pipesched
 from pipesched import Optimization, PipeSchedError, Schedule
 from pipesched._optimize import DEFAULT_TIME_LIMIT, OptimizeOptions, the_pass
@@ -27,9 +24,7 @@ from pipesched.planning._request import seconds_of
 from . import assumed, files, passes
 from .arguments import (
     UsageError,
-    Verbs,
     add_costs,
-    add_verb,
     canonical,
     given_costs,
     integers,
@@ -61,15 +56,8 @@ COLUMNS = (
 )
 
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs,
-        "optimize",
-        run,
-        summary="The best schedule for given times and memory, and a bound on what is left.",
-        example=EXAMPLE,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `optimize`."""
     parser.description = f"{parser.description} Ctrl-C ends the search and keeps the best so far."
     parser.add_argument(
         "file",
@@ -252,6 +240,9 @@ def _keeping() -> Iterator[list[bool]]:
 @contextlib.contextmanager
 def _progress(limit: float) -> Iterator[None]:
     """A bar of the time on standard error if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield

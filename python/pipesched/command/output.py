@@ -1,6 +1,7 @@
 """Output of verbs: tables for people, JSON and CSV for programs.
 
-Standard output has the answer and nothing else; progress and messages go to standard error.
+Standard output has the answer and nothing else; progress and messages go to standard error. Rich
+and pandas take longer to import than most verbs to answer, so functions import them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,6 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
-from rich.text import Text
 
 from pipesched import Schedule
 from pipesched._files import write_whole
@@ -71,7 +67,10 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or value is pd.NA or isinstance(value, float) and not math.isfinite(value):
+    if value is None or isinstance(value, float) and not math.isfinite(value):
+        return None
+    pandas = sys.modules.get("pandas")  # Where it is not loaded, nothing is its NA.
+    if pandas is not None and value is pandas.NA:
         return None
     return value
 
@@ -96,6 +95,8 @@ def csv_text(rows: Sequence[Row]) -> str:
         {k: json.dumps(v) if isinstance(v, (dict, list)) else v for k, v in plain(row).items()}
         for row in rows
     ]
+    import pandas as pd
+
     return pd.DataFrame(flat, dtype=object).to_csv(index=False, lineterminator="\n")
 
 
@@ -199,6 +200,10 @@ def shown_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column
 
 def table_text(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     """The rows as a table of the columns that have any value."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     shown = shown_columns(rows, columns)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in shown:
@@ -249,6 +254,9 @@ def announce_cells(sizes: Iterable[tuple[int, int]]) -> None:
 
 def progress(items: Sequence[T]) -> Iterable[T]:
     """Yields the items; shows a bar on standard error if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
     console = Console(stderr=True)
     return track(items, "", console=console, transient=True, disable=not console.is_terminal)
 

@@ -7,9 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from rich.console import Console
-from rich.progress import Progress as Bar
-
 import pipesched
 from pipesched._options import (
     Attention,
@@ -33,7 +30,7 @@ from pipesched.planning._passes import ENDING, attaching, placing
 from pipesched.planning._why import gib
 
 from . import assumed, page, passes
-from .arguments import TIMES_OF, UsageError, Verbs, add_verb, integers, names, positive, source
+from .arguments import TIMES_OF, UsageError, integers, names, positive, source
 from .entries import Size
 from .output import (
     Column,
@@ -114,15 +111,8 @@ def _add_costs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs,
-        "plan",
-        run,
-        summary="The best configurations for a model on so many accelerators, and why.",
-        example=EXAMPLE,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `plan`."""
     parser.description = f"{parser.description} The exit status is 1 if nothing fits."
     parser.add_argument("--model", metavar="NAME|FILE", help="may be left out with --times")
     parser.add_argument("--system", required=True, metavar="NAME|FILE")
@@ -215,6 +205,9 @@ def _limits(arguments: argparse.Namespace) -> Limits:
 def _plan(arguments: argparse.Namespace) -> Plan:
     if not arguments.model and not arguments.times:
         raise UsageError("give --model, or --times of layers")
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
     console = Console(stderr=True)
     with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)

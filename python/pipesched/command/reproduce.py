@@ -6,9 +6,8 @@ import argparse
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from pipesched import PipeSchedError
 from pipesched._options import Slots, Transport, names_of
 from pipesched.studies import TARGETS, Finding, Study, Target, find
@@ -16,7 +15,7 @@ from pipesched.studies.drawing import picture_files
 from pipesched.studies.paper import SYSTEMS, MessageVolume
 from pipesched.studies.table1 import Durations
 
-from .arguments import UsageError, Verbs, add_verb, integers, names, positive
+from .arguments import UsageError, integers, names, positive
 from .output import (
     FORMATS,
     Column,
@@ -27,6 +26,9 @@ from .output import (
     table_text,
     write_text,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EXAMPLE = """  pipesched reproduce table1
   pipesched reproduce figure6 --ratio 1:3 --stages 4 --microbatches 8,16 -o pictures"""
@@ -81,15 +83,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """The arguments of studies that have options."""
 
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs,
-        "reproduce",
-        run,
-        summary="Published tables and figures, run again, beside the printed numbers.",
-        example=EXAMPLE,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `reproduce`."""
     listed = "; ".join(f"{target.name}: {target.summary}" for target in TARGETS.values())
     parser.add_argument("target", metavar="TARGET", help=f"{listed}; {ALL}")
     group = parser.add_argument_group("options of targets")

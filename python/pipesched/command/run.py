@@ -16,9 +16,7 @@ from pipesched._options import ReceivePlacement, names_of
 from . import compiled, trained
 from .arguments import (
     UsageError,
-    Verbs,
     add_family_options,
-    add_verb,
     canonical,
     given_family_options,
     names,
@@ -40,15 +38,8 @@ FOLDER = "out"
 """Where pictures go by default."""
 
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs,
-        "run",
-        run,
-        summary="Train a model by schedules, with the measured beside the predicted step.",
-        example=EXAMPLE,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `run`."""
     parser.add_argument(
         "--schedule",
         type=names,

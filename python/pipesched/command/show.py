@@ -15,7 +15,7 @@ from pipesched import Costs, Schedule, _core
 from pipesched._options import TimingOptions
 
 from . import assumed, files, passes, ranked
-from .arguments import UsageError, Verbs, add_verb, positive, source
+from .arguments import UsageError, positive, source
 from .entries import check_costs, from_files
 from .output import Column, Row, add_output, cells, gibibytes, thousands, write_rows, write_text
 from .timed import check_work
@@ -48,15 +48,8 @@ MODEL = (
 SYSTEM = (Column("field", "field", left=True), Column("value", "value", str, left=True))
 
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs,
-        "show",
-        run,
-        summary="A schedule as a table, a model in a few numbers, or what there is to choose.",
-        example=EXAMPLE,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `show`."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "file",

@@ -15,11 +15,9 @@ from pipesched._times_of import Place
 from . import assumed, files, passes, stragglers
 from .arguments import (
     UsageError,
-    Verbs,
     add_costs,
     add_family_options,
     add_timing,
-    add_verb,
     canonical,
     given_costs,
     given_family_options,
@@ -43,15 +41,8 @@ COLUMNS = (
 )
 
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs,
-        "simulate",
-        run,
-        summary="The report of schedules: formula, table, execution, memory.",
-        example=EXAMPLE,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `simulate`."""
     parser.add_argument(
         "files",
         nargs="*",

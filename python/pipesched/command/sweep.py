@@ -10,9 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
 import pipesched
 from pipesched import Costs, Grid, PipeSchedError, _grid
 from pipesched._costs import _times_text
@@ -24,16 +21,7 @@ from pipesched._sweep_file import rows_of
 from pipesched._times_of import stages_per_worker
 
 from . import assumed, passes
-from .arguments import (
-    BALANCE,
-    TIMES_OF,
-    UsageError,
-    Verbs,
-    add_verb,
-    names,
-    positive,
-    source,
-)
+from .arguments import BALANCE, TIMES_OF, UsageError, names, positive, source
 from .entries import FromFamily, times_by_schedule
 from .output import (
     CAUSES,
@@ -167,15 +155,8 @@ def _add_axes(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs,
-        "sweep",
-        run,
-        summary="Every combination of values, on all cores; the best schedules of each case.",
-        example=EXAMPLE,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `sweep`."""
     parser.add_argument(
         "grid",
         nargs="?",
@@ -449,6 +430,9 @@ def _show_passes(arguments: argparse.Namespace, grid: Grid) -> int:
 
 def _evaluated(arguments: argparse.Namespace, grid: Grid, file: str | None) -> list[str]:
     """Yields the rows; shows a bar on standard error if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
     console = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     done = total = 0

@@ -8,7 +8,7 @@ from pipesched import Schedule, VerificationError
 from pipesched._options import Messages, ReceivePlacement, names_of
 
 from . import files, passes
-from .arguments import UsageError, Verbs, add_verb
+from .arguments import UsageError
 from .output import Column, add_output, say, write_rows, write_text
 
 EXAMPLE = "  pipesched verify schedule.mlir --messages batched"
@@ -21,15 +21,8 @@ COLUMNS = (
 )
 
 
-def add(verbs: Verbs) -> None:
-    """Adds the parser."""
-    parser = add_verb(
-        verbs,
-        "verify",
-        run,
-        summary="Proves schedules complete and free of deadlock; says where they are not.",
-        example=EXAMPLE,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `verify`."""
     files.add_input(parser)
     parser.add_argument(
         "--messages",

@@ -13,20 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
-from .._batch import Configuration, simulate_batch
+from .._batch import Configuration, evaluate_points
 from .._errors import PipeSchedError
+from .._options import integer
 from ._candidate import Candidate, Shape
 from ._request import Progress
 from ._space import Space
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-FIRST_CELLS, MOST_CELLS = 100_000, 4_000_000
-"""The number of cells of the first round of evaluation and of the largest. The first is small
-because its results prune the others.
+FIRST_CELLS, MOST_CELLS = 20_000, 50_000
+"""The number of cells of the first round of evaluation and of the largest. Rounds are small because
+the results of each prune the next ones, and large enough to keep all cores busy.
 """
 
 NEAREST, NEAREST_SHAPES = 96, 48
@@ -91,11 +89,16 @@ def per_accelerator(worker_bytes: int, candidate: Candidate) -> int:
     return -(-worker_bytes // candidate.shape.worker)
 
 
-def _known(size: Any) -> int:
-    """Bytes; 0 if they are not known, because there is no model."""
-    from pandas import isna
+class Numbers(NamedTuple):
+    """What a search needs of an evaluated configuration; the numbers mean something only without an
+    error. Bytes are those of a worker, and 0 if they are not known, because there is no model.
+    """
 
-    return 0 if isna(size) else int(size)
+    makespan_ps: int
+    idle_ratio: float
+    persistent_bytes: int
+    peak_bytes: int
+    error: str | None
 
 
 def _placed(candidate: Candidate) -> tuple[object, ...]:
@@ -103,22 +106,22 @@ def _placed(candidate: Candidate) -> tuple[object, ...]:
     return candidate.shape, candidate.paths, candidate.layers
 
 
-def _bounds(candidate: Candidate, probe: Any) -> Bounds:
+def _bounds(candidate: Candidate, probe: Numbers) -> Bounds:
     """Computes bounds from the row of a probe, a step of one microbatch on each path."""
     paths = len(candidate.paths)
     work = float(probe.makespan_ps) * (1 - probe.idle_ratio) * candidate.shape.microbatches / paths
     # Microbatches of different paths need not be on a worker at the same time.
     least = probe.persistent_bytes if paths > 1 else probe.peak_bytes
-    return Bounds(work * (1 - 1e-9), per_accelerator(_known(least), candidate))
+    return Bounds(work * (1 - 1e-9), per_accelerator(least, candidate))
 
 
-def _shape_bounds(shape: Shape, probe: Any) -> Bounds:
+def _shape_bounds(shape: Shape, probe: Numbers) -> Bounds:
     """Computes bounds from the row of a probe on one worker. A backward that recomputes adds what
     it needs for one layer, which may be less on the worker where the first backward begins.
     """
     held = probe.peak_bytes if shape.recompute == "none" else probe.persistent_bytes
     work = float(probe.makespan_ps) * shape.microbatches / shape.pipeline
-    return Bounds(work * (1 - 1e-6), _known(held) // (shape.pipeline * shape.worker))
+    return Bounds(work * (1 - 1e-6), held // (shape.pipeline * shape.worker))
 
 
 class Search:
@@ -126,7 +129,7 @@ class Search:
 
     def __init__(self, space: Space, threads: int | None, progress: Progress | None) -> None:
         self.space = space
-        self.threads = threads
+        self.threads = 0 if threads is None else integer("threads", threads, 1, 2**16)
         self.progress = progress
         self.counts = Counts()
         self.outcomes: dict[Candidate, Outcome] = {}
@@ -137,23 +140,29 @@ class Search:
 
     # Evaluation
 
-    def _frame(self, configurations: Iterable[Configuration]) -> pd.DataFrame:
-        return simulate_batch(configurations, threads=self.threads)
+    def _numbers(self, configurations: Iterable[Configuration]) -> list[Numbers]:
+        """Evaluates configurations on threads, in order. No frame: pandas takes longer to import
+        than most searches take.
+        """
+        found = evaluate_points(list(configurations), threads=self.threads)
+        bytes_of = (found.columns[name].clip(0) for name in ("persistent_bytes", "peak_bytes"))
+        columns = (found.columns["makespan_ps"], found.columns["idle_ratio"], *bytes_of)
+        numbers = zip(*(column.tolist() for column in columns), found.errors, strict=True)
+        return list(map(Numbers._make, numbers))
 
     def bounds(self, candidates: Sequence[Candidate]) -> dict[Candidate, Bounds]:
         """Computes bounds; candidates on the same placement share a probe. Candidates without costs
         have no bounds.
         """
         probes = {_placed(c): c for c in candidates}
-        frame = self._frame(map(self.space.probe, probes.values()))
-        rows = frame.itertuples(index=False)
+        rows = self._numbers(map(self.space.probe, probes.values()))
         known = {
             placed: _bounds(c, row)
             for (placed, c), row in zip(probes.items(), rows, strict=True)
             if row.error is None
         }
         if not known:
-            raise PipeSchedError(str(frame.error.iloc[0]))
+            raise PipeSchedError(str(rows[0].error))
         return {c: known[_placed(c)] for c in candidates if _placed(c) in known}
 
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Outcome]:
@@ -162,15 +171,14 @@ class Search:
         """
         new = [c for c in dict.fromkeys(candidates) if c not in self.outcomes]
         if new:
-            frame = self._frame(map(self.space.configuration, new))
-            columns = zip(new, frame.error, frame.makespan_ps, frame.peak_bytes, strict=True)
-            for c, error, makespan, peak in columns:
-                if error is None:
-                    size = per_accelerator(_known(peak), c)
-                    self.outcomes[c] = Outcome(c, int(makespan), size)
+            rows = self._numbers(map(self.space.configuration, new))
+            for c, row in zip(new, rows, strict=True):
+                if row.error is None:
+                    size = per_accelerator(row.peak_bytes, c)
+                    self.outcomes[c] = Outcome(c, row.makespan_ps, size)
                 else:
                     self.counts.impossible += 1
-                    self.reasons.setdefault(str(error))
+                    self.reasons.setdefault(row.error)
             self.counts.evaluated += len(new)
         return [self.outcomes[c] for c in candidates if c in self.outcomes]
 
@@ -183,10 +191,10 @@ class Search:
     def shape_bounds(self, shapes: Sequence[Shape]) -> dict[Shape, Bounds]:
         """Bounds for all candidates of a shape. Shapes without costs have none."""
         alone = {self.space.priced(shape): shape for shape in shapes}
-        frame = self._frame(map(self.space.shape_probe, alone.values()))
-        rows = dict(zip(alone, frame.itertuples(index=False), strict=True))
-        if frame.error.notna().all():
-            raise PipeSchedError(str(frame.error.iloc[0]))
+        found = self._numbers(map(self.space.shape_probe, alone.values()))
+        rows = dict(zip(alone, found, strict=True))
+        if all(row.error is not None for row in found):
+            raise PipeSchedError(str(found[0].error))
         probes = ((shape, rows[self.space.priced(shape)]) for shape in shapes)
         return {shape: _shape_bounds(shape, row) for shape, row in probes if row.error is None}
 
