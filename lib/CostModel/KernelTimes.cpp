@@ -196,12 +196,16 @@ static double contextPs(double bytes, double attentionPs, bool isBackward,
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// Peak FLOP/s of one accelerator.
-static double peakOf(Engine engine, const SystemFacts &system) {
+/// FLOP/s of a kernel of `flops` on one accelerator.
+static double rateOf(Engine engine, double flops, const SystemFacts &system) {
+  const EngineFacts &matrix = system.matrix;
   if (engine == Engine::MatrixFp8)
-    return double(system.matrix.fp8FlopsPerSecond);
-  return double(engine == Engine::Matrix ? system.matrix.flopsPerSecond
-                                         : system.vector.flopsPerSecond);
+    return double(matrix.fp8FlopsPerSecond) *
+           (matrix.fp8Efficiency ? *matrix.fp8Efficiency : matrix.efficiency)
+               .at(flops);
+  const EngineFacts &unit =
+      engine == Engine::Vector ? system.vector : system.matrix;
+  return double(unit.flopsPerSecond) * unit.efficiency.at(flops);
 }
 
 namespace {
@@ -269,9 +273,7 @@ double KernelTimes::computePs(const Work &work, const Kernel &kernel) const {
   auto [flops, bytes] = shareOf(work, kernel);
   double compute = 0, memory = 0;
   if (flops > 0)
-    compute = flops /
-                  (peakOf(kernel.engine, system) * unit.efficiency.at(flops)) *
-                  kPsPerSecond +
+    compute = flops / rateOf(kernel.engine, flops, system) * kPsPerSecond +
               double(unit.latencyPs);
   if (bytes > 0)
     memory = transferPs(bytes, system.memory) + double(system.memory.latencyPs);

@@ -218,8 +218,29 @@ static CalculonNetwork readNetwork(const json::Value &value, std::string path,
   return network;
 }
 
+/// Joins pods by the last network and their nodes by the second one, if sizes
+/// are such. Otherwise the last one joins all nodes.
+static void addPods(llvm::ArrayRef<CalculonNetwork> networks,
+                    SystemFacts &facts) {
+  SystemFacts withPods = facts;
+  withPods.network = networks[1].link;
+  withPods.spine = networks.back().link;
+  withPods.acceleratorsPerPod = networks[1].size;
+  bool fits = networks[1].size <= kMaxAcceleratorsPerPod &&
+              networks[1].size < networks.back().size &&
+              !mistakeInLevels(withPods);
+  if (fits)
+    facts = withPods;
+  if (!fits || networks.size() > 3)
+    facts.notes.push_back((llvm::Twine("takes the first") +
+                           (fits ? ", the second" : "") + " and the last of " +
+                           Twine(networks.size()) + " networks")
+                              .str());
+}
+
 /// The first network joins the accelerators of a node, the last one joins
-/// nodes; a single network does both.
+/// nodes; a single network does both. Of more than two, those in between join
+/// the nodes of a pod.
 static void readNetworks(FieldReader &reader, SystemFacts &facts) {
   const json::Value *value = reader.require("networks");
   if (!value)
@@ -241,8 +262,7 @@ static void readNetworks(FieldReader &reader, SystemFacts &facts) {
     facts.acceleratorsPerNode =
         std::min(networks.front().size, kMaxAcceleratorsPerNode);
   if (networks.size() > 2)
-    facts.notes.push_back("takes the first and the last of " +
-                          std::to_string(networks.size()) + " networks");
+    addPods(networks, facts);
   facts.notes.push_back(
       "all-reduces are rings at the network's bandwidth, not the factors of "
       "'ops'");

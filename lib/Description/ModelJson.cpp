@@ -100,8 +100,42 @@ static void readExperts(FieldReader &parent, Architecture &arch) {
   experts.biases = reader.flag("biases", false);
   experts.groups = reader.integer("groups", 1, 1);
   experts.groupsPerToken = reader.integer("groups_per_token", 1, 1);
+  experts.dispatchBits = reader.integer("dispatch_bits", 1, 0);
   experts.layers = readLayerSet(reader, "layers", LayerSet());
   reader.finish();
+}
+
+/// Reads which outputs are computed again and in how many bits the others are
+/// kept.
+static void readKept(FieldReader &parent, Architecture &arch) {
+  const json::Value *value = parent.find("recomputed");
+  const json::Array *list = value ? value->getAsArray() : nullptr;
+  FileErrors &errors = parent.getErrors();
+  if (value && !list)
+    errors.report("recomputed", "expected a list of names");
+  RecomputedOutputs &again = arch.recomputed;
+  for (const json::Value &entry : list ? *list : json::Array()) {
+    StringRef name = entry.getAsString().value_or("");
+    if (name == "norms")
+      again.norms = true;
+    else if (name == "up_projections")
+      again.upProjections = true;
+    else if (name == "activations")
+      again.activations = true;
+    else
+      errors.report("recomputed",
+                    "expected norms, up_projections or activations, found " +
+                        textOf(entry));
+  }
+  if (const json::Value *bits = parent.find("saved_bits")) {
+    FieldReader reader(bits, "saved_bits", errors);
+    SavedBits &saved = arch.savedBits;
+    saved.linearInputs = reader.integer("linear_inputs", 1, 0);
+    saved.attentionOutput = reader.integer("attention_output", 1, 0);
+    saved.activationInputs = reader.integer("activation_inputs", 1, 0);
+    reader.finish();
+  }
+  arch.separateCasts = parent.flag("separate_casts", false);
 }
 
 static void readWindow(FieldReader &parent, Architecture &arch) {
@@ -132,6 +166,7 @@ static void readSizes(FieldReader &reader, Architecture &arch) {
   readWindow(reader, arch);
   arch.vocabulary = reader.integer("vocabulary", 1, 0);
   arch.embeddingWidth = reader.integer("embedding_width", 1, 0);
+  arch.predictionLayers = reader.integer("prediction_layers", 1, 0);
   arch.globalBatch = reader.integer("global_batch", 1, 0);
 }
 
@@ -219,6 +254,7 @@ Architecture pipesched::readModelFields(const json::Value &file,
   arch.source = reader.text("description");
   readSizes(reader, arch);
   readForm(reader, arch);
+  readKept(reader, arch);
   readBytes(reader, arch);
   readAliases(reader);
   finishWithSources(reader, file, rule);

@@ -13,6 +13,7 @@
 
 #include "Formats.h"
 #include "Sources.h"
+#include <cmath>
 
 using namespace pipesched;
 using llvm::StringRef;
@@ -60,20 +61,23 @@ static EfficiencyCurve readCurve(const json::Value &value, double scale,
   return curve;
 }
 
-/// Reads a flat `efficiency`, or the curve `curveName`, or neither.
-static EfficiencyCurve readEfficiency(FieldReader &reader, StringRef curveName,
-                                      double scale) {
-  const json::Value *flat = reader.find("efficiency");
+/// Reads a flat share, or a curve, or neither.
+static std::optional<EfficiencyCurve> readEfficiency(FieldReader &reader,
+                                                     StringRef flatName,
+                                                     StringRef curveName,
+                                                     double scale) {
+  const json::Value *flat = reader.find(flatName);
   const json::Value *curve = reader.find(curveName);
   FileErrors &errors = reader.getErrors();
   if (flat && curve)
-    errors.report(reader.pathOf("efficiency"),
+    errors.report(reader.pathOf(flatName),
                   "expected either this or " + curveName);
   if (curve)
     return readCurve(*curve, scale, reader.pathOf(curveName), errors);
   if (!flat)
-    return {};
-  return {{{0, readShare(*flat, reader.pathOf("efficiency"), errors)}}};
+    return std::nullopt;
+  return EfficiencyCurve{
+      {{0, readShare(*flat, reader.pathOf(flatName), errors)}}};
 }
 
 static EngineFacts readEngine(FieldReader &parent, StringRef name,
@@ -82,12 +86,45 @@ static EngineFacts readEngine(FieldReader &parent, StringRef name,
                      parent.getErrors());
   EngineFacts facts;
   facts.flopsPerSecond = reader.scaled("tflops", kTera);
-  if (hasNarrowRates)
-    facts.fp8FlopsPerSecond = reader.scaled("fp8_tflops", kTera, 0);
   facts.latencyPs = reader.scaled("latency_us", kPsPerUs, 0);
-  facts.efficiency = readEfficiency(reader, "efficiency_by_gflop", kGiga);
+  facts.efficiency =
+      readEfficiency(reader, "efficiency", "efficiency_by_gflop", kGiga)
+          .value_or(EfficiencyCurve());
+  if (hasNarrowRates) {
+    facts.fp8FlopsPerSecond = reader.scaled("fp8_tflops", kTera, 0);
+    facts.fp8Efficiency = readEfficiency(reader, "fp8_efficiency",
+                                         "fp8_efficiency_by_gflop", kGiga);
+    if (facts.fp8Efficiency && facts.fp8FlopsPerSecond == 0)
+      reader.getErrors().report(reader.pathOf("fp8_tflops"),
+                                "an efficiency in FP8 needs this rate");
+  }
   reader.finish();
   return facts;
+}
+
+/// Reads `multiprocessors`, of which an accelerator may give some to kernels
+/// that communicate, and which compute nothing then (arXiv 2412.19437, section
+/// 3.2.2). The rates of the engines become those of the others.
+static void readMultiprocessors(FieldReader &parent, SystemFacts &facts) {
+  const json::Value *value = parent.find("multiprocessors");
+  if (!value)
+    return;
+  FieldReader reader(value, "multiprocessors", parent.getErrors());
+  int64_t count = reader.integer("count", 1);
+  int64_t communication = reader.integer("communication", 0, 0);
+  reader.finish();
+  if (communication >= count) {
+    parent.getErrors().report("multiprocessors.communication",
+                              "expected fewer than the " + Twine(count) +
+                                  " multiprocessors, found " +
+                                  Twine(communication));
+    return;
+  }
+  double share = double(count - communication) / double(count);
+  for (int64_t *rate :
+       {&facts.matrix.flopsPerSecond, &facts.matrix.fp8FlopsPerSecond,
+        &facts.vector.flopsPerSecond})
+    *rate = std::llround(double(*rate) * share);
 }
 
 /// Reads the fields that all memories and links have.
@@ -95,7 +132,9 @@ static LinkFacts readRate(FieldReader &reader) {
   LinkFacts facts;
   facts.bytesPerSecond = reader.scaled("bandwidth_gb_per_s", kGiga);
   facts.latencyPs = reader.scaled("latency_us", kPsPerUs, 0);
-  facts.efficiency = readEfficiency(reader, "efficiency_by_mb", kMega);
+  facts.efficiency =
+      readEfficiency(reader, "efficiency", "efficiency_by_mb", kMega)
+          .value_or(EfficiencyCurve());
   return facts;
 }
 
@@ -143,6 +182,7 @@ SystemFacts pipesched::readSystemFields(const json::Value &file,
       readBlock(reader, "accelerators_per_pod", kMaxAcceleratorsPerPod);
   facts.matrix = readEngine(reader, "matrix", /*hasNarrowRates=*/true);
   facts.vector = readEngine(reader, "vector", /*hasNarrowRates=*/false);
+  readMultiprocessors(reader, facts);
   readMemory(reader, facts);
   facts.link = readLink(reader, "link", reader.find("link"));
   facts.network = readLink(reader, "network", reader.require("network"));

@@ -25,6 +25,7 @@
 // LATENT-NEXT:   kernel "kv_down" on matrix
 // LATENT-NEXT:   kernel "kv_norm" on vector
 // LATENT-NEXT:   kernel "kv_up" on matrix
+// LATENT-NEXT:   kernel "rope" on vector F <26738688 flops, 118489088 bytes> I <26738688 flops, 118489088 bytes>
 // LATENT-NEXT:   kernel "context_exchange" on context
 // LATENT-NEXT:   kernel "attention" on matrix
 // LATENT:      block "expert_layer" x 26 parameters

@@ -14,6 +14,8 @@
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/spine.json})' 2>&1 | FileCheck %s --check-prefix=SPINE
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/parts.json})' 2>&1 | FileCheck %s --check-prefix=PARTS
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/vector.json})' 2>&1 | FileCheck %s --check-prefix=VECTOR
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/busy.json})' 2>&1 | FileCheck %s --check-prefix=BUSY
+// RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/bare.json})' 2>&1 | FileCheck %s --check-prefix=BARE
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 accelerators=8 context-parallel=3})' 2>&1 | FileCheck %s --check-prefix=CONTEXT
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 accelerators=2 data-parallel=6 expert-parallel=8})' 2>&1 | FileCheck %s --check-prefix=EXPERT
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 expert-parallel=0})' 2>&1 | FileCheck %s --check-prefix=NOEXPERT
@@ -35,6 +37,8 @@
 // SPINE: error: {{.*}}spine.json: the field 'spine' needs 'accelerators_per_pod', the number that 'network' joins
 // PARTS: error: {{.*}}parts.json: expected accelerators_per_pod to be a multiple of accelerators_per_node, 8, found 12
 // VECTOR: error: {{.*}}vector.json: vector: unknown field 'fp8_tflops', the closest is 'tflops'
+// BUSY: error: {{.*}}busy.json: multiprocessors.communication: expected fewer than the 16 multiprocessors, found 16
+// BARE: error: {{.*}}bare.json: matrix.fp8_tflops: an efficiency in FP8 needs this rate
 // CONTEXT: error: system 'h100-sxm': 3-way context parallelism does not divide the 8 accelerators of a worker; the nearest degrees that do are 2 and 4
 // EXPERT: error: system 'h100-sxm': 8-way expert parallelism does not divide the 12 accelerators of a stage in all pipelines; the nearest degrees that do are 6 and 12
 // NOEXPERT: error: system 'h100-sxm': expected a degree of expert parallelism of at least 1, found 0
@@ -99,5 +103,18 @@ module {}
 //--- vector.json
 {"name": "x", "description": "d",
  "matrix": {"tflops": 1}, "vector": {"tflops": 1, "fp8_tflops": 2},
+ "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1},
+ "network": {"bandwidth_gb_per_s": 1}}
+
+//--- busy.json
+{"name": "x", "description": "d",
+ "multiprocessors": {"count": 16, "communication": 16},
+ "matrix": {"tflops": 1}, "vector": {"tflops": 1},
+ "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1},
+ "network": {"bandwidth_gb_per_s": 1}}
+
+//--- bare.json
+{"name": "x", "description": "d",
+ "matrix": {"tflops": 1, "fp8_efficiency": 0.5}, "vector": {"tflops": 1},
  "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1},
  "network": {"bandwidth_gb_per_s": 1}}

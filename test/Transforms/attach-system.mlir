@@ -3,6 +3,7 @@
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=dgx-h100})' | FileCheck %s --check-prefix=DGX
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=mid_nw_mid_cp})' | FileCheck %s --check-prefix=PAPER
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/x.json})' | FileCheck %s --check-prefix=FILE
+// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/shared.json})' | FileCheck %s --check-prefix=SHARED
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 accelerators=2 data-parallel=16 sharding=optimizer rank-order=pipeline context-parallel=2 expert-parallel=8 expert-balance=1.25 context-exchange=gather expert-dispatch=per-node})' --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=PARALLEL
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=toy data-parallel=1 sharding=none rank-order=data context-parallel=1 expert-parallel=1 expert-balance=1 context-exchange=ring expert-dispatch=all-to-all})' | FileCheck %s
 
@@ -27,6 +28,9 @@
 // FILE-SAME: memory = <bytes_per_s = 100000000000, efficiency = <1000000 : 0.5, 2500000 : 1.0>>
 // FILE-SAME: "network" = #pipe.network_spec<bytes_per_s = 500000000, latency_ps = 1>
 
+// A quarter of the multiprocessors compute nothing.
+// SHARED: matrix = <flops_per_s = 3000000000000, efficiency = <0.5>, fp8_flops_per_s = 6000000000000, fp8_efficiency = <2000000000 : 0.25, 8000000000 : 0.75>>, vector = <flops_per_s = 750000000000>
+
 //--- s.mlir
 pipe.schedule @s workers 2 microbatches 8 {
   path on [0, 1]
@@ -38,3 +42,12 @@ pipe.schedule @s workers 2 microbatches 8 {
  "memory": {"capacity_gb": 0.5, "bandwidth_gb_per_s": 100,
             "efficiency_by_mb": [[1, 0.5], [2.5, 1]]},
  "network": {"bandwidth_gb_per_s": 0.5, "latency_us": 0.000001}}
+
+//--- shared.json
+{"name": "x", "description": "d",
+ "multiprocessors": {"count": 16, "communication": 4},
+ "matrix": {"tflops": 4, "efficiency": 0.5, "fp8_tflops": 8,
+            "fp8_efficiency_by_gflop": [[2, 0.25], [8, 0.75]]},
+ "vector": {"tflops": 1},
+ "memory": {"capacity_gb": 1, "bandwidth_gb_per_s": 1},
+ "network": {"bandwidth_gb_per_s": 1}}

@@ -217,6 +217,23 @@ def test_matrix_products_bound_by_memory_are_only_predicted() -> None:
     assert rows["error"].abs().max() < 0.02
 
 
+def test_samples_in_eight_bits_replace_their_curve() -> None:
+    """A system with a curve of its own for FP8 predicts by it, and loses it to a fit of both."""
+    true = SHIPPED["h800-sxm"]
+    half = [s for s in made(true) if s.part == "matrix"]
+    narrow = [replace(s, dtype="float8") for s in half]
+    rate = 1e9 * 1269 / (1978.9e12 * 0.615)
+    big = replace(narrow[0], flops=1269e9, bytes=0)
+    assert predict(big, true) == pytest.approx(rate, rel=1e-3)
+    kept = pipesched.fit(system="h800-sxm", samples=half).system
+    assert kept["matrix"]["fp8_efficiency_by_gflop"] == true["matrix"]["fp8_efficiency_by_gflop"]
+    timed = [replace(s, seconds=s.seconds / 2) for s in narrow]
+    fitted = pipesched.fit(system="h800-sxm", samples=half + timed).system
+    assert "fp8_efficiency_by_gflop" not in fitted["matrix"]
+    for system in (kept, fitted):
+        pipesched.Costs(model="toy", system=system, microbatch_size=1)
+
+
 def test_types_do_not_mix() -> None:
     half = [s for s in made(SHIPPED["h100-sxm"]) if s.part == "matrix"]
     full = [replace(s, dtype="float32", seconds=8 * s.seconds) for s in half]

@@ -1,6 +1,26 @@
 """The study of DeepSeek-V3: its plans have the degrees of the report and the numbers of plans."""
 
+import json
+
+import pandas as pd
+import pipesched
+import pytest
+from conftest import ROOT
+from pipesched import Configuration, Costs
+from pipesched.command import main
 from pipesched.studies import deepseek
+
+WIDE = {
+    "name": "wide",
+    "description": "one wide layer",
+    "hidden": 32768,
+    "feedforward": 262144,
+    "sequence": 4096,
+    "layers": 1,
+    "attention_heads": 256,
+    "activation": "gelu",
+    "norm": "rms",
+}
 
 
 def test_the_measurement_is_that_of_the_report() -> None:
@@ -20,7 +40,77 @@ def test_plans_have_the_published_degrees() -> None:
     assert row["expert"] == "64" and row["microbatch_size"] == "1"
 
 
-def test_the_system_is_an_h100_with_slower_links() -> None:
+def test_a_part_of_the_accelerator_communicates() -> None:
+    """20 of 132 multiprocessors: a stage of GEMMs alone takes 132 / 112 as long."""
     system = deepseek.h800()
-    assert system["link"]["bandwidth_gb_per_s"] == 200.0
-    assert system["accelerators_per_node"] == 8
+    assert system["multiprocessors"] == {"count": 132, "communication": 20}
+    assert system["link"]["bandwidth_gb_per_s"] == 200
+    whole, part = (
+        # A layer so wide that nothing but its GEMMs in 16 bits matters.
+        Configuration(
+            "1f1b", 1, 1, costs=Costs(model=WIDE, system=given, microbatch_size=1)
+        ).simulate()
+        for given in (deepseek.h800(communication=0), system)
+    )
+    ratio = part.execution.makespan_ps / whole.execution.makespan_ps
+    assert ratio == pytest.approx(132 / 112, rel=0.01)
+
+
+@pytest.fixture(scope="module")
+def ladder() -> pd.DataFrame:
+    rows = [deepseek._ladder_row(*step) for step in deepseek.ladder()]
+    return pd.DataFrame(rows).set_index("case")
+
+
+def test_parts_of_the_run_cost_what_they_should(ladder: pd.DataFrame) -> None:
+    tokens, memory = ladder.tokens_per_s_per_gpu, ladder.memory_gib
+    # What takes time makes the run slower; what keeps less makes it smaller.
+    for case in (
+        "FP8 with scales of blocks",
+        "20 multiprocessors communicate",
+        "a layer predicts a second token",
+        "outputs are computed again",
+        "kernels cast operands",
+    ):
+        assert tokens[case] < tokens.shift()[case], case
+    for case in (
+        "moments in 2 bytes",
+        "outputs are computed again",
+        "tensors are kept in 8 and 12 bits",
+    ):
+        assert memory[case] < memory.shift()[case], case
+    assert tokens["rows are dispatched in 8 bits"] > tokens["kernels cast operands"]
+    run = "rows are dispatched in 8 bits"
+    assert tokens["* rows 1.25 times the mean"] < tokens[run] < tokens["* kernels of DeepGEMM"]
+
+
+def test_the_run_fits_and_is_predicted(ladder: pd.DataFrame) -> None:
+    run = ladder.loc["rows are dispatched in 8 bits"]
+    assert abs(run.error_percent) < 15
+    assert run.memory_gib < 80e9 / 2**30
+    assert ladder.memory_gib.iloc[0] > 80e9 / 2**30
+
+
+def test_the_run_is_that_of_the_report() -> None:
+    point = deepseek.run(deepseek.costs())
+    assert point.microbatches * (deepseek.GPUS // deepseek.STAGES) == deepseek.BATCH
+    assert sum(deepseek.BLOCKS) == pipesched.models()["deepseek-v3"]["layers"]
+    report = point.simulate()
+    # The layer that predicts, with a projection and three norms of its own: 685 billion in all
+    # with its copies of table and head, of which the model has one each.
+    model = json.loads(deepseek.costs()._raw.model())
+    plain = json.loads(deepseek.costs(model="deepseek-v3")._raw.model())
+    extra = model["parameters"] - plain["parameters"]
+    layer = next(block for block in plain["blocks"] if block["name"] == "expert_layer")
+    hidden = pipesched.models()["deepseek-v3"]["hidden"]
+    assert extra == layer["parameters"] + 2 * hidden**2 + 3 * hidden
+    table = pipesched.models()["deepseek-v3"]["vocabulary"] * hidden
+    assert (model["parameters"] + 2 * table) / 1e9 == pytest.approx(685, abs=0.6)
+    assert report.memory is not None and report.memory.fits
+
+
+def test_page_is_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "deepseek"]) == 0
+    printed = capsys.readouterr().out.split("\n\n")[0].split("\n", 1)[1]
+    page = (ROOT / "docs" / "Planning.md").read_text()
+    assert f"```text\n{printed}\n```" in page

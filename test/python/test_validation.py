@@ -1,6 +1,7 @@
 """Measured and predicted times: which data the fit uses, and the page that prints them."""
 
 import json
+import statistics
 from pathlib import Path
 
 import pandas as pd
@@ -8,7 +9,7 @@ import pipesched
 import pytest
 from conftest import ROOT
 from pipesched.command import main
-from pipesched.studies import validation
+from pipesched.studies import deepseek, large_runs, validation
 
 DATA = ROOT / "test" / "data"
 PAGE = (ROOT / "docs" / "Validation.md").read_text()
@@ -25,6 +26,7 @@ def test_every_measurement_is_there(frame: pd.DataFrame) -> None:
     steps = data["sequence_parallel_2205_05198"]["rows"]
     titan = data["h100"]["rows"]
     bubbles = json.loads((DATA / "zero_bubble_iclr24.json").read_text())["rows"]
+    large = json.loads((DATA / "large_runs.json").read_text())
     measured = [
         *(layer[phase] for layer in layers.values() for phase in "FB"),
         *(row[key] for row in steps for key in ("full_recompute_s", "selective_sp_s")),
@@ -36,6 +38,17 @@ def test_every_measurement_is_there(frame: pd.DataFrame) -> None:
             for key in ("tokens_per_s_per_gpu", "memory_gib")
         ),
         *(value for row in bubbles for value in row["measured_samples_per_gpu_s"].values()),
+        *(
+            row["tflops_per_gpu"]
+            for row in large["llama3_2407_21783_table4"]["rows"]
+            for _ in large_runs.LLAMA_CHUNKS
+        ),
+        *(
+            row[key]
+            for row in large["torchtitan_2024_12_table6"]["rows"]
+            for key in ("tokens_per_s_per_gpu", "memory_gib")
+        ),
+        deepseek.MEASURED,
     ]
     assert frame.measured.tolist() == measured
     assert not frame.isna().any().any()
@@ -76,9 +89,21 @@ def test_h100_rates_come_of_another_row() -> None:
     assert abs(tokens / validation.TITAN_70B_TOKENS - 1) < 0.01
 
 
-def test_data_are_packaged() -> None:
-    packaged = Path(pipesched.__file__).parent / "studies" / "data" / "validation.json"
-    assert packaged.read_bytes() == (DATA / "validation.json").read_bytes()
+@pytest.mark.parametrize("name", ["validation.json", "large_runs.json"])
+def test_data_are_packaged(name: str) -> None:
+    packaged = Path(pipesched.__file__).parent / "studies" / "data" / name
+    assert packaged.read_bytes() == (DATA / name).read_bytes()
+
+
+def test_curve_of_fp8_is_that_of_published_kernels() -> None:
+    matrix = pipesched.systems()["h800-sxm"]["matrix"]
+    curve = deepseek.kernel_curve(matrix["fp8_tflops"], are_older=False)
+    assert matrix["fp8_efficiency_by_gflop"] == curve
+    older = deepseek.kernel_curve(matrix["fp8_tflops"], are_older=True)
+    assert all(was[1] <= now[1] for was, now in zip(older, curve, strict=True))
+    # The largest shapes: 4 and 8 groups of 32,768 rows in all, and one of 4,096.
+    mean = statistics.harmonic_mean([1297, 1099, 1288, 1093, 1358])
+    assert curve[-1][1] == round(mean / 1978.9, 3)
 
 
 def test_page_is_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -228,10 +228,10 @@ static Architecture withLatent(int64_t queryRank,
 
 TEST(LatentAttention, KernelsInOrder) {
   std::vector<std::string> names = namesOf(expand(withLatent(5)).blocks[0]);
-  names.resize(12);
+  names.resize(13);
   EXPECT_THAT(names,
               ElementsAre("attn_fork", "ln1", "qkv_fork", "q_down", "q_norm",
-                          "q_up", "kv_down", "kv_norm", "kv_up",
+                          "q_up", "kv_down", "kv_norm", "kv_up", "rope",
                           "context_exchange", "attention", "proj"));
   EXPECT_TRUE(findKernel(expand(withLatent(0)).blocks[0], "q"));
 }
@@ -244,6 +244,10 @@ TEST(LatentAttention, Gemms) {
   EXPECT_EQ(kernelOf(block, "kv_down").forward, gemm(kTokens, 8, 3 + 1));
   EXPECT_EQ(kernelOf(block, "kv_up").forward, gemm(kTokens, 3, 4 * (2 + 4)));
   EXPECT_EQ(kernelOf(block, "proj").forward, gemm(kTokens, 16, 8));
+  // Of four heads, and once of the keys, one element is rotated. Queries change
+  // in place; keys of 8 and 1 become 12.
+  EXPECT_EQ(kernelOf(block, "rope").forward,
+            (Work{3 * 5 * kTokens, 2 * kTokens * (2 * 4 + 8 + 1 + 12)}));
   // Queries and keys of 12, values and outputs of 16; a backward recomputes the
   // scores.
   const Kernel &attention = kernelOf(block, "attention");

@@ -21,7 +21,10 @@
 
 using namespace pipesched;
 using llvm::StringRef;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
 
 static std::string textOf(StringRef name) {
   std::string path = (llvm::Twine(CALCULON_DIR) + "/" + name + ".json").str();
@@ -161,6 +164,39 @@ TEST(CalculonSystem, NodesAndNarrowRatesAreRead) {
   SystemFacts system = llvm::cantFail(readSystemText(text));
   EXPECT_EQ(system.matrix.flopsPerSecond, 312000000000000);
   EXPECT_EQ(system.matrix.fp8FlopsPerSecond, 624000000000000);
+}
+
+/// Three networks: those of a node, of a pod and of all.
+TEST(CalculonSystem, NetworksInBetweenJoinPods) {
+  auto withNext = [](const std::string &next) {
+    return llvm::cantFail(readSystemText(
+        with("system", "\"networks\": [",
+             "\"networks\": [{\"bandwidth\": 300, \"efficiency\": 0.65, "
+             "\"size\": 4, \"latency\": 0, \"ops\": {}}" +
+                 next + ",")));
+  };
+  // The shipped file goes on with 8 and 65,536 accelerators.
+  SystemFacts pods = withNext("");
+  EXPECT_EQ(pods.acceleratorsPerNode, 4);
+  EXPECT_EQ(pods.acceleratorsPerPod, 8);
+  EXPECT_EQ(pods.network.bytesPerSecond, 300000000000);
+  EXPECT_EQ(pods.spine.bytesPerSecond, 25000000000);
+  EXPECT_THAT(pods.notes, Not(Contains(HasSubstr("takes the first"))));
+
+  std::string next = ", {\"bandwidth\": 100, \"efficiency\": 0.65, "
+                     "\"latency\": 0, \"ops\": {}, \"size\": ";
+  SystemFacts four = withNext(next + "4}");
+  EXPECT_EQ(four.acceleratorsPerPod, 4);
+  EXPECT_EQ(four.network.bytesPerSecond, 100000000000);
+  EXPECT_THAT(four.notes, Contains("takes the first, the second and the last "
+                                   "of 4 networks"));
+
+  SystemFacts parts = withNext(next + "6}");
+  EXPECT_EQ(parts.acceleratorsPerPod, 0);
+  EXPECT_EQ(parts.network.bytesPerSecond, 25000000000);
+  EXPECT_EQ(parts.spine.bytesPerSecond, 0);
+  EXPECT_THAT(parts.notes,
+              Contains("takes the first and the last of 4 networks"));
 }
 
 //===----------------------------------------------------------------------===//

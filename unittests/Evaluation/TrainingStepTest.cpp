@@ -297,6 +297,13 @@ TEST(Precision, LinearLayersRunAtTheirRate) {
   model.blocks[0].kernels[0].forward.bytes = 0;
   EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
             2 * (25 + 30));
+  // Only the rate of 8-bit floats has this curve.
+  system.matrix.fp8Efficiency = EfficiencyCurve{{{0, 500000}}};
+  EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
+            2 * (50 + 30));
+  model.blocks[0].kernels[0].engine = Engine::Matrix;
+  EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
+            2 * (100 + 30));
 }
 
 TEST(Precision, AttentionAndHeadStay) {

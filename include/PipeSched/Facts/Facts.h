@@ -271,11 +271,14 @@ struct EngineFacts {
   int64_t latencyPs = 0;
   EfficiencyCurve efficiency;
   int64_t fp8FlopsPerSecond = 0; ///< in 8-bit floats; 0: not known
+  /// Of fp8FlopsPerSecond; absent: `efficiency` holds for it too.
+  std::optional<EfficiencyCurve> fp8Efficiency;
 
   friend bool operator==(const EngineFacts &a, const EngineFacts &b) {
     return a.flopsPerSecond == b.flopsPerSecond && a.latencyPs == b.latencyPs &&
            a.efficiency == b.efficiency &&
-           a.fp8FlopsPerSecond == b.fp8FlopsPerSecond;
+           a.fp8FlopsPerSecond == b.fp8FlopsPerSecond &&
+           a.fp8Efficiency == b.fp8Efficiency;
   }
 };
 

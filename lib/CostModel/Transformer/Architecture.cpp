@@ -109,6 +109,10 @@ static llvm::Error checkSizes(const Architecture &arch) {
       {"vocabulary", arch.vocabulary, 0},
       {"embedding_width", arch.embeddingWidth, 0},
       {"learned_positions", arch.learnedPositions, 0},
+      {"prediction_layers", arch.predictionLayers, 0},
+      {"saved_bits.linear_inputs", arch.savedBits.linearInputs, 0},
+      {"saved_bits.attention_output", arch.savedBits.attentionOutput, 0},
+      {"saved_bits.activation_inputs", arch.savedBits.activationInputs, 0},
       {"bytes_per_element", arch.bytesPerElement, 1},
       {"weight_bytes_per_parameter", arch.weightBytesPerParameter, 0},
       {"gradient_bytes_per_parameter", arch.gradientBytesPerParameter, 0},
@@ -147,6 +151,7 @@ static llvm::Error checkExperts(const Experts &experts) {
           {"experts.shared_feedforward", experts.sharedFeedforward, 0},
           {"experts.groups", experts.groups, 1},
           {"experts.groups_per_token", experts.groupsPerToken, 1},
+          {"experts.dispatch_bits", experts.dispatchBits, 0},
           {"experts.layers.first", experts.layers.first, 0},
       }))
     return error;
@@ -189,6 +194,11 @@ static llvm::Error checkForm(const Architecture &arch) {
                            arch.embeddingNorm || arch.embeddingWidth))
     return makeError("vocabulary: learned_positions, tied_embeddings, "
                      "embedding_norm and embedding_width need it");
+  if (!arch.vocabulary && arch.predictionLayers)
+    return makeError("vocabulary: prediction_layers need it");
+  if (!arch.latent && arch.recomputed.upProjections)
+    return makeError("recomputed: up_projections are those of latent_attention"
+                     ", which the model has not");
   if (arch.learnedPositions && arch.sequence > arch.learnedPositions)
     return makeError("sequence: expected at most the " +
                      Twine(arch.learnedPositions) +

@@ -29,7 +29,9 @@ void BlockExpander::attention() {
   isFused ? fusedCore() : unfusedCore();
   coreTensors();
   linear("proj", z.T, z.o, z.h, byRows());
-  block.saves("proj input", z.e * z.T * z.o, LastUse::WeightGrad);
+  block.saves("proj input",
+              keptBytes(z.T * z.o, arch.savedBits.attentionOutput),
+              LastUse::WeightGrad);
   weights("proj", z.o, z.h, arch.biases.output);
   if (arch.attentionSinks)
     block.parameters("sinks", z.heads, z.heads);
@@ -65,9 +67,20 @@ void BlockExpander::latentProjections(const LatentAttention &latent) {
       z.heads * (CheckedInt(latent.headSize) + latent.valueHeadSize);
   auto normed = [&](StringRef name, CheckedInt rank) {
     norm(name, arch.norm, z.T * rank, stream);
-    savesStream(name, 2 * z.e * z.T * rank, LastUse::WeightGrad);
+    savesStream(name, z.e * z.T * rank, LastUse::WeightGrad);
+    normBefore(name, z.T * rank);
     CheckedInt count = parametersPerElement(arch.norm) * rank;
     block.parameters(name, count, count);
+  };
+
+  // An up-projection that runs again does so in I, with its forward's work.
+  auto expanded = [&](StringRef name, CheckedInt rank, CheckedInt width) {
+    linear(name, z.T, rank, width, byColumns());
+    weights(name, rank, width, /*hasBias=*/false);
+    if (arch.recomputed.upProjections)
+      block.kernel((name + "_again").str(), linears, {},
+                   {2 * z.T * rank * width,
+                    z.e * (z.T * (rank + width) + rank * width)});
   };
 
   fork("qkv_fork", z.x, 2, stream);
@@ -75,8 +88,7 @@ void BlockExpander::latentProjections(const LatentAttention &latent) {
     linear("q_down", z.T, z.h, latent.queryRank, onStream(linears));
     weights("q_down", z.h, latent.queryRank, hasBias);
     normed("q_norm", latent.queryRank);
-    linear("q_up", z.T, latent.queryRank, z.q, byColumns());
-    weights("q_up", latent.queryRank, z.q, /*hasBias=*/false);
+    expanded("q_up", latent.queryRank, z.q);
   } else {
     linear("q", z.T, z.h, z.q, byColumns());
     weights("q", z.h, z.q, /*hasBias=*/false);
@@ -84,8 +96,21 @@ void BlockExpander::latentProjections(const LatentAttention &latent) {
   linear("kv_down", z.T, z.h, down, onStream(linears));
   weights("kv_down", z.h, down, hasBias);
   normed("kv_norm", keyRank);
-  linear("kv_up", z.T, keyRank, up, byColumns());
-  weights("kv_up", keyRank, up, /*hasBias=*/false);
+  expanded("kv_up", keyRank, up);
+  if (latent.ropeHeadSize)
+    joinHeads(latent);
+}
+
+/// Rotates the positional parts, of queries in place, and copies both parts of
+/// the keys of each head side by side (equations 13 to 17).
+void BlockExpander::joinHeads(const LatentAttention &latent) {
+  CheckedInt positional = z.T * latent.ropeHeadSize;
+  CheckedInt parts = z.T * z.heads * latent.headSize + positional;
+  CheckedWork work{3 * (z.heads + 1) * positional,
+                   z.e * (2 * z.heads * positional + parts + z.T * z.k)};
+  vector("rope", work, work);
+  if (arch.recomputed.upProjections)
+    vector("rope_again", {}, work);
 }
 
 void BlockExpander::queryKeyNorms() {
@@ -141,8 +166,11 @@ void BlockExpander::fusedCore() {
 }
 
 void BlockExpander::coreTensors() {
-  block.saves("q", z.e * z.T * z.q, LastUse::InputGrad);
-  block.saves("k, v", z.e * z.T * (z.k + z.v), LastUse::InputGrad);
+  bool isExpandedAgain = arch.recomputed.upProjections;
+  if (!isExpandedAgain || !arch.latent->queryRank)
+    block.saves("q", z.e * z.T * z.q, LastUse::InputGrad);
+  if (!isExpandedAgain)
+    block.saves("k, v", z.e * z.T * (z.k + z.v), LastUse::InputGrad);
   auto savesCore = [&](StringRef name, CheckedInt bytes) {
     block.saves(name, bytes, LastUse::InputGrad, Part::Core);
   };

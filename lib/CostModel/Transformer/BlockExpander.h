@@ -56,6 +56,8 @@ public:
   void embedding();
   void layer(bool hasExperts);
   void head();
+  /// A layer that predicts one more token, with what it has of its own.
+  void predictionLayer(bool hasExperts);
 
 private:
   /// Which engine runs a linear layer and what its accelerators divide.
@@ -86,6 +88,13 @@ private:
             Share share = Share::Divided);
   /// A norm of the residual stream, with its parameters.
   void streamNorm(llvm::StringRef name);
+  /// A norm before a linear layer that reads its output.
+  void normBefore(llvm::StringRef name, CheckedInt elements);
+  /// Bytes of elements that are kept in this number of bits (SavedBits).
+  CheckedInt keptBytes(CheckedInt elements, int64_t bits) const;
+  /// Casts both operands of a linear layer in 8 bits.
+  void casts(llvm::StringRef name, CheckedInt rows, CheckedInt in,
+             CheckedInt out, Share share);
   /// Sums the gradients of the users of a value.
   void fork(llvm::StringRef name, CheckedInt elements, int64_t users,
             Share share = Share::Divided);
@@ -95,8 +104,12 @@ private:
   void savesStream(llvm::StringRef name, CheckedInt bytes, LastUse lastUse) {
     block.saves(name, bytes, lastUse, Part::Rest, stream);
   }
-  /// Brings rows to the ranks of their experts, or back.
-  void exchangeRows(llvm::StringRef name, CheckedInt rows);
+  /// Brings rows to the ranks of their experts, or back, and their gradients
+  /// the other way, in these numbers of bits.
+  void exchangeRows(llvm::StringRef name, CheckedInt rows, int64_t bits,
+                    int64_t gradientBits);
+  /// Logits of the stream and their loss.
+  void logits(CheckedInt width);
   /// An all-reduce of the residual stream among the accelerators of a worker.
   void reduce(llvm::StringRef name, bool forward, bool inputGrad);
   /// Dropout and addition to the residual stream.
@@ -109,6 +122,7 @@ private:
   void attention();
   void projections();
   void latentProjections(const LatentAttention &latent);
+  void joinHeads(const LatentAttention &latent);
   void queryKeyNorms();
   void unfusedCore();
   void fusedCore();
@@ -129,6 +143,7 @@ private:
   void mlp(const Mlp &mlp);
   void unfusedActivation(const Mlp &mlp);
   void fusedActivation(const Mlp &mlp);
+  void runsAgain(const Mlp &mlp, CheckedWork forward);
   void mlpTensors(const Mlp &mlp);
   void mlpWeights(llvm::StringRef name, CheckedInt width, bool hasBias,
                   CheckedInt count = 1, CheckedInt active = 1);

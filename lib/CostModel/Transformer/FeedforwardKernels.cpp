@@ -65,6 +65,7 @@ void BlockExpander::unfusedActivation(const Mlp &mlp) {
   CheckedInt y = mlp.rows * mlp.width, bytes = z.e * y;
   CheckedWork forward = {kernel.flops.forward * y, 2 * bytes};
   CheckedInt gradFlops = kernel.flops.inputGrad * y;
+  runsAgain(mlp, forward);
   if (!isGated(arch.activation)) {
     linear(mlp.prefix + "mlp1", mlp.rows, z.h, mlp.width, byColumns(),
            mlp.copies);
@@ -78,6 +79,13 @@ void BlockExpander::unfusedActivation(const Mlp &mlp) {
          mlp.copies);
   vector(mlp.prefix + kernel.function.str(), forward, {gradFlops, 3 * bytes});
   vector(mlp.prefix + "gate_mul", {y, 3 * bytes}, {2 * y, 5 * bytes});
+  runsAgain(mlp, {y, 3 * bytes});
+}
+
+/// The backward computes the input of the second matrix again.
+void BlockExpander::runsAgain(const Mlp &mlp, CheckedWork forward) {
+  if (arch.recomputed.activations)
+    vector(mlp.prefix + "activation_again", {}, forward);
 }
 
 /// One GEMM computes gate and value. Their product costs one FLOP per element;
@@ -99,20 +107,25 @@ void BlockExpander::fusedActivation(const Mlp &mlp) {
   linear(mlp.prefix + "mlp1", mlp.rows, z.h, (hasGate ? 2 : 1) * mlp.width,
          byColumns(), mlp.copies);
   StringRef name = hasGate ? kernel.gated : kernel.function;
-  vector(mlp.prefix + name.str(),
-         {forward * y, (hasGate ? 3 : 2) * bytes + weights},
+  CheckedWork work{forward * y, (hasGate ? 3 : 2) * bytes + weights};
+  vector(mlp.prefix + name.str(), work,
          {inputGrad * y, (hasGate ? 5 : 3) * bytes + 2 * weights});
+  runsAgain(mlp, work);
 }
 
 void BlockExpander::mlpTensors(const Mlp &mlp) {
-  CheckedInt bytes = z.e * mlp.rows * mlp.width;
-  block.saves("mlp2 input", bytes, LastUse::WeightGrad);
-  block.saves("activation input", bytes, LastUse::InputGrad);
+  CheckedInt y = mlp.rows * mlp.width;
+  CheckedInt result = keptBytes(y, arch.savedBits.linearInputs);
+  CheckedInt input = keptBytes(y, arch.savedBits.activationInputs);
+  bool isGone = arch.recomputed.activations;
+  isGone ? block.leavesGradient("mlp2 input", result)
+         : block.saves("mlp2 input", result, LastUse::WeightGrad);
+  block.saves("activation input", input, LastUse::InputGrad);
   if (!isGated(arch.activation))
     return;
-  block.saves("gated value", bytes, LastUse::InputGrad);
-  if (!isFused)
-    block.saves("activation", bytes, LastUse::InputGrad);
+  block.saves("gated value", input, LastUse::InputGrad);
+  if (!isFused && !isGone)
+    block.saves("activation", z.e * y, LastUse::InputGrad);
 }
 
 void BlockExpander::mlpWeights(StringRef name, CheckedInt width, bool hasBias,
@@ -142,14 +155,16 @@ void BlockExpander::experts(const Experts &experts) {
   facts.groupsPerToken = experts.groupsPerToken;
   block.experts(facts);
   routing(experts, rows);
-  exchangeRows("dispatch_exchange", rows);
+  exchangeRows("dispatch_exchange", rows, experts.dispatchBits, 0);
   block.route(true);
-  block.saves("expert input", z.e * rows * z.h, LastUse::WeightGrad);
+  block.saves("expert input",
+              keptBytes(rows * z.h, arch.savedBits.linearInputs),
+              LastUse::WeightGrad);
   mlp({"expert_", rows, experts.feedforward, touched, /*isWeighted=*/true});
   mlpWeights("experts", experts.feedforward, experts.biases, experts.count,
              experts.perToken);
   block.route(false);
-  exchangeRows("combine_exchange", rows);
+  exchangeRows("combine_exchange", rows, 0, experts.dispatchBits);
   combine(experts, rows);
   if (hasShared)
     sharedExperts(experts);

@@ -15,6 +15,7 @@
 #include "BlockExpander.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
 using llvm::StringRef;
@@ -22,6 +23,10 @@ using llvm::Twine;
 
 /// Bytes of a token id, and of an element of the loss.
 static constexpr int64_t kIdBytes = 8, kFloatBytes = 4;
+/// Elements in fewer than 16 bits that share a scale, a float, in the recipe of
+/// arXiv 2412.19437, section 3.3.2.
+static constexpr int64_t kElementsPerScale = 128;
+static constexpr int64_t kBitsPerByte = 8, kNarrowBits = 16;
 
 //===----------------------------------------------------------------------===//
 // Sizes
@@ -50,9 +55,40 @@ void BlockExpander::linear(StringRef name, CheckedInt rows, CheckedInt in,
                            CheckedInt out, LinearKind kind, CheckedInt copies) {
   CheckedWork work{2 * rows * in * out,
                    z.e * (rows * in + rows * out + copies * in * out)};
+  bool isNarrow = kind.engine == Engine::MatrixFp8;
+  if (isNarrow && arch.separateCasts)
+    casts(name, rows, in, out, kind.work);
   block.kernel(name, kind.engine, work, work, work, Part::Rest, kind.work,
                z.e * copies * in * out);
-  block.leavesGradient(name, z.e * rows * out, kind.output);
+  // W reads both operands in the same format.
+  block.leavesGradient(
+      name, keptBytes(rows * out, isNarrow ? arch.savedBits.linearInputs : 0),
+      kind.output);
+}
+
+/// I casts the gradient of the output. W needs input and gradient in tiles of
+/// the other direction: the one from its 8 bits, the other as a second result
+/// of its cast.
+void BlockExpander::casts(StringRef name, CheckedInt rows, CheckedInt in,
+                          CheckedInt out, Share share) {
+  block.kernel((name + "_cast").str(), Engine::Vector,
+               {rows * in, (z.e + 1) * rows * in},
+               {rows * out, (z.e + 1) * rows * out},
+               {rows * in, 2 * rows * in + rows * out}, Part::Rest, share);
+}
+
+CheckedInt BlockExpander::keptBytes(CheckedInt elements, int64_t bits) const {
+  if (bits == 0)
+    return z.e * elements;
+  auto parts = [](CheckedInt whole, int64_t size) {
+    return whole.isValid() ? CheckedInt(int64_t(llvm::divideCeil(
+                                 uint64_t(whole.get()), uint64_t(size))))
+                           : whole;
+  };
+  CheckedInt bytes = parts(elements * bits, kBitsPerByte);
+  if (bits < kNarrowBits)
+    bytes += kFloatBytes * parts(elements, kElementsPerScale);
+  return bytes;
 }
 
 void BlockExpander::scores(StringRef name, CheckedInt width, CheckedInt kept,
@@ -92,6 +128,20 @@ void BlockExpander::streamNorm(StringRef name) {
   block.parameters(name, count, count);
 }
 
+/// The norm's own input is kept by whoever calls this. Its output is kept too,
+/// or I computes it again and leaves it for W.
+void BlockExpander::normBefore(StringRef name, CheckedInt elements) {
+  CheckedInt bytes = keptBytes(elements, arch.savedBits.linearInputs);
+  if (!arch.recomputed.norms) {
+    savesStream("normed input", bytes, LastUse::WeightGrad);
+    return;
+  }
+  CheckedInt flops = (arch.norm == Norm::RMSNorm ? 4 : 9) * elements;
+  vector((name + "_again").str(), {}, {flops, 2 * z.e * elements}, Part::Rest,
+         stream);
+  block.leavesGradient(name, bytes, stream);
+}
+
 void BlockExpander::fork(StringRef name, CheckedInt elements, int64_t users,
                          Share share) {
   vector(name, {}, {users * elements, (users + 1) * z.e * elements}, Part::Rest,
@@ -110,9 +160,10 @@ void BlockExpander::reduce(StringRef name, bool forward, bool inputGrad) {
                inputGrad ? payload : CheckedWork());
 }
 
-void BlockExpander::exchangeRows(StringRef name, CheckedInt rows) {
-  CheckedWork payload{0, z.e * rows * z.h};
-  block.kernel(name, Engine::AllToAll, payload, payload);
+void BlockExpander::exchangeRows(StringRef name, CheckedInt rows, int64_t bits,
+                                 int64_t gradientBits) {
+  block.kernel(name, Engine::AllToAll, {0, keptBytes(rows * z.h, bits)},
+               {0, keptBytes(rows * z.h, gradientBits)});
 }
 
 /// If fused, this is one kernel, and the gradient of the addition is its input.
@@ -162,9 +213,9 @@ void BlockExpander::sequentialLayer(bool hasExperts) {
   bool hasBefore = arch.norms != NormPlacement::After;
   bool hasAfter = arch.norms != NormPlacement::Before;
   CheckedInt bytes = z.e * z.x;
-  auto normBefore = [&](StringRef name) {
+  auto before = [&](StringRef name) {
     streamNorm(name);
-    savesStream("normed input", bytes, LastUse::WeightGrad);
+    normBefore(name, z.x);
   };
   auto normAfter = [&](StringRef name) {
     streamNorm(name);
@@ -173,7 +224,7 @@ void BlockExpander::sequentialLayer(bool hasExperts) {
 
   fork("attn_fork", z.x, 2, stream);
   if (hasBefore)
-    normBefore("ln1");
+    before("ln1");
   attention();
   reduce("attention_reduce", /*forward=*/true, /*inputGrad=*/true);
   if (hasAfter)
@@ -183,7 +234,7 @@ void BlockExpander::sequentialLayer(bool hasExperts) {
   savesStream("mlp branch input", bytes, LastUse::WeightGrad);
   fork("mlp_fork", z.x, 2, stream);
   if (hasBefore)
-    normBefore("ln2");
+    before("ln2");
   feedforward(hasExperts);
   // Ranks that divide experts get the results of their own tokens back, if the
   // stream is divided, so that only shared experts leave a sum.
@@ -203,12 +254,12 @@ void BlockExpander::parallelLayer(bool hasExperts) {
   CheckedInt bytes = z.e * z.x;
   fork("layer_fork", z.x, sharesNorm ? 2 : 3, stream);
   streamNorm("ln1");
-  savesStream("normed input", bytes, LastUse::WeightGrad);
+  normBefore("ln1", z.x);
   if (sharesNorm) {
     fork("norm_fork", z.x, 2);
   } else {
     streamNorm("ln2");
-    savesStream("normed input", bytes, LastUse::WeightGrad);
+    normBefore("ln2", z.x);
   }
   attention();
   feedforward(hasExperts);
@@ -253,10 +304,20 @@ void BlockExpander::embedding() {
   block.keepAll();
 }
 
-/// Norm, logits and cross entropy. The loss reads the logits and keeps them in
-/// 4-byte floats for its gradient (arXiv 2205.05198, section 4.3).
-void BlockExpander::head() {
+/// Logits and cross entropy. The loss reads the logits and keeps them in 4-byte
+/// floats for its gradient (arXiv 2205.05198, section 4.3).
+void BlockExpander::logits(CheckedInt width) {
   CheckedInt logits = z.T * z.vocabulary;
+  linear("head", z.T, width, z.vocabulary, {});
+  reduce("head_reduce", /*forward=*/false, /*inputGrad=*/true);
+  CheckedInt bytes = (z.e + kFloatBytes) * logits;
+  vector("loss", {4 * logits, bytes}, {logits, bytes});
+  savesStream("head input", z.e * z.T * width, LastUse::WeightGrad);
+  block.saves("logits", kFloatBytes * logits, LastUse::InputGrad);
+}
+
+/// Norm, logits and loss.
+void BlockExpander::head() {
   CheckedInt width = arch.embeddingWidth ? arch.embeddingWidth : arch.hidden;
   if (arch.finalNorm) {
     streamNorm("final_norm");
@@ -267,12 +328,7 @@ void BlockExpander::head() {
     savesStream("head_down input", z.e * z.x, LastUse::WeightGrad);
     weights("head_down", z.h, width, /*hasBias=*/false);
   }
-  linear("head", z.T, width, z.vocabulary, {});
-  reduce("head_reduce", /*forward=*/false, /*inputGrad=*/true);
-  CheckedInt bytes = (z.e + kFloatBytes) * logits;
-  vector("loss", {4 * logits, bytes}, {logits, bytes});
-  savesStream("head input", z.e * z.T * width, LastUse::WeightGrad);
-  block.saves("logits", kFloatBytes * logits, LastUse::InputGrad);
+  logits(width);
   if (arch.tiedEmbeddings)
     block.tiedParameters("head", z.vocabulary * width);
   else
@@ -280,6 +336,29 @@ void BlockExpander::head() {
   if (arch.biases.head)
     block.parameters("head bias", z.vocabulary, z.vocabulary);
   block.keepAll();
+}
+
+/// DeepSeek-V3 (arXiv 2412.19437), equations 21 to 23: the embedding of the
+/// next token and what comes out of the model, both normalized, go through one
+/// linear layer into a layer like the last one, and from there through the
+/// head. Table and head are those of the model; the head is on the same stage.
+void BlockExpander::predictionLayer(bool hasExperts) {
+  CheckedInt width = arch.embeddingWidth ? arch.embeddingWidth : arch.hidden;
+  CheckedInt ids = kIdBytes * z.T, rows = z.T * width;
+  block.kernel("prediction_embedding", Engine::Vector,
+               {0, 2 * z.e * rows + ids}, {}, {rows, 3 * z.e * rows + ids});
+  block.tiedParameters("embedding", z.vocabulary * width);
+  for (StringRef name : {"prediction_norm", "prediction_embedding_norm"}) {
+    streamNorm(name);
+    savesStream(name, z.e * z.x, LastUse::WeightGrad);
+    normBefore(name, z.x);
+  }
+  linear("prediction_proj", z.T, 2 * z.h, z.h, onStream(linears));
+  weights("prediction_proj", 2 * z.h, z.h, /*hasBias=*/false);
+  layer(hasExperts);
+  streamNorm("prediction_final_norm");
+  savesStream("prediction_final_norm input", z.e * z.x, LastUse::WeightGrad);
+  logits(width);
 }
 
 //===----------------------------------------------------------------------===//
@@ -342,8 +421,17 @@ public:
         return error;
     if (!arch.vocabulary)
       return llvm::Error::success();
-    return add("head", BlockPosition::Last, 1, anywhere,
-               [](BlockExpander &expander) { expander.head(); });
+    if (llvm::Error error =
+            add("head", BlockPosition::Last, 1, anywhere,
+                [](BlockExpander &expander) { expander.head(); }))
+      return error;
+    if (!arch.predictionLayers)
+      return llvm::Error::success();
+    const LayerRun &last = runs.back();
+    return add("prediction_layer", BlockPosition::Last, arch.predictionLayers,
+               last, [&](BlockExpander &expander) {
+                 expander.predictionLayer(last.hasExperts);
+               });
   }
 
 private:

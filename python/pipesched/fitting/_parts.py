@@ -161,6 +161,9 @@ def fit_engine(
     if not chosen:
         return None
     key = "tflops" if part in ENGINES else "bandwidth_gb_per_s"
+    if part == "matrix" and any(samples[at].dtype == "float8" for at in chosen):
+        for name in ("fp8_efficiency", "fp8_efficiency_by_gflop"):
+            system[part].pop(name, None)  # samples of both types share the curve that is fitted
     is_narrow = part == "matrix" and all(samples[at].dtype == "float8" for at in chosen)
     if get(system, f"{part}.{'fp8_tflops' if is_narrow else key}") is None:
         field = f"{part}.{'fp8_tflops' if is_narrow else key}"

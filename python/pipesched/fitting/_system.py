@@ -97,6 +97,11 @@ def rate_of(system: System, part: str, dtype: str = "") -> Rate | None:
         name = "fp8_tflops" if part == "matrix" and dtype == "float8" else "tflops"
         rate, unit, key = fields.get(name), TERA, "efficiency_by_gflop"
         scale = GIGA
+        narrow = {k: v for k, v in fields.items() if k.startswith("fp8_efficiency")}
+        if name == "fp8_tflops" and narrow:  # which replaces the other curve
+            fields = {k.removeprefix("fp8_"): v for k, v in narrow.items()} | {
+                "latency_us": fields.get("latency_us", 0)
+            }
     else:
         rate, unit, key = fields.get("bandwidth_gb_per_s"), GIGA, "efficiency_by_mb"
         scale = MEGA

@@ -26,6 +26,7 @@ from . import (
     memory,
     stability,
     table1,
+    terms,
     validation,
     zero_bubble,
 )
@@ -58,6 +59,7 @@ TARGETS = {
         Target("zero-bubble", "published bubble rates of ICLR 2024", zero_bubble.zero_bubble),
         Target("stability", "rankings by level, over a grid of systems", stability.stability),
         Target("validation", "measured layers, steps and memory", validation.validation),
+        Target("terms", "what each measured row owes to which term", terms.terms),
         Target("memory", "measured peaks of memory", memory.memory),
         Target("deepseek", "a published run of DeepSeek-V3, and plans", deepseek.deepseek),
     )

@@ -1,4 +1,4 @@
-"""DeepSeek-V3 on 2,048 H800: the published run, plans of its degrees, and a plan of all degrees.
+"""DeepSeek-V3 on 2,048 H800: the published run, part by part, and a plan of all degrees.
 
 The run is that of arXiv 2412.19437 (DeepSeek-V3 Technical Report, sections 3.1, 3.2, table 1): 180
 thousand GPU hours for a trillion tokens, 16-way pipelines by DualPipe, 64-way experts over 8
@@ -7,24 +7,30 @@ nodes, ZeRO-1, no tensor parallelism, FP8. Nothing is fitted to it.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from statistics import geometric_mean, harmonic_mean
 from typing import Any
 
 import pandas as pd
 import pipesched
-from pipesched import Plan, Proposal
+from pipesched import Configuration, Costs, Path, Plan, Proposal
+from pipesched._costs import Description
 
-from .study import Basis, Study
+from .study import Basis, Study, data
 
-GPUS, BATCH = 2048, 15360
+GPUS, BATCH, SEQUENCE = 2048, 15360, 4096
 GPU_HOURS = 180_000
 TOKENS = 10**12
 MEASURED = TOKENS / (GPU_HOURS * 3600)
 """Tokens per second and GPU: 1,543."""
 
+STAGES, EXPERT_PARALLEL = 16, 64
 PUBLISHED: dict[str, Any] = {
     "tensor": [1],
-    "stages": [16],
-    "expert": [64],
+    "stages": [STAGES],
+    "expert": [EXPERT_PARALLEL],
     "schedules": ["dualpipe"],
 }
 """What the report states."""
@@ -32,19 +38,112 @@ PUBLISHED: dict[str, Any] = {
 SIZES = (1, 2, 4)
 """Sequences of a microbatch that the plan without given degrees tries."""
 
-LINK_GB_PER_S = 200.0
-"""NVLink of an H800 in each direction, half of the 400 GB/s that both have together."""
+BLOCKS = (*[4] * 15, 1)
+"""Layers of the stages: the authors' profile has chunks of 4 (README of
+github.com/deepseek-ai/profile-data); the last stage also has the head and the layer that predicts a
+second token.
+"""
+COMMUNICATION = 20
+"""Multiprocessors of an accelerator that move rows and compute nothing (section 3.2.2)."""
+
+RECIPE: dict[str, dict[str, Any]] = {
+    "a layer predicts a second token": {"prediction_layers": 1},
+    "outputs are computed again": {"recomputed": ["norms", "up_projections", "activations"]},
+    "tensors are kept in 8 and 12 bits": {
+        "saved_bits": {"linear_inputs": 8, "attention_output": 12, "activation_inputs": 8}
+    },
+    "kernels cast operands": {"separate_casts": True},
+}
+"""How the report trains its model: sections 2.2, 3.2.3, 3.3.3 and 3.5.2."""
+DISPATCH_BITS = 8
+"""Rows are dispatched in FP8 and come back in BF16 (section 3.3.3)."""
+
+PARAMETER_BYTES = (2, 4, 8)
+"""Gradients and master weights in FP32, moments in BF16 (section 3.3.3). Not stated: the bytes of
+the weights that the GEMMs read, 2 here.
+"""
+IMBALANCE = 1.25
+"""Rows of the fullest rank by the mean, to show what they matter: the report does not state them.
+"""
 
 
-def h800() -> dict[str, Any]:
-    """A DGX H100 with the links of an H800."""
-    fields = {k: v for k, v in pipesched.systems()["dgx-h100"].items() if k != "sources"}
+def _fields(description: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in description.items() if k not in ("aliases", "sources")}
+
+
+def kernel_curve(peak_tflops: float, *, are_older: bool) -> list[list[float]]:
+    """Shares of the FP8 peak by GFLOP, from DeepGEMM's rates on H800: shapes in groups of a factor
+    of 4, each at its mean FLOPs (geometric) and mean rate (harmonic). Older kernels are those of
+    the same authors to which DeepGEMM compares itself.
+    """
+    groups: dict[int, list[tuple[float, float]]] = {}
+    for count, m, n, k, tflops, speedup in data("large_runs.json")["deepgemm"]["rows"]:
+        gflop = 2 * count * m * n * k / 1e9
+        rate = tflops / speedup if are_older else tflops
+        groups.setdefault(math.floor((math.log2(gflop) + 0.5) / 2), []).append((gflop, rate))
+    curve: list[list[float]] = []
+    for group in sorted(groups):
+        sizes, rates = zip(*groups[group], strict=True)
+        share = harmonic_mean(rates) / peak_tflops
+        curve.append([round(geometric_mean(sizes)), round(share, 3)])
+    return curve
+
+
+def h800(*, communication: int = COMMUNICATION, are_older: bool = True) -> dict[str, Any]:
+    """H800 that give some of their multiprocessors to communication. The run was over before
+    DeepGEMM was published, so that its FP8 kernels are the older ones.
+    """
+    fields = _fields(pipesched.systems()["h800-sxm"])
+    curve = kernel_curve(fields["matrix"]["fp8_tflops"], are_older=are_older)
+    counts = {**fields["multiprocessors"], "communication": communication}
     return {
         **fields,
-        "name": "h800",
-        "description": "8 H800: an H100 whose links are slower",
-        "link": {**fields["link"], "bandwidth_gb_per_s": LINK_GB_PER_S},
+        "name": "h800-trained",
+        "matrix": {**fields["matrix"], "fp8_efficiency_by_gflop": curve},
+        "multiprocessors": counts,
     }
+
+
+def trained() -> dict[str, Any]:
+    """The model as the report trains it."""
+    fields = _fields(pipesched.models()["deepseek-v3"])
+    for step in RECIPE.values():
+        fields |= step
+    return _narrow(fields)
+
+
+def _narrow(model: Mapping[str, Any]) -> dict[str, Any]:
+    """With rows that are dispatched in fewer bits."""
+    return {**model, "experts": {**model["experts"], "dispatch_bits": DISPATCH_BITS}}
+
+
+def costs(model: Description | None = None, system: Description | None = None) -> Costs:
+    """The costs of the run, of another model or on another system if one is given."""
+    return Costs(
+        model=model or trained(),
+        system=system or h800(),
+        microbatch_size=1,
+        data_parallel=GPUS // STAGES,
+        expert_parallel=EXPERT_PARALLEL,
+        expert_dispatch="per-node",
+        precision="fp8",
+        sharding="optimizer",
+        parameter_bytes=PARAMETER_BYTES,
+    )
+
+
+def run(costs: Costs) -> Configuration:
+    """The published schedule and degrees: microbatches of one sequence, which is not stated."""
+    microbatches = BATCH * STAGES // GPUS
+    workers = range(STAGES)
+    return Configuration(
+        "dualpipe",
+        STAGES,
+        microbatches,
+        paths=[Path(workers, blocks=BLOCKS), Path(workers[::-1], blocks=BLOCKS)],
+        costs=costs,
+        optimizer_step="exposed",
+    )
 
 
 def planned(top: int = 1, **limits: Any) -> Plan:
@@ -52,7 +151,7 @@ def planned(top: int = 1, **limits: Any) -> Plan:
     node, as its dispatcher does.
     """
     return pipesched.plan(
-        "deepseek-v3",
+        trained(),
         h800(),
         gpus=GPUS,
         global_batch=BATCH,
@@ -64,19 +163,63 @@ def planned(top: int = 1, **limits: Any) -> Plan:
     )
 
 
+def _plain(system: Mapping[str, Any]) -> dict[str, Any]:
+    """Without a curve of its own for FP8."""
+    matrix = {k: v for k, v in system["matrix"].items() if k != "fp8_efficiency_by_gflop"}
+    return {**system, "matrix": matrix}
+
+
+def ladder() -> Iterator[tuple[str, Configuration]]:
+    """The run with one more of its parts at a time, up to all of them, and what is not stated."""
+    model = _fields(pipesched.models()["deepseek-v3"])
+    without = h800(communication=0)
+    bare = costs(model, _plain(without))
+    yield "degrees and schedule alone", run(replace(bare, parameter_bytes=(2, 4, 12)))
+    yield "moments in 2 bytes", run(bare)
+    yield "FP8 with scales of blocks", run(costs(model, without))
+    yield f"{COMMUNICATION} multiprocessors communicate", run(costs(model))
+    for name, step in RECIPE.items():
+        model |= step
+        yield name, run(costs(model))
+    yield "rows are dispatched in 8 bits", run(costs())
+    yield f"* rows {IMBALANCE:g} times the mean", run(replace(costs(), expert_balance=IMBALANCE))
+    yield "* kernels of DeepGEMM", run(costs(system=h800(are_older=False)))
+
+
+def _ladder_row(case: str, point: Configuration) -> dict[str, Any]:
+    simulation = point.simulate()
+    seconds = simulation.execution.makespan_ps / 1e12
+    assert simulation.memory is not None
+    tokens = BATCH * SEQUENCE / GPUS / seconds
+    return {
+        "case": case,
+        "tokens_per_s_per_gpu": tokens,
+        "error_percent": 100 * (tokens / MEASURED - 1),
+        **_measured_degrees(),
+        "memory_gib": float(simulation.memory.peak_bytes.max()) / 2**30,
+    }
+
+
 PLANNED = ("schedule", "tensor", "pipeline", "data", "expert", "microbatch_size", "recompute")
 """What a row says of a plan."""
 
 
+def _measured_degrees() -> dict[str, str]:
+    degrees = {"tensor": "1", "pipeline": str(STAGES), "data": str(GPUS // STAGES)}
+    degrees["expert"] = str(EXPERT_PARALLEL)
+    return {"schedule": "dualpipe", **degrees, "microbatch_size": "1", "recompute": "none"}
+
+
 def _measured() -> dict[str, Any]:
-    degrees = {"tensor": "1", "pipeline": "16", "data": "128", "expert": "64"}
     found: dict[str, Any] = {"case": "measured", "tokens_per_s_per_gpu": MEASURED}
-    return found | {"schedule": "dualpipe", **degrees, "microbatch_size": "-", "recompute": "-"}
+    return found | _measured_degrees() | {"microbatch_size": "-", "recompute": "-"}
 
 
 def _row(case: str, found: Proposal) -> dict[str, Any]:
     row = found.to_dict()
-    made = {"case": case, "tokens_per_s_per_gpu": row["tokens_per_s_per_gpu"]}
+    tokens = row["tokens_per_s_per_gpu"]
+    made: dict[str, Any] = {"case": case, "tokens_per_s_per_gpu": tokens}
+    made["error_percent"] = 100 * (tokens / MEASURED - 1)
     made |= {key: str(row[key]) for key in PLANNED}
     return made | {"memory_gib": row["peak_bytes"] / 2**30}
 
@@ -86,32 +229,26 @@ def _best(found: Plan) -> Proposal | None:
 
 
 def deepseek() -> Study:
-    """The published run, plans of its degrees, and the best plan of all degrees for Megatron-LM.
+    """The published run with one more of its parts at a time, and the best plan for Megatron-LM.
 
     >>> round(MEASURED)
     1543
     """
-    cases: dict[str, dict[str, Any]] = {
-        "a plan of these degrees": {**PUBLISHED, "memory": "1TiB", "reserve": 0},
-        "the same, of what fits": PUBLISHED,
-        "the best of 1F1B, for Megatron-LM": {"launcher": "megatron", "microbatch_size": SIZES},
-    }
-    rows = [_measured()]
-    rows += [
-        _row(case, found)
-        for case, limits in cases.items()
-        if (found := _best(planned(**limits))) is not None
-    ]
+    rows = [_measured(), *(_ladder_row(*step) for step in ladder())]
+    best = _best(planned(launcher="megatron", microbatch_size=SIZES))
+    if best is not None:
+        rows.append(_row("the best of 1F1B, for Megatron-LM", best))
     frame = pd.DataFrame(rows)
     return Study(
-        title="DeepSeek-V3 on 2,048 H800: measured and planned",
+        title="DeepSeek-V3 on 2,048 H800: measured, predicted and planned",
         frame=frame,
         basis=Basis(
-            given="model, accelerators, batch, degrees, schedule and precision as the report states"
-            " them; links of 200 GB/s in each direction",
-            fitted="nothing; curves are those of H100",
-            open="not stated: the size of microbatches, the memory that was used. Not in the plans:"
-            " the layer that predicts two tokens ahead, FP8 messages, moments in 2 bytes,"
-            " recomputed norms and up-projections",
+            given="model, accelerators, batch, degrees, schedule, precision and what is kept, as"
+            " the report states them; layers of a stage as in the authors' profile",
+            fitted="nothing; FP8 rates are those of the authors' kernels before DeepGEMM, all other"
+            " curves those of H100",
+            open="not stated: the size of microbatches, rows of the fullest rank, the bytes of"
+            " weights that GEMMs read, the memory that was used. Cases with * are no part of the"
+            " run. Not in it: clocks that fall under load, rows sorted by expert",
         ),
     )

@@ -12,7 +12,7 @@ import pandas as pd
 from pipesched import Configuration, Costs, Path
 
 from . import validation, zero_bubble
-from .study import Basis, Study
+from .study import Basis, Study, data
 
 GPT2_VOCABULARY = 50304
 """GPT-2's 50,257 tokens, in multiples of 128 as Megatron pads them (**assumption**)."""
@@ -70,7 +70,7 @@ def _zero_bubble_gib(row: Mapping[str, Any], schedule: str) -> float:
 
 def _zero_bubble() -> Iterator[Row]:
     """The peaks do not depend on the number of microbatches, so that each model has one row."""
-    rows = validation._data("zero_bubble_iclr24.json")["rows"]
+    rows = data("zero_bubble_iclr24.json")["rows"]
     firsts = {row["model"]: row for row in reversed(rows)}
     for row in reversed(firsts.values()):
         for schedule in SCHEDULES:

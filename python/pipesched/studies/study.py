@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,6 +16,13 @@ if TYPE_CHECKING:
 Verdict = Literal["met", "partly met", "not met"]
 Pictures = Mapping[str, "Figure"]
 """Pictures by the name of their files, without ending."""
+
+
+def data(name: str) -> dict[str, Any]:
+    """A file of published numbers, which ships with the package."""
+    file = resources.files(__package__) / "data" / name
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
 
 
 @dataclass(frozen=True)

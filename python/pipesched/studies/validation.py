@@ -7,11 +7,10 @@ from another row of the same benchmark; zero bubble's schedules use its profiled
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -20,7 +19,7 @@ from pipesched import Configuration, Costs, FamilyOptions, Path, Simulation
 from pipesched._options import Recompute
 
 from . import zero_bubble
-from .study import Basis, Study
+from .study import Basis, Study, data
 
 GIB = 2**30
 VOCABULARY = 51200
@@ -35,13 +34,7 @@ def published() -> dict[str, Any]:
     >>> [row["full_recompute_s"] for row in published()["sequence_parallel_2205_05198"]["rows"]]
     [18.13, 49.05]
     """
-    return _data("validation.json")
-
-
-def _data(name: str) -> dict[str, Any]:
-    file = resources.files(__package__) / "data" / name
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    return data("validation.json")
 
 
 class Row(NamedTuple):
@@ -54,6 +47,8 @@ class Row(NamedTuple):
     measured: float
     predicted: float
     curves: str
+    point: Configuration
+    """What is predicted, for studies of its terms."""
 
     @property
     def error_percent(self) -> float:
@@ -147,8 +142,8 @@ GRID = [
 """Factors in steps of 1/20 for matrices and 1/4 for memory."""
 
 
-def layer_times(setting: str, scales: Scales) -> Times:
-    """F and B of a layer of the 22B model, on eight A100 with these factors."""
+def layer_point(setting: str, scales: Scales) -> Configuration:
+    """A layer of the 22B model, on eight A100 with these factors."""
     recompute, is_divided = SETTINGS[setting]
     model = Gpt(MODELS["22B"].hidden, MODELS["22B"].heads, 1)
     costs = Costs(
@@ -158,7 +153,12 @@ def layer_times(setting: str, scales: Scales) -> Times:
         recompute=recompute,
         sequence_parallel=is_divided,
     )
-    cells = Configuration("1f1b", 1, 1, costs=costs).simulate().to_frame()
+    return Configuration("1f1b", 1, 1, costs=costs)
+
+
+def layer_times(setting: str, scales: Scales) -> Times:
+    """F and B of a layer of the 22B model, on eight A100 with these factors."""
+    cells = layer_point(setting, scales).simulate().to_frame()
     forward, backward = ((cells.end_ps - cells.start_ps) / 1e9).tolist()
     return forward, backward
 
@@ -197,6 +197,7 @@ def layers() -> Iterator[Row]:
                 measured,
                 ours,
                 "other layers",
+                layer_point(setting, scales),
             )
 
 
@@ -254,6 +255,7 @@ def steps() -> Iterator[Row]:
                 row[key],
                 _step_s(point),
                 "layers",
+                point,
             )
 
 
@@ -286,6 +288,7 @@ def sc21() -> Iterator[Row]:
                 row["derived_s"],
                 _step_s(point),
                 "layers",
+                point,
             )
 
 
@@ -306,16 +309,20 @@ TITAN_BLOCKS = {
 """Layers of the stages of 405B by chunks: 126 in all, with one fewer at both ends."""
 
 
-def _titan_costs(model: str, scale: float, **options: Any) -> Costs:
+def _titan_costs(
+    model: str, scale: float, sequence: int = SEQUENCE, context: int = 1, **options: Any
+) -> Costs:
     description = pipesched.models()[model]
     fields = {k: v for k, v in description.items() if k not in ("aliases", "sources")}
     # Gradients are summed and reduced with 4 bytes each.
-    fields |= {"sequence": SEQUENCE, "gradient_bytes_per_parameter": 4}
+    fields |= {"sequence": sequence, "gradient_bytes_per_parameter": 4}
     h100 = _scaled(pipesched.systems()["h100-sxm"], Scales(scale), **TITAN_MEMORY)
     return Costs(
         model=fields,
         system=h100,
-        accelerators=TENSOR_PARALLEL,
+        accelerators=TENSOR_PARALLEL * context,
+        context_parallel=context,
+        context_exchange="gather",
         precision="fp8",
         recompute="full",
         sharding="full-kept",
@@ -323,14 +330,23 @@ def _titan_costs(model: str, scale: float, **options: Any) -> Costs:
     )
 
 
-def _tokens_per_s(batch: int, accelerators: int, simulation: Simulation) -> float:
-    return batch * SEQUENCE / accelerators / (simulation.execution.makespan_ps / 1e12)
+def tokens_per_s(
+    batch: int, accelerators: int, simulation: Simulation, sequence: int = SEQUENCE
+) -> float:
+    """Tokens per second and accelerator of a step of so many sequences."""
+    return batch * sequence / accelerators / (simulation.execution.makespan_ps / 1e12)
+
+
+def peak_gib(simulation: Simulation, accelerators: int) -> float:
+    """The peak of one of the accelerators of the fullest worker."""
+    assert simulation.memory is not None
+    return float(simulation.memory.peak_bytes.max()) / accelerators / GIB
 
 
 def _titan_70b(scale: float) -> float:
     costs = _titan_costs("llama3-70b", scale, microbatch_size=TITAN_70B_BATCH, data_parallel=32)
     point = Configuration("1f1b", 1, 1, costs=costs, optimizer_step="overlapped")
-    return _tokens_per_s(TITAN_70B_BATCH, TENSOR_PARALLEL, point.simulate())
+    return tokens_per_s(TITAN_70B_BATCH, TENSOR_PARALLEL, point.simulate())
 
 
 @cache
@@ -365,15 +381,16 @@ def torchtitan() -> Iterator[Row]:
     """Llama 3.1 405B on 512 H100."""
     for row in published()["h100"]["rows"]:
         for chunks, name in ((1, "1F1B"), (2, "interleaved")):
-            found = titan_step(row, chunks).simulate()
-            tokens = _tokens_per_s(row["global_batch"], row["gpus"], found)
+            point = titan_step(row, chunks)
+            found = point.simulate()
+            tokens = tokens_per_s(row["global_batch"], row["gpus"], found)
             measured = row["tokens_per_s_per_gpu"][name]
             case = f"405B FP8, {name}"
             source = "torchtitan 2024-12 table 5"
-            yield Row(source, case, "throughput", "tokens/s per GPU", measured, tokens, "70B row")
-            assert found.memory is not None
-            peak = float(found.memory.peak_bytes.max()) / TENSOR_PARALLEL / GIB
-            yield Row(source, case, "memory", "GiB", row["memory_gib"][name], peak, "none")
+            unit = "tokens/s per GPU"
+            yield Row(source, case, "throughput", unit, measured, tokens, "70B row", point)
+            peak = peak_gib(found, TENSOR_PARALLEL)
+            yield Row(source, case, "memory", "GiB", row["memory_gib"][name], peak, "none", point)
 
 
 # Zero bubble
@@ -381,10 +398,11 @@ def torchtitan() -> Iterator[Row]:
 
 def zero_bubble_throughput() -> Iterator[Row]:
     """Samples per second of arXiv 2401.10241, table 4, from its profiled times."""
-    rows = _data("zero_bubble_iclr24.json")["rows"]
+    rows = data("zero_bubble_iclr24.json")["rows"]
     for profiled, row in zip(zero_bubble.published(), rows, strict=True):
         for schedule, measured in row["measured_samples_per_gpu_s"].items():
-            seconds = _step_s(zero_bubble.configuration(profiled, schedule))
+            point = zero_bubble.configuration(profiled, schedule)
+            seconds = _step_s(point)
             samples = row["microbatch_size"] * row["microbatches"] / row["workers"]
             yield Row(
                 "2401.10241 table 4",
@@ -394,14 +412,23 @@ def zero_bubble_throughput() -> Iterator[Row]:
                 measured,
                 samples / seconds,
                 "profiled",
+                point,
             )
 
 
 # All rows
 
 
+def all_rows() -> list[Row]:
+    """Every measurement with its prediction."""
+    from . import large_runs  # which has rows like these
+
+    smaller = (layers(), steps(), sc21(), torchtitan(), zero_bubble_throughput())
+    return [*chain.from_iterable(smaller), *large_runs.rows()]
+
+
 def _frame(rows: Sequence[Row]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame(rows).drop(columns="point")
     frame.insert(6, "error_percent", [row.error_percent for row in rows])
     return frame
 
@@ -413,8 +440,7 @@ def validation() -> Study:
     >>> bool(study.frame.error_percent.abs().median() < 10)
     True
     """
-    rows = [*layers(), *steps(), *sc21(), *torchtitan(), *zero_bubble_throughput()]
-    frame = _frame(rows)
+    frame = _frame(all_rows())
     scales = fit()
     errors = frame.error_percent.abs()
     by_source = errors.groupby(frame.source, sort=False).median()
@@ -424,13 +450,14 @@ def validation() -> Study:
         frame=frame,
         basis=Basis(
             given="models, degrees, batches and hardware as the publications state them; F, I, W"
-            " and message times of zero bubble",
+            " and message times of zero bubble; FP8 rates of DeepSeek's kernels",
             fitted=f"on the 22B layers, matrix rates by {scales.matrix:g} and memory rates by"
             f" {scales.memory:g}, for all A100 rows, a layer from the other settings; on the 70B"
             f" row of torchtitan, matrix rates of the 500 W H100 by {titan_scale():g}",
             open=f"median error {errors.median():.1f} %, largest {errors.max():.1f} %; medians:"
             f" {medians}. Not stated: microbatches and chunks of 2104.04473, microbatches of"
-            " torchtitan, where as many as workers are taken. Not in it: workspaces and"
-            " caches of memory, data, gradient norms",
+            " torchtitan, where as many as workers are taken, and its kernels for divided"
+            " sequences; chunks of 2407.21783; rows of the fullest rank of 2412.19437. Not in it:"
+            " workspaces and caches of memory, data, gradient norms",
         ),
     )

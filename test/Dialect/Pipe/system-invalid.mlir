@@ -258,6 +258,12 @@
 
 // -----
 
+// engine_spec_c3: a curve of nothing
+// expected-error @+1 {{fp8_efficiency needs fp8_flops_per_s}}
+#e = #pipe.engine_spec<flops_per_s = 1, fp8_efficiency = <0.5>>
+
+// -----
+
 // DLTI takes only devices that implement its interface
 // expected-error @+1 {{value associated with key "worker" is not a DLTI device spec}}
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<"worker" = 5>} {}

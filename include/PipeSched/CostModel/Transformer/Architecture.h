@@ -194,7 +194,27 @@ struct Experts {
   /// token, and then its experts among theirs (arXiv 2412.19437,
   /// section 2.1.2).
   int64_t groups = 1, groupsPerToken = 1;
+  /// Of an element of a row, and of a gradient, that is sent to its expert; 0:
+  /// those of `bytesPerElement`. What comes back from experts has these.
+  int64_t dispatchBits = 0;
   LayerSet layers; ///< layers with experts; the others have an MLP
+};
+
+/// Outputs that the forward does not keep although a gradient needs them: the
+/// backward computes them again from what is kept (arXiv 2412.19437, section
+/// 3.2.3; `--recompute-modules` of Megatron-Core).
+struct RecomputedOutputs {
+  bool norms = false;         ///< of norms before attention and MLP, and of
+                              ///< those inside latent attention
+  bool upProjections = false; ///< of latent attention: queries, keys, values
+  bool activations = false;   ///< of activation functions
+};
+
+/// Bits of an element that the forward keeps; 0: those of `bytesPerElement`.
+struct SavedBits {
+  int64_t linearInputs = 0; ///< except that of the output projection
+  int64_t attentionOutput = 0;
+  int64_t activationInputs = 0;
 };
 
 /// The facts of a model file (models/*.json). Sizes in elements.
@@ -235,6 +255,14 @@ struct Architecture {
   bool finalNorm = true;
   int64_t learnedPositions = 0; ///< rows of the position table; needs
                                 ///< vocabulary
+  /// Layers behind the last one that predict one more token each, with the
+  /// embedding and the head of the model (arXiv 2412.19437, section 2.2).
+  int64_t predictionLayers = 0;
+  RecomputedOutputs recomputed;
+  SavedBits savedBits;
+  /// Whether operands in 8 bits are cast by kernels of their own (arXiv
+  /// 2412.19437, section 3.5.2). Otherwise the kernels before them do it.
+  bool separateCasts = false;
   int64_t bytesPerElement = 2;
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
           optimizerBytesPerParameter = 12;

@@ -29,6 +29,7 @@ constexpr Field kEngineFields[] = {
     {"latency_ps", FieldKind::Latency, false},
     {"efficiency", FieldKind::Curve, false},
     {"fp8_flops_per_s", FieldKind::Count, false},
+    {"fp8_efficiency", FieldKind::Curve, false},
 };
 } // namespace
 
@@ -203,7 +204,8 @@ Attribute EngineSpecAttr::parse(AsmParser &parser, Type) {
     return {};
   Attribute fp8 = (*values)[3];
   return parseRate<EngineSpecAttr>(
-      parser, loc, *values, fp8 ? cast<IntegerAttr>(fp8).getInt() : int64_t(0));
+      parser, loc, *values, fp8 ? cast<IntegerAttr>(fp8).getInt() : int64_t(0),
+      cast_or_null<EfficiencyAttr>((*values)[4]));
 }
 
 void EngineSpecAttr::print(AsmPrinter &printer) const {
@@ -213,31 +215,44 @@ void EngineSpecAttr::print(AsmPrinter &printer) const {
   if (int64_t fp8 = getFp8FlopsPerSecond())
     fields.push_back(
         {"fp8_flops_per_s", Builder(getContext()).getI64IntegerAttr(fp8)});
+  if (EfficiencyAttr efficiency = getFp8Efficiency())
+    fields.push_back({"fp8_efficiency", efficiency});
   printFields(printer, fields);
 }
 
-/// engine_spec_c1.
+/// engine_spec_c1, engine_spec_c3.
 LogicalResult
 EngineSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        int64_t flopsPerSecond, int64_t latencyPs,
-                       EfficiencyAttr, int64_t fp8FlopsPerSecond) {
+                       EfficiencyAttr, int64_t fp8FlopsPerSecond,
+                       EfficiencyAttr fp8Efficiency) {
   if (fp8FlopsPerSecond < 0)
     return emitError() << "expected fp8_flops_per_s of at least 1, found "
                        << fp8FlopsPerSecond;
+  if (fp8Efficiency && fp8FlopsPerSecond == 0)
+    return emitError() << "fp8_efficiency needs fp8_flops_per_s";
   return verifyRate(emitError, "flops_per_s", flopsPerSecond, latencyPs);
 }
 
 EngineSpecAttr EngineSpecAttr::get(MLIRContext *context,
                                    const EngineFacts &facts) {
-  return get(context, facts.flopsPerSecond, facts.latencyPs,
-             EfficiencyAttr::get(context, facts.efficiency),
-             facts.fp8FlopsPerSecond);
+  return get(
+      context, facts.flopsPerSecond, facts.latencyPs,
+      EfficiencyAttr::get(context, facts.efficiency), facts.fp8FlopsPerSecond,
+      facts.fp8Efficiency ? EfficiencyAttr::get(context, *facts.fp8Efficiency)
+                          : EfficiencyAttr());
 }
 
 EngineFacts EngineSpecAttr::toFacts() const {
-  return {getFlopsPerSecond(), getLatencyPs(),
-          getEfficiency() ? getEfficiency().toFacts() : EfficiencyCurve(),
-          getFp8FlopsPerSecond()};
+  EngineFacts facts;
+  facts.flopsPerSecond = getFlopsPerSecond();
+  facts.latencyPs = getLatencyPs();
+  if (EfficiencyAttr efficiency = getEfficiency())
+    facts.efficiency = efficiency.toFacts();
+  facts.fp8FlopsPerSecond = getFp8FlopsPerSecond();
+  if (EfficiencyAttr efficiency = getFp8Efficiency())
+    facts.fp8Efficiency = efficiency.toFacts();
+  return facts;
 }
 
 Attribute LinkSpecAttr::parse(AsmParser &parser, Type) {

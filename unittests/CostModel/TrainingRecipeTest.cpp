@@ -1,0 +1,244 @@
+//===- TrainingRecipeTest.cpp - What is kept, cast and predicted ----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Outputs that the backward computes again, tensors in fewer bits, casts,
+// narrow rows and layers that predict one more token, on a layer that can be
+// counted by head: hidden 8, an MLP of 12, latent ranks 5 and 3, heads of 2 + 1
+// and values of 4, and six experts of width 4, two for each token.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/CostModel/CostModel.h"
+#include "PipeSched/CostModel/Transformer/ModelSummary.h"
+#include "PipeSched/CostModel/Transformer/TransformerBlock.h"
+#include "gtest/gtest.h"
+
+using namespace pipesched;
+
+static constexpr int64_t kTokens = 15;
+
+static Architecture latent() {
+  Architecture arch;
+  arch.name = "tiny";
+  arch.hidden = arch.attentionWidth = 8;
+  arch.feedforward = 12;
+  arch.sequence = 3;
+  arch.layers = 1;
+  arch.attentionHeads = arch.keyValueHeads = 4;
+  arch.activation = Activation::SwiGLU;
+  arch.norm = Norm::RMSNorm;
+  arch.latent = LatentAttention{5, 3, 2, 1, 4};
+  return arch;
+}
+
+static Architecture withExperts() {
+  Architecture arch = latent();
+  Experts &experts = arch.experts.emplace();
+  experts.count = 6;
+  experts.perToken = 2;
+  experts.feedforward = 4;
+  return arch;
+}
+
+static ModelFacts expand(const Architecture &arch,
+                         Precision precision = Precision::BF16) {
+  ExpansionOptions options;
+  options.microbatchSize = 5;
+  options.precision = precision;
+  return llvm::cantFail(expandArchitecture(arch, options));
+}
+
+static BlockFacts layerOf(const Architecture &arch,
+                          Precision precision = Precision::BF16) {
+  return expand(arch, precision).blocks.front();
+}
+
+static std::string errorOf(const Architecture &arch) {
+  llvm::Expected<ModelFacts> model = expandArchitecture(arch, {});
+  return model ? "" : llvm::toString(model.takeError());
+}
+
+static const Kernel *findKernel(const BlockFacts &block, llvm::StringRef name) {
+  for (const Kernel &kernel : block.kernels)
+    if (kernel.name == name)
+      return &kernel;
+  return nullptr;
+}
+
+static const Kernel &kernelOf(const BlockFacts &block, llvm::StringRef name) {
+  const Kernel *kernel = findKernel(block, name);
+  if (!kernel)
+    llvm::report_fatal_error("no kernel " + name);
+  return *kernel;
+}
+
+/// A kernel that I runs again does the work of its forward there, and nothing
+/// else.
+static void expectAgain(const BlockFacts &block, llvm::StringRef name,
+                        llvm::StringRef again) {
+  const Kernel &kernel = kernelOf(block, again);
+  EXPECT_EQ(kernel.inputGrad, kernelOf(block, name).forward) << again.str();
+  EXPECT_EQ(kernel.engine, kernelOf(block, name).engine) << again.str();
+  EXPECT_TRUE(kernel.forward.isZero() && kernel.weightGrad.isZero());
+}
+
+TEST(RecomputedOutputs, Norms) {
+  Architecture arch = latent();
+  BlockFacts whole = layerOf(arch);
+  arch.recomputed.norms = true;
+  BlockFacts block = layerOf(arch);
+  for (const char *name : {"ln1", "ln2", "q_norm", "kv_norm"})
+    expectAgain(block, name, std::string(name) + "_again");
+  // Two outputs of 8, one of 5 and one of 3; W needs them all the same.
+  EXPECT_EQ(whole.activationBytes - block.activationBytes,
+            2 * kTokens * (2 * 8 + 5 + 3));
+  EXPECT_EQ(whole.weightGradBytes, block.weightGradBytes);
+}
+
+TEST(RecomputedOutputs, UpProjections) {
+  Architecture arch = latent();
+  BlockFacts whole = layerOf(arch, Precision::FP8);
+  arch.recomputed.upProjections = true;
+  BlockFacts block = layerOf(arch, Precision::FP8);
+  expectAgain(block, "q_up", "q_up_again");
+  expectAgain(block, "kv_up", "kv_up_again");
+  expectAgain(block, "rope", "rope_again");
+  // Queries and keys of 12, values of 16.
+  EXPECT_EQ(whole.activationBytes - block.activationBytes,
+            2 * kTokens * (12 + 12 + 16));
+
+  arch.latent->queryRank = 0; // queries are no up-projection
+  BlockFacts direct = layerOf(arch);
+  EXPECT_FALSE(findKernel(direct, "q_again"));
+  arch.recomputed.upProjections = false;
+  EXPECT_EQ(layerOf(arch).activationBytes - direct.activationBytes,
+            2 * kTokens * (12 + 16));
+}
+
+TEST(RecomputedOutputs, Activations) {
+  Architecture arch = withExperts();
+  BlockFacts whole = layerOf(arch);
+  arch.recomputed.activations = true;
+  BlockFacts block = layerOf(arch);
+  expectAgain(block, "expert_swiglu", "expert_activation_again");
+  EXPECT_TRUE(kernelOf(block, "expert_activation_again").routed);
+  int64_t results = 2 * (2 * kTokens) * 4; // rows of 4
+  EXPECT_EQ(whole.activationBytes - block.activationBytes, results);
+  EXPECT_EQ(whole.experts->activationBytes - block.experts->activationBytes,
+            results);
+  EXPECT_EQ(whole.weightGradBytes, block.weightGradBytes);
+  EXPECT_EQ(whole.experts->weightGradBytes, block.experts->weightGradBytes);
+}
+
+TEST(RecomputedOutputs, NeedWhatTheyName) {
+  Architecture arch = latent();
+  arch.recomputed.upProjections = true;
+  EXPECT_EQ(errorOf(arch), "");
+  arch.latent.reset();
+  EXPECT_EQ(errorOf(arch), "recomputed: up_projections are those of "
+                           "latent_attention, which the model has not");
+}
+
+/// 15 x 16 elements of 12 bits take 360 bytes, and have two scales of 4 bytes;
+/// 32 bits have none.
+TEST(SavedBits, OfEachKind) {
+  Architecture arch = latent();
+  int64_t whole = layerOf(arch).activationBytes;
+  arch.savedBits.attentionOutput = 12;
+  EXPECT_EQ(whole - layerOf(arch).activationBytes, 480 - (360 + 2 * 4));
+  arch.savedBits.attentionOutput = 32;
+  EXPECT_EQ(layerOf(arch).activationBytes - whole, 480);
+
+  arch.savedBits = {};
+  arch.savedBits.activationInputs = 8; // two of 15 x 12
+  EXPECT_EQ(whole - layerOf(arch).activationBytes, 2 * (360 - (180 + 2 * 4)));
+
+  arch.savedBits = {};
+  arch.savedBits.linearInputs = 8;
+  // Both norms' outputs, both narrow vectors and the input of mlp2.
+  int64_t elements = kTokens * (8 + 8 + 5 + 3 + 12);
+  EXPECT_EQ(whole - layerOf(arch).activationBytes,
+            elements - 4 * (1 + 1 + 1 + 1 + 2));
+}
+
+/// W waits for the gradient of an output as for its input.
+TEST(SavedBits, OfGradientsInEightBits) {
+  Architecture arch = latent();
+  auto heldBesideInputs = [&](Precision precision) {
+    BlockFacts block = layerOf(arch, precision);
+    return block.weightGradBytes - block.activationBytes;
+  };
+  int64_t whole = heldBesideInputs(Precision::FP8);
+  EXPECT_EQ(whole, heldBesideInputs(Precision::BF16));
+  arch.savedBits.linearInputs = 8;
+  EXPECT_EQ(whole, heldBesideInputs(Precision::BF16));
+  // Outputs of 5, 12, 4, 24, 8, 24 and 8 for each token, in seven tensors.
+  int64_t elements = kTokens * (5 + 12 + 4 + 24 + 8 + 24 + 8);
+  int64_t scales = 4 * (1 + 2 + 1 + 3 + 1 + 3 + 1);
+  EXPECT_EQ(whole - heldBesideInputs(Precision::FP8), elements - scales);
+}
+
+TEST(SeparateCasts, OfLinearLayersInEightBits) {
+  Architecture arch = latent();
+  arch.separateCasts = true;
+  EXPECT_FALSE(findKernel(layerOf(arch), "proj_cast"));
+  BlockFacts block = layerOf(arch, Precision::FP8);
+  // From 16 to 8 rows and columns: 2 bytes are read and 1 is written.
+  const Kernel &cast = kernelOf(block, "proj_cast");
+  EXPECT_EQ(cast.engine, Engine::Vector);
+  EXPECT_EQ(cast.forward, (Work{kTokens * 16, 3 * kTokens * 16}));
+  EXPECT_EQ(cast.inputGrad, (Work{kTokens * 8, 3 * kTokens * 8}));
+  EXPECT_EQ(cast.weightGrad,
+            (Work{kTokens * 16, 2 * kTokens * 16 + kTokens * 8}));
+  EXPECT_FALSE(findKernel(layerOf(latent(), Precision::FP8), "proj_cast"));
+}
+
+TEST(DispatchBits, OfRowsAndOfTheirGradients) {
+  Architecture arch = withExperts();
+  int64_t elements = 2 * kTokens * 8, narrow = elements + 2 * 4;
+  arch.experts->dispatchBits = 8;
+  BlockFacts block = layerOf(arch);
+  const Kernel &there = kernelOf(block, "dispatch_exchange");
+  EXPECT_EQ(there.forward.bytes, narrow);
+  EXPECT_EQ(there.inputGrad.bytes, 2 * elements);
+  const Kernel &back = kernelOf(block, "combine_exchange");
+  EXPECT_EQ(back.forward.bytes, 2 * elements);
+  EXPECT_EQ(back.inputGrad.bytes, narrow);
+}
+
+TEST(PredictionLayers, StandBehindTheHead) {
+  Architecture arch = withExperts();
+  EXPECT_EQ(errorOf(arch), "");
+  arch.predictionLayers = 2;
+  EXPECT_EQ(errorOf(arch), "vocabulary: prediction_layers need it");
+  arch.vocabulary = 10;
+  ModelFacts model = expand(arch);
+  ASSERT_EQ(model.blocks.size(), 4u); // embedding, layer, head, prediction
+  const BlockFacts &layer = model.blocks[1], &head = model.blocks[2];
+  const BlockFacts &block = model.blocks[3];
+  EXPECT_EQ(block.name, "prediction_layer");
+  EXPECT_EQ(block.position, BlockPosition::Last);
+  EXPECT_EQ(block.count, 2);
+  EXPECT_EQ(model.getNumLayers(), 1);
+  // A projection of two streams to one, three norms, and the table.
+  EXPECT_EQ(block.parameters, layer.parameters + 2 * 8 * 8 + 3 * 8 + 10 * 8);
+  EXPECT_EQ(block.tiedParameters, 10 * 8);
+  EXPECT_EQ(kernelOf(block, "prediction_proj").forward.flops,
+            2 * kTokens * 2 * 8 * 8);
+  EXPECT_EQ(kernelOf(block, "head").forward, kernelOf(head, "head").forward);
+  EXPECT_EQ(kernelOf(block, "attention").forward,
+            kernelOf(layer, "attention").forward);
+  EXPECT_EQ(block.experts->parameters, layer.experts->parameters);
+
+  Architecture without = arch;
+  without.predictionLayers = 0;
+  ModelSummary summary = llvm::cantFail(summarize(model)),
+               shorter = llvm::cantFail(summarize(expand(without)));
+  EXPECT_EQ(summary.parameters - shorter.parameters,
+            2 * (block.parameters - block.tiedParameters));
+}
