@@ -81,10 +81,10 @@ bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
   return total <= static_cast<uint64_t>(limitPs);
 }
 
-std::optional<Traffic> pipesched::sumTraffic(const TableView &table,
+std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
+                                             GradientAfter gradientAfter,
                                              const PhaseCounts &counts,
                                              const StageCosts &costs) {
-  const Placement &placement = *table.placement;
   Traffic traffic;
   traffic.bytesSent.assign(placement.getNumWorkers(), 0);
   traffic.exposedShardingPs.assign(placement.getNumWorkers(), 0);
@@ -102,7 +102,7 @@ std::optional<Traffic> pipesched::sumTraffic(const TableView &table,
       int64_t count = counts.of(stage, phase);
       send(worker, count, cost.shardingBytes[code]);
       traffic.exposedShardingPs[worker] += count * cost.shardingPs[code];
-      std::optional<Flow> flow = flowMadeBy(phase, table.gradientAfter);
+      std::optional<Flow> flow = flowMadeBy(phase, gradientAfter);
       if (!flow)
         continue;
       int64_t target = targetOf(*flow, stage);
@@ -161,6 +161,7 @@ public:
 
   /// A change of times may be another one for each cell.
   bool canLeap() const { return prices.canLeap(); }
+  int64_t numLeftOut() const { return prices.numLeftOut(); }
   int64_t numHeld() const { return 0; }
   template <typename Visitor>
   void visitState(Visitor &visitor) {

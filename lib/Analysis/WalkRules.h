@@ -49,6 +49,7 @@ public:
   }
   /// Whether messages hold a send and a receive queue.
   bool hasQueues() const { return isQueued; }
+  int64_t numLeftOut() const { return inputs.numLeftOut; }
   /// Whether the walk may leap: microbatches take the same time.
   bool canLeap() const { return inputs.mayLeap && !inputs.changePs; }
 

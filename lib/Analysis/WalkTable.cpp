@@ -423,6 +423,7 @@ public:
   bool canLeap() const {
     return prices.canLeap() && (!holdings || holdings->canLeap());
   }
+  int64_t numLeftOut() const { return inputs.numLeftOut; }
   int64_t numHeld() const { return slots.numLive(); }
   template <typename Visitor>
   void visitState(Visitor &visitor);
@@ -614,7 +615,7 @@ WalkedTable FullWalk::take() {
     if (lastRow < 0 && worker.hasBegun && endPs == result.makespanPs)
       lastRow = row;
   }
-  if (lastRow >= 0)
+  if (lastRow >= 0 && inputs.numLeftOut == 0)
     result.criticalPath = bindings.trace(lastRow);
   result.dispatches = std::move(dispatches);
   result.dispatches.allPs.resize(workers.size());

@@ -389,7 +389,13 @@ bool pipeschedSweep(intptr_t numConfigurations,
                     unsigned numThreads, PipeschedSweepCalls calls) {
   return sweep(
       numConfigurations, numThreads,
-      {[&](size_t index) { return readConfiguration(configurations[index]); },
+      {[&](size_t index) {
+         llvm::Expected<Configuration> configuration =
+             readConfiguration(configurations[index]);
+         if (configuration)
+           configuration->mayBeLong = true; // a sweep reads numbers alone
+         return configuration;
+       },
        [&](size_t index, llvm::Expected<EvaluatedTable> evaluation) {
          consume(index, std::move(evaluation), calls);
        },

@@ -487,11 +487,12 @@ static llvm::Expected<TableMetrics> measureTable(const TableView &table) {
   return computeMetrics(table, *index, *slots);
 }
 
-/// Levels 2 and 3 by a walk over the rows. False if it finds no end.
+/// Levels 2 and 3 by a walk over the rows. False if it finds no end. If the
+/// rows leave microbatches out, `placement` and `counts` are those with them.
 static llvm::Expected<bool>
-walk(const TableView &table, const PhaseCounts &counts, const CostInputs &costs,
+walk(const TableView &table, const Placement &placement,
+     const PhaseCounts &counts, const CostInputs &costs,
      const TimingOptions &options, Evaluation &evaluation) {
-  const Placement &placement = *table.placement;
   ExecutionTotals totals;
   llvm::Expected<StageCosts> stageCosts =
       costStages(placement, costs, counts.phases, options.runtime);
@@ -511,6 +512,8 @@ walk(const TableView &table, const PhaseCounts &counts, const CostInputs &costs,
   WalkInputs inputs;
   inputs.costs = &totals.stageCosts;
   inputs.transport = options.transport;
+  inputs.numLeftOut =
+      placement.getNumMicrobatches() - table.placement->getNumMicrobatches();
   inputs.memoryFacts = totals.memoryFacts ? &*totals.memoryFacts : nullptr;
   if (!options.disturbance.isEmpty())
     inputs.changePs = *disturbed;
@@ -518,7 +521,8 @@ walk(const TableView &table, const PhaseCounts &counts, const CostInputs &costs,
                 disturbed->largestBefore()))
     return false;
   std::optional<WalkedTable> walked = walkTable(table, counts, inputs);
-  std::optional<Traffic> traffic = sumTraffic(table, counts, totals.stageCosts);
+  std::optional<Traffic> traffic =
+      sumTraffic(placement, table.gradientAfter, counts, totals.stageCosts);
   if (!walked || !traffic)
     return false;
   totals.makespanPs = walked->makespanPs;
@@ -527,6 +531,7 @@ walk(const TableView &table, const PhaseCounts &counts, const CostInputs &costs,
   totals.traffic = std::move(*traffic);
   totals.dispatches = std::move(walked->dispatches);
   totals.criticalSteps = std::move(walked->criticalPath);
+  totals.leavesOutPath = inputs.numLeftOut != 0;
   totals.memory = std::move(walked->memory);
   evaluation.totals = std::move(totals);
   evaluation.table = std::move(walked->unitMetrics);
@@ -549,7 +554,7 @@ pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
       canWalkTable(counts, options.transport, options.receivePlacement,
                    options.forwardSends)) {
     llvm::Expected<bool> hasEnd =
-        walk(table, counts, costs, options, evaluation);
+        walk(table, *table.placement, counts, costs, options, evaluation);
     if (!hasEnd)
       return hasEnd.takeError();
     isWalked = *hasEnd;
@@ -569,4 +574,48 @@ pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
   addFormula(family, familyOptions, table, phasesInUse(table),
              !options.disturbance.isEmpty(), evaluation);
   return evaluation;
+}
+
+//===----------------------------------------------------------------------===//
+// Tables that are not written out
+//===----------------------------------------------------------------------===//
+
+/// How often phases run with all microbatches, if each runs equally often for
+/// every microbatch of a path.
+static std::optional<PhaseCounts> scaleCounts(const Placement &shortened,
+                                              const Placement &placement,
+                                              PhaseCounts counts) {
+  for (auto [i, count] : llvm::enumerate(counts.counts)) {
+    int64_t path = shortened.pathOfStage(i / kNumPhases);
+    int64_t some = shortened.countOnPath(path);
+    if (count % some != 0)
+      return std::nullopt;
+    count = count / some * placement.countOnPath(path);
+  }
+  return counts;
+}
+
+llvm::Expected<std::optional<Evaluation>> pipesched::evaluateShortened(
+    const TableView &shortened, const Placement &placement,
+    llvm::StringRef family, const CostInputs &costs,
+    const TimingOptions &options, const FamilyOptions &familyOptions) {
+  PhaseCounts some = countPhases(shortened);
+  std::optional<PhaseCounts> counts =
+      scaleCounts(*shortened.placement, placement, some);
+  if (!counts || shortened.aligned || !shortened.slots.empty() ||
+      !canWalkTable(some, options.transport, options.receivePlacement,
+                    options.forwardSends))
+    return std::nullopt;
+  Evaluation evaluation;
+  llvm::Expected<bool> hasEnd =
+      walk(shortened, placement, *counts, costs, options, evaluation);
+  if (!hasEnd)
+    return hasEnd.takeError();
+  if (!*hasEnd)
+    return std::nullopt;
+  TableView table = shortened;
+  table.placement = &placement;
+  addFormula(family, familyOptions, table, some.phases,
+             !options.disturbance.isEmpty(), evaluation);
+  return std::move(evaluation);
 }

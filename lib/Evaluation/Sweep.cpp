@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/Sweep.h"
+#include "LongTables.h"
 #include "llvm/Support/ThreadPool.h"
 #include <atomic>
 #include <chrono>
@@ -49,9 +50,15 @@ static llvm::Error addStep(std::optional<ReductionPlace> place,
 llvm::Expected<EvaluatedTable>
 pipesched::evaluateConfiguration(const Configuration &configuration) {
   const Problem &problem = configuration.problem;
-  llvm::Expected<Table> table = generate(problem);
-  if (!table)
-    return table.takeError();
+  bool byPeriods = configuration.mayBeLong && isLongTable(problem) &&
+                   !configuration.optimizerStep;
+  std::optional<Table> table;
+  if (!byPeriods) {
+    llvm::Expected<Table> generated = generate(problem);
+    if (!generated)
+      return generated.takeError();
+    table = std::move(*generated);
+  }
   CostInputs costs;
   if (configuration.costs) {
     llvm::Expected<CostInputs> resolved =
@@ -60,9 +67,17 @@ pipesched::evaluateConfiguration(const Configuration &configuration) {
       return resolved.takeError();
     costs = std::move(*resolved);
   }
+  EvaluatedTable evaluated;
+  if (byPeriods) {
+    llvm::Expected<NamedEvaluation> result =
+        evaluateLongTable(configuration, costs);
+    if (!result)
+      return result.takeError();
+    evaluated.result = std::move(*result);
+    return evaluated;
+  }
   if (llvm::Error error = addStep(configuration.optimizerStep, costs, *table))
     return std::move(error);
-  EvaluatedTable evaluated;
   evaluated.table = std::move(*table);
   NamedEvaluation &result = evaluated.result;
   result.name = problem.family->name.str();

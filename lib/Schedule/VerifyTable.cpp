@@ -220,6 +220,7 @@ struct EmptyWalk {
   void pass(const WaveStep &, unsigned, uint32_t, Item &) {}
 
   bool canLeap() const { return true; }
+  int64_t numLeftOut() const { return 0; }
   int64_t numHeld() const { return 0; }
   template <typename Visitor>
   void visitState(Visitor &) {}

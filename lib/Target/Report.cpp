@@ -213,7 +213,12 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
     json.attribute("copies", execution.traffic.copies);
     writeList(json, "offload_ps", execution.idle.offloadPs);
     writeList(json, "reload_ps", execution.idle.reloadPs);
-    writeCriticalPath(json, execution.criticalSteps);
+    if (execution.leavesOutPath)
+      for (StringRef key :
+           {"critical_path", "critical_path_messages", "critical_path_copies"})
+        json.attribute(key, nullptr);
+    else
+      writeCriticalPath(json, execution.criticalSteps);
   });
 }
 

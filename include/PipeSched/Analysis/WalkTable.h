@@ -38,7 +38,8 @@ bool canAddUp(const Placement &placement, const PhaseCounts &counts,
 
 /// The traffic of a complete table without copies and G cells, as
 /// computeTraffic finds it. Nothing if bytes exceed int64.
-std::optional<Traffic> sumTraffic(const TableView &table,
+std::optional<Traffic> sumTraffic(const Placement &placement,
+                                  GradientAfter gradientAfter,
                                   const PhaseCounts &counts,
                                   const StageCosts &costs);
 
@@ -56,6 +57,10 @@ struct WalkInputs {
   /// Whether to leap over periods that repeat (Period.h). The result is the
   /// same; tests and benchmarks also want to visit every cell.
   bool mayLeap = true;
+  /// Microbatches that the rows leave out. The results are those of a table
+  /// with so many more where it repeats, but for the critical path, which is
+  /// empty. Nothing if the walk finds no period that they are a multiple of.
+  int64_t numLeftOut = 0;
 };
 
 struct WalkedTable {

@@ -63,6 +63,7 @@ struct ExecutionTotals {
   Traffic traffic;
   DispatchTimes dispatches;
   std::vector<PathStep> criticalSteps; ///< of a longest path, first to last
+  bool leavesOutPath = false;          ///< nobody has looked for that path
   /// Absent without a model, or if instructions state their memory.
   std::optional<MemoryFacts> memoryFacts;
   std::optional<MemoryUsage> memory;
@@ -123,6 +124,17 @@ llvm::Expected<Evaluation>
 evaluateTable(const TableView &table, llvm::StringRef family,
               const CostInputs &costs, const TimingOptions &options,
               const FamilyOptions &familyOptions = {});
+
+/// Evaluates a table that is too long to be written out: `shortened` is the
+/// same with fewer microbatches where it repeats, and `placement` that of all.
+/// The critical path is left out, and there is no execution. Nothing if the
+/// walk does not repeat itself every so many microbatches that they are a
+/// multiple.
+llvm::Expected<std::optional<Evaluation>>
+evaluateShortened(const TableView &shortened, const Placement &placement,
+                  llvm::StringRef family, const CostInputs &costs,
+                  const TimingOptions &options,
+                  const FamilyOptions &familyOptions = {});
 
 /// Level 3 of a complete table with its graph, whether a walk could do or not.
 llvm::Expected<Execution> executeTable(const TableView &table,

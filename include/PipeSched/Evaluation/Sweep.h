@@ -40,6 +40,10 @@ struct Configuration {
   /// Adds the end of the step, with all-reduces placed as pipe-add-optimizer
   /// does. Absent: the step ends with the last backward.
   std::optional<ReductionPlace> optimizerStep;
+  /// Whether a table with more cells than tables may have is evaluated by a
+  /// shorter one (LongTables.h in lib/Evaluation): the result then has no rows,
+  /// and nothing but numbers may be asked of it.
+  bool mayBeLong = false;
 };
 
 /// A table and its evaluation. Moving this object leaves the rows in place.
@@ -54,7 +58,7 @@ struct EvaluatedTable {
 };
 
 /// Errors: those of generate(), resolveCosts(), addOptimizerStep() and
-/// evaluateTable().
+/// evaluateTable(); of a table that is too long, that it does not repeat.
 llvm::Expected<EvaluatedTable>
 evaluateConfiguration(const Configuration &configuration);
 

@@ -107,25 +107,27 @@ private:
   WalkState &state;
 };
 
-/// A visitor of a walk's state that moves it ahead by some periods, of which
-/// `before` and `after` are the states at the ends of one.
+/// A visitor of a walk's state that moves it ahead by some periods of the rows,
+/// of which `before` and `after` are the states at the ends of one. Clocks and
+/// sums also grow by periods that the rows leave out.
 class StateLeaper {
 public:
   StateLeaper(const TablePeriod &period, llvm::ArrayRef<uint32_t> rowBegins,
-              int64_t numPeriods, const ClockValues &oldest,
+              int64_t numPeriods, int64_t numLeftOut, const ClockValues &oldest,
               const WalkState &before, const WalkState &after)
       : period(period), rowBegins(rowBegins), numPeriods(numPeriods),
-        oldest(oldest), before(before), after(after) {}
+        numInAll(numPeriods + numLeftOut), oldest(oldest), before(before),
+        after(after) {}
 
   void same(int64_t) {}
   void total(int64_t &value) {
-    value += numPeriods * (after.totals[next] - before.totals[next]);
+    value += numInAll * (after.totals[next] - before.totals[next]);
     ++next;
   }
   void clock(int64_t &value, Clock clock) {
     auto i = static_cast<unsigned>(clock);
     if (value >= oldest[i])
-      value += numPeriods * (after.reference[i] - before.reference[i]);
+      value += numInAll * (after.reference[i] - before.reference[i]);
   }
   void cell(Cell &cell) {
     cell = Cell::fromRaw(cell.getRaw() + numPeriods * period.microbatches);
@@ -148,7 +150,7 @@ public:
 private:
   const TablePeriod &period;
   llvm::ArrayRef<uint32_t> rowBegins;
-  int64_t numPeriods;
+  int64_t numPeriods, numInAll;
   const ClockValues &oldest;
   const WalkState &before, &after;
   size_t next = 0; ///< of the totals

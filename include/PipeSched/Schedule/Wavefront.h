@@ -64,6 +64,10 @@ struct LeapedRow {
 /// the same again, and the walk leaps over it. For this the handler has
 ///
 ///   bool canLeap() const
+///   int64_t numLeftOut() const
+///       microbatches that the rows leave out: the walk is of a table with so
+///       many more periods. It has no end if it repeats itself nowhere, or if
+///       they are no multiple of the period
 ///   int64_t numHeld() const   what it holds of cells; the same in such states
 ///   void visitState(Visitor &), void visitItem(Item &, Visitor &)
 ///       with a StateReader or a StateLeaper, in the same order for both
@@ -99,7 +103,7 @@ public:
           if (LLVM_UNLIKELY(isAtPeriod))
             endPeriod(slot);
         });
-    return !isRepeated &&
+    return !isRepeated && (hasLeapt || handler.numLeftOut() == 0) &&
            llvm::all_of(rows, [](const Row &row) { return row.isDone(); });
   }
 
@@ -172,6 +176,7 @@ private:
   int64_t numSince = -1, window = 1;
   ClockValues oldest = {};
   std::vector<int64_t> rowTimes, rowTimesBefore; ///< against row 0
+  bool hasLeapt = false;
   uint64_t numLeaptSlots = 0;
   WalkState before, after;
 };
@@ -397,7 +402,8 @@ void WavefrontOf<Item, Handler, hasPaths>::endPeriod(uint64_t slot) {
     takeDown(slot, repeated, 1, after);
     if (before.numbers == after.numbers) {
       leap(slot, repeated);
-      periodEnd = nullptr;
+      if (hasLeapt)
+        periodEnd = nullptr;
     }
   }
   if (numSince >= window) {
@@ -445,8 +451,10 @@ void WavefrontOf<Item, Handler, hasPaths>::leap(uint64_t slot,
     numPeriods =
         std::min(numPeriods,
                  (repeats.end - 1 - (row.next - row.begin)) / repeats.length);
-  if (numPeriods == 0)
+  int64_t numLeftOut = handler.numLeftOut() / repeated.microbatches;
+  if (numPeriods == 0 || handler.numLeftOut() % repeated.microbatches != 0)
     return;
+  hasLeapt = true;
   std::vector<LeapedRow> leaped;
   for (auto [row, repeats] : llvm::zip_equal(rows, repeated.rows)) {
     bool isRunning = row.awaitedAt == kNowhere;
@@ -455,11 +463,12 @@ void WavefrontOf<Item, Handler, hasPaths>::leap(uint64_t slot,
                       uint32_t(repeats.length), numPeriods});
   }
   handler.noteLeap(leaped);
-  StateLeaper leaper(repeated, rowBegins, numPeriods, oldest, before, after);
+  StateLeaper leaper(repeated, rowBegins, numPeriods, numLeftOut, oldest,
+                     before, after);
   visitState(slot, leaper);
   constexpr auto kSlot = static_cast<unsigned>(Clock::Slot);
-  numLeaptSlots +=
-      numPeriods * (after.reference[kSlot] - before.reference[kSlot]);
+  numLeaptSlots += (numPeriods + numLeftOut) *
+                   (after.reference[kSlot] - before.reference[kSlot]);
 }
 
 template <typename Item, typename Handler, bool hasPaths>

@@ -1,0 +1,40 @@
+//===- LongTables.h - Schedules that are not written out --------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Evaluates a family with more microbatches than a table may have, by a shorter
+// table of it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_EVALUATION_LONGTABLES_H
+#define PIPESCHED_LIB_EVALUATION_LONGTABLES_H
+
+#include "PipeSched/Evaluation/Sweep.h"
+
+namespace pipesched {
+
+/// Whether the table of a problem may have more cells than tables may.
+bool isLongTable(const Problem &problem);
+
+/// Whether the tables of a problem grow by whole periods: the table with
+/// `period` microbatches more is that with `microbatches`, but for one more
+/// period where it repeats. Compares both, so it is linear in their cells.
+/// False also if either has no table.
+bool growsByPeriods(const Problem &problem, int64_t microbatches,
+                    int64_t period);
+
+/// The evaluation of a configuration whose table would be too long. Its result
+/// has a placement but no rows, and neither execution nor critical path.
+/// Errors: a schedule that does not repeat itself, or whose shorter tables do
+/// not grow by whole periods; those of evaluateTable().
+llvm::Expected<NamedEvaluation>
+evaluateLongTable(const Configuration &configuration, const CostInputs &costs);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_EVALUATION_LONGTABLES_H

@@ -1,0 +1,116 @@
+//===- LongTablesTest.cpp - Schedules that are not written out ------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Results by a shorter table equal those of the whole one where both can be
+// done, and the rows of families grow by whole periods.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../lib/Evaluation/LongTables.h"
+#include "../Support/ErrorText.h"
+#include "../Support/ToyCosts.h"
+#include "PipeSched/Evaluation/Summary.h"
+#include "gtest/gtest.h"
+
+using namespace pipesched;
+
+static Problem problemOf(llvm::StringRef family, int64_t workers,
+                         int64_t microbatches) {
+  Problem problem;
+  problem.family = findFamily(family);
+  problem.workers = workers;
+  problem.microbatches = microbatches;
+  return problem;
+}
+
+/// Families whose rows and times repeat with equal stages.
+static constexpr llvm::StringLiteral kRepeating[] = {
+    "1f1b",   "eager-1f1b", "zb-h1",   "zb-h2",    "interleaved-1f1b", "zb-v",
+    "v-half", "v-min",      "chimera", "dualpipe", "dualpipe-v"};
+
+static CostInputs equalStages() {
+  CostInputs costs;
+  costs.profile.emplace();
+  auto set = [&](Phase phase, int64_t ps) {
+    costs.profile->phasePs[static_cast<unsigned>(phase)] = {ps};
+  };
+  set(Phase::Forward, 1000);
+  set(Phase::Backward, 2100);
+  set(Phase::InputGrad, 1100);
+  set(Phase::WeightGrad, 900);
+  return costs;
+}
+
+static void expectSame(const Evaluation &found, const Evaluation &wanted) {
+  EXPECT_EQ(found.totals.makespanPs, wanted.totals.makespanPs);
+  EXPECT_EQ(found.totals.freeMakespanPs, wanted.totals.freeMakespanPs);
+  EXPECT_EQ(found.totals.idle.busyPs, wanted.totals.idle.busyPs);
+  for (const IdleCause &cause : kIdleCauses)
+    EXPECT_EQ(found.totals.idle.*cause.ps, wanted.totals.idle.*cause.ps);
+  EXPECT_EQ(found.totals.traffic.messages, wanted.totals.traffic.messages);
+  EXPECT_EQ(found.totals.traffic.bytesSent, wanted.totals.traffic.bytesSent);
+  EXPECT_EQ(found.table->slots, wanted.table->slots);
+  EXPECT_EQ(found.table->busySlots, wanted.table->busySlots);
+  EXPECT_EQ(found.table->bubbleRatio, wanted.table->bubbleRatio);
+  EXPECT_EQ(found.table->peakActivations, wanted.table->peakActivations);
+  EXPECT_EQ(found.table->meanRetentionSlots, wanted.table->meanRetentionSlots);
+  EXPECT_EQ(found.formula.has_value(), wanted.formula.has_value());
+  if (found.formula && wanted.formula)
+    EXPECT_EQ(found.formula->bubbleRatio, wanted.formula->bubbleRatio);
+  EXPECT_TRUE(found.totals.leavesOutPath);
+}
+
+TEST(LongTables, AsTheWholeTable) {
+  CostInputs costs = equalStages();
+  for (llvm::StringRef family : kRepeating)
+    for (int64_t workers : {2, 4}) {
+      SCOPED_TRACE(testing::Message() << family.str() << " D=" << workers);
+      Configuration configuration;
+      configuration.problem = problemOf(family, workers, 64 * 8 * workers * 3);
+      NamedEvaluation found =
+          llvm::cantFail(evaluateLongTable(configuration, costs));
+      Table table = llvm::cantFail(generate(configuration.problem));
+      Evaluation wanted = llvm::cantFail(
+          evaluateTable(table.view(), family, costs, TimingOptions()));
+      expectSame(found.evaluation, wanted);
+      EXPECT_EQ(found.placement.getNumMicrobatches(),
+                configuration.problem.microbatches);
+    }
+}
+
+TEST(LongTables, RowsGrowByPeriods) {
+  for (llvm::StringRef family : kRepeating)
+    for (int64_t workers : {2, 4, 6})
+      for (int64_t period : {workers * 2, workers * 6})
+        for (int64_t microbatches : {workers * 40, workers * 56})
+          EXPECT_TRUE(growsByPeriods(problemOf(family, workers, microbatches),
+                                     microbatches, period))
+              << family.str() << " " << workers << " " << microbatches;
+}
+
+TEST(LongTables, ABillionCells) {
+  Configuration configuration;
+  configuration.problem = problemOf("1f1b", 64, 8'000'000);
+  configuration.mayBeLong = true;
+  EvaluatedTable evaluated =
+      llvm::cantFail(evaluateConfiguration(configuration));
+  const Evaluation &evaluation = evaluated.result.evaluation;
+  EXPECT_EQ(evaluation.table->slots, (8'000'000 + 63) * 3);
+  EXPECT_EQ(evaluation.totals.traffic.messages, 2 * 63 * 8'000'000LL);
+  EXPECT_DOUBLE_EQ(summarize(evaluation.totals).idleRatio, 63.0 / 8'000'063);
+}
+
+TEST(LongTables, WhatDoesNotRepeatIsRefused) {
+  Configuration configuration;
+  configuration.problem = problemOf("gpipe", 64, 8'000'000);
+  configuration.mayBeLong = true;
+  EXPECT_EQ(errorOf(evaluateConfiguration(configuration)),
+            "gpipe of 8000000 microbatches on 64 workers has more cells than a "
+            "table may have (268435456), and shorter tables of it do not "
+            "repeat themselves: choose fewer microbatches");
+}
