@@ -237,6 +237,10 @@ LogicalResult ProgramAssigner::assignRows(int64_t inFlight) {
   result = {};
   result.operandBegins.reserve(program.operandBegins.size());
   result.operandBegins.push_back(0);
+  // Rarely more than these, and pages that are not used cost nothing.
+  result.operands.reserve(program.operands.size() +
+                          program.instructions.size());
+  result.offsets.reserve(4 * program.instructions.size());
   result.offsetBegins.reserve(program.operandBegins.size());
   result.offsetBegins.push_back(0);
   for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker) {

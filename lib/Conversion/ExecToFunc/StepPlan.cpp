@@ -173,6 +173,7 @@ static void writeTable(StepPlan &plan, WorkerPlan &worker,
   ActionTable &table = plan.table;
   table.usedOpcodes.resize(kFirstKernel + plan.kernels.size());
   std::vector<uint32_t> begins;
+  begins.reserve(words.size() / 2);
   for (size_t i = 0; i < words.size(); i += plan.getNumWords(words[i])) {
     begins.push_back(i);
     table.usedOpcodes[words[i]] = true;
