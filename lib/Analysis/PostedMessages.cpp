@@ -29,8 +29,10 @@ using namespace pipesched;
 namespace {
 class PostedGraph {
 public:
-  PostedGraph(const Program &program, SendMode mode, bool sendsBlock)
-      : program(program), mode(mode), sendsBlock(sendsBlock),
+  PostedGraph(const Program &program, llvm::ArrayRef<uint32_t> operandBegins,
+              llvm::ArrayRef<uint32_t> operands, SendMode mode, bool sendsBlock)
+      : program(program), operandBegins(operandBegins), operands(operands),
+        mode(mode), sendsBlock(sendsBlock),
         isRowBegin(program.instructions.size(), false) {
     for (uint32_t begin : program.rowBegins)
       if (begin < isRowBegin.size())
@@ -49,6 +51,11 @@ private:
     return self.is(InstructionKind::Compute) ||
            self.is(InstructionKind::Reload);
   }
+  llvm::ArrayRef<uint32_t> operandsOf(uint32_t instruction) const {
+    return operands.slice(operandBegins[instruction],
+                          operandBegins[instruction + 1] -
+                              operandBegins[instruction]);
+  }
   template <typename Callback>
   void forEachOperand(uint32_t instruction, Callback &&callback) const;
   template <typename Callback>
@@ -58,6 +65,7 @@ private:
   uint32_t findOperand(uint32_t waiter, uint32_t reached) const;
 
   const Program &program;
+  llvm::ArrayRef<uint32_t> operandBegins, operands;
   SendMode mode;
   bool sendsBlock;
   std::vector<bool> isRowBegin;
@@ -73,13 +81,13 @@ void PostedGraph::forEachOperand(uint32_t instruction,
       program.instructions[instruction - 1].is(InstructionKind::Send))
     callback(instruction - 1);
   if (!program.instructions[instruction].is(InstructionKind::Wait))
-    for (uint32_t operand : program.operandsOf(instruction))
+    for (uint32_t operand : operandsOf(instruction))
       callback(operand);
   if (!isHeldByJoins(instruction))
     return;
   for (uint32_t i = instruction; !isRowBegin[i] && !isHeldByJoins(i - 1); --i)
     if (program.instructions[i - 1].is(InstructionKind::Wait))
-      for (uint32_t operand : program.operandsOf(i - 1))
+      for (uint32_t operand : operandsOf(i - 1))
         callback(operand);
 }
 
@@ -165,5 +173,14 @@ llvm::Error PostedGraph::verify() const {
 
 llvm::Error pipesched::verifyPosted(const Program &program, SendMode mode,
                                     bool sendsBlock) {
-  return PostedGraph(program, mode, sendsBlock).verify();
+  return verifyPosted(program, program.operandBegins, program.operands, mode,
+                      sendsBlock);
+}
+
+llvm::Error pipesched::verifyPosted(const Program &program,
+                                    llvm::ArrayRef<uint32_t> operandBegins,
+                                    llvm::ArrayRef<uint32_t> operands,
+                                    SendMode mode, bool sendsBlock) {
+  return PostedGraph(program, operandBegins, operands, mode, sendsBlock)
+      .verify();
 }

@@ -47,23 +47,6 @@ void ArenaAllocator::forgetReaders(
   }
 }
 
-/// Drops readers that are done, and joins neighbours without readers.
-void ArenaAllocator::forgetDone(
-    llvm::function_ref<Reader(uint32_t reader)> classify) {
-  std::size_t kept = 0;
-  for (Piece &piece : free) {
-    if (piece.readers != kNone)
-      forgetReaders(piece, classify);
-    bool joins = kept > 0 && free[kept - 1].end == piece.begin &&
-                 free[kept - 1].readers == kNone && piece.readers == kNone;
-    if (joins)
-      free[kept - 1].end = piece.end;
-    else
-      free[kept++] = piece;
-  }
-  free.resize(kept);
-}
-
 /// Takes `bytes` from the begin of piece `first` and the pieces that touch it.
 ArenaAllocator::Taken ArenaAllocator::cut(std::size_t first, int64_t bytes) {
   Taken taken{free[first].begin, {}};
@@ -87,13 +70,38 @@ ArenaAllocator::Taken ArenaAllocator::cut(std::size_t first, int64_t bytes) {
   return taken;
 }
 
-/// Looks for touching free pieces of `bytes` together.
-std::optional<ArenaAllocator::Taken> ArenaAllocator::takeFree(int64_t bytes,
-                                                              bool mayWait) {
+/// Looks for a free piece that nobody reads. On the way it drops readers that
+/// are done and joins neighbours without readers, behind the piece nothing.
+std::optional<ArenaAllocator::Taken> ArenaAllocator::takeUnread(
+    int64_t bytes, llvm::function_ref<Reader(uint32_t reader)> classify) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < free.size(); ++i) {
+    Piece &piece = free[i];
+    if (piece.readers != kNone)
+      forgetReaders(piece, classify);
+    bool joins = kept > 0 && free[kept - 1].end == piece.begin &&
+                 free[kept - 1].readers == kNone && piece.readers == kNone;
+    if (joins)
+      free[kept - 1].end = piece.end;
+    else if (kept++ != i)
+      free[kept - 1] = piece;
+    const Piece &last = free[kept - 1];
+    if (last.readers == kNone && last.end - last.begin >= bytes) {
+      free.erase(free.begin() + kept, free.begin() + i + 1);
+      return cut(kept - 1, bytes);
+    }
+  }
+  free.resize(kept);
+  return std::nullopt;
+}
+
+/// Looks for touching free pieces of `bytes` together whose readers may be
+/// waited for. takeUnread() has been in vain.
+std::optional<ArenaAllocator::Taken>
+ArenaAllocator::takeWaiting(int64_t bytes) {
   std::size_t first = 0;
   for (std::size_t i = 0; i < free.size(); ++i) {
-    bool isUsable = mayWait ? !free[i].isBlocked : free[i].readers == kNone;
-    if (!isUsable) {
+    if (free[i].isBlocked) {
       first = i + 1;
       continue;
     }
@@ -111,10 +119,10 @@ ArenaAllocator::take(int64_t bytes,
   bytes = align(bytes);
   if (bytes == 0)
     return {0, {}};
-  forgetDone(classify);
-  for (bool mayWait : {false, true})
-    if (std::optional<Taken> taken = takeFree(bytes, mayWait))
-      return std::move(*taken);
+  if (std::optional<Taken> taken = takeUnread(bytes, classify))
+    return std::move(*taken);
+  if (std::optional<Taken> taken = takeWaiting(bytes))
+    return std::move(*taken);
   // Grow, using the last piece if it is free.
   int64_t begin = size;
   if (!free.empty() && free.back().end == size && !free.back().isBlocked)

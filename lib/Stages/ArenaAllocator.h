@@ -68,8 +68,10 @@ private:
     bool isBlocked;   ///< has a reader that may not be waited for
   };
 
-  std::optional<Taken> takeFree(int64_t bytes, bool mayWait);
-  void forgetDone(llvm::function_ref<Reader(uint32_t reader)> classify);
+  std::optional<Taken>
+  takeUnread(int64_t bytes,
+             llvm::function_ref<Reader(uint32_t reader)> classify);
+  std::optional<Taken> takeWaiting(int64_t bytes);
   void forgetReaders(Piece &piece,
                      llvm::function_ref<Reader(uint32_t reader)> classify);
   Taken cut(std::size_t first, int64_t bytes);

@@ -38,10 +38,10 @@ FailureOr<BufferOptions> BufferOptions::create(Location location,
 }
 
 namespace {
-/// What the assignment has found for one row.
+/// The tensors of one row, and what the assignment has found for them.
 struct RowBuffers {
   RowLiveness liveness;
-  ArenaUse use;
+  ArenaUse use = {};
   /// CSR by position in the row: the instructions that it must wait for
   /// besides.
   std::vector<uint32_t> waitBegins, waits;
@@ -181,11 +181,8 @@ void RowAssigner::noteUse() {
 }
 
 LogicalResult RowAssigner::run() {
-  row.waits.clear();
-  row.waitBegins.assign(1, 0);
-  row.use = {};
-  for (TensorVersion &version : row.liveness.versions)
-    version.offset = -1;
+  row.waitBegins.reserve(rowEnd - rowBegin + 1);
+  row.waitBegins.push_back(0);
   for (uint32_t i = rowBegin; i < rowEnd; ++i) {
     noteWaits(i);
     if (failed(verifyArrived(i)))
@@ -212,71 +209,94 @@ class ProgramAssigner {
 public:
   ProgramAssigner(Operation *owner, const LoadedProgram &loaded,
                   const StageKernels &kernels, const BufferOptions &options)
-      : owner(owner), loaded(loaded), kernels(kernels), options(options),
-        rows(loaded.program.getNumWorkers()) {}
+      : owner(owner), loaded(loaded), program(loaded.program), kernels(kernels),
+        options(options) {}
 
   FailureOr<BufferAssignment>
   run(llvm::function_ref<void(llvm::Error error)> deadlock);
 
 private:
   LogicalResult assignRows(int64_t inFlight);
-  void addWaits();
-  llvm::Error verifyFinishes();
+  void addOperands(int64_t worker, const RowBuffers &row);
+  void addOffsets(int64_t worker, const RowBuffers &row);
+  llvm::Error verifyFinishes() const;
   LogicalResult assignTags();
   LogicalResult verifyHost();
-  void listOffsets();
 
   Operation *owner;
   const LoadedProgram &loaded;
+  const Program &program;
   const StageKernels &kernels;
   const BufferOptions &options;
-  std::vector<RowBuffers> rows;
   BufferAssignment result;
 };
 } // namespace
 
+/// Row by row, so that the tensors of only one row are in memory.
 LogicalResult ProgramAssigner::assignRows(int64_t inFlight) {
-  for (auto [worker, row] : llvm::enumerate(rows)) {
-    RowAssigner assigner(loaded, loaded.program.rowBegins[worker],
-                         loaded.program.rowBegins[worker + 1], inFlight, row);
+  result = {};
+  result.operandBegins.reserve(program.operandBegins.size());
+  result.operandBegins.push_back(0);
+  // Rarely more than these, and pages that are not used cost nothing.
+  result.operands.reserve(program.operands.size() +
+                          program.instructions.size());
+  result.offsets.reserve(4 * program.instructions.size());
+  result.offsetBegins.reserve(program.operandBegins.size());
+  result.offsetBegins.push_back(0);
+  for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker) {
+    FailureOr<RowLiveness> liveness = findLiveness(loaded, kernels, worker);
+    if (failed(liveness))
+      return failure();
+    RowBuffers row{std::move(*liveness)};
+    RowAssigner assigner(loaded, program.rowBegins[worker],
+                         program.rowBegins[worker + 1], inFlight, row);
     if (failed(assigner.run()))
       return failure();
+    addOperands(worker, row);
+    addOffsets(worker, row);
+    result.uses.push_back(row.use);
   }
   return success();
 }
 
 /// Lists the operands of the program with the waits for places.
-void ProgramAssigner::addWaits() {
-  const Program &program = loaded.program;
-  result.operands.clear();
-  result.operandBegins.assign(1, 0);
-  result.operandBegins.reserve(program.operandBegins.size());
-  for (auto [worker, row] : llvm::enumerate(rows)) {
-    uint32_t begin = program.rowBegins[worker];
-    for (uint32_t i = begin; i < program.rowBegins[worker + 1]; ++i) {
-      llvm::append_range(result.operands, program.operandsOf(i));
-      llvm::append_range(result.operands, row.waitsOf(i - begin));
-      if (program.instructions[i].cell.overlapsNext())
-        llvm::append_range(result.operands, row.waitsOf(i + 1 - begin));
-      result.operandBegins.push_back(result.operands.size());
+void ProgramAssigner::addOperands(int64_t worker, const RowBuffers &row) {
+  uint32_t begin = program.rowBegins[worker];
+  for (uint32_t i = begin; i < program.rowBegins[worker + 1]; ++i) {
+    llvm::append_range(result.operands, program.operandsOf(i));
+    llvm::append_range(result.operands, row.waitsOf(i - begin));
+    if (program.instructions[i].cell.overlapsNext())
+      llvm::append_range(result.operands, row.waitsOf(i + 1 - begin));
+    result.operandBegins.push_back(result.operands.size());
+  }
+}
+
+/// Lists the places of each instruction; of copies the bytes with them.
+void ProgramAssigner::addOffsets(int64_t worker, const RowBuffers &row) {
+  uint32_t begin = program.rowBegins[worker];
+  for (uint32_t i = begin; i < program.rowBegins[worker + 1]; ++i) {
+    bool isCopy = program.instructions[i].is(InstructionRole::Copy);
+    ArrayRef<uint32_t> buffers = row.liveness.buffersOf(i - begin);
+    for (auto [place, number] : llvm::enumerate(buffers)) {
+      const TensorVersion &version = row.liveness.versions[number];
+      result.offsets.push_back(version.offset);
+      if (isCopy && place % 2 == 1)
+        result.offsets.push_back(version.bytes);
     }
+    result.offsetBegins.push_back(result.offsets.size());
   }
 }
 
 /// Proves that the waits of the result close no cycle.
-llvm::Error ProgramAssigner::verifyFinishes() {
-  addWaits();
-  Program program = loaded.program;
-  program.operandBegins = result.operandBegins;
-  program.operands = result.operands;
-  return verifyPosted(program, options.sends);
+llvm::Error ProgramAssigner::verifyFinishes() const {
+  return verifyPosted(program, result.operandBegins, result.operands,
+                      options.sends);
 }
 
 /// Numbers the messages of each channel in the order of their sends. Messages
 /// of one tag must be received in that order, too.
 LogicalResult ProgramAssigner::assignTags() {
   constexpr int64_t numTags = 32768; // what MPI promises (MPI 4.0, 8.1.2)
-  const Program &program = loaded.program;
   std::vector<int32_t> &tags = result.tags;
   tags.assign(program.instructions.size(), -1);
   std::vector<int64_t> numbers(program.instructions.size());
@@ -313,44 +333,17 @@ LogicalResult ProgramAssigner::assignTags() {
 LogicalResult ProgramAssigner::verifyHost() {
   if (!options.hostMemory)
     return success();
-  for (auto [worker, row] : llvm::enumerate(rows))
-    if (row.use.host > *options.hostMemory)
+  for (auto [worker, use] : llvm::enumerate(result.uses))
+    if (use.host > *options.hostMemory)
       return pipe::emitTableError(owner)
-             << "has a worker " << worker << " that offloads " << row.use.host
+             << "has a worker " << worker << " that offloads " << use.host
              << " bytes at once, and its host has " << *options.hostMemory
              << "; offload fewer microbatches at a time, or give it more";
   return success();
 }
 
-/// Lists the places of each instruction; of copies the bytes with them.
-void ProgramAssigner::listOffsets() {
-  const Program &program = loaded.program;
-  result.offsetBegins.assign(1, 0);
-  result.offsetBegins.reserve(program.operandBegins.size());
-  for (auto [worker, row] : llvm::enumerate(rows)) {
-    uint32_t begin = program.rowBegins[worker];
-    for (uint32_t i = begin; i < program.rowBegins[worker + 1]; ++i) {
-      bool isCopy = program.instructions[i].is(InstructionRole::Copy);
-      ArrayRef<uint32_t> buffers = row.liveness.buffersOf(i - begin);
-      for (auto [place, number] : llvm::enumerate(buffers)) {
-        const TensorVersion &version = row.liveness.versions[number];
-        result.offsets.push_back(version.offset);
-        if (isCopy && place % 2 == 1)
-          result.offsets.push_back(version.bytes);
-      }
-      result.offsetBegins.push_back(result.offsets.size());
-    }
-  }
-}
-
 FailureOr<BufferAssignment>
 ProgramAssigner::run(llvm::function_ref<void(llvm::Error error)> deadlock) {
-  for (auto [worker, row] : llvm::enumerate(rows)) {
-    FailureOr<RowLiveness> liveness = findLiveness(loaded, kernels, worker);
-    if (failed(liveness))
-      return failure();
-    row.liveness = std::move(*liveness);
-  }
   if (failed(assignRows(options.inFlight)))
     return failure();
   if (llvm::Error error = verifyFinishes()) {
@@ -364,9 +357,6 @@ ProgramAssigner::run(llvm::function_ref<void(llvm::Error error)> deadlock) {
   }
   if (failed(verifyHost()) || failed(assignTags()))
     return failure();
-  listOffsets();
-  for (const RowBuffers &row : rows)
-    result.uses.push_back(row.use);
   return std::move(result);
 }
 

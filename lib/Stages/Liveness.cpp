@@ -332,6 +332,7 @@ FailureOr<RowLiveness> LivenessFinder::run() {
   inHost.assign(numTensors, kNone);
   result.bufferBegins.reserve(rowEnd - rowBegin + 1);
   result.versions.reserve(2 * (rowEnd - rowBegin));
+  result.buffers.reserve(4 * (rowEnd - rowBegin));
   result.bufferBegins.push_back(0);
   for (uint32_t i = rowBegin; i < rowEnd; ++i) {
     if (failed(makeVersions(i)))

@@ -181,6 +181,66 @@ func.func private @data() -> (tensor<4xf32> {pipe.input}) {
   %ones = arith.constant dense<1.0> : tensor<4xf32>
   return %ones : tensor<4xf32>
 }
+exec.program @p workers 2 microbatches 2 {
+  pipe.path on [0, 1]
+  pipe.stage 0 forward @f
+  pipe.stage 1 forward @f
+  pipe.data @data
+  worker 0 arena 256 {
+    %f0 = compute 0F0 at [0, 64]
+    // expected-note@+1 {{sent here}}
+    %s0 = send 0F0 to 1 after %f0 tag 1 at [64]
+    %f1 = compute 0F1 at [128, 192]
+    %s1 = send 0F1 to 1 after %f1 tag 0 at [192]
+  }
+  worker 1 arena 256 {
+    // expected-error@+1 {{receives 0F0 from worker 0 with tag 2, but it is sent with tag 1; run exec-assign-buffers again}}
+    %act0 = recv 0F0 from 0 tag 2 at [0]
+    %act1 = recv 0F1 from 0 tag 0 at [128]
+    %f0 = compute 1F0 after %act0 at [0, 64]
+    %f1 = compute 1F1 after %act1 at [128, 192]
+  }
+}
+
+// -----
+
+func.func private @f(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+func.func private @data() -> (tensor<4xf32> {pipe.input}) {
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  return %ones : tensor<4xf32>
+}
+exec.program @p workers 2 microbatches 2 {
+  pipe.path on [0, 1]
+  pipe.stage 0 forward @f
+  pipe.stage 1 forward @f
+  pipe.data @data
+  worker 0 arena 256 {
+    %f0 = compute 0F0 at [0, 64]
+    %s0 = send 0F0 to 1 after %f0 tag 0 at [64]
+    %f1 = compute 0F1 at [128, 192]
+    %s1 = send 0F1 to 1 after %f1 tag 0 at [192]
+  }
+  worker 1 arena 256 {
+    // expected-note@+1 {{received here}}
+    %act1 = recv 0F1 from 0 tag 0 at [128]
+    // expected-error@+1 {{receives 0F0 from worker 0 behind 0F1, which has the same tag 0 and is sent later; run exec-assign-buffers again}}
+    %act0 = recv 0F0 from 0 tag 0 at [0]
+    %f0 = compute 1F0 after %act0 at [0, 64]
+    %f1 = compute 1F1 after %act1 at [128, 192]
+  }
+}
+
+// -----
+
+func.func private @f(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
+  return %x : tensor<4xf32>
+}
+func.func private @data() -> (tensor<4xf32> {pipe.input}) {
+  %ones = arith.constant dense<1.0> : tensor<4xf32>
+  return %ones : tensor<4xf32>
+}
 // expected-note@+1 {{the symbol is here}}
 func.func private @p_step()
 // expected-error@+1 {{becomes functions, one of them @p_step, but the module already has this symbol; rename one of them}}

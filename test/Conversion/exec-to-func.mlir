@@ -114,11 +114,28 @@ exec.program @p workers 2 microbatches 2 {
 // CHECK-SAME:    dense<[0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]>
 
 // TABLE:       memref.global "private" constant @p_table
+// A word of a section that repeats: base + r * step, or one of a list.
+// TABLE-LABEL: func.func private @p_word(
+// TABLE-SAME:    %[[POSITION:.*]]: index, %[[TIMES:.*]]: index, %[[PLACE:.*]]: index, %[[R:.*]]: i32) -> i32
+// TABLE:         arith.cmpi eq, %[[TIMES]], %{{.*}} : index
+// TABLE:         arith.cmpi eq, %[[CYCLE:.*]], %{{.*}} : i32
+// TABLE:         arith.muli %[[R]], %[[STEP:.*]] : i32
+// TABLE:         arith.remui %[[R]], %[[CYCLE]] : i32
+// TABLE:         %[[ROUNDS:.*]] = arith.divui %[[R]], %[[CYCLE]] : i32
+// TABLE:         arith.muli %[[ROUNDS]], %[[STEP]] : i32
 // TABLE-LABEL: func.func private @p_walk(
 // TABLE-SAME:    %[[BEGIN:.*]]: index, %[[END:.*]]: index,
+// TABLE:         %[[WORDS:.*]] = memref.alloca() : memref<
 // TABLE:         scf.while (%[[AT:.*]] = %[[BEGIN]], %[[STATUS:.*]] = %{{.*}}, %{{.*}} = %{{.*}})
 // TABLE:           arith.cmpi ult, %[[AT]], %[[END]] : index
 // TABLE:           arith.cmpi eq, %[[STATUS]], %{{.*}} : i32
+// TABLE:           scf.for
+// TABLE:             scf.for %[[I:.*]] = %c0{{.*}} to %[[LENGTH:[^ ]*]] step
+// TABLE:               %[[WORD:.*]] = func.call @p_word(
+// TABLE:               memref.store %[[WORD]], %[[WORDS]][%[[I]]]
+// TABLE:             scf.while (%[[PLACE:.*]] = %{{.*}}, %[[STATUS:.*]] = %{{.*}}, %{{.*}} = %{{.*}})
+// TABLE:               arith.cmpi ult, %[[PLACE]], %[[LENGTH]] : index
+// TABLE:               memref.load %[[WORDS]]
 // TABLE:           scf.index_switch
 // TABLE:           case 0 {
 // TABLE:             func.call @pipesched_rt_wait

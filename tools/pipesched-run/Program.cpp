@@ -270,23 +270,30 @@ FailureOr<PreparedProgram> run::prepare(const Options &options,
     return failure();
   PreparedProgram program;
   program.name = name.getValue().str();
-  program.module = std::move(*module);
-  if (schedule && options.emit != Emit::Nothing)
+  if (schedule && options.emit != Emit::Nothing) {
+    program.source = std::move(*module);
     return program;
+  }
+  if (schedule)
+    program.source = OwningOpRef<ModuleOp>((**module).clone());
+  program.module = std::move(*module);
   if (failed(makeProgram(program, bool(schedule))))
     return failure();
   return program;
 }
 
-FailureOr<OwningOpRef<ModuleOp>>
-run::lowerToLLVM(const PreparedProgram &program, ProgramForm form) {
-  OwningOpRef<ModuleOp> module(program.module.get().clone());
+FailureOr<OwningOpRef<ModuleOp>> run::lowerToLLVM(PreparedProgram &program,
+                                                  ProgramForm form) {
+  bool isSchedule = bool(program.source);
+  OwningOpRef<ModuleOp> module =
+      isSchedule ? std::move(program.source)
+                 : OwningOpRef<ModuleOp>(program.module.get().clone());
   // What the program does not call, such as init functions, is left out.
   for (auto function : module->getOps<func::FuncOp>())
     function.setPrivate();
   PassManager manager(module->getContext());
   ToLLVMOptions options;
-  options.from = program.op ? ToLLVMStart::Buffers : ToLLVMStart::Schedule;
+  options.from = isSchedule ? ToLLVMStart::Schedule : ToLLVMStart::Buffers;
   options.form = form;
   buildToLLVMPipeline(manager, options);
   if (failed(manager.run(*module)))

@@ -28,8 +28,11 @@ void registerAll(mlir::DialectRegistry &registry);
 struct PreparedProgram {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string name; ///< of the schedule or program
-  /// Null where code is written and nothing runs: then the module still has the
-  /// schedule, and the rest is empty.
+  /// What is compiled, if that is not `module`: the schedule, from which code
+  /// is made without ops for its instructions.
+  mlir::OwningOpRef<mlir::ModuleOp> source;
+  /// Null where code is written and nothing runs: then there are no module and
+  /// no facts, only the source.
   exec::ProgramOp op;
   /// Refer to `module`.
   LoadedProgram loaded;
@@ -48,9 +51,10 @@ struct PreparedProgram {
 mlir::FailureOr<PreparedProgram> prepare(const Options &options,
                                          mlir::MLIRContext &context);
 
-/// Lowers a copy of the module to the LLVM dialect.
+/// Lowers the source, which it takes, or a copy of the module to the LLVM
+/// dialect.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-lowerToLLVM(const PreparedProgram &program, ProgramForm form);
+lowerToLLVM(PreparedProgram &program, ProgramForm form);
 
 } // namespace pipesched::run
 

@@ -52,6 +52,12 @@ llvm::Error verifyMessages(const Program &program, MessageSemantics semantics);
 llvm::Error verifyPosted(const Program &program, SendMode mode,
                          bool sendsBlock = false);
 
+/// The same for other operands than those of the program: CSR by instruction.
+llvm::Error verifyPosted(const Program &program,
+                         llvm::ArrayRef<uint32_t> operandBegins,
+                         llvm::ArrayRef<uint32_t> operands, SendMode mode,
+                         bool sendsBlock = false);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_ANALYSIS_MESSAGES_H

@@ -98,8 +98,9 @@ static StringRef nameOf(Operation *owner) {
 /// The names that the compiled program takes must be free.
 static LogicalResult verifyNames(Operation *owner, const StepPlan &plan,
                                  SymbolTable &symbols) {
-  SmallVector<std::string> parts{"step",  "size",    "layout", "layout_text",
-                                 "sizes", "members", "table",  "walk"};
+  SmallVector<std::string> parts{"step",        "size",  "layout",
+                                 "layout_text", "sizes", "members",
+                                 "table",       "walk",  "word"};
   for (size_t i = 0; i < plan.workers.size(); ++i)
     parts.push_back("worker_" + std::to_string(i));
   for (const KernelPlan &kernel : plan.kernels)
@@ -164,7 +165,7 @@ struct ConvertExecToFuncPass final
     }
     std::vector<PlannedOwner> owners;
     for (exec::ProgramOp program : programs) {
-      FailureOr<std::unique_ptr<StepPlan>> plan = planSteps(program);
+      FailureOr<std::unique_ptr<StepPlan>> plan = planSteps(program, form);
       if (failed(plan))
         return signalPassFailure();
       owners.push_back({program, std::move(*plan)});

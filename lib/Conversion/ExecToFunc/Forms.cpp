@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Table: one constant with the actions of all workers and one loop that walks
-// it. Straight: the same actions one behind the other.
+// Table: one constant with the actions of all workers as sections, and one loop
+// that brings each repetition of a section into a buffer and walks it there.
+// Straight: the same actions one behind the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,7 +88,7 @@ static std::string workerName(StringRef program, size_t worker) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reads words from the table, behind the opcode at `position`.
+/// Reads words from the buffer, behind the opcode at `position`.
 class TableWords final : public Words {
 public:
   TableWords(ImplicitLocOpBuilder &builder, Value table, Value position,
@@ -121,29 +122,90 @@ private:
   Value table, position, current;
 };
 
-/// Creates the function that walks a part of the table:
+/// Reads words of the table that stand behind one another.
+class TableReader {
+public:
+  TableReader(ImplicitLocOpBuilder &builder, Value table)
+      : builder(builder), table(table) {}
+
+  /// Word `index` behind `position`, which are numbers of type index.
+  Value i32(Value position, unsigned index) const {
+    Value offset = arith::ConstantIndexOp::create(builder, index);
+    Value place = builder.createOrFold<arith::AddIOp>(position, offset);
+    return memref::LoadOp::create(builder, table, place);
+  }
+  Value index(Value position, unsigned number) const {
+    return toIndex(i32(position, number));
+  }
+  Value toIndex(Value word) const {
+    return arith::IndexCastUIOp::create(builder, builder.getIndexType(), word);
+  }
+
+private:
+  ImplicitLocOpBuilder &builder;
+  Value table;
+};
+
+/// Creates the function that gives a word of a section, as WordSection::read:
 ///
-///   while (position != end && status == 0)
-///     switch (table[position])
-///       case opcode: run it; position += its words; status = its status
+///   word(position, times, i, r)
+///     if (times == 1) return table[position + i]
+///     base, cycle, step = table[position + 3 * i ..]
+///     if (cycle == 0) return base + r * step
+///     return table[base + r % cycle] + r / cycle * step
+class WordEmitter {
+public:
+  WordEmitter(ImplicitLocOpBuilder &builder, StringRef program,
+              const ActionTable &table)
+      : builder(builder), program(program), actions(table) {}
+
+  func::FuncOp run();
+
+private:
+  Value emitColumn(Value position, Value place, Value repetition);
+  Value emitCycle(Value base, Value cycle, Value step, Value repetition);
+  /// `then` and `otherwise` emit the two values.
+  Value emitChoice(Value condition, llvm::function_ref<Value()> then,
+                   llvm::function_ref<Value()> otherwise);
+
+  ImplicitLocOpBuilder &builder;
+  StringRef program;
+  const ActionTable &actions;
+  Value table;
+};
+
+/// Creates the function that runs sections of the table:
+///
+///   for each section [first, last), until a status is not 0
+///     for each of its repetitions
+///       bring its words into the buffer
+///       while (position != length && status == 0)
+///         switch (buffer[position])
+///           case opcode: run it; position += its words; status = its status
 ///
 /// Behind each kEnd it counts one instruction more.
 class WalkEmitter {
 public:
   WalkEmitter(ImplicitLocOpBuilder &builder, StringRef program,
               const StepPlan &plan, ArrayRef<func::FuncOp> kernels,
-              RuntimeCalls &runtime)
+              RuntimeCalls &runtime, func::FuncOp word)
       : builder(builder), program(program), plan(plan), kernels(kernels),
-        runtime(runtime) {}
+        runtime(runtime), word(word) {}
 
-  func::FuncOp run(size_t tableSize);
+  func::FuncOp run();
 
 private:
+  scf::WhileOp createWhile(ValueRange begin);
   void emitCondition(scf::WhileOp loop, Value end);
+  void emitSection(scf::WhileOp loop);
+  void emitRead(ValueRange section, Value length, Value repetition);
   void emitBody(scf::WhileOp loop);
   void emitCase(Block &block, uint32_t opcode, ValueRange state);
   Value status(int64_t value) {
     return arith::ConstantIntOp::create(builder, value, 32);
+  }
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, value);
   }
 
   ImplicitLocOpBuilder &builder;
@@ -151,10 +213,95 @@ private:
   const StepPlan &plan;
   ArrayRef<func::FuncOp> kernels;
   RuntimeCalls &runtime;
-  Value table;
+  func::FuncOp word;
+  Value table, words;
   ActionEmitter *actions = nullptr;
 };
 } // namespace
+
+/// The table as words.
+static Value getTable(ImplicitLocOpBuilder &builder, StringRef program,
+                      const ActionTable &table) {
+  int64_t size = table.words.size();
+  Value bytes = getGlobal(builder, symbolOf(program, "table"), size);
+  Value zero = arith::ConstantIndexOp::create(builder, 0);
+  return memref::ViewOp::create(builder,
+                                MemRefType::get(size, builder.getI32Type()),
+                                bytes, zero, ValueRange());
+}
+
+Value WordEmitter::emitChoice(Value condition, llvm::function_ref<Value()> then,
+                              llvm::function_ref<Value()> otherwise) {
+  auto choice = scf::IfOp::create(builder, builder.getI32Type(), condition,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(choice.thenBlock());
+  scf::YieldOp::create(builder, then());
+  builder.setInsertionPointToEnd(choice.elseBlock());
+  scf::YieldOp::create(builder, otherwise());
+  return choice.getResult(0);
+}
+
+Value WordEmitter::emitCycle(Value base, Value cycle, Value step,
+                             Value repetition) {
+  Value place = arith::RemUIOp::create(builder, repetition, cycle);
+  Value rounds = arith::DivUIOp::create(builder, repetition, cycle);
+  TableReader reader(builder, table);
+  place = arith::AddIOp::create(builder, base, place);
+  Value listed = reader.i32(reader.toIndex(place), 0);
+  Value growth = arith::MulIOp::create(builder, rounds, step);
+  return arith::AddIOp::create(builder, listed, growth);
+}
+
+Value WordEmitter::emitColumn(Value position, Value place, Value repetition) {
+  Value three = arith::ConstantIndexOp::create(builder, 3);
+  Value offset = arith::MulIOp::create(builder, place, three);
+  Value column = arith::AddIOp::create(builder, position, offset);
+  TableReader reader(builder, table);
+  Value base = reader.i32(column, 0), cycle = reader.i32(column, 1),
+        step = reader.i32(column, 2);
+  Value zero = arith::ConstantIntOp::create(builder, 0, 32);
+  Value isLine =
+      arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, cycle, zero);
+  return emitChoice(
+      isLine,
+      [&]() -> Value {
+        Value growth = arith::MulIOp::create(builder, repetition, step);
+        return arith::AddIOp::create(builder, base, growth);
+      },
+      [&] { return emitCycle(base, cycle, step, repetition); });
+}
+
+func::FuncOp WordEmitter::run() {
+  OpBuilder::InsertionGuard guard(builder);
+  Type index = builder.getIndexType(), i32 = builder.getI32Type();
+  func::FuncOp function =
+      createPrivate(builder, symbolOf(program, "word"),
+                    builder.getFunctionType({index, index, index, i32}, {i32}));
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  table = getTable(builder, program, actions);
+  Value position = function.getArgument(0), times = function.getArgument(1),
+        place = function.getArgument(2), repetition = function.getArgument(3);
+  Value one = arith::ConstantIndexOp::create(builder, 1);
+  Value isPlain =
+      arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, times, one);
+  Value result = emitChoice(
+      isPlain,
+      [&] {
+        Value at = arith::AddIOp::create(builder, position, place);
+        return TableReader(builder, table).i32(at, 0);
+      },
+      [&] { return emitColumn(position, place, repetition); });
+  func::ReturnOp::create(builder, result);
+  return function;
+}
+
+/// A loop over a position, the status and the number of the instruction.
+scf::WhileOp WalkEmitter::createWhile(ValueRange begin) {
+  SmallVector<Type> types{builder.getIndexType(), builder.getI32Type(),
+                          builder.getI32Type()};
+  return scf::WhileOp::create(builder, types, begin);
+}
 
 void WalkEmitter::emitCondition(scf::WhileOp loop, Value end) {
   Block *block =
@@ -172,8 +319,8 @@ void WalkEmitter::emitCondition(scf::WhileOp loop, Value end) {
 void WalkEmitter::emitCase(Block &block, uint32_t opcode, ValueRange state) {
   builder.setInsertionPointToEnd(&block);
   Value position = state[0], instruction = state[2];
-  TableWords words(builder, table, position, instruction);
-  Value result = actions->emit(opcode, words);
+  TableWords operands(builder, words, position, instruction);
+  Value result = actions->emit(opcode, operands);
   Value length =
       arith::ConstantIndexOp::create(builder, plan.getNumWords(opcode));
   Value next = arith::AddIOp::create(builder, position, length);
@@ -186,15 +333,10 @@ void WalkEmitter::emitCase(Block &block, uint32_t opcode, ValueRange state) {
 
 /// Those that the workers use: only these need code and the runtime functions
 /// that they call.
-static SmallVector<int64_t> collectOpcodes(const StepPlan &plan) {
-  std::vector<bool> isUsed(kFirstKernel + plan.kernels.size());
-  for (const WorkerPlan &worker : plan.workers)
-    for (size_t i = worker.wordsBegin; i < worker.wordsEnd;
-         i += plan.getNumWords(plan.words[i]))
-      isUsed[plan.words[i]] = true;
+static SmallVector<int64_t> collectOpcodes(const ActionTable &table) {
   SmallVector<int64_t> used;
-  for (size_t opcode = 0; opcode < isUsed.size(); ++opcode)
-    if (isUsed[opcode])
+  for (size_t opcode = 0; opcode < table.usedOpcodes.size(); ++opcode)
+    if (table.usedOpcodes[opcode])
       used.push_back(opcode);
   return used;
 }
@@ -203,10 +345,10 @@ void WalkEmitter::emitBody(scf::WhileOp loop) {
   Block *block =
       builder.createBlock(&loop.getAfter(), {}, loop.getResultTypes(),
                           SmallVector<Location>(3, builder.getLoc()));
-  Value opcode = memref::LoadOp::create(builder, table, block->getArgument(0));
+  Value opcode = memref::LoadOp::create(builder, words, block->getArgument(0));
   Value selector =
       arith::IndexCastUIOp::create(builder, builder.getIndexType(), opcode);
-  SmallVector<int64_t> cases = collectOpcodes(plan);
+  SmallVector<int64_t> cases = collectOpcodes(plan.table);
   auto choice = scf::IndexSwitchOp::create(builder, loop.getResultTypes(),
                                            selector, cases, cases.size());
   scf::YieldOp::create(builder, choice.getResults());
@@ -218,7 +360,44 @@ void WalkEmitter::emitBody(scf::WhileOp loop) {
                                            block->getArgument(2)});
 }
 
-func::FuncOp WalkEmitter::run(size_t tableSize) {
+/// Brings a repetition of a section, given by position and times, into the
+/// buffer.
+void WalkEmitter::emitRead(ValueRange section, Value length, Value repetition) {
+  auto loop = scf::ForOp::create(builder, index(0), length, index(1));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value place = loop.getInductionVar();
+  auto call = func::CallOp::create(
+      builder, word, ValueRange{section[0], section[1], place, repetition});
+  memref::StoreOp::create(builder, call.getResult(0), words, place);
+}
+
+void WalkEmitter::emitSection(scf::WhileOp loop) {
+  Block *block =
+      builder.createBlock(&loop.getAfter(), {}, loop.getResultTypes(),
+                          SmallVector<Location>(3, builder.getLoc()));
+  Value section = block->getArgument(0);
+  TableReader reader(builder, table);
+  Value position = reader.index(section, 0), length = reader.index(section, 1),
+        times = reader.index(section, 2);
+  auto repetitions = scf::ForOp::create(builder, index(0), times, index(1),
+                                        block->getArguments().drop_front());
+  Value next = arith::AddIOp::create(builder, section,
+                                     index(ActionTable::kSectionWords));
+  scf::YieldOp::create(builder, ValueRange{next, repetitions.getResult(0),
+                                           repetitions.getResult(1)});
+  builder.setInsertionPointToStart(repetitions.getBody());
+  Value repetition = arith::IndexCastUIOp::create(
+      builder, builder.getI32Type(), repetitions.getInductionVar());
+  emitRead({position, times}, length, repetition);
+  scf::WhileOp walk = createWhile({index(0), repetitions.getRegionIterArg(0),
+                                   repetitions.getRegionIterArg(1)});
+  scf::YieldOp::create(builder, walk.getResults().drop_front());
+  emitCondition(walk, length);
+  emitBody(walk);
+}
+
+func::FuncOp WalkEmitter::run() {
   OpBuilder::InsertionGuard guard(builder);
   FunctionType worker = getWorkerType(builder.getContext());
   SmallVector<Type> inputs(2, builder.getIndexType());
@@ -231,19 +410,15 @@ func::FuncOp WalkEmitter::run(size_t tableSize) {
                         getMembers(builder, program, plan));
   emitter.enter(function.getArguments().drop_front(2));
   actions = &emitter;
-  Value bytes = getGlobal(builder, symbolOf(program, "table"), tableSize);
-  Value zero = arith::ConstantIndexOp::create(builder, 0);
-  table = memref::ViewOp::create(
-      builder, MemRefType::get(tableSize, builder.getI32Type()), bytes, zero,
-      ValueRange());
-  SmallVector<Type> types{builder.getIndexType(), builder.getI32Type(),
-                          builder.getI32Type()};
-  auto loop = scf::WhileOp::create(
-      builder, types,
-      ValueRange{function.getArgument(0), status(0), status(0)});
+  table = getTable(builder, program, plan.table);
+  int64_t longest = std::max<int64_t>(plan.table.longestSection, 1);
+  words = memref::AllocaOp::create(
+      builder, MemRefType::get(longest, builder.getI32Type()));
+  scf::WhileOp loop =
+      createWhile({function.getArgument(0), status(0), status(0)});
   func::ReturnOp::create(builder, loop.getResult(1));
   emitCondition(loop, function.getArgument(1));
-  emitBody(loop);
+  emitSection(loop);
   return function;
 }
 
@@ -251,23 +426,19 @@ void pipesched::createTableForm(ImplicitLocOpBuilder &builder,
                                 StringRef program, const StepPlan &plan,
                                 ArrayRef<func::FuncOp> kernels,
                                 RuntimeCalls &runtime) {
-  // A global has elements.
-  static constexpr uint32_t empty[] = {0};
-  ArrayRef<uint32_t> table = plan.words;
-  if (table.empty())
-    table = empty;
   createMembers(builder, program, plan);
-  createGlobal(builder, symbolOf(program, "table"), table);
+  createGlobal(builder, symbolOf(program, "table"), plan.table.words);
+  func::FuncOp word = WordEmitter(builder, program, plan.table).run();
   func::FuncOp walk =
-      WalkEmitter(builder, program, plan, kernels, runtime).run(table.size());
+      WalkEmitter(builder, program, plan, kernels, runtime, word).run();
   for (auto [number, worker] : llvm::enumerate(plan.workers)) {
     OpBuilder::InsertionGuard guard(builder);
     func::FuncOp function = createPrivate(builder, workerName(program, number),
                                           getWorkerType(builder.getContext()));
     builder.setInsertionPointToStart(function.addEntryBlock());
     SmallVector<Value> operands{
-        arith::ConstantIndexOp::create(builder, worker.wordsBegin),
-        arith::ConstantIndexOp::create(builder, worker.wordsEnd)};
+        arith::ConstantIndexOp::create(builder, worker.sectionsBegin),
+        arith::ConstantIndexOp::create(builder, worker.sectionsEnd)};
     llvm::append_range(operands, function.getArguments());
     auto call = func::CallOp::create(builder, walk, operands);
     func::ReturnOp::create(builder, call.getResults());
@@ -316,7 +487,7 @@ private:
 static void emitActions(ImplicitLocOpBuilder &builder, ActionEmitter &emitter,
                         const StepPlan &plan, const WorkerPlan &worker) {
   Value status = arith::ConstantIntOp::create(builder, 0, 32);
-  ArrayRef<uint32_t> rest = plan.wordsOf(worker);
+  ArrayRef<uint32_t> rest = worker.words;
   int64_t instruction = 0;
   while (!rest.empty()) {
     unsigned length = plan.getNumWords(rest.front());

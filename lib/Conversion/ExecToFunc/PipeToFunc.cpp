@@ -79,8 +79,9 @@ namespace {
 /// Plans what one schedule becomes.
 class SchedulePlanner {
 public:
-  SchedulePlanner(pipe::ScheduleOp schedule, const BufferOptions &options)
-      : schedule(schedule), options(options) {}
+  SchedulePlanner(pipe::ScheduleOp schedule, const BufferOptions &options,
+                  ProgramForm form)
+      : schedule(schedule), options(options), form(form) {}
 
   /// `program` is that of the schedule.
   FailureOr<PlannedOwner> run(Program program);
@@ -92,6 +93,7 @@ private:
 
   pipe::ScheduleOp schedule;
   const BufferOptions &options;
+  ProgramForm form;
 };
 } // namespace
 
@@ -134,7 +136,7 @@ FailureOr<PlannedOwner> SchedulePlanner::run(Program program) {
     return explain(loaded.program);
   placed.buffers = std::move(*buffers);
   FailureOr<std::unique_ptr<StepPlan>> plan =
-      planSteps(schedule, std::move(*functions), std::move(placed));
+      planSteps(schedule, std::move(*functions), std::move(placed), form);
   if (failed(plan))
     return failure();
   return PlannedOwner{schedule, std::move(*plan)};
@@ -169,7 +171,7 @@ struct ConvertPipeToFuncPass final
     std::vector<PlannedOwner> owners;
     for (auto [schedule, program] : llvm::zip_equal(*schedules, programs)) {
       FailureOr<PlannedOwner> owner =
-          SchedulePlanner(schedule, *options).run(std::move(program));
+          SchedulePlanner(schedule, *options, form).run(std::move(program));
       if (failed(owner))
         return signalPassFailure();
       owners.push_back(std::move(*owner));
@@ -177,7 +179,7 @@ struct ConvertPipeToFuncPass final
     for (auto program : module.getOps<exec::ProgramOp>()) {
       if (failed(assignBuffers(program, *options)))
         return signalPassFailure();
-      FailureOr<std::unique_ptr<StepPlan>> plan = planSteps(program);
+      FailureOr<std::unique_ptr<StepPlan>> plan = planSteps(program, form);
       if (failed(plan))
         return signalPassFailure();
       owners.push_back({program, std::move(*plan)});

@@ -6,16 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads a program with its places, numbers kernels and groups, and describes
-// the plan.
+// Reads a program with its places, and numbers kernels and groups.
 //
 //===----------------------------------------------------------------------===//
 
 #include "StepPlan.h"
 #include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Support/WordSections.h"
 #include "WorkerPlanner.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -169,9 +167,29 @@ static GroupMap collectGroups(const LoadedProgram &loaded,
   return groups;
 }
 
+/// Appends the sections of a worker to the table, behind what they refer to.
+static void writeTable(StepPlan &plan, WorkerPlan &worker,
+                       ArrayRef<uint32_t> words) {
+  ActionTable &table = plan.table;
+  table.usedOpcodes.resize(kFirstKernel + plan.kernels.size());
+  std::vector<uint32_t> begins;
+  begins.reserve(words.size() / 2);
+  for (size_t i = 0; i < words.size(); i += plan.getNumWords(words[i])) {
+    begins.push_back(i);
+    table.usedOpcodes[words[i]] = true;
+  }
+  std::vector<WordSection> sections = writeSections(words, begins, table.words);
+  worker.sectionsBegin = table.words.size();
+  for (auto [position, length, times] : sections) {
+    llvm::append_values(table.words, position, length, times);
+    table.longestSection = std::max<size_t>(table.longestSection, length);
+  }
+  worker.sectionsEnd = table.words.size();
+}
+
 FailureOr<std::unique_ptr<StepPlan>>
 pipesched::planSteps(Operation *owner, StageFunctions functions,
-                     PlacedProgram placed) {
+                     PlacedProgram placed, ProgramForm form) {
   auto plan = std::make_unique<StepPlan>();
   plan->functions = std::move(functions);
   plan->placed = std::move(placed);
@@ -180,11 +198,20 @@ pipesched::planSteps(Operation *owner, StageFunctions functions,
   plan->layouts = layOutPersistent(plan->functions, loaded.placement);
   GroupMap groups = collectGroups(loaded, plan->members);
   plan->workers.resize(loaded.program.getNumWorkers());
-  plan->words.reserve(12 * loaded.program.instructions.size()); // about as many
   KernelNumbers kernels(*plan);
-  for (size_t worker = 0; worker < plan->workers.size(); ++worker)
-    if (failed(WorkerPlanner(*plan, kernels, groups, owner, worker).run()))
+  std::vector<uint32_t> words; // of one worker, so that its pages are reused
+  for (auto [number, worker] : llvm::enumerate(plan->workers)) {
+    words.clear();
+    WorkerPlanner planner(*plan, kernels, groups, owner, number, words);
+    if (failed(planner.run()))
       return failure();
+    if (form == ProgramForm::Table)
+      writeTable(*plan, worker, words);
+    else
+      worker.words = words;
+  }
+  if (form == ProgramForm::Table && plan->table.words.empty())
+    plan->table.words.push_back(0); // a constant has elements
   return plan;
 }
 
@@ -231,8 +258,65 @@ static FailureOr<BufferAssignment> readBuffers(exec::ProgramOp program,
   return std::move(buffers);
 }
 
+/// "0F1 from worker 0".
+static std::string describeMessage(const Instruction &recv) {
+  return recv.cell.str() + " from worker " + std::to_string(recv.peer);
+}
+
+/// A message arrives at the receive that has its tag, and of several with this
+/// tag at the first one that is still open.
+static LogicalResult verifyTag(const LoadedProgram &loaded,
+                               ArrayRef<int32_t> tags, uint32_t recv,
+                               std::optional<uint32_t> before) {
+  const Program &program = loaded.program;
+  const Instruction &self = program.instructions[recv];
+  uint32_t send = program.partner[recv];
+  auto fail = [&](const Twine &text, uint32_t noted, StringRef note) {
+    InFlightDiagnostic diagnostic = pipe::emitTableError(loaded.ops[recv])
+                                    << text;
+    diagnostic.attachNote(loaded.ops[noted]->getLoc()) << note;
+    return diagnostic;
+  };
+  if (tags[recv] != tags[send])
+    return fail("receives " + describeMessage(self) + " with tag " +
+                    Twine(tags[recv]) + ", but it is sent with tag " +
+                    Twine(tags[send]) + "; run exec-assign-buffers again",
+                send, "sent here");
+  if (before && program.partner[*before] > send)
+    return fail("receives " + describeMessage(self) + " behind " +
+                    program.instructions[*before].cell.str() +
+                    ", which has the same tag " + Twine(tags[recv]) +
+                    " and is sent later; run exec-assign-buffers again",
+                *before, "received here");
+  return success();
+}
+
+/// Verifies that each message arrives where the program says.
+static LogicalResult verifyTags(const LoadedProgram &loaded,
+                                ArrayRef<int32_t> tags) {
+  const Program &program = loaded.program;
+  for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker) {
+    // The last receive of each peer and tag.
+    llvm::DenseMap<std::pair<int64_t, int32_t>, uint32_t> last;
+    for (uint32_t i = program.rowBegins[worker];
+         i < program.rowBegins[worker + 1]; ++i) {
+      if (!program.instructions[i].is(InstructionKind::Recv) || tags[i] < 0 ||
+          tags[program.partner[i]] < 0)
+        continue;
+      auto [before, isFirst] =
+          last.try_emplace({program.instructions[i].peer, tags[i]}, i);
+      if (failed(verifyTag(loaded, tags, i,
+                           isFirst ? std::nullopt
+                                   : std::optional(before->second))))
+        return failure();
+      before->second = i;
+    }
+  }
+  return success();
+}
+
 FailureOr<std::unique_ptr<StepPlan>>
-pipesched::planSteps(exec::ProgramOp program) {
+pipesched::planSteps(exec::ProgramOp program, ProgramForm form) {
   FailureOr<StageFunctions> functions = loadStageFunctions(program);
   if (failed(functions))
     return failure();
@@ -240,81 +324,8 @@ pipesched::planSteps(exec::ProgramOp program) {
   if (failed(loaded))
     return failure();
   FailureOr<BufferAssignment> buffers = readBuffers(program, *loaded);
-  if (failed(buffers))
+  if (failed(buffers) || failed(verifyTags(*loaded, buffers->tags)))
     return failure();
   return planSteps(program, std::move(*functions),
-                   {std::move(*loaded), std::move(*buffers)});
-}
-
-//===----------------------------------------------------------------------===//
-// Layout
-//===----------------------------------------------------------------------===//
-
-void StepPlan::describe(uint32_t instruction, std::string &text) const {
-  auto [cell, peer, kind] = placed.loaded.program.instructions[instruction];
-  auto addCell = [&](Cell added) {
-    text += llvm::utostr(added.getStage());
-    text += phaseLetter(added.getPhase());
-    text += llvm::utostr(added.getMicrobatch());
-  };
-  if (kind != InstructionKind::Compute) {
-    text += enumName(kind);
-    text += ' ';
-  }
-  addCell(cell);
-  if (kind == InstructionKind::Compute && cell.overlapsNext()) {
-    text += '+';
-    addCell(placed.loaded.program.instructions[instruction + 1].cell);
-  }
-  if (kind != InstructionKind::Send && kind != InstructionKind::Recv)
-    return;
-  text += kind == InstructionKind::Send ? " to " : " from ";
-  text += llvm::utostr(peer);
-}
-
-/// The names of instructions need no escapes, so that they are written as they
-/// are.
-static void writeInstructions(llvm::json::OStream &json, const StepPlan &plan,
-                              const WorkerPlan &worker) {
-  std::string text = "[";
-  for (uint32_t instruction : worker.instructions) {
-    text += text.size() == 1 ? "\"" : ",\"";
-    plan.describe(instruction, text);
-    text += '"';
-  }
-  text += ']';
-  json.rawValue(text);
-}
-
-static void writeWorker(llvm::json::OStream &json, const StepPlan &plan,
-                        const WorkerPlan &worker,
-                        const PersistentLayout &layout) {
-  json.object([&] {
-    json.attribute("persistent", layout.bytes);
-    json.attribute("arena", worker.arenaBytes);
-    json.attribute("host", worker.hostBytes);
-    json.attribute("requests", worker.numRequests);
-    json.attributeBegin("tensors");
-    writeTensors(json, layout);
-    json.attributeEnd();
-    json.attributeBegin("instructions");
-    writeInstructions(json, plan, worker);
-    json.attributeEnd();
-  });
-}
-
-std::string pipesched::describeLayout(StringRef name, const StepPlan &plan) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  llvm::json::OStream json(os);
-  json.object([&] {
-    json.attribute("program", name);
-    json.attribute("microbatches",
-                   plan.placed.loaded.placement.getNumMicrobatches());
-    json.attributeArray("workers", [&] {
-      for (size_t i = 0; i < plan.workers.size(); ++i)
-        writeWorker(json, plan, plan.workers[i], plan.layouts[i]);
-    });
-  });
-  return text;
+                   {std::move(*loaded), std::move(*buffers)}, form);
 }

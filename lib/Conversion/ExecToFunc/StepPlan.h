@@ -8,14 +8,15 @@
 //
 // A program with buffers as numbers: for each worker a sequence of actions
 // (waits, runtime calls, kernels) with their operands. Both forms of
-// convert-exec-to-func are made from it: the table holds these numbers as they
-// are, the straight form unrolls them.
+// convert-exec-to-func are made from it: the straight form unrolls these
+// numbers, the table holds what repeats in them once.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_LIB_CONVERSION_EXECTOFUNC_STEPPLAN_H
 #define PIPESCHED_LIB_CONVERSION_EXECTOFUNC_STEPPLAN_H
 
+#include "PipeSched/Conversion/Passes.h"
 #include "PipeSched/Stages/AssignBuffers.h"
 #include "PipeSched/Stages/PersistentLayout.h"
 
@@ -61,7 +62,9 @@ struct KernelPlan {
 };
 
 struct WorkerPlan {
-  size_t wordsBegin = 0, wordsEnd = 0; ///< the actions of a step
+  std::vector<uint32_t> words; ///< the actions of a step, for the straight form
+  /// Of the table: where the descriptions of its sections stand.
+  size_t sectionsBegin = 0, sectionsEnd = 0;
   /// Instructions of the program, but Waits and second halves of pairs.
   std::vector<uint32_t> instructions;
   int64_t arenaBytes = 0, hostBytes = 0, numRequests = 0;
@@ -74,6 +77,16 @@ struct PlacedProgram {
   BufferAssignment buffers;
 };
 
+/// The actions of all workers as sections (Support/WordSections.h), each of
+/// which is described by three words: position, length, times.
+struct ActionTable {
+  static constexpr unsigned kSectionWords = 3;
+
+  std::vector<uint32_t> words;
+  size_t longestSection = 0;     ///< in words
+  std::vector<bool> usedOpcodes; ///< by opcode
+};
+
 struct StepPlan {
   StageFunctions functions;
   PlacedProgram placed;
@@ -81,17 +94,13 @@ struct StepPlan {
   std::vector<PersistentLayout> layouts;      ///< by worker
   std::vector<KernelPlan> kernels;            ///< by opcode - kFirstKernel
   std::vector<WorkerPlan> workers;
-  std::vector<uint32_t> words;   ///< of all workers, one behind the other
+  ActionTable table;             ///< empty for the straight form
   std::vector<uint32_t> members; ///< of all groups, one behind the other
 
   unsigned getNumWords(uint32_t opcode) const {
     return opcode < kFirstKernel
                ? pipesched::getNumWords(static_cast<Opcode>(opcode))
                : kernels[opcode - kFirstKernel].getNumWords();
-  }
-  llvm::ArrayRef<uint32_t> wordsOf(const WorkerPlan &worker) const {
-    return llvm::ArrayRef(words).slice(worker.wordsBegin,
-                                       worker.wordsEnd - worker.wordsBegin);
   }
   /// Appends "0F0", "0F1+0B0", "send 0F0 to 1", "all_reduce 0G0".
   void describe(uint32_t instruction, std::string &text) const;
@@ -100,19 +109,22 @@ struct StepPlan {
 /// Plans a step of each worker. Errors, emitted at the op: what
 /// loadStageFunctions and loadProgram reject; a phase without its function; a
 /// worker or an instruction that exec-assign-buffers has not treated; buffers
-/// that are not in the arena, not aligned, or that overlap in one kernel; a sum
-/// of elements that the runtime cannot add; blocks over 256 GiB; an instruction
-/// of another dialect.
-mlir::FailureOr<std::unique_ptr<StepPlan>> planSteps(exec::ProgramOp program);
+/// that are not in the arena, not aligned, or that overlap in one kernel; tags
+/// by which a message would arrive at the receive of another one; a sum of
+/// elements that the runtime cannot add; blocks over 256 GiB; an instruction of
+/// another dialect.
+mlir::FailureOr<std::unique_ptr<StepPlan>> planSteps(exec::ProgramOp program,
+                                                     ProgramForm form);
 
 /// The same for the arrays of a program that `owner`, a schedule or a program,
 /// stands for; `functions` are its functions.
 mlir::FailureOr<std::unique_ptr<StepPlan>> planSteps(mlir::Operation *owner,
                                                      StageFunctions functions,
-                                                     PlacedProgram placed);
+                                                     PlacedProgram placed,
+                                                     ProgramForm form);
 
-/// The text of `p_layout`: JSON with, by worker, the sizes of its blocks, the
-/// tensors of its persistent block and its instructions.
+/// The text of `p_layout` (docs/Lowering.md): JSON with, by worker, the sizes
+/// of its blocks, the tensors of its persistent block and its instructions.
 std::string describeLayout(llvm::StringRef name, const StepPlan &plan);
 
 } // namespace pipesched

@@ -23,9 +23,10 @@ static int64_t bytesOrNone(RankedTensorType type) {
 
 WorkerPlanner::WorkerPlanner(StepPlan &step, KernelNumbers &kernels,
                              const GroupMap &groups, Operation *owner,
-                             int64_t worker)
+                             int64_t worker, std::vector<uint32_t> &words)
     : step(step), kernels(kernels), groups(groups), owner(owner),
-      worker(worker), layout(step.layouts[worker]), plan(step.workers[worker]),
+      worker(worker), words(words), layout(step.layouts[worker]),
+      plan(step.workers[worker]),
       rowBegin(step.placed.loaded.program.rowBegins[worker]),
       rowEnd(step.placed.loaded.program.rowBegins[worker + 1]),
       firstRequest(rowEnd - rowBegin, kNone) {
@@ -137,7 +138,7 @@ LogicalResult WorkerPlanner::planCell(uint32_t instruction, Cell cell,
   put({kernels.numberOf(*kernel, layout), slotOf(stageBegins[cell.getStage()]),
        slotOf(losses), static_cast<uint32_t>(cell.getMicrobatch())});
   for (int64_t offset : own)
-    step.words.push_back(slotOf(offset));
+    words.push_back(slotOf(offset));
   return success();
 }
 
@@ -274,10 +275,10 @@ LogicalResult WorkerPlanner::planNext(uint32_t instruction) {
   }
   for (uint32_t waited : operands)
     putWaits(waited);
-  step.words.push_back(kBegin);
+  words.push_back(kBegin);
   if (failed(planInstruction(instruction)))
     return failure();
-  step.words.push_back(kEnd);
+  words.push_back(kEnd);
   plan.instructions.push_back(instruction);
   return success();
 }
@@ -308,7 +309,6 @@ LogicalResult WorkerPlanner::run() {
       return pipe::emitTableError(owner)
              << "has a block of " << bytes << " bytes on worker " << worker
              << "; expected 0 to " << kMaxBytes;
-  plan.wordsBegin = step.words.size();
   plan.instructions.reserve(rowEnd - rowBegin);
   putZeros();
   for (uint32_t i = rowBegin; i < rowEnd; ++i) {
@@ -319,6 +319,5 @@ LogicalResult WorkerPlanner::run() {
   }
   for (uint32_t i = rowBegin; i < rowEnd; ++i)
     putWaits(i);
-  plan.wordsEnd = step.words.size();
   return success();
 }

@@ -38,12 +38,13 @@ private:
   std::map<std::vector<int64_t>, uint32_t> byKey;
 };
 
-/// Fills the last plan of `step.workers` and appends to `step.words`. Linear in
+/// Fills a plan of `step.workers` and appends its actions to `words`. Linear in
 /// the instructions and their buffers; nothing is looked up by name or op.
 class WorkerPlanner {
 public:
   WorkerPlanner(StepPlan &step, KernelNumbers &kernels, const GroupMap &groups,
-                mlir::Operation *owner, int64_t worker);
+                mlir::Operation *owner, int64_t worker,
+                std::vector<uint32_t> &words);
 
   mlir::LogicalResult run();
 
@@ -52,8 +53,8 @@ private:
     return step.placed.loaded.program.instructions[i];
   }
   mlir::Operation *opOf(uint32_t i) const { return step.placed.loaded.ops[i]; }
-  void put(std::initializer_list<uint32_t> words) {
-    step.words.insert(step.words.end(), words);
+  void put(std::initializer_list<uint32_t> added) {
+    words.insert(words.end(), added);
   }
   void putZeros();
   void putWaits(uint32_t instruction);
@@ -79,6 +80,7 @@ private:
   const GroupMap &groups;
   mlir::Operation *owner;
   int64_t worker;
+  std::vector<uint32_t> &words;
   const PersistentLayout &layout;
   WorkerPlan &plan;
   uint32_t rowBegin, rowEnd;

@@ -1,0 +1,60 @@
+//===- WordSections.h - Short tables of rows that repeat --------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Writes rows of 32-bit words into a table that hardly grows with the number of
+// times that the rows repeat. Nothing is lost, whatever the words are.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SUPPORT_WORDSECTIONS_H
+#define PIPESCHED_SUPPORT_WORDSECTIONS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include <cstdint>
+#include <vector>
+
+namespace pipesched {
+
+/// A part of the rows, `length` words that come `times` times.
+///
+/// `times` 1: they are in the table as they are, from `position` on.
+///
+/// Else there are `length` columns at `position`, three words for each word of
+/// a repetition: base, cycle, step. In repetition r, counted from 0, the word
+/// is, modulo 2^32,
+///
+///   base + r * step                               if cycle is 0
+///   table[base + r % cycle] + r / cycle * step    else
+///
+/// So a microbatch that grows by 2 takes three words, and a place of memory of
+/// which four are used in turn takes seven, however often they repeat.
+struct WordSection {
+  uint32_t position, length, times;
+
+  /// Word `i` of repetition `r`.
+  uint32_t read(llvm::ArrayRef<uint32_t> table, uint32_t i, uint32_t r) const;
+};
+
+/// Appends to `table` what the sections need that together read as `words`.
+/// `rowBegins` are the positions of the rows in `words`, in ascending order,
+/// the first 0; rows look alike if their first words and their lengths are
+/// equal. Sections are whole rows of together at most kMaxSectionWords words,
+/// or one longer row.
+std::vector<WordSection> writeSections(llvm::ArrayRef<uint32_t> words,
+                                       llvm::ArrayRef<uint32_t> rowBegins,
+                                       std::vector<uint32_t> &table);
+
+inline constexpr uint32_t kMaxSectionWords = 8192;
+
+/// What the sections read as.
+std::vector<uint32_t> readSections(llvm::ArrayRef<WordSection> sections,
+                                   llvm::ArrayRef<uint32_t> table);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SUPPORT_WORDSECTIONS_H
