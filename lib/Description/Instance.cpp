@@ -242,6 +242,105 @@ optimize::readInstance(StringRef path, const std::atomic<bool> *interrupted) {
 }
 
 //===----------------------------------------------------------------------===//
+// Answers as seeds
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A cell of an answer.
+struct AnswerCell {
+  int64_t worker, start, end;
+  Cell cell;
+};
+
+} // namespace
+
+/// Reads one entry of `cells`. Nothing: it is no cell of the problem.
+static std::optional<AnswerCell> readCell(const Problem &problem,
+                                          const json::Value &value) {
+  const json::Array *entry = value.getAsArray();
+  if (!entry || entry->size() != 6)
+    return std::nullopt;
+  std::optional<StringRef> letter = (*entry)[0].getAsString();
+  std::optional<Phase> phase;
+  if (letter && letter->size() == 1)
+    phase = phaseFromLetter(letter->front());
+  int64_t numbers[5] = {};
+  for (auto [index, number] : llvm::enumerate(numbers)) {
+    std::optional<int64_t> found = (*entry)[index + 1].getAsInteger();
+    if (!found || *found < 0)
+      return std::nullopt;
+    number = *found;
+  }
+  auto [stage, microbatch, worker, start, end] = numbers;
+  const Placement &placement = problem.placement;
+  if (!phase || stage >= placement.getNumStages(0) ||
+      microbatch >= placement.getNumMicrobatches() ||
+      worker >= placement.getNumWorkers() || end < start)
+    return std::nullopt;
+  return AnswerCell{worker, start, end, Cell(stage, *phase, microbatch)};
+}
+
+/// The row of one worker's cells. A copy that starts while a cell runs has been
+/// issued before that cell: it waited for its queue or for memory.
+static Row rowOf(std::vector<AnswerCell> cells) {
+  llvm::sort(cells, [](const AnswerCell &a, const AnswerCell &b) {
+    return std::tuple(a.start, !a.cell.isCopy(), a.end, a.cell.getRaw()) <
+           std::tuple(b.start, !b.cell.isCopy(), b.end, b.cell.getRaw());
+  });
+  Row row;
+  size_t last = 0;     // place of the last compute cell
+  int64_t runsTo = -1; // its end
+  for (const AnswerCell &next : cells) {
+    bool isIssuedBefore = next.cell.isCopy() && next.start < runsTo;
+    row.insert(isIssuedBefore ? row.begin() + last++ : row.end(), next.cell);
+    if (next.cell.isCopy())
+      continue;
+    last = row.size() - 1;
+    runsTo = next.end;
+  }
+  return row;
+}
+
+llvm::Expected<Seed> optimize::seedFromAnswer(const Problem &problem,
+                                              StringRef text, StringRef file) {
+  llvm::Expected<json::Value> value = parseJson(text, file);
+  if (!value)
+    return value.takeError();
+  FileErrors errors(file);
+  FieldReader reader(&*value, "", errors);
+  const json::Value *cells = reader.require("cells");
+  const json::Array *list = cells ? cells->getAsArray() : nullptr;
+  std::vector<std::vector<AnswerCell>> rows(problem.placement.getNumWorkers());
+  if (!list)
+    errors.report("cells", "expected a list of cells");
+  for (size_t index = 0; list && index < list->size(); ++index) {
+    if (std::optional<AnswerCell> cell = readCell(problem, (*list)[index]))
+      rows[cell->worker].push_back(*cell);
+    else
+      errors.report("cells[" + Twine(index) + "]",
+                    "expected [phase, stage, microbatch, worker, start, end] "
+                    "of the problem, found " +
+                        textOf((*list)[index]));
+  }
+  if (llvm::Error error = errors.take())
+    return std::move(error);
+  Seed seed = {"the schedule to start from", {}};
+  for (std::vector<AnswerCell> &row : rows)
+    seed.rows.push_back(rowOf(std::move(row)));
+  return seed;
+}
+
+llvm::Expected<Seed> optimize::readSeed(const Problem &problem, StringRef path,
+                                        const std::atomic<bool> *interrupted) {
+  auto buffer = readWholeFile(path, interrupted);
+  if (!buffer)
+    return buffer.takeError();
+  return seedFromAnswer(problem, (*buffer)->getBuffer(),
+                        path == "-" ? "<stdin>" : path);
+}
+
+//===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//
 
@@ -258,16 +357,6 @@ StringRef optimize::nameOf(Status status) {
   }
   llvm_unreachable("covered switch");
 }
-
-namespace {
-
-/// A cell of the answer.
-struct AnswerCell {
-  int64_t worker, start, end;
-  Cell cell;
-};
-
-} // namespace
 
 static int64_t durationOf(const Problem &problem, Cell cell) {
   return problem.stages[problem.placement.globalStage(cell)].durationOf(

@@ -11,10 +11,14 @@ import pytest
 from conftest import ROOT
 
 SCRIPT = ROOT / "benchmarks" / "optimize.py"
+CPSAT = ROOT / "benchmarks" / "optimize_cpsat.py"
+TOOL = ROOT / "build" / "release" / "bin" / "pipesched-optimize"
 
 
-def run(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, str(SCRIPT), *arguments]
+def run(
+    *arguments: str, status: int = 0, script: Path = SCRIPT
+) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, str(script), *arguments]
     done = subprocess.run(line, capture_output=True, text=True, env=dict(os.environ), check=False)
     assert done.returncode == status, done.stderr
     return done
@@ -155,3 +159,21 @@ def test_measured_steps_are_reported() -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert line in done.stdout
+
+
+@pytest.mark.skipif(not TOOL.exists(), reason="the release tools are not built")
+@pytest.mark.parametrize(
+    "instance",
+    ["offload:2:3:1", "recompute:2:4:1", "both:2:3:1:uneven", "order:3:5:1:period"],
+)
+def test_cpsat_speaks_of_the_same_problem(instance: str) -> None:
+    # CP-SAT proves its optimum, and the optimizer reaches it. Both schedules are
+    # checked by the rules of the instance, or the script fails.
+    pytest.importorskip("ortools")
+    done = run("--make", instance, "--format", "json", "--time-limit", "60", script=CPSAT)
+    ours, cpsat = json.loads(done.stdout)
+    assert (ours["solver"], cpsat["solver"]) == ("ours", "cpsat")
+    assert cpsat["status"] == "optimal"
+    assert ours["found"] == cpsat["found"] == cpsat["lower_bound"]
+    assert ours["lower_bound"] <= ours["found"]
+    assert cpsat["retimed"] in (None, cpsat["found"])

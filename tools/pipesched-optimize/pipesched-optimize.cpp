@@ -73,6 +73,9 @@ struct Options {
   cl::opt<std::string> cache{
       "cache", cl::cat(category), cl::value_desc("folder"),
       cl::desc("Keep the best schedules known here, and start from them")};
+  cl::opt<std::string> start{
+      "start", cl::cat(category), cl::value_desc("answer"),
+      cl::desc("Start from this answer to the instance, too")};
   cl::opt<MemoryTimes> memoryTimes{
       "memory-times", cl::cat(category),
       cl::desc("For which times the capacity has to suffice (default: what "
@@ -245,15 +248,30 @@ static void reportWarning(StringRef message) {
   llvm::WithColor::warning() << printableText(message) << "\n";
 }
 
+/// The families, and the answer to start from if there is one.
+static llvm::Expected<std::vector<Seed>> makeSeeds(const Problem &problem,
+                                                   const Options &options) {
+  std::vector<Seed> seeds = familySeeds(problem);
+  if (options.start.empty())
+    return seeds;
+  llvm::Expected<Seed> seed = readSeed(problem, options.start, &isInterrupted);
+  if (!seed)
+    return seed.takeError();
+  seeds.push_back(std::move(*seed));
+  return seeds;
+}
+
 /// Searches, starting from the entry of the cache if there is a cache.
-static llvm::Expected<SolverResult>
-search(const Problem &problem, SolverOptions options, StringRef cache) {
+static llvm::Expected<SolverResult> search(const Problem &problem,
+                                           llvm::ArrayRef<Seed> seeds,
+                                           SolverOptions options,
+                                           StringRef cache) {
   std::string warning;
   llvm::Expected<SolverResult> result = [&] {
     ProgressLine line(problem.name, options);
     auto report = [&](const Progress &progress) { line.show(progress); };
     options.report = report;
-    return solveCached(problem, familySeeds(problem), options, cache, warning);
+    return solveCached(problem, seeds, options, cache, warning);
   }();
   if (!warning.empty())
     reportWarning(warning);
@@ -308,7 +326,11 @@ optimizeInstance(StringRef file, StringRef answer, const Options &options,
   if (llvm::Error error = checkCapacity(problem))
     return fail(std::move(error));
   SolverOptions limits = options.makeSolverOptions(pool);
-  llvm::Expected<SolverResult> result = search(problem, limits, options.cache);
+  llvm::Expected<std::vector<Seed>> seeds = makeSeeds(problem, options);
+  if (!seeds)
+    return seeds.takeError();
+  llvm::Expected<SolverResult> result =
+      search(problem, *seeds, limits, options.cache);
   if (!result)
     return fail(result.takeError());
   llvm::Expected<std::string> text = textOf(problem, *result);

@@ -266,3 +266,55 @@ TEST(AnswerTest, NamesEveryStatus) {
   EXPECT_EQ(nameOf(Status::TimeLimit), "time_limit");
   EXPECT_EQ(nameOf(Status::Interrupted), "interrupted");
 }
+
+//===----------------------------------------------------------------------===//
+// Answers as seeds
+//===----------------------------------------------------------------------===//
+
+static std::string seedErrorOf(StringRef text) {
+  llvm::Expected<Seed> seed =
+      seedFromAnswer(makeProblem(Objective::Makespan), text, "answer.json");
+  if (seed) {
+    ADD_FAILURE() << "expected an error";
+    return "";
+  }
+  return llvm::toString(seed.takeError());
+}
+
+TEST(SeedTest, ReadsWhatWasWritten) {
+  Seed seed =
+      llvm::cantFail(seedFromAnswer(makeProblem(Objective::Makespan),
+                                    write(Objective::Makespan), "answer.json"));
+  Row withoutJoins;
+  llvm::copy_if(kRow, std::back_inserter(withoutJoins),
+                [](Cell cell) { return !cell.isJoin(); });
+  EXPECT_THAT(seed.rows, ElementsAre(withoutJoins));
+}
+
+// U starts while F of the next microbatch runs, so it was issued before.
+TEST(SeedTest, IssuesCopiesBeforeTheCellThatRuns) {
+  Problem problem = makeProblem(Objective::Makespan);
+  problem.placement = llvm::cantFail(Placement::create(1, 2, {placeLinear(1)}));
+  Seed seed = llvm::cantFail(seedFromAnswer(problem, R"({"cells": [
+      ["I", 0, 0, 0, 40, 60], ["F", 0, 1, 0, 20, 30], ["U", 0, 0, 0, 25, 26],
+      ["D", 0, 0, 0, 10, 11], ["F", 0, 0, 0, 0, 10]]})",
+                                            "answer.json"));
+  ASSERT_EQ(seed.rows.size(), 1U);
+  EXPECT_THAT(seed.rows[0],
+              ElementsAre(Cell(0, Phase::Forward, 0),
+                          Cell(0, Phase::Offload, 0), Cell(0, Phase::Reload, 0),
+                          Cell(0, Phase::Forward, 1),
+                          Cell(0, Phase::InputGrad, 0)));
+}
+
+TEST(SeedTest, NamesThePlaceOfWhatIsNoCell) {
+  EXPECT_EQ(seedErrorOf(R"({"cells": 3})"),
+            "answer.json: cells: expected a list of cells");
+  for (StringRef entry :
+       {R"(["F", 0, 0, 0, 0])", R"(["F", 1, 0, 0, 0, 10])",
+        R"(["F", 0, 1, 0, 0, 10])", R"(["F", 0, 0, 1, 0, 10])",
+        R"(["Q", 0, 0, 0, 0, 10])", R"(["F", 0, 0, 0, 10, 0])",
+        R"(["F", 0, 0, 0, -1, 10])", "7"})
+    EXPECT_TRUE(StringRef(seedErrorOf(("{\"cells\": [" + entry + "]}").str()))
+                    .starts_with("answer.json: cells[0]: expected [phase, "));
+}

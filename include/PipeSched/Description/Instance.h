@@ -39,6 +39,18 @@ llvm::Expected<Instance>
 readInstance(llvm::StringRef path,
              const std::atomic<bool> *interrupted = nullptr);
 
+/// Reads the rows of an answer to a problem, without joins, as a seed for
+/// solve(). D and U stand where they can have been issued: the times of the
+/// cells say that they had started. Errors, "<file>: <field path>: ...": text
+/// that is no JSON; no list `cells`; an entry that is not [phase, stage,
+/// microbatch, worker, start, end] with numbers of the problem.
+llvm::Expected<Seed> seedFromAnswer(const Problem &problem,
+                                    llvm::StringRef text, llvm::StringRef file);
+
+/// The same from a file, or from standard input for "-".
+llvm::Expected<Seed> readSeed(const Problem &problem, llvm::StringRef path,
+                              const std::atomic<bool> *interrupted = nullptr);
+
 /// "optimal", "gap", "time_limit" or "interrupted".
 llvm::StringRef nameOf(Status status);
 

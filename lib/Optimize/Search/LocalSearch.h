@@ -39,11 +39,12 @@ private:
 };
 
 /// A change of a plan that can be undone. In one row, neighbouring blocks or
-/// two cells change places, or the copies or recompute of a microbatch are
-/// added or removed. In all rows of a path, two microbatches change places in
-/// the backwards; that helps only if one of them then stays offloaded for
-/// longer than the other. Apart from that, cells of one stage and phase keep
-/// their order.
+/// two cells change places, or copies and recompute of a microbatch are added,
+/// removed, or given to another one; then forwards may move earlier into the
+/// memory that this frees, or later until they fit. In all rows of a path, two
+/// microbatches change places in the backwards; that helps only if one of them
+/// then stays offloaded for longer than the other. Apart from that, cells of
+/// one stage and phase keep their order.
 class Mover {
 public:
   explicit Mover(const Encoding &encoding)
@@ -70,10 +71,18 @@ private:
   bool drawInsertion(Plan &plan, uint32_t position, Random &random);
   bool drawBlock(Plan &plan, uint32_t position, Random &random);
   bool drawExchange(Plan &plan, uint32_t position, Random &random);
-  bool drawToggle(Plan &plan, uint32_t position, Random &random);
-  bool remove(Plan &plan, uint32_t position, Token first, Token second);
-  bool insertCopies(Plan &plan, Token forward, Random &random);
-  bool insertRecompute(Plan &plan, Token forward);
+  // EvictionMoves.cpp: which activations are offloaded or recomputed.
+  bool drawEviction(Plan &plan, uint32_t position, Random &random);
+  bool drawToggle(Plan &plan, Token forward, Random &random);
+  bool drawTransfer(Plan &plan, Token forward, Random &random);
+  CellType evictionOf(const Plan &plan, Token forward) const;
+  CellType drawKind(Random &random) const;
+  void keepOnDevice(Plan &plan, Token forward);
+  void evict(Plan &plan, Token forward, CellType back, Random &random);
+  void insert(Plan &plan, uint32_t position, Token token);
+  void pullForward(Plan &plan, Token forward, Random &random);
+  bool delayForMemory(Plan &plan);
+  bool applyEviction(Plan &plan, Random &random);
   bool drawRelabel(Plan &plan, uint32_t position, Random &random);
   bool relabel(Plan &plan, Token first, Token second);
   void replace(Plan &plan, Token from, Token to);
@@ -81,13 +90,13 @@ private:
   void save(const Plan &plan, uint32_t from, uint32_t to);
   bool fits(const Plan &plan) const;
   bool apply(Plan &plan, uint32_t last);
-  bool applyRow(Plan &plan);
 
   const Encoding &encoding;
   std::vector<Sent> sent; ///< by kind
   uint32_t worker = 0, begin = 0, end = 0, size = 0;
   bool isWholeRow = false;
   std::vector<Token> saved;
+  std::vector<Token> ordered, delayed; ///< of delayForMemory
   struct Patch {
     uint32_t position;
     Token before;

@@ -64,16 +64,6 @@ bool Mover::apply(Plan &plan, uint32_t last) {
   return false;
 }
 
-/// The same after tokens have been added or removed.
-bool Mover::applyRow(Plan &plan) {
-  isWholeRow = true;
-  end = encoding.rowBegins[worker] + plan.sizes[worker];
-  if (plan.refreshRow(encoding, worker) && fits(plan))
-    return true;
-  undo(plan);
-  return false;
-}
-
 void Mover::undo(Plan &plan) const {
   if (isGlobal()) {
     for (const Patch &patch : llvm::reverse(patches))
@@ -162,71 +152,6 @@ bool Mover::drawExchange(Plan &plan, uint32_t position, Random &random) {
 }
 
 //===----------------------------------------------------------------------===//
-// Copies and recompute
-//===----------------------------------------------------------------------===//
-
-static void insertAt(Plan &plan, uint32_t worker, uint32_t rowEnd,
-                     uint32_t position, Token token) {
-  auto tokens = plan.tokens.begin();
-  std::copy_backward(tokens + position, tokens + rowEnd, tokens + rowEnd + 1);
-  plan.tokens[position] = token;
-  ++plan.sizes[worker];
-}
-
-/// Removes one or two cells that stand at `position` or later.
-bool Mover::remove(Plan &plan, uint32_t position, Token first, Token second) {
-  uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
-  save(plan, position, rowEnd);
-  auto from = plan.tokens.begin() + begin, to = plan.tokens.begin() + rowEnd;
-  auto end = std::remove_if(
-      from, to, [&](Token token) { return token == first || token == second; });
-  plan.sizes[worker] -= to - end;
-  return applyRow(plan);
-}
-
-/// Inserts D right after F, and U up to three cells before I.
-bool Mover::insertCopies(Plan &plan, Token forward, Random &random) {
-  uint32_t from = plan.positions[forward.cell] + 1;
-  Token input = encoding.sibling(forward, CellType::InputGrad);
-  uint32_t until = plan.positions[input.cell];
-  uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
-  save(plan, from, rowEnd);
-  uint32_t back = until - std::min(until - from, random.below(4));
-  insertAt(plan, worker, rowEnd, back,
-           encoding.sibling(forward, CellType::Reload));
-  insertAt(plan, worker, rowEnd + 1, from,
-           encoding.sibling(forward, CellType::Offload));
-  return applyRow(plan);
-}
-
-/// Inserts R right before I. The row changes from F on, because F now frees
-/// memory at its end.
-bool Mover::insertRecompute(Plan &plan, Token forward) {
-  uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
-  Token input = encoding.sibling(forward, CellType::InputGrad);
-  save(plan, plan.positions[forward.cell], rowEnd);
-  insertAt(plan, worker, rowEnd, plan.positions[input.cell],
-           encoding.sibling(forward, CellType::Recompute));
-  return applyRow(plan);
-}
-
-/// Stops offloading or recomputing the microbatch of the cell, or starts to.
-bool Mover::drawToggle(Plan &plan, uint32_t position, Random &random) {
-  Token forward = encoding.sibling(plan.tokens[position], CellType::Forward);
-  Token offload = encoding.sibling(forward, CellType::Offload);
-  Token reload = encoding.sibling(forward, CellType::Reload);
-  Token again = encoding.sibling(forward, CellType::Recompute);
-  uint32_t from = plan.positions[forward.cell];
-  if (plan.has(offload))
-    return remove(plan, from, offload, reload);
-  if (plan.has(again))
-    return remove(plan, from, again, again);
-  if (encoding.offload && (!encoding.recompute || random.chance(0.6)))
-    return insertCopies(plan, forward, random);
-  return insertRecompute(plan, forward);
-}
-
-//===----------------------------------------------------------------------===//
 // Changes of the order of backwards
 //===----------------------------------------------------------------------===//
 
@@ -309,7 +234,7 @@ bool Mover::draw(Plan &plan, uint32_t row, uint32_t position, Random &random) {
   uint32_t choice = random.below(100);
   if (encoding.offload || encoding.recompute) {
     if (choice >= 88)
-      return drawToggle(plan, position, random);
+      return drawEviction(plan, position, random);
     if (choice >= 85)
       return drawRelabel(plan, position, random);
   }
