@@ -13,6 +13,7 @@
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "PipeSched/Analysis/WalkTable.h"
 #include "PipeSched/Evaluation/TimedCells.h"
+#include "PipeSched/Schedule/Period.h"
 #include "PipeSched/Support/CheckedInt.h"
 
 using namespace pipesched;
@@ -580,18 +581,21 @@ pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
 // Tables that are not written out
 //===----------------------------------------------------------------------===//
 
-/// How often phases run with all microbatches, if each runs equally often for
-/// every microbatch of a path.
-static std::optional<PhaseCounts> scaleCounts(const Placement &shortened,
-                                              const Placement &placement,
-                                              PhaseCounts counts) {
-  for (auto [i, count] : llvm::enumerate(counts.counts)) {
-    int64_t path = shortened.pathOfStage(i / kNumPhases);
-    int64_t some = shortened.countOnPath(path);
-    if (count % some != 0)
-      return std::nullopt;
-    count = count / some * placement.countOnPath(path);
-  }
+/// How often phases run with all microbatches: each period that the rows leave
+/// out adds what one of theirs has. Nothing if they leave out parts of periods.
+static std::optional<PhaseCounts> countWithLeftOut(const TableView &shortened,
+                                                   int64_t numMicrobatches,
+                                                   PhaseCounts counts) {
+  std::optional<TablePeriod> period = findPeriod(shortened);
+  int64_t numLeftOut =
+      numMicrobatches - shortened.placement->getNumMicrobatches();
+  if (!period || numLeftOut % period->getNumMicrobatches() != 0)
+    return std::nullopt;
+  int64_t numPeriods = numLeftOut / period->getNumMicrobatches();
+  for (auto [row, repeats] : llvm::zip_equal(shortened.rows, period->rows))
+    for (Cell cell : row.slice(repeats.begin, repeats.length))
+      counts.counts[shortened.placement->globalStage(cell) * kNumPhases +
+                    static_cast<unsigned>(cell.getPhase())] += numPeriods;
   return counts;
 }
 
@@ -601,7 +605,7 @@ llvm::Expected<std::optional<Evaluation>> pipesched::evaluateShortened(
     const TimingOptions &options, const FamilyOptions &familyOptions) {
   PhaseCounts some = countPhases(shortened);
   std::optional<PhaseCounts> counts =
-      scaleCounts(*shortened.placement, placement, some);
+      countWithLeftOut(shortened, placement.getNumMicrobatches(), some);
   if (!counts || shortened.aligned || !shortened.slots.empty() ||
       !canWalkTable(some, options.transport, options.receivePlacement,
                     options.forwardSends))

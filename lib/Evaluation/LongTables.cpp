@@ -72,9 +72,9 @@ bool pipesched::growsByPeriods(const Problem &problem, int64_t microbatches,
     return false;
   }
   std::optional<TablePeriod> found = findPeriod(some->view());
-  if (!found || period % found->microbatches != 0)
+  if (!found || period % found->getNumMicrobatches() != 0)
     return false;
-  TablePeriod repeated = found->times(period / found->microbatches);
+  TablePeriod repeated = found->times(period / found->getNumMicrobatches());
   for (auto [row, longer, repeats] :
        llvm::zip_equal(some->rows, more->rows, repeated.rows)) {
     if (longer.size() != row.size() + repeats.length)

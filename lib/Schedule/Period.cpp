@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Period.h"
+#include <numeric>
 
 using namespace pipesched;
 
@@ -65,6 +66,10 @@ periodOf(llvm::ArrayRef<Cell> row, int64_t numStages, int64_t microbatches) {
   if (period.end - period.begin < kFewest * length)
     return std::nullopt;
   return period;
+}
+
+int64_t TablePeriod::getNumMicrobatches() const {
+  return std::accumulate(ranks.begin(), ranks.end(), int64_t(0));
 }
 
 TablePeriod TablePeriod::times(int64_t count) const {

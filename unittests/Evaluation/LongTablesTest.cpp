@@ -68,7 +68,7 @@ static void expectSame(const Evaluation &found, const Evaluation &wanted) {
 TEST(LongTables, AsTheWholeTable) {
   CostInputs costs = equalStages();
   for (llvm::StringRef family : kRepeating)
-    for (int64_t workers : {2, 4}) {
+    for (int64_t workers : {4, 6}) {
       SCOPED_TRACE(testing::Message() << family.str() << " D=" << workers);
       Configuration configuration;
       configuration.problem = problemOf(family, workers, 64 * 8 * workers * 3);

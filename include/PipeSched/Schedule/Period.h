@@ -27,10 +27,14 @@ struct RowPeriod {
 };
 
 struct TablePeriod {
+  /// How much later cells have larger numbers of microbatches. Paths that take
+  /// one part of the microbatches each all go on by so many.
   int64_t microbatches = 0;
   std::vector<int64_t> ranks; ///< by path: microbatches of it in a period
   std::vector<RowPeriod> rows;
 
+  /// Microbatches of all paths in a period.
+  int64_t getNumMicrobatches() const;
   /// So many of these periods as one.
   TablePeriod times(int64_t count) const;
 };

@@ -451,8 +451,9 @@ void WavefrontOf<Item, Handler, hasPaths>::leap(uint64_t slot,
     numPeriods =
         std::min(numPeriods,
                  (repeats.end - 1 - (row.next - row.begin)) / repeats.length);
-  int64_t numLeftOut = handler.numLeftOut() / repeated.microbatches;
-  if (numPeriods == 0 || handler.numLeftOut() % repeated.microbatches != 0)
+  int64_t numLeftOut = handler.numLeftOut() / repeated.getNumMicrobatches();
+  if (numPeriods == 0 ||
+      handler.numLeftOut() % repeated.getNumMicrobatches() != 0)
     return;
   hasLeapt = true;
   std::vector<LeapedRow> leaped;
