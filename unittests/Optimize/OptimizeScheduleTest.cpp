@@ -197,7 +197,7 @@ static void expectTimesOfTheTimeline(const OptimizedSchedule &optimized,
   TimingOptions timing;
   timing.transport = Transport::Delay;
   Execution execution =
-      llvm::cantFail(evaluateTable(table.view(), "", costs, timing)).execution;
+      llvm::cantFail(executeTable(table.view(), costs, timing));
   EXPECT_EQ(execution.timeline.makespanPs, solution.makespan);
   for (auto [row, starts] : llvm::zip_equal(solution.rows, solution.starts))
     for (auto [cell, start] : llvm::zip_equal(row, starts))

@@ -27,7 +27,7 @@ struct Slice {
   double begin, end;
 };
 
-struct Flow {
+struct FlowLine {
   std::string phases; ///< in the order of the file
   std::vector<double> times;
   std::vector<Track> tracks;
@@ -35,7 +35,7 @@ struct Flow {
 
 struct Trace {
   std::map<Track, std::vector<Slice>> slices;
-  std::map<int64_t, Flow> flows;
+  std::map<int64_t, FlowLine> flows;
   std::map<int64_t, std::vector<double>> counters; ///< by pid
   std::vector<std::string> processes;
 };
@@ -62,7 +62,7 @@ static void addEvent(const llvm::json::Object &event, Trace &trace) {
     trace.slices[track].push_back({ts, ts + *event.getNumber("dur")});
     return;
   }
-  Flow &flow = trace.flows[*event.getInteger("id")];
+  FlowLine &flow = trace.flows[*event.getInteger("id")];
   flow.phases += phase;
   flow.times.push_back(ts);
   flow.tracks.push_back(track);
@@ -98,7 +98,7 @@ static void expectWholeFlows(const Trace &trace, size_t numMessages,
   EXPECT_EQ(trace.flows.size(), numMessages);
   for (const auto &entry : trace.flows) {
     int64_t id = entry.first;
-    const Flow &flow = entry.second;
+    const FlowLine &flow = entry.second;
     EXPECT_EQ(flow.phases, holdsRow ? "sf" : "stf") << "flow " << id;
     EXPECT_TRUE(llvm::is_sorted(flow.times)) << "flow " << id;
     std::vector<int64_t> queues;
