@@ -21,6 +21,8 @@ import sys
 
 FENCE = re.compile(r"^\s*```(\w*)\s*$")
 AFTER = re.compile(r"^\s*After `([^`]+)`:\s*$")
+# A pipeline that goes on in the next line.
+BEGUN = re.compile(r"^\s*After `[^`]+$")
 HEADING = re.compile(r"^#{2,4} (.*)$")
 OPERATION = re.compile(r"^`[\w.]+` \(.*Op\)$")
 PASS = re.compile(r"^`-([\w-]+)`$")
@@ -45,7 +47,12 @@ def read_blocks(path):
     blocks, headings = [], []
     section = pipeline = None
     block, in_fence = None, False
+    begun = ""
     for number, line in enumerate(path.read_text().splitlines(), 1):
+        line = f"{begun} {line.strip()}" if begun else line
+        begun = line if BEGUN.match(line) else ""
+        if begun:
+            continue
         fence = FENCE.match(line)
         if in_fence:
             if fence:

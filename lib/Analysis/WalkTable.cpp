@@ -6,21 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One handler of the walk per question: times and idle causes (Clocks), slots
+// One handler of the walk per question: times and idle causes (FullWalk), slots
 // (SlotCounts), memory (Holdings), and what each task waited for (Bindings).
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Analysis/WalkTable.h"
 #include "ActivationLedger.h"
+#include "Bindings.h"
 #include "WalkRules.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
 
 namespace {
-
-constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 
 /// Something that a cell has made for another stage.
 struct Delivery {
@@ -31,133 +30,7 @@ struct Delivery {
   uint32_t producer;  ///< flat
 };
 
-//===----------------------------------------------------------------------===//
-// The critical path
-//===----------------------------------------------------------------------===//
-
-/// What determined when a cell started, and the message that it sent.
-class Bindings {
-public:
-  explicit Bindings(const TableView &table)
-      : table(table), bindings(new Binding[table.getNumCells()]) {
-    rowBegins.push_back(0);
-    for (llvm::ArrayRef<Cell> row : table.rows)
-      rowBegins.push_back(rowBegins.back() + row.size());
-  }
-
-  /// A cell waited for the cell before it in its row, for the message of a
-  /// cell, or for nothing. Of a pair, the first cell.
-  void bindToRow(uint32_t cell) { bindings[cell].cell = kRow; }
-  void bindCell(uint32_t cell, uint32_t producer) {
-    bindings[cell].cell = producer;
-  }
-  void bindToNothing(uint32_t cell) { bindings[cell].cell = kNone; }
-  /// The message of a cell waited for its cell, or for another message.
-  void bindMessage(uint32_t producer, uint32_t before) {
-    bindings[producer].message = before;
-  }
-
-  /// Bindings of cells that a walk leaps over are those of cells before them.
-  void noteLeap(llvm::ArrayRef<LeapedRow> rows) {
-    leaped.assign(rows.begin(), rows.end());
-  }
-
-  /// The path to the last cell of a row.
-  std::vector<PathStep> trace(int64_t row) const;
-
-private:
-  static constexpr uint32_t kRow = kNone - 1;
-
-  struct Binding {
-    uint32_t cell, message;
-  };
-
-  Cell at(int64_t row, uint32_t flat) const {
-    return table.rows[row][flat - rowBegins[row]];
-  }
-  int64_t rowOf(uint32_t flat) const {
-    return llvm::upper_bound(rowBegins, flat) - rowBegins.begin() - 1;
-  }
-  uint32_t bindingOfCell(int64_t row, uint32_t flat) const;
-  uint32_t bindingOfMessage(int64_t row, uint32_t flat) const;
-  uint32_t moveAhead(uint32_t flat, int64_t numPeriods) const;
-  /// The first cell of the step that ends at or before `flat`, or kNone.
-  uint32_t stepAtOrBefore(int64_t row, int64_t flat) const;
-
-  const TableView &table;
-  std::vector<uint32_t> rowBegins;
-  /// By flat index of cells; not initialized where the walk writes none.
-  std::unique_ptr<Binding[]> bindings;
-  std::vector<LeapedRow> leaped; ///< by row; empty: none
-};
-
 } // namespace
-
-uint32_t Bindings::stepAtOrBefore(int64_t row, int64_t flat) const {
-  int64_t begin = rowBegins[row];
-  while (flat >= begin && at(row, flat).isIdle())
-    --flat;
-  if (flat < begin)
-    return kNone;
-  return flat > begin && at(row, flat - 1).overlapsNext() ? flat - 1 : flat;
-}
-
-uint32_t Bindings::moveAhead(uint32_t flat, int64_t numPeriods) const {
-  return flat + numPeriods * leaped[rowOf(flat)].length;
-}
-
-/// How many periods before `flat`, which may be among the cells leapt over from
-/// `begin` on, the same was walked.
-static int64_t periodsBack(const LeapedRow &leaped, uint32_t begin,
-                           uint32_t flat) {
-  bool isLeapt = flat >= begin && flat - begin < leaped.count * leaped.length;
-  return isLeapt ? (flat - begin) / leaped.length + 1 : 0;
-}
-
-uint32_t Bindings::bindingOfCell(int64_t row, uint32_t flat) const {
-  if (leaped.empty())
-    return bindings[flat].cell;
-  int64_t back = periodsBack(leaped[row], leaped[row].next, flat);
-  uint32_t binding = bindings[flat - back * leaped[row].length].cell;
-  return binding == kRow || binding == kNone ? binding
-                                             : moveAhead(binding, back);
-}
-
-uint32_t Bindings::bindingOfMessage(int64_t row, uint32_t flat) const {
-  if (leaped.empty())
-    return bindings[flat].message;
-  int64_t back = periodsBack(leaped[row], leaped[row].passed, flat);
-  return moveAhead(bindings[flat - back * leaped[row].length].message, back);
-}
-
-std::vector<PathStep> Bindings::trace(int64_t row) const {
-  std::vector<PathStep> path;
-  uint32_t step = stepAtOrBefore(row, int64_t(rowBegins[row + 1]) - 1);
-  while (step != kNone) {
-    PathStep &cell = path.emplace_back();
-    cell.cell = at(row, step).withOverlap(false);
-    if (at(row, step).overlapsNext())
-      cell.overlapped = at(row, step + 1);
-    uint32_t binding = bindingOfCell(row, step);
-    if (binding == kRow) {
-      step = stepAtOrBefore(row, int64_t(step) - 1);
-      continue;
-    }
-    if (binding == kNone)
-      break;
-    uint32_t message = kNone;
-    for (uint32_t before = binding; before != message;) {
-      message = before;
-      row = rowOf(message);
-      path.push_back({InstructionKind::Send,
-                      at(row, message).withOverlap(false), std::nullopt});
-      before = bindingOfMessage(row, message);
-    }
-    step = stepAtOrBefore(row, message);
-  }
-  std::reverse(path.begin(), path.end());
-  return path;
-}
 
 //===----------------------------------------------------------------------===//
 // Slots
@@ -449,7 +322,7 @@ private:
     WorkerClocks freeClocks; ///< if communication took no time
     /// Since when the queue transfers without a gap, and its last message.
     int64_t sendRunPs = 0, receiveRunPs = 0;
-    uint32_t lastSend = kNone, lastReceive = kNone;
+    uint32_t lastSend = Bindings::kNone, lastReceive = Bindings::kNone;
     bool hasBegun = false;
     int64_t busyPs = 0, firstPs = 0;
     int64_t dependencyPs = 0, queueOrderPs = 0, communicationPs = 0;

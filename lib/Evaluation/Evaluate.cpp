@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/Evaluate.h"
+#include "AddFormula.h"
 #include "PipeSched/Analysis/WalkTable.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Schedule/Period.h"
@@ -79,13 +80,6 @@ static unsigned phaseBit(Cell cell) {
   return phase < kNumPhases ? 1u << phase : 0;
 }
 
-static constexpr unsigned bitsOf(std::initializer_list<Phase> phases) {
-  unsigned bits = 0;
-  for (Phase phase : phases)
-    bits |= 1u << static_cast<unsigned>(phase);
-  return bits;
-}
-
 unsigned pipesched::phasesInUse(const TableView &table) {
   unsigned phases = 0;
   for (llvm::ArrayRef<Cell> row : table.rows)
@@ -100,132 +94,6 @@ unsigned pipesched::phasesInUse(const Program &program) {
     if (!instruction.is(InstructionRole::Message))
       phases |= phaseBit(instruction.cell);
   return phases;
-}
-
-//===----------------------------------------------------------------------===//
-// Level 1
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// The common value of a series, as long as all its values are equal.
-class SharedValue {
-public:
-  void add(int64_t next) {
-    isShared &= !value || *value == next;
-    value = next;
-  }
-  bool holds() const { return isShared; }
-  int64_t get() const { return value.value_or(0); }
-
-private:
-  std::optional<int64_t> value;
-  bool isShared = true;
-};
-
-} // namespace
-
-static int64_t phasePs(const StageCost &stage, Phase phase) {
-  return stage.phasePs[static_cast<unsigned>(phase)];
-}
-
-/// The delay of a message, if all hops between workers have the same.
-static SharedValue sharedDelay(const Placement &placement,
-                               const StageCosts &stageCosts) {
-  SharedValue delay;
-  auto add = [&](const MessageCost &message) {
-    delay.add(message.occupancyPs + message.latencyPs);
-  };
-  for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
-    int64_t first = placement.stageOffset(path);
-    int64_t last = first + placement.getPath(path).getNumStages() - 1;
-    for (int64_t stage = first; stage < last; ++stage)
-      if (placement.workerOf(stage) != placement.workerOf(stage + 1)) {
-        add(stageCosts.stages[stage].activation);
-        add(stageCosts.stages[stage + 1].gradient);
-      }
-  }
-  return delay;
-}
-
-/// The times of one stage if all stages have the same. Formulas know only the
-/// phases F, B, I and W.
-static std::optional<FormulaInputs::Times>
-uniformTimes(const Placement &placement, const StageCosts &stageCosts,
-             unsigned phases) {
-  constexpr unsigned split = bitsOf({Phase::InputGrad, Phase::WeightGrad});
-  constexpr unsigned known = bitsOf({Phase::Forward, Phase::Backward}) | split;
-  if (phases & ~known)
-    return std::nullopt;
-  SharedValue forward, inputGrad, weightGrad, overlapped, dispatches;
-  for (const StageCost &stage : stageCosts.stages) {
-    int64_t backward = phasePs(stage, Phase::Backward);
-    int64_t halves =
-        phasePs(stage, Phase::InputGrad) + phasePs(stage, Phase::WeightGrad);
-    bool usesWhole = phases & bitsOf({Phase::Backward});
-    if (usesWhole && (phases & split) && backward != halves)
-      return std::nullopt;
-    // I and W take together what a B takes.
-    StageCost whole = stage;
-    whole.phasePs[static_cast<unsigned>(Phase::Backward)] =
-        usesWhole ? backward : halves;
-    overlapped.add(stage.overlappedPs.value_or(
-        stageCosts.pairPs(whole, Phase::Forward, whole, Phase::Backward)));
-    // Pairs of cells of different stages take the same only if they wait for
-    // rows equally long.
-    dispatches.add(stage.dispatchPs[static_cast<unsigned>(Phase::Forward)]);
-    forward.add(phasePs(stage, Phase::Forward));
-    inputGrad.add(
-        phasePs(stage, phases & split ? Phase::InputGrad : Phase::Backward));
-    weightGrad.add(phases & split ? phasePs(stage, Phase::WeightGrad) : 0);
-  }
-  SharedValue delay = sharedDelay(placement, stageCosts);
-  for (const SharedValue &value :
-       {forward, inputGrad, weightGrad, overlapped, dispatches, delay})
-    if (!value.holds())
-      return std::nullopt;
-  return FormulaInputs::Times{forward.get(), inputGrad.get(), weightGrad.get(),
-                              delay.get(), overlapped.get()};
-}
-
-/// Whether the slots of the rows are proportional to the times.
-static bool isMadeFor(llvm::ArrayRef<StageSlots> slots, bool isSplit,
-                      const FormulaInputs::Times &times) {
-  auto isPart = [&](const StageSlots &stage) {
-    auto of = [&](Phase phase) -> double { return stage.of(phase); };
-    double forward = of(Phase::Forward), backward = of(Phase::Backward);
-    double backwardPs = double(times.inputGradPs) + times.weightGradPs;
-    return forward > 0 && forward * backwardPs == backward * times.forwardPs &&
-           (!isSplit ||
-            of(Phase::InputGrad) * backwardPs == backward * times.inputGradPs);
-  };
-  return !slots.empty() && llvm::all_of(slots, isPart);
-}
-
-/// A disturbed schedule has a formula for its slots, but none for its times.
-static void addFormula(llvm::StringRef family, const FamilyOptions &options,
-                       const TableView &table, unsigned phases,
-                       bool isDisturbed, Evaluation &evaluation) {
-  if (family.empty()) {
-    evaluation.formulaReason = "the rows are of no known family";
-    return;
-  }
-  const Placement &placement = *table.placement;
-  FormulaInputs inputs = formulaInputsOf(placement, options);
-  bool isSplit = phases & bitsOf({Phase::InputGrad, Phase::WeightGrad});
-  inputs.sendsAfterInput =
-      isSplit && table.gradientAfter == GradientAfter::InputGrad;
-  if (!isDisturbed)
-    inputs.times =
-        uniformTimes(placement, evaluation.totals.stageCosts, phases);
-  inputs.isMadeForTimes =
-      inputs.times && isMadeFor(table.slots, isSplit, *inputs.times);
-  llvm::Expected<FormulaResult> formula =
-      evaluateFormulaOfRows(family, placement, inputs);
-  if (formula)
-    evaluation.formula = std::move(*formula);
-  else
-    evaluation.formulaReason = llvm::toString(formula.takeError());
 }
 
 //===----------------------------------------------------------------------===//

@@ -151,7 +151,8 @@ def ConvertExecToFuncPass
     }
     ```
 
-    After `convert-exec-to-func, symbol-privatize{exclude=p_step}, symbol-dce`:
+    After `convert-exec-to-func{form=straight},
+    symbol-privatize{exclude=p_step}, symbol-dce`:
 
     ```mlir
     func.func private @pipesched_rt_end(!llvm.ptr, i32)
@@ -179,20 +180,17 @@ def ConvertExecToFuncPass
           (tensor<8xf32>, memref<8xf32>) -> ()
       return
     }
-    memref.global "private" constant @p_table : memref<32xi8> = dense<[1, 0, 0,
-        0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
-        0, 2, 0, 0, 0]> {alignment = 64 : i64}
-    func.func private @p_walk(%arg0: index, %arg1: index, %arg2: !llvm.ptr,
-        %arg3: !llvm.ptr, %arg4: !llvm.ptr, %arg5: !llvm.ptr, %arg6: i64) ->
-        i32 attributes {llvm.linkage = #llvm.linkage<internal>, no_inline} {
+    func.func private @p_worker_0(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2:
+        !llvm.ptr, %arg3: !llvm.ptr, %arg4: i64) -> i32 attributes
+        {llvm.linkage = #llvm.linkage<internal>, no_inline} {
       %0 = llvm.mlir.constant(0 : i64) : i64
       %1 = llvm.mlir.constant(1 : i64) : i64
       %2 = llvm.mlir.constant(9223372036854775807 : i64) : i64
       %3 = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64, array<1 x i64>,
           array<1 x i64>)>
-      %4 = llvm.insertvalue %arg3, %3[0] : !llvm.struct<(ptr, ptr, i64, array<1
+      %4 = llvm.insertvalue %arg1, %3[0] : !llvm.struct<(ptr, ptr, i64, array<1
           x i64>, array<1 x i64>)>
-      %5 = llvm.insertvalue %arg3, %4[1] : !llvm.struct<(ptr, ptr, i64, array<1
+      %5 = llvm.insertvalue %arg1, %4[1] : !llvm.struct<(ptr, ptr, i64, array<1
           x i64>, array<1 x i64>)>
       %6 = llvm.insertvalue %0, %5[2] : !llvm.struct<(ptr, ptr, i64, array<1 x
           i64>, array<1 x i64>)>
@@ -207,9 +205,9 @@ def ConvertExecToFuncPass
       %12 = llvm.mlir.constant(9223372036854775807 : i64) : i64
       %13 = llvm.mlir.poison : !llvm.struct<(ptr, ptr, i64, array<1 x i64>,
           array<1 x i64>)>
-      %14 = llvm.insertvalue %arg4, %13[0] : !llvm.struct<(ptr, ptr, i64,
+      %14 = llvm.insertvalue %arg2, %13[0] : !llvm.struct<(ptr, ptr, i64,
           array<1 x i64>, array<1 x i64>)>
-      %15 = llvm.insertvalue %arg4, %14[1] : !llvm.struct<(ptr, ptr, i64,
+      %15 = llvm.insertvalue %arg2, %14[1] : !llvm.struct<(ptr, ptr, i64,
           array<1 x i64>, array<1 x i64>)>
       %16 = llvm.insertvalue %10, %15[2] : !llvm.struct<(ptr, ptr, i64, array<1
           x i64>, array<1 x i64>)>
@@ -219,92 +217,23 @@ def ConvertExecToFuncPass
           array<1 x i64>, array<1 x i64>)>
       %19 = builtin.unrealized_conversion_cast %18 : !llvm.struct<(ptr, ptr,
           i64, array<1 x i64>, array<1 x i64>)> to memref<?xi8>
-      %20 = memref.get_global @p_table : memref<32xi8>
-      %c0 = arith.constant 0 : index
-      %view = memref.view %20[%c0][] : memref<32xi8> to memref<8xi32>
       %c0_i32 = arith.constant 0 : i32
       %c0_i32_0 = arith.constant 0 : i32
-      %21:3 = scf.while (%arg7 = %arg0, %arg8 = %c0_i32, %arg9 = %c0_i32_0) :
-          (index, i32, i32) -> (index, i32, i32) {
-        %22 = arith.cmpi ult, %arg7, %arg1 : index
-        %c0_i32_1 = arith.constant 0 : i32
-        %23 = arith.cmpi eq, %arg8, %c0_i32_1 : i32
-        %24 = arith.andi %22, %23 : i1
-        scf.condition(%24) %arg7, %arg8, %arg9 : index, i32, i32
-      } do {
-      ^bb0(%arg7: index, %arg8: i32, %arg9: i32):
-        %22 = memref.load %view[%arg7] : memref<8xi32>
-        %23 = arith.index_castui %22 : i32 to index
-        %24:3 = scf.index_switch %23 -> index, i32, i32
-        case 1 {
-          func.call @pipesched_rt_begin(%arg2, %arg9) : (!llvm.ptr, i32) -> ()
-          %c1 = arith.constant 1 : index
-          %25 = arith.addi %arg7, %c1 : index
-          %c0_i32_1 = arith.constant 0 : i32
-          scf.yield %25, %c0_i32_1, %arg9 : index, i32, i32
-        }
-        case 2 {
-          func.call @pipesched_rt_end(%arg2, %arg9) : (!llvm.ptr, i32) -> ()
-          %c1 = arith.constant 1 : index
-          %25 = arith.addi %arg7, %c1 : index
-          %c0_i32_1 = arith.constant 0 : i32
-          %c1_i32 = arith.constant 1 : i32
-          %26 = arith.addi %arg9, %c1_i32 : i32
-          scf.yield %25, %c0_i32_1, %26 : index, i32, i32
-        }
-        case 9 {
-          %c4 = arith.constant 4 : index
-          %25 = arith.addi %arg7, %c4 : index
-          %26 = memref.load %view[%25] : memref<8xi32>
-          %27 = arith.extui %26 : i32 to i64
-          %28 = arith.index_cast %27 : i64 to index
-          %c64 = arith.constant 64 : index
-          %29 = arith.muli %28, %c64 : index
-          %view_1 = memref.view %19[%29][] : memref<?xi8> to memref<8xf32>
-          %c0_2 = arith.constant 0 : index
-          %c1 = arith.constant 1 : index
-          %30 = arith.addi %arg7, %c1 : index
-          %31 = memref.load %view[%30] : memref<8xi32>
-          %32 = arith.extui %31 : i32 to i64
-          %33 = arith.index_cast %32 : i64 to index
-          %c64_3 = arith.constant 64 : index
-          %34 = arith.muli %33, %c64_3 : index
-          %view_4 = memref.view %9[%34][] : memref<?xi8> to memref<8xf32>
-          %c5 = arith.constant 5 : index
-          %35 = arith.addi %arg7, %c5 : index
-          %36 = memref.load %view[%35] : memref<8xi32>
-          %37 = arith.extui %36 : i32 to i64
-          %38 = arith.index_cast %37 : i64 to index
-          %c64_5 = arith.constant 64 : index
-          %39 = arith.muli %38, %c64_5 : index
-          %view_6 = memref.view %19[%39][] : memref<?xi8> to memref<8xf32>
-          %c3 = arith.constant 3 : index
-          %40 = arith.addi %arg7, %c3 : index
-          %41 = memref.load %view[%40] : memref<8xi32>
-          %42 = arith.extui %41 : i32 to i64
-          func.call @p_0F(%view_1, %view_4, %view_6, %42, %arg6) :
-              (memref<8xf32>, memref<8xf32>, memref<8xf32>, i64, i64) -> ()
-          %c6 = arith.constant 6 : index
-          %43 = arith.addi %arg7, %c6 : index
-          %c0_i32_7 = arith.constant 0 : i32
-          scf.yield %43, %c0_i32_7, %arg9 : index, i32, i32
-        }
-        default {
-          %c1_i32 = arith.constant 1 : i32
-          scf.yield %arg7, %c1_i32, %arg9 : index, i32, i32
-        }
-        scf.yield %24#0, %24#1, %24#2 : index, i32, i32
-      }
-      return %21#1 : i32
-    }
-    func.func private @p_worker_0(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2:
-        !llvm.ptr, %arg3: !llvm.ptr, %arg4: i64) -> i32 attributes
-        {llvm.linkage = #llvm.linkage<internal>, no_inline} {
+      call @pipesched_rt_begin(%arg0, %c0_i32_0) {instruction = "0F0"} :
+          (!llvm.ptr, i32) -> ()
       %c0 = arith.constant 0 : index
-      %c8 = arith.constant 8 : index
-      %0 = call @p_walk(%c0, %c8, %arg0, %arg1, %arg2, %arg3, %arg4) : (index,
-          index, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> i32
-      return %0 : i32
+      %view = memref.view %19[%c0][] : memref<?xi8> to memref<8xf32>
+      %c0_1 = arith.constant 0 : index
+      %c0_2 = arith.constant 0 : index
+      %view_3 = memref.view %9[%c0_2][] : memref<?xi8> to memref<8xf32>
+      %c64 = arith.constant 64 : index
+      %view_4 = memref.view %19[%c64][] : memref<?xi8> to memref<8xf32>
+      %c0_i64 = arith.constant 0 : i64
+      call @p_0F(%view, %view_3, %view_4, %c0_i64, %arg4) : (memref<8xf32>,
+          memref<8xf32>, memref<8xf32>, i64, i64) -> ()
+      %c0_i32_5 = arith.constant 0 : i32
+      call @pipesched_rt_end(%arg0, %c0_i32_5) : (!llvm.ptr, i32) -> ()
+      return %c0_i32 : i32
     }
     func.func @p_step(%arg0: i32, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3:
         !llvm.ptr, %arg4: !llvm.ptr, %arg5: i64) -> i32 {
