@@ -49,21 +49,25 @@ static void storeTable(ScheduleOp problem, const Placement &given,
 
 /// Says before a long wait how much was asked for. Each stage has at least an F
 /// and a B for each microbatch. The bytes and the time of a cell are those of
-/// benchmarks/README.md (`generate`, `generate-to-report`). A table above
-/// kMaxTableCells is refused at once.
+/// benchmarks/README.md (`generate`, `generate-to-report`; `graph-blocking` and
+/// what follows it). A table above kMaxTableCells is refused at once.
 static void announceSize(ScheduleOp problem, const Placement &placement) {
   constexpr int64_t kCellsWorthAWord = int64_t(1) << 24;
-  constexpr double kRowBytes = 8, kReportBytes = 232, kReportSeconds = 4e-7;
+  constexpr double kRowBytes = 8, kReportBytes = 48, kReportSeconds = 1.5e-7;
+  constexpr double kGraphBytes = 232, kGraphSeconds = 4e-7;
   int64_t numPairs = placement.getNumPairs();
   if (numPairs <= kCellsWorthAWord / 2 || numPairs > kMaxTableCells / 2)
     return;
   int64_t numCells = 2 * numPairs;
   auto cells = static_cast<double>(numCells);
   emitRemark(problem.getLoc())
-      << llvm::formatv("asks for {0} cells or more: {1:F1} GiB of rows, and up "
-                       "to {2:F1} GiB and about {3:F0} s for a report",
-                       numCells, cells * kRowBytes / (1 << 30),
-                       cells * kReportBytes / (1 << 30), cells * kReportSeconds)
+      << llvm::formatv(
+             "asks for {0} cells or more: {1:F1} GiB of rows, and up "
+             "to {2:F1} GiB and about {3:F0} s for a report, or {4:F1} "
+             "GiB and {5:F0} s where that needs a graph",
+             numCells, cells * kRowBytes / (1 << 30),
+             cells * kReportBytes / (1 << 30), cells * kReportSeconds,
+             cells * kGraphBytes / (1 << 30), cells * kGraphSeconds)
              .str();
 }
 
