@@ -16,12 +16,7 @@ SCHEMA: dict[str, Any] = json.loads(
 )
 EXAMPLES: list[dict[str, Any]] = SCHEMA["examples"]
 WRONG = ({"wrong": 1}, ["wrong"], "wrong", 7.5, -1, True)
-TYPES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "integer": int,
-    "array": list,
-    "object": dict,
-}
+TYPES: dict[str, type] = {"string": str, "integer": int, "array": list, "object": dict}
 BETWEEN_FIELDS = ("which the layers", "it is not said how many layers")
 """Mistakes that a schema cannot say."""
 
@@ -35,12 +30,12 @@ def is_valid(schema: dict[str, Any], value: Any) -> bool:
     if isinstance(value, str):
         return re.search(schema.get("pattern", ""), value) is not None
     if isinstance(value, int):
-        return value >= schema.get("minimum", value)
+        return value >= int(schema.get("minimum", value))
     if isinstance(value, list):
         return len(value) >= schema["minItems"] and all(
             is_valid(schema["items"], item) for item in value
         )
-    assert schema["additionalProperties"] is False
+    assert isinstance(value, dict) and schema["additionalProperties"] is False
     known = schema["properties"]
     return set(schema.get("required", ())) <= set(value) <= set(known) and all(
         is_valid(known[name], each) for name, each in value.items()
