@@ -186,6 +186,7 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
   Traffic traffic;
   traffic.bytesSent.assign(graph.getNumWorkers(), 0);
   traffic.exposedShardingPs.assign(graph.getNumWorkers(), 0);
+  traffic.context.resize(graph.getNumWorkers());
   auto send = [&](int32_t worker, int64_t bytes) -> llvm::Error {
     if (llvm::AddOverflow(traffic.bytesSent[worker], bytes,
                           traffic.bytesSent[worker]))
@@ -193,11 +194,16 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
           "worker %d sends more than 2^63-1 bytes in all", worker);
     return llvm::Error::success();
   };
-  auto compute = [&](int32_t worker, Cell cell) {
+  auto compute = [&](int32_t worker, Cell cell) -> llvm::Error {
     const StageCost &cost = stageCosts.stages[placement.globalStage(cell)];
     auto phase = static_cast<unsigned>(cell.getPhase());
     // All cells together fit into int64 (computeTaskTimes).
     traffic.exposedShardingPs[worker] += cost.shardingPs[phase];
+    if (!traffic.context[worker].add(cost.context[phase], 1))
+      return llvm::createStringError(
+          "the ranks of worker %d pass on more than 2^63-1 bytes of keys and "
+          "values, or for more than 2^63-1 ps",
+          worker);
     return send(worker, cost.shardingBytes[phase]);
   };
   for (uint32_t task = 0; task < graph.size(); ++task) {

@@ -88,6 +88,7 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
   Traffic traffic;
   traffic.bytesSent.assign(placement.getNumWorkers(), 0);
   traffic.exposedShardingPs.assign(placement.getNumWorkers(), 0);
+  traffic.context.resize(placement.getNumWorkers());
   bool isOverflow = false;
   auto send = [&](int64_t worker, int64_t count, int64_t bytes) {
     int64_t product = 0, &sum = traffic.bytesSent[worker];
@@ -102,6 +103,7 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
       int64_t count = counts.of(stage, phase);
       send(worker, count, cost.shardingBytes[code]);
       traffic.exposedShardingPs[worker] += count * cost.shardingPs[code];
+      isOverflow |= !traffic.context[worker].add(cost.context[code], count);
       std::optional<Flow> flow = flowMadeBy(phase, gradientAfter);
       if (!flow)
         continue;

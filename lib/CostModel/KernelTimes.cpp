@@ -192,6 +192,15 @@ static double contextPs(double bytes, double attentionPs, bool isBackward,
                     : times.ringForward(part, step);
 }
 
+/// What all accelerators of a worker send of `bytes`: each of c ranks passes
+/// its parts on c - 1 times; in a ring gradients return home with one more.
+static double contextBytes(double bytes, bool isBackward,
+                           const SystemFacts &system) {
+  double steps = double(system.contextParallel) - 1;
+  bool isRing = system.contextExchange == ContextExchange::Ring;
+  return (steps + (isBackward && isRing ? 0.5 : 0)) * bytes;
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
@@ -232,10 +241,6 @@ public:
   /// One run of a kernel with this work.
   double kernelPs(const Work &work, const Kernel &kernel,
                   bool isBackward = false) const;
-
-  /// One run of a kernel in a phase of which the block says nothing.
-  double impliedPs(const Kernel &kernel, Phase phase,
-                   Recompute recompute) const;
 
 private:
   double computePs(const Work &work, const Kernel &kernel) const;
@@ -303,21 +308,6 @@ double KernelTimes::kernelPs(const Work &work, const Kernel &kernel,
   llvm_unreachable("all engines are handled");
 }
 
-double KernelTimes::impliedPs(const Kernel &kernel, Phase phase,
-                              Recompute recompute) const {
-  bool runsAgain =
-      recompute == Recompute::Selective ? kernel.core : kernel.recomputed;
-  bool isBackward = phase == Phase::Backward;
-  double sum = 0;
-  if (phase == Phase::Forward || (phase == Phase::Recompute && runsAgain))
-    sum += kernelPs(kernel.forward, kernel);
-  if (isBackward || phase == Phase::InputGrad)
-    sum += kernelPs(kernel.inputGrad, kernel, /*isBackward=*/true);
-  if (isBackward || phase == Phase::WeightGrad)
-    sum += kernelPs(kernel.weightGrad, kernel);
-  return sum;
-}
-
 //===----------------------------------------------------------------------===//
 // Blocks
 //===----------------------------------------------------------------------===//
@@ -330,34 +320,81 @@ bool pipesched::anyStates(const BlockFacts &block, PhaseWork phase) {
   });
 }
 
-/// The time of a phase in those kernels that `counts` accepts.
-static double phasePs(const BlockFacts &block, Phase phase,
-                      const SystemFacts &system, Recompute recompute,
-                      llvm::function_ref<bool(const Kernel &)> counts) {
+/// What one run of a kernel with this work costs, or counts for.
+using RunCost =
+    llvm::function_ref<double(const Work &, const Kernel &, bool isBackward)>;
+
+/// One run of a kernel in a phase of which the block says nothing.
+static double sumImplied(const Kernel &kernel, Phase phase, Recompute recompute,
+                         RunCost costOf) {
+  bool runsAgain =
+      recompute == Recompute::Selective ? kernel.core : kernel.recomputed;
+  bool isBackward = phase == Phase::Backward;
+  double sum = 0;
+  if (phase == Phase::Forward || (phase == Phase::Recompute && runsAgain))
+    sum += costOf(kernel.forward, kernel, false);
+  if (isBackward || phase == Phase::InputGrad)
+    sum += costOf(kernel.inputGrad, kernel, true);
+  if (isBackward || phase == Phase::WeightGrad)
+    sum += costOf(kernel.weightGrad, kernel, false);
+  return sum;
+}
+
+/// All that the kernels of a block run in a phase.
+static double sumPhase(const BlockFacts &block, Phase phase,
+                       Recompute recompute, RunCost costOf) {
   PhaseWork stated = phase == Phase::Backward    ? &Kernel::backward
                      : phase == Phase::Recompute ? &Kernel::recompute
                      : phase == Phase::Optimizer ? &Kernel::optimizer
                                                  : nullptr;
   bool isStated = stated && anyStates(block, stated);
-  KernelTimes times(block, system);
   double sum = 0;
   for (const Kernel &kernel : block.kernels)
-    if (counts(kernel))
-      sum += double(kernel.count) *
-             (isStated ? times.kernelPs((kernel.*stated).value_or(Work()),
-                                        kernel, phase == Phase::Backward)
-                       : times.impliedPs(kernel, phase, recompute));
+    sum += double(kernel.count) *
+           (isStated ? costOf((kernel.*stated).value_or(Work()), kernel,
+                              phase == Phase::Backward)
+                     : sumImplied(kernel, phase, recompute, costOf));
   return sum;
 }
 
 double pipesched::rooflinePs(const BlockFacts &block, Phase phase,
                              const SystemFacts &system, Recompute recompute) {
-  return phasePs(block, phase, system, recompute,
-                 [](const Kernel &) { return true; });
+  KernelTimes times(block, system);
+  return sumPhase(block, phase, recompute,
+                  [&](const Work &work, const Kernel &kernel, bool isBackward) {
+                    return times.kernelPs(work, kernel, isBackward);
+                  });
 }
 
 double pipesched::enginePs(const BlockFacts &block, Phase phase, Engine engine,
                            const SystemFacts &system, Recompute recompute) {
-  return phasePs(block, phase, system, recompute,
-                 [=](const Kernel &kernel) { return kernel.engine == engine; });
+  KernelTimes times(block, system);
+  return sumPhase(block, phase, recompute,
+                  [&](const Work &work, const Kernel &kernel, bool isBackward) {
+                    return kernel.engine == engine
+                               ? times.kernelPs(work, kernel, isBackward)
+                               : 0;
+                  });
+}
+
+ContextSums pipesched::contextSums(const BlockFacts &block, Phase phase,
+                                   const SystemFacts &system,
+                                   Recompute recompute) {
+  auto sum = [&](auto count) {
+    return sumPhase(
+        block, phase, recompute,
+        [&](const Work &work, const Kernel &kernel, bool isBackward) {
+          return kernel.engine == Engine::Context
+                     ? count(double(work.bytes), isBackward, system)
+                     : 0;
+        });
+  };
+  // Beside no attention at all, everything would be waited for.
+  auto unhiddenPs = [](double bytes, bool isBackward,
+                       const SystemFacts &facts) {
+    return contextPs(bytes, /*attentionPs=*/0, isBackward, facts);
+  };
+  return {sum(unhiddenPs),
+          enginePs(block, phase, Engine::Context, system, recompute),
+          sum(contextBytes)};
 }

@@ -26,6 +26,14 @@ double enginePs(const BlockFacts &block, Phase phase, Engine engine,
                 const SystemFacts &system,
                 Recompute recompute = Recompute::Full);
 
+/// What ContextCost says of a block, not rounded.
+struct ContextSums {
+  double ps = 0, exposedPs = 0, bytes = 0;
+};
+ContextSums contextSums(const BlockFacts &block, Phase phase,
+                        const SystemFacts &system,
+                        Recompute recompute = Recompute::Full);
+
 /// Whether a kernel of the block says what it runs in B, R or O.
 bool anyStates(const BlockFacts &block, std::optional<Work> Kernel::*phase);
 

@@ -136,12 +136,13 @@ private:
       measured(Phase::Recompute, *again, cost);
   }
 
-  /// A measured time does not say for what a cell waits, nor when rows are on
-  /// their way.
+  /// A measured time does not say for what a cell waits, nor when rows, keys or
+  /// values are on their way.
   static void measured(Phase phase, int64_t ps, StageCost &cost) {
     cost.phasePs[index(phase)] = ps;
     cost.shardingPs[index(phase)] = 0;
     cost.dispatchPs[index(phase)] = 0;
+    cost.context[index(phase)] = {};
   }
 
   /// Whether R runs only a part of F.

@@ -116,6 +116,8 @@ struct BlockTimes {
       if (system.expertParallel > 1)
         dispatch[index] =
             enginePs(block, phase, Engine::AllToAll, system, again);
+      if (system.contextParallel > 1)
+        context[index] = contextSums(block, phase, system, again);
     }
   }
 
@@ -123,12 +125,16 @@ struct BlockTimes {
     for (unsigned index = 0; index < kNumPhases; ++index) {
       all[index] += double(count) * block.all[index];
       dispatch[index] += double(count) * block.dispatch[index];
+      for (auto part :
+           {&ContextSums::ps, &ContextSums::exposedPs, &ContextSums::bytes})
+        context[index].*part += double(count) * (block.context[index].*part);
     }
   }
 
   double of(Phase phase) const { return all[static_cast<unsigned>(phase)]; }
 
   std::array<double, kNumPhases> all = {}, dispatch = {};
+  std::array<ContextSums, kNumPhases> context = {};
 };
 
 /// Computes the costs of the stages of a placement; what does not depend on the
@@ -167,6 +173,7 @@ private:
   llvm::Error costBackward(const StageBlocks &blocks, double ps,
                            StageCost &cost) const;
   llvm::Error costDispatches(const BlockTimes &sum, StageCost &cost) const;
+  llvm::Error costContext(const BlockTimes &sum, StageCost &cost) const;
   llvm::Error costCopies(const StageMemory &memory, StageCost &cost) const;
   llvm::Error costStep(const StageBlocks &owned, const StageMemory &memory,
                        StageCost &cost) const;
@@ -222,7 +229,9 @@ llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
     return makeError("the time of I is over 2^63 - 1 ps");
   if (llvm::Error error = costBackward(blocks, sum.of(Phase::Backward), cost))
     return error;
-  return costDispatches(sum, cost);
+  if (llvm::Error error = costDispatches(sum, cost))
+    return error;
+  return costContext(sum, cost);
 }
 
 /// The part of the times in which rows are on their way, put together in the
@@ -240,6 +249,31 @@ llvm::Error StageCostBuilder::costDispatches(const BlockTimes &sum,
     at(Phase::InputGrad) += at(Phase::Recompute);
     at(Phase::Backward) += at(Phase::Recompute);
   }
+  return llvm::Error::success();
+}
+
+/// What ranks that divide a sequence pass on, put together in the same way.
+llvm::Error StageCostBuilder::costContext(const BlockTimes &sum,
+                                          StageCost &cost) const {
+  if (system.contextParallel == 1)
+    return llvm::Error::success();
+  for (unsigned phase = 0; phase < kNumPhases; ++phase) {
+    const ContextSums &sums = sum.context[phase];
+    for (auto [from, to] : {std::pair(&ContextSums::ps, &ContextCost::ps),
+                            {&ContextSums::exposedPs, &ContextCost::exposedPs},
+                            {&ContextSums::bytes, &ContextCost::bytes}})
+      if (auto error = store(sums.*from, "an exchange of keys and values",
+                             cost.context[phase].*to))
+        return error;
+  }
+  auto at = [&](Phase phase) -> ContextCost & {
+    return cost.context[static_cast<unsigned>(phase)];
+  };
+  if (recomputesInBackward)
+    for (Phase phase : {Phase::InputGrad, Phase::Backward})
+      if (!at(phase).add(at(Phase::Recompute), 1))
+        return makeError("ranks pass on keys and values for more than 2^63 - 1 "
+                         "ps in a backward that recomputes");
   return llvm::Error::success();
 }
 

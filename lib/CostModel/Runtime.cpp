@@ -19,7 +19,7 @@ using namespace pipesched;
 using llvm::Twine;
 
 /// What I waits for and sends belongs to W.
-static llvm::Error moveSharding(StageCost &cost) {
+static llvm::Error moveTraffic(StageCost &cost) {
   for (auto *part : {&cost.shardingPs, &cost.shardingBytes}) {
     int64_t &input = (*part)[static_cast<unsigned>(Phase::InputGrad)];
     int64_t &weight = (*part)[static_cast<unsigned>(Phase::WeightGrad)];
@@ -27,6 +27,11 @@ static llvm::Error moveSharding(StageCost &cost) {
       return makeError("I and W of a stage send more than 2^63 - 1 bytes");
     input = 0;
   }
+  ContextCost &input = cost.context[static_cast<unsigned>(Phase::InputGrad)];
+  if (!cost.context[static_cast<unsigned>(Phase::WeightGrad)].add(input, 1))
+    return makeError("the ranks of a stage pass on keys and values for more "
+                     "than 2^63 - 1 ps in I and W");
+  input = {};
   return llvm::Error::success();
 }
 
@@ -49,7 +54,7 @@ llvm::Error pipesched::applyRuntime(Runtime runtime, const Placement &placement,
                        " is over 2^63 - 1 ps");
     input = 0;
     if (llvm::Error error =
-            moveSharding(stageCosts.stages[placement.stageOffset(path)]))
+            moveTraffic(stageCosts.stages[placement.stageOffset(path)]))
       return error;
   }
   return llvm::Error::success();

@@ -1,4 +1,4 @@
-//===- Formats.h - Model and system files, by format ------------*- C++ -*-===//
+//===- Formats.h - Files of inputs, by format -------------------*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -23,6 +23,8 @@ Architecture readModelFields(const llvm::json::Value &file, SourceRule rule,
                              FileErrors &errors);
 SystemFacts readSystemFields(const llvm::json::Value &file, SourceRule rule,
                              FileErrors &errors);
+/// Times of stages. Errors name an entry of a list by its index, from 0.
+Profile readTimesFields(const llvm::json::Value &file, FileErrors &errors);
 
 /// Hugging Face's config.json. `sequence` is the length to train with, or 0 if
 /// it was not given. The notes say what is assumed or left out.

@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Times are texts with units, so that decimals stay exact.
+// Times are texts with units, so that decimals stay exact
+// (docs/schemas/times.schema.json).
 //
 //===----------------------------------------------------------------------===//
 
-#include "FieldReader.h"
-#include "PipeSched/Description/Description.h"
+#include "Formats.h"
 #include "PipeSched/Facts/ProfileText.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -19,7 +19,7 @@ using namespace pipesched;
 using llvm::StringRef;
 namespace json = llvm::json;
 
-static void readTime(const json::Value &value, const std::string &path,
+static void readTime(const json::Value &value, const llvm::Twine &path,
                      std::vector<int64_t> &times, FileErrors &errors) {
   std::optional<StringRef> text = value.getAsString();
   if (!text) {
@@ -34,13 +34,10 @@ static void readTime(const json::Value &value, const std::string &path,
     errors.report(path, llvm::toString(ps.takeError()));
 }
 
-llvm::Expected<Profile> pipesched::profileFromJson(StringRef text,
-                                                   StringRef file) {
-  llvm::Expected<json::Value> value = parseJson(text, file);
-  if (!value)
-    return value.takeError();
-  FileErrors errors(file);
-  FieldReader reader(&*value, "", errors);
+Profile pipesched::readTimesFields(const json::Value &file,
+                                   FileErrors &errors) {
+  FieldReader reader(&file, "", errors);
+  reader.text("$schema", "");
   Profile profile;
   bool isEmpty = true;
   for (StringRef name : profileNames()) {
@@ -51,17 +48,27 @@ llvm::Expected<Profile> pipesched::profileFromJson(StringRef text,
     std::vector<int64_t> &times = *findTimes(profile, name);
     const json::Array *list = entry->getAsArray();
     if (!list) {
-      readTime(*entry, name.str(), times, errors);
+      readTime(*entry, name, times, errors);
       continue;
     }
     if (list->empty())
       errors.report(name, "expected at least one time");
-    for (const json::Value &time : *list)
-      readTime(time, name.str(), times, errors);
+    for (auto [index, time] : llvm::enumerate(*list))
+      readTime(time, name + "[" + llvm::Twine(index) + "]", times, errors);
   }
   reader.finish();
   if (isEmpty)
     errors.report("", "expected times such as {\"F\": \"1ms\"}, found none");
+  return profile;
+}
+
+llvm::Expected<Profile> pipesched::profileFromJson(StringRef text,
+                                                   StringRef file) {
+  llvm::Expected<json::Value> value = parseJson(text, file);
+  if (!value)
+    return value.takeError();
+  FileErrors errors(file);
+  Profile profile = readTimesFields(*value, errors);
   if (errors.any())
     return errors.take();
   return profile;

@@ -6,14 +6,27 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one rule for the time of two cells that overlap.
+// The one rule for the time of two cells that overlap, and sums of what ranks
+// pass on.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Facts/StageCosts.h"
+#include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
 using namespace pipesched;
+
+bool ContextCost::add(const ContextCost &cost, int64_t count) {
+  for (auto part :
+       {&ContextCost::ps, &ContextCost::exposedPs, &ContextCost::bytes}) {
+    int64_t product = 0;
+    if (llvm::MulOverflow(count, cost.*part, product) ||
+        llvm::AddOverflow(this->*part, product, this->*part))
+      return false;
+  }
+  return true;
+}
 
 uint64_t StageCosts::pairPs(const StageCost &first, Phase firstPhase,
                             const StageCost &second, Phase secondPhase) const {

@@ -185,6 +185,21 @@ static void writeDispatches(OStream &json, const DispatchTimes &dispatches) {
   writeList(json, "exposed_all_to_all_ps", dispatches.exposedPs);
 }
 
+/// By worker, if ranks pass on keys and values.
+static void writeContext(OStream &json, ArrayRef<ContextCost> workers) {
+  auto isNothing = [](const ContextCost &cost) { return cost.ps == 0; };
+  if (llvm::all_of(workers, isNothing))
+    return;
+  for (auto [key, part] :
+       {std::pair("context_exchange_ps", &ContextCost::ps),
+        {"exposed_context_exchange_ps", &ContextCost::exposedPs},
+        {"context_exchange_bytes", &ContextCost::bytes}})
+    writeList(json, key, workers,
+              [part = part](llvm::raw_ostream &os, const ContextCost &cost) {
+                os << cost.*part;
+              });
+}
+
 static void writeExecution(OStream &json, const NamedEvaluation &result) {
   const ExecutionTotals &execution = result.evaluation.totals;
   ExecutionSummary summary = summarize(execution);
@@ -206,6 +221,7 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
     writeDouble(json, "span_bubble_ratio", summary.spanBubbleRatio);
     writeIdle(json, execution.idle);
     writeDispatches(json, execution.dispatches);
+    writeContext(json, execution.traffic.context);
     json.attribute("exposed_communication_ps", summary.exposedCommunicationPs);
     json.attribute("messages", execution.traffic.messages);
     writeList(json, "bytes_sent", execution.traffic.bytesSent);

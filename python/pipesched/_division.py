@@ -144,3 +144,18 @@ def counts_text(counts: Sequence[Counts]) -> str:
         return "+".join(f"{count}x{times}" if times > 1 else str(count) for count, times in groups)
 
     return "|".join(dict.fromkeys(map(runs, counts)))
+
+
+def layers_text(layers: int, places: Sequence[Place]) -> str | None:
+    """How many of `layers` each stage holds: `4` if all have as many, else such as `3+4x6+5`. None
+    if there are no layers, no stages, or only weights of stages.
+
+    >>> layers_text(8, [((0, 1), None)]), layers_text(7, [((0, 1), (3, 4))])
+    ('4', '3+4')
+    """
+    lengths = [lengths for _, lengths in places if lengths is not None]
+    if not layers or not places or any(sum(each) != layers for each in lengths):
+        return None
+    if lengths and len({count for each in lengths for count in each}) > 1:
+        return counts_text(lengths)
+    return str(layers // len(places[0][0]))

@@ -59,6 +59,16 @@ def program_frame(program: WorkerProgram) -> pd.DataFrame:
     return frame
 
 
+EXCHANGES = (
+    "all_to_all_ps",
+    "exposed_all_to_all_ps",
+    "context_exchange_ps",
+    "exposed_context_exchange_ps",
+    "context_exchange_bytes",
+)
+"""What the ranks of a worker exchange; a report without such an exchange has None."""
+
+
 def worker_frame(report: Report) -> pd.DataFrame:
     """One row per worker: slots, times, bytes."""
     columns: dict[str, Any] = {}
@@ -69,6 +79,9 @@ def worker_frame(report: Report) -> pd.DataFrame:
     for cause in fields(IdleByCause):
         columns[f"{cause.name}_ps"] = getattr(report.execution.idle_by_cause_ps, cause.name)
     columns["bytes_sent"] = report.execution.bytes_sent
+    for name in EXCHANGES:
+        if (column := getattr(report.execution, name)) is not None:
+            columns[name] = column
     if memory := report.memory:
         for name in ("persistent_bytes", "peak_activation_bytes", "peak_bytes", "peak_cell"):
             columns[name] = getattr(memory, name)

@@ -9,14 +9,25 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import Any
 
 from . import _core
 from ._errors import PipeSchedError
-from ._times_of import MESSAGES, Entries, Place, as_entry, divide, is_file, ps_of, split_pairs
+from ._times_of import (
+    MESSAGES,
+    SCHEMA,
+    Entries,
+    Place,
+    as_entry,
+    divide,
+    is_file,
+    ps_of,
+    split_pairs,
+)
 
 ENDS = ("embedding", "head")
 """What the first and the last stage hold beside layers."""
@@ -37,11 +48,52 @@ name, and the number of layers, if it is given, under `count` of the layers.
 def _raw(times: Any) -> Mapping[str, Any]:
     if isinstance(times, Mapping):
         return times
-    if is_file(times):
-        with open(os.fspath(times), encoding="utf-8-sig") as file:
-            read = json.load(file)
-        return read if isinstance(read, Mapping) else {}
-    return split_pairs(times)
+    return _read_file(os.fspath(times)) if is_file(times) else split_pairs(times)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise PipeSchedError(f"the field {twice!r} is given twice")
+    return found
+
+
+def _read_file(path: str) -> dict[str, Any]:
+    """The object of a file of docs/schemas/layer-times.schema.json. Errors name the file, and the
+    line and column of what is no JSON.
+    """
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            read = json.load(file, object_pairs_hook=_unique)
+    except OSError as error:
+        raise PipeSchedError(f"{path}: {error.strerror}") from None
+    except json.JSONDecodeError as error:
+        raise PipeSchedError(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
+    except UnicodeDecodeError as error:
+        raise PipeSchedError(f"{path}: byte {error.start} is no UTF-8") from None
+    except PipeSchedError as error:
+        raise PipeSchedError(f"{path}: {error.diagnostics[0].message}") from None
+    if not isinstance(read, dict):
+        raise PipeSchedError(
+            f'{path}: expected an object such as {{"layers": {{"count": 32, "F": "1ms"}}}}, found a'
+            f" {type(read).__name__}"
+        )
+    if not isinstance(schema := read.pop(SCHEMA, ""), str):
+        raise PipeSchedError(f"{path}: {SCHEMA}: expected a text, found {schema!r}")
+    return read
+
+
+@contextmanager
+def _naming(times: Any) -> Iterator[None]:
+    """Errors in this block name the file, if the times are one's."""
+    try:
+        yield
+    except PipeSchedError as error:
+        if isinstance(times, Mapping) or not is_file(times):
+            raise
+        raise PipeSchedError(f"{os.fspath(times)}: {error.diagnostics[0].message}") from None
 
 
 def names_layers(times: Any) -> bool:
@@ -53,7 +105,7 @@ def names_layers(times: Any) -> bool:
     """
     try:
         raw = _raw(times)
-    except (OSError, ValueError, TypeError):
+    except (PipeSchedError, ValueError, TypeError):
         return False  # the library says what is wrong
     return any(str(name).partition(".")[0] in (LAYERS, *ENDS) for name in raw)
 
@@ -95,17 +147,34 @@ def _checked(part: str, times: Mapping[str, Any]) -> Entries:
     try:
         Costs(times=_text(entries))
     except PipeSchedError as error:
-        reason = error.diagnostics[0].message
+        reason = _reason(entries) or error.diagnostics[0].message
         raise PipeSchedError(f"times of layers, {part or 'messages'}: {reason}") from None
     return entries
 
 
+def _reason(entries: Entries) -> str | None:
+    """What is wrong with the first wrong time of a list, by its index."""
+    from ._costs import Costs
+
+    for name, entry in entries.items():
+        for index, item in enumerate(entry if isinstance(entry, list) else ()):
+            try:
+                Costs(times=f"{name}={item}")
+            except PipeSchedError as error:
+                said = error.diagnostics[0].message
+                place = f"{name}[{index}]"
+                return said.replace(name, place, 1) if said.startswith(f"{name}:") else said
+    return None
+
+
 def check_layer_times(times: Any) -> None:
     """Raises an error for times of layers that no model could complete."""
-    parts = _parts(_raw(times))
-    _count(parts[LAYERS].pop(COUNT, None))
-    for part, given in parts.items():
-        _checked(part, given)
+    raw = _raw(times)
+    with _naming(times):
+        parts = _parts(raw)
+        _count(parts[LAYERS].pop(COUNT, None))
+        for part, given in parts.items():
+            _checked(part, given)
 
 
 def _text(entries: Entries) -> str:
@@ -187,9 +256,14 @@ class LayerTimes:
     @staticmethod
     def read(times: Any, model: int | None) -> LayerTimes:
         """Reads what `Costs(times=..., times_of="layer")` takes; `model` is the number of the
-        model's layers. Errors name the part and what was expected of it.
+        model's layers. Errors name the file, the part and what was expected of it.
         """
-        parts = _parts(_raw(times))
+        raw = _raw(times)
+        with _naming(times):
+            return LayerTimes._read(_parts(raw), model)
+
+    @staticmethod
+    def _read(parts: Parts, model: int | None) -> LayerTimes:
         count = parts[LAYERS].pop(COUNT, None)
         entries = {part: _checked(part, times) for part, times in parts.items()}
         given = entries[LAYERS]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_type_hints
 
@@ -126,6 +126,18 @@ class Execution(_Section):
     critical_path: tuple[str, ...]
     critical_path_messages: int
     critical_path_copies: int
+    all_to_all_ps: Integers | None = None
+    """Time in which rows are on their way to experts and back; None if there are none."""
+    exposed_all_to_all_ps: Integers | None = None
+    """The part of it that no compute hides."""
+    context_exchange_ps: Integers | None = None
+    """Time in which the ranks of a worker pass keys and values or their gradients on to each other,
+    because they divide sequences; None if they do not.
+    """
+    exposed_context_exchange_ps: Integers | None = None
+    """The part of it for which attention waits."""
+    context_exchange_bytes: Integers | None = None
+    """What all accelerators of the worker send in it; not among `bytes_sent`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,8 +213,8 @@ def _value(hint: Any, raw: Any) -> Any:
         return None
     if section is not None:
         return _section(section, raw)
-    if hint in (Integers, Ratios):
-        array = np.array(raw, dtype=np.int64 if hint == Integers else np.float64)
+    if array_type := next((each for each in (hint, *choices) if each in (Integers, Ratios)), None):
+        array = np.array(raw, dtype=np.int64 if array_type == Integers else np.float64)
         array.flags.writeable = False
         return array
     if isinstance(raw, list):
@@ -212,7 +224,13 @@ def _value(hint: Any, raw: Any) -> Any:
 
 def _section(section: Any, raw: dict[str, Any]) -> Any:
     hints = _hints_of(section)
-    return section(**{f.name: _value(hints[f.name], raw[f.name]) for f in fields(section)})
+    return section(
+        **{
+            f.name: _value(hints[f.name], raw[f.name])
+            for f in fields(section)
+            if f.default is MISSING or f.name in raw
+        }
+    )
 
 
 def read_report(kind: type[_R], text: str, **extra: Any) -> _R:

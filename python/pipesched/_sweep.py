@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._batch import Configuration, Metric, evaluate_points
+from ._division import layers_text
 from ._errors import PipeSchedError
 from ._families import FamilyFunction, restore, used
 from ._grid import Grid, Inputs, Point, configuration, kinds
@@ -79,6 +80,14 @@ def _plain(column: npt.NDArray[Any]) -> list[Any]:
     return [None if math.isnan(value) else value for value in values]
 
 
+def _layers(point: Configuration) -> str | None:
+    """The layers of the stages of a point; None without layers, or for rows of one's own, whose
+    stages a worker would have to make again.
+    """
+    layers = point.costs._division.layers if point.costs is not None else 0
+    return layers_text(layers, point.places) if layers and not point._is_own else None
+
+
 def _finished(point: Configuration, found: Row) -> Row:
     """The numbers of a point, with those computed from them."""
     capacity, peak = found.pop("capacity_bytes"), found["peak_bytes"]
@@ -91,6 +100,7 @@ def _finished(point: Configuration, found: Row) -> Row:
         "peak_bytes_per_gpu": -(-peak // accelerators) if peak and accelerators else None,
         "step_s": found["makespan_ps"] / 1e12,
         **_rates(point, found),
+        "layers": _layers(point),
         "fits": None if capacity is None or peak is None else peak <= capacity,
         "error": None,
     }

@@ -31,6 +31,7 @@ TYPES = {
     **{n: "Int64" if c.dtype == "int64" else "float64" for n, c in _SUMMARY.items()},
     **dict.fromkeys(("step_s", "tokens_per_s", "mfu"), "float64"),
     **dict.fromkeys(("sequence", "accelerators", "peak_bytes_per_gpu"), "Int64"),
+    "layers": "string",
     "fits": "boolean",
 }
 del TYPES["capacity_bytes"]  # the column `fits` replaces it
@@ -135,9 +136,11 @@ def is_kept(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float, str))
 
 
-def _is_number(kind: str, value: Any) -> bool:
+def _has_type(kind: str, value: Any) -> bool:
     if kind == "boolean":
         return isinstance(value, bool)
+    if kind == "string":
+        return isinstance(value, str)
     if isinstance(value, bool):
         return False
     if kind == "Int64":
@@ -148,8 +151,9 @@ def _is_number(kind: str, value: Any) -> bool:
 def _wrong_type(layout: Layout, row: Row) -> str | None:
     """What is wrong with the type of a result; None if nothing is."""
     for name, kind in TYPES.items():
-        if row.get(name) is not None and not _is_number(kind, row[name]):
-            what = {"Int64": "an integer", "boolean": "true or false"}.get(kind, "a number")
+        if row.get(name) is not None and not _has_type(kind, row[name]):
+            kinds = {"Int64": "an integer", "boolean": "true or false", "string": "a text"}
+            what = kinds.get(kind, "a number")
             return f"{name}: expected {what} or null, found {row[name]!r}"
     for name in layout.metrics:
         if not is_kept(row[name]):

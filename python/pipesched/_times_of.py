@@ -19,6 +19,9 @@ from ._errors import PipeSchedError
 MESSAGES = ("comm", "send")
 """The times of a profile that belong to messages, which nobody divides."""
 
+SCHEMA = "$schema"
+"""Where the schema of a file is, for editors; no time."""
+
 _UNITS = {"ps": 0, "ns": 3, "us": 6, "ms": 9, "s": 12}
 
 Lengths = tuple[int, ...] | None
@@ -75,7 +78,9 @@ def entries_of(times: Any) -> Entries:
         return {str(name): as_entry(value) for name, value in times.items()}
     if is_file(times):
         with open(os.fspath(times), encoding="utf-8-sig") as file:
-            return {name: as_entry(value) for name, value in json.load(file).items()}
+            read = {name: as_entry(value) for name, value in json.load(file).items()}
+        read.pop(SCHEMA, None)
+        return read
     return {name: as_entry(value) for name, value in split_pairs(times).items()}
 
 

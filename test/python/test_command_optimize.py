@@ -53,6 +53,43 @@ def test_alternatives(capsys: Capture) -> None:
     assert "- with linear, microbatches of 4: " in capsys.readouterr().out
 
 
+LAYERS = "F=1ms,I=1ms,W=1ms,layers=10,head.F=2ms,head.I=2ms,head.W=2ms,comm=0.1ms"
+
+
+def test_placements_divide_the_same_layers(tmp_path: Path, capsys: Capture) -> None:
+    """Under times of layers each placement has its own stages and as much work as the others."""
+    kinds = ["linear", "v", "interleaved", "wave"]
+    found: dict[str, float] = {}
+    given = [*SMALL, "--times", LAYERS, "--max-evaluations", "400", "--threads", "1"]
+    file = tmp_path / "best.mlir"
+    (row,) = rows_of(capsys, *given, "--placements", ",".join(kinds), "-o", str(file))
+    for kind in kinds:
+        (alone,) = rows_of(capsys, *given, "--placements", kind, "--max-evaluations", "100")
+        assert alone["placement"] == kind and alone["others"] == []
+        found[kind] = alone["makespan_s"]
+        assert alone["lower_bound_s"] >= row["lower_bound_s"]
+    assert row["makespan_s"] == min(found.values()) == found[row["placement"]]
+    assert row["makespan_s"] >= row["lower_bound_s"] >= 4 * 3 * 12e-3 / 2
+    others = {other["placement"]: other["objective_s"] for other in row["others"]}
+    assert {**others, row["placement"]: row["makespan_s"]} == found
+    busy = pipesched.Schedule.from_file(file).simulate(transport="delay").execution.busy_ps
+    assert sum(busy) == 4 * 3 * 12 * 10**9
+    printed = run_passes(capsys, *given, "--placements", "v")
+    again = pipesched.Schedule.from_text(printed).simulate(transport="delay")
+    assert again.execution.makespan_ps / 1e12 == found["v"]
+
+
+def test_placements_without_a_schedule_are_said(capsys: Capture) -> None:
+    """On a V a microbatch needs two activations of the first worker."""
+    given = [*SMALL, "--times", LAYERS, "--memory", "1", "--placements", "linear,v"]
+    (row,) = rows_of(capsys, *given)
+    (other,) = row["others"]
+    assert (row["placement"], other["placement"], other["objective_s"]) == ("linear", "v", None)
+    assert other["reason"].startswith("worker 0 has a capacity of 1, which holds no schedule")
+    message = failure_of(capsys, *SMALL, "--times", LAYERS, "--memory", "1", "--placements", "v")
+    assert other["reason"] in message
+
+
 def test_passes(capsys: Capture) -> None:
     given = [*SMALL, *TIMES, "--memory", "2", "--times-of", "worker"]
     (row,) = rows_of(capsys, *given)
@@ -69,6 +106,11 @@ def test_passes(capsys: Capture) -> None:
         ([*SMALL, *TIMES, "--memory", "80GB"], 1, "has no model"),
         ([*SMALL, "--placements", "w"], 2, "expected some of linear, interleaved, v, wave"),
         ([*SMALL, *TIMES, "--placements", "linear,v"], 2, "different amounts of work"),
+        (
+            [*SMALL, "--times", LAYERS, "--schedule", "1f1b", "--placements", "linear,v"],
+            2,
+            "the schedule has rows, which another placement would move; give --workers",
+        ),
         ([*SMALL[:-1], "soon"], 1, "time is a time from above 0 to 1000h"),
     ],
 )

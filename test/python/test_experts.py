@@ -113,11 +113,11 @@ def test_rows_take_their_way() -> None:
 def test_pairs_hide_rows(family: str, hides: bool) -> None:
     """DualPipe hides all-to-alls of its pairs; 1F1B has none."""
     divided = costs("qwen3-30b-a3b", data_parallel=16, expert_parallel=16)
-    report = Configuration(family, 4, 16, costs=divided).simulate().to_json()
-    execution = json.loads(report)["execution"]
-    times = zip(execution["all_to_all_ps"], execution["exposed_all_to_all_ps"], strict=True)
-    for every, seen in times:
+    simulation = Configuration(family, 4, 16, costs=divided).simulate()
+    frame = simulation.worker_frame()
+    for every, seen in zip(frame.all_to_all_ps, frame.exposed_all_to_all_ps, strict=True):
         assert 0 < seen < every if hides else 0 < seen == every
+    assert simulation.execution.context_exchange_ps is None
 
 
 def test_sequences_are_divided() -> None:
@@ -127,6 +127,27 @@ def test_sequences_are_divided() -> None:
     gather = makespan(costs("llama-3-8b", **whole, context_parallel=8, context_exchange="gather"))
     tensor = makespan(costs("llama-3-8b", **whole))
     assert ring < gather < tensor
+
+
+@pytest.mark.parametrize("exchange", ["ring", "gather"])
+def test_what_is_passed_on(exchange: Any) -> None:
+    """Of 8 ranks each passes on its eighth of keys and values of 2 x 1,024 x 2 bytes a token: 7
+    times in F, and in I 7 times with as many of gradients, of which a ring takes one more home.
+    Each of 4 stages has 8 layers and runs 8 microbatches. Long attention hides a ring, nothing a
+    gather.
+    """
+    split: dict[str, Any] = {"accelerators": 8, "context_parallel": 8, "context_exchange": exchange}
+    made = costs("llama-3-8b", sequence=131072, **split)
+    simulation = Configuration("1f1b", 4, 8, costs=made).simulate()
+    keys_values = 2 * 1024 * 2 * 131072
+    sent = 7 + 2 * 7 + (1 if exchange == "ring" else 0)
+    frame = simulation.worker_frame()
+    assert frame.context_exchange_bytes.tolist() == [8 * 8 * sent * keys_values] * 4
+    for every, seen in zip(
+        frame.context_exchange_ps, frame.exposed_context_exchange_ps, strict=True
+    ):
+        assert 0 < seen < every if exchange == "ring" else 0 < seen == every
+    assert simulation.execution.all_to_all_ps is None
 
 
 @pytest.mark.parametrize(

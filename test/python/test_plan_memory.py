@@ -11,7 +11,9 @@ for its backward. Nothing is taken from the package but the sizes of the plan.
   other layers in the same way.
 - torchtitan: FSDP2 holds parameters and Adam's moments in 4 bytes each, sharded over d; in a
   pipeline it keeps the gathered weights in 2 bytes and whole sums of gradients in 4 (PyTorch's
-  `_fully_shard/_fsdp_param.py`, `to_accumulated_grad_if_needed`).
+  `_fully_shard/_fsdp_param.py`, `to_accumulated_grad_if_needed`). Without a pipeline it wraps each
+  layer, the embedding, and the head with its norm, and reduces the gradients of each by itself;
+  `fsdp_bytes` walks backwards through them.
 """
 
 from dataclasses import dataclass
@@ -210,6 +212,71 @@ def test_memory_is_what_the_framework_holds(
     assert getattr(found.launchers(), launcher).lines
 
 
+# Without a pipeline
+
+
+def wrapped(m: Sizes) -> list[tuple[int, int]]:
+    """What torchtitan wraps by itself: parameters, and what a token keeps until its backward. The
+    loss keeps the logits in 4 bytes.
+    """
+    layers = [(sum(layer_parameters(m, n)), kept_bytes(m, n)) for n in range(m.layers)]
+    head = (m.vocabulary + 1) * m.hidden, 2 * ELEMENT * m.hidden + 4 * m.vocabulary
+    return [(m.vocabulary * m.hidden, 0), *layers, head]
+
+
+def fsdp_bytes(proposal: Proposal) -> float:
+    """The most that an accelerator holds during a backward. Of each parameter 12 / d bytes of
+    itself and of its moments and 4 / d of its sum of gradients stay. When unit i runs, units up to
+    i still have their activations; weights in 2 bytes are gathered of i and of i - 1, which is
+    fetched ahead (`_backward_prefetch`), or of all up to i if they stay; gradients of i in 2 bytes
+    are copied into the input of a reduce-scatter in 4 (`foreach_reduce`).
+    """
+    m, shape = MODELS[str(proposal.request.model)], proposal.shape
+    units = wrapped(m)
+    tokens = shape.microbatch_size * m.sequence
+    found = []
+    for last, (own, _) in enumerate(units):
+        first = 0 if shape.sharding == "gradients" else max(0, last - 1)
+        gathered = sum(parameters for parameters, _ in units[first : last + 1])
+        kept = sum(kept for _, kept in units[: last + 1])
+        found.append(2 * gathered + (2 + 4) * own + tokens * kept)
+    sharded = (12 + 4) * sum(parameters for parameters, _ in units) / shape.data
+    return (sharded + max(found)) / shape.tensor
+
+
+@pytest.mark.parametrize("sharding", ["gradients", "full"])
+@pytest.mark.parametrize(
+    ("model", "given"),
+    [
+        ("llama3-70b", {"gpus": 128, "tensor": [8]}),
+        ("llama3-70b", {"gpus": 32, "tensor": [8]}),
+        ("qwen3-32b", {"gpus": 64, "tensor": [4]}),
+        ("mixtral-8x7b", {"gpus": 64, "tensor": [4], "expert": [1]}),
+    ],
+)
+def test_memory_without_a_pipeline(model: str, given: dict[str, Any], sharding: Any) -> None:
+    made = plan(
+        model,
+        "dgx-h100",
+        global_batch=256,
+        launcher="torchtitan",
+        stages=[1],
+        sharding=[sharding],
+        microbatch_size=[1],
+        recompute=["none"],
+        memory="1TiB",
+        reserve=0,
+        top=1,
+        **given,
+    )
+    (found,) = made.fitting
+    assert found.shape.pipeline == 1 and found.shape.data > 1
+    assert found.peak_bytes == pytest.approx(fsdp_bytes(found), rel=0.03)
+    policy = {"gradients": "never", "full": "always"}[sharding]
+    lines = found.launchers().torchtitan.lines or ()
+    assert f"--parallelism.fsdp_reshard_after_forward {policy}" in lines
+
+
 # The reserve
 
 
@@ -312,7 +379,8 @@ def test_lines_shard_what_is_counted(
     found, lines = lines_of(launcher, **given)
     assert found.shape.sharding == sharding
     assert line in lines
-    assert found.to_dict()["parameter_bytes"] == {"weight": 2, "gradient": 4, "optimizer": 12}
+    state = 10 if (launcher, sharding) == ("torchtitan", "full") else 12
+    assert found.to_dict()["parameter_bytes"] == {"weight": 2, "gradient": 4, "optimizer": state}
     assert found.to_dict()["for"] == launcher
 
 

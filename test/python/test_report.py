@@ -18,7 +18,9 @@ from points import configurations
 def as_json(value: Any) -> Any:
     """Converts dataclasses and arrays to the values that JSON has."""
     if is_dataclass(value):
-        return {f.name: as_json(getattr(value, f.name)) for f in fields(value) if f.name[0] != "_"}
+        every = {f.name: as_json(getattr(value, f.name)) for f in fields(value) if f.name[0] != "_"}
+        absent = {f.name for f in fields(value) if f.default is None and every[f.name] is None}
+        return {name: each for name, each in every.items() if name not in absent}
     if isinstance(value, np.ndarray):
         return value.tolist()
     return list(value) if isinstance(value, tuple) else value

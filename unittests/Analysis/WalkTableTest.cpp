@@ -41,6 +41,7 @@ public:
             std::min<int64_t>(draw(2), cost.phasePs[phase]);
         if (hasDispatches)
           cost.dispatchPs[phase] = draw(cost.phasePs[phase] + 1);
+        cost.context[phase] = {draw(5), draw(4), draw(3)};
       }
       if (hasPairTimes)
         cost.overlappedPs = drawPs();
@@ -147,6 +148,11 @@ static void expectAsByGraph(const Table &table, const StageCosts &costs,
   EXPECT_EQ(traffic->copies, 0);
   EXPECT_EQ(traffic->bytesSent, wanted.bytesSent);
   EXPECT_EQ(traffic->exposedShardingPs, wanted.exposedShardingPs);
+  for (auto [one, other] : llvm::zip_equal(traffic->context, wanted.context)) {
+    EXPECT_EQ(one.ps, other.ps);
+    EXPECT_EQ(one.exposedPs, other.exposedPs);
+    EXPECT_EQ(one.bytes, other.bytes);
+  }
   DispatchTimes dispatches = computeDispatches(graph, placement, costs);
   EXPECT_EQ(walked.dispatches.allPs, dispatches.allPs);
   EXPECT_EQ(walked.dispatches.exposedPs, dispatches.exposedPs);

@@ -13,6 +13,8 @@
 
 #include "../Support/ErrorText.h"
 #include "../Support/ToyCosts.h"
+#include "PipeSched/CostModel/Runtime.h"
+#include "PipeSched/Facts/ProfileText.h"
 #include "gtest/gtest.h"
 #include <numeric>
 
@@ -64,11 +66,23 @@ static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,
       .stages.front();
 }
 
+/// What ranks pass on in a phase: ps, exposed ps, bytes.
+using Exchanged = std::tuple<int64_t, int64_t, int64_t>;
+static Exchanged context(const StageCost &cost, Phase phase) {
+  const ContextCost &found = cost.context[static_cast<unsigned>(phase)];
+  return {found.ps, found.exposedPs, found.bytes};
+}
+
 //===----------------------------------------------------------------------===//
 // Simulation
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// What a ring takes, and for how much of it something is on its way.
+struct RingPs {
+  int64_t all = 0, sends = 0;
+};
+
 /// One rank of a ring: when it may begin its next step, and what it holds.
 struct Rank {
   int64_t ready = 0;               ///< its step and what it waits for are done
@@ -89,13 +103,14 @@ public:
       ranks[r].block = r;
   }
 
-  int64_t runForward(int64_t stepPs) {
-    int64_t now = 0, degree = size();
-    for (int64_t step = 0; step < degree; ++step) {
-      bool passesOn = step + 1 < degree;
+  RingPs runForward(int64_t stepPs) {
+    RingPs now;
+    int64_t degree = size();
+    for (int64_t number = 0; number < degree; ++number) {
+      bool passesOn = number + 1 < degree;
       for (Rank &rank : ranks)
         rank.seen.push_back(rank.block);
-      now += std::max(stepPs, send(passesOn ? part : 0));
+      step(stepPs, passesOn ? part : 0, now);
       if (passesOn)
         rotateBlocks();
     }
@@ -104,40 +119,51 @@ public:
 
   /// The gradients of a block that a rank has computed go to the next rank,
   /// which adds its own; in the end they are where the block began.
-  int64_t runBackward(int64_t stepPs) {
-    int64_t now = 0, degree = size();
-    for (int64_t step = 0; step < degree; ++step) {
-      bool passesOn = step + 1 < degree;
-      int64_t bytes = (passesOn ? part : 0) + (step > 0 ? part : 0);
+  RingPs runBackward(int64_t stepPs) {
+    RingPs now;
+    int64_t degree = size();
+    for (int64_t number = 0; number < degree; ++number) {
+      bool passesOn = number + 1 < degree;
+      int64_t bytes = (passesOn ? part : 0) + (number > 0 ? part : 0);
       for (Rank &rank : ranks)
         rank.seen.push_back(rank.block);
-      now += std::max(stepPs, send(bytes));
-      if (step > 0)
+      step(stepPs, bytes, now);
+      if (number > 0)
         rotateGradients();
-      for (auto [number, rank] : llvm::enumerate(ranks)) {
-        if (step == 0)
+      for (auto [own, rank] : llvm::enumerate(ranks)) {
+        if (number == 0)
           rank.gradient = rank.block;
         EXPECT_EQ(rank.gradient, rank.block);
-        rank.gradientOf.push_back(int64_t(number));
+        rank.gradientOf.push_back(int64_t(own));
       }
       if (passesOn)
         rotateBlocks();
     }
-    now += send(part);
+    step(/*stepPs=*/0, part, now);
     rotateGradients();
     return now;
   }
 
   const std::vector<Rank> &getRanks() const { return ranks; }
 
+  int64_t sentBytes() const {
+    int64_t sum = 0;
+    for (const Rank &rank : ranks)
+      sum += rank.sentBytes;
+    return sum;
+  }
+
 private:
   int64_t size() const { return int64_t(ranks.size()); }
 
-  /// The time until what every rank sends has arrived; a byte takes 1 ps.
-  int64_t send(int64_t bytes) {
+  /// Until the step is done and what every rank sends has arrived; a byte takes
+  /// 1 ps.
+  void step(int64_t stepPs, int64_t bytes, RingPs &now) {
     for (Rank &rank : ranks)
       rank.sentBytes += bytes;
-    return bytes == 0 ? 0 : bytes + latencyPs;
+    int64_t sends = bytes == 0 ? 0 : bytes + latencyPs;
+    now.all += std::max(stepPs, sends);
+    now.sends += sends;
   }
   /// Rank r gets what rank r - 1 had.
   void rotateBlocks() {
@@ -178,9 +204,9 @@ TEST(ContextParallel, RingsTakeAsLongAsStepByStep) {
                                         << stepPs << " ps, " << latencyPs);
         int64_t part = 240 / degree;
         Ring forward(degree, part, latencyPs);
-        int64_t forwardPs = forward.runForward(stepPs);
+        RingPs forwardPs = forward.runForward(stepPs);
         Ring backward(degree, part, latencyPs);
-        int64_t backwardPs = backward.runBackward(2 * stepPs);
+        RingPs backwardPs = backward.runBackward(2 * stepPs);
         for (auto [number, rank] : llvm::enumerate(forward.getRanks())) {
           EXPECT_TRUE(isAllBelow(rank.seen, degree));
           EXPECT_EQ(rank.sentBytes, (degree - 1) * part);
@@ -192,8 +218,15 @@ TEST(ContextParallel, RingsTakeAsLongAsStepByStep) {
         }
         StageCost cost = firstCost(attentionModel(stepPs * degree, degree),
                                    ring(degree, latencyPs));
-        EXPECT_EQ(ps(cost, Phase::Forward), forwardPs);
-        EXPECT_EQ(ps(cost, Phase::InputGrad), backwardPs);
+        EXPECT_EQ(ps(cost, Phase::Forward), forwardPs.all);
+        EXPECT_EQ(ps(cost, Phase::InputGrad), backwardPs.all);
+        EXPECT_EQ(context(cost, Phase::Forward),
+                  (Exchanged{forwardPs.sends, forwardPs.all - degree * stepPs,
+                             forward.sentBytes()}));
+        EXPECT_EQ(
+            context(cost, Phase::InputGrad),
+            (Exchanged{backwardPs.sends, backwardPs.all - 2 * degree * stepPs,
+                       backward.sentBytes()}));
       }
 }
 
@@ -205,6 +238,7 @@ TEST(ContextParallel, OneRankPassesNothingOn) {
   StageCost cost = firstCost(attentionModel(400, 1), toySystem());
   EXPECT_EQ(ps(cost, Phase::Forward), 400);
   EXPECT_EQ(ps(cost, Phase::InputGrad), 800);
+  EXPECT_EQ(context(cost, Phase::Forward), Exchanged());
 }
 
 /// Four ranks have 60 bytes each. In three steps of 100 ps they pass on 60
@@ -227,6 +261,10 @@ TEST(ContextParallel, GathersAreSeen) {
   StageCost cost = firstCost(attentionModel(400, 4), system);
   EXPECT_EQ(ps(cost, Phase::Forward), 400 + 3 * 69);
   EXPECT_EQ(ps(cost, Phase::InputGrad), 800 + 6 * 69);
+  EXPECT_EQ(context(cost, Phase::Forward),
+            (Exchanged{3 * 69, 3 * 69, 4 * 3 * 60}));
+  EXPECT_EQ(context(cost, Phase::InputGrad),
+            (Exchanged{6 * 69, 6 * 69, 4 * 6 * 60}));
 }
 
 /// Two ranks on each of two nodes. A ring is as slow as its slowest part: 60
@@ -250,7 +288,31 @@ TEST(ContextParallel, RecomputePassesOnAgain) {
     // In the backward steps of 100 ps hide 69, not 129 twice, and not the end.
     EXPECT_EQ(ps(firstCost(model, ring(4, 9)), Phase::InputGrad),
               400 + 2 * 29 + 69 + (200 + 3 * 19));
+    // Of an I: 69 + 2 x 129 + 69 + 69, and of what runs again 3 x 69.
+    StageCost cost = firstCost(model, ring(4, 9));
+    for (Phase phase : {Phase::InputGrad, Phase::Backward})
+      EXPECT_EQ(context(cost, phase),
+                (Exchanged{465 + 207, 2 * 29 + 69 + 3 * 19,
+                           4 * (3 + 4) * 60 + 4 * 3 * 60}));
   }
+}
+
+/// A measured time does not say what of it is an exchange; what PyTorch runs in
+/// W is passed on there.
+TEST(ContextParallel, FollowsTimesThatMove) {
+  StageCosts costs = llvm::cantFail(
+      costRoofline(linear(2), attentionModel(400, 4), ring(4, 9), kSplit));
+  Exchanged backward = context(costs.stages[0], Phase::InputGrad);
+  EXPECT_GT(std::get<2>(backward), 0);
+  llvm::cantFail(applyRuntime(Runtime::Torch, linear(2), costs));
+  EXPECT_EQ(context(costs.stages[0], Phase::InputGrad), Exchanged());
+  EXPECT_EQ(context(costs.stages[0], Phase::WeightGrad), backward);
+  EXPECT_EQ(context(costs.stages[1], Phase::InputGrad), backward);
+  costs = llvm::cantFail(overlayProfile(linear(2), std::move(costs),
+                                        llvm::cantFail(parseProfile("F=1ns")),
+                                        kSplit));
+  EXPECT_EQ(context(costs.stages[0], Phase::Forward), Exchanged());
+  EXPECT_EQ(context(costs.stages[0], Phase::WeightGrad), backward);
 }
 
 /// Four accelerators, of which two divide the widths: their all-reduce has half

@@ -336,6 +336,8 @@ TEST(Mistakes, Profiles) {
             "p.json: F: expected a unit (ps, ns, us, ms or s) after '1', found "
             "'m'");
   EXPECT_EQ(error(R"({"F": []})"), "p.json: F: expected at least one time");
+  EXPECT_EQ(error(R"({"F": ["1ms", "2ms", "-3ms"]})"),
+            "p.json: F[2]: expected a time of at least 0, found '-3ms'");
   EXPECT_EQ(error(R"({"coms": "1ms"})"),
             "p.json: unknown field 'coms', the closest is 'comm'");
   EXPECT_EQ(error("{}"),

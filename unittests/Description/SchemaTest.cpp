@@ -14,6 +14,7 @@
 #include "Formats.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Regex.h"
 #include "gtest/gtest.h"
 #include <set>
 
@@ -65,6 +66,8 @@ static bool isValidObject(const json::Object &schema,
     for (const json::Value &name : *required)
       if (!object.get(*name.getAsString()))
         return false;
+  if (int64_t(object.size()) < schema.getInteger("minProperties").value_or(0))
+    return false;
   const json::Object *properties = schema.getObject("properties");
   const json::Object *others = schema.getObject("additionalProperties");
   for (const auto &[name, value] : object) {
@@ -88,6 +91,9 @@ static bool isValid(const json::Object &schema, const json::Value &value) {
   if (std::optional<StringRef> type = schema.getString("type"))
     if (!hasType(*type, value))
       return false;
+  if (std::optional<StringRef> pattern = schema.getString("pattern"))
+    if (std::optional<StringRef> text = value.getAsString())
+      return llvm::Regex(*pattern).match(*text);
   if (std::optional<double> number = value.getAsNumber())
     return isInRange(schema, *number);
   if (const json::Array *list = value.getAsArray())
@@ -119,7 +125,12 @@ static const Kind kKinds[] = {
      [](const json::Value &file, FileErrors &errors) {
        readSystemFields(file, SourceRule::Optional, errors);
      },
-     embeddedSystems}};
+     embeddedSystems},
+    {"times",
+     [](const json::Value &file, FileErrors &errors) {
+       readTimesFields(file, errors);
+     },
+     [] { return llvm::ArrayRef<EmbeddedFile>(); }}};
 
 static json::Value readSchema(StringRef kind) {
   std::string path =
@@ -288,6 +299,12 @@ TEST_P(Schemas, UnknownFieldsAreNot) {
   whole.getAsObject()->try_emplace("no_such_field", 1);
   EXPECT_FALSE(isValid(schema, whole));
   EXPECT_NE(readerError(kind, whole), "");
+}
+
+TEST_P(Schemas, NothingIsNot) {
+  json::Value nothing = json::Object{};
+  EXPECT_FALSE(isValid(schema, nothing));
+  EXPECT_NE(readerError(kind, nothing), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Description, Schemas, testing::ValuesIn(kKinds),

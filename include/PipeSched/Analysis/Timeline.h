@@ -97,11 +97,13 @@ IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
                       const Timeline &timeline);
 
 /// The number of messages and of copies; the bytes that each worker sends in
-/// messages, in all-reduces and for parameters that peers divide; and how long
-/// its cells wait for the last of these.
+/// messages, in all-reduces and for parameters that peers divide; how long its
+/// cells wait for the last of these; and, by worker and not among its bytes,
+/// what its ranks pass on because they divide sequences.
 struct Traffic {
   int64_t messages = 0, copies = 0;
   std::vector<int64_t> bytesSent, exposedShardingPs;
+  std::vector<ContextCost> context;
 };
 
 /// By worker: the times in which rows are on their way to experts and back, and
@@ -117,7 +119,7 @@ DispatchTimes computeDispatches(const TaskGraph &graph,
                                 const Placement &placement,
                                 const StageCosts &stageCosts);
 
-/// Errors: bytes over int64.
+/// Errors: bytes or times over int64.
 llvm::Expected<Traffic> computeTraffic(const TaskGraph &graph,
                                        const Placement &placement,
                                        const StageCosts &stageCosts);

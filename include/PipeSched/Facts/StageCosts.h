@@ -26,6 +26,17 @@ struct MessageCost {
   int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
 };
 
+/// Keys, values and their gradients that the ranks of a worker pass on to each
+/// other because they divide a sequence (Engine::Context).
+struct ContextCost {
+  int64_t ps = 0;        ///< while something is on its way
+  int64_t exposedPs = 0; ///< of these, while attention waits
+  int64_t bytes = 0;     ///< that all accelerators of the worker send
+
+  /// Adds `count` times another one. Returns false if a sum is over int64.
+  [[nodiscard]] bool add(const ContextCost &cost, int64_t count);
+};
+
 /// What one global stage (path, stage) costs.
 struct StageCost {
   /// By Phase. O and G are about the blocks that the stage owns
@@ -38,6 +49,8 @@ struct StageCost {
   /// among them (Sharding), and the bytes that the worker sends for that in
   /// each run of the phase.
   std::array<int64_t, kNumPhases> shardingPs = {}, shardingBytes = {};
+  /// What each run of the phase passes on; phasePs contains what is exposed.
+  std::array<ContextCost, kNumPhases> context = {};
   std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
                                        ///< is of this stage; absent: by
                                        ///< StageCosts::pairPs

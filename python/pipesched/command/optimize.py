@@ -9,12 +9,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pipesched
 from pipesched import Optimization, PipeSchedError, Schedule
-from pipesched._optimize import DEFAULT_TIME_LIMIT, OptimizeOptions, the_pass
+from pipesched._optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
 from pipesched._options import MemoryTimes, Objective, PlacementName, Recompute, names_of
 from pipesched._division import pass_of
 from pipesched._layer_times import names_layers
@@ -40,6 +41,9 @@ EXAMPLE = """  pipesched optimize --workers 2 --microbatches 4 --memory 2 --offl
   pipesched optimize schedule.mlir --times F=1ms,I=1ms,W=1ms --memory 4 --time 2s"""
 
 INTERRUPTED = 130
+
+DEFAULT_WAVES = 2
+"""Of the placement `wave`, as `pipe-optimize` has it."""
 
 COLUMNS = (
     Column("schedule", "schedule", left=True),
@@ -164,21 +168,16 @@ def _read(arguments: argparse.Namespace) -> Schedule:
 def _check_work(arguments: argparse.Namespace) -> list[str]:
     """Placements under times of one stage do different amounts of work."""
     kinds = set(arguments.placements or ())
-    if kinds and arguments.times and (
-        arguments.times_of == "layer" or names_layers(arguments.times)
-    ):
-        raise UsageError(
-            "times of layers are divided among the stages of the one placement that is given;"
-            " leave --placements out, or give --model and --system"
-        )
+    if _is_by_placement(arguments):
+        return []  # the same layers
     if len(kinds) < 2 or not arguments.times or not has_phases(arguments.times):
         return []
     if arguments.times_of != "stage":
         raise UsageError(
             f"the placements {', '.join(arguments.placements)} have different numbers of stages per"
             " worker, so that under times of one stage their steps do different amounts of work;"
-            " give --times-of stage to search nevertheless, or --model and --system, which divide"
-            " the same layers"
+            " give --times-of stage to search nevertheless, or times of layers (--times-of layer)"
+            " or --model and --system, which divide the same layers"
         )
     return [
         "work differs: times are those of one stage, and placements with more stages per worker do"
@@ -186,13 +185,41 @@ def _check_work(arguments: argparse.Namespace) -> list[str]:
     ]
 
 
+def _is_by_placement(arguments: argparse.Namespace) -> bool:
+    """Whether placements are searched one by one, each with the times of its own stages, because
+    times of layers are divided among them.
+    """
+    if not arguments.placements or not arguments.times:
+        return False
+    return arguments.times_of == "layer" or names_layers(arguments.times)
+
+
 def _attaching(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
-    given_costs(arguments)  # says what is wrong before a pass does
-    costs = given_costs(arguments)
+    costs = given_costs(arguments)  # says what is wrong before a pass does
     entry = FromFile(arguments.file or "", schedule, costs, {})
-    placed = [] if arguments.placements or entry.counts is None else [pass_of(entry.counts)]
+    is_placed = not arguments.placements or _is_by_placement(arguments)
+    placed = [pass_of(entry.counts)] if is_placed and entry.counts is not None else []
     times = times_by_schedule([(schedule.name, entry)])
     return [*placed, *passes.attaching(arguments, times)]
+
+
+def _placing(arguments: argparse.Namespace, schedule: Schedule) -> dict[PlacementName, list[str]]:
+    """By placement, the passes that place a problem and attach the times of the stages."""
+    if not schedule.is_problem:
+        raise UsageError(
+            "the schedule has rows, which another placement would move; give --workers and"
+            " --microbatches alone to search placements under times of layers, or leave"
+            " --placements out"
+        )
+    sizes: dict[str, dict[str, Any]] = {
+        "interleaved": {"chunks": arguments.chunks or passes.DEFAULT_CHUNKS},
+        "wave": {"waves": arguments.waves or DEFAULT_WAVES},
+    }
+    found: dict[PlacementName, list[str]] = {}
+    for kind in arguments.placements:
+        place = passes.one_pass(f"pipe-place-{kind}", sizes.get(kind))
+        found[kind] = [place, *_attaching(arguments, schedule.transform(place))]
+    return found
 
 
 def _options(arguments: argparse.Namespace) -> OptimizeOptions:
@@ -264,6 +291,78 @@ def _progress(limit: float) -> Iterator[None]:
         finally:
             ended.set()
             thread.join()
+
+
+def _of_one_placement(options: OptimizeOptions) -> OptimizeOptions:
+    """The options for one of the placements: an equal part of the limits."""
+    parts = len(options["placements"])
+    rest = {k: v for k, v in options.items() if k not in ("placements", "chunks", "waves")}
+    rest["time_limit"] = options.get("time_limit", DEFAULT_TIME_LIMIT) / parts
+    if options.get("max_evaluations"):
+        rest["max_evaluations"] = max(1, options["max_evaluations"] // parts)
+    return cast(OptimizeOptions, rest)
+
+
+def _reason(error: PipeSchedError) -> str:
+    return error.diagnostics[0].message.removeprefix("'pipe.schedule' op ")
+
+
+def _search_each(
+    starts: Mapping[PlacementName, Schedule], options: OptimizeOptions, interrupted: Sequence[bool]
+) -> Optimization:
+    """Searches on each placement by itself. The lower bound is that of all of them."""
+    found: dict[PlacementName, Optimization] = {}
+    failed: dict[PlacementName, PipeSchedError] = {}
+    for kind, start in starts.items():
+        if interrupted:
+            failed[kind] = PipeSchedError("not searched")
+            continue
+        try:
+            found[kind] = start.optimize(**options)
+        except PipeSchedError as error:
+            failed[kind] = error
+    if not found:
+        raise next(iter(failed.values()))
+    best = min(found, key=lambda kind: found[kind].objective_ps)
+    least = min(found.values(), key=lambda each: each.lower_bound_ps)
+    is_proven = found[best].objective_ps == least.lower_bound_ps
+    others = [
+        Alternative(kind, None, each.objective_ps, False, None)
+        for kind, each in found.items()
+        if kind != best
+    ]
+    others += [
+        Alternative(kind, None, None, False, _reason(error))
+        for kind, error in failed.items()
+    ]
+    status = found[best].status
+    return replace(
+        found[best],
+        lower_bound_ps=least.lower_bound_ps,
+        bound=least.bound,
+        status="limit" if status == "optimal" and not is_proven else status,
+        placement=best,
+        others=tuple(others),
+    )
+
+
+def _search(
+    arguments: argparse.Namespace, schedule: Schedule, options: OptimizeOptions
+) -> tuple[Optimization, float | None, bool]:
+    """What is found, the step before, and whether Ctrl-C ended the search."""
+    limit = options.get("time_limit", DEFAULT_TIME_LIMIT)
+    if _is_by_placement(arguments):
+        placing = _placing(arguments, schedule)
+        starts = {kind: schedule.transform(",".join(made)) for kind, made in placing.items()}
+        with _keeping() as interrupted, _progress(limit):
+            found = _search_each(starts, _of_one_placement(options), interrupted)
+        return found, None, bool(interrupted)
+    attaching = _attaching(arguments, schedule)
+    start = schedule.transform(",".join(attaching)) if attaching else schedule
+    before = _before(start)
+    with _keeping() as interrupted, _progress(limit):
+        found = start.optimize(**options)
+    return found, before, bool(interrupted)
 
 
 # The answer
@@ -364,8 +463,13 @@ def _passes(arguments: argparse.Namespace, schedule: Schedule, options: Optimize
     elif not arguments.file:
         sizes = {"workers": schedule.workers, "microbatches": schedule.microbatches}
         made = [passes.one_pass("pipe-create", {"name": "schedule", **sizes})]
-    made += [*_attaching(arguments, schedule), the_pass(options)]
-    return passes.command_line(made, arguments.file)
+    ways = [_attaching(arguments, schedule)]
+    if _is_by_placement(arguments):
+        ways = list(_placing(arguments, schedule).values())
+        options = _of_one_placement(options)
+    return "\n".join(
+        passes.command_line([*made, *way, the_pass(options)], arguments.file) for way in ways
+    )
 
 
 def _suffix(output: str | None) -> str | None:
@@ -386,18 +490,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show_passes:
         write_text(_passes(arguments, schedule, options) + "\n", None)
         return 0
-    attaching = _attaching(arguments, schedule)
-    start = schedule.transform(",".join(attaching)) if attaching else schedule
-    before = _before(start)
-    with _keeping() as interrupted, _progress(options.get("time_limit", DEFAULT_TIME_LIMIT)):
-        found = start.optimize(**options)
+    found, before, is_interrupted = _search(arguments, schedule, options)
     if arguments.output and suffix:
         write_text(found.schedule._contents(suffix), arguments.output)
     row = _row(found, before)
     answer = argparse.Namespace(format=arguments.format, output=None)
     title = _title(found.schedule, options)
     write_rows(answer, [row], COLUMNS, title=title, above=above, remarks=_remarks(found))
-    if interrupted:
+    if is_interrupted:
         say("interrupted; this is the best so far")
         return INTERRUPTED
     return 0

@@ -235,7 +235,8 @@ def _shown(value: Any) -> str:
     return value or "none" if isinstance(value, str) else json.dumps(value)
 
 
-def _columns(grid: Grid, cases: Sequence[str]) -> list[Column]:
+def _columns(grid: Grid, cases: Sequence[str], is_uneven: bool) -> list[Column]:
+    """The columns of the table; layers of stages if they differ in a row."""
     varied = grid.varied()
     shown = [axis for axis in cases if axis in varied]
     shown += [axis for axis in varied if axis not in cases and axis != "family"]
@@ -246,7 +247,8 @@ def _columns(grid: Grid, cases: Sequence[str]) -> list[Column]:
     before = [by_axis[axis] for axis in shown if axis in cases]
     after = [by_axis[axis] for axis in shown if axis not in cases]
     own = [Column("rank", "rank"), Column("schedule", "family", left=True)]
-    return [*before, *own, *after, *NUMBERS]
+    layers = [Column("layers", "layers", left=True)] if is_uneven else []
+    return [*before, *own, *after, *NUMBERS, *layers]
 
 
 def _work(grid: Grid, cases: Sequence[str], metric: str) -> list[str]:
@@ -371,7 +373,8 @@ def _text(
     ]
     lines = "".join(f"{remark}\n" for remark in remarks)
     head = "".join(f"{line}\n" for line in (_title(grid, len(rows)), *above))
-    table = head + (table_text(winners, _columns(grid, cases)) if winners else "")
+    is_uneven = any("+" in (row["layers"] or "") for row in winners)
+    table = head + (table_text(winners, _columns(grid, cases, is_uneven)) if winners else "")
     return f"{table}\n{lines}" if lines else table
 
 

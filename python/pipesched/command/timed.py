@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipesched import Costs, PipeSchedError, Simulation, _core
-from pipesched._division import counts_text
+from pipesched._division import layers_text
 from pipesched._times_of import has_phases, listed_stages, stages_per_worker
 
 from . import assumed
@@ -103,18 +103,8 @@ def row_of(
 
 
 def layers_of(entry: Entry) -> str | None:
-    """The layers of stages, `4` if all have as many, else such as `3+4x6+5`; None if there are no
-    layers.
-    """
-    layers = entry.costs._division.layers if entry.costs is not None else 0
-    lengths = [lengths for _, lengths in entry.places if lengths is not None]
-    if not layers or not entry.places:
-        return None
-    if any(sum(each) != layers for each in lengths):
-        return None  # weights
-    if lengths and len({count for each in lengths for count in each}) > 1:
-        return counts_text(lengths)
-    return str(layers // len(entry.places[0][0]))
+    """The layers of stages, as `layers_text` says them."""
+    return layers_text(entry.costs._division.layers if entry.costs is not None else 0, entry.places)
 
 
 # Work
