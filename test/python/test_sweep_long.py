@@ -1,12 +1,20 @@
 """Sweeps over schedules that nobody could write out."""
 
+from typing import Any
+
 import pytest
 
 import pipesched as ps
 
 
+def sweep_one(family: str) -> dict[str, Any]:
+    point = {"family": family, "workers": 64, "microbatches": 8_000_000}
+    [row] = ps.sweep([point]).to_dict("records")
+    return row
+
+
 def test_a_billion_cells_have_numbers() -> None:
-    [row] = ps.sweep([{"family": "1f1b", "workers": 64, "microbatches": 8_000_000}]).to_dict("records")
+    row = sweep_one("1f1b")
     assert row["error"] is None
     assert row["slots"] == (8_000_000 + 63) * 3
     assert row["messages"] == 2 * 63 * 8_000_000
@@ -15,8 +23,7 @@ def test_a_billion_cells_have_numbers() -> None:
 
 
 def test_what_does_not_repeat_says_so() -> None:
-    [row] = ps.sweep([{"family": "gpipe", "workers": 64, "microbatches": 8_000_000}]).to_dict("records")
-    assert "shorter tables of it do not repeat themselves" in row["error"]
+    assert "shorter tables of it do not repeat themselves" in sweep_one("gpipe")["error"]
 
 
 def test_a_schedule_is_still_refused() -> None:
