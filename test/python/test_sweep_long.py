@@ -7,7 +7,7 @@ import pytest
 import pipesched as ps
 
 
-def sweep_one(family: str) -> dict[str, Any]:
+def sweep_one(family: str) -> dict[Any, Any]:
     point = {"family": family, "workers": 64, "microbatches": 8_000_000}
     [row] = ps.sweep([point]).to_dict("records")
     return row
