@@ -39,7 +39,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     path on [0]
     worker 0 runs [0F0 0F1 0B0 0B1]
   }
-  pipe.schedule @slots workers 1 microbatches 2 {
+  pipe.schedule @slots workers 1 microbatches 2 profile <"F=1us,B=2us"> {
     path on [0]
     worker 0 runs [0F0 0F1 0B0 0B1]
   }
