@@ -364,12 +364,12 @@ walk(const TableView &table, const Placement &placement,
      const TimingOptions &options, Evaluation &evaluation) {
   ExecutionTotals totals;
   llvm::Expected<StageCosts> stageCosts =
-      costStages(placement, costs, counts.phases, options.runtime);
+      costStages(placement, costs, counts.costedPhases(), options.runtime);
   if (!stageCosts)
     return stageCosts.takeError();
   totals.stageCosts = std::move(*stageCosts);
   llvm::Expected<std::optional<MemoryFacts>> facts =
-      costMemory(placement, costs, counts.phases, options.runtime);
+      costMemory(placement, costs, counts.costedPhases(), options.runtime);
   if (!facts)
     return facts.takeError();
   totals.memoryFacts = std::move(*facts);
@@ -440,7 +440,8 @@ pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
       return metrics.takeError();
     evaluation.table = std::move(*metrics);
   }
-  addFormula(family, familyOptions, table, phasesInUse(table),
+  addFormula(family, familyOptions, table,
+             isCountable ? counts.costedPhases() : phasesInUse(table),
              !options.disturbance.isEmpty(), evaluation);
   return evaluation;
 }
@@ -487,7 +488,7 @@ llvm::Expected<std::optional<Evaluation>> pipesched::evaluateShortened(
     return std::nullopt;
   TableView table = shortened;
   table.placement = &placement;
-  addFormula(family, familyOptions, table, some.phases,
+  addFormula(family, familyOptions, table, some.costedPhases(),
              !options.disturbance.isEmpty(), evaluation);
   return std::move(evaluation);
 }

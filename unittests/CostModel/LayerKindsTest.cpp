@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FindKernel.h"
 #include "PipeSched/CostModel/CostModel.h"
 #include "PipeSched/CostModel/Transformer/ModelSummary.h"
 #include "PipeSched/CostModel/Transformer/TransformerBlock.h"
@@ -41,20 +42,6 @@ static ModelFacts expand(const Architecture &arch) {
   ExpansionOptions options;
   options.microbatchSize = 5;
   return llvm::cantFail(expandArchitecture(arch, options));
-}
-
-static const Kernel *findKernel(const BlockFacts &block, llvm::StringRef name) {
-  for (const Kernel &kernel : block.kernels)
-    if (kernel.name == name)
-      return &kernel;
-  return nullptr;
-}
-
-static const Kernel &kernelOf(const BlockFacts &block, llvm::StringRef name) {
-  const Kernel *kernel = findKernel(block, name);
-  if (!kernel)
-    llvm::report_fatal_error("no kernel " + name);
-  return *kernel;
 }
 
 static std::vector<std::string> namesOf(const BlockFacts &block) {

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FindKernel.h"
 #include "PipeSched/CostModel/CostModel.h"
 #include "PipeSched/CostModel/Transformer/ModelSummary.h"
 #include "PipeSched/CostModel/Transformer/TransformerBlock.h"
@@ -61,20 +62,6 @@ static BlockFacts layerOf(const Architecture &arch,
 static std::string errorOf(const Architecture &arch) {
   llvm::Expected<ModelFacts> model = expandArchitecture(arch, {});
   return model ? "" : llvm::toString(model.takeError());
-}
-
-static const Kernel *findKernel(const BlockFacts &block, llvm::StringRef name) {
-  for (const Kernel &kernel : block.kernels)
-    if (kernel.name == name)
-      return &kernel;
-  return nullptr;
-}
-
-static const Kernel &kernelOf(const BlockFacts &block, llvm::StringRef name) {
-  const Kernel *kernel = findKernel(block, name);
-  if (!kernel)
-    llvm::report_fatal_error("no kernel " + name);
-  return *kernel;
 }
 
 /// A kernel that I runs again does the work of its forward there, and nothing

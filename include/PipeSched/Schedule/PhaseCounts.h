@@ -27,6 +27,8 @@ struct PhaseCounts {
   int64_t of(int64_t stage, Phase phase) const {
     return counts[stage * kNumPhases + static_cast<unsigned>(phase)];
   }
+  /// The bits of phases that have a cost.
+  unsigned costedPhases() const { return phases & ((1u << kNumPhases) - 1); }
   bool has(Phase phase) const {
     return phases >> static_cast<unsigned>(phase) & 1;
   }
