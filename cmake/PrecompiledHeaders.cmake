@@ -1,7 +1,8 @@
 # Precompiled headers of LLVM, MLIR and GoogleTest, which otherwise take most of
 # the time of a translation unit: 5 of 6 seconds for a pass. Each set is
 # compiled once for a preset, and all targets that link what it declares use it.
-# Sources must also compile without (PIPESCHED_PRECOMPILE_HEADERS=OFF).
+# It holds no times of files, so that a compiler cache can share it between
+# checkouts. Sources must also compile without (PIPESCHED_PRECOMPILE_HEADERS=OFF).
 
 set(PIPESCHED_LLVM_HEADERS
   <llvm/ADT/STLExtras.h>
@@ -52,6 +53,8 @@ function(pipesched_add_headers name)
   llvm_update_compile_flags(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS})
   target_precompile_headers(${name} PRIVATE ${ARG_UNPARSED_ARGUMENTS})
+  target_compile_options(${name} PRIVATE
+    "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
   set_target_properties(${name} PROPERTIES FOLDER "PipeSched/Headers")
 endfunction()
 
