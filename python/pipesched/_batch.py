@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
 from . import _core
@@ -117,7 +118,7 @@ class Configuration:
         """
         return with_counts(self._own_places, self._counts)
 
-    @property
+    @cached_property
     def _counts(self) -> tuple[Counts, ...] | None:
         """The layers of the stages of each path, if the costs divide them unevenly."""
         if self.costs is None or not self.costs._division.layers:
@@ -132,7 +133,7 @@ class Configuration:
         counts = self._counts
         return self.paths if counts is None else paths_with(self.paths, self._own_places, counts)
 
-    @property
+    @cached_property
     def _own_places(self) -> tuple[Place, ...]:
         if self.paths is not None:
             return places_of(self.paths)

@@ -25,7 +25,7 @@ from ._costs import Costs, _looks_like_path
 from ._errors import Diagnostic, Location, PipeSchedError
 from ._families import own_families, own_family
 from ._layer_times import check_layer_times, names_layers
-from ._options import FamilyOptions, Path, names_of
+from ._options import FamilyOptions, Path, TimingOptions, names_of
 
 MOST_INTEGERS = 1_000_000
 MOST_POINTS = 1_000_000
@@ -56,6 +56,8 @@ def _hints() -> dict[str, Any]:
 AXES: dict[str, Any] = _hints()
 OPTIONS = tuple(FamilyOptions.__annotations__)
 COSTS = tuple(f.name for f in fields(Costs) if f.init)
+NOT_OF_TABLE = {*COSTS, *TimingOptions.__annotations__}
+"""Axes that change times alone. All else says which table a point has."""
 ALIASES = {"schedules": "family", "families": "family", "stages": "workers"}
 """Other names of axes."""
 
@@ -318,6 +320,21 @@ def _costs(text: str) -> Costs:
     return Costs(**json.loads(text))
 
 
+@lru_cache(maxsize=256)
+def _costs_of_items(items: tuple[tuple[str, Any], ...]) -> Costs:
+    return Costs(**dict(items))
+
+
+def _costs_with(priced: Mapping[str, Any]) -> Costs:
+    """The costs with these arguments, the same object for equal ones."""
+    items = tuple(priced.items())
+    try:
+        hash(items)
+    except TypeError:  # an object with fields is among them
+        return _costs(json.dumps(priced))
+    return _costs_of_items(items)
+
+
 def configuration(inputs: Inputs) -> Configuration:
     """The configuration with these `Point.inputs`. Raises an error if costs contradict each
     other.
@@ -328,7 +345,7 @@ def configuration(inputs: Inputs) -> Configuration:
     return Configuration(
         **rest,
         options=cast(FamilyOptions, options),
-        costs=_costs(json.dumps(priced)) if priced else None,
+        costs=_costs_with(priced) if priced else None,
     )
 
 

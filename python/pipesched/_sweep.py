@@ -5,6 +5,7 @@ resumed.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import multiprocessing
@@ -31,7 +32,7 @@ from ._batch import Configuration, Metric, evaluate_points
 from ._division import layers_text
 from ._errors import PipeSchedError
 from ._families import FamilyFunction, restore, used
-from ._grid import Grid, Inputs, Point, configuration, kinds
+from ._grid import NOT_OF_TABLE, Grid, Inputs, Point, configuration, kinds
 from ._options import integer
 from ._sweep_file import TYPES, Form, Layout, Row, SweepFile, is_kept, rows_of
 
@@ -219,6 +220,22 @@ def _work(point: Point) -> int:
     return max(per_worker * size, 1) + _POINT_WORK
 
 
+@lru_cache(maxsize=256)
+def _of_table(axes: tuple[str, ...]) -> tuple[int, ...]:
+    """The numbers of those axes that say which table a point has."""
+    return tuple(index for index, axis in enumerate(axes) if axis not in NOT_OF_TABLE)
+
+
+def _by_table(points: Sequence[Point]) -> list[Point]:
+    """The points with those of one table behind each other, because they share walks over it."""
+    tables: dict[tuple[str, ...], list[Point]] = {}
+    for point in points:
+        choices = point.choices
+        table = tuple(choices[index].token for index in _of_table(point.axes))
+        tables.setdefault((*point.axes, *table), []).append(point)
+    return list(itertools.chain.from_iterable(tables.values()))
+
+
 def _chunks(points: Sequence[Point], most: float = _CHUNK_WORK) -> Iterator[Chunk]:
     """Splits the points, in order, into parts of at most so much work, and at least one point."""
     chunk: Chunk = []
@@ -308,8 +325,8 @@ class _Rows:
         self._tell()
 
     def missing(self) -> list[Point]:
-        """The points that have no row yet."""
-        return [point for key, point in self.points.items() if key not in self.lines]
+        """The points that have no row yet, those of one table behind each other."""
+        return _by_table([point for key, point in self.points.items() if key not in self.lines])
 
     def evaluate(self, chunk: Chunk) -> list[str]:
         """The lines of a chunk, evaluated in this process."""

@@ -1,5 +1,6 @@
 """Tests sweeps on threads, and that they leave the interpreter to other threads."""
 
+import itertools
 import math
 import signal
 import threading
@@ -56,6 +57,28 @@ def test_batch_is_singles(points: list[Configuration], threads: int) -> None:
         else:
             assert row["peak_bytes"] == alone.memory.peak_bytes.max()
             assert row["bottleneck_worker"] == alone.memory.bottleneck_worker
+
+
+def test_points_of_one_table_share_no_results() -> None:
+    """Systems, microbatch sizes, disturbances and transports of one table, in any order."""
+    systems = ("baseline", "fast_nw_slow_cp", "slow_nw_fast_cp")
+    points = [
+        Configuration(
+            family,
+            4,
+            microbatches,
+            costs=Costs(model="paper-gpt", system=system, microbatch_size=size),
+            transport=transport,
+            disturbance=disturbance,
+        )
+        for disturbance in ("", "worker1=1.3", "jitter=5%,seed=3", "jitter=5%,seed=4")
+        for size, system in itertools.product((1, 2), systems)
+        for transport in ("overlap", "delay", "blocking")
+        for family, microbatches in (("1f1b", 24), ("zb-v", 8), ("chimera", 8))
+    ]
+    steps = simulate_batch(points).makespan_ps.tolist()
+    assert steps == [point.simulate().execution.makespan_ps for point in points]
+    assert len(set(steps)) > len(points) / 2
 
 
 def test_columns() -> None:
