@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Assigns the places of each row. Then proves that the waits for places close no
-// cycle; if they do, no place is used again that a message may still read.
+// Assigns the places of each row. Then proves that the waits for places close
+// no cycle; if they do, no place is used again that a message may still read.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Stages/AssignBuffers.h"
-#include "RowAssigner.h"
 #include "PipeSched/Analysis/Messages.h"
+#include "RowAssigner.h"
 
 using namespace mlir;
 using namespace pipesched;

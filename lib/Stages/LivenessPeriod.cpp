@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tries lengths from the middle of the row on, the shortest first.
+// Tries lengths from the middle of the row on, the shortest first, until one
+// covers half of the row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,6 +95,7 @@ void PeriodFinder::extend() {
 std::optional<LivenessPeriod> PeriodFinder::run() {
   uint32_t middle = rowBegin + (rowEnd - rowBegin) / 2;
   uint32_t longest = std::min(kMaxLength, (rowEnd - rowBegin) / kMinTimes);
+  std::optional<LivenessPeriod> best;
   for (uint32_t length = 1; length <= longest; ++length) {
     if (!looksAlike(program.instructions[middle],
                     program.instructions[middle + length]))
@@ -106,10 +108,14 @@ std::optional<LivenessPeriod> PeriodFinder::run() {
                       [&](uint32_t i) { return follows(i); }))
       continue;
     extend();
-    if (period.end - period.begin >= kMinTimes * length)
-      return period;
+    if (period.size() < kMinTimes * length ||
+        (best && best->size() >= period.size()))
+      continue;
+    best = period;
+    if (period.size() >= (rowEnd - rowBegin) / 2)
+      break;
   }
-  return std::nullopt;
+  return best;
 }
 
 std::optional<LivenessPeriod>

@@ -27,10 +27,13 @@ struct LivenessPeriod {
   uint32_t begin, end, length, versions;
   /// How far before an instruction is the earliest one that it waits for.
   uint32_t reach;
+
+  uint32_t size() const { return end - begin; }
 };
 
-/// Nothing if no part around the middle of the row comes four times. Linear in
-/// the instructions of the row.
+/// The shortest period up to 2,048 instructions that covers half of the row,
+/// else the one that covers most. Nothing if no part around the middle of the
+/// row comes four times.
 std::optional<LivenessPeriod> findLivenessPeriod(const LoadedProgram &loaded,
                                                  const RowLiveness &liveness,
                                                  int64_t worker);

@@ -264,6 +264,7 @@ void RowAssigner::leap(const LivenessPeriod &period, uint32_t numPeriods,
   for (uint32_t &join : joins)
     join += end - next;
   numSends += times * sends;
+  row.numRepeated = end - next;
   next = end;
 }
 
