@@ -394,17 +394,41 @@ static llvm::Error checkLink(const SystemFacts &system) {
                    " accelerators and no 'link' among them");
 }
 
+/// "flash-2 with heads of 64, 128 and 256": the attention kernels whose rates a
+/// system has.
+static std::string listAttention(const SystemFacts &system) {
+  std::string text;
+  for (const EnumName<FlashKernel> &kernel : EnumNames<FlashKernel>::values) {
+    std::string sizes;
+    for (const AttentionRates &rates : system.attention)
+      if (rates.kernel == kernel.value)
+        sizes += (sizes.empty() ? "" : ", ") + std::to_string(rates.headSize);
+    if (!sizes.empty())
+      text += (Twine(text.empty() ? "" : "; ") + kernel.name +
+               " with heads of " + sizes)
+                  .str();
+  }
+  return text.empty() ? "none" : text;
+}
+
 /// Checks that the system has the rates that the model's kernels need.
 static llvm::Error checkRates(const ModelFacts &model,
                               const SystemFacts &system) {
-  if (system.matrix.fp8FlopsPerSecond != 0)
-    return llvm::Error::success();
   for (const BlockFacts &block : model.blocks)
-    for (const Kernel &kernel : block.kernels)
-      if (kernel.engine == Engine::MatrixFp8)
+    for (const Kernel &kernel : block.kernels) {
+      if (kernel.engine == Engine::MatrixFp8 &&
+          system.matrix.fp8FlopsPerSecond == 0)
         return makeError("kernel '" + Twine(kernel.name) + "' of block '" +
                          block.name + "' is in FP8, for which the system '" +
                          system.name + "' has no rate");
+      const std::optional<AttentionShape> &shape = kernel.attention;
+      if (shape && !findAttentionRates(system, shape->kernel, shape->headSize))
+        return makeError("kernel '" + Twine(kernel.name) + "' of block '" +
+                         block.name + "' is " + enumName(shape->kernel) +
+                         " with heads of " + Twine(shape->headSize) +
+                         ", for which the system '" + system.name +
+                         "' has no rates; it has: " + listAttention(system));
+    }
   return llvm::Error::success();
 }
 
