@@ -150,3 +150,23 @@ def test_unknowns_change_one_setting(frame: pd.DataFrame) -> None:
         assert errors["attention", "flash-3"] > errors["as predicted", ""]
         if "recompute" in set(group.setting):
             assert errors["recompute", "selective"] != errors["as predicted", ""]
+
+
+def test_page_says_the_factors_and_errors(frame: pd.DataFrame) -> None:
+    rates, text = validation.titan_rates(), " ".join(PAGE.split())
+    for factor in rates:
+        assert f"| {factor:.2f} |" in text
+    errors = [
+        100 * (validation.titan_8b(row, each) / row["tokens_per_s_per_gpu"] - 1)
+        for each in (rates, rates._replace(pieces=1.0))
+        for row in validation._titan_rows(2)
+    ]
+    whole, two, four, eight, _, *without = (f"{error:.0f}" for error in errors)
+    assert f"errors of {two} % (2 ranks), {four} % (4) and {eight} % (8)" in text
+    assert "without it {}, {} and {} %".format(*without) in text
+    assert f"is predicted {whole} % too fast" in text
+    found = frame.error_percent.abs()
+    timed = found[frame.quantity != "memory"]
+    assert f"The median error is {found.median():.1f} %" in text
+    assert f"median is {timed.median():.1f} %, and the largest {timed.max():.1f} %" in text
+    assert found.median() < 7 and timed.max() < 15
