@@ -4,12 +4,13 @@ took from elsewhere: the step is simulated again with one setting changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pandas as pd
 from pipesched import Configuration
+from pipesched._options import Recompute
 
 from . import large_runs, validation
 from .study import Basis, Study
@@ -78,27 +79,32 @@ def _with_model(point: Configuration, **fields: Any) -> Configuration:
     return replace(point, costs=replace(point.costs, model={**point.costs.model, **fields}))
 
 
+def _llama3_points(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Configuration]]:
+    for setting, value, options in _common():
+        yield setting, value, large_runs.llama3_step(row, **options)
+    for chunks in (2, 4):
+        yield "chunks", str(chunks), large_runs.llama3_step(row, chunks)
+    point = large_runs.llama3_step(row)
+    assert point.costs is not None
+    kinds: tuple[Recompute, ...] = ("selective", "full")
+    for recompute in kinds:
+        again = replace(point.costs, recompute=recompute)
+        yield "recompute", recompute, replace(point, costs=again)
+    fused = _with_model(point, separate_accumulation=False)
+    yield "sums of gradients", "in the GEMM", fused
+
+
 def _llama3() -> Iterator[Change]:
+    source = "2407.21783 table 4"
     for row in large_runs.published()["llama3_2407_21783_table4"]["rows"]:
         case = f"{row['gpus']} GPUs, {row['sequence']} tokens"
-
-        def change(setting: str, value: str, point: Configuration, **options: Any) -> Change:
-            found = large_runs.llama3_tflops(row, point, **options)  # noqa: B023
-            error = _percent(found, row["tflops_per_gpu"])  # noqa: B023
-            return Change("2407.21783 table 4", case, setting, value, error)  # noqa: B023
-
-        for setting, value, options in _common():
-            yield change(setting, value, large_runs.llama3_step(row, **options))
-        for chunks in (2, 4):
-            yield change("chunks", str(chunks), large_runs.llama3_step(row, chunks))
+        measured = row["tflops_per_gpu"]
+        for setting, value, point in _llama3_points(row):
+            error = _percent(large_runs.llama3_tflops(row, point), measured)
+            yield Change(source, case, setting, value, error)
         point = large_runs.llama3_step(row)
-        assert point.costs is not None
-        for recompute in ("selective", "full"):
-            again = replace(point, costs=replace(point.costs, recompute=recompute))
-            yield change("recompute", recompute, again)
-        fused = _with_model(point, separate_accumulation=False)
-        yield change("sums of gradients", "in the GEMM", fused)
-        yield change("FLOPs", "without masked scores", point, counts_masked=False)
+        found = large_runs.llama3_tflops(row, point, counts_masked=False)
+        yield Change(source, case, "FLOPs", "without masked scores", _percent(found, measured))
 
 
 def unknowns() -> Study:

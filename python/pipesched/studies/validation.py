@@ -438,7 +438,8 @@ def titan_rates() -> TitanRates:
     divided = [row for row in _titan_rows(2) if row["cp"] > 1]
 
     def squares(rates: TitanRates) -> float:
-        return sum((titan_8b(row, rates) / row["tokens_per_s_per_gpu"] - 1) ** 2 for row in divided)
+        ratios = [titan_8b(row, rates) / float(row["tokens_per_s_per_gpu"]) for row in divided]
+        return sum((ratio - 1) ** 2 for ratio in ratios)
 
     return min((rates._replace(pieces=each) for each in _hundredths(40, 120)), key=squares)
 
