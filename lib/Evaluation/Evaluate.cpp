@@ -391,7 +391,7 @@ walk(const TableView &table, const Placement &placement,
     return false;
   std::optional<WalkedTable> walked = walkTable(table, counts, inputs);
   std::optional<Traffic> traffic =
-      sumTraffic(placement, table.gradientAfter, counts, totals.stageCosts);
+      sumTraffic(placement, table, counts, totals.stageCosts);
   if (!walked || !traffic)
     return false;
   totals.makespanPs = walked->makespanPs;
