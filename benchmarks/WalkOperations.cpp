@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Families on 64 workers from their table to a makespan and to all results,
-// with leaps over periods that repeat and cell by cell.
+// with leaps over periods that repeat and cell by cell; and 16 scenarios of one
+// table beside each of them alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,6 +52,32 @@ WalkCase::WalkCase(const Family &family, int64_t numCells)
   inputs.costs = &stageCosts;
 }
 
+/// Scenarios of a case that differ in their compute and in their messages.
+struct Scenarios {
+  explicit Scenarios(const WalkCase &walkCase, bool mayLeap);
+
+  std::vector<StageCosts> costs;
+  std::vector<WalkInputs> inputs;
+};
+
+static constexpr size_t kNumScenarios = 16;
+
+Scenarios::Scenarios(const WalkCase &walkCase, bool mayLeap)
+    : costs(kNumScenarios, walkCase.stageCosts),
+      inputs(kNumScenarios, walkCase.inputs) {
+  for (auto [number, cost] : llvm::enumerate(costs)) {
+    for (StageCost &stage : cost.stages) {
+      for (int64_t &ps : stage.phasePs)
+        ps += ps / 16 * number;
+      for (MessageCost *message : {&stage.activation, &stage.gradient})
+        message->occupancyPs *= 1 + number % 5;
+    }
+    inputs[number].costs = &cost;
+    inputs[number].mayLeap = mayLeap;
+    inputs[number].wantsPath = false;
+  }
+}
+
 using Walk = void (*)(benchmark::State &state, const Family &family,
                       int64_t numCells);
 
@@ -83,6 +110,43 @@ static void allResults(benchmark::State &state, const Family &family,
   });
 }
 
+/// Measures `walk(view, counts, scenarios)` of 16 scenarios beside the mean of
+/// one of them.
+template <bool mayLeap, typename Walk>
+static void measureBatch(benchmark::State &state, const Family &family,
+                         int64_t numCells, Walk &&walk) {
+  WalkCase walkCase(family, numCells);
+  Scenarios scenarios(walkCase, mayLeap);
+  auto run = [&](llvm::ArrayRef<WalkInputs> some) {
+    return walk(walkCase.view, walkCase.counts, some);
+  };
+  Cost cost = measureCost(state, [&] { return run(scenarios.inputs); });
+  constexpr double kEnoughNs = 100e6;
+  double begin = cpuTimeNs(), passed = 0;
+  int64_t rounds = 0;
+  for (; passed < kEnoughNs; passed = cpuTimeNs() - begin, ++rounds)
+    for (const WalkInputs &one : scenarios.inputs)
+      benchmark::DoNotOptimize(run(one));
+  setCounters(state, cost, walkCase.view.getNumCells());
+  state.counters["x_one"] = cost.ns * kNumScenarios * rounds / passed;
+}
+
+template <bool mayLeap>
+static void makespans(benchmark::State &state, const Family &family,
+                      int64_t numCells) {
+  measureBatch<mayLeap>(state, family, numCells,
+                        [](const TableView &view, const PhaseCounts &,
+                           llvm::ArrayRef<WalkInputs> some) {
+                          return walkMakespans(view, some);
+                        });
+}
+
+template <bool mayLeap>
+static void walks(benchmark::State &state, const Family &family,
+                  int64_t numCells) {
+  measureBatch<mayLeap>(state, family, numCells, walkTables);
+}
+
 static void evaluate(benchmark::State &state, const Family &family,
                      int64_t numCells) {
   measureWalk(state, family, numCells, [&](const WalkCase &walkCase) {
@@ -98,6 +162,10 @@ void bench::registerWalks(int64_t numCells) {
       {"walk-each-on-64", allResults</*mayLeap=*/false>},
       {"makespan-on-64", makespan</*mayLeap=*/true>},
       {"makespan-each-on-64", makespan</*mayLeap=*/false>},
+      {"walk-16-on-64", walks</*mayLeap=*/true>},
+      {"walk-16-each-on-64", walks</*mayLeap=*/false>},
+      {"makespan-16-on-64", makespans</*mayLeap=*/true>},
+      {"makespan-16-each-on-64", makespans</*mayLeap=*/false>},
   };
   for (llvm::StringRef name :
        {"1f1b", "interleaved-1f1b", "zb-v", "chimera", "dualpipe"})

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Also which tables a walk can time, and the makespan alone.
+// Also which tables a walk can time, and what they send.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,35 +19,22 @@ using namespace pipesched;
 // Prices
 //===----------------------------------------------------------------------===//
 
-WalkPrices::WalkPrices(const Placement &placement, const WalkInputs &inputs)
-    : inputs(inputs), isQueued(queuesOf(InstructionKind::Send, inputs.transport)
-                                   .contains(Queue::Sends)),
-      stages(placement.getNumGlobalStages()) {
-  for (auto [number, stage] : llvm::enumerate(stages)) {
-    const StageCost &cost = inputs.costs->stages[number];
-    stage.worker = placement.workerOf(number);
-    llvm::copy(cost.phasePs, stage.phasePs);
-    stage.sends[static_cast<unsigned>(Flow::Activation)] =
-        chargeMessage(cost.activation, inputs.transport);
-    stage.sends[static_cast<unsigned>(Flow::Gradient)] =
-        chargeMessage(cost.gradient, inputs.transport);
-  }
-}
-
-int64_t WalkPrices::pairPs(const WaveStep &step) const {
-  const StageCost &first = inputs.costs->stages[step.stages[0]];
-  if (first.overlappedPs)
-    return *first.overlappedPs;
-  return inputs.costs->pairPs(first, step.cells[0].getPhase(),
-                              inputs.costs->stages[step.stages[1]],
-                              step.cells[1].getPhase());
-}
-
-int64_t WalkPrices::change(const WaveStep &step, int64_t ps) const {
+int64_t pipesched::priceOf(const WalkInputs &scenario, const WaveStep &step) {
+  const StageCosts &costs = *scenario.costs;
+  const StageCost &first = costs.stages[step.stages[0]];
+  Phase phase = step.cells[0].getPhase();
+  int64_t ps = first.phasePs[static_cast<unsigned>(phase)];
   std::optional<Cell> second;
-  if (step.isPair)
+  if (step.isPair) {
     second = step.cells[1];
-  return inputs.changePs(step.row, step.cells[0], second, ps);
+    ps = first.overlappedPs
+             ? *first.overlappedPs
+             : costs.pairPs(first, phase, costs.stages[step.stages[1]],
+                            second->getPhase());
+  }
+  return scenario.changePs
+             ? scenario.changePs(step.row, step.cells[0], second, ps)
+             : ps;
 }
 
 //===----------------------------------------------------------------------===//
@@ -165,83 +152,4 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
       (isMeasured && !subtractMeasuredPairs(table, costs, traffic)))
     return std::nullopt;
   return traffic;
-}
-
-//===----------------------------------------------------------------------===//
-// The makespan alone
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Something under way: when it is there.
-struct Arrival {
-  int64_t arrivalPs;
-};
-
-class MakespanWalk {
-public:
-  MakespanWalk(const TableView &table, const WalkInputs &inputs)
-      : prices(*table.placement, inputs), workers(table.rows.size()) {}
-
-  void start(const WaveStep &step, uint64_t, const Arrival *first,
-             const Arrival *second) {
-    int64_t &rowPs = workers[step.row].rowPs;
-    for (const Arrival *need : {first, second})
-      if (need)
-        rowPs = std::max(rowPs, need->arrivalPs);
-    rowPs += prices.computePs(step);
-  }
-  void finish(const WaveStep &, uint64_t) {}
-  void pass(const WaveStep &step, unsigned half, uint32_t toStage,
-            Arrival &item) {
-    WorkerClocks &from = workers[step.row];
-    item.arrivalPs = from.rowPs;
-    if (int32_t to = prices[toStage].worker; to != step.row) {
-      const TaskCost &cost = prices.sendOf(step, half);
-      item.arrivalPs =
-          startMessage(from.rowPs, cost.occupancyPs, prices.hasQueues(),
-                       from.sendPs, workers[to].receivePs) +
-          cost.occupancyPs + cost.latencyPs;
-    }
-  }
-
-  /// A change of times may be another one for each cell.
-  bool canLeap() const { return prices.canLeap(); }
-  int64_t numLeftOut() const { return prices.numLeftOut(); }
-  int64_t numHeld() const { return 0; }
-  template <typename Visitor>
-  void visitState(Visitor &visitor) {
-    for (WorkerClocks &worker : workers)
-      worker.visitState(Clock::Time, visitor);
-  }
-  template <typename Visitor>
-  void visitItem(Arrival &item, Visitor &visitor) {
-    visitor.clock(item.arrivalPs, Clock::Time);
-  }
-  ClockValues clocksOf(uint32_t row) const {
-    return {0, workers[row].rowPs, 0};
-  }
-  void noteLeap(llvm::ArrayRef<LeapedRow>) {}
-
-  /// Every message is taken by a cell, so a cell ends last.
-  int64_t makespanPs() const {
-    int64_t last = 0;
-    for (const WorkerClocks &worker : workers)
-      last = std::max(last, worker.rowPs);
-    return last;
-  }
-
-private:
-  WalkPrices prices;
-  std::vector<WorkerClocks> workers;
-};
-
-} // namespace
-
-std::optional<int64_t> pipesched::walkMakespan(const TableView &table,
-                                               const WalkInputs &inputs) {
-  MakespanWalk walk(table, inputs);
-  if (!walkInSlots<Arrival>(table, walk))
-    return std::nullopt;
-  return walk.makespanPs();
 }

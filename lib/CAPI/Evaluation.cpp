@@ -393,7 +393,7 @@ bool pipeschedSweep(intptr_t numConfigurations,
          llvm::Expected<Configuration> configuration =
              readConfiguration(configurations[index]);
          if (configuration)
-           configuration->mayBeLong = true; // a sweep reads numbers alone
+           configuration->numbersAlone = true; // a sweep reads numbers alone
          return configuration;
        },
        [&](size_t index, llvm::Expected<EvaluatedTable> evaluation) {

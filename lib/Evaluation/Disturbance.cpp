@@ -128,6 +128,12 @@ public:
                                             int64_t numWorkers);
 
   int64_t ofWorker(int64_t worker) const { return workers[worker]; }
+  /// At least the product of all factors of any cell, in millionths.
+  int64_t largest() const {
+    __int128 ofStage = *llvm::max_element(stages) * __int128(kOne + jitter);
+    __int128 product = ofStage * *llvm::max_element(workers);
+    return static_cast<int64_t>(product / kOne / kOne + 1);
+  }
   /// The factor of the stage times the jitter of the cell, in 10^-12.
   __int128 ofCell(Cell cell) const {
     return __int128(stages[cell.getStage()]) * (kOne + jitterOf(cell));
@@ -291,9 +297,10 @@ int64_t DisturbedTimes::operator()(int32_t worker, Cell cell,
 }
 
 int64_t DisturbedTimes::largestBefore() const {
-  // A factor of at most 1000 for the worker, 1000 for the stage and 2 for the
-  // jitter.
-  constexpr int64_t kLargestFactor = 2'000'000;
   constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
-  return factors ? kLargest / kLargestFactor : kLargest;
+  // A time of a picosecond or more grows by the factor, which has been rounded
+  // to a millionth, and by half a picosecond.
+  return factors ? static_cast<int64_t>(__int128(kLargest) * kOne /
+                                        (factors->cells.largest() + kOne))
+                 : kLargest;
 }

@@ -6,15 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the analyses one after the other, and frees what later ones do not need.
+// Costs, and programs by their task graph: runs the analyses one after the
+// other, and frees what later ones do not need.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/Evaluate.h"
-#include "AddFormula.h"
-#include "PipeSched/Analysis/WalkTable.h"
+#include "CostPlacement.h"
 #include "PipeSched/Evaluation/TimedCells.h"
-#include "PipeSched/Schedule/Period.h"
 #include "PipeSched/Support/CheckedInt.h"
 
 using namespace pipesched;
@@ -38,7 +37,8 @@ static bool hasReplicas(const SystemFacts &system) {
           system.accelerators > system.expertParallel);
 }
 
-bool CostInputs::reducesEveryStage() const {
+bool pipesched::reducesEveryStage(const std::optional<SystemFacts> &system,
+                                  const std::optional<Profile> &profile) {
   constexpr auto index = static_cast<unsigned>(Phase::AllReduce);
   return (system && hasReplicas(*system)) ||
          (profile && !profile->phasePs[index].empty());
@@ -100,10 +100,10 @@ unsigned pipesched::phasesInUse(const Program &program) {
 // Levels 2 and 3
 //===----------------------------------------------------------------------===//
 
-/// The costs of a table or program that states no work.
-static llvm::Expected<StageCosts> costStages(const Placement &placement,
-                                             const CostInputs &costs,
-                                             unsigned phases, Runtime runtime) {
+llvm::Expected<StageCosts> pipesched::costStages(const Placement &placement,
+                                                 const CostInputs &costs,
+                                                 unsigned phases,
+                                                 Runtime runtime) {
   llvm::Expected<StageCosts> stageCosts =
       computeStageCosts(placement, costs, phases);
   if (!stageCosts)
@@ -113,10 +113,9 @@ static llvm::Expected<StageCosts> costStages(const Placement &placement,
   return stageCosts;
 }
 
-/// Nothing without a model.
-static llvm::Expected<std::optional<MemoryFacts>>
-costMemory(const Placement &placement, const CostInputs &costs, unsigned phases,
-           Runtime runtime) {
+llvm::Expected<std::optional<MemoryFacts>>
+pipesched::costMemory(const Placement &placement, const CostInputs &costs,
+                      unsigned phases, Runtime runtime) {
   if (!costs.model)
     return std::nullopt;
   llvm::Expected<MemoryFacts> facts =
@@ -343,152 +342,4 @@ pipesched::expandTotals(const TableView &table, const ExecutionTotals &totals,
     return std::move(error);
   addTimeline(*execution);
   return execution;
-}
-
-/// Level 2 of a table with slots of its own.
-static llvm::Expected<TableMetrics> measureTable(const TableView &table) {
-  llvm::Expected<CellIndex> index = CellIndex::create(table);
-  if (!index)
-    return index.takeError();
-  llvm::Expected<SlotAssignment> slots = assignSlots(table, *index);
-  if (!slots)
-    return slots.takeError();
-  return computeMetrics(table, *index, *slots);
-}
-
-/// Levels 2 and 3 by a walk over the rows. False if it finds no end. If the
-/// rows leave microbatches out, `placement` and `counts` are those with them.
-static llvm::Expected<bool>
-walk(const TableView &table, const Placement &placement,
-     const PhaseCounts &counts, const CostInputs &costs,
-     const TimingOptions &options, Evaluation &evaluation) {
-  ExecutionTotals totals;
-  llvm::Expected<StageCosts> stageCosts =
-      costStages(placement, costs, counts.costedPhases(), options.runtime);
-  if (!stageCosts)
-    return stageCosts.takeError();
-  totals.stageCosts = std::move(*stageCosts);
-  llvm::Expected<std::optional<MemoryFacts>> facts =
-      costMemory(placement, costs, counts.costedPhases(), options.runtime);
-  if (!facts)
-    return facts.takeError();
-  totals.memoryFacts = std::move(*facts);
-  llvm::Expected<DisturbedTimes> disturbed =
-      DisturbedTimes::create(options.disturbance, placement, totals.stageCosts);
-  if (!disturbed)
-    return disturbed.takeError();
-
-  WalkInputs inputs;
-  inputs.costs = &totals.stageCosts;
-  inputs.transport = options.transport;
-  inputs.numLeftOut =
-      placement.getNumMicrobatches() - table.placement->getNumMicrobatches();
-  inputs.memoryFacts = totals.memoryFacts ? &*totals.memoryFacts : nullptr;
-  if (!options.disturbance.isEmpty())
-    inputs.changePs = *disturbed;
-  if (!canAddUp(placement, counts, totals.stageCosts,
-                disturbed->largestBefore()))
-    return false;
-  std::optional<WalkedTable> walked = walkTable(table, counts, inputs);
-  std::optional<Traffic> traffic =
-      sumTraffic(placement, table, counts, totals.stageCosts);
-  if (!walked || !traffic)
-    return false;
-  totals.makespanPs = walked->makespanPs;
-  totals.freeMakespanPs = walked->freeMakespanPs;
-  totals.idle = std::move(walked->idle);
-  totals.traffic = std::move(*traffic);
-  totals.dispatches = std::move(walked->dispatches);
-  totals.criticalSteps = std::move(walked->criticalPath);
-  totals.leavesOutPath = inputs.numLeftOut != 0;
-  totals.memory = std::move(walked->memory);
-  evaluation.totals = std::move(totals);
-  evaluation.table = std::move(walked->unitMetrics);
-  return true;
-}
-
-llvm::Expected<Evaluation>
-pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
-                         const CostInputs &costs, const TimingOptions &options,
-                         const FamilyOptions &familyOptions) {
-  Evaluation evaluation;
-  bool isWalked = false;
-  PhaseCounts counts;
-  // Else the graph finds what is wrong.
-  bool isCountable =
-      table.placement->isAssigned() && table.getNumCells() <= kMaxTableCells;
-  if (isCountable)
-    counts = countPhases(table);
-  if (isCountable &&
-      canWalkTable(counts, options.transport, options.receivePlacement,
-                   options.forwardSends)) {
-    llvm::Expected<bool> hasEnd =
-        walk(table, *table.placement, counts, costs, options, evaluation);
-    if (!hasEnd)
-      return hasEnd.takeError();
-    isWalked = *hasEnd;
-  }
-  if (!isWalked) {
-    llvm::Expected<Execution> execution = executeTable(table, costs, options);
-    if (!execution)
-      return execution.takeError();
-    evaluation.set(std::move(*execution));
-  }
-  if (!isWalked || table.aligned || !table.slots.empty()) {
-    llvm::Expected<TableMetrics> metrics = measureTable(table);
-    if (!metrics)
-      return metrics.takeError();
-    evaluation.table = std::move(*metrics);
-  }
-  addFormula(family, familyOptions, table,
-             isCountable ? counts.costedPhases() : phasesInUse(table),
-             !options.disturbance.isEmpty(), evaluation);
-  return evaluation;
-}
-
-//===----------------------------------------------------------------------===//
-// Tables that are not written out
-//===----------------------------------------------------------------------===//
-
-/// How often phases run with all microbatches: each period that the rows leave
-/// out adds what one of theirs has. Nothing if they leave out parts of periods.
-static std::optional<PhaseCounts> countWithLeftOut(const TableView &shortened,
-                                                   int64_t numMicrobatches,
-                                                   PhaseCounts counts) {
-  std::optional<TablePeriod> period = findPeriod(shortened);
-  int64_t numLeftOut =
-      numMicrobatches - shortened.placement->getNumMicrobatches();
-  if (!period || numLeftOut % period->getNumMicrobatches() != 0)
-    return std::nullopt;
-  int64_t numPeriods = numLeftOut / period->getNumMicrobatches();
-  for (auto [row, repeats] : llvm::zip_equal(shortened.rows, period->rows))
-    for (Cell cell : row.slice(repeats.begin, repeats.length))
-      counts.counts[shortened.placement->globalStage(cell) * kNumPhases +
-                    static_cast<unsigned>(cell.getPhase())] += numPeriods;
-  return counts;
-}
-
-llvm::Expected<std::optional<Evaluation>> pipesched::evaluateShortened(
-    const TableView &shortened, const Placement &placement,
-    llvm::StringRef family, const CostInputs &costs,
-    const TimingOptions &options, const FamilyOptions &familyOptions) {
-  PhaseCounts some = countPhases(shortened);
-  std::optional<PhaseCounts> counts =
-      countWithLeftOut(shortened, placement.getNumMicrobatches(), some);
-  if (!counts || shortened.aligned || !shortened.slots.empty() ||
-      !canWalkTable(some, options.transport, options.receivePlacement,
-                    options.forwardSends))
-    return std::nullopt;
-  Evaluation evaluation;
-  llvm::Expected<bool> hasEnd =
-      walk(shortened, placement, *counts, costs, options, evaluation);
-  if (!hasEnd)
-    return hasEnd.takeError();
-  if (!*hasEnd)
-    return std::nullopt;
-  TableView table = shortened;
-  table.placement = &placement;
-  addFormula(family, familyOptions, table, some.costedPhases(),
-             !options.disturbance.isEmpty(), evaluation);
-  return std::move(evaluation);
 }

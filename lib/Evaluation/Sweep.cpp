@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Threads take the next number from a counter, so that one large configuration
-// delays no other.
+// Threads take the next configurations of one table from a list, so that a
+// large table delays no other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +17,8 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
+#include <map>
 #include <mutex>
 
 using namespace pipesched;
@@ -32,67 +34,228 @@ llvm::Expected<Table> pipesched::generate(const Problem &problem) {
   return generate(*problem.family, *placement, problem.options);
 }
 
-/// Adds an optimizer step, as pipe-add-optimizer does.
-static llvm::Error addStep(std::optional<ReductionPlace> place,
-                           const CostInputs &costs, Table &table) {
-  if (!place)
-    return llvm::Error::success();
-  ReducedStages reduced = costs.reducesEveryStage() ? ReducedStages::All
-                                                    : ReducedStages::Replicated;
+//===----------------------------------------------------------------------===//
+// Configurations
+//===----------------------------------------------------------------------===//
+
+/// Which stages an optimizer step reduces.
+static ReducedStages reducedStages(const Configuration &configuration) {
+  const CostSources *costs = configuration.costs;
+  return costs && reducesEveryStage(costs->system, costs->profile)
+             ? ReducedStages::All
+             : ReducedStages::Replicated;
+}
+
+/// The table, with an optimizer step as pipe-add-optimizer adds it.
+static llvm::Expected<Table> makeTable(const Configuration &configuration) {
+  llvm::Expected<Table> table = generate(configuration.problem);
+  if (!table || !configuration.optimizerStep)
+    return table;
   llvm::Expected<OptimizerChange> change =
-      addOptimizerStep(table.view(), *place, reduced);
+      addOptimizerStep(table->view(), *configuration.optimizerStep,
+                       reducedStages(configuration));
   if (!change)
     return change.takeError();
-  table.rows = std::move(change->rows);
-  return llvm::Error::success();
+  table->rows = std::move(change->rows);
+  return table;
+}
+
+static llvm::Expected<CostInputs> costsOf(const Configuration &configuration) {
+  if (!configuration.costs)
+    return CostInputs();
+  return resolveCosts(*configuration.costs, configuration.problem.microbatches);
+}
+
+/// All but the evaluation itself.
+static EvaluatedTable describe(const Configuration &configuration,
+                               const CostInputs &costs,
+                               std::shared_ptr<const Table> table) {
+  EvaluatedTable evaluated;
+  evaluated.table = std::move(table);
+  NamedEvaluation &result = evaluated.result;
+  result.name = configuration.problem.family->name.str();
+  if (!configuration.optimizerStep)
+    result.family = result.name;
+  result.placement = evaluated.table->placement;
+  result.timing = configuration.timing;
+  result.microbatchSize = costs.model ? costs.model->microbatchSize : 0;
+  result.table = evaluated.table->view();
+  return evaluated;
+}
+
+/// Whether a shorter table has to do.
+static bool isByPeriods(const Configuration &configuration) {
+  return configuration.numbersAlone && !configuration.optimizerStep &&
+         isLongTable(configuration.problem);
+}
+
+static llvm::Expected<EvaluatedTable>
+evaluateByPeriods(const Configuration &configuration) {
+  llvm::Expected<CostInputs> costs = costsOf(configuration);
+  if (!costs)
+    return costs.takeError();
+  llvm::Expected<NamedEvaluation> result =
+      evaluateLongTable(configuration, *costs);
+  if (!result)
+    return result.takeError();
+  EvaluatedTable evaluated;
+  evaluated.result = std::move(*result);
+  return evaluated;
 }
 
 llvm::Expected<EvaluatedTable>
 pipesched::evaluateConfiguration(const Configuration &configuration) {
-  const Problem &problem = configuration.problem;
-  bool byPeriods = configuration.mayBeLong && isLongTable(problem) &&
-                   !configuration.optimizerStep;
-  std::optional<Table> table;
-  if (!byPeriods) {
-    llvm::Expected<Table> generated = generate(problem);
-    if (!generated)
-      return generated.takeError();
-    table = std::move(*generated);
-  }
-  CostInputs costs;
-  if (configuration.costs) {
-    llvm::Expected<CostInputs> resolved =
-        resolveCosts(*configuration.costs, problem.microbatches);
-    if (!resolved)
-      return resolved.takeError();
-    costs = std::move(*resolved);
-  }
-  EvaluatedTable evaluated;
-  if (byPeriods) {
-    llvm::Expected<NamedEvaluation> result =
-        evaluateLongTable(configuration, costs);
-    if (!result)
-      return result.takeError();
-    evaluated.result = std::move(*result);
-    return evaluated;
-  }
-  if (llvm::Error error = addStep(configuration.optimizerStep, costs, *table))
-    return std::move(error);
-  evaluated.table = std::move(*table);
+  if (isByPeriods(configuration))
+    return evaluateByPeriods(configuration);
+  llvm::Expected<Table> table = makeTable(configuration);
+  if (!table)
+    return table.takeError();
+  llvm::Expected<CostInputs> costs = costsOf(configuration);
+  if (!costs)
+    return costs.takeError();
+  EvaluatedTable evaluated = describe(
+      configuration, *costs, std::make_shared<const Table>(std::move(*table)));
   NamedEvaluation &result = evaluated.result;
-  result.name = problem.family->name.str();
-  if (!configuration.optimizerStep)
-    result.family = result.name;
-  result.placement = evaluated.table.placement;
-  result.timing = configuration.timing;
-  result.microbatchSize = costs.model ? costs.model->microbatchSize : 0;
-  result.table = evaluated.table.view();
-  llvm::Expected<Evaluation> evaluation = evaluateTable(
-      result.tableView(), result.family, costs, result.timing, problem.options);
+  llvm::Expected<Evaluation> evaluation =
+      evaluateTable(result.tableView(), result.family, *costs, result.timing,
+                    configuration.problem.options);
   if (!evaluation)
     return evaluation.takeError();
   result.evaluation = std::move(*evaluation);
   return evaluated;
+}
+
+//===----------------------------------------------------------------------===//
+// Configurations of one table
+//===----------------------------------------------------------------------===//
+
+/// All that a table follows from, as numbers. Nothing for a configuration that
+/// is evaluated by itself.
+using TableKey = std::optional<std::vector<int64_t>>;
+
+static void append(std::vector<int64_t> &key, const FamilyOptions &options) {
+  constexpr int64_t kNotGiven = std::numeric_limits<int64_t>::min();
+  for (const FamilyOptionInfo &info : familyOptions())
+    std::visit(
+        [&](auto member) {
+          const auto &value = options.*member;
+          key.push_back(value ? static_cast<int64_t>(*value) : kNotGiven);
+        },
+        info.field);
+}
+
+static void append(std::vector<int64_t> &key, const Path &path) {
+  auto appendAll = [&](const auto &numbers) {
+    key.push_back(numbers.size());
+    key.insert(key.end(), numbers.begin(), numbers.end());
+  };
+  appendAll(path.workers);
+  appendAll(path.blocks);
+  appendAll(path.weights);
+  key.push_back(path.takes.size());
+  for (const MicrobatchRange &range : path.takes)
+    key.insert(key.end(), {range.begin, range.end, range.step});
+}
+
+static TableKey keyOf(const Configuration &configuration) {
+  const Problem &problem = configuration.problem;
+  if (!configuration.numbersAlone || !problem.options.slots.empty() ||
+      isByPeriods(configuration))
+    return std::nullopt;
+  std::optional<ReductionPlace> step = configuration.optimizerStep;
+  std::vector<int64_t> key = {
+      problem.family - families().begin(), problem.workers,
+      problem.microbatches, step ? static_cast<int64_t>(*step) : -1,
+      step ? static_cast<int64_t>(reducedStages(configuration)) : -1};
+  append(key, problem.options);
+  for (const Path &path : problem.paths)
+    append(key, path);
+  return key;
+}
+
+/// Evaluates configurations of one table, which may be one alone.
+static std::vector<llvm::Expected<EvaluatedTable>>
+evaluateAsOne(llvm::ArrayRef<const Configuration *> same) {
+  std::vector<llvm::Expected<EvaluatedTable>> results;
+  llvm::Expected<Table> table =
+      same.size() == 1 ? Table() : makeTable(*same[0]);
+  if (!table || same.size() == 1) { // each has an error of its own
+    llvm::consumeError(table.takeError());
+    for (const Configuration *configuration : same)
+      results.push_back(evaluateConfiguration(*configuration));
+    return results;
+  }
+  auto shared = std::make_shared<const Table>(std::move(*table));
+  std::vector<CostInputs> costs(same.size());
+  std::vector<Scenario> scenarios;
+  for (auto [configuration, inputs] : llvm::zip_equal(same, costs)) {
+    llvm::Expected<CostInputs> found = costsOf(*configuration);
+    if (!found) {
+      results.push_back(found.takeError());
+      continue;
+    }
+    inputs = std::move(*found);
+    results.push_back(describe(*configuration, inputs, shared));
+    scenarios.push_back({&inputs, &configuration->timing});
+  }
+  const Problem &problem = same[0]->problem;
+  std::vector<llvm::Expected<Evaluation>> evaluations = evaluateTables(
+      shared->view(), same[0]->optimizerStep ? "" : problem.family->name,
+      scenarios, problem.options);
+  auto next = evaluations.begin();
+  for (llvm::Expected<EvaluatedTable> &result : results) {
+    if (!result)
+      continue; // its costs are wrong
+    llvm::Expected<Evaluation> &evaluation = *next++;
+    if (evaluation)
+      result->result.evaluation = std::move(*evaluation);
+    else
+      result = evaluation.takeError();
+  }
+  return results;
+}
+
+/// Numbers of configurations that are evaluated together.
+using Together = std::vector<size_t>;
+
+/// Divides configurations into those of one table, at most 16 each, in the
+/// order of their first.
+static std::vector<Together>
+groupByTable(llvm::ArrayRef<Configuration> configurations) {
+  constexpr size_t kMostTogether = 16;
+  std::vector<Together> groups;
+  std::map<std::vector<int64_t>, size_t> open; ///< groups that take more
+  for (auto [number, configuration] : llvm::enumerate(configurations)) {
+    TableKey key = keyOf(configuration);
+    size_t group = groups.size();
+    if (key)
+      group = open.try_emplace(std::move(*key), group).first->second;
+    if (group != groups.size() && groups[group].size() == kMostTogether) {
+      open[*keyOf(configuration)] = groups.size();
+      group = groups.size();
+    }
+    if (group == groups.size())
+      groups.emplace_back();
+    groups[group].push_back(number);
+  }
+  return groups;
+}
+
+std::vector<llvm::Expected<EvaluatedTable>> pipesched::evaluateConfigurations(
+    llvm::ArrayRef<Configuration> configurations) {
+  std::vector<std::optional<llvm::Expected<EvaluatedTable>>> found(
+      configurations.size());
+  for (const Together &group : groupByTable(configurations)) {
+    std::vector<const Configuration *> same;
+    for (size_t number : group)
+      same.push_back(&configurations[number]);
+    for (auto [number, result] : llvm::zip_equal(group, evaluateAsOne(same)))
+      found[number].emplace(std::move(result));
+  }
+  std::vector<llvm::Expected<EvaluatedTable>> results;
+  for (std::optional<llvm::Expected<EvaluatedTable>> &result : found)
+    results.push_back(std::move(*result));
+  return results;
 }
 
 //===----------------------------------------------------------------------===//
@@ -101,17 +264,30 @@ pipesched::evaluateConfiguration(const Configuration &configuration) {
 
 namespace {
 
+/// A configuration with its number, or why there is none.
+struct Numbered {
+  size_t number;
+  llvm::Expected<Configuration> configuration;
+};
+
 /// What the threads of one sweep share.
 class Progress {
 public:
-  explicit Progress(size_t count, unsigned numThreads)
-      : count(count), running(numThreads) {}
+  explicit Progress(size_t count, unsigned numThreads, const SweepCalls &calls)
+      : count(count), calls(calls), running(numThreads) {}
 
-  /// The next number to evaluate, or `count` if there is none.
-  size_t take() {
-    return isStopped ? count : std::min(next.fetch_add(1), count);
+  /// The next configurations to evaluate together; empty if there are none.
+  std::vector<Numbered> take() {
+    std::lock_guard<std::mutex> lock(reading);
+    while (waiting.empty() && next != count && !isStopped)
+      readMore();
+    if (isStopped || waiting.empty())
+      return {};
+    std::vector<Numbered> first = std::move(waiting.front());
+    waiting.pop_front();
+    return first;
   }
-  void finishOne() { ++done; }
+  void finish(size_t numbers) { done += numbers; }
   void finishThread() {
     std::lock_guard<std::mutex> lock(mutex);
     --running;
@@ -127,8 +303,14 @@ public:
   }
 
 private:
+  void readMore();
+
   const size_t count;
-  std::atomic<size_t> next = 0, done = 0;
+  const SweepCalls &calls;
+  std::mutex reading; ///< of the next two
+  size_t next = 0;
+  std::deque<std::vector<Numbered>> waiting;
+  std::atomic<size_t> done = 0;
   std::atomic<bool> isStopped = false;
   std::mutex mutex;
   std::condition_variable changed;
@@ -137,14 +319,45 @@ private:
 
 } // namespace
 
-static void work(size_t count, const SweepCalls &calls, Progress &progress) {
-  for (size_t i = progress.take(); i < count; i = progress.take()) {
-    llvm::Expected<Configuration> configuration = calls.configurationOf(i);
-    if (configuration)
-      calls.consume(i, evaluateConfiguration(*configuration));
-    else
-      calls.consume(i, configuration.takeError());
-    progress.finishOne();
+/// Reads some configurations and groups those of one table.
+void Progress::readMore() {
+  constexpr size_t kWindow = 4096;
+  std::vector<Configuration> configurations;
+  std::vector<size_t> numbers;
+  for (size_t end = next + std::min(kWindow, count - next); next != end;
+       ++next) {
+    llvm::Expected<Configuration> read = calls.configurationOf(next);
+    if (!read) {
+      waiting.emplace_back();
+      waiting.back().push_back({next, read.takeError()});
+      continue;
+    }
+    configurations.push_back(std::move(*read));
+    numbers.push_back(next);
+  }
+  for (const Together &group : groupByTable(configurations)) {
+    std::vector<Numbered> &together = waiting.emplace_back();
+    for (size_t i : group)
+      together.push_back({numbers[i], std::move(configurations[i])});
+  }
+}
+
+static void evaluate(std::vector<Numbered> &together, const SweepCalls &calls) {
+  std::vector<const Configuration *> same;
+  for (Numbered &each : together) {
+    if (!each.configuration)
+      return calls.consume(each.number, each.configuration.takeError());
+    same.push_back(&*each.configuration);
+  }
+  for (auto [each, result] : llvm::zip_equal(together, evaluateAsOne(same)))
+    calls.consume(each.number, std::move(result));
+}
+
+static void work(const SweepCalls &calls, Progress &progress) {
+  for (std::vector<Numbered> together = progress.take(); !together.empty();
+       together = progress.take()) {
+    evaluate(together, calls);
+    progress.finish(together.size());
   }
   progress.finishThread();
 }
@@ -154,9 +367,9 @@ bool pipesched::sweep(size_t count, unsigned numThreads,
   constexpr std::chrono::milliseconds kPollTime(50);
   llvm::DefaultThreadPool pool(llvm::hardware_concurrency(numThreads));
   unsigned threads = std::min<size_t>(pool.getMaxConcurrency(), count);
-  Progress progress(count, threads);
+  Progress progress(count, threads, calls);
   for (unsigned i = 0; i < threads; ++i)
-    pool.async([&] { work(count, calls, progress); });
+    pool.async([&] { work(calls, progress); });
   while (!progress.waitFor(kPollTime))
     if (!calls.keepGoing(progress.getDone()))
       progress.stop();

@@ -214,6 +214,7 @@ std::optional<Violation> pipesched::verifyAligned(const TableView &table,
 namespace {
 /// Walks and looks at nothing.
 struct EmptyWalk {
+  using Time = int64_t;
   struct Item {};
   void start(const WaveStep &, uint64_t, const Item *, const Item *) {}
   void finish(const WaveStep &, uint64_t) {}
@@ -226,7 +227,7 @@ struct EmptyWalk {
   void visitState(Visitor &) {}
   template <typename Visitor>
   void visitItem(Item &, Visitor &) {}
-  ClockValues clocksOf(uint32_t) const { return {}; }
+  ClockValues<Time> clocksOf(uint32_t) const { return {}; }
   void noteLeap(llvm::ArrayRef<LeapedRow>) {}
 };
 } // namespace

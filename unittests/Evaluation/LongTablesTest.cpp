@@ -96,7 +96,7 @@ TEST(LongTables, RowsGrowByPeriods) {
 TEST(LongTables, ABillionCells) {
   Configuration configuration;
   configuration.problem = problemOf("1f1b", 64, 8'000'000);
-  configuration.mayBeLong = true;
+  configuration.numbersAlone = true;
   EvaluatedTable evaluated =
       llvm::cantFail(evaluateConfiguration(configuration));
   const Evaluation &evaluation = evaluated.result.evaluation;
@@ -108,7 +108,7 @@ TEST(LongTables, ABillionCells) {
 TEST(LongTables, WhatDoesNotRepeatIsRefused) {
   Configuration configuration;
   configuration.problem = problemOf("gpipe", 64, 8'000'000);
-  configuration.mayBeLong = true;
+  configuration.numbersAlone = true;
   EXPECT_EQ(errorOf(evaluateConfiguration(configuration)),
             "gpipe of 8000000 microbatches on 64 workers has more cells than a "
             "table may have (268435456), and shorter tables of it do not "

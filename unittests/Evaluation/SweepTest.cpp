@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include <atomic>
 #include <mutex>
+#include <set>
 
 using namespace pipesched;
 
@@ -118,6 +119,179 @@ TEST(Sweep, OfNothingIsDone) {
                     {[](size_t) { return Configuration(); },
                      [](size_t, llvm::Expected<EvaluatedTable>) { FAIL(); },
                      [](size_t) { return true; }}));
+}
+
+//===----------------------------------------------------------------------===//
+// Configurations of one table
+//===----------------------------------------------------------------------===//
+
+/// All numbers of a report, or the error, as text.
+static std::string numbersOf(const llvm::Expected<EvaluatedTable> &evaluated) {
+  const Evaluation &evaluation = evaluated->result.evaluation;
+  const ExecutionTotals &totals = evaluation.totals;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  auto list = [&](llvm::ArrayRef<int64_t> numbers) {
+    for (int64_t number : numbers)
+      os << number << ' ';
+    os << '\n';
+  };
+  os << evaluated->result.name << ' ' << evaluated->result.family << ' '
+     << evaluated->result.microbatchSize << '\n';
+  list({totals.makespanPs, totals.freeMakespanPs, totals.traffic.messages});
+  for (const IdleCause &cause : kIdleCauses)
+    list(totals.idle.*cause.ps);
+  list(totals.idle.busyPs);
+  list(totals.traffic.bytesSent);
+  list(totals.dispatches.allPs);
+  if (totals.memory)
+    for (const WorkerMemory &worker : totals.memory->workers)
+      list({worker.peakBytes(), worker.peakPs, worker.peakMicrobatches});
+  os << evaluation.table->bubbleRatio << ' ' << evaluation.table->slots << ' '
+     << (evaluation.formula ? evaluation.formula->bubbleRatio : -1) << ' '
+     << evaluation.formulaReason;
+  return text;
+}
+
+static std::string reportOf(llvm::Expected<EvaluatedTable> evaluated) {
+  return evaluated ? numbersOf(evaluated)
+                   : llvm::toString(evaluated.takeError());
+}
+
+namespace {
+
+/// Sources of costs that give walks, graphs and errors.
+struct Sources {
+  Sources() : all(6) {
+    for (auto [number, source] : llvm::enumerate(all)) {
+      source = makeCosts();
+      for (std::vector<int64_t> &times : source.profile->phasePs)
+        for (int64_t &ps : times)
+          ps += 37 * number;
+      source.profile->commPs = {int64_t(100 * number)};
+    }
+    all[3].microbatchSize = 0;
+    all[3].architecture.emplace(); // which has no layers
+    all[4].profile->phasePs[unsigned(Phase::AllReduce)] = {50};
+  }
+
+  std::vector<CostSources> all;
+};
+
+} // namespace
+
+/// Every table with every source and several options, in an order that takes
+/// tables apart.
+static std::vector<Configuration>
+makeSharing(llvm::ArrayRef<CostSources> sources) {
+  std::vector<Configuration> configurations;
+  for (llvm::StringRef timing : {"", "jitter=5%,seed=1", "worker1=1.5",
+                                 "stage0=1.3,jitter=10%,seed=2", "worker9=2"})
+    for (const CostSources &costs : sources)
+      for (auto transport :
+           {Transport::Overlap, Transport::Delay, Transport::Blocking})
+        for (llvm::StringRef name : {"1f1b", "zb-h1", "chimera", "dualpipe-v"})
+          for (int64_t microbatches : {7, 8, 40}) {
+            Configuration configuration;
+            configuration.problem.family = findFamily(name);
+            configuration.problem.workers = 4;
+            configuration.problem.microbatches = microbatches;
+            configuration.costs = &costs;
+            configuration.timing.transport = transport;
+            configuration.timing.disturbance =
+                llvm::cantFail(parseDisturbance(timing));
+            configuration.numbersAlone = true;
+            if (microbatches == 8)
+              configuration.optimizerStep = ReductionPlace::Eager;
+            configurations.push_back(configuration);
+          }
+  return configurations;
+}
+
+TEST(Sweep, ConfigurationsOfOneTableGiveWhatSinglesGive) {
+  Sources sources;
+  std::vector<Configuration> configurations = makeSharing(sources.all);
+  std::vector<std::string> expected, found(configurations.size());
+  for (const Configuration &configuration : configurations)
+    expected.push_back(reportOf(evaluateConfiguration(configuration)));
+  std::vector<llvm::Expected<EvaluatedTable>> together =
+      evaluateConfigurations(configurations);
+  for (auto [text, result] : llvm::zip_equal(found, together))
+    text = reportOf(std::move(result));
+  EXPECT_EQ(found, expected);
+  found.assign(found.size(), "");
+  EXPECT_TRUE(sweep(configurations.size(), 3,
+                    {[&](size_t i) { return configurations[i]; },
+                     [&](size_t i, llvm::Expected<EvaluatedTable> evaluated) {
+                       found[i] = reportOf(std::move(evaluated));
+                     },
+                     [](size_t) { return true; }}));
+  EXPECT_EQ(found, expected);
+  EXPECT_GT(std::set<std::string>(expected.begin(), expected.end()).size(),
+            configurations.size() / 3);
+}
+
+/// Options and paths that tables follow from.
+TEST(Sweep, TablesThatDifferAreNotShared) {
+  CostSources costs = makeCosts();
+  std::vector<Configuration> configurations;
+  auto add = [&](llvm::StringRef family, auto &&change) {
+    Configuration &configuration = configurations.emplace_back();
+    configuration.problem.family = findFamily(family);
+    configuration.problem.workers = 4;
+    configuration.problem.microbatches = 8;
+    configuration.costs = &costs;
+    configuration.numbersAlone = true;
+    change(configuration);
+  };
+  for (int64_t chunks : {1, 2, 4, 2})
+    add("interleaved-1f1b", [&](Configuration &configuration) {
+      configuration.problem.options.chunks = chunks;
+    });
+  for (bool isSplit : {false, true})
+    add("1f1b", [&](Configuration &configuration) {
+      configuration.problem.options.splitBackward = isSplit;
+    });
+  for (bool isReversed : {false, true})
+    add("1f1b", [&](Configuration &configuration) {
+      Path path = placeLinear(4);
+      path.weights = {1, 2, 3, 4};
+      if (isReversed)
+        std::reverse(path.weights.begin(), path.weights.end());
+      configuration.problem.paths = {path};
+    });
+  for (auto place : {ReductionPlace::Eager, ReductionPlace::End})
+    add("chimera", [&](Configuration &configuration) {
+      configuration.optimizerStep = place;
+    });
+  add("gpipe", [](Configuration &) {});
+  add("gpipe", [](Configuration &configuration) {
+    configuration.problem.options.slots = {StageSlots(2, 1, 1)};
+  });
+  std::vector<llvm::Expected<EvaluatedTable>> together =
+      evaluateConfigurations(configurations);
+  for (auto [configuration, result] : llvm::zip_equal(configurations, together))
+    EXPECT_EQ(reportOf(std::move(result)),
+              reportOf(evaluateConfiguration(configuration)));
+}
+
+TEST(Sweep, ConfigurationsOfOneTableShareIt) {
+  CostSources costs = makeCosts();
+  Configuration configuration;
+  configuration.problem.family = findFamily("1f1b");
+  configuration.problem.workers = configuration.problem.microbatches = 4;
+  configuration.costs = &costs;
+  configuration.numbersAlone = true;
+  std::vector<Configuration> same(3, configuration);
+  same[2].numbersAlone = false;
+  std::vector<llvm::Expected<EvaluatedTable>> found =
+      evaluateConfigurations(same);
+  for (llvm::Expected<EvaluatedTable> &each : found)
+    ASSERT_TRUE(bool(each));
+  EXPECT_EQ(found[0]->table, found[1]->table);
+  EXPECT_TRUE(found[0]->result.evaluation.totals.leavesOutPath);
+  EXPECT_NE(found[0]->table, found[2]->table);
+  EXPECT_FALSE(found[2]->result.evaluation.totals.criticalSteps.empty());
 }
 
 //===----------------------------------------------------------------------===//

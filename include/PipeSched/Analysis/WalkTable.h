@@ -57,13 +57,18 @@ struct WalkInputs {
   Transport transport = Transport::Overlap;
   const MemoryFacts *memoryFacts = nullptr;
   ChangePs changePs = nullptr;
+  /// Whether it changes cells of one stage and phase by their microbatch.
+  bool changeVaries = true;
   /// Whether to leap over periods that repeat (Period.h). The result is the
   /// same; tests and benchmarks also want to visit every cell.
   bool mayLeap = true;
   /// Microbatches that the rows leave out. The results are those of a table
-  /// with so many more where it repeats, but for the critical path, which is
-  /// empty. Nothing if the walk finds no period that they are a multiple of.
+  /// with so many more where it repeats. Nothing if the walk finds no period
+  /// that they are a multiple of.
   int64_t numLeftOut = 0;
+  /// Whether to find the critical path, which takes 8 bytes a cell. It is empty
+  /// otherwise, and wherever microbatches are left out.
+  bool wantsPath = true;
 };
 
 struct WalkedTable {
@@ -86,9 +91,18 @@ std::optional<WalkedTable> walkTable(const TableView &table,
                                      const PhaseCounts &counts,
                                      const WalkInputs &inputs);
 
+/// The same for many scenarios, which differ in costs, memory, transport and
+/// changes: what one by one would find, but for critical paths, which stay
+/// empty. One walk goes over the rows for up to 16 of them (Lanes.h).
+std::vector<std::optional<WalkedTable>>
+walkTables(const TableView &table, const PhaseCounts &counts,
+           llvm::ArrayRef<WalkInputs> scenarios);
+
 /// The makespan alone; `memoryFacts` are not read.
 std::optional<int64_t> walkMakespan(const TableView &table,
                                     const WalkInputs &inputs);
+std::vector<std::optional<int64_t>>
+walkMakespans(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios);
 
 } // namespace pipesched
 

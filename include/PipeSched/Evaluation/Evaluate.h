@@ -34,6 +34,10 @@ struct TimingOptions {
   Disturbance disturbance;
 };
 
+/// See CostInputs::reducesEveryStage.
+bool reducesEveryStage(const std::optional<SystemFacts> &system,
+                       const std::optional<Profile> &profile);
+
 /// What costs are computed from: nothing, a profile, or model and system, which
 /// a profile may refine.
 struct CostInputs {
@@ -50,7 +54,9 @@ struct CostInputs {
   /// Whether the gradients of every stage are reduced, with peers in other
   /// pipelines or among accelerators of a worker: several hold the same, or the
   /// profile has a time for it.
-  bool reducesEveryStage() const;
+  bool reducesEveryStage() const {
+    return pipesched::reducesEveryStage(system, profile);
+  }
 };
 
 /// Level 3 of a table or program in numbers: what reports, comparisons and
@@ -124,6 +130,20 @@ llvm::Expected<Evaluation>
 evaluateTable(const TableView &table, llvm::StringRef family,
               const CostInputs &costs, const TimingOptions &options,
               const FamilyOptions &familyOptions = {});
+
+/// Costs and options of one of several evaluations of a table.
+struct Scenario {
+  const CostInputs *costs;
+  const TimingOptions *options;
+};
+
+/// The same for several scenarios, which share walks over the rows
+/// (walkTables): the results of evaluateTable one by one, but for critical
+/// paths, which those that are walked leave out.
+std::vector<llvm::Expected<Evaluation>>
+evaluateTables(const TableView &table, llvm::StringRef family,
+               llvm::ArrayRef<Scenario> scenarios,
+               const FamilyOptions &familyOptions = {});
 
 /// Evaluates a table that is too long to be written out: `shortened` is the
 /// same with fewer microbatches where it repeats, and `placement` that of all.

@@ -40,15 +40,18 @@ struct Configuration {
   /// Adds the end of the step, with all-reduces placed as pipe-add-optimizer
   /// does. Absent: the step ends with the last backward.
   std::optional<ReductionPlace> optimizerStep;
-  /// Whether a table with more cells than tables may have is evaluated by a
-  /// shorter one (LongTables.h in lib/Evaluation): the result then has no rows,
-  /// and nothing but numbers may be asked of it.
-  bool mayBeLong = false;
+  /// Whether nothing but numbers are asked of the result. Then a table with
+  /// more cells than tables may have is evaluated by a shorter one
+  /// (LongTables.h in lib/Evaluation), which leaves no rows; and configurations
+  /// of one table share walks, which leave out critical paths.
+  bool numbersAlone = false;
 };
 
 /// A table and its evaluation. Moving this object leaves the rows in place.
 struct EvaluatedTable {
-  Table table; ///< owns the rows that `result` refers to
+  /// Owns the rows that `result` refers to, maybe with other results; null if
+  /// there are none.
+  std::shared_ptr<const Table> table;
   /// Named by its family, which is empty if an optimizer step was added.
   NamedEvaluation result;
 
@@ -61,6 +64,11 @@ struct EvaluatedTable {
 /// evaluateTable(); of a table that is too long, that it does not repeat.
 llvm::Expected<EvaluatedTable>
 evaluateConfiguration(const Configuration &configuration);
+
+/// The same for several configurations. Those that ask for numbers alone and
+/// have the same table generate it once and are evaluated together.
+std::vector<llvm::Expected<EvaluatedTable>>
+evaluateConfigurations(llvm::ArrayRef<Configuration> configurations);
 
 /// Callbacks of a sweep. All but `keepGoing` are called from several threads at
 /// a time.
@@ -76,8 +84,9 @@ struct SweepCalls {
 
 /// Evaluates configurations 0 .. count-1 on `numThreads` threads (0: one per
 /// core) and returns when all threads have finished: true if every
-/// configuration was evaluated. Results do not depend on threads or on each
-/// other.
+/// configuration was evaluated. Configurations of one table that stand at most
+/// 4,096 numbers apart are evaluated together, up to 16 at once. Results do not
+/// depend on threads or on each other.
 bool sweep(size_t count, unsigned numThreads, const SweepCalls &calls);
 
 } // namespace pipesched

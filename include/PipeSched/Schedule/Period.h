@@ -15,8 +15,8 @@
 #ifndef PIPESCHED_SCHEDULE_PERIOD_H
 #define PIPESCHED_SCHEDULE_PERIOD_H
 
+#include "PipeSched/Schedule/Lanes.h"
 #include "PipeSched/Schedule/Table.h"
-#include <array>
 
 namespace pipesched {
 
@@ -51,38 +51,58 @@ std::optional<TablePeriod> findPeriod(const TableView &table);
 
 /// Quantities that grow from period to period, each by its own constant.
 enum class Clock : uint8_t {
-  Slot,    ///< the slot in which the walk is
   Time,    ///< ps
   FreeTime ///< ps if communication took no time
 };
-inline constexpr unsigned kNumClocks = 3;
-using ClockValues = std::array<int64_t, kNumClocks>;
+
+/// Where a walk is: its slot, and times of one scenario or of several.
+template <typename Time>
+struct ClockValues {
+  int64_t slot = 0;
+  Time time{}, freeTime{};
+
+  const Time &operator[](Clock clock) const {
+    return clock == Clock::Time ? time : freeTime;
+  }
+};
 
 /// The state of a walk as numbers that are the same after a period if the walk
 /// repeats itself: times without those of the reference, microbatches, ranks
 /// and indices without those of the period. `totals` are sums so far, which do
-/// not decide what happens next.
+/// not decide what happens next. Times of several scenarios are several
+/// numbers.
+template <typename Time>
 struct WalkState {
-  ClockValues reference = {};
+  ClockValues<Time> reference;
   std::vector<int64_t> numbers, totals;
 };
 
 /// A visitor of a walk's state that takes it down.
+template <typename Time>
 class StateReader {
 public:
   /// `numPeriods`: how many have passed. Times before `oldest` decide nothing
   /// more; they count as one.
   StateReader(const TablePeriod &period, llvm::ArrayRef<uint32_t> rowBegins,
-              int64_t numPeriods, const ClockValues &oldest, WalkState &state)
+              int64_t numPeriods, const ClockValues<Time> &oldest,
+              WalkState<Time> &state)
       : period(period), rowBegins(rowBegins), numPeriods(numPeriods),
         oldest(oldest), state(state) {}
 
   void same(int64_t value) { state.numbers.push_back(value); }
-  void total(int64_t &value) { state.totals.push_back(value); }
-  void clock(int64_t &value, Clock clock) {
-    auto i = static_cast<unsigned>(clock);
-    same(value < oldest[i] ? std::numeric_limits<int64_t>::min()
-                           : value - state.reference[i]);
+  void slot(int64_t &value) { same(value - state.reference.slot); }
+  template <typename Number>
+  void total(Number &value) {
+    for (unsigned lane = 0; lane != kNumScenarios<Number>; ++lane)
+      state.totals.push_back(laneOf(value, lane));
+  }
+  void clock(Time &value, Clock clock) {
+    for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
+      int64_t ps = laneOf(value, lane);
+      same(ps < laneOf(oldest[clock], lane)
+               ? std::numeric_limits<int64_t>::min()
+               : ps - laneOf(state.reference[clock], lane));
+    }
   }
   void cell(Cell &cell) {
     same(cell.getRaw() - numPeriods * period.microbatches);
@@ -107,31 +127,43 @@ private:
   const TablePeriod &period;
   llvm::ArrayRef<uint32_t> rowBegins;
   int64_t numPeriods;
-  const ClockValues &oldest;
-  WalkState &state;
+  const ClockValues<Time> &oldest;
+  WalkState<Time> &state;
 };
 
 /// A visitor of a walk's state that moves it ahead by some periods of the rows,
 /// of which `before` and `after` are the states at the ends of one. Clocks and
 /// sums also grow by periods that the rows leave out.
+template <typename Time>
 class StateLeaper {
 public:
   StateLeaper(const TablePeriod &period, llvm::ArrayRef<uint32_t> rowBegins,
-              int64_t numPeriods, int64_t numLeftOut, const ClockValues &oldest,
-              const WalkState &before, const WalkState &after)
+              int64_t numPeriods, int64_t numLeftOut,
+              const ClockValues<Time> &oldest, const WalkState<Time> &before,
+              const WalkState<Time> &after)
       : period(period), rowBegins(rowBegins), numPeriods(numPeriods),
         numInAll(numPeriods + numLeftOut), oldest(oldest), before(before),
         after(after) {}
 
   void same(int64_t) {}
-  void total(int64_t &value) {
-    value += numInAll * (after.totals[next] - before.totals[next]);
-    ++next;
+  void slot(int64_t &value) {
+    value += numInAll * (after.reference.slot - before.reference.slot);
   }
-  void clock(int64_t &value, Clock clock) {
-    auto i = static_cast<unsigned>(clock);
-    if (value >= oldest[i])
-      value += numInAll * (after.reference[i] - before.reference[i]);
+  template <typename Number>
+  void total(Number &value) {
+    for (unsigned lane = 0; lane != kNumScenarios<Number>; ++lane, ++next)
+      setLane(value, lane,
+              laneOf(value, lane) +
+                  numInAll * (after.totals[next] - before.totals[next]));
+  }
+  void clock(Time &value, Clock clock) {
+    for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
+      int64_t ps = laneOf(value, lane);
+      if (ps >= laneOf(oldest[clock], lane))
+        setLane(value, lane,
+                ps + numInAll * (laneOf(after.reference[clock], lane) -
+                                 laneOf(before.reference[clock], lane)));
+    }
   }
   void cell(Cell &cell) {
     cell = Cell::fromRaw(cell.getRaw() + numPeriods * period.microbatches);
@@ -155,8 +187,8 @@ private:
   const TablePeriod &period;
   llvm::ArrayRef<uint32_t> rowBegins;
   int64_t numPeriods, numInAll;
-  const ClockValues &oldest;
-  const WalkState &before, &after;
+  const ClockValues<Time> &oldest;
+  const WalkState<Time> &before, &after;
   size_t next = 0; ///< of the totals
 };
 

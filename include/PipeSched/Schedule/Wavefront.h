@@ -63,6 +63,8 @@ struct LeapedRow {
 /// periods. If only clocks, ranks and indices differ, all that follows would be
 /// the same again, and the walk leaps over it. For this the handler has
 ///
+///   Time   of one scenario, or of several side by side (Lanes.h): the rows of
+///       all are the same, so one walk times them all; it leaps if all repeat
 ///   bool canLeap() const
 ///   int64_t numLeftOut() const
 ///       microbatches that the rows leave out: the walk is of a table with so
@@ -71,7 +73,7 @@ struct LeapedRow {
 ///   int64_t numHeld() const   what it holds of cells; the same in such states
 ///   void visitState(Visitor &), void visitItem(Item &, Visitor &)
 ///       with a StateReader or a StateLeaper, in the same order for both
-///   ClockValues clocksOf(uint32_t row) const   when the row is free
+///   ClockValues<Time> clocksOf(uint32_t row) const   when the row is free
 ///   void noteLeap(llvm::ArrayRef<LeapedRow>)
 ///
 /// Things are passed in the order of their last slots and, within a slot, of
@@ -80,6 +82,8 @@ struct LeapedRow {
 /// `hasPaths`: whether ranks on a path differ from microbatches.
 template <typename Item, typename Handler, bool hasPaths>
 class WavefrontOf {
+  using Time = typename Handler::Time;
+
 public:
   WavefrontOf(const TableView &table, Handler &handler)
       : placement(*table.placement), handler(handler),
@@ -143,7 +147,7 @@ private:
   bool isInPeriods() const;
   void readClocks();
   void takeDown(uint64_t slot, const TablePeriod &period, int64_t numPeriods,
-                WalkState &state);
+                WalkState<Time> &state);
   void leap(uint64_t slot, const TablePeriod &repeated);
   template <typename Visitor>
   void visitState(uint64_t slot, Visitor &visitor);
@@ -174,11 +178,11 @@ private:
   /// Periods since `before` was taken down, -1: it was not; and how many of
   /// them to compare with it, more each time (Brent's search for cycles).
   int64_t numSince = -1, window = 1;
-  ClockValues oldest = {};
-  std::vector<int64_t> rowTimes, rowTimesBefore; ///< against row 0
+  ClockValues<Time> oldest;
+  std::vector<Time> rowTimes, rowTimesBefore; ///< against row 0
   bool hasLeapt = false;
   uint64_t numLeaptSlots = 0;
-  WalkState before, after;
+  WalkState<Time> before, after;
 };
 
 /// Whether a table with these phases has neither copies and joins, which run
@@ -415,30 +419,27 @@ void WavefrontOf<Item, Handler, hasPaths>::endPeriod(uint64_t slot) {
 /// Finds the oldest clocks, and how far ahead of row 0 the others are.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::readClocks() {
-  constexpr auto kTime = static_cast<unsigned>(Clock::Time);
-  ClockValues first = handler.clocksOf(0);
+  ClockValues<Time> first = handler.clocksOf(0);
   oldest = first;
   rowTimes.clear();
   for (uint32_t row = 1; row != rows.size(); ++row) {
-    ClockValues clocks = handler.clocksOf(row);
-    for (auto [value, other] : llvm::zip_equal(oldest, clocks))
-      value = std::min(value, other);
-    rowTimes.push_back(clocks[kTime] - first[kTime]);
+    ClockValues<Time> clocks = handler.clocksOf(row);
+    oldest.time = earlier(oldest.time, clocks.time);
+    oldest.freeTime = earlier(oldest.freeTime, clocks.freeTime);
+    rowTimes.push_back(clocks.time - first.time);
   }
-  oldest[static_cast<unsigned>(Clock::Slot)] =
-      std::numeric_limits<int64_t>::min();
 }
 
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::takeDown(uint64_t slot,
                                                     const TablePeriod &repeated,
                                                     int64_t numPeriods,
-                                                    WalkState &state) {
+                                                    WalkState<Time> &state) {
   state.numbers.clear();
   state.totals.clear();
   state.reference = handler.clocksOf(0);
-  state.reference[static_cast<unsigned>(Clock::Slot)] = slot;
-  StateReader reader(repeated, rowBegins, numPeriods, oldest, state);
+  state.reference.slot = slot;
+  StateReader<Time> reader(repeated, rowBegins, numPeriods, oldest, state);
   visitState(slot, reader);
 }
 
@@ -464,12 +465,11 @@ void WavefrontOf<Item, Handler, hasPaths>::leap(uint64_t slot,
                       uint32_t(repeats.length), numPeriods});
   }
   handler.noteLeap(leaped);
-  StateLeaper leaper(repeated, rowBegins, numPeriods, numLeftOut, oldest,
-                     before, after);
+  StateLeaper<Time> leaper(repeated, rowBegins, numPeriods, numLeftOut, oldest,
+                           before, after);
   visitState(slot, leaper);
-  constexpr auto kSlot = static_cast<unsigned>(Clock::Slot);
   numLeaptSlots += (numPeriods + numLeftOut) *
-                   (after.reference[kSlot] - before.reference[kSlot]);
+                   (after.reference.slot - before.reference.slot);
 }
 
 template <typename Item, typename Handler, bool hasPaths>

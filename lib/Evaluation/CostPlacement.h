@@ -1,0 +1,32 @@
+//===- CostPlacement.h - Costs and memory of a placement --------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What walks and graphs read beside a table.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_EVALUATION_COSTPLACEMENT_H
+#define PIPESCHED_LIB_EVALUATION_COSTPLACEMENT_H
+
+#include "PipeSched/Evaluation/Evaluate.h"
+
+namespace pipesched {
+
+/// The costs of a table or program that states no work.
+llvm::Expected<StageCosts> costStages(const Placement &placement,
+                                      const CostInputs &costs, unsigned phases,
+                                      Runtime runtime);
+
+/// Nothing without a model.
+llvm::Expected<std::optional<MemoryFacts>>
+costMemory(const Placement &placement, const CostInputs &costs, unsigned phases,
+           Runtime runtime);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_EVALUATION_COSTPLACEMENT_H

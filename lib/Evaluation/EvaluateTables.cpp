@@ -1,0 +1,304 @@
+//===- EvaluateTables.cpp - Evaluation of tables --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks over rows where that is possible, once for several scenarios, and task
+// graphs elsewhere.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AddFormula.h"
+#include "CostPlacement.h"
+#include "PipeSched/Analysis/WalkTable.h"
+#include "PipeSched/Schedule/Period.h"
+
+using namespace pipesched;
+
+/// Level 2 of a table with slots of its own.
+static llvm::Expected<TableMetrics> measureTable(const TableView &table) {
+  llvm::Expected<CellIndex> index = CellIndex::create(table);
+  if (!index)
+    return index.takeError();
+  llvm::Expected<SlotAssignment> slots = assignSlots(table, *index);
+  if (!slots)
+    return slots.takeError();
+  return computeMetrics(table, *index, *slots);
+}
+
+namespace {
+
+/// One evaluation by a walk. The object stays where it is while its inputs are
+/// in use.
+class TableWalk {
+public:
+  /// Finds costs. False if their sum may exceed int64. If the rows leave
+  /// microbatches out, `placement` and `counts` are those with them.
+  llvm::Expected<bool> prepare(const Placement &placement,
+                               const PhaseCounts &counts,
+                               const CostInputs &costs,
+                               const TimingOptions &options);
+  WalkInputs inputs() const;
+  /// Levels 2 and 3. False if the walk has found no end, or bytes exceed int64.
+  bool finish(const Placement &placement, GradientAfter gradientAfter,
+              const PhaseCounts &counts, std::optional<WalkedTable> walked,
+              Evaluation &evaluation);
+
+private:
+  ExecutionTotals totals;
+  DisturbedTimes disturbed;
+  const TimingOptions *options = nullptr;
+};
+
+} // namespace
+
+llvm::Expected<bool> TableWalk::prepare(const Placement &placement,
+                                        const PhaseCounts &counts,
+                                        const CostInputs &costs,
+                                        const TimingOptions &timing) {
+  options = &timing;
+  llvm::Expected<StageCosts> stageCosts =
+      costStages(placement, costs, counts.costedPhases(), timing.runtime);
+  if (!stageCosts)
+    return stageCosts.takeError();
+  totals.stageCosts = std::move(*stageCosts);
+  llvm::Expected<std::optional<MemoryFacts>> facts =
+      costMemory(placement, costs, counts.costedPhases(), timing.runtime);
+  if (!facts)
+    return facts.takeError();
+  totals.memoryFacts = std::move(*facts);
+  llvm::Expected<DisturbedTimes> times =
+      DisturbedTimes::create(timing.disturbance, placement, totals.stageCosts);
+  if (!times)
+    return times.takeError();
+  disturbed = std::move(*times);
+  return canAddUp(placement, counts, totals.stageCosts,
+                  disturbed.largestBefore());
+}
+
+WalkInputs TableWalk::inputs() const {
+  WalkInputs inputs;
+  inputs.costs = &totals.stageCosts;
+  inputs.transport = options->transport;
+  inputs.memoryFacts = totals.memoryFacts ? &*totals.memoryFacts : nullptr;
+  if (!options->disturbance.isEmpty())
+    inputs.changePs = disturbed;
+  inputs.changeVaries = options->disturbance.jitter != 0;
+  return inputs;
+}
+
+bool TableWalk::finish(const Placement &placement, GradientAfter gradientAfter,
+                       const PhaseCounts &counts,
+                       std::optional<WalkedTable> walked,
+                       Evaluation &evaluation) {
+  std::optional<Traffic> traffic =
+      sumTraffic(placement, gradientAfter, counts, totals.stageCosts);
+  if (!walked || !traffic)
+    return false;
+  totals.makespanPs = walked->makespanPs;
+  totals.freeMakespanPs = walked->freeMakespanPs;
+  totals.idle = std::move(walked->idle);
+  totals.traffic = std::move(*traffic);
+  totals.dispatches = std::move(walked->dispatches);
+  totals.criticalSteps = std::move(walked->criticalPath);
+  totals.memory = std::move(walked->memory);
+  totals.leavesOutPath = evaluation.totals.leavesOutPath;
+  evaluation.totals = std::move(totals);
+  evaluation.table = std::move(walked->unitMetrics);
+  return true;
+}
+
+/// Levels 2 and 3 by a walk over the rows. False if it finds no end. If the
+/// rows leave microbatches out, `placement` and `counts` are those with them.
+static llvm::Expected<bool>
+walk(const TableView &table, const Placement &placement,
+     const PhaseCounts &counts, const CostInputs &costs,
+     const TimingOptions &options, Evaluation &evaluation) {
+  TableWalk walk;
+  llvm::Expected<bool> addsUp = walk.prepare(placement, counts, costs, options);
+  if (!addsUp || !*addsUp)
+    return addsUp;
+  WalkInputs inputs = walk.inputs();
+  inputs.numLeftOut =
+      placement.getNumMicrobatches() - table.placement->getNumMicrobatches();
+  evaluation.totals.leavesOutPath = inputs.numLeftOut != 0;
+  return walk.finish(placement, table.gradientAfter, counts,
+                     walkTable(table, counts, inputs), evaluation);
+}
+
+namespace {
+
+/// What all evaluations of a table have in common.
+class TableEvaluator {
+public:
+  TableEvaluator(const TableView &table, llvm::StringRef family,
+                 const FamilyOptions &familyOptions)
+      : table(table), family(family), familyOptions(familyOptions),
+        isCountable(table.placement->isAssigned() &&
+                    table.getNumCells() <= kMaxTableCells) {
+    if (isCountable)
+      counts = countPhases(table);
+  }
+
+  bool canWalk(const TimingOptions &options) const {
+    return isCountable && // else the graph finds what is wrong
+           canWalkTable(counts, options.transport, options.receivePlacement,
+                        options.forwardSends);
+  }
+  llvm::Expected<Evaluation> evaluate(const Scenario &scenario);
+  std::vector<llvm::Expected<Evaluation>>
+  evaluateAll(llvm::ArrayRef<Scenario> scenarios);
+
+private:
+  llvm::Expected<Evaluation> byGraph(const Scenario &scenario);
+  llvm::Expected<Evaluation> finish(const Scenario &scenario,
+                                    Evaluation evaluation);
+
+  const TableView &table;
+  llvm::StringRef family;
+  const FamilyOptions &familyOptions;
+  bool isCountable;
+  PhaseCounts counts;
+  std::optional<TableMetrics> measured; ///< if the table has slots of its own
+};
+
+} // namespace
+
+/// Adds what follows from table and family.
+llvm::Expected<Evaluation> TableEvaluator::finish(const Scenario &scenario,
+                                                  Evaluation evaluation) {
+  bool hasSlots = table.aligned || !table.slots.empty();
+  if (!evaluation.table || hasSlots) {
+    if (!measured) {
+      llvm::Expected<TableMetrics> metrics = measureTable(table);
+      if (!metrics)
+        return metrics.takeError();
+      measured = std::move(*metrics);
+    }
+    evaluation.table = measured;
+  }
+  addFormula(family, familyOptions, table,
+             isCountable ? counts.costedPhases() : phasesInUse(table),
+             !scenario.options->disturbance.isEmpty(), evaluation);
+  return evaluation;
+}
+
+llvm::Expected<Evaluation> TableEvaluator::byGraph(const Scenario &scenario) {
+  llvm::Expected<Execution> execution =
+      executeTable(table, *scenario.costs, *scenario.options);
+  if (!execution)
+    return execution.takeError();
+  Evaluation evaluation;
+  evaluation.set(std::move(*execution));
+  return finish(scenario, std::move(evaluation));
+}
+
+llvm::Expected<Evaluation> TableEvaluator::evaluate(const Scenario &scenario) {
+  if (!canWalk(*scenario.options))
+    return byGraph(scenario);
+  Evaluation evaluation;
+  llvm::Expected<bool> hasEnd =
+      walk(table, *table.placement, counts, *scenario.costs, *scenario.options,
+           evaluation);
+  if (!hasEnd)
+    return hasEnd.takeError();
+  return *hasEnd ? finish(scenario, std::move(evaluation)) : byGraph(scenario);
+}
+
+std::vector<llvm::Expected<Evaluation>>
+TableEvaluator::evaluateAll(llvm::ArrayRef<Scenario> scenarios) {
+  const Placement &placement = *table.placement;
+  std::vector<TableWalk> walks(scenarios.size());
+  std::vector<WalkInputs> inputs;
+  std::vector<bool> isWalked(scenarios.size(), false);
+  for (auto [number, scenario] : llvm::enumerate(scenarios)) {
+    if (!canWalk(*scenario.options))
+      continue;
+    llvm::Expected<bool> addsUp = walks[number].prepare(
+        placement, counts, *scenario.costs, *scenario.options);
+    isWalked[number] = addsUp && *addsUp;
+    llvm::consumeError(addsUp.takeError()); // evaluate() finds it again
+    if (isWalked[number])
+      inputs.push_back(walks[number].inputs());
+  }
+  std::vector<std::optional<WalkedTable>> walked =
+      walkTables(table, counts, inputs);
+  std::vector<llvm::Expected<Evaluation>> evaluations;
+  auto next = walked.begin();
+  for (auto [number, scenario] : llvm::enumerate(scenarios)) {
+    Evaluation evaluation;
+    evaluation.totals.leavesOutPath = true;
+    if (isWalked[number] &&
+        walks[number].finish(placement, table.gradientAfter, counts,
+                             std::move(*next++), evaluation))
+      evaluations.push_back(finish(scenario, std::move(evaluation)));
+    else
+      evaluations.push_back(evaluate(scenario));
+  }
+  return evaluations;
+}
+
+llvm::Expected<Evaluation>
+pipesched::evaluateTable(const TableView &table, llvm::StringRef family,
+                         const CostInputs &costs, const TimingOptions &options,
+                         const FamilyOptions &familyOptions) {
+  return TableEvaluator(table, family, familyOptions)
+      .evaluate({&costs, &options});
+}
+
+std::vector<llvm::Expected<Evaluation>>
+pipesched::evaluateTables(const TableView &table, llvm::StringRef family,
+                          llvm::ArrayRef<Scenario> scenarios,
+                          const FamilyOptions &familyOptions) {
+  return TableEvaluator(table, family, familyOptions).evaluateAll(scenarios);
+}
+
+//===----------------------------------------------------------------------===//
+// Tables that are not written out
+//===----------------------------------------------------------------------===//
+
+/// How often phases run with all microbatches: each period that the rows leave
+/// out adds what one of theirs has. Nothing if they leave out parts of periods.
+static std::optional<PhaseCounts> countWithLeftOut(const TableView &shortened,
+                                                   int64_t numMicrobatches,
+                                                   PhaseCounts counts) {
+  std::optional<TablePeriod> period = findPeriod(shortened);
+  int64_t numLeftOut =
+      numMicrobatches - shortened.placement->getNumMicrobatches();
+  if (!period || numLeftOut % period->getNumMicrobatches() != 0)
+    return std::nullopt;
+  int64_t numPeriods = numLeftOut / period->getNumMicrobatches();
+  for (auto [row, repeats] : llvm::zip_equal(shortened.rows, period->rows))
+    for (Cell cell : row.slice(repeats.begin, repeats.length))
+      counts.counts[shortened.placement->globalStage(cell) * kNumPhases +
+                    static_cast<unsigned>(cell.getPhase())] += numPeriods;
+  return counts;
+}
+
+llvm::Expected<std::optional<Evaluation>> pipesched::evaluateShortened(
+    const TableView &shortened, const Placement &placement,
+    llvm::StringRef family, const CostInputs &costs,
+    const TimingOptions &options, const FamilyOptions &familyOptions) {
+  PhaseCounts some = countPhases(shortened);
+  std::optional<PhaseCounts> counts =
+      countWithLeftOut(shortened, placement.getNumMicrobatches(), some);
+  if (!counts || shortened.aligned || !shortened.slots.empty() ||
+      !canWalkTable(some, options.transport, options.receivePlacement,
+                    options.forwardSends))
+    return std::nullopt;
+  Evaluation evaluation;
+  llvm::Expected<bool> hasEnd =
+      walk(shortened, placement, *counts, costs, options, evaluation);
+  if (!hasEnd)
+    return hasEnd.takeError();
+  if (!*hasEnd)
+    return std::nullopt;
+  TableView table = shortened;
+  table.placement = &placement;
+  addFormula(family, familyOptions, table, some.costedPhases(),
+             !options.disturbance.isEmpty(), evaluation);
+  return std::move(evaluation);
+}

@@ -1,0 +1,278 @@
+//===- WalkBatchTest.cpp - Many scenarios in one walk ---------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Scenarios side by side give the same picoseconds, bytes, causes and slots as
+// one by one, whatever they are together with: for all families, random tables,
+// and costs with which walks repeat and with which they do not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Support/AllFamilies.h"
+#include "../Support/RandomCosts.h"
+#include "../Support/RandomTables.h"
+#include "../Support/TestEffort.h"
+#include "PipeSched/Analysis/WalkTable.h"
+#include "PipeSched/Schedule/Lanes.h"
+#include "PipeSched/Schedule/Recompute.h"
+#include "gtest/gtest.h"
+
+using namespace pipesched;
+
+namespace {
+
+/// Counts what the tests have compared.
+struct Compared {
+  int batches = 0, pairs = 0, recomputed = 0, varied = 0, memories = 0;
+  int leapt = 0; ///< scenarios that leapt side by side
+};
+
+/// Scenarios of one table, with all that they refer to.
+class Scenarios {
+public:
+  /// `isSteady`: all of one cost but for a factor, so that walks repeat.
+  Scenarios(const Table &table, uint32_t seed, int64_t count, bool isSteady);
+
+  llvm::ArrayRef<WalkInputs> get() const { return inputs; }
+
+private:
+  std::vector<StageCosts> costs;
+  std::vector<MemoryFacts> memories;
+  std::vector<WalkInputs> inputs;
+};
+
+} // namespace
+
+/// Cells of worker 1 and of odd stages take longer.
+static int64_t slowDown(int32_t worker, Cell cell, std::optional<Cell> second,
+                        int64_t ps) {
+  int64_t more = cell.getStage() % 2 + (second ? second->getStage() % 2 : 0);
+  return ps * (worker == 1 ? 3 : 2) / 2 + more;
+}
+
+static int64_t slowDownSome(int32_t worker, Cell cell,
+                            std::optional<Cell> second, int64_t ps) {
+  return slowDown(worker, cell, second, ps) + cell.getMicrobatch() % 5;
+}
+
+static void multiply(StageCosts &costs, int64_t factor) {
+  for (StageCost &stage : costs.stages) {
+    for (unsigned phase = 0; phase != kNumPhases; ++phase) {
+      stage.phasePs[phase] *= factor;
+      stage.dispatchPs[phase] *= factor;
+    }
+    if (stage.overlappedPs)
+      *stage.overlappedPs *= factor;
+  }
+}
+
+Scenarios::Scenarios(const Table &table, uint32_t seed, int64_t count,
+                     bool isSteady)
+    : costs(count), memories(count), inputs(count) {
+  RandomCosts random(seed);
+  int64_t numStages = table.placement.getNumGlobalStages();
+  for (int64_t i = 0; i != count; ++i) {
+    if (isSteady && i != 0) {
+      costs[i] = costs[0];
+      multiply(costs[i], 1 + random.draw(4));
+    } else {
+      costs[i] = random.drawCosts(numStages);
+    }
+    memories[i] = i != 0 && random.draw(2) ? memories[i - 1]
+                                           : random.drawMemory(numStages);
+    inputs[i].costs = &costs[i];
+    inputs[i].transport =
+        random.draw(4) ? Transport::Overlap : Transport::Delay;
+    inputs[i].mayLeap = random.draw(8) != 0;
+    if (random.draw(3))
+      inputs[i].memoryFacts = &memories[i];
+  }
+  int64_t changes = random.draw(4);
+  for (WalkInputs &scenario : inputs) {
+    if (changes == 0 || random.draw(2))
+      continue;
+    scenario.changeVaries = changes == 1;
+    scenario.changePs = changes == 1 ? slowDownSome : slowDown;
+  }
+}
+
+static void expectSame(const WalkedTable &found, const WalkedTable &wanted) {
+  EXPECT_EQ(found.makespanPs, wanted.makespanPs);
+  EXPECT_EQ(found.freeMakespanPs, wanted.freeMakespanPs);
+  for (const IdleCause &cause : kIdleCauses)
+    EXPECT_EQ(found.idle.*cause.ps, wanted.idle.*cause.ps) << cause.key.str();
+  EXPECT_EQ(found.idle.busyPs, wanted.idle.busyPs);
+  EXPECT_EQ(found.idle.firstPs, wanted.idle.firstPs);
+  EXPECT_EQ(found.idle.lastPs, wanted.idle.lastPs);
+  EXPECT_EQ(found.idle.offloadPs, wanted.idle.offloadPs);
+  EXPECT_EQ(found.dispatches.allPs, wanted.dispatches.allPs);
+  EXPECT_EQ(found.dispatches.exposedPs, wanted.dispatches.exposedPs);
+  EXPECT_EQ(found.unitMetrics.slots, wanted.unitMetrics.slots);
+  EXPECT_EQ(found.unitMetrics.busySlots, wanted.unitMetrics.busySlots);
+  EXPECT_EQ(found.unitMetrics.peakActivations,
+            wanted.unitMetrics.peakActivations);
+  EXPECT_EQ(found.unitMetrics.meanRetentionSlots,
+            wanted.unitMetrics.meanRetentionSlots);
+  EXPECT_TRUE(found.criticalPath.empty());
+  ASSERT_EQ(found.memory.has_value(), wanted.memory.has_value());
+  if (!found.memory)
+    return;
+  EXPECT_EQ(found.memory->bottleneckWorker, wanted.memory->bottleneckWorker);
+  EXPECT_EQ(found.memory->capacityBytes, wanted.memory->capacityBytes);
+  for (auto [one, other] :
+       llvm::zip_equal(found.memory->workers, wanted.memory->workers)) {
+    EXPECT_EQ(one.weightBytes, other.weightBytes);
+    EXPECT_EQ(one.peakActivationBytes, other.peakActivationBytes);
+    EXPECT_EQ(one.peakPs, other.peakPs);
+    EXPECT_EQ(one.peakCell, other.peakCell);
+    EXPECT_EQ(one.peakMicrobatches, other.peakMicrobatches);
+  }
+}
+
+/// Batches of all sizes around those that fill lanes.
+static void compare(const Table &table, uint32_t seed, bool isSteady,
+                    Compared &compared) {
+  TableView view = table.view();
+  PhaseCounts counts = countPhases(view);
+  if (!canWalkTable(counts, Transport::Delay, ReceivePlacement::Arrival,
+                    ForwardSends::Async))
+    return;
+  constexpr int64_t kSizes[] = {1, 2, 3, 5, 8, 9, 11, 16, 17, 20, 33};
+  int64_t count = kSizes[seed % std::size(kSizes)];
+  Scenarios scenarios(table, seed, count, isSteady);
+  std::vector<std::optional<WalkedTable>> found =
+      walkTables(view, counts, scenarios.get());
+  std::vector<std::optional<int64_t>> makespans =
+      walkMakespans(view, scenarios.get());
+  ASSERT_EQ(found.size(), scenarios.get().size());
+  for (auto [scenario, walked, makespan] :
+       llvm::zip_equal(scenarios.get(), found, makespans)) {
+    std::optional<WalkedTable> alone = walkTable(view, counts, scenario);
+    ASSERT_EQ(walked.has_value(), alone.has_value());
+    if (!alone)
+      continue;
+    expectSame(*walked, *alone);
+    EXPECT_EQ(makespan, alone->makespanPs);
+    compared.leapt += count > 2 && walked->numLeapt > 0;
+    compared.varied += scenario.changePs && scenario.changeVaries;
+    compared.memories += walked->memory.has_value();
+  }
+  ++compared.batches;
+  compared.recomputed += counts.has(Phase::Recompute);
+  compared.pairs += llvm::any_of(table.rows, [](const Row &row) {
+    return llvm::any_of(row, [](Cell cell) { return cell.overlapsNext(); });
+  });
+}
+
+TEST(WalkBatch, AllFamilies) {
+  Compared compared;
+  uint32_t seed = 1;
+  forAllFamilies(6, 9, {}, [&](const Family &, const Table &table) {
+    compare(table, seed, seed % 2, compared);
+    ++seed;
+    llvm::Expected<RecomputeChange> change = addRecompute(table.view());
+    if (!change)
+      return llvm::consumeError(change.takeError());
+    Table recomputed = table;
+    recomputed.rows = std::move(change->rows);
+    compare(recomputed, seed, seed % 2, compared);
+    ++seed;
+  });
+  EXPECT_GT(compared.batches, 500);
+  EXPECT_GT(compared.pairs, 20);
+  EXPECT_GT(compared.recomputed, 100);
+  EXPECT_GT(compared.varied, 500);
+  EXPECT_GT(compared.memories, 1000);
+}
+
+/// Walks leap only where all scenarios repeat, at periods of their own.
+TEST(WalkBatch, LongTables) {
+  Compared compared;
+  uint32_t seed = 1;
+  for (const Family &family : families())
+    for (int64_t workers : {2, 4, 6})
+      for (int64_t microbatches : {48, 61, 120, 240}) {
+        SCOPED_TRACE(testing::Message() << family.name.str() << " D=" << workers
+                                        << " N=" << microbatches);
+        llvm::Expected<Table> table = generate(family, workers, microbatches);
+        if (!table) {
+          llvm::consumeError(table.takeError());
+          continue;
+        }
+        for (bool isSteady : {false, true, true})
+          compare(*table, seed++, isSteady, compared);
+      }
+  EXPECT_GT(compared.batches, 300);
+  EXPECT_GT(compared.leapt, 300);
+}
+
+TEST(WalkBatch, RandomTables) {
+  Compared compared;
+  for (int seed = 0; seed < numRounds(2000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Table table = RandomTable(seed).make();
+    for (Row &row : table.rows)
+      llvm::erase_if(row,
+                     [](Cell cell) { return cell.isCopy() || cell.isJoin(); });
+    compare(table, seed, seed % 2, compared);
+  }
+  EXPECT_GT(compared.batches, numRounds(1000));
+  EXPECT_GT(compared.pairs, 10);
+}
+
+/// Doubles hold no times from 2^53 ps on, so such scenarios are walked alone.
+TEST(WalkBatch, LongTimes) {
+  Table table = llvm::cantFail(generate(*findFamily("zb-h1"), 4, 40));
+  TableView view = table.view();
+  PhaseCounts counts = countPhases(view);
+  constexpr int64_t kOdd = 1'000'003;
+  std::vector<StageCosts> costs(12);
+  std::vector<WalkInputs> scenarios(costs.size());
+  for (auto [number, cost] : llvm::enumerate(costs)) {
+    cost.stages.resize(4);
+    // From a part of 2^53 to a hundred times as much.
+    int64_t ps = (kExactPs / 3000 << (2 * number / 3)) + kOdd;
+    for (StageCost &stage : cost.stages) {
+      stage.phasePs.fill(ps);
+      stage.activation = stage.gradient = {ps / 3, 1, 5};
+    }
+    scenarios[number].costs = &cost;
+    ASSERT_TRUE(canAddUp(table.placement, counts, cost,
+                         std::numeric_limits<int64_t>::max()));
+  }
+  std::vector<std::optional<WalkedTable>> found =
+      walkTables(view, counts, scenarios);
+  int numLong = 0;
+  for (auto [scenario, walked] : llvm::zip_equal(scenarios, found)) {
+    expectSame(*walked, *walkTable(view, counts, scenario));
+    numLong += walked->makespanPs >= kExactPs && walked->makespanPs % 2 != 0;
+  }
+  EXPECT_GT(numLong, 2);
+  EXPECT_LT(found.front()->makespanPs, kExactPs);
+}
+
+TEST(WalkBatch, OfNothing) {
+  Table table = llvm::cantFail(generate(*findFamily("1f1b"), 2, 2));
+  TableView view = table.view();
+  EXPECT_TRUE(walkTables(view, countPhases(view), {}).empty());
+  EXPECT_TRUE(walkMakespans(view, {}).empty());
+}
+
+TEST(WalkBatch, DeadlockHasNoEnd) {
+  Table table = llvm::cantFail(generate(*findFamily("1f1b"), 2, 2));
+  std::swap(table.rows[0].front(), table.rows[0].back());
+  TableView view = table.view();
+  StageCosts costs;
+  costs.stages.resize(2);
+  WalkInputs scenario;
+  scenario.costs = &costs;
+  std::vector<WalkInputs> scenarios(9, scenario);
+  for (const auto &walked : walkTables(view, countPhases(view), scenarios))
+    EXPECT_FALSE(walked);
+  for (std::optional<int64_t> makespan : walkMakespans(view, scenarios))
+    EXPECT_FALSE(makespan);
+}

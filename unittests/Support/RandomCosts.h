@@ -1,0 +1,78 @@
+//===- RandomCosts.h - Costs of which many are equal ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Times, messages and memory for property tests of walks. Few numbers are
+// different, so that ties are common. A seed always gives the same.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_UNITTESTS_SUPPORT_RANDOMCOSTS_H
+#define PIPESCHED_UNITTESTS_SUPPORT_RANDOMCOSTS_H
+
+#include "PipeSched/Facts/StageCosts.h"
+#include <random>
+
+namespace pipesched {
+
+/// Costs and memory with few different numbers.
+class RandomCosts {
+public:
+  explicit RandomCosts(uint32_t seed) : random(seed) {}
+
+  StageCosts drawCosts(int64_t numStages) {
+    StageCosts costs;
+    bool hasPairTimes = draw(4) == 0, hasDispatches = draw(3) == 0;
+    costs.overlapsPairs = draw(2);
+    for (int64_t stage = 0; stage < numStages; ++stage) {
+      StageCost &cost = costs.stages.emplace_back();
+      for (unsigned phase = 0; phase < kNumPhases; ++phase) {
+        cost.phasePs[phase] = drawPs();
+        cost.shardingBytes[phase] = draw(3);
+        cost.shardingPs[phase] =
+            std::min<int64_t>(draw(2), cost.phasePs[phase]);
+        if (hasDispatches)
+          cost.dispatchPs[phase] = draw(cost.phasePs[phase] + 1);
+        cost.context[phase] = {draw(5), draw(4), draw(3)};
+      }
+      if (hasPairTimes)
+        cost.overlappedPs = drawPs();
+      cost.activation = {drawPs(), draw(20), draw(100)};
+      cost.gradient = {drawPs(), draw(20), draw(100)};
+    }
+    return costs;
+  }
+
+  MemoryFacts drawMemory(int64_t numStages) {
+    MemoryFacts facts;
+    facts.capacityBytes = 1000;
+    for (int64_t stage = 0; stage < numStages; ++stage) {
+      StageMemory &memory = facts.stages.emplace_back();
+      memory.activationBytes = 10 + draw(5);
+      memory.inputGradFreedBytes = draw(9) - 3;
+      memory.boundaryBytes = draw(4);
+      memory.workingBytes = draw(3);
+      memory.weightBytes = draw(100);
+    }
+    return facts;
+  }
+
+  int64_t draw(int64_t count) { return random() / 7 % count; }
+
+private:
+  /// Nothing, about as long as others, or far longer.
+  int64_t drawPs() {
+    constexpr int64_t scales[] = {1, 3, 20, 1000};
+    return draw(scales[draw(4)]);
+  }
+
+  std::minstd_rand random;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_UNITTESTS_SUPPORT_RANDOMCOSTS_H
