@@ -366,7 +366,7 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
       start = later(start, after(ends[token.cell + kind.waitsFor], kind.delay));
     if constexpr (Copies)
       if (!admit<true>(plan, worker, pos, now, start))
-        return Walk::Broken;
+        return Walk::Late; // its memory never suffices, whatever the times
     Clock before = ends[token.cell];
     now = after(start, kind.duration);
     if (setEnd<true>(token.cell, now)) {
