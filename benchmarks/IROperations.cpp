@@ -141,7 +141,47 @@ static void convertToExec(benchmark::State &state, Workload &workload) {
 static void loadFromExec(benchmark::State &state, Workload &workload) {
   Schedule schedule(workload);
   OwningOpRef<exec::ProgramOp> program = convert(schedule);
-  measure(state, workload, [&] { return take(loadProgram(*program)); });
+  measure(state, workload,
+          [&] { return take(loadProgram(*program, ListOps::No)); });
+}
+
+/// Adds an op without facts for each instruction of a row: its operands are
+/// those of the instruction, its result is what others wait for.
+static void addPlainOps(Block &body, const Program &program, int64_t row,
+                        Location loc) {
+  MLIRContext *context = loc.getContext();
+  OperationName name(UnrealizedConversionCastOp::getOperationName(), context);
+  Type type = NoneType::get(context);
+  DictionaryAttr noAttributes = DictionaryAttr::get(context);
+  uint32_t begin = program.rowBegins[row];
+  std::vector<Value> results;
+  SmallVector<Value> operands;
+  for (uint32_t i = begin; i != program.rowBegins[row + 1]; ++i) {
+    operands.clear();
+    for (uint32_t operand : program.operandsOf(i))
+      operands.push_back(results[operand - begin]);
+    auto *op = mlir::Operation::create(loc, name, TypeRange(type), operands,
+                                       noAttributes, OpaqueProperties(nullptr),
+                                       /*successors=*/{}, /*numRegions=*/0);
+    body.push_back(op);
+    results.push_back(op->getResult(0));
+  }
+}
+
+/// What MLIR itself takes for the operations of a program.
+static void plainOperations(benchmark::State &state, Workload &workload) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  Location loc = UnknownLoc::get(&context);
+  const Program &program = workload.program();
+  measure(state, workload, [&] {
+    OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+    for (int64_t row = 0; row < program.getNumWorkers(); ++row) {
+      ModuleOp worker = ModuleOp::create(loc);
+      module->push_back(worker);
+      addPlainOps(*worker.getBody(), program, row, loc);
+    }
+    return module;
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -174,6 +214,7 @@ llvm::ArrayRef<bench::Operation> bench::irOperations() {
       {"read-bytecode", readBytecode},
       {"verify-ops", verifyOps},
       {"convert-to-exec", convertToExec},
+      {"plain-operations", plainOperations},
       {"load-from-exec", loadFromExec},
       {"bytecode-to-report", bytecodeToReport},
   };

@@ -59,7 +59,10 @@ typedef enum PipeschedRecompute {
 typedef enum PipeschedAttention {
   PipeschedAttentionAsDescribed,
   PipeschedAttentionFused,
-  PipeschedAttentionUnfused
+  PipeschedAttentionUnfused,
+  PipeschedAttentionFlash2,
+  PipeschedAttentionFlash3,
+  PipeschedAttentionCudnn
 } PipeschedAttention;
 
 /// The floats of linear layers.

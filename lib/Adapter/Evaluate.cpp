@@ -94,7 +94,7 @@ evaluateSchedule(pipe::ScheduleOp schedule, const CostInputs &costs,
 static FailureOr<NamedEvaluation>
 evaluateProgram(exec::ProgramOp program, const CostInputs &costs,
                 const TimingOptions &options) {
-  FailureOr<LoadedProgram> loaded = loadProgram(program);
+  FailureOr<LoadedProgram> loaded = loadProgram(program, ListOps::No);
   if (failed(loaded))
     return failure();
   if (options.forwardSends == ForwardSends::Sync)

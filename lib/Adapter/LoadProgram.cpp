@@ -6,117 +6,143 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks each worker once and numbers its instructions; pairs messages by
-// sorting them.
+// Walks each worker once and numbers its instructions. Whatever ops of one name
+// have in common is looked up once.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Adapter/LoadProgram.h"
+#include "OpNumbers.h"
+#include "PairMessages.h"
 #include "PipeSched/Adapter/EmitDeadlock.h"
 #include "PipeSched/Dialect/Exec/IR/Messages.h"
-#include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::exec;
 
 namespace {
+/// Whether the ops of one name implement an interface, and how.
+template <typename InterfaceT>
+struct NamedInterface {
+  explicit NamedInterface(Operation *op)
+      : isImplemented(isa<InterfaceT>(op)),
+        concept(op->getName().getInterface<InterfaceT>()) {}
+
+  InterfaceT of(Operation *op) const {
+    return concept ? InterfaceT(op, concept) : cast<InterfaceT>(op);
+  }
+
+  bool isImplemented;
+  const typename InterfaceT::Concept *concept; ///< null: ask the dialect
+};
+
+/// What the ops of one name have in common.
+struct NamedOps {
+  explicit NamedOps(Operation *op)
+      : name(op->getName()), instruction(op), work(op) {
+    if (instruction.isImplemented)
+      kind = instruction.of(op).getInstructionKind();
+  }
+
+  OperationName name;
+  NamedInterface<InstructionOpInterface> instruction;
+  NamedInterface<WorkOpInterface> work;
+  InstructionKind kind = InstructionKind::Compute;
+};
+
 class ProgramLoader {
 public:
-  explicit ProgramLoader(ProgramOp op) : op(op) {}
+  ProgramLoader(ProgramOp op, ListOps listOps)
+      : op(op), listsOps(listOps == ListOps::Yes) {}
 
   FailureOr<LoadedProgram> run();
 
 private:
+  const NamedOps &lookUp(Operation *op);
   LogicalResult loadWorker(WorkerOp worker);
-  void load(InstructionOpInterface op, int64_t worker);
-  void loadMessageEnd(InstructionOpInterface op, int64_t worker);
-  void loadSecondHalf(InstructionOpInterface op, Cell cell);
-  Cell nameOfJoin(InstructionOpInterface wait) const;
+  LogicalResult load(Operation *op, const NamedOps &named, int64_t worker);
   void append(Operation *instruction, InstructionKind kind, Cell cell,
-              int64_t peer = -1);
-  LogicalResult verifyTokens(InstructionOpInterface op) const;
-  void addOperands(InstructionOpInterface op);
+              int64_t peer);
+  LogicalResult addOperands(InstructionOpInterface op);
+  Cell nameOfJoin() const;
   void addWork(WorkOpInterface instruction, uint32_t number);
-  void pairMessages();
+  void reserve(int64_t numLoaded);
   void joinGroups();
   LogicalResult loadPlacement();
   FailureOr<Path> implyPath();
 
   ProgramOp op;
+  bool listsOps;
   LoadedProgram loaded;
-  std::vector<MessageEnd> sends, receives;
   std::vector<AllReduceEnd> allReduces;
+  SmallVector<NamedOps> names;
   /// The instructions of the worker being loaded; no token leaves its worker.
-  llvm::DenseMap<Operation *, uint32_t> numbers;
+  OpNumbers numbers;
 };
 } // namespace
+
+static std::vector<WorkerOp> workersByNumber(ProgramOp program) {
+  std::vector<WorkerOp> workers(program.getNumWorkers());
+  for (WorkerOp worker : program.getWorkerOps())
+    workers[worker.getWorker()] = worker;
+  return workers;
+}
 
 //===----------------------------------------------------------------------===//
 // Instructions
 //===----------------------------------------------------------------------===//
 
+const NamedOps &ProgramLoader::lookUp(Operation *op) {
+  for (const NamedOps &named : names)
+    if (named.name == op->getName())
+      return named;
+  return names.emplace_back(op);
+}
+
 void ProgramLoader::append(Operation *instruction, InstructionKind kind,
                            Cell cell, int64_t peer) {
-  loaded.program.instructions.push_back(
-      {cell, static_cast<int32_t>(peer), kind});
-  loaded.program.partner.push_back(Program::kNone);
-  loaded.ops.push_back(instruction);
+  Program &program = loaded.program;
+  program.instructions.push_back({cell, static_cast<int32_t>(peer), kind});
+  program.operandBegins.push_back(program.operands.size());
+  if (listsOps)
+    loaded.ops.push_back(instruction);
 }
 
 /// Rejects tokens made by ops that are no instructions, such as casts: no
 /// analysis can tell what such a token waits for.
-LogicalResult ProgramLoader::verifyTokens(InstructionOpInterface op) const {
-  for (Value token : op.getWaits())
-    if (!token.getDefiningOp<InstructionOpInterface>()) {
+LogicalResult ProgramLoader::addOperands(InstructionOpInterface op) {
+  for (Value token : op.getWaits()) {
+    uint32_t number = numbers.lookup(token.getDefiningOp());
+    if (number == OpNumbers::kNone) {
       InFlightDiagnostic diagnostic =
           pipe::emitTableError(op)
           << "waits for a token that no instruction makes";
       diagnostic.attachNote(token.getLoc()) << "the token is made here";
       return diagnostic;
     }
+    loaded.program.operands.push_back(number);
+  }
   return success();
 }
 
-void ProgramLoader::addOperands(InstructionOpInterface op) {
-  for (Value token : op.getWaits())
-    loaded.program.operands.push_back(numbers.lookup(token.getDefiningOp()));
-  loaded.program.operandBegins.push_back(loaded.program.operands.size());
-}
-
 void ProgramLoader::addWork(WorkOpInterface instruction, uint32_t number) {
-  StatedWork work;
+  if (!instruction.statesWork())
+    return;
+  StatedWork &work = loaded.work.emplace_back();
   work.instruction = number;
   work.flops = instruction.getFlops();
   work.bytesMoved = instruction.getBytesMoved();
   work.messageBytes = instruction.getMessageBytes();
   work.memoryDelta = instruction.getMemoryDelta();
-  if (work.hasTime() || work.memoryDelta)
-    loaded.work.push_back(work);
 }
 
-/// The first half of a pair waits for everything that the op waits for; the
-/// second half starts together with the first.
-void ProgramLoader::loadSecondHalf(InstructionOpInterface op, Cell cell) {
-  loaded.program.instructions.back().cell =
-      loaded.program.instructions.back().cell.withOverlap(true);
-  append(op, InstructionKind::Compute, cell);
-  loaded.program.operandBegins.push_back(loaded.program.operands.size());
-}
-
-void ProgramLoader::loadMessageEnd(InstructionOpInterface op, int64_t worker) {
-  Cell cell = *op.getInstructionCell();
-  uint32_t number = loaded.ops.size();
-  if (op.getInstructionKind() == InstructionKind::Send)
-    sends.emplace_back(cell, worker, op.getPeer(), number);
-  else
-    receives.emplace_back(cell, op.getPeer(), worker, number);
-}
-
-/// Names a join as tables do: by the first copy that it waits for.
-Cell ProgramLoader::nameOfJoin(InstructionOpInterface wait) const {
-  uint32_t first = numbers.lookup(wait.getWaits().front().getDefiningOp());
-  Cell cell = loaded.program.instructions[first].cell.withOverlap(false);
+/// Names a join as tables do: by the first copy that it waits for. Its operands
+/// are the last ones so far.
+Cell ProgramLoader::nameOfJoin() const {
+  const Program &program = loaded.program;
+  uint32_t first = program.operands[program.operandBegins.back()];
+  Cell cell = program.instructions[first].cell.withOverlap(false);
   if (cell.is(Phase::Offload))
     return cell.withPhase(Phase::OffloadJoin);
   if (cell.is(Phase::Reload))
@@ -124,47 +150,62 @@ Cell ProgramLoader::nameOfJoin(InstructionOpInterface wait) const {
   return cell;
 }
 
-void ProgramLoader::load(InstructionOpInterface op, int64_t worker) {
-  uint32_t number = loaded.ops.size();
-  numbers[op] = number;
-  InstructionKind kind = op.getInstructionKind();
-  InstructionRole role = traitsOf(kind).role;
-  if (role == InstructionRole::Message)
-    loadMessageEnd(op, worker);
+/// The first half of a pair waits for everything that the op waits for; the
+/// second half starts together with the first.
+LogicalResult ProgramLoader::load(Operation *op, const NamedOps &named,
+                                  int64_t worker) {
+  InstructionOpInterface instruction = named.instruction.of(op);
+  InstructionRole role = traitsOf(named.kind).role;
+  uint32_t number = loaded.program.instructions.size();
+  numbers.insert(op, number);
+  if (failed(addOperands(instruction)))
+    return failure();
   if (role == InstructionRole::Collective)
-    allReduces.push_back({op.getGroupBlocks(), worker, number});
-  append(op, kind,
-         role == InstructionRole::Join ? nameOfJoin(op)
-                                       : *op.getInstructionCell(),
-         role == InstructionRole::Message ? op.getPeer() : -1);
-  addOperands(op);
-  if (std::optional<Cell> overlapped = op.getOverlappedCell())
-    loadSecondHalf(op, *overlapped);
-  if (auto work = dyn_cast<WorkOpInterface>(*op))
-    addWork(work, number);
+    allReduces.push_back({instruction.getGroupBlocks(), worker, number});
+  append(op, named.kind,
+         role == InstructionRole::Join ? nameOfJoin()
+                                       : *instruction.getInstructionCell(),
+         role == InstructionRole::Message ? instruction.getPeer() : -1);
+  if (role == InstructionRole::Compute)
+    if (std::optional<Cell> overlapped = instruction.getOverlappedCell()) {
+      Cell &first = loaded.program.instructions.back().cell;
+      first = first.withOverlap(true);
+      append(op, named.kind, *overlapped, /*peer=*/-1);
+    }
+  if (named.work.isImplemented)
+    addWork(named.work.of(op), number);
+  return success();
 }
 
 /// Skips ops that are no instructions.
 LogicalResult ProgramLoader::loadWorker(WorkerOp worker) {
   numbers.clear();
-  for (auto op : worker.getBody()->getOps<InstructionOpInterface>()) {
-    if (failed(verifyTokens(op)))
+  for (Operation &op : *worker.getBody())
+    if (const NamedOps &named = lookUp(&op);
+        named.instruction.isImplemented &&
+        failed(load(&op, named, worker.getWorker())))
       return failure();
-    load(op, worker.getWorker());
-  }
-  loaded.program.rowBegins.push_back(loaded.ops.size());
+  loaded.program.rowBegins.push_back(loaded.program.instructions.size());
   return success();
 }
 
-/// The verifier guarantees that both lists have the same names.
-void ProgramLoader::pairMessages() {
-  sortByName(sends);
-  sortByName(receives);
-  std::vector<uint32_t> &partner = loaded.program.partner;
-  for (auto [send, recv] : llvm::zip_equal(sends, receives)) {
-    partner[send.instruction] = recv.instruction;
-    partner[recv.instruction] = send.instruction;
-  }
+/// Makes room for all workers if the others have as many instructions as those
+/// loaded so far, and a quarter more. The first worker alone often has fewer
+/// messages than others.
+void ProgramLoader::reserve(int64_t numLoaded) {
+  int64_t numWorkers = op.getNumWorkers();
+  if (numLoaded == 1 && numWorkers > 2)
+    return;
+  Program &program = loaded.program;
+  auto grow = [&](auto &list) {
+    size_t expected = list.size() * numWorkers / numLoaded;
+    if (list.capacity() < expected)
+      list.reserve(expected + expected / 4);
+  };
+  grow(program.instructions);
+  grow(program.operandBegins);
+  grow(program.operands);
+  grow(loaded.ops);
 }
 
 /// The verifier guarantees that the all-reduces of one name form one group. The
@@ -209,12 +250,13 @@ FailureOr<Path> ProgramLoader::implyPath() {
         first[stage] = i;
         path.workers[stage] = worker;
       } else if (path.workers[stage] != worker) {
+        std::vector<Operation *> ops = listOps(op);
         InFlightDiagnostic diagnostic =
-            pipe::emitTableError(loaded.ops[i])
+            pipe::emitTableError(ops[i])
             << "runs stage " << stage << " on worker " << worker
             << ", which worker " << path.workers[stage]
             << " runs too; say with 'pipe.path' which path a microbatch takes";
-        diagnostic.attachNote(loaded.ops[first[stage]]->getLoc())
+        diagnostic.attachNote(ops[first[stage]]->getLoc())
             << "worker " << path.workers[stage] << " runs it here";
         return diagnostic;
       }
@@ -251,25 +293,34 @@ FailureOr<LoadedProgram> ProgramLoader::run() {
   loaded.gradientAfter = op.getGradientAfter();
   loaded.program.rowBegins.push_back(0);
   loaded.program.operandBegins.push_back(0);
-  std::vector<WorkerOp> workers(op.getNumWorkers());
-  for (WorkerOp worker : op.getWorkerOps())
-    workers[worker.getWorker()] = worker;
-  for (WorkerOp worker : workers) {
+  for (auto [i, worker] : llvm::enumerate(workersByNumber(op))) {
     if (failed(loadWorker(worker)))
       return failure();
-    if (loaded.ops.size() >= Program::kNone)
+    if (loaded.program.instructions.size() >= Program::kNone)
       return pipe::emitTableError(op)
              << "has more than " << Program::kNone - 1 << " instructions";
+    reserve(i + 1);
   }
-  pairMessages();
+  loaded.program.partner.assign(loaded.program.instructions.size(),
+                                Program::kNone);
+  pairMessages(loaded.program);
   joinGroups();
   if (failed(loadPlacement()))
     return failure();
   return std::move(loaded);
 }
 
-FailureOr<LoadedProgram> pipesched::loadProgram(ProgramOp program) {
-  return ProgramLoader(program).run();
+FailureOr<LoadedProgram> pipesched::loadProgram(ProgramOp program,
+                                                ListOps listOps) {
+  return ProgramLoader(program, listOps).run();
+}
+
+std::vector<Operation *> pipesched::listOps(ProgramOp program) {
+  std::vector<Operation *> ops;
+  for (WorkerOp worker : workersByNumber(program))
+    for (auto op : worker.getBody()->getOps<InstructionOpInterface>())
+      ops.insert(ops.end(), op.getOverlappedCell() ? 2 : 1, op);
+  return ops;
 }
 
 //===----------------------------------------------------------------------===//
@@ -283,10 +334,10 @@ LogicalResult pipesched::emitAnalysisError(ProgramOp program,
   llvm::handleAllErrors(
       std::move(error),
       [&](const DeadlockError &deadlock) {
-        (void)emitDeadlock(program, loaded.program, deadlock.getDeadlock(),
-                           condition, [&](uint32_t instruction) {
-                             return loaded.ops[instruction]->getLoc();
-                           });
+        std::vector<Operation *> ops = listOps(program);
+        (void)emitDeadlock(
+            program, loaded.program, deadlock.getDeadlock(), condition,
+            [&](uint32_t instruction) { return ops[instruction]->getLoc(); });
       },
       [&](const llvm::ErrorInfoBase &other) {
         pipe::emitTableError(program) << other.message();

@@ -194,12 +194,15 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
           "worker %d sends more than 2^63-1 bytes in all", worker);
     return llvm::Error::success();
   };
-  auto compute = [&](int32_t worker, Cell cell) -> llvm::Error {
+  // A measured time of a pair does not say for what its cells wait.
+  auto compute = [&](int32_t worker, Cell cell,
+                     bool isMeasured) -> llvm::Error {
     const StageCost &cost = stageCosts.stages[placement.globalStage(cell)];
     auto phase = static_cast<unsigned>(cell.getPhase());
     // All cells together fit into int64 (computeTaskTimes).
-    traffic.exposedShardingPs[worker] += cost.shardingPs[phase];
-    if (!traffic.context[worker].add(cost.context[phase], 1))
+    if (!isMeasured)
+      traffic.exposedShardingPs[worker] += cost.shardingPs[phase];
+    if (!isMeasured && !traffic.context[worker].add(cost.context[phase], 1))
       return llvm::createStringError(
           "the ranks of worker %d pass on more than 2^63-1 bytes of keys and "
           "values, or for more than 2^63-1 ps",
@@ -210,11 +213,14 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
     traffic.copies += graph.is(task, InstructionRole::Copy);
     if (graph.is(task, InstructionRole::Compute)) {
       Cell cell = graph.cell[task];
-      if (llvm::Error error = compute(graph.worker[task], cell))
+      bool isMeasured =
+          cell.overlapsNext() && stageCosts.stages[placement.globalStage(cell)]
+                                     .overlappedPs.has_value();
+      if (llvm::Error error = compute(graph.worker[task], cell, isMeasured))
         return std::move(error);
       if (cell.overlapsNext())
         if (llvm::Error error =
-                compute(graph.worker[task], graph.overlapped[task]))
+                compute(graph.worker[task], graph.overlapped[task], isMeasured))
           return std::move(error);
     }
     if (!graph.isMessage(task))

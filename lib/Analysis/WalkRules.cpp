@@ -68,10 +68,53 @@ bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
   return total <= static_cast<uint64_t>(limitPs);
 }
 
+/// Takes out what the cells of measured pairs wait for by the model: their time
+/// does not say for what they wait. Returns false if a number overflows.
+static bool subtractMeasuredPairs(const TableView &table,
+                                  const StageCosts &costs, Traffic &traffic) {
+  const Placement &placement = *table.placement;
+  bool isValid = true;
+  auto subtract = [&](size_t worker, Cell cell) {
+    const StageCost &cost = costs.stages[placement.globalStage(cell)];
+    auto phase = static_cast<unsigned>(cell.getPhase());
+    traffic.exposedShardingPs[worker] -= cost.shardingPs[phase];
+    isValid &= traffic.context[worker].add(cost.context[phase], -1);
+  };
+  for (auto [worker, row] : llvm::enumerate(table.rows))
+    for (size_t i = 0; i + 1 < row.size(); ++i)
+      if (row[i].overlapsNext() &&
+          costs.stages[placement.globalStage(row[i])].overlappedPs) {
+        subtract(worker, row[i]);
+        subtract(worker, row[i + 1]);
+      }
+  return isValid;
+}
+
+/// Whether any cell waits, by the model, for something of which a measured time
+/// of a pair says nothing.
+static bool hasMeasuredWaits(const StageCosts &costs) {
+  auto waits = [](const StageCost &cost) {
+    return llvm::any_of(cost.shardingPs, [](int64_t ps) { return ps != 0; }) ||
+           llvm::any_of(cost.context, [](const ContextCost &context) {
+             return context.ps != 0 || context.bytes != 0;
+           });
+  };
+  auto isMeasured = [](const StageCost &cost) {
+    return cost.overlappedPs.has_value();
+  };
+  return llvm::any_of(costs.stages, isMeasured) &&
+         llvm::any_of(costs.stages, waits);
+}
+
 std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
-                                             GradientAfter gradientAfter,
+                                             const TableView &table,
                                              const PhaseCounts &counts,
                                              const StageCosts &costs) {
+  GradientAfter gradientAfter = table.gradientAfter;
+  bool isMeasured = hasMeasuredWaits(costs);
+  if (isMeasured &&
+      placement.getNumMicrobatches() != table.placement->getNumMicrobatches())
+    return std::nullopt;
   Traffic traffic;
   traffic.bytesSent.assign(placement.getNumWorkers(), 0);
   traffic.exposedShardingPs.assign(placement.getNumWorkers(), 0);
@@ -105,7 +148,8 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
                                      : cost.gradient.bytes);
     }
   }
-  if (isOverflow)
+  if (isOverflow ||
+      (isMeasured && !subtractMeasuredPairs(table, costs, traffic)))
     return std::nullopt;
   return traffic;
 }

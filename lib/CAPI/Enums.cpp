@@ -49,7 +49,10 @@ static_assert(isSame(PipeschedRecomputeNone, Recompute::None) &&
 static_assert(isSame(PipeschedAttentionAsDescribed,
                      AttentionKernels::AsDescribed) &&
               isSame(PipeschedAttentionFused, AttentionKernels::Fused) &&
-              isSame(PipeschedAttentionUnfused, AttentionKernels::Unfused));
+              isSame(PipeschedAttentionUnfused, AttentionKernels::Unfused) &&
+              isSame(PipeschedAttentionFlash2, AttentionKernels::Flash2) &&
+              isSame(PipeschedAttentionFlash3, AttentionKernels::Flash3) &&
+              isSame(PipeschedAttentionCudnn, AttentionKernels::Cudnn));
 static_assert(isSame(PipeschedPrecisionBF16, Precision::BF16) &&
               isSame(PipeschedPrecisionFP8, Precision::FP8));
 static_assert(isSame(PipeschedShardingNone, Sharding::None) &&
@@ -75,7 +78,7 @@ static_assert(isSame(PipeschedForwardSendsAsync, ForwardSends::Async) &&
 static_assert(isSame(PipeschedRuntimeTable, Runtime::Table) &&
               isSame(PipeschedRuntimeTorch, Runtime::Torch));
 static_assert(isLast<Recompute>(PipeschedRecomputeFull) &&
-              isLast<AttentionKernels>(PipeschedAttentionUnfused) &&
+              isLast<AttentionKernels>(PipeschedAttentionCudnn) &&
               isLast<Precision>(PipeschedPrecisionFP8) &&
               isLast<Sharding>(PipeschedShardingFull) &&
               isLast<RankOrder>(PipeschedRankOrderPipeline) &&

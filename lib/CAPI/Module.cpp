@@ -245,7 +245,7 @@ static void forEachCellOfRow(ArrayRef<Instruction> row,
 static LogicalResult
 forEachCell(exec::ProgramOp op,
             llvm::function_ref<void(int64_t, Cell)> handle) {
-  FailureOr<LoadedProgram> loaded = loadProgram(op);
+  FailureOr<LoadedProgram> loaded = loadProgram(op, ListOps::No);
   if (failed(loaded))
     return failure();
   const Program &program = loaded->program;

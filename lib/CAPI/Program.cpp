@@ -41,7 +41,8 @@ DEFINE_C_API_PTR_METHODS(PipeschedProgram, pipesched::WorkerPrograms)
 static FailureOr<Placement> loadPlacementOf(Operation *op) {
   if (auto schedule = dyn_cast<pipe::ScheduleOp>(op))
     return pipe::loadPlacement(schedule);
-  FailureOr<LoadedProgram> loaded = loadProgram(cast<exec::ProgramOp>(op));
+  FailureOr<LoadedProgram> loaded =
+      loadProgram(cast<exec::ProgramOp>(op), ListOps::No);
   if (failed(loaded))
     return failure();
   return std::move(loaded->placement);
@@ -182,7 +183,7 @@ PipeschedProgram pipeschedProgramCreate(MlirOperation scheduleOrProgram,
                                         PipeschedReceivePlacement receives) {
   Operation *op = unwrap(scheduleOrProgram);
   if (auto given = dyn_cast<exec::ProgramOp>(op)) {
-    FailureOr<LoadedProgram> loaded = loadProgram(given);
+    FailureOr<LoadedProgram> loaded = loadProgram(given, ListOps::No);
     if (failed(loaded))
       return {nullptr};
     return createProgram(op, loaded->program, loaded->placement);

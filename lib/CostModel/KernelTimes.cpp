@@ -205,6 +205,18 @@ static double contextBytes(double bytes, bool isBackward,
 // Kernels
 //===----------------------------------------------------------------------===//
 
+/// FLOP/s of an attention kernel on one accelerator, which has its part of each
+/// sequence. Without rates nothing is computed (checkRates).
+static double attentionRate(const AttentionShape &shape, bool isBackward,
+                            const SystemFacts &system) {
+  const AttentionRates *rates =
+      findAttentionRates(system, shape.kernel, shape.headSize);
+  assert(rates && "checked before");
+  double tokens = double(shape.sequence) / double(system.contextParallel);
+  return double(rates->flopsPerSecond) *
+         (isBackward ? rates->backward : rates->forward).at(tokens);
+}
+
 /// FLOP/s of a kernel of `flops` on one accelerator.
 static double rateOf(Engine engine, double flops, const SystemFacts &system) {
   const EngineFacts &matrix = system.matrix;
@@ -234,7 +246,8 @@ public:
       if (kernel.core && kernel.engine != Engine::Context) {
         auto count = double(kernel.count);
         attentionForwardPs += count * kernelPs(kernel.forward, kernel);
-        attentionBackwardPs += count * kernelPs(kernel.inputGrad, kernel);
+        attentionBackwardPs +=
+            count * kernelPs(kernel.inputGrad, kernel, /*isBackward=*/true);
       }
   }
 
@@ -243,7 +256,8 @@ public:
                   bool isBackward = false) const;
 
 private:
-  double computePs(const Work &work, const Kernel &kernel) const;
+  double computePs(const Work &work, const Kernel &kernel,
+                   bool isBackward) const;
   Share shareOf(const Work &work, const Kernel &kernel) const;
 
   const BlockFacts &block;
@@ -252,10 +266,17 @@ private:
 };
 } // namespace
 
-/// Accelerators share work evenly. Of the rows of experts the fullest rank has
+/// Accelerators share work evenly, and that on parameters as they divide them.
+/// Of the rows of experts the fullest rank has
 /// more than the mean, and reads all weights of those of its experts that have
 /// a row.
 Share KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
+  if (kernel.onParameters) {
+    bool isExpert = kernel.routed && system.expertParallel > 1;
+    double parts =
+        double(isExpert ? system.expertParallel : system.tensorParallel());
+    return {double(work.flops) / parts, double(work.bytes) / parts};
+  }
   double sharers =
       double(kernel.whole ? system.contextParallel : system.accelerators);
   if (!kernel.routed || system.expertParallel == 1)
@@ -272,14 +293,17 @@ Share KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
 
 /// max(F/(n peak e(F/n)) + L_c, V/(n BW e(V/n)) + L_m), or the sum if the
 /// system does not overlap memory and compute. Zero work takes no time.
-double KernelTimes::computePs(const Work &work, const Kernel &kernel) const {
+double KernelTimes::computePs(const Work &work, const Kernel &kernel,
+                              bool isBackward) const {
   const EngineFacts &unit =
       kernel.engine == Engine::Vector ? system.vector : system.matrix;
   auto [flops, bytes] = shareOf(work, kernel);
   double compute = 0, memory = 0;
+  double rate = kernel.attention
+                    ? attentionRate(*kernel.attention, isBackward, system)
+                    : rateOf(kernel.engine, flops, system);
   if (flops > 0)
-    compute = flops / rateOf(kernel.engine, flops, system) * kPsPerSecond +
-              double(unit.latencyPs);
+    compute = flops / rate * kPsPerSecond + double(unit.latencyPs);
   if (bytes > 0)
     memory = transferPs(bytes, system.memory) + double(system.memory.latencyPs);
   return system.overlapsMemory ? std::max(compute, memory) : compute + memory;
@@ -303,7 +327,8 @@ double KernelTimes::kernelPs(const Work &work, const Kernel &kernel,
   case Engine::Matrix:
   case Engine::MatrixFp8:
   case Engine::Vector:
-    return computePs(work, kernel);
+  case Engine::Attention:
+    return computePs(work, kernel, isBackward);
   }
   llvm_unreachable("all engines are handled");
 }

@@ -23,6 +23,8 @@
 using namespace pipesched;
 using llvm::Twine;
 
+/// Of Adam's state for a parameter: master copy and two moments, 4 bytes each.
+static constexpr int64_t kAdamBytes = 12;
 /// 2^63, the first time that does not fit into int64.
 static constexpr double kPsLimit = 9223372036854775808.0;
 
@@ -295,7 +297,8 @@ llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
 }
 
 /// O runs what the blocks say. For blocks that say nothing it reads the
-/// gradients, reads and writes the optimizer's state and writes the weights.
+/// gradients, reads and writes the optimizer's state and writes the weights. It
+/// reads the weights too if they are the master copy, or a part of it.
 /// Both for the parameters whose state this pipeline holds; accelerators that
 /// hold the same do the same, unless the state is divided among them.
 llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
@@ -314,9 +317,13 @@ llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
   auto without = [&](int64_t all, CheckedInt part) {
     return double(std::max<int64_t>(all - (part * copies).get(), 0));
   };
+  bool isMaster =
+      model.weightBytesPerParameter + model.optimizerBytesPerParameter ==
+      kAdamBytes;
+  double weightPasses = isMaster ? 2 : 1;
   double bytes =
       (without(memory.gradientBytes, stated.gradient) +
-       without(memory.weightBytes, stated.weight)) /
+       weightPasses * without(memory.weightBytes, stated.weight)) /
           double(sharers) +
       2 * without(memory.optimizerBytes,
                   int64_t(llvm::divideCeil(uint64_t(stated.optimizer.get()),
@@ -387,17 +394,41 @@ static llvm::Error checkLink(const SystemFacts &system) {
                    " accelerators and no 'link' among them");
 }
 
+/// "flash-2 with heads of 64, 128 and 256": the attention kernels whose rates a
+/// system has.
+static std::string listAttention(const SystemFacts &system) {
+  std::string text;
+  for (const EnumName<FlashKernel> &kernel : EnumNames<FlashKernel>::values) {
+    std::string sizes;
+    for (const AttentionRates &rates : system.attention)
+      if (rates.kernel == kernel.value)
+        sizes += (sizes.empty() ? "" : ", ") + std::to_string(rates.headSize);
+    if (!sizes.empty())
+      text += (Twine(text.empty() ? "" : "; ") + kernel.name +
+               " with heads of " + sizes)
+                  .str();
+  }
+  return text.empty() ? "none" : text;
+}
+
 /// Checks that the system has the rates that the model's kernels need.
 static llvm::Error checkRates(const ModelFacts &model,
                               const SystemFacts &system) {
-  if (system.matrix.fp8FlopsPerSecond != 0)
-    return llvm::Error::success();
   for (const BlockFacts &block : model.blocks)
-    for (const Kernel &kernel : block.kernels)
-      if (kernel.engine == Engine::MatrixFp8)
+    for (const Kernel &kernel : block.kernels) {
+      if (kernel.engine == Engine::MatrixFp8 &&
+          system.matrix.fp8FlopsPerSecond == 0)
         return makeError("kernel '" + Twine(kernel.name) + "' of block '" +
                          block.name + "' is in FP8, for which the system '" +
                          system.name + "' has no rate");
+      const std::optional<AttentionShape> &shape = kernel.attention;
+      if (shape && !findAttentionRates(system, shape->kernel, shape->headSize))
+        return makeError("kernel '" + Twine(kernel.name) + "' of block '" +
+                         block.name + "' is " + enumName(shape->kernel) +
+                         " with heads of " + Twine(shape->headSize) +
+                         ", for which the system '" + system.name +
+                         "' has no rates; it has: " + listAttention(system));
+    }
   return llvm::Error::success();
 }
 

@@ -136,6 +136,7 @@ static void readKept(FieldReader &parent, Architecture &arch) {
     reader.finish();
   }
   arch.separateCasts = parent.flag("separate_casts", false);
+  arch.separateAccumulation = parent.flag("separate_accumulation", false);
 }
 
 static void readWindow(FieldReader &parent, Architecture &arch) {
@@ -222,6 +223,7 @@ static void readForm(FieldReader &reader, Architecture &arch) {
   arch.queryKeyNormForm =
       reader.choice("query_key_norm_form", std::optional(arch.norm));
   arch.attention = reader.choice("attention", std::optional(Attention::Fused));
+  arch.repeatedKeyValues = reader.flag("repeated_key_values", false);
   arch.dropout = reader.flag("dropout", false);
   readBiases(reader, arch.biases);
   arch.attentionSinks = reader.flag("attention_sinks", false);

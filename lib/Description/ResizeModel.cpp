@@ -68,7 +68,9 @@ static std::optional<Expansion> findOptions(const Architecture &architecture,
   Expansion tried{architecture, {}};
   tried.options.microbatchSize = model.microbatchSize;
   tried.options.recompute = model.recompute;
-  for (Attention attention : {Attention::Fused, Attention::Unfused})
+  for (Attention attention :
+       {Attention::Fused, Attention::Unfused, Attention::Flash2,
+        Attention::Flash3, Attention::Cudnn})
     for (Precision precision : {Precision::BF16, Precision::FP8})
       for (bool isParallel : {true, false}) {
         tried.architecture.attention = attention;

@@ -102,6 +102,79 @@ static EngineFacts readEngine(FieldReader &parent, StringRef name,
   return facts;
 }
 
+/// The greatest number of parts per million, 100 % of a peak.
+static constexpr int64_t kWhole = 1000000;
+
+/// Reads `[[tokens, TFLOP/s], ...]` with ascending tokens; the points have
+/// FLOP/s in place of shares.
+static EfficiencyCurve readRatesByTokens(FieldReader &reader, StringRef name) {
+  EfficiencyCurve rates;
+  FileErrors &errors = reader.getErrors();
+  const json::Value *value = reader.require(name);
+  const json::Array *points = value ? value->getAsArray() : nullptr;
+  std::string path = reader.pathOf(name);
+  if (value && (!points || points->empty()))
+    errors.report(path, "expected points [[tokens, TFLOP/s], ...]");
+  for (auto [index, entry] :
+       llvm::enumerate(points ? *points : json::Array())) {
+    std::string pointPath = (path + "[" + Twine(index) + "]").str();
+    const json::Array *point = entry.getAsArray();
+    if (!point || point->size() != 2) {
+      errors.report(pointPath, "expected a point [tokens, TFLOP/s]");
+      break;
+    }
+    int64_t tokens =
+        scaleNumber((*point)[0], 1, /*isZeroAllowed=*/true, pointPath, errors);
+    int64_t rate = scaleNumber((*point)[1], kTera, /*isZeroAllowed=*/false,
+                               pointPath, errors);
+    if (!rates.points.empty() && tokens <= rates.points.back().size)
+      errors.report(pointPath, "expected tokens that ascend");
+    rates.points.push_back({tokens, rate});
+  }
+  return rates;
+}
+
+/// Turns rates into shares of the highest of them.
+static void relate(AttentionRates &rates) {
+  for (const EfficiencyCurve *curve : {&rates.forward, &rates.backward})
+    for (EfficiencyCurve::Point point : curve->points)
+      rates.flopsPerSecond =
+          std::max(rates.flopsPerSecond, point.partsPerMillion);
+  for (EfficiencyCurve *curve : {&rates.forward, &rates.backward})
+    for (EfficiencyCurve::Point &point : curve->points)
+      point.partsPerMillion = std::max<int64_t>(
+          std::llround(double(point.partsPerMillion) /
+                       double(rates.flopsPerSecond) * double(kWhole)),
+          1);
+}
+
+/// Reads `attention`: the rates of attention kernels, each by its head size.
+static void readAttention(FieldReader &parent, SystemFacts &facts) {
+  const json::Value *value = parent.find("attention");
+  const json::Array *kernels = value ? value->getAsArray() : nullptr;
+  FileErrors &errors = parent.getErrors();
+  if (value && !kernels)
+    errors.report("attention", "expected a list of kernels with their rates");
+  for (auto [index, entry] :
+       llvm::enumerate(kernels ? *kernels : json::Array())) {
+    std::string path = ("attention[" + Twine(index) + "]").str();
+    FieldReader reader(&entry, path, errors);
+    AttentionRates rates;
+    rates.kernel = reader.choice<FlashKernel>("kernel");
+    rates.headSize = reader.integer("head_size", 1);
+    rates.forward = readRatesByTokens(reader, "forward_tflops_by_tokens");
+    rates.backward = readRatesByTokens(reader, "backward_tflops_by_tokens");
+    reader.finish();
+    if (errors.any())
+      return;
+    if (findAttentionRates(facts, rates.kernel, rates.headSize))
+      errors.report(path, enumName(rates.kernel) + " with heads of " +
+                              Twine(rates.headSize) + " is given twice");
+    relate(rates);
+    facts.attention.push_back(std::move(rates));
+  }
+}
+
 /// Reads `multiprocessors`, of which an accelerator may give some to kernels
 /// that communicate, and which compute nothing then (arXiv 2412.19437, section
 /// 3.2.2). The rates of the engines become those of the others.
@@ -125,6 +198,8 @@ static void readMultiprocessors(FieldReader &parent, SystemFacts &facts) {
        {&facts.matrix.flopsPerSecond, &facts.matrix.fp8FlopsPerSecond,
         &facts.vector.flopsPerSecond})
     *rate = std::llround(double(*rate) * share);
+  for (AttentionRates &rates : facts.attention)
+    rates.flopsPerSecond = std::llround(double(rates.flopsPerSecond) * share);
 }
 
 /// Reads the fields that all memories and links have.
@@ -182,6 +257,7 @@ SystemFacts pipesched::readSystemFields(const json::Value &file,
       readBlock(reader, "accelerators_per_pod", kMaxAcceleratorsPerPod);
   facts.matrix = readEngine(reader, "matrix", /*hasNarrowRates=*/true);
   facts.vector = readEngine(reader, "vector", /*hasNarrowRates=*/false);
+  readAttention(reader, facts);
   readMultiprocessors(reader, facts);
   readMemory(reader, facts);
   facts.link = readLink(reader, "link", reader.find("link"));

@@ -43,7 +43,7 @@ public:
                                const TimingOptions &options);
   WalkInputs inputs() const;
   /// Levels 2 and 3. False if the walk has found no end, or bytes exceed int64.
-  bool finish(const Placement &placement, GradientAfter gradientAfter,
+  bool finish(const Placement &placement, const TableView &table,
               const PhaseCounts &counts, std::optional<WalkedTable> walked,
               Evaluation &evaluation);
 
@@ -90,12 +90,12 @@ WalkInputs TableWalk::inputs() const {
   return inputs;
 }
 
-bool TableWalk::finish(const Placement &placement, GradientAfter gradientAfter,
+bool TableWalk::finish(const Placement &placement, const TableView &table,
                        const PhaseCounts &counts,
                        std::optional<WalkedTable> walked,
                        Evaluation &evaluation) {
   std::optional<Traffic> traffic =
-      sumTraffic(placement, gradientAfter, counts, totals.stageCosts);
+      sumTraffic(placement, table, counts, totals.stageCosts);
   if (!walked || !traffic)
     return false;
   totals.makespanPs = walked->makespanPs;
@@ -125,8 +125,8 @@ walk(const TableView &table, const Placement &placement,
   inputs.numLeftOut =
       placement.getNumMicrobatches() - table.placement->getNumMicrobatches();
   evaluation.totals.leavesOutPath = inputs.numLeftOut != 0;
-  return walk.finish(placement, table.gradientAfter, counts,
-                     walkTable(table, counts, inputs), evaluation);
+  return walk.finish(placement, table, counts, walkTable(table, counts, inputs),
+                     evaluation);
 }
 
 namespace {
@@ -232,8 +232,8 @@ TableEvaluator::evaluateAll(llvm::ArrayRef<Scenario> scenarios) {
     Evaluation evaluation;
     evaluation.totals.leavesOutPath = true;
     if (isWalked[number] &&
-        walks[number].finish(placement, table.gradientAfter, counts,
-                             std::move(*next++), evaluation))
+        walks[number].finish(placement, table, counts, std::move(*next++),
+                             evaluation))
       evaluations.push_back(finish(scenario, std::move(evaluation)));
     else
       evaluations.push_back(evaluate(scenario));

@@ -27,6 +27,15 @@ int64_t ModelFacts::getNumLayers() const {
   return layers;
 }
 
+const AttentionRates *pipesched::findAttentionRates(const SystemFacts &system,
+                                                    FlashKernel kernel,
+                                                    int64_t headSize) {
+  for (const AttentionRates &rates : system.attention)
+    if (rates.kernel == kernel && rates.headSize == headSize)
+      return &rates;
+  return nullptr;
+}
+
 static llvm::Error makeError(const SystemFacts &system,
                              const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(),

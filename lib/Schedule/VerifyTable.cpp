@@ -232,16 +232,39 @@ struct EmptyWalk {
 };
 } // namespace
 
-/// Whether sums and a walk show that nothing is wrong. They cannot say what is.
-static bool isPlainlyValid(const TableView &table) {
-  if (table.aligned || table.getNumCells() > kMaxTableCells)
-    return false;
-  PhaseCounts counts = countPhases(table);
-  if (counts.has(Phase::Optimizer) || !canWalkInSlots(counts) ||
+/// Whether sums and a walk show that nothing is wrong with the forwards and
+/// backwards and with the order of the rows. They cannot say what is.
+static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
+  if (table.aligned || !canWalkInSlots(counts) ||
       !isComplete(*table.placement, counts))
     return false;
   EmptyWalk walk;
   return walkInSlots<EmptyWalk::Item>(table, walk);
+}
+
+/// Checks all that is not known to be right.
+static std::optional<Violation> checkCells(const TableView &table,
+                                           bool isPlain) {
+  if (!isPlain)
+    if (std::optional<Violation> violation = checkForwards(table))
+      return violation;
+  llvm::Expected<CellIndex> index = CellIndex::create(table);
+  if (!index)
+    return ofSchedule(llvm::toString(index.takeError()));
+  if (!isPlain)
+    if (std::optional<Violation> violation = checkOthers(table, *index))
+      return violation;
+  if (std::optional<Violation> violation = verifyParameterSets(table, *index))
+    return violation;
+  if (std::optional<Violation> violation = verifyCollectives(table, *index))
+    return violation;
+  if (isPlain)
+    return std::nullopt;
+  std::vector<CellWait> cycle =
+      RowSweep(table, *index).run([](const RowStep &) {});
+  if (!cycle.empty())
+    return describeCycle(table, cycle);
+  return table.aligned ? verifyAligned(table, *index) : std::nullopt;
 }
 
 std::optional<Violation> pipesched::verifyTable(const TableView &table) {
@@ -252,24 +275,13 @@ std::optional<Violation> pipesched::verifyTable(const TableView &table) {
   if (static_cast<int64_t>(table.rows.size()) != placement.getNumWorkers())
     return ofSchedule(formatv("the table has {0} rows for {1} workers",
                               table.rows.size(), placement.getNumWorkers()));
-  if (isPlainlyValid(table))
+  if (table.getNumCells() > kMaxTableCells)
+    return checkCells(table, /*isPlain=*/false);
+  PhaseCounts counts = countPhases(table);
+  bool isPlain = isPlainlyValid(table, counts);
+  if (isPlain && !counts.has(Phase::Optimizer))
     return std::nullopt;
-  if (std::optional<Violation> violation = checkForwards(table))
-    return violation;
-  llvm::Expected<CellIndex> index = CellIndex::create(table);
-  if (!index)
-    return ofSchedule(llvm::toString(index.takeError()));
-  if (std::optional<Violation> violation = checkOthers(table, *index))
-    return violation;
-  if (std::optional<Violation> violation = verifyParameterSets(table, *index))
-    return violation;
-  if (std::optional<Violation> violation = verifyCollectives(table, *index))
-    return violation;
-  std::vector<CellWait> cycle =
-      RowSweep(table, *index).run([](const RowStep &) {});
-  if (!cycle.empty())
-    return describeCycle(table, cycle);
-  return table.aligned ? verifyAligned(table, *index) : std::nullopt;
+  return checkCells(table, isPlain);
 }
 
 std::string pipesched::toString(const Violation &violation) {

@@ -151,3 +151,23 @@ void ArenaAllocator::give(int64_t offset, int64_t bytes,
   }
   free.insert(next, piece);
 }
+
+/// Between calls `isBlocked` means nothing: whoever reads it has set it.
+void ArenaAllocator::describe(
+    std::vector<int64_t> &numbers,
+    llvm::function_ref<void(uint32_t reader)> describeReader) const {
+  numbers.push_back(size);
+  for (const Piece &piece : free) {
+    numbers.push_back(piece.begin);
+    numbers.push_back(piece.end);
+    for (uint32_t node = piece.readers; node != kNone; node = nodes[node].next)
+      describeReader(nodes[node].reader);
+  }
+}
+
+void ArenaAllocator::replaceReaders(
+    llvm::function_ref<uint32_t(uint32_t reader)> replace) {
+  for (const Piece &piece : free)
+    for (uint32_t node = piece.readers; node != kNone; node = nodes[node].next)
+      nodes[node].reader = replace(nodes[node].reader);
+}

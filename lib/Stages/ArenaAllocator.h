@@ -48,6 +48,14 @@ public:
   /// Gives back what take() gave for the same number of bytes.
   void give(int64_t offset, int64_t bytes, llvm::ArrayRef<uint32_t> readers);
 
+  /// Appends to `numbers` all that decides what the arena will give out.
+  /// `describeReader` does so for a reader.
+  void describe(std::vector<int64_t> &numbers,
+                llvm::function_ref<void(uint32_t reader)> describeReader) const;
+
+  /// Puts `replace(reader)` in place of each reader.
+  void replaceReaders(llvm::function_ref<uint32_t(uint32_t reader)> replace);
+
   /// The bytes that the arena has grown to.
   int64_t getSize() const { return size; }
 

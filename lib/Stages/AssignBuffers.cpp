@@ -6,16 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks each row once, takes the places of what an instruction makes and gives
-// back those that it uses last. Then proves that the waits for places close no
-// cycle; if they do, no place is used again that a message may still read.
+// Assigns the places of each row. Then proves that the waits for places close
+// no cycle; if they do, no place is used again that a message may still read.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Stages/AssignBuffers.h"
-#include "ArenaAllocator.h"
-#include "Liveness.h"
 #include "PipeSched/Analysis/Messages.h"
+#include "RowAssigner.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -35,169 +33,6 @@ FailureOr<BufferOptions> BufferOptions::create(Location location,
   if (hostMemory >= 0)
     options.hostMemory = hostMemory;
   return options;
-}
-
-namespace {
-/// The tensors of one row, and what the assignment has found for them.
-struct RowBuffers {
-  RowLiveness liveness;
-  ArenaUse use = {};
-  /// CSR by position in the row: the instructions that it must wait for
-  /// besides.
-  std::vector<uint32_t> waitBegins, waits;
-
-  ArrayRef<uint32_t> waitsOf(uint32_t position) const {
-    return ArrayRef(waits).slice(
-        waitBegins[position], waitBegins[position + 1] - waitBegins[position]);
-  }
-};
-
-class RowAssigner {
-public:
-  RowAssigner(const LoadedProgram &loaded, uint32_t rowBegin, uint32_t rowEnd,
-              int64_t inFlight, RowBuffers &row)
-      : loaded(loaded), rowBegin(rowBegin), rowEnd(rowEnd), inFlight(inFlight),
-        row(row), hasEnded(rowEnd - rowBegin), sendNumber(rowEnd - rowBegin) {}
-
-  LogicalResult run();
-
-private:
-  using Reader = ArenaAllocator::Reader;
-
-  const Instruction &at(uint32_t i) const {
-    return loaded.program.instructions[i];
-  }
-  void noteWaits(uint32_t instruction);
-  LogicalResult verifyArrived(uint32_t instruction);
-  Reader classify(uint32_t reader) const;
-  void take(uint32_t instruction);
-  void give(uint32_t instruction);
-  void noteUse();
-
-  const LoadedProgram &loaded;
-  uint32_t rowBegin, rowEnd;
-  int64_t inFlight;
-  RowBuffers &row;
-
-  ArenaAllocator arena, host;
-  std::vector<bool> hasEnded;      ///< as the row has waited for it
-  std::vector<int64_t> sendNumber; ///< of sends: how many stand before it
-  SmallVector<uint32_t> joins;     ///< what the next compute or reload awaits
-  int64_t numSends = 0;
-  int64_t activations = 0, messages = 0; ///< live bytes
-};
-} // namespace
-
-/// Notes that what an instruction waits for has ended when it runs.
-void RowAssigner::noteWaits(uint32_t instruction) {
-  ArrayRef<uint32_t> operands = loaded.program.operandsOf(instruction);
-  InstructionKind kind = at(instruction).kind;
-  if (kind == InstructionKind::Wait) {
-    joins.append(operands.begin(), operands.end());
-    return;
-  }
-  for (uint32_t operand : operands)
-    hasEnded[operand - rowBegin] = true;
-  if (kind != InstructionKind::Compute && kind != InstructionKind::Reload)
-    return;
-  for (uint32_t operand : joins)
-    hasEnded[operand - rowBegin] = true;
-  joins.clear();
-}
-
-/// Verifies that what an instruction reads is there: messages and reloads bring
-/// tensors some time after they are posted.
-LogicalResult RowAssigner::verifyArrived(uint32_t instruction) {
-  for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
-    uint32_t made = row.liveness.versions[number].made;
-    bool isPosted = at(made).is(InstructionKind::Recv) ||
-                    at(made).is(InstructionRole::Copy);
-    if (made == instruction || !isPosted || hasEnded[made - rowBegin])
-      continue;
-    InFlightDiagnostic diagnostic =
-        pipe::emitTableError(loaded.ops[instruction])
-        << "reads what " << enumName(at(made).kind)
-        << " brings without waiting for it; name its token behind 'after'";
-    diagnostic.attachNote(loaded.ops[made]->getLoc()) << "brought here";
-    return diagnostic;
-  }
-  return success();
-}
-
-ArenaAllocator::Reader RowAssigner::classify(uint32_t reader) const {
-  if (hasEnded[reader - rowBegin])
-    return Reader::Done;
-  if (!at(reader).is(InstructionKind::Send))
-    return Reader::MayWaitFor;
-  int64_t later = numSends - sendNumber[reader - rowBegin] - 1;
-  return later >= inFlight ? Reader::MayWaitFor : Reader::MayNotWaitFor;
-}
-
-/// Takes places for what an instruction makes.
-void RowAssigner::take(uint32_t instruction) {
-  for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
-    TensorVersion &version = row.liveness.versions[number];
-    if (version.made != instruction || version.offset >= 0)
-      continue;
-    ArenaAllocator::Taken taken =
-        (version.isInHost ? host : arena)
-            .take(version.bytes,
-                  [&](uint32_t reader) { return classify(reader); });
-    version.offset = taken.offset;
-    for (uint32_t reader : taken.readers) {
-      row.waits.push_back(reader);
-      hasEnded[reader - rowBegin] = true;
-    }
-    if (!version.isInHost)
-      (version.isActivation ? activations : messages) += version.bytes;
-  }
-}
-
-/// Gives back what an instruction uses last.
-void RowAssigner::give(uint32_t instruction) {
-  SmallVector<uint32_t, 8> given;
-  for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
-    TensorVersion &version = row.liveness.versions[number];
-    if (version.lastUse != instruction || llvm::is_contained(given, number))
-      continue;
-    given.push_back(number);
-    SmallVector<uint32_t, 2> readers(version.readers.begin(),
-                                     version.readers.end());
-    if (!at(version.made).is(InstructionKind::Compute))
-      readers.push_back(version.made); // it may still be written
-    (version.isInHost ? host : arena)
-        .give(version.offset, version.bytes, readers);
-    if (!version.isInHost)
-      (version.isActivation ? activations : messages) -= version.bytes;
-  }
-}
-
-void RowAssigner::noteUse() {
-  ArenaUse &use = row.use;
-  if (activations + messages <= use.activations + use.messages)
-    return;
-  use.activations = activations;
-  use.messages = messages;
-}
-
-LogicalResult RowAssigner::run() {
-  row.waitBegins.reserve(rowEnd - rowBegin + 1);
-  row.waitBegins.push_back(0);
-  for (uint32_t i = rowBegin; i < rowEnd; ++i) {
-    noteWaits(i);
-    if (failed(verifyArrived(i)))
-      return failure();
-    take(i);
-    row.waitBegins.push_back(row.waits.size());
-    noteUse();
-    if (at(i).is(InstructionKind::Send))
-      sendNumber[i - rowBegin] = numSends++;
-    give(i);
-  }
-  row.use.arena = arena.getSize();
-  row.use.host = host.getSize();
-  row.use.padding = row.use.arena - row.use.activations - row.use.messages;
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -247,10 +82,9 @@ LogicalResult ProgramAssigner::assignRows(int64_t inFlight) {
     FailureOr<RowLiveness> liveness = findLiveness(loaded, kernels, worker);
     if (failed(liveness))
       return failure();
-    RowBuffers row{std::move(*liveness)};
-    RowAssigner assigner(loaded, program.rowBegins[worker],
-                         program.rowBegins[worker + 1], inFlight, row);
-    if (failed(assigner.run()))
+    RowBuffers row;
+    row.liveness = std::move(*liveness);
+    if (failed(assignRow(loaded, worker, inFlight, row)))
       return failure();
     addOperands(worker, row);
     addOffsets(worker, row);

@@ -42,14 +42,16 @@ public:
   FailureOr<RowLiveness> run();
 
 private:
-  struct Access {
-    uint32_t tensor;
-    int64_t bytes;
-    bool isRead, isWritten, isActivation;
-  };
   /// The tensors of one role: `first + microbatch * width`.
   struct Series {
     uint32_t first, width;
+
+    uint32_t at(int64_t microbatch) const { return first + microbatch * width; }
+  };
+  struct Access {
+    Series tensors;
+    int64_t bytes;
+    bool isRead, isWritten, isActivation;
   };
   /// What a stage hands on and takes along one path.
   struct Edges {
@@ -64,14 +66,16 @@ private:
   }
   bool isHere(int64_t stage, int64_t path) const;
   Edges edgesOf(int64_t stage, int64_t path) const;
-  uint32_t numberOf(Cell cell, ActivationName name) const;
+  Series seriesOf(int64_t stage, int64_t path, ActivationName name) const;
   uint32_t firstOf(Cell cell) const {
     return begins[cell.getStage()] +
            cell.getMicrobatch() * widths[cell.getStage()];
   }
-  Access accessTo(Cell cell, ActivationName name, int64_t bytes, bool isRead,
-                  bool isWritten) const;
-  LogicalResult listAccesses(uint32_t instruction);
+  Access accessTo(int64_t stage, int64_t path, ActivationName name,
+                  int64_t bytes, bool isRead, bool isWritten) const;
+  FailureOr<SmallVector<Access, 4>> listAccesses(uint32_t instruction,
+                                                 int64_t path) const;
+  LogicalResult findAccesses(uint32_t instruction);
   LogicalResult findMoved();
   LogicalResult makeVersions(uint32_t instruction);
   LogicalResult read(uint32_t instruction, uint32_t tensor);
@@ -87,7 +91,10 @@ private:
   std::vector<Edges> edges; ///< by path, then by stage
   uint32_t numTensors = 0;
 
-  std::vector<Access> accesses; ///< of the instruction at hand
+  ArrayRef<Access> accesses; ///< of the instruction at hand
+  int64_t microbatch = 0;    ///< of the instruction at hand
+  /// By path, stage, phase and kind of instruction, once they are listed.
+  std::vector<std::optional<SmallVector<Access, 4>>> known;
   /// By the first tensor of a stage and microbatch: what its reload brings.
   llvm::DenseMap<uint32_t, SmallVector<uint32_t>> moved;
   std::vector<uint32_t> current, inHost; ///< by tensor: its version, or none
@@ -114,6 +121,7 @@ LivenessFinder::LivenessFinder(const LoadedProgram &loaded,
   for (int64_t path = 0; path < loaded.placement.getNumPaths(); ++path)
     for (size_t stage = 0; stage < begins.size(); ++stage)
       edges.push_back(edgesOf(stage, path));
+  known.resize(edges.size() * kNumPhases * kNumInstructionKinds);
 }
 
 /// Whether a stage of a path is on this worker.
@@ -134,86 +142,110 @@ LivenessFinder::Edges LivenessFinder::edgesOf(int64_t stage,
   return found;
 }
 
-uint32_t LivenessFinder::numberOf(Cell cell, ActivationName name) const {
-  int64_t microbatch = cell.getMicrobatch();
-  auto onEdge = [&](Series Edges::*edge) {
-    int64_t path = loaded.placement.pathOf(microbatch);
-    Series series = edges[path * begins.size() + cell.getStage()].*edge;
-    return series.first + static_cast<uint32_t>(microbatch) * series.width;
+LivenessFinder::Series LivenessFinder::seriesOf(int64_t stage, int64_t path,
+                                                ActivationName name) const {
+  const Edges &handed = edges[path * begins.size() + stage];
+  auto own = [&](uint32_t place) {
+    return Series{begins[stage] + place, widths[stage]};
   };
-  uint32_t first = firstOf(cell);
   switch (name.role) {
   case StageRole::Input:
-    return first;
+    return own(0);
   case StageRole::Output:
-    return onEdge(&Edges::output);
+    return handed.output;
   case StageRole::InputGradient:
-    return onEdge(&Edges::inputGradient);
+    return handed.inputGradient;
   case StageRole::OutputGradient:
-    return first + 3;
+    return own(3);
   case StageRole::Target:
-    return first + 4;
+    return own(4);
   default:
-    return first + 5 + name.index;
+    return own(5 + name.index);
   }
 }
 
-LivenessFinder::Access LivenessFinder::accessTo(Cell cell, ActivationName name,
+LivenessFinder::Access LivenessFinder::accessTo(int64_t stage, int64_t path,
+                                                ActivationName name,
                                                 int64_t bytes, bool isRead,
                                                 bool isWritten) const {
   bool isActivation =
       name.role == StageRole::Input || name.role == StageRole::Residual;
-  return {numberOf(cell, name), bytes, isRead, isWritten, isActivation};
+  return {seriesOf(stage, path, name), bytes, isRead, isWritten, isActivation};
 }
 
 /// Of messages and computes; copies touch what `moved` lists.
-LogicalResult LivenessFinder::listAccesses(uint32_t instruction) {
-  accesses.clear();
+FailureOr<SmallVector<LivenessFinder::Access, 4>>
+LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
+  SmallVector<Access, 4> listed;
   auto [cell, peer, kind] = at(instruction);
+  int64_t stage = cell.getStage();
   bool isForward = cell.is(Phase::Forward);
   switch (kind) {
-  case InstructionKind::Send: {
-    const Stage &stage = stageOf(cell.getStage());
-    accesses.push_back(accessTo(
-        cell, {isForward ? StageRole::Output : StageRole::InputGradient},
-        sizeInBytes(isForward ? stage.output : stage.inputGradient),
+  case InstructionKind::Send:
+    listed.push_back(accessTo(
+        stage, path, {isForward ? StageRole::Output : StageRole::InputGradient},
+        sizeInBytes(isForward ? stageOf(stage).output
+                              : stageOf(stage).inputGradient),
         /*isRead=*/true, /*isWritten=*/false));
-    return success();
-  }
+    return listed;
   case InstructionKind::Recv: {
-    Cell user(cell.getStage() + (isForward ? 1 : -1), cell.getPhase(),
-              cell.getMicrobatch());
+    int64_t user = stage + (isForward ? 1 : -1);
     ActivationName name{isForward ? StageRole::Input
                                   : StageRole::OutputGradient};
-    RankedTensorType type =
-        typeOf(kernels.getFunctions(), stageOf(user.getStage()), name);
+    RankedTensorType type = typeOf(kernels.getFunctions(), stageOf(user), name);
     if (!type)
       return emitTableError(loaded.ops[instruction])
-             << "brings a gradient that no function of stage "
-             << user.getStage() << " takes";
-    accesses.push_back(accessTo(user, name, sizeInBytes(type), /*isRead=*/false,
-                                /*isWritten=*/true));
-    return success();
+             << "brings a gradient that no function of stage " << user
+             << " takes";
+    listed.push_back(accessTo(user, path, name, sizeInBytes(type),
+                              /*isRead=*/false, /*isWritten=*/true));
+    return listed;
   }
   case InstructionKind::Compute: {
-    const StageKernel *kernel = kernels.find(cell.getStage(), cell.getPhase());
+    const StageKernel *kernel = kernels.find(stage, cell.getPhase());
     if (!kernel)
       return emitTableError(loaded.ops[instruction])
-             << "runs " << phaseLetter(cell.getPhase()) << " of stage "
-             << cell.getStage() << ", which has no function for it";
+             << "runs " << phaseLetter(cell.getPhase()) << " of stage " << stage
+             << ", which has no function for it";
     if (!cell.isPerPath())
       for (const KernelBuffer &buffer : kernel->buffers)
-        accesses.push_back(accessTo(cell, buffer.name, buffer.bytes,
-                                    buffer.isRead, buffer.isWritten));
-    return success();
+        listed.push_back(accessTo(stage, path, buffer.name, buffer.bytes,
+                                  buffer.isRead, buffer.isWritten));
+    return listed;
   }
   case InstructionKind::Offload:
   case InstructionKind::Reload:
   case InstructionKind::Wait:
   case InstructionKind::AllReduce:
-    return success();
+    return listed;
   }
   llvm_unreachable("covered switch");
+}
+
+/// Sets `accesses` and `microbatch`. Those of other microbatches of the path
+/// are the same.
+LogicalResult LivenessFinder::findAccesses(uint32_t instruction) {
+  auto [cell, peer, kind] = at(instruction);
+  accesses = {};
+  if (traitsOf(kind).role == InstructionRole::Copy ||
+      kind == InstructionKind::Wait || kind == InstructionKind::AllReduce)
+    return success();
+  if (cell.isPerPath())
+    return listAccesses(instruction, /*path=*/0);
+  microbatch = cell.getMicrobatch();
+  int64_t path = loaded.placement.pathOf(microbatch);
+  size_t place = path * begins.size() + cell.getStage();
+  place = place * kNumPhases + static_cast<unsigned>(cell.getPhase());
+  auto &listed =
+      known[place * kNumInstructionKinds + static_cast<unsigned>(kind)];
+  if (!listed) {
+    FailureOr<SmallVector<Access, 4>> found = listAccesses(instruction, path);
+    if (failed(found))
+      return failure();
+    listed = std::move(*found);
+  }
+  accesses = *listed;
+  return success();
 }
 
 /// What is made between the offload and the reload, such as a gradient that
@@ -234,15 +266,16 @@ LogicalResult LivenessFinder::findMoved() {
       llvm::erase(moved[first], tensor);
   };
   for (uint32_t i = rowEnd; i-- > rowBegin;) {
-    if (failed(listAccesses(i)))
+    if (failed(findAccesses(i)))
       return failure();
     for (const Access &access : accesses) {
+      uint32_t tensor = access.tensors.at(microbatch);
       if (access.isWritten)
-        keep(access.tensor);
-      isRead[access.tensor] = access.isRead;
-      uint32_t unread = std::exchange(movedUnread[access.tensor], kNone);
+        keep(tensor);
+      isRead[tensor] = access.isRead;
+      uint32_t unread = std::exchange(movedUnread[tensor], kNone);
       if (unread != kNone && at(i).is(InstructionKind::Recv))
-        llvm::erase(moved[unread], access.tensor);
+        llvm::erase(moved[unread], tensor);
     }
     if (!at(i).is(InstructionRole::Copy))
       continue;
@@ -311,16 +344,18 @@ LogicalResult LivenessFinder::copy(uint32_t instruction) {
 LogicalResult LivenessFinder::makeVersions(uint32_t instruction) {
   if (at(instruction).is(InstructionRole::Copy))
     return copy(instruction);
-  if (failed(listAccesses(instruction)))
+  if (failed(findAccesses(instruction)))
     return failure();
   for (const Access &access : accesses)
-    if (access.isRead && failed(read(instruction, access.tensor)))
+    if (access.isRead &&
+        failed(read(instruction, access.tensors.at(microbatch))))
       return failure();
   for (const Access &access : accesses) {
+    uint32_t tensor = access.tensors.at(microbatch);
     if (access.isWritten)
-      current[access.tensor] =
+      current[tensor] =
           makeVersion(instruction, access.bytes, access.isActivation);
-    result.buffers.push_back(current[access.tensor]);
+    result.buffers.push_back(current[tensor]);
   }
   return success();
 }

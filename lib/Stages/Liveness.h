@@ -36,13 +36,22 @@ struct TensorVersion {
 /// The versions of one worker. `buffers` lists for each instruction of the row
 /// those that its op's `at` names, in that order: CSR by position in the row.
 struct RowLiveness {
-  std::vector<TensorVersion> versions;
+  std::vector<TensorVersion> versions; ///< as they are made
   std::vector<uint32_t> bufferBegins, buffers;
 
   llvm::ArrayRef<uint32_t> buffersOf(uint32_t position) const {
     return llvm::ArrayRef(buffers).slice(bufferBegins[position],
                                          bufferBegins[position + 1] -
                                              bufferBegins[position]);
+  }
+
+  /// How many versions are made before an instruction.
+  uint32_t madeBefore(uint32_t instruction) const {
+    return llvm::partition_point(versions,
+                                 [&](const TensorVersion &version) {
+                                   return version.made < instruction;
+                                 }) -
+           versions.begin();
   }
 };
 

@@ -177,12 +177,14 @@ class Costs:
     (`cost`), or equally many or an error (`exact`).
 
     A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`. The
-    defaults of `global_batch`, `sequence` and `attention` are those of the model. `boundary_bytes`
-    replaces the size of messages between stages, `parameter_bytes` the bytes of a parameter's
-    weight, gradient and optimizer state, in which frameworks differ. `accelerators` replaces the
-    number of devices of a worker, which divide its work (tensor parallelism), and the residual
-    stream too unless `sequence_parallel` is False. With `precision="fp8"` linear layers run at the
-    system's rate for 8-bit floats.
+    defaults of `global_batch`, `sequence` and `attention` are those of the model. Of the kernels of
+    attention "flash-2", "flash-3" and "cudnn" have the rates that the system has for them, "fused"
+    has that of GEMMs, and "unfused" is one kernel per operation. `boundary_bytes` replaces the size
+    of messages between stages, `parameter_bytes` the bytes of a parameter's weight, gradient and
+    optimizer state, in which frameworks differ. `accelerators` replaces the number of devices of a
+    worker, which divide its work (tensor parallelism), and the residual stream too unless
+    `sequence_parallel` is False. With `precision="fp8"` linear layers run at the system's rate for
+    8-bit floats.
 
     There are `data_parallel` equal pipelines, and the schedule is one of them; `global_batch` is
     that of all of them. `sharding` says what the pipelines divide among them: nothing ("none"), the

@@ -67,7 +67,7 @@ static void printNames(void) {
   // CHECK-NEXT: instruction: compute send recv offload reload wait all_reduce
   // CHECK-NEXT: lane: compute send receive offload reload all-reduce
   // CHECK-NEXT: recompute: none selective full
-  // CHECK-NEXT: attention: as-described fused unfused
+  // CHECK-NEXT: attention: as-described fused unfused flash-2 flash-3 cudnn
   // CHECK-NEXT: precision: bf16 fp8
   // CHECK-NEXT: sharding: none optimizer gradients full-kept full
   // CHECK-NEXT: rank-order: data pipeline
@@ -136,8 +136,8 @@ static void refuseCosts(void) {
   options = shippedCosts();
   options.attention = (PipeschedAttention)-1;
   price(options);
-  // CHECK-NEXT: error: expected attention to be 0 (as-described), 1 (fused) or
-  // CHECK-SAME: 2 (unfused), found -1
+  // CHECK-NEXT: error: expected attention to be 0 (as-described), 1 (fused),
+  // CHECK-SAME: 2 (unfused), 3 (flash-2), 4 (flash-3) or 5 (cudnn), found -1
   options = shippedCosts();
   options.precision = (PipeschedPrecision)2;
   price(options);

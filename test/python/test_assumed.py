@@ -189,6 +189,7 @@ def test_notes_of_readers_are_said(capsys: Capture) -> None:
     [
         ("--sequence", "sequence 8192", "4096", "step_s"),
         ("--attention", "attention fused", "unfused", "step_s"),
+        ("--attention", "attention fused", "flash-3", "step_s"),
         ("--precision", "precision bf16", "fp8", "step_s"),
         ("--transport", "transport overlap", "blocking", "step_s"),
         ("--sharding", "sharding optimizer", "none", "peak_bytes"),

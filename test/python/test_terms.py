@@ -33,7 +33,7 @@ def test_terms_of_a_pipeline_by_hand() -> None:
 def test_rows_exercise_the_terms_of_their_setting(frame: pd.DataFrame) -> None:
     assert set(terms.TERMS.values()) == set(frame.columns)
     exercised = ("idle_percent", "messages_percent", "tensor_percent", "update_percent")
-    llama = frame.loc["2407.21783 table 4"].iloc[:6]
+    llama = frame.loc["2407.21783 table 4"].iloc[:2]
     for column in frame.columns:
         assert bool(llama[column].notna().all()) == (column in exercised), column
         assert bool(llama[column].isna().all()) == (column not in exercised), column
@@ -42,9 +42,9 @@ def test_rows_exercise_the_terms_of_their_setting(frame: pd.DataFrame) -> None:
     assert long.context_percent.dropna().is_monotonic_increasing
     run = frame.loc["2412.19437 table 1"].iloc[0]
     assert run.all_to_all_percent > 0 and pd.isna(run.tensor_percent)
-    # More chunks: less idle, more messages.
-    few, _, many = (llama.loc[f"405B, 8192 GPUs, {n} chunks"] for n in (2, 4, 8))
-    assert few.idle_percent > many.idle_percent and few.messages_percent < many.messages_percent
+    # Half of the microbatches: more idle.
+    many, few = llama.idle_percent
+    assert few > many
 
 
 def test_full_recomputation_is_a_quarter(frame: pd.DataFrame) -> None:

@@ -89,7 +89,7 @@ static void expectAsByGraph(const Table &table, const StageCosts &costs,
       llvm::cantFail(computeMemory(graph, times, timeline, placement, facts)));
   Traffic wanted = llvm::cantFail(computeTraffic(graph, placement, costs));
   std::optional<Traffic> traffic =
-      sumTraffic(placement, table.gradientAfter, countPhases(view), costs);
+      sumTraffic(placement, view, countPhases(view), costs);
   ASSERT_TRUE(traffic);
   EXPECT_EQ(traffic->messages, wanted.messages);
   EXPECT_EQ(traffic->copies, 0);

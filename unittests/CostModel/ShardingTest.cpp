@@ -144,6 +144,23 @@ TEST(Sharding, StepsAreDivided) {
               (60 + 60 + 2 * 360) / 4);
 }
 
+/// Of a parameter in 12 bytes, weight included, the weight is the master copy
+/// of Adam or a part of it, and is read as well as written: 28 bytes.
+TEST(Sharding, MasterWeightsAreReadToo) {
+  ModelFacts model = toyModel();
+  model.gradientBytesPerParameter = 4;
+  auto bytesOf = [&](Sharding sharding, int64_t weight, int64_t optimizer) {
+    model.weightBytesPerParameter = weight;
+    model.optimizerBytesPerParameter = optimizer;
+    // 30 parameters of a stage, 1 ps a byte, a quarter for each peer.
+    return 4 * ps(firstOf(sharding, model), Phase::Optimizer) / 30;
+  };
+  EXPECT_EQ(bytesOf(Sharding::Full, 2, 10), 4 + 2 * (2 + 10));
+  EXPECT_EQ(bytesOf(Sharding::FullKept, 4, 8), 4 + 2 * (4 + 8));
+  EXPECT_EQ(bytesOf(Sharding::Full, 2, 12), 4 + 2 + 2 * 12);
+  EXPECT_EQ(bytesOf(Sharding::Full, 2, 8), 4 + 2 + 2 * 8);
+}
+
 /// A backward that recomputes gathers weights once for both; an R cell gathers
 /// them itself, unless it runs the core of the attention.
 TEST(Sharding, RecomputationNeedsWeights) {

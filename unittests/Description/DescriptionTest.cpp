@@ -273,6 +273,71 @@ TEST(Mistakes, Efficiencies) {
             "efficiency_by_gflop");
 }
 
+/// A system with one attention kernel, some of whose fields are replaced.
+static std::string withAttention(StringRef from, StringRef to) {
+  std::string kernel = R"({"kernel": "flash-2", "head_size": 64,
+      "forward_tflops_by_tokens": [[512, 4], [1024, 8]],
+      "backward_tflops_by_tokens": [[512, 2]]})";
+  if (!from.empty())
+    kernel.replace(kernel.find(from.str()), from.size(), to.str());
+  return systemWith("\"name\": \"s\"",
+                    "\"name\": \"s\", \"attention\": [" + kernel + "]");
+}
+
+TEST(System, AttentionHasSharesOfItsFastestRate) {
+  SystemFacts system = llvm::cantFail(
+      systemFromJson(withAttention("", ""), "x.json", SourceRule::Optional));
+  ASSERT_EQ(system.attention.size(), 1u);
+  EXPECT_EQ(system.attention.front(),
+            (AttentionRates{FlashKernel::Flash2,
+                            64,
+                            8000000000000,
+                            {{{512, 500000}, {1024, 1000000}}},
+                            {{{512, 250000}}}}));
+}
+
+/// Multiprocessors that communicate compute no attention either.
+TEST(System, AttentionRunsOnTheOtherMultiprocessors) {
+  std::string text = withAttention("", "");
+  text.replace(text.find("\"attention\""), 0,
+               "\"multiprocessors\": {\"count\": 4, \"communication\": 1}, ");
+  EXPECT_EQ(llvm::cantFail(systemFromJson(text, "x.json", SourceRule::Optional))
+                .attention.front()
+                .flopsPerSecond,
+            6000000000000);
+}
+
+TEST(Mistakes, Attention) {
+  auto mistake = [](StringRef from, StringRef to) {
+    return systemError(withAttention(from, to));
+  };
+  EXPECT_EQ(mistake("", ""), "");
+  EXPECT_EQ(mistake("flash-2", "flash-4"),
+            "x.json: attention[0].kernel: expected one of flash-2, flash-3, "
+            "cudnn, found \"flash-4\"");
+  EXPECT_EQ(mistake("\"head_size\": 64,", ""),
+            "x.json: attention[0]: needs the field 'head_size'");
+  EXPECT_EQ(mistake("[[512, 2]]", "[[512]]"),
+            "x.json: attention[0].backward_tflops_by_tokens[0]: expected a "
+            "point [tokens, TFLOP/s]");
+  EXPECT_EQ(mistake("[[512, 2]]", "[]"),
+            "x.json: attention[0].backward_tflops_by_tokens: expected points "
+            "[[tokens, TFLOP/s], ...]");
+  EXPECT_EQ(mistake("[1024, 8]", "[512, 8]"),
+            "x.json: attention[0].forward_tflops_by_tokens[1]: expected tokens "
+            "that ascend");
+  EXPECT_EQ(mistake("[512, 2]", "[512, 0]"),
+            "x.json: attention[0].backward_tflops_by_tokens[0]: expected a "
+            "number above 0, found 0");
+  EXPECT_EQ(mistake("[[512, 2]]}", R"([[512, 2]]}, {"kernel": "flash-2",
+      "head_size": 64, "forward_tflops_by_tokens": [[1, 1]],
+      "backward_tflops_by_tokens": [[1, 1]]})"),
+            "x.json: attention[1]: flash-2 with heads of 64 is given twice");
+  EXPECT_EQ(systemError(systemWith("\"name\": \"s\"",
+                                   "\"name\": \"s\", \"attention\": {}")),
+            "x.json: attention: expected a list of kernels with their rates");
+}
+
 TEST(Mistakes, Sources) {
   auto sources = [](StringRef text) {
     return systemWith("\"name\": \"s\"",

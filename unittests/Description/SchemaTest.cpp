@@ -148,7 +148,8 @@ static std::string readerError(const Kind &kind, const json::Value &file) {
   return errors.any() ? llvm::toString(errors.take()) : "";
 }
 
-/// Properties of a schema by their paths; lists have no paths of their own.
+/// Properties of a schema by their paths; a list of objects has those of its
+/// first one, as examples do, and other lists have no paths of their own.
 static void collectPaths(const json::Object &schema, const std::string &prefix,
                          std::set<std::string> &paths) {
   if (const json::Array *choices = schema.getArray("oneOf"))
@@ -161,6 +162,8 @@ static void collectPaths(const json::Object &schema, const std::string &prefix,
     std::string path = prefix + StringRef(name).str();
     paths.insert(path);
     collectPaths(*property.getAsObject(), path + ".", paths);
+    if (const json::Object *items = property.getAsObject()->getObject("items"))
+      collectPaths(*items, path + "[0].", paths);
   }
 }
 
@@ -198,6 +201,11 @@ private:
       visit(example, owner, object, whole, name);
       if (property && property->getObject("properties"))
         visitObject(example, *property, *object.getObject(name), whole, visit);
+      const json::Object *items =
+          property ? property->getObject("items") : nullptr;
+      if (items && items->getObject("properties"))
+        for (json::Value &item : *object.getArray(name))
+          visitObject(example, *items, *item.getAsObject(), whole, visit);
     }
   }
 };

@@ -14,6 +14,7 @@
 
 #include "../../lib/Optimize/Search/Heuristics.h"
 #include "../../lib/Optimize/Search/LocalSearch.h"
+#include "../Support/TestEffort.h"
 #include "DiverseProblems.h"
 
 using namespace pipesched;
@@ -185,6 +186,73 @@ TEST(Evaluator, FindsRowsAsTheyWere) {
   }
 }
 
+/// Accepts plans by their periods as annealing does. What the changed rows
+/// alone decide is what an evaluation of the whole plan says.
+void walkPeriods(const Problem &problem, uint64_t seed) {
+  Encoding encoding(problem);
+  Random random(seed);
+  Plan plan = runOneByOne(encoding);
+  PeriodEvaluator<false> evaluator(encoding);
+  int64_t value = evaluator.evaluate(plan, kNoLimit);
+  evaluator.keep();
+  Mover mover(encoding);
+  for (unsigned i = 0; i < 400; ++i) {
+    if (!drawMove(mover, encoding, plan, random))
+      continue;
+    int64_t limit =
+        i % 8 == 0 ? kNoLimit : value + int64_t(random.below(6)) - 1;
+    int64_t expected = PeriodEvaluator<false>(encoding).evaluate(plan, limit);
+    int64_t found =
+        mover.isGlobal()
+            ? evaluator.evaluate(plan, limit)
+            : evaluator.evaluateFrom(plan, mover.getWorker(), mover.getBegin(),
+                                     mover.getEnd(), limit);
+    ASSERT_EQ(found, expected);
+    if (found == kInfeasible || random.chance(0.2)) {
+      evaluator.discard();
+      mover.undo(plan);
+      continue;
+    }
+    evaluator.keep();
+    value = found;
+  }
+}
+
+TEST(Evaluator, FindsPeriodsAfterChanges) {
+  constexpr uint32_t numSeeds = numRounds(600);
+  for (uint32_t seed = 0; seed < numSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    DiverseProblem search(seed);
+    search.problem.techniques.offload = false;
+    llvm::Error error = checkCapacity(search.problem);
+    bool isImpossible = bool(error);
+    llvm::consumeError(std::move(error));
+    if (isImpossible)
+      continue;
+    if (seed % 16 == 0)
+      search.problem.stages.front().forward = 0; // times every plan anew
+    walkPeriods(search.problem, seed);
+    if (HasFatalFailure())
+      return;
+  }
+}
+
+/// Many rows with slack of their own, and rows that delay each other.
+TEST(Evaluator, FindsPeriodsOfLongRows) {
+  for (uint32_t seed = 0; seed < 24; ++seed) {
+    SCOPED_TRACE(seed);
+    Problem problem =
+        makeProblem(llvm::cantFail(Placement::create(4, 20, {placeLinear(4)})));
+    problem.techniques.offload = false;
+    problem.techniques.recompute = seed & 1;
+    problem.capacity.assign(4, seed & 2 ? 9 : 20);
+    problem.stages[seed % 4].inputGrad += seed & 4 ? 9 : 0;
+    walkPeriods(problem, seed);
+    if (HasFatalFailure())
+      return;
+  }
+}
+
 /// Tails that are updated after moves equal tails that are computed anew, and
 /// the longest chain through a cell is no longer than the step.
 TEST(Tails, AreThoseOfThePlan) {
@@ -195,8 +263,8 @@ TEST(Tails, AreThoseOfThePlan) {
     Random random(seed);
     Plan plan = runOneByOne(encoding);
     MakespanEvaluator<true> evaluator(encoding);
-    Tails tails(encoding), fresh(encoding);
-    tails.compute(plan);
+    Tails<int64_t> tails(encoding), fresh(encoding);
+    tails.compute(plan, {});
     Mover mover(encoding);
     for (unsigned i = 0; i < 100; ++i) {
       if (!drawMove(mover, encoding, plan, random))
@@ -206,9 +274,9 @@ TEST(Tails, AreThoseOfThePlan) {
         mover.undo(plan);
         continue;
       }
-      fresh.compute(plan);
+      fresh.compute(plan, {});
       if (mover.isGlobal())
-        tails.compute(plan);
+        tails.compute(plan, {});
       else
         tails.update(plan, mover.getWorker(), mover.getBegin(), mover.getEnd());
       for (uint32_t row = 0; row < encoding.numWorkers; ++row)

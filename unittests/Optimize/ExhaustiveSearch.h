@@ -151,6 +151,11 @@ private:
       return 0;
     if (isDone(at(state, pair, I)))
       return facts.activation - facts.freedByInputGrad;
+    // For memory at any times, what I leaves counts from its start on.
+    if (hasStarted(at(state, pair, I)) &&
+        problem.memoryTimes == MemoryTimes::Any &&
+        problem.techniques.splitBackward)
+      return facts.activation + std::max<int64_t>(0, -facts.freedByInputGrad);
     if (!isDone(forward))
       return facts.activation;
     int8_t recompute = at(state, pair, R);

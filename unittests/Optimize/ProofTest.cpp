@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On random tiny problems no bound is above the best makespan, and without
-// copies and recomputation proofs find it. Published instances are proven too.
+// On random tiny problems proofs find the best makespan. Published instances
+// are proven too.
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Support/TestEffort.h"
 #include "PipeSched/Description/Instance.h"
 #include "PipeSched/Optimize/Bounds.h"
 #include "TinyProblems.h"
@@ -34,40 +35,163 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TinyProof, testing::ValuesIn(tinyKinds()),
                            return info.param.name.str();
                          });
 
-bool isMemoryFixed(const Problem &problem) {
-  return !problem.techniques.offload && !problem.techniques.recompute;
-}
-
 void checkProof(const TinyProblem &tiny, int64_t above) {
   Proof proof = prove(tiny.problem, tiny.best + above, ample());
-  EXPECT_LE(proof.lowerBound.value, tiny.best) << proof.lowerBound.name;
-  if (above == 0)
-    EXPECT_FALSE(proof.better);
-  if (isMemoryFixed(tiny.problem)) {
-    EXPECT_EQ(proof.lowerBound.value, tiny.best);
-    EXPECT_EQ(proof.better ? proof.better->makespan : tiny.best + above,
-              tiny.best);
-  }
-  if (proof.better) {
-    EXPECT_GE(proof.better->makespan, tiny.best);
-    EXPECT_FALSE(bool(verifySolution(tiny.problem, *proof.better)));
-  }
+  EXPECT_EQ(proof.lowerBound.value, tiny.best) << proof.lowerBound.name;
+  EXPECT_EQ(bool(proof.better), above > 0);
+  if (!proof.better)
+    return;
+  EXPECT_EQ(proof.better->makespan, tiny.best);
+  EXPECT_EQ(llvm::toString(verifySolution(tiny.problem, *proof.better)), "");
 }
 
-TEST_P(TinyProof, AgreesWithExhaustiveSearch) {
-  constexpr uint32_t numSeeds = 16;
-  int64_t tried = 0;
-  for (uint32_t seed = 0; seed < numSeeds; ++seed) {
+/// Returns how many problems there were.
+int checkKind(const TinyKind &kind, MemoryTimes memoryTimes, uint32_t firstSeed,
+              uint32_t numSeeds) {
+  int numTried = 0;
+  for (uint32_t seed = firstSeed; seed < firstSeed + numSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    std::optional<TinyProblem> tiny = makeTinyProblem(GetParam(), seed);
+    std::optional<TinyProblem> tiny = makeTinyProblem(kind, seed, memoryTimes);
     if (!tiny)
       continue;
-    ++tried;
+    ++numTried;
     EXPECT_LE(quickBound(tiny->problem).value, tiny->best);
     for (int64_t above : {0, 1, 9})
       checkProof(*tiny, above);
   }
-  EXPECT_GT(tried, numSeeds / 4);
+  return numTried;
+}
+
+TEST_P(TinyProof, AgreesWithExhaustiveSearch) {
+  constexpr int numSeeds = 16;
+  EXPECT_GT(checkKind(GetParam(), MemoryTimes::Given, 0, numSeeds),
+            numSeeds / 4);
+}
+
+/// The same rules but for an I that leaves more than it found, and rows that
+/// keep the capacity whatever the times.
+TEST_P(TinyProof, AgreesForAnyTimes) {
+  constexpr int numSeeds = numRounds(16);
+  EXPECT_GT(checkKind(GetParam(), MemoryTimes::Any, 200, numSeeds),
+            numSeeds / 4);
+}
+
+TEST_P(TinyProof, AgreesForWholeBackwards) {
+  constexpr int numSeeds = numRounds(16);
+  TinyKind kind = GetParam();
+  kind.techniques.splitBackward = false;
+  EXPECT_GT(checkKind(kind, MemoryTimes::Given, 300, numSeeds), numSeeds / 4);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies and recomputation
+//===----------------------------------------------------------------------===//
+
+/// No schedule takes so long.
+constexpr int64_t kTooLong = int64_t(1) << 20;
+
+int64_t findBest(const Problem &problem) {
+  Proof proof = prove(problem, kTooLong, ample());
+  EXPECT_TRUE(proof.better);
+  if (!proof.better)
+    return 0;
+  EXPECT_EQ(proof.lowerBound.value, proof.better->makespan);
+  EXPECT_EQ(llvm::toString(verifySolution(problem, *proof.better)), "");
+  return proof.better->makespan;
+}
+
+/// Problems with copies or recomputation whose memory holds a schedule.
+std::vector<Problem> makeFreeProblems(uint32_t numSeeds) {
+  std::vector<Problem> problems;
+  for (const TinyKind &kind : tinyKinds())
+    for (uint32_t seed = 0; seed < numSeeds; ++seed) {
+      if (!kind.techniques.offload && !kind.techniques.recompute)
+        continue;
+      Problem problem = drawTinyProblem(kind, seed);
+      llvm::Error error = checkCapacity(problem);
+      if (!error)
+        problems.push_back(std::move(problem));
+      llvm::consumeError(std::move(error));
+    }
+  return problems;
+}
+
+void scaleTimes(Problem &problem, int64_t factor) {
+  for (StageFacts &facts : problem.stages)
+    for (int64_t *time :
+         {&facts.forward, &facts.inputGrad, &facts.weightGrad,
+          &facts.activationDelay, &facts.gradientDelay, &facts.offloadDelay})
+      *time *= factor;
+}
+
+/// Copies and R that take no time: as if they took very little.
+TEST(ExactSearch, AllowsCopiesWithoutTime) {
+  for (Problem &problem : makeFreeProblems(numRounds(8))) {
+    constexpr int64_t factor = 1000;
+    for (StageFacts &facts : problem.stages)
+      facts.recompute = facts.offload = facts.reload = 0;
+    int64_t best = findBest(problem);
+    scaleTimes(problem, factor);
+    for (StageFacts &facts : problem.stages)
+      facts.recompute = facts.offload = facts.reload = 1;
+    int64_t bestWithTime = findBest(problem);
+    EXPECT_GE(bestWithTime, best * factor);
+    EXPECT_LT(bestWithTime, (best + 1) * factor);
+  }
+}
+
+/// Two paths on the same workers are one path with all microbatches.
+TEST(ExactSearch, TakesSeveralPaths) {
+  for (Problem &problem : makeFreeProblems(numRounds(8))) {
+    const Placement &placement = problem.placement;
+    if (placement.getNumMicrobatches() != 2)
+      continue;
+    int64_t best = findBest(problem);
+    std::vector<StageFacts> both = problem.stages;
+    both.insert(both.end(), problem.stages.begin(), problem.stages.end());
+    problem.stages = both;
+    Path first = placement.getPath(0), second = first;
+    first.takes = {{0, 1, 1}};
+    second.takes = {{1, 2, 1}};
+    problem.placement = llvm::cantFail(
+        Placement::create(placement.getNumWorkers(), 2, {first, second}));
+    EXPECT_EQ(findBest(problem), best);
+  }
+}
+
+/// An offload waits until the output of its F is sent. A delay that no offload
+/// can meet is as good as no offload.
+TEST(ExactSearch, WaitsForTheOutput) {
+  for (Problem &problem : makeFreeProblems(numRounds(8))) {
+    if (!problem.techniques.offload)
+      continue;
+    int64_t best = findBest(problem);
+    problem.stages.front().offloadDelay = 2;
+    int64_t bestWithDelay = findBest(problem);
+    EXPECT_GE(bestWithDelay, best);
+    EXPECT_LE(bestWithDelay, best + 2 * problem.placement.getNumMicrobatches());
+  }
+}
+
+/// both:3:3:1:uneven of benchmarks/optimize_cpsat.py, which leaves other bounds
+/// far below. CP-SAT proved the same makespan
+/// (benchmarks/results/optimize-cpsat.json).
+TEST(ExactSearch, AgreesWithAGeneralSolver) {
+  Problem problem = makeProblem(makeLinear(3, 3));
+  problem.capacity.assign(3, 10);
+  const int64_t times[3][3] = {{104, 120, 78}, {96, 111, 72}, {105, 121, 78}};
+  for (auto [facts, each] : llvm::zip(problem.stages, times)) {
+    facts.forward = each[0];
+    facts.inputGrad = each[1];
+    facts.weightGrad = each[2];
+    facts.recompute = 100;
+    facts.offload = facts.reload = 321;
+    facts.activationDelay = facts.gradientDelay = 5;
+    facts.activation = 10;
+    facts.checkpoint = 1;
+  }
+  EXPECT_LT(quickBound(problem).value, 2265);
+  EXPECT_EQ(findBest(problem), 2265);
 }
 
 //===----------------------------------------------------------------------===//

@@ -56,20 +56,20 @@ inline std::vector<TinyKind> tinyKinds() {
   };
 }
 
-/// Makes a random problem. Nothing if the memory holds no schedule.
-inline std::optional<TinyProblem> makeTinyProblem(const TinyKind &kind,
-                                                  uint32_t seed) {
+/// Draws a problem, whose memory may hold no schedule.
+inline Problem drawTinyProblem(const TinyKind &kind, uint32_t seed,
+                               MemoryTimes memoryTimes = MemoryTimes::Given) {
   std::minstd_rand random(seed + 1);
   auto draw = [&](int64_t least, int64_t most) {
     return least + int64_t(random() >> 8) % (most - least + 1);
   };
-  TinyProblem tiny;
-  Problem &problem = tiny.problem;
+  Problem problem;
   Path path;
   path.workers = kind.path;
   problem.placement = llvm::cantFail(
       Placement::create(kind.workers, kind.microbatches, {path}));
   problem.techniques = kind.techniques;
+  problem.memoryTimes = memoryTimes;
   problem.sharedCopyQueue = draw(0, 1);
   problem.gradientAfter =
       draw(0, 3) ? GradientAfter::InputGrad : GradientAfter::WeightGrad;
@@ -97,13 +97,20 @@ inline std::optional<TinyProblem> makeTinyProblem(const TinyKind &kind,
       largest = std::max(largest, facts.activation);
     problem.capacity.push_back(draw(largest, 3 * largest));
   }
+  return problem;
+}
+
+/// Makes a random problem. Nothing if the memory holds no schedule.
+inline std::optional<TinyProblem>
+makeTinyProblem(const TinyKind &kind, uint32_t seed,
+                MemoryTimes memoryTimes = MemoryTimes::Given) {
   constexpr int64_t mostTicks = 60;
+  Problem problem = drawTinyProblem(kind, seed, memoryTimes);
   std::optional<int64_t> best =
       ExhaustiveSearch(problem).findMakespan(mostTicks);
   if (!best)
     return std::nullopt;
-  tiny.best = *best;
-  return tiny;
+  return TinyProblem{std::move(problem), *best};
 }
 
 } // namespace pipesched::optimize::test

@@ -19,11 +19,15 @@
 
 namespace pipesched {
 
+/// Whether to list the op of each instruction. Most analyses do not need ops,
+/// which are a quarter of the memory of a loaded program.
+enum class ListOps : bool { No, Yes };
+
 struct LoadedProgram {
   Program program;
   Placement placement;
   GradientAfter gradientAfter = GradientAfter::InputGrad;
-  /// By instruction; both halves of an overlapped pair have the same op.
+  /// As listOps() returns them, or empty.
   std::vector<mlir::Operation *> ops;
   std::vector<StatedWork> work; ///< ascending by instruction
 };
@@ -31,8 +35,14 @@ struct LoadedProgram {
 /// Reads a verified program in the order of its workers. A program without
 /// pipe.path ops has one implied path: stage s is on the worker that computes
 /// it. Errors, emitted at the op: an implied path for which two workers or none
-/// compute a stage; more than 2^32 - 2 instructions.
-mlir::FailureOr<LoadedProgram> loadProgram(exec::ProgramOp program);
+/// compute a stage; a wait for a token that no instruction makes; more than
+/// 2^32 - 2 instructions. Linear in instructions, unless the ops are scattered
+/// in memory or messages are out of order.
+mlir::FailureOr<LoadedProgram> loadProgram(exec::ProgramOp program,
+                                           ListOps listOps = ListOps::Yes);
+
+/// The ops by instruction; both halves of an overlapped pair have the same op.
+std::vector<mlir::Operation *> listOps(exec::ProgramOp program);
 
 /// Emits why an analysis failed. A deadlock is an error at the program with one
 /// note per wait at the waiting op: at most eight notes, then their number.

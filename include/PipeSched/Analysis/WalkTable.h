@@ -37,9 +37,12 @@ bool canAddUp(const Placement &placement, const PhaseCounts &counts,
               const StageCosts &costs, int64_t limitPs);
 
 /// The traffic of a complete table without copies and G cells, as
-/// computeTraffic finds it. Nothing if bytes exceed int64.
+/// computeTraffic finds it. If the rows leave microbatches out, `placement` and
+/// `counts` are those with them. Nothing if bytes exceed int64, or if rows
+/// leave microbatches out, pairs have a measured time, and cells wait for
+/// peers.
 std::optional<Traffic> sumTraffic(const Placement &placement,
-                                  GradientAfter gradientAfter,
+                                  const TableView &table,
                                   const PhaseCounts &counts,
                                   const StageCosts &costs);
 

@@ -63,8 +63,8 @@ llvm::Expected<StageCosts> costProfile(const Placement &placement,
 /// accelerators, summed per phase; Hockney per message. If the model recomputes
 /// and `phases` has no R, the times of B and I include the recomputation; else
 /// R runs what `model.recompute` says, or everything if that is None. Errors:
-/// those of splitLayers; a missing link (host for D and U); I or W of a block
-/// that has work for a whole B only; times over int64.
+/// those of splitLayers; a missing link (host for D and U) or rate; I or W of a
+/// block that has work for a whole B only; times over int64.
 llvm::Expected<StageCosts> costRoofline(const Placement &placement,
                                         const ModelFacts &model,
                                         const SystemFacts &system,
@@ -72,7 +72,7 @@ llvm::Expected<StageCosts> costRoofline(const Placement &placement,
 
 /// The time of F, I, W, B, R or O of one block, ps: what costRoofline sums. If
 /// no kernel of the block says otherwise, B is I + W, R the whole forward (or
-/// the attention core under Selective), and O nothing.
+/// the attention core under Selective), and O nothing. All kernels have rates.
 double rooflinePs(const BlockFacts &block, Phase phase,
                   const SystemFacts &system,
                   Recompute recompute = Recompute::Full);

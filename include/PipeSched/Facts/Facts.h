@@ -36,14 +36,45 @@ namespace pipesched {
 /// their way to experts of other ranks or back, `bytes` those of all rows.
 /// Context: keys and values (in I followed by as many bytes of their gradients)
 /// on their way among the ranks that divide a sequence, `bytes` those of all
-/// tokens. Both are free where nothing is divided.
+/// tokens. Both are free where nothing is divided. Attention: a fused attention
+/// kernel on the matrix engine, at a rate of its own (AttentionShape).
 enum class Engine : uint8_t {
   Matrix,
   Vector,
   Link,
   MatrixFp8,
   AllToAll,
-  Context
+  Context,
+  Attention
+};
+
+/// Fused attention kernels whose rates a system may have.
+enum class FlashKernel : uint8_t { Flash2, Flash3, Cudnn };
+
+template <>
+struct EnumNames<FlashKernel> {
+  static constexpr EnumName<FlashKernel> values[] = {
+      {FlashKernel::Flash2, "flash-2",
+       "FlashAttention-2, at its rate on the system"},
+      {FlashKernel::Flash3, "flash-3",
+       "FlashAttention-3, at its rate on the system"},
+      {FlashKernel::Cudnn, "cudnn",
+       "The fused attention of cuDNN 9, at its rate on the system"}};
+};
+
+/// What the rate of an attention kernel depends on.
+struct AttentionShape {
+  FlashKernel kernel = FlashKernel::Flash2;
+  int64_t headSize = 0; ///< elements of a head of queries and keys
+  int64_t sequence = 0; ///< tokens of one sequence
+  /// FLOPs of the forward for scores that the causal mask hides. The kernel
+  /// skips them, but the FLOPs of a model contain them.
+  int64_t maskedFlops = 0;
+
+  friend bool operator==(const AttentionShape &a, const AttentionShape &b) {
+    return a.kernel == b.kernel && a.headSize == b.headSize &&
+           a.sequence == b.sequence && a.maskedFlops == b.maskedFlops;
+  }
 };
 
 /// Work of one kernel in one phase, for one microbatch, summed over the
@@ -77,7 +108,10 @@ struct Kernel {
                           ///< it too
   bool whole = false; ///< not divided: every accelerator of a worker does all
                       ///< of it
-  int64_t count = 1;  ///< runs so often in each phase, one after the other
+  /// On parameters: every rank that divides a sequence does all that its widths
+  /// of layers have, and with expert parallelism all of its experts.
+  bool onParameters = false;
+  int64_t count = 1; ///< runs so often in each phase, one after the other
   /// Of B, of R and of O once per step (pipe.kernel). Absent in all kernels of
   /// a block: B runs I and W, R runs F, O moves the state of the parameters.
   std::optional<Work> backward = std::nullopt, recompute = std::nullopt,
@@ -87,14 +121,18 @@ struct Kernel {
   bool routed = false;
   /// The part of the bytes of each phase that are weights of experts with rows.
   int64_t weightBytes = 0;
+  /// Of a kernel on Engine::Attention, and of no other.
+  std::optional<AttentionShape> attention = std::nullopt;
 
   friend bool operator==(const Kernel &a, const Kernel &b) {
     return a.name == b.name && a.engine == b.engine && a.forward == b.forward &&
            a.inputGrad == b.inputGrad && a.weightGrad == b.weightGrad &&
            a.recomputed == b.recomputed && a.core == b.core &&
-           a.whole == b.whole && a.count == b.count && a.routed == b.routed &&
+           a.whole == b.whole && a.onParameters == b.onParameters &&
+           a.count == b.count && a.routed == b.routed &&
            a.weightBytes == b.weightBytes && a.backward == b.backward &&
-           a.recompute == b.recompute && a.optimizer == b.optimizer;
+           a.recompute == b.recompute && a.optimizer == b.optimizer &&
+           a.attention == b.attention;
   }
 };
 
@@ -282,6 +320,21 @@ struct EngineFacts {
   }
 };
 
+/// The rates of one attention kernel at one head size, as shares of a peak by
+/// the tokens of a sequence. They count the FLOPs of scores that no mask hides.
+struct AttentionRates {
+  FlashKernel kernel = FlashKernel::Flash2;
+  int64_t headSize = 0;
+  int64_t flopsPerSecond = 0;        ///< the peak
+  EfficiencyCurve forward, backward; ///< sizes are tokens
+
+  friend bool operator==(const AttentionRates &a, const AttentionRates &b) {
+    return a.kernel == b.kernel && a.headSize == b.headSize &&
+           a.flopsPerSecond == b.flopsPerSecond && a.forward == b.forward &&
+           a.backward == b.backward;
+  }
+};
+
 /// A memory or a link: t = bytes / (bandwidth * efficiency(bytes)) + latency.
 struct LinkFacts {
   int64_t bytesPerSecond = 0; ///< 0: the link does not exist
@@ -375,12 +428,13 @@ struct SystemFacts {
   std::vector<std::string> notes;
   int64_t accelerators = 1;
   EngineFacts matrix, vector;
-  LinkFacts memory;        ///< of one accelerator
-  int64_t memoryBytes = 0; ///< capacity of one accelerator
-  LinkFacts link;          ///< of one accelerator to others of its node
-  LinkFacts network;       ///< between workers, of the whole worker
-  LinkFacts spine;         ///< between pods, of the whole worker
-  LinkFacts host;          ///< to host memory, of one accelerator
+  std::vector<AttentionRates> attention; ///< of one accelerator
+  LinkFacts memory;                      ///< of one accelerator
+  int64_t memoryBytes = 0;               ///< capacity of one accelerator
+  LinkFacts link;    ///< of one accelerator to others of its node
+  LinkFacts network; ///< between workers, of the whole worker
+  LinkFacts spine;   ///< between pods, of the whole worker
+  LinkFacts host;    ///< to host memory, of one accelerator
   /// Whether a kernel computes while it moves data, so that its time is the
   /// longer of the two. Otherwise its time is their sum.
   bool overlapsMemory = true;
@@ -412,7 +466,8 @@ struct SystemFacts {
   friend bool operator==(const SystemFacts &a, const SystemFacts &b) {
     return a.name == b.name && a.source == b.source &&
            a.accelerators == b.accelerators && a.matrix == b.matrix &&
-           a.vector == b.vector && a.memory == b.memory &&
+           a.vector == b.vector && a.attention == b.attention &&
+           a.memory == b.memory && // and its capacity
            a.memoryBytes == b.memoryBytes && a.link == b.link &&
            a.network == b.network && a.spine == b.spine && a.host == b.host &&
            a.overlapsMemory == b.overlapsMemory &&
@@ -427,6 +482,10 @@ struct SystemFacts {
            a.expertDispatch == b.expertDispatch;
   }
 };
+
+/// The rates of a kernel at a head size; null if the system has none.
+const AttentionRates *findAttentionRates(const SystemFacts &system,
+                                         FlashKernel kernel, int64_t headSize);
 
 /// Gives every worker `accelerators` devices and their share of the bandwidth
 /// of network and spine. Errors: fewer than one; several without a link; bytes

@@ -33,7 +33,7 @@ Bound quickBound(const Problem &problem);
 /// same proof on every machine.
 struct ProofLimits {
   double seconds = 0; ///< may be infinite
-  /// Row edges and precedences that propagation may read.
+  /// Row edges, precedences and cells that propagation and searches may read.
   uint64_t work = std::numeric_limits<uint64_t>::max();
   llvm::function_ref<bool()> mustStop = nullptr; ///< may be null
 };
@@ -47,8 +47,9 @@ struct Proof {
 
 /// Raises the lower bound towards `upperBound`, the objective of a known
 /// solution: first destructive bounds by propagation (rows as paths, memory
-/// arcs), then branch and bound. For the period only the quick bound is
-/// computed. `knownBound` is a lower bound that was proven before.
+/// arcs), then branch and bound; with copies or recomputation, for small
+/// problems, also a search from event to event. For the period only the quick
+/// bound is computed. `knownBound` is a lower bound that was proven before.
 Proof prove(const Problem &problem, int64_t upperBound,
             const ProofLimits &limits, int64_t knownBound = 0);
 

@@ -167,15 +167,20 @@ static GroupMap collectGroups(const LoadedProgram &loaded,
   return groups;
 }
 
-/// Appends the sections of a worker to the table, behind what they refer to.
+/// Appends the sections of a worker to the table, behind what they refer to. A
+/// row of words is an action with the waits, begins and ends behind it, so that
+/// rows that look alike do the same.
 static void writeTable(StepPlan &plan, WorkerPlan &worker,
                        ArrayRef<uint32_t> words) {
   ActionTable &table = plan.table;
   table.usedOpcodes.resize(kFirstKernel + plan.kernels.size());
   std::vector<uint32_t> begins;
-  begins.reserve(words.size() / 2);
+  begins.reserve(words.size() / 4);
   for (size_t i = 0; i < words.size(); i += plan.getNumWords(words[i])) {
-    begins.push_back(i);
+    bool isBetween =
+        words[i] == kWait || words[i] == kBegin || words[i] == kEnd;
+    if (i == 0 || !isBetween)
+      begins.push_back(i);
     table.usedOpcodes[words[i]] = true;
   }
   std::vector<WordSection> sections = writeSections(words, begins, table.words);

@@ -25,7 +25,7 @@ using llvm::Twine;
 /// Whether the window hides any token.
 static bool windowMatters(const Architecture &arch) {
   return arch.window.size > 0 && arch.window.size < arch.sequence &&
-         arch.attention == Attention::Fused;
+         arch.attention != Attention::Unfused;
 }
 
 static bool isAllOrNone(const LayerSet &set) {
@@ -35,6 +35,14 @@ static bool isAllOrNone(const LayerSet &set) {
 bool pipesched::hasMixedLayers(const Architecture &arch) {
   return (arch.experts && !isAllOrNone(arch.experts->layers)) ||
          (windowMatters(arch) && !isAllOrNone(arch.window.fullLayers));
+}
+
+int64_t pipesched::headSizeOf(const Architecture &arch) {
+  if (arch.latent)
+    return arch.latent->headSize + arch.latent->ropeHeadSize;
+  return arch.attentionWidth % arch.attentionHeads
+             ? 0
+             : arch.attentionWidth / arch.attentionHeads;
 }
 
 std::vector<LayerRun> pipesched::layerRuns(const Architecture &arch) {
@@ -190,6 +198,15 @@ static llvm::Error checkForm(const Architecture &arch) {
     return makeError("query_key_norm: the " + Twine(arch.attentionHeads) +
                      " attention_heads have no common size in a width of " +
                      Twine(arch.attentionWidth));
+  if (flashKernelOf(arch.attention) && headSizeOf(arch) == 0)
+    return makeError("attention: " + enumName(arch.attention) +
+                     " needs heads of one size, but the " +
+                     Twine(arch.attentionHeads) +
+                     " attention_heads do not divide a width of " +
+                     Twine(arch.attentionWidth));
+  if (arch.repeatedKeyValues && arch.latent)
+    return makeError("repeated_key_values: latent attention has keys and "
+                     "values of each head");
   if (!arch.vocabulary && (arch.learnedPositions || arch.tiedEmbeddings ||
                            arch.embeddingNorm || arch.embeddingWidth))
     return makeError("vocabulary: learned_positions, tied_embeddings, "

@@ -23,7 +23,9 @@ void BlockExpander::attention() {
   arch.latent ? latentProjections(*arch.latent) : projections();
   if (arch.queryKeyNorm != QueryKeyNorm::None)
     queryKeyNorms();
-  CheckedInt keysValues = z.e * z.T * (z.k + z.v);
+  if (arch.repeatedKeyValues && arch.keyValueHeads < arch.attentionHeads)
+    repeatKeyValues();
+  CheckedInt keysValues = z.e * z.T * (z.coreK + z.coreV);
   block.kernel("context_exchange", Engine::Context, {0, keysValues},
                {0, 2 * keysValues}, {}, Part::Core);
   isFused ? fusedCore() : unfusedCore();
@@ -132,9 +134,9 @@ void BlockExpander::queryKeyNorms() {
 //===----------------------------------------------------------------------===//
 
 void BlockExpander::unfusedCore() {
-  scores("qk", z.q, z.k, /*isForward=*/true);
-  scores("qk_dq", z.q, z.k, /*isForward=*/false);
-  scores("qk_dk", z.q, z.k, /*isForward=*/false);
+  scores("qk", z.q, z.coreK, /*isForward=*/true);
+  scores("qk_dq", z.q, z.coreK, /*isForward=*/false);
+  scores("qk_dk", z.q, z.coreK, /*isForward=*/false);
   vector("scale", scorePass(2), scorePass(2), Part::Core);
   vector("mask", scorePass(2), {}, Part::Core);
   vector("sm_max", scorePass(1), {}, Part::Core);
@@ -148,9 +150,17 @@ void BlockExpander::unfusedCore() {
   vector("smb_mul2", {}, scorePass(3));
   if (arch.dropout)
     dropout("attn_drop", z.n, Part::Core);
-  scores("av", z.o, z.v, /*isForward=*/true);
-  scores("av_dp", z.o, z.v, /*isForward=*/false);
-  scores("av_dv", z.o, z.v, /*isForward=*/false);
+  scores("av", z.o, z.coreV, /*isForward=*/true);
+  scores("av_dp", z.o, z.coreV, /*isForward=*/false);
+  scores("av_dv", z.o, z.coreV, /*isForward=*/false);
+}
+
+/// Copies keys and values to the query heads that share them; the backward sums
+/// the gradients of the copies.
+void BlockExpander::repeatKeyValues() {
+  CheckedInt copies = z.coreK + z.coreV;
+  CheckedInt bytes = z.e * z.T * (z.k + z.v + copies);
+  vector("repeat_kv", {0, bytes}, {z.T * copies, bytes});
 }
 
 /// One kernel reads q, k, v and writes o and a statistic per row and head. The
@@ -158,11 +168,23 @@ void BlockExpander::unfusedCore() {
 /// and keys, two over values.
 void BlockExpander::fusedCore() {
   CheckedInt query = 2 * z.T * z.seen * z.q, value = 2 * z.T * z.seen * z.o;
-  CheckedInt moved = z.T * (z.q + z.k + z.v + z.o);
+  CheckedInt moved = z.T * (z.q + z.coreK + z.coreV + z.o);
   CheckedInt statistics = kStatisticBytes * z.heads * z.T;
-  block.kernel(
-      "attention", Engine::Matrix, {query + value, z.e * moved + statistics},
-      {3 * query + 2 * value, 2 * z.e * moved + statistics}, {}, Part::Core);
+  CheckedInt read = z.e * moved + statistics;
+  CheckedInt moreRead = 2 * z.e * moved + statistics;
+  std::optional<FlashKernel> kernel = flashKernelOf(arch.attention);
+  if (!kernel) {
+    block.kernel("attention", Engine::Matrix, {query + value, read},
+                 {3 * query + 2 * value, moreRead}, {}, Part::Core);
+    return;
+  }
+  // The i-th of s tokens sees min(i, w) ones, w (2 s - w + 1) / 2 in all.
+  CheckedInt pairsTwice = z.b * z.seen * (2 * z.s - z.seen + 1);
+  CheckedInt seenQuery = pairsTwice * z.q, seenValue = pairsTwice * z.o;
+  CheckedInt masked = query + value - seenQuery - seenValue;
+  block.attention(
+      "attention", {*kernel, headSizeOf(arch), arch.sequence, masked.get()},
+      {seenQuery + seenValue, read}, {3 * seenQuery + 2 * seenValue, moreRead});
 }
 
 void BlockExpander::coreTensors() {
@@ -170,7 +192,7 @@ void BlockExpander::coreTensors() {
   if (!isExpandedAgain || !arch.latent->queryRank)
     block.saves("q", z.e * z.T * z.q, LastUse::InputGrad);
   if (!isExpandedAgain)
-    block.saves("k, v", z.e * z.T * (z.k + z.v), LastUse::InputGrad);
+    block.saves("k, v", z.e * z.T * (z.coreK + z.coreV), LastUse::InputGrad);
   auto savesCore = [&](StringRef name, CheckedInt bytes) {
     block.saves(name, bytes, LastUse::InputGrad, Part::Core);
   };

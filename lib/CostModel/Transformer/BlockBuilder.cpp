@@ -38,11 +38,18 @@ void BlockBuilder::kernel(llvm::StringRef name, Engine engine,
   kernel.inputGrad = convert(inputGrad);
   kernel.weightGrad = convert(weightGrad);
   kernel.whole = share == Share::Whole;
+  kernel.onParameters = share == Share::AsParameters;
   kernel.routed = isRouting;
   if (isRouting)
     kernel.weightBytes = weightBytes.get();
   block.kernels.push_back(std::move(kernel));
   isCore.push_back(part == Part::Core);
+}
+
+void BlockBuilder::attention(llvm::StringRef name, const AttentionShape &shape,
+                             CheckedWork forward, CheckedWork inputGrad) {
+  kernel(name, Engine::Attention, forward, inputGrad, {}, Part::Core);
+  block.kernels.back().attention = shape;
 }
 
 void BlockBuilder::saves(llvm::StringRef name, CheckedInt bytes,

@@ -34,8 +34,8 @@ enum class LastUse { InputGrad, WeightGrad };
 enum class Part { Core, Rest };
 
 /// Whether the accelerators of a worker divide a kernel or tensor, or each has
-/// all of it.
-enum class Share { Divided, Whole };
+/// all of it; or they divide a kernel as they divide parameters.
+enum class Share { Divided, Whole, AsParameters };
 
 class BlockBuilder {
 public:
@@ -51,6 +51,10 @@ public:
               CheckedWork inputGrad, CheckedWork weightGrad = {},
               Part part = Part::Rest, Share share = Share::Divided,
               CheckedInt weightBytes = 0);
+
+  /// Adds a kernel of the attention core that has rates of its own.
+  void attention(llvm::StringRef name, const AttentionShape &shape,
+                 CheckedWork forward, CheckedWork inputGrad);
 
   /// Adds a tensor that F keeps.
   void saves(llvm::StringRef name, CheckedInt bytes, LastUse lastUse,

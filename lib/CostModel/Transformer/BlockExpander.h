@@ -23,12 +23,14 @@ namespace pipesched {
 struct Sizes {
   Sizes(const Architecture &arch, int64_t microbatchSize, bool hasWindow);
 
-  CheckedInt e;          ///< bytes of an element
-  CheckedInt h, f;       ///< hidden, feedforward
-  CheckedInt s;          ///< sequence
-  CheckedInt seen;       ///< tokens that one token sees: s or the window
-  CheckedInt heads;      ///< query heads
-  CheckedInt q, k, v, o; ///< width of all queries, keys, values, outputs
+  CheckedInt b;            ///< sequences
+  CheckedInt e;            ///< bytes of an element
+  CheckedInt h, f;         ///< hidden, feedforward
+  CheckedInt s;            ///< sequence
+  CheckedInt seen;         ///< tokens that one token sees: s or the window
+  CheckedInt heads;        ///< query heads
+  CheckedInt q, k, v, o;   ///< width of all queries, keys, values, outputs
+  CheckedInt coreK, coreV; ///< of keys and values that the attention reads
   CheckedInt vocabulary;
   // NOLINTNEXTLINE(readability-identifier-naming): T = b s in every source
   CheckedInt T;    ///< tokens
@@ -48,7 +50,7 @@ public:
   BlockExpander(const Architecture &arch, const Sizes &z,
                 const ExpansionOptions &options, BlockBuilder &block)
       : arch(arch), z(z), block(block),
-        isFused(arch.attention == Attention::Fused),
+        isFused(arch.attention != Attention::Unfused),
         linears(options.precision == Precision::FP8 ? Engine::MatrixFp8
                                                     : Engine::Matrix),
         stream(options.sequenceParallel ? Share::Divided : Share::Whole) {}
@@ -95,6 +97,8 @@ private:
   /// Casts both operands of a linear layer in 8 bits.
   void casts(llvm::StringRef name, CheckedInt rows, CheckedInt in,
              CheckedInt out, Share share);
+  /// Adds the gradients of so many parameters to those of other microbatches.
+  void accumulates(llvm::StringRef name, CheckedInt count);
   /// Sums the gradients of the users of a value.
   void fork(llvm::StringRef name, CheckedInt elements, int64_t users,
             Share share = Share::Divided);
@@ -125,6 +129,7 @@ private:
   void joinHeads(const LatentAttention &latent);
   void queryKeyNorms();
   void unfusedCore();
+  void repeatKeyValues();
   void fusedCore();
   void coreTensors();
 

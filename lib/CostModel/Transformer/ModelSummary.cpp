@@ -23,9 +23,14 @@ namespace {
 struct GemmFlops {
   explicit GemmFlops(const BlockFacts &block) {
     for (const Kernel &kernel : block.kernels) {
-      if (kernel.engine != Engine::Matrix && kernel.engine != Engine::MatrixFp8)
+      if (kernel.engine != Engine::Matrix &&
+          kernel.engine != Engine::MatrixFp8 &&
+          kernel.engine != Engine::Attention)
         continue;
-      CheckedInt flops = CheckedInt(kernel.count) * kernel.forward.flops;
+      CheckedInt once = kernel.forward.flops;
+      if (kernel.attention)
+        once += kernel.attention->maskedFlops;
+      CheckedInt flops = CheckedInt(kernel.count) * once;
       all += flops;
       if (kernel.weightGrad.isZero())
         attention += flops;

@@ -33,18 +33,22 @@ static constexpr int64_t kBitsPerByte = 8, kNarrowBits = 16;
 //===----------------------------------------------------------------------===//
 
 Sizes::Sizes(const Architecture &arch, int64_t microbatchSize, bool hasWindow)
-    : e(arch.bytesPerElement), h(arch.hidden), f(arch.feedforward),
-      s(arch.sequence), seen(hasWindow ? arch.window.size : arch.sequence),
+    : b(microbatchSize), e(arch.bytesPerElement), h(arch.hidden),
+      f(arch.feedforward), s(arch.sequence),
+      seen(hasWindow ? arch.window.size : arch.sequence),
       heads(arch.attentionHeads), vocabulary(arch.vocabulary),
       T(CheckedInt(microbatchSize) * arch.sequence), x(T * h), y(T * f),
       n(heads * T * s) {
   if (const std::optional<LatentAttention> &latent = arch.latent) {
     q = k = heads * (CheckedInt(latent->headSize) + latent->ropeHeadSize);
-    v = o = heads * latent->valueHeadSize;
+    coreV = v = o = heads * latent->valueHeadSize;
+    coreK = k;
     return;
   }
   q = o = arch.attentionWidth;
   k = v = arch.attentionWidth / (arch.attentionHeads / arch.keyValueHeads);
+  coreK = arch.repeatedKeyValues ? q : k;
+  coreV = arch.repeatedKeyValues ? o : v;
 }
 
 //===----------------------------------------------------------------------===//
@@ -60,10 +64,19 @@ void BlockExpander::linear(StringRef name, CheckedInt rows, CheckedInt in,
     casts(name, rows, in, out, kind.work);
   block.kernel(name, kind.engine, work, work, work, Part::Rest, kind.work,
                z.e * copies * in * out);
+  if (arch.separateAccumulation)
+    accumulates(name, copies * in * out);
   // W reads both operands in the same format.
   block.leavesGradient(
       name, keptBytes(rows * out, isNarrow ? arch.savedBits.linearInputs : 0),
       kind.output);
+}
+
+/// W adds its gradients to the sum of earlier microbatches.
+void BlockExpander::accumulates(StringRef name, CheckedInt count) {
+  CheckedInt bytes = z.e + 2 * CheckedInt(arch.gradientBytesPerParameter);
+  block.kernel((name + "_accumulate").str(), Engine::Vector, {}, {},
+               {count, bytes * count}, Part::Rest, Share::AsParameters);
 }
 
 /// I casts the gradient of the output. W needs input and gradient in tiles of

@@ -12,6 +12,7 @@
 
 #include "PipeSched/Optimize/Bounds.h"
 #include "BranchAndBound.h"
+#include "EventSearch.h"
 #include "QuickBounds.h"
 
 using namespace pipesched;
@@ -29,7 +30,8 @@ class Prover {
 public:
   Prover(const BoundsGraph &graph, int64_t upper, const ProofLimits &limits)
       : tick(graph.getTick()), upper(upper), deadline(limits, work),
-        propagation(graph), search(graph, propagation) {}
+        propagation(graph), search(graph, propagation), events(graph),
+        isRelaxed(!graph.isMemoryFixed()) {}
 
   void run(Proof &proof, int64_t knownBound);
 
@@ -37,7 +39,9 @@ private:
   void propagate();
   void branch();
   Outcome attempt(int64_t makespan, const Deadline &limit);
-  Outcome take(int64_t makespan);
+  Outcome attemptShaved(const Windows &windows, int64_t makespan,
+                        const Deadline &limit);
+  Outcome take(Solution found, int64_t makespan);
   /// The largest makespan below this one that is a whole number of ticks above
   /// the lower bound.
   int64_t below(int64_t makespan) const {
@@ -57,6 +61,8 @@ private:
   Deadline deadline;
   Propagation propagation;
   BranchAndBound search;
+  EventSearch events;
+  bool isRelaxed; ///< `search` may leave orders that are no schedules
   std::optional<Solution> better;
 };
 
@@ -102,16 +108,33 @@ Outcome Prover::attempt(int64_t makespan, const Deadline &limit) {
   if (!propagation.start(windows, makespan, limit))
     return Outcome::Refuted;
   Outcome outcome = search.search(windows, fewNodes, limit);
-  if (outcome == Outcome::Stopped) {
-    if (!propagation.shave(windows, limit))
-      return Outcome::Refuted;
-    outcome = search.search(windows, std::numeric_limits<size_t>::max(), limit);
-  }
-  return outcome == Outcome::Found ? take(makespan) : outcome;
+  if (outcome == Outcome::Found)
+    return take(search.takeSolution(), makespan);
+  if (outcome == Outcome::Refuted)
+    return outcome;
+  if (!propagation.shave(windows, limit))
+    return Outcome::Refuted;
+  return attemptShaved(windows, makespan, limit);
 }
 
-Outcome Prover::take(int64_t makespan) {
-  Solution found = search.takeSolution();
+/// With copies or recomputation, only the search from event to event is exact;
+/// the other one refutes sooner what it can refute.
+Outcome Prover::attemptShaved(const Windows &windows, int64_t makespan,
+                              const Deadline &limit) {
+  if (isRelaxed && events.isSmall()) {
+    Outcome outcome = events.search(windows, makespan, limit.share(0.5));
+    if (outcome == Outcome::Found)
+      return take(events.takeSolution(), makespan);
+    if (outcome == Outcome::Refuted)
+      return outcome;
+  }
+  Outcome outcome =
+      search.search(windows, std::numeric_limits<size_t>::max(), limit);
+  return outcome == Outcome::Found ? take(search.takeSolution(), makespan)
+                                   : outcome;
+}
+
+Outcome Prover::take(Solution found, int64_t makespan) {
   if (found.makespan > makespan)
     return Outcome::Stopped; // at the deadline the windows were still too wide
   upper = found.makespan;

@@ -12,6 +12,7 @@
 
 #include "EvaluatorCopies.h"
 #include "EvaluatorJoins.h"
+#include "EvaluatorPeriod.h"
 #include <algorithm>
 
 using namespace pipesched;
@@ -24,25 +25,13 @@ static constexpr int64_t kNotReached = -1;
 /// the plan from the start: its order may be cyclic.
 static constexpr uint64_t kMostOfAll = 8, kMostWalked = 256;
 
-static void setTime(int64_t &clock, int64_t time, uint32_t) { clock = time; }
-static void setTime(TracedTime &clock, int64_t time, uint32_t worker) {
-  clock = {time, worker};
-}
-
-/// A time that the start of the worker's row determines.
-template <typename Clock, bool Copies>
-Clock Evaluator<Clock, Copies>::startOf(int64_t time, uint32_t worker) {
-  Clock clock;
-  setTime(clock, time, worker);
-  return clock;
-}
-
 template <typename Clock, bool Copies>
 Evaluator<Clock, Copies>::Evaluator(const Encoding &encoding)
     : encoding(encoding), sent(sentMessages(encoding)), tails(encoding),
       cursors(encoding.numWorkers), awaited(encoding.numWorkers),
       clocks(encoding.numWorkers), rowStates(encoding.numWorkers),
       keptClocks(encoding.numWorkers), keptEnds(encoding.numCells),
+      rowStarts(encoding.numWorkers), keptRowStarts(encoding.numWorkers),
       dirt(encoding.numWorkers) {
   for (const KindFacts &kind : encoding.kinds)
     isTimed &= kind.isCopy() || kind.duration > 0 ||
@@ -161,12 +150,16 @@ int64_t Evaluator<Clock, Copies>::evaluate(const Plan &plan, int64_t limit,
   if (!isWhole)
     std::swap(current, spare);
   isWhole = true;
+  if (offsets.empty())
+    std::fill(rowStarts.begin(), rowStarts.end(), 0);
+  else
+    rowStarts.assign(offsets.begin(), offsets.end());
   for (uint32_t kind = 0; kind < encoding.kinds.size(); ++kind)
     if (sent[kind].worker != kNone)
       std::fill_n(current.ends.begin() + encoding.kinds[kind].firstCell,
-                  encoding.kinds[kind].count, startOf(kNotReached, 0));
+                  encoding.kinds[kind].count, clockOf<Clock>(kNotReached, 0));
   for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker) {
-    Clock clock = startOf(offsets.empty() ? 0 : offsets[worker], worker);
+    Clock clock = clockOf<Clock>(rowStarts[worker], worker);
     cursors[worker] = encoding.rowBegins[worker];
     awaited[worker] = kNone;
     clocks[worker] = clock;
@@ -188,7 +181,7 @@ template <bool Again>
 bool Evaluator<Clock, Copies>::setEnd(uint32_t cell, Clock end) {
   Clock &place = current.ends[cell];
   if constexpr (Again) {
-    if (timeOf(place) == timeOf(end))
+    if (isSame(place, end))
       return false;
     changedEnds.push_back({cell, place});
   }
@@ -309,7 +302,7 @@ int64_t Evaluator<Clock, Copies>::reorderedBy(const Plan &plan) const {
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::isLate(Token token, Clock end,
                                       int64_t limit) const {
-  return timeOf(end) + tails[token.cell] > limit &&
+  return timeOf(end) + timeOf(tails[token.cell]) > limit &&
          timeOf(keptEnds[token.cell]) - encoding.kinds[token.kind].duration >=
              reorderedUntil;
 }
@@ -331,7 +324,7 @@ uint32_t Evaluator<Clock, Copies>::takeUp(const Plan &plan, uint32_t worker) {
     rowStates[worker] = current.states[pos];
     clocks[worker] = rowStates[worker].clock;
   } else {
-    clocks[worker] = pos == rowBegin ? startOf(0, worker)
+    clocks[worker] = pos == rowBegin ? clockOf<Clock>(rowStarts[worker], worker)
                                      : current.ends[plan.tokens[pos - 1].cell];
   }
   return pos;
@@ -355,8 +348,8 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
     Token token = plan.tokens[pos];
     const KindFacts &kind = encoding.kinds[token.kind];
     if ((pos - rowBegin) % kStride == 0) {
-      if (numEarlier == 0 && timeOf(now) + plan.remaining[pos] > limit)
-        return Walk::Late;
+      if (numEarlier == 0 && isRowLate(worker, now, pos, plan, limit))
+        return whenLate(plan, worker, pos, worker);
       if constexpr (Copies) {
         settle(worker, now);
         if (isAsBefore(worker, pos))
@@ -373,12 +366,12 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
       start = later(start, after(ends[token.cell + kind.waitsFor], kind.delay));
     if constexpr (Copies)
       if (!admit<true>(plan, worker, pos, now, start))
-        return Walk::Broken;
+        return Walk::Late; // its memory never suffices, whatever the times
     Clock before = ends[token.cell];
     now = after(start, kind.duration);
     if (setEnd<true>(token.cell, now)) {
       if (numEarlier == 0 && isLate(token, now, limit))
-        return Walk::Late;
+        return whenLate(plan, worker, pos + 1, originOf(tails[token.cell]));
       if (!send(plan, pos, before, now))
         return Walk::Broken;
       if constexpr (Copies)
@@ -407,7 +400,7 @@ Evaluator<Clock, Copies>::repair(const Plan &plan, uint32_t worker,
     if (dirt[worker].begin != kNone) {
       if (Walk walk = walkAgain(plan, worker, limit); walk != Walk::Through)
         return walk;
-      if (numEarlier == 0 && latestEnd() > limit)
+      if (!kIsTraced && numEarlier == 0 && latestEnd() > limit)
         return Walk::Late;
       if (numWalked > most)
         return Walk::Broken;
@@ -417,24 +410,36 @@ Evaluator<Clock, Copies>::repair(const Plan &plan, uint32_t worker,
     if (encoding.numWorkers > 1)
       worker = isDown ? worker + 1 : worker - 1;
   }
-  return latestEnd() <= limit ? Walk::Through : Walk::Late;
+  return kIsTraced || latestEnd() <= limit ? Walk::Through : Walk::Late;
+}
+
+template <typename Clock, bool Copies>
+typename Evaluator<Clock, Copies>::Walk
+Evaluator<Clock, Copies>::walkChanges(const Plan &plan, uint32_t worker,
+                                      uint32_t begin, uint32_t end,
+                                      int64_t limit) {
+  std::fill(dirt.begin(), dirt.end(), Dirt());
+  numDirty = numEarlier = 0;
+  if (!isTimed)
+    return Walk::Broken;
+  evaluated = &plan;
+  changedRow = worker;
+  changedBegin = begin;
+  changedEnd = end;
+  reorderedUntil = reorderedBy(plan);
+  if constexpr (kIsTraced && !Copies)
+    changeTime = begin == encoding.rowBegins[worker]
+                     ? rowStarts[worker]
+                     : timeOf(current.ends[plan.tokens[begin - 1].cell]);
+  touch(worker, begin, end, /*isEarlier=*/false);
+  return repair(plan, worker, limit);
 }
 
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::evaluateFrom(const Plan &plan,
                                                uint32_t worker, uint32_t begin,
                                                uint32_t end, int64_t limit) {
-  std::fill(dirt.begin(), dirt.end(), Dirt());
-  numDirty = numEarlier = 0;
-  if (!isTimed)
-    return evaluate(plan, limit);
-  evaluated = &plan;
-  changedRow = worker;
-  changedBegin = begin;
-  changedEnd = end;
-  reorderedUntil = reorderedBy(plan);
-  touch(worker, begin, end, /*isEarlier=*/false);
-  switch (repair(plan, worker, limit)) {
+  switch (walkChanges(plan, worker, begin, end, limit)) {
   case Walk::Through:
     return latestEnd();
   case Walk::Late:
@@ -456,7 +461,7 @@ template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::keep() {
   if (isWhole) {
     keptEnds = current.ends;
-    tails.compute(*evaluated);
+    tails.compute(*evaluated, rowStarts);
   } else {
     for (const Before<Clock> &change : changedEnds)
       keptEnds[change.place] = current.ends[change.place];
@@ -464,6 +469,7 @@ void Evaluator<Clock, Copies>::keep() {
   }
   isWhole = false;
   keptClocks = clocks;
+  keptRowStarts = rowStarts;
   changedEnds.clear();
   changedStates.clear();
   changedOffloads.clear();
@@ -478,6 +484,7 @@ void Evaluator<Clock, Copies>::discard() {
     std::swap(current, spare);
   isWhole = false;
   clocks = keptClocks;
+  rowStarts = keptRowStarts;
   takeBack(current.ends, changedEnds);
   takeBack(current.states, changedStates);
   takeBack(current.offloads, changedOffloads);

@@ -22,22 +22,8 @@ namespace pipesched::optimize {
 /// its limit.
 inline constexpr int64_t kInfeasible = std::numeric_limits<int64_t>::max();
 
-/// A time, and the row whose start determines it.
-struct TracedTime {
-  int64_t time = 0;
-  uint32_t origin = 0;
-};
-
-inline int64_t timeOf(int64_t clock) { return clock; }
-inline int64_t timeOf(TracedTime clock) { return clock.time; }
-inline int64_t after(int64_t clock, int64_t ticks) { return clock + ticks; }
-inline TracedTime after(TracedTime clock, int64_t ticks) {
-  return {clock.time + ticks, clock.origin};
-}
-template <typename Clock>
-Clock later(Clock a, Clock b) {
-  return timeOf(b) > timeOf(a) ? b : a;
-}
+/// Stands for an objective that has to be computed from the start.
+inline constexpr int64_t kUndecided = -1;
 
 /// Cells of a row run one after the other, each as early as its message, its
 /// reload and memory allow. Memory is counted along the row: the next cell can
@@ -73,6 +59,14 @@ public:
   /// limit may be rejected.
   int64_t evaluateFrom(const Plan &plan, uint32_t worker, uint32_t begin,
                        uint32_t end, int64_t limit);
+  /// The same for the period, with rows that start as in the evaluation kept
+  /// last. kUndecided: the period may depend on later starts of rows.
+  int64_t periodFrom(const Plan &plan, uint32_t worker, uint32_t begin,
+                     uint32_t end, int64_t limit);
+  /// Raises offsets after evaluate() as far as no time changes, so that more
+  /// changes of a row meet the next limit. A first cell that waits for a
+  /// message keeps waiting for it, for one tick.
+  void startLate(const Plan &plan, std::vector<int64_t> &offsets);
   /// Makes the last evaluation the one that evaluateFrom() starts from, or
   /// drops it. Before evaluateFrom(), call one of them after each evaluation,
   /// with the evaluated plan unchanged.
@@ -132,12 +126,12 @@ private:
   /// Through: the row is timed. Late: the plan is rejected. Broken: it has to
   /// be timed from the start.
   enum class Walk { Through, Late, Broken };
+  static constexpr bool kIsTraced = std::is_same_v<Clock, TracedTime>;
 
   /// Distance of checkpoints in cells. Rows with copies resume at checkpoints,
   /// and lateness is checked there.
   static constexpr uint32_t kStride = 8;
 
-  static Clock startOf(int64_t time, uint32_t worker);
   uint32_t endOfTokens(const Plan &plan, uint32_t worker) const {
     return encoding.rowBegins[worker] + plan.sizes[worker];
   }
@@ -158,6 +152,13 @@ private:
   bool send(const Plan &plan, uint32_t pos, Clock before, Clock end);
   int64_t reorderedBy(const Plan &plan) const;
   bool isLate(Token token, Clock end, int64_t limit) const;
+  bool isRowLate(uint32_t worker, Clock now, uint32_t pos, const Plan &plan,
+                 int64_t limit) const;
+  Walk whenLate(const Plan &plan, uint32_t worker, uint32_t pos,
+                uint32_t to) const;
+  uint32_t startOfPath(const Plan &plan, uint32_t pos) const;
+  Walk walkChanges(const Plan &plan, uint32_t worker, uint32_t begin,
+                   uint32_t end, int64_t limit);
   void touchCopies(const Plan &plan, uint32_t worker, Token token);
   uint32_t takeUp(const Plan &plan, uint32_t worker);
   Walk walkAgain(const Plan &plan, uint32_t worker, int64_t limit);
@@ -205,13 +206,14 @@ private:
   /// later each time its row is timed, so that such a cycle is noticed.
   bool isTimed = true;
   std::vector<Sent> sent;                  ///< by kind
-  Tails tails;                             ///< of the plan that was kept
+  Tails<Clock> tails;                      ///< of the plan that was kept
   std::vector<uint32_t> cursors;           ///< by worker: positions
   std::vector<uint32_t> awaited;           ///< by worker: cell, or kNone
   std::vector<Clock> clocks;               ///< by worker: end of compute so far
   std::vector<CopyState> rowStates;        ///< by worker: its current state
   std::vector<Clock> keptClocks, keptEnds; ///< of the plan that was kept
-  const Plan *evaluated = nullptr;         ///< last
+  std::vector<int64_t> rowStarts, keptRowStarts; ///< by worker: offsets
+  const Plan *evaluated = nullptr;               ///< last
   Arrays current, spare;
   bool isWhole = false; ///< the kept evaluation is in `spare`
   // What evaluateFrom() has overwritten since the last keep(), in order.
@@ -222,6 +224,7 @@ private:
   // Of evaluateFrom().
   std::vector<Dirt> dirt; ///< by worker
   uint32_t changedRow = 0, changedBegin = 0, changedEnd = 0;
+  int64_t changeTime = 0;     ///< cells that end by then keep their times
   int64_t reorderedUntil = 0; ///< cells that start later keep their tails
   uint32_t numDirty = 0, numEarlier = 0;
   uint64_t numWalked = 0;

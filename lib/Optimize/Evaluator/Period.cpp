@@ -83,13 +83,43 @@ int64_t PeriodEvaluator<Copies>::evaluate(const Plan &plan, int64_t limit) {
   while (period <= limit) {
     if (evaluator.evaluate(plan, kInfeasible - 1, offsets) == kInfeasible)
       return kInfeasible;
-    if (!delayRows(period))
+    if (!delayRows(period)) {
+      if constexpr (!Copies)
+        evaluator.startLate(plan, offsets);
       return period;
+    }
     // At the new period a row may be delayed by another row than before.
     if (hasCycle(period))
       std::fill(origins.begin(), origins.end(), kNone);
   }
   return kInfeasible;
+}
+
+template <bool Copies>
+int64_t PeriodEvaluator<Copies>::evaluateFrom(const Plan &plan, uint32_t worker,
+                                              uint32_t begin, uint32_t end,
+                                              int64_t limit) {
+  if constexpr (!Copies) {
+    int64_t period = evaluator.periodFrom(plan, worker, begin, end, limit);
+    if (period != kUndecided)
+      return period;
+    evaluator.discard();
+  }
+  return evaluate(plan, limit);
+}
+
+template <bool Copies>
+void PeriodEvaluator<Copies>::keep() {
+  keptOffsets = offsets;
+  if constexpr (!Copies)
+    evaluator.keep();
+}
+
+template <bool Copies>
+void PeriodEvaluator<Copies>::discard() {
+  offsets = keptOffsets;
+  if constexpr (!Copies)
+    evaluator.discard();
 }
 
 template <bool Copies>

@@ -34,12 +34,12 @@ public:
   explicit PeriodEvaluator(const Encoding &encoding);
 
   int64_t evaluate(const Plan &plan, int64_t limit);
-  int64_t evaluateFrom(const Plan &plan, uint32_t, uint32_t, uint32_t,
-                       int64_t limit) {
-    return evaluate(plan, limit);
-  }
-  void keep() { keptOffsets = offsets; }
-  void discard() { offsets = keptOffsets; }
+  /// The same for a plan that differs from the one kept last only at positions
+  /// [begin, end) of one row.
+  int64_t evaluateFrom(const Plan &plan, uint32_t worker, uint32_t begin,
+                       uint32_t end, int64_t limit);
+  void keep();
+  void discard();
 
   TracedTime endAt(uint32_t position) const {
     return evaluator.endAt(position);

@@ -16,7 +16,7 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-static constexpr int64_t kUnknown = -1;
+static constexpr int64_t kUnknown = std::numeric_limits<int64_t>::min();
 
 std::vector<Sent> optimize::sentMessages(const Encoding &encoding) {
   std::vector<Sent> sent(encoding.kinds.size());
@@ -36,57 +36,66 @@ std::vector<Sent> optimize::sentMessages(const Encoding &encoding) {
   return sent;
 }
 
-Tails::Tails(const Encoding &encoding)
+template <typename Clock>
+Tails<Clock>::Tails(const Encoding &encoding)
     : encoding(encoding), sent(sentMessages(encoding)),
-      tails(encoding.numCells), dirt(encoding.numWorkers) {}
+      tails(encoding.numCells), ends(encoding.numWorkers, 0),
+      dirt(encoding.numWorkers) {}
 
 /// The tail of a cell. `behind` is the time from the start of the next compute
 /// cell of its row to the end of the step. kUnknown if the tail of the cell
 /// that waits for its message is unknown.
-int64_t Tails::tailOf(Token token, int64_t behind) const {
+template <typename Clock>
+Clock Tails<Clock>::tailOf(Token token, Clock behind) const {
   const Sent &message = sent[token.kind];
   if (message.worker == kNone)
     return behind;
-  int64_t tail = tails[token.cell + message.distance];
-  if (tail == kUnknown)
-    return kUnknown;
-  return std::max(behind, message.delay + message.duration + tail);
+  Clock tail = tails[token.cell + message.distance];
+  if (timeOf(tail) == kUnknown)
+    return tail;
+  return later(behind, after(tail, message.delay + message.duration));
 }
 
 /// Time to the end of the step from the start of the first compute cell at
 /// `pos` or later.
-int64_t Tails::behind(const Plan &plan, uint32_t worker, uint32_t pos) const {
+template <typename Clock>
+Clock Tails<Clock>::behind(const Plan &plan, uint32_t worker,
+                           uint32_t pos) const {
   const uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
   for (; pos < rowEnd; ++pos) {
     const KindFacts &kind = encoding.kinds[plan.tokens[pos].kind];
     if (!kind.isCopy())
-      return kind.duration + tails[plan.tokens[pos].cell];
+      return after(tails[plan.tokens[pos].cell], kind.duration);
   }
-  return 0;
+  return clockOf<Clock>(ends[worker], worker);
 }
 
 /// Goes backward along a row as far as the tails of other rows are known.
 /// Returns whether it moved.
-bool Tails::goBack(const Plan &plan, uint32_t worker) {
+template <typename Clock>
+bool Tails<Clock>::goBack(const Plan &plan, uint32_t worker) {
   uint32_t &pos = dirt[worker].end;
   const uint32_t before = pos;
-  int64_t rest = behind(plan, worker, pos);
+  Clock rest = behind(plan, worker, pos);
   for (; pos > encoding.rowBegins[worker]; --pos) {
     Token token = plan.tokens[pos - 1];
     const KindFacts &kind = encoding.kinds[token.kind];
     if (kind.isCopy())
       continue;
-    int64_t tail = tailOf(token, rest);
-    if (tail == kUnknown)
+    Clock tail = tailOf(token, rest);
+    if (timeOf(tail) == kUnknown)
       break;
     tails[token.cell] = tail;
-    rest = kind.duration + tail;
+    rest = after(tail, kind.duration);
   }
   return pos != before;
 }
 
-void Tails::compute(const Plan &plan) {
-  std::fill(tails.begin(), tails.end(), kUnknown);
+template <typename Clock>
+void Tails<Clock>::compute(const Plan &plan, llvm::ArrayRef<int64_t> offsets) {
+  std::fill(tails.begin(), tails.end(), clockOf<Clock>(kUnknown, 0));
+  for (uint32_t worker = 0; worker < offsets.size(); ++worker)
+    ends[worker] = -offsets[worker];
   for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
     dirt[worker].end = encoding.rowBegins[worker] + plan.sizes[worker];
   for (bool hasMoved = true; hasMoved;) {
@@ -99,19 +108,20 @@ void Tails::compute(const Plan &plan) {
 }
 
 /// Updates tails of a row from its end until they no longer change.
-void Tails::walkBack(const Plan &plan, uint32_t worker) {
+template <typename Clock>
+void Tails<Clock>::walkBack(const Plan &plan, uint32_t worker) {
   auto [begin, end] = dirt[worker];
   dirt[worker] = Dirt();
   --numDirty;
-  int64_t rest = behind(plan, worker, end);
+  Clock rest = behind(plan, worker, end);
   for (uint32_t pos = end; pos > encoding.rowBegins[worker]; --pos) {
     Token token = plan.tokens[pos - 1];
     const KindFacts &kind = encoding.kinds[token.kind];
     if (kind.isCopy())
       continue;
-    int64_t tail = tailOf(token, rest);
-    rest = kind.duration + tail;
-    if (tails[token.cell] == tail) {
+    Clock tail = tailOf(token, rest);
+    rest = after(tail, kind.duration);
+    if (isSame(tails[token.cell], tail)) {
       if (pos < begin + 1)
         return;
       continue;
@@ -131,8 +141,9 @@ void Tails::walkBack(const Plan &plan, uint32_t worker) {
   }
 }
 
-void Tails::update(const Plan &plan, uint32_t worker, uint32_t begin,
-                   uint32_t end) {
+template <typename Clock>
+void Tails<Clock>::update(const Plan &plan, uint32_t worker, uint32_t begin,
+                          uint32_t end) {
   dirt[worker] = {begin, end};
   numDirty = 1;
   for (bool isDown = true; numDirty > 0;) {
@@ -144,3 +155,6 @@ void Tails::update(const Plan &plan, uint32_t worker, uint32_t begin,
       worker = isDown ? worker + 1 : worker - 1;
   }
 }
+
+template class optimize::Tails<int64_t>;
+template class optimize::Tails<TracedTime>;

@@ -18,6 +18,41 @@
 
 namespace pipesched::optimize {
 
+/// A time, and the row whose start determines it; of a tail, the row at whose
+/// end it ends.
+struct TracedTime {
+  int64_t time = 0;
+  uint32_t origin = 0;
+};
+
+inline int64_t timeOf(int64_t clock) { return clock; }
+inline int64_t timeOf(TracedTime clock) { return clock.time; }
+inline int64_t after(int64_t clock, int64_t ticks) { return clock + ticks; }
+inline TracedTime after(TracedTime clock, int64_t ticks) {
+  return {clock.time + ticks, clock.origin};
+}
+inline uint32_t originOf(int64_t) { return 0; }
+inline uint32_t originOf(TracedTime clock) { return clock.origin; }
+template <typename Clock>
+Clock later(Clock a, Clock b) {
+  return timeOf(b) > timeOf(a) ? b : a;
+}
+inline bool isSame(int64_t a, int64_t b) { return a == b; }
+inline bool isSame(TracedTime a, TracedTime b) {
+  return a.time == b.time && a.origin == b.origin;
+}
+inline void setTime(int64_t &clock, int64_t time, uint32_t) { clock = time; }
+inline void setTime(TracedTime &clock, int64_t time, uint32_t worker) {
+  clock = {time, worker};
+}
+/// A time that the start or end of the worker's row determines.
+template <typename Clock>
+Clock clockOf(int64_t time, uint32_t worker) {
+  Clock clock;
+  setTime(clock, time, worker);
+  return clock;
+}
+
 /// The message that cells of a kind send.
 struct Sent {
   uint32_t distance = 0;   ///< to the cell that waits for it
@@ -31,16 +66,19 @@ std::vector<Sent> sentMessages(const Encoding &encoding);
 
 /// By cell: the least time from its end to the end of the last cell that rows
 /// and messages allow, without regard to copies and memory. Plans must be
-/// feasible.
+/// feasible. Rows may have offsets: then a tail is the largest of the times to
+/// the end of a row less its offset.
+template <typename Clock>
 class Tails {
 public:
   explicit Tails(const Encoding &encoding);
 
-  void compute(const Plan &plan);
+  /// `offsets`, by worker, may be empty.
+  void compute(const Plan &plan, llvm::ArrayRef<int64_t> offsets);
   /// Updates tails after cells of [begin, end) of a row have changed places,
   /// been added or been removed.
   void update(const Plan &plan, uint32_t worker, uint32_t begin, uint32_t end);
-  int64_t operator[](uint32_t cell) const { return tails[cell]; }
+  Clock operator[](uint32_t cell) const { return tails[cell]; }
 
 private:
   /// Positions of a row whose tails have to be updated, the last one first.
@@ -48,17 +86,21 @@ private:
     uint32_t begin = kNone, end = 0;
   };
 
-  int64_t tailOf(Token token, int64_t behind) const;
+  Clock tailOf(Token token, Clock behind) const;
   bool goBack(const Plan &plan, uint32_t worker);
-  int64_t behind(const Plan &plan, uint32_t worker, uint32_t pos) const;
+  Clock behind(const Plan &plan, uint32_t worker, uint32_t pos) const;
   void walkBack(const Plan &plan, uint32_t worker);
 
   const Encoding &encoding;
-  std::vector<Sent> sent;     ///< by kind
-  std::vector<int64_t> tails; ///< by cell
-  std::vector<Dirt> dirt;     ///< by worker
+  std::vector<Sent> sent;    ///< by kind
+  std::vector<Clock> tails;  ///< by cell
+  std::vector<int64_t> ends; ///< by worker: tail at the end of its row
+  std::vector<Dirt> dirt;    ///< by worker
   uint32_t numDirty = 0;
 };
+
+extern template class Tails<int64_t>;
+extern template class Tails<TracedTime>;
 
 } // namespace pipesched::optimize
 

@@ -25,7 +25,7 @@ using namespace pipesched;
 
 static LogicalResult verifyProgram(exec::ProgramOp program,
                                    MessageSemantics semantics) {
-  FailureOr<LoadedProgram> loaded = loadProgram(program);
+  FailureOr<LoadedProgram> loaded = loadProgram(program, ListOps::No);
   if (failed(loaded))
     return failure();
   if (llvm::Error error = verifyMessages(loaded->program, semantics))

@@ -27,6 +27,7 @@ from . import (
     stability,
     table1,
     terms,
+    unknowns,
     validation,
     zero_bubble,
 )
@@ -60,6 +61,7 @@ TARGETS = {
         Target("stability", "rankings by level, over a grid of systems", stability.stability),
         Target("validation", "measured layers, steps and memory", validation.validation),
         Target("terms", "what each measured row owes to which term", terms.terms),
+        Target("unknowns", "measured rows with other settings", unknowns.unknowns),
         Target("memory", "measured peaks of memory", memory.memory),
         Target("deepseek", "a published run of DeepSeek-V3, and plans", deepseek.deepseek),
     )

@@ -12,15 +12,21 @@ from typing import Any
 
 import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, Path
+from pipesched._options import Attention
 
 from . import deepseek, validation
 from .study import data
 from .validation import TENSOR_PARALLEL, Row, peak_gib, tokens_per_s
 
 LLAMA_LAYERS = 126
-LLAMA_CHUNKS = (2, 4, 8)
-"""Stages of a worker: the source says that there are several, and that the first has no layer but
-the embedding and the last none but the head, which is so with 8.
+LLAMA_CHUNKS = 8
+"""Stages of a worker: after one layer was taken from the first and from the last of them, the first
+has nothing but the embedding and the last nothing but the head (section 3.3.2), so that all others
+have one of 126 layers on 16 workers.
+"""
+LLAMA_ATTENTION: Attention = "flash-2"
+"""The source does not name its attention kernel. FlashAttention-2 was the fastest that was public
+for H100 when the run began.
 """
 
 
@@ -43,14 +49,20 @@ def llama3_blocks(workers: int, chunks: int) -> list[int]:
     return [each - 1, *[each] * (stages - 2), each - 1]
 
 
-def llama3_step(row: Mapping[str, Any], chunks: int) -> Configuration:
-    """A step on Meta's cluster, whose pods its system has."""
+def llama3_step(
+    row: Mapping[str, Any], chunks: int = LLAMA_CHUNKS, attention: Attention = LLAMA_ATTENTION
+) -> Configuration:
+    """A step on Meta's cluster, whose pods its system has. Gradients are summed over microbatches
+    and reduced in FP32 (section 3.3.2, "Numerical stability").
+    """
     workers = row["pp"]
     fields = pipesched.models()["llama3-405b"]
     model = {k: v for k, v in fields.items() if k not in ("aliases", "sources")}
+    model |= {"gradient_bytes_per_parameter": 4, "separate_accumulation": True}
     costs = Costs(
-        model={**model, "sequence": row["sequence"], "gradient_bytes_per_parameter": 4},
+        model={**model, "sequence": row["sequence"]},
         system="llama3-h100",
+        attention=attention,
         accelerators=row["tp"] * row["cp"],
         context_parallel=row["cp"],
         context_exchange="gather",
@@ -70,34 +82,39 @@ def llama3_step(row: Mapping[str, Any], chunks: int) -> Configuration:
     )
 
 
-def _length(row: Mapping[str, Any]) -> str:
-    return f"{row['sequence']} tokens, " if row["cp"] > 1 else ""
-
-
-def flops_per_token(costs: Costs) -> float:
-    """FLOPs of a model for one token, of which a causal mask leaves half of the scores."""
+def flops_per_token(costs: Costs, *, counts_masked: bool = True) -> float:
+    """FLOPs of a model for one token. PaLM's formula (arXiv 2204.02311, appendix B), which Llama 3
+    cites for its utilization, counts all scores, those that a causal mask hides too.
+    """
     summary = json.loads(costs._raw.model())
-    return float(summary["flops_per_token"]) - float(summary["attention_flops_per_token"]) / 2
+    masked = 0.0 if counts_masked else float(summary["attention_flops_per_token"]) / 2
+    return float(summary["flops_per_token"]) - masked
+
+
+def llama3_tflops(
+    row: Mapping[str, Any], point: Configuration, *, counts_masked: bool = True
+) -> float:
+    """TFLOP/s of a GPU in a step of `llama3_step`."""
+    assert point.costs is not None
+    batch = row["dp"] * row["sequences_per_dp"]
+    tokens = tokens_per_s(batch, row["gpus"], point.simulate(), row["sequence"])
+    return tokens * flops_per_token(point.costs, counts_masked=counts_masked) / 1e12
 
 
 def llama3() -> Iterator[Row]:
-    """TFLOP/s of a GPU, for each number of chunks."""
+    """TFLOP/s of a GPU."""
     for row in published()["llama3_2407_21783_table4"]["rows"]:
-        for chunks in LLAMA_CHUNKS:
-            point = llama3_step(row, chunks)
-            assert point.costs is not None
-            batch = row["dp"] * row["sequences_per_dp"]
-            tokens = tokens_per_s(batch, row["gpus"], point.simulate(), row["sequence"])
-            yield Row(
-                "2407.21783 table 4",
-                f"405B, {row['gpus']} GPUs, {_length(row)}{chunks} chunks",
-                "throughput",
-                "TFLOP/s per GPU",
-                row["tflops_per_gpu"],
-                tokens * flops_per_token(point.costs) / 1e12,
-                "as shipped",
-                point,
-            )
+        point = llama3_step(row)
+        yield Row(
+            "2407.21783 table 4",
+            f"405B, {row['gpus']} GPUs, {row['sequence']} tokens",
+            "throughput",
+            "TFLOP/s per GPU",
+            row["tflops_per_gpu"],
+            llama3_tflops(row, point),
+            "as shipped",
+            point,
+        )
 
 
 # Long sequences with torchtitan
@@ -105,20 +122,34 @@ def llama3() -> Iterator[Row]:
 TITAN_WORKERS, TITAN_LOCAL_BATCH, TITAN_GPUS = 8, 8, 512
 
 
-def titan_step(row: Mapping[str, Any]) -> Configuration:
-    """A step with as many microbatches as workers, torchtitan's default at that time."""
+def titan_step(
+    row: Mapping[str, Any],
+    *,
+    microbatches: int = TITAN_WORKERS,
+    rates: validation.TitanRates | None = None,
+    **options: Any,
+) -> Configuration:
+    """A step, by default with as many microbatches as workers, as torchtitan had at that time."""
     costs = validation._titan_costs(
         "llama3-405b",
-        validation.titan_scale(),
+        rates or validation.titan_rates(),
         sequence=row["sequence"],
         context=row["cp"],
+        microbatches=microbatches,
         global_batch=TITAN_LOCAL_BATCH * row["fsdp"],
         data_parallel=row["fsdp"],
+        **options,
     )
     path = Path(range(TITAN_WORKERS), blocks=validation.TITAN_BLOCKS[1])
     return Configuration(
-        "1f1b", TITAN_WORKERS, TITAN_WORKERS, paths=[path], costs=costs, optimizer_step="exposed"
+        "1f1b", TITAN_WORKERS, microbatches, paths=[path], costs=costs, optimizer_step="exposed"
     )
+
+
+def titan_tokens(row: Mapping[str, Any], point: Configuration) -> float:
+    """Tokens per second and GPU in a step of `titan_step`."""
+    batch = TITAN_LOCAL_BATCH * row["fsdp"]
+    return tokens_per_s(batch, TITAN_GPUS, point.simulate(), row["sequence"])
 
 
 def torchtitan() -> Iterator[Row]:
@@ -126,13 +157,12 @@ def torchtitan() -> Iterator[Row]:
     source = "torchtitan 2024-12 table 6"
     for row in published()["torchtitan_2024_12_table6"]["rows"]:
         point = titan_step(row)
-        found = point.simulate()
-        batch = TITAN_LOCAL_BATCH * row["fsdp"]
-        tokens = tokens_per_s(batch, TITAN_GPUS, found, row["sequence"])
+        tokens = titan_tokens(row, point)
         case, unit = f"405B FP8, {row['sequence']} tokens", "tokens/s per GPU"
         measured = row["tokens_per_s_per_gpu"]
-        yield Row(source, case, "throughput", unit, measured, tokens, "70B row", point)
-        peak = peak_gib(found, TENSOR_PARALLEL * row["cp"])
+        curves = "70B, 8B rows" if row["cp"] > 1 else "70B rows"
+        yield Row(source, case, "throughput", unit, measured, tokens, curves, point)
+        peak = peak_gib(point.simulate(), TENSOR_PARALLEL * row["cp"])
         yield Row(source, case, "memory", "GiB", row["memory_gib"], peak, "none", point)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, Path, Simulation
-from pipesched._options import Recompute
+from pipesched._options import Attention, Recompute
 
 from . import zero_bubble
 from .study import Basis, Study, data
@@ -295,11 +295,12 @@ def sc21() -> Iterator[Row]:
 # Llama 3.1 on H100
 
 SEQUENCE = 8192
-TITAN_70B_TOKENS = 876.0
-"""Tokens per second and GPU of the 70B row of the same benchmark (FSDP 32, TP 8, Float8, AsyncTP,
-full recomputation, 16 sequences per node), to which the factor for the 405B rows is fitted.
-"""
 TITAN_70B_BATCH = 16
+TITAN_ATTENTION: Attention = "flash-2"
+"""What scaled_dot_product_attention ran in the versions of PyTorch and torchtitan that the
+benchmark states: FlashAttention-2 comes first in PyTorch's order, and torchtitan allows no other
+fast kernel where sequences are divided.
+"""
 TITAN_MEMORY = {"capacity_gb": 96.0, "bandwidth_gb_per_s": 2400.0}
 """Its H100 have 96 GB of HBM2e at 2.4 TB/s, and run at 500 W."""
 TITAN_BLOCKS = {
@@ -309,24 +310,63 @@ TITAN_BLOCKS = {
 """Layers of the stages of 405B by chunks: 126 in all, with one fewer at both ends."""
 
 
+class TitanRates(NamedTuple):
+    """Factors on the rates of `h100-sxm`, each fitted to rows of the benchmark for other models."""
+
+    matrix: float = 1.0
+    """Of GEMMs, which are scaled and cast as they run, and of the attention."""
+    link: float = 1.0
+    """Of the link among tensor-parallel ranks, for what AsyncTP hides of their collectives."""
+    pieces: float = 1.0
+    """Of the attention on pieces of a sequence that ranks divide."""
+
+
+def _titan_system(rates: TitanRates, is_divided: bool) -> dict[str, Any]:
+    made = _scaled(pipesched.systems()["h100-sxm"], Scales(rates.matrix), **TITAN_MEMORY)
+    made["link"] = {**made["link"]}
+    made["link"]["bandwidth_gb_per_s"] *= rates.link
+    factor = rates.matrix * (rates.pieces if is_divided else 1)
+    made["attention"] = [
+        {
+            name: [[tokens, factor * rate] for tokens, rate in field]
+            if name.endswith("by_tokens")
+            else field
+            for name, field in kernel.items()
+        }
+        for kernel in made["attention"]
+    ]
+    return made
+
+
 def _titan_costs(
-    model: str, scale: float, sequence: int = SEQUENCE, context: int = 1, **options: Any
+    model: str,
+    rates: TitanRates,
+    *,
+    sequence: int = SEQUENCE,
+    tensor: int = TENSOR_PARALLEL,
+    context: int = 1,
+    microbatches: int = 1,
+    attention: Attention = TITAN_ATTENTION,
+    **options: Any,
 ) -> Costs:
     description = pipesched.models()[model]
     fields = {k: v for k, v in description.items() if k not in ("aliases", "sources")}
-    # Gradients are summed and reduced with 4 bytes each.
-    fields |= {"sequence": sequence, "gradient_bytes_per_parameter": 4}
-    h100 = _scaled(pipesched.systems()["h100-sxm"], Scales(scale), **TITAN_MEMORY)
+    fields |= {
+        "sequence": sequence,
+        # Gradients are summed and reduced with 4 bytes each; FSDP sums those of several
+        # microbatches itself.
+        "gradient_bytes_per_parameter": 4,
+        "separate_accumulation": microbatches > 1,
+        "repeated_key_values": True,
+    }
     return Costs(
         model=fields,
-        system=h100,
-        accelerators=TENSOR_PARALLEL * context,
+        system=_titan_system(rates, context > 1),
+        accelerators=tensor * context,
         context_parallel=context,
-        context_exchange="gather",
+        attention=attention,
         precision="fp8",
-        recompute="full",
-        sharding="full-kept",
-        **options,
+        **{"recompute": "full", "sharding": "full-kept", "context_exchange": "gather"} | options,
     )
 
 
@@ -343,33 +383,91 @@ def peak_gib(simulation: Simulation, accelerators: int) -> float:
     return float(simulation.memory.peak_bytes.max()) / accelerators / GIB
 
 
-def _titan_70b(scale: float) -> float:
-    costs = _titan_costs("llama3-70b", scale, microbatch_size=TITAN_70B_BATCH, data_parallel=32)
-    point = Configuration("1f1b", 1, 1, costs=costs, optimizer_step="overlapped")
-    return tokens_per_s(TITAN_70B_BATCH, TENSOR_PARALLEL, point.simulate())
+def titan_70b_row(rates: TitanRates) -> Configuration:
+    """The step of 70B of table 4."""
+    costs = _titan_costs("llama3-70b", rates, microbatch_size=TITAN_70B_BATCH, data_parallel=32)
+    return Configuration("1f1b", 1, 1, costs=costs, optimizer_step="overlapped")
+
+
+def _titan_70b(rates: TitanRates) -> float:
+    return tokens_per_s(TITAN_70B_BATCH, TENSOR_PARALLEL, titan_70b_row(rates).simulate())
+
+
+def titan_8b_row(row: Mapping[str, Any], rates: TitanRates) -> Configuration:
+    """A step of 8B of table 2, whose ranks divide nothing but the sequence."""
+    costs = _titan_costs(
+        "llama3-8b",
+        rates._replace(link=1.0),
+        sequence=row["sequence"],
+        tensor=1,
+        context=row["cp"],
+        microbatch_size=1,
+        data_parallel=row["fsdp"],
+    )
+    return Configuration("1f1b", 1, 1, costs=costs, optimizer_step="overlapped")
+
+
+def titan_8b(row: Mapping[str, Any], rates: TitanRates) -> float:
+    """Tokens per second and GPU of a row of table 2."""
+    return tokens_per_s(1, row["cp"], titan_8b_row(row, rates).simulate(), row["sequence"])
+
+
+def _titan_rows(table: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = data("large_runs.json")[f"torchtitan_2024_12_table{table}"]["rows"]
+    return rows
+
+
+def _hundredths(least: int, most: int) -> list[float]:
+    return [each / 100 for each in range(least, most + 1)]
 
 
 @cache
-def titan_scale() -> float:
-    """The factor on matrix rates that fits the 70B row, to a hundredth."""
-    scales = [hundredths / 100 for hundredths in range(50, 101)]
-    return min(scales, key=lambda scale: abs(_titan_70b(scale) - TITAN_70B_TOKENS))
+def titan_rates() -> TitanRates:
+    """The factors, each to a hundredth: on matrix rates from 70B without AsyncTP, on the link from
+    70B with it, on attention in pieces from 8B on sequences that two, four and eight ranks divide.
+    """
+    plain, asynchronous = (row["tokens_per_s_per_gpu"] for row in _titan_rows(4))
+    rates = min(
+        (TitanRates(matrix) for matrix in _hundredths(50, 100)),
+        key=lambda rates: abs(_titan_70b(rates) - plain),
+    )
+    rates = min(
+        (rates._replace(link=link) for link in _hundredths(100, 300)),
+        key=lambda rates: abs(_titan_70b(rates) - asynchronous),
+    )
+    divided = [row for row in _titan_rows(2) if row["cp"] > 1]
+
+    def squares(rates: TitanRates) -> float:
+        ratios = [titan_8b(row, rates) / float(row["tokens_per_s_per_gpu"]) for row in divided]
+        return sum((ratio - 1) ** 2 for ratio in ratios)
+
+    return min((rates._replace(pieces=each) for each in _hundredths(40, 120)), key=squares)
 
 
-def titan_step(row: Mapping[str, Any], chunks: int) -> Configuration:
-    """A step of 405B with as many microbatches as workers, torchtitan's default at that time."""
+def titan_step(
+    row: Mapping[str, Any],
+    chunks: int,
+    *,
+    microbatches: int | None = None,
+    rates: TitanRates | None = None,
+    **options: Any,
+) -> Configuration:
+    """A step of 405B, by default with as many microbatches as workers, as torchtitan had then."""
     workers = row["pp"]
+    microbatches = microbatches or workers
     costs = _titan_costs(
         "llama3-405b",
-        titan_scale(),
+        rates or titan_rates(),
+        microbatches=microbatches,
         global_batch=row["global_batch"],
         data_parallel=row["fsdp"],
+        **options,
     )
     blocks = TITAN_BLOCKS[chunks]
     return Configuration(
         "1f1b" if chunks == 1 else "interleaved-1f1b",
         workers,
-        workers,
+        microbatches,
         FamilyOptions() if chunks == 1 else FamilyOptions(chunks=chunks),
         paths=[Path([stage % workers for stage in range(len(blocks))], blocks=blocks)],
         costs=costs,
@@ -388,7 +486,7 @@ def torchtitan() -> Iterator[Row]:
             case = f"405B FP8, {name}"
             source = "torchtitan 2024-12 table 5"
             unit = "tokens/s per GPU"
-            yield Row(source, case, "throughput", unit, measured, tokens, "70B row", point)
+            yield Row(source, case, "throughput", unit, measured, tokens, "70B rows", point)
             peak = peak_gib(found, TENSOR_PARALLEL)
             yield Row(source, case, "memory", "GiB", row["memory_gib"][name], peak, "none", point)
 
@@ -441,7 +539,7 @@ def validation() -> Study:
     True
     """
     frame = _frame(all_rows())
-    scales = fit()
+    scales, rates = fit(), titan_rates()
     errors = frame.error_percent.abs()
     by_source = errors.groupby(frame.source, sort=False).median()
     medians = ", ".join(f"{source} {error:.1f} %" for source, error in by_source.items())
@@ -453,11 +551,13 @@ def validation() -> Study:
             " and message times of zero bubble; FP8 rates of DeepSeek's kernels",
             fitted=f"on the 22B layers, matrix rates by {scales.matrix:g} and memory rates by"
             f" {scales.memory:g}, for all A100 rows, a layer from the other settings; on the 70B"
-            f" row of torchtitan, matrix rates of the 500 W H100 by {titan_scale():g}",
+            f" rows of torchtitan, matrix rates of the 500 W H100 by {rates.matrix:g} and its link"
+            f" with AsyncTP by {rates.link:g}; on 8B rows, attention in pieces by"
+            f" {rates.pieces:g}",
             open=f"median error {errors.median():.1f} %, largest {errors.max():.1f} %; medians:"
-            f" {medians}. Not stated: microbatches and chunks of 2104.04473, microbatches of"
-            " torchtitan, where as many as workers are taken, and its kernels for divided"
-            " sequences; chunks of 2407.21783; rows of the fullest rank of 2412.19437. Not in it:"
-            " workspaces and caches of memory, data, gradient norms",
+            f" {medians}. Not stated: microbatches and chunks of 2104.04473; microbatches of"
+            " torchtitan, where as many as workers are taken; the attention kernel of 2407.21783;"
+            " rows of the fullest rank of 2412.19437. Not in it: workspaces and caches of memory,"
+            " data, gradient norms. `unknowns` changes such settings one by one",
         ),
     )

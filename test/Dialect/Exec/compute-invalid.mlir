@@ -80,5 +80,25 @@ exec.program @negative_bytes {
 
 // -----
 
+// The lowest number stands for none.
+exec.program @lowest {
+  worker 0 {
+    // expected-error@+2 {{number -9223372036854775808 is too low, wanted -9223372036854775807 or more}}
+    // expected-error@+1 {{invalid value for property memoryDelta, expected optional int64_t}}
+    %f = compute 0F0 memory -9223372036854775808
+  }
+}
+
+// -----
+
+exec.program @lowest_as_attribute {
+  worker 0 {
+    // expected-error@+1 {{number -9223372036854775808 is too low, wanted -9223372036854775807 or more}}
+    %f = "exec.compute"() <{cell = 0 : i64, memoryDelta = [-9223372036854775808 : i64]}> : () -> !exec.token
+  }
+}
+
+// -----
+
 // expected-error@+1 {{'exec.compute' op expects parent op 'exec.worker'}}
 %f = "exec.compute"() <{cell = 0 : i64}> : () -> !exec.token

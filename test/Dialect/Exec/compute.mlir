@@ -40,11 +40,13 @@ exec.program @stages {
 // CHECK-NEXT: %f1 = compute 0F1 after %f0 flops 0
 // CHECK-NEXT: %f2 = compute 0F2 bytes 9223372036854775807
 // CHECK-NEXT: %b0 = compute 0B0 memory -64 {test.a}
+// CHECK-NEXT: %b1 = compute 0B1 memory -9223372036854775807
 exec.program @stated {
   worker 0 {
     %0 = compute 0F0 flops 8000 bytes 100 memory 64
     %1 = compute 0F1 after %0 flops 0
     %2 = compute 0F2 bytes 9223372036854775807
     %3 = compute 0B0 memory -64 {test.a}
+    %4 = compute 0B1 memory -9223372036854775807
   }
 }

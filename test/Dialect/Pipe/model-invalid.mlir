@@ -180,7 +180,7 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
 // An engine that does not exist
 pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
   block "b" parameters 0 activation_bytes 0 {
-    // expected-error @+1 {{expected string or keyword containing one of the following enum values for attribute 'engine' [matrix, vector, link, matrix_fp8, all_to_all, context]}}
+    // expected-error @+1 {{expected string or keyword containing one of the following enum values for attribute 'engine' [matrix, vector, link, matrix_fp8, all_to_all, context, attention]}}
     kernel "k" on tensor F <0 flops, 1 bytes>
   }
 }
@@ -481,3 +481,61 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
     kernel "k" on matrix routed weight_bytes 3 F <1 flops, 4 bytes> I <1 flops, 2 bytes>
   }
 }
+
+// -----
+
+// kernel_c6: a rate of what
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{on attention has no 'shape'}}
+    kernel "k" on attention F <1 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// kernel_c6: a GEMM has no heads
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{on matrix has a 'shape', which is that of an attention kernel}}
+    kernel "k" on matrix shape <kernel = "flash-2", head_size = 1, sequence = 1> F <1 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// kernel_c7: all of it, or a part
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{is 'on_parameters', which is for work of every rank that has the parameters, and 'whole'}}
+    kernel "k" on vector whole on_parameters W <1 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// kernel_c7: a collective is of all
+pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
+  block "b" parameters 0 activation_bytes 0 {
+    // expected-error @+1 {{is 'on_parameters', which is for work of every rank that has the parameters, and a collective}}
+    kernel "k" on link on_parameters W <0 flops, 2 bytes>
+  }
+}
+
+// -----
+
+// attention_c1: another kernel
+// expected-error @+1 {{expected an attention kernel "flash-2" or "flash-3" or "cudnn", found "flash-4"}}
+#a = #pipe.attention<kernel = "flash-4", head_size = 128, sequence = 1024>
+
+// -----
+
+// attention_c2: no heads
+// expected-error @+1 {{expected head_size and sequence of at least 1, found 0 and 1024}}
+#a = #pipe.attention<kernel = "flash-2", head_size = 0, sequence = 1024>
+
+// -----
+
+// attention_c2: fewer than none
+// expected-error @+1 {{expected masked_flops of at least 0, found -1}}
+#a = #pipe.attention<kernel = "flash-2", head_size = 1, sequence = 1024, masked_flops = -1>

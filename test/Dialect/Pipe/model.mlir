@@ -120,3 +120,16 @@ pipe.model @divided microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] {
   block "layer" parameters 9 activation_bytes 9 experts <count = 8, per_token = 2, rows = 4, parameters = 9, activation_bytes = 0, weight_grad_bytes = 0, groups = 1, groups_per_token = 1> {
   }
 }
+
+// Attention at a rate of its own, and work on parameters.
+// CHECK-LABEL: pipe.model @flash
+// CHECK:         kernel "attention" on attention shape <kernel = "flash-2", head_size = 128, sequence = 1024, masked_flops = 45> core F <50 flops, 160 bytes> I <125 flops, 240 bytes>
+// CHECK-NEXT:    kernel "whole_scores" x 2 on attention shape <kernel = "cudnn", head_size = 64, sequence = 8> F <50 flops, 160 bytes>
+// CHECK-NEXT:    kernel "add" on vector on_parameters W <9 flops, 90 bytes>
+pipe.model @flash microbatch_size 1 boundary_bytes 0 state_bytes [2, 4, 12] {
+  block "layer" parameters 1 activation_bytes 9 {
+    kernel "attention" on attention shape <kernel = "flash-2", head_size = 128, sequence = 1024, masked_flops = 45> core F <50 flops, 160 bytes> I <125 flops, 240 bytes>
+    kernel "whole_scores" x 2 on attention shape <kernel = "cudnn", head_size = 64, sequence = 8, masked_flops = 0> F <50 flops, 160 bytes>
+    kernel "add" on vector on_parameters W <9 flops, 90 bytes>
+  }
+}

@@ -267,3 +267,27 @@
 // DLTI takes only devices that implement its interface
 // expected-error @+1 {{value associated with key "worker" is not a DLTI device spec}}
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<"worker" = 5>} {}
+
+// -----
+
+// attention_rates_c1: another kernel
+// expected-error @+1 {{expected kernel to be "flash-2" or "flash-3" or "cudnn", found "flash"}}
+#r = #pipe.attention_rates<kernel = "flash", head_size = 64, flops_per_s = 1, forward = <1.0>, backward = <1.0>>
+
+// -----
+
+// attention_rates_c2: no heads
+// expected-error @+1 {{expected head_size of at least 1, found 0}}
+#r = #pipe.attention_rates<kernel = "flash-2", head_size = 0, flops_per_s = 1, forward = <1.0>, backward = <1.0>>
+
+// -----
+
+// attention_rates_c2: no rate in one direction
+// expected-error @+1 {{attention_rates needs the field 'backward'}}
+#r = #pipe.attention_rates<kernel = "flash-2", head_size = 64, flops_per_s = 1, forward = <1.0>>
+
+// -----
+
+// worker_spec_c6: which one
+// expected-error @+1 {{worker_spec has the rates of "flash-2" with heads of 64 twice}}
+#w = #pipe.worker_spec<name = "w", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, attention = [<kernel = "flash-2", head_size = 64, flops_per_s = 1, forward = <1.0>, backward = <1.0>>, <kernel = "flash-2", head_size = 64, flops_per_s = 2, forward = <1.0>, backward = <1.0>>]>

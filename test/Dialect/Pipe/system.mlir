@@ -77,3 +77,20 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     "network" = #pipe.network_spec<bytes_per_s = 5>,
     "spine" = #pipe.network_spec<latency_ps = 3, bytes_per_s = 1>>} {
 }
+
+// -----
+
+// Rates of attention kernels.
+// CHECK: test.rates = #pipe.attention_rates<kernel = "cudnn", head_size = 64, flops_per_s = 7, forward = <0.5>, backward = <0.8>>,
+// CHECK-SAME: test.worker = #pipe.worker_spec<name = "fast", {{.*}} memory_bytes = 1, attention = [<kernel = "flash-2", head_size = 64, flops_per_s = 7, forward = <512 : 0.5, 1024 : 1.0>, backward = <0.8>>, <kernel = "flash-2", head_size = 128, flops_per_s = 8, forward = <1.0>, backward = <1.0>>]>
+module attributes {
+  test.worker = #pipe.worker_spec<name = "fast", accelerators = 1,
+      matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>,
+      attention = [<kernel = "flash-2", head_size = 64, flops_per_s = 7,
+          backward = <0.8>, forward = <512 : 0.5, 1024 : 1.0>>,
+        <kernel = "flash-2", head_size = 128, flops_per_s = 8,
+          forward = <1.0>, backward = <1.0>>],
+      memory = <bytes_per_s = 1>, memory_bytes = 1>,
+  test.rates = #pipe.attention_rates<kernel = "cudnn", head_size = 64,
+      flops_per_s = 7, forward = <0.5>, backward = <0.8>>} {
+}

@@ -45,6 +45,24 @@ pipe.schedule @s workers 1 microbatches 2 {
 
 // -----
 
+// spelling: a cell that goes on behind its microbatch
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // expected-error @+1 {{unknown cell '0F0.5'; wanted a cell as 2F0}}
+  worker 0 runs [0F0 0F0.5]
+}
+
+// -----
+
+// spelling: a row without its end
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  worker 0 runs [0F0 0B0
+// expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
+}
+
+// -----
+
 // spelling: no stage
 pipe.schedule @s workers 1 microbatches 2 {
   path on [0]

@@ -20,6 +20,18 @@ pipe.schedule @spelling workers 1 microbatches 2 {
     0B01]
 }
 
+// Several spaces, tabs, brackets and spaces in comments, zeros that would not
+// fit into a number.
+// CHECK-LABEL: pipe.schedule @layout
+// CHECK:         worker 0 runs [0F0 0F1 0F2 0F3 0B0 _3 0B1+0F4 _ 0B2 0B3 0B4]
+pipe.schedule @layout workers 1 microbatches 5 {
+  path on [0]
+  worker 0 runs [ 0F0  0F1	0F2 // ] is not the end [         ]
+    0F3 0B0//
+    _3 0B1 +0F4 _
+    0000000000000000000000000B2 0B0000000000000000000000000000003 0B4 ]
+}
+
 // CHECK-LABEL: pipe.schedule @empty
 // CHECK:         worker 0 runs [0F0 0B0]
 // CHECK-NEXT:    worker 1 runs []

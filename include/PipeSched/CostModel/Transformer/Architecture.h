@@ -14,6 +14,7 @@
 #ifndef PIPESCHED_COSTMODEL_TRANSFORMER_ARCHITECTURE_H
 #define PIPESCHED_COSTMODEL_TRANSFORMER_ARCHITECTURE_H
 
+#include "PipeSched/Facts/Facts.h"
 #include "PipeSched/Support/EnumNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Error.h"
@@ -24,20 +25,51 @@
 namespace pipesched {
 
 /// Kernels of the attention and the pointwise work around it: one per
-/// operation, or FlashAttention and fused pointwise kernels.
-enum class Attention : uint8_t { Unfused, Fused };
+/// operation, or FlashAttention and fused pointwise kernels. Fused says nothing
+/// about the attention's rate, which is then that of GEMMs; the others have the
+/// rate of that kernel on the system.
+enum class Attention : uint8_t { Unfused, Fused, Flash2, Flash3, Cudnn };
+
+/// The kernel whose rate on the system the attention has, if it has one.
+constexpr std::optional<FlashKernel> flashKernelOf(Attention attention) {
+  switch (attention) {
+  case Attention::Unfused:
+  case Attention::Fused:
+    return std::nullopt;
+  case Attention::Flash2:
+    return FlashKernel::Flash2;
+  case Attention::Flash3:
+    return FlashKernel::Flash3;
+  case Attention::Cudnn:
+    return FlashKernel::Cudnn;
+  }
+  return std::nullopt;
+}
 
 template <>
 struct EnumNames<Attention> {
   static constexpr EnumName<Attention> values[] = {
       {Attention::Unfused, "unfused", "One kernel per operation"},
       {Attention::Fused, "fused",
-       "FlashAttention and fused pointwise kernels"}};
+       "FlashAttention and fused pointwise kernels, at the rate of GEMMs"},
+      {Attention::Flash2, enumName(FlashKernel::Flash2),
+       enumMeaning(FlashKernel::Flash2)},
+      {Attention::Flash3, enumName(FlashKernel::Flash3),
+       enumMeaning(FlashKernel::Flash3)},
+      {Attention::Cudnn, enumName(FlashKernel::Cudnn),
+       enumMeaning(FlashKernel::Cudnn)}};
 };
 
 /// The kernels that somebody asks for: those that the description of the model
 /// says, or others.
-enum class AttentionKernels : uint8_t { AsDescribed, Fused, Unfused };
+enum class AttentionKernels : uint8_t {
+  AsDescribed,
+  Fused,
+  Unfused,
+  Flash2,
+  Flash3,
+  Cudnn
+};
 
 template <>
 struct EnumNames<AttentionKernels> {
@@ -47,15 +79,33 @@ struct EnumNames<AttentionKernels> {
       {AttentionKernels::Fused, enumName(Attention::Fused),
        enumMeaning(Attention::Fused)},
       {AttentionKernels::Unfused, enumName(Attention::Unfused),
-       enumMeaning(Attention::Unfused)}};
+       enumMeaning(Attention::Unfused)},
+      {AttentionKernels::Flash2, enumName(Attention::Flash2),
+       enumMeaning(Attention::Flash2)},
+      {AttentionKernels::Flash3, enumName(Attention::Flash3),
+       enumMeaning(Attention::Flash3)},
+      {AttentionKernels::Cudnn, enumName(Attention::Cudnn),
+       enumMeaning(Attention::Cudnn)}};
 };
 
 /// The kernels of a model of which `described` is said.
 constexpr Attention chooseAttention(AttentionKernels asked,
                                     Attention described) {
-  return asked == AttentionKernels::AsDescribed ? described
-         : asked == AttentionKernels::Fused     ? Attention::Fused
-                                                : Attention::Unfused;
+  switch (asked) {
+  case AttentionKernels::AsDescribed:
+    return described;
+  case AttentionKernels::Fused:
+    return Attention::Fused;
+  case AttentionKernels::Unfused:
+    return Attention::Unfused;
+  case AttentionKernels::Flash2:
+    return Attention::Flash2;
+  case AttentionKernels::Flash3:
+    return Attention::Flash3;
+  case AttentionKernels::Cudnn:
+    return Attention::Cudnn;
+  }
+  return described;
 }
 
 /// Activation function of the MLP. The last three are gated: the result is
@@ -242,6 +292,9 @@ struct Architecture {
   QueryKeyNorm queryKeyNorm = QueryKeyNorm::None;
   Norm queryKeyNormForm = Norm::RMSNorm;
   Attention attention = Attention::Fused;
+  /// Whether keys and values are copied to all query heads that share them
+  /// before the attention, which then reads, keeps and exchanges the copies.
+  bool repeatedKeyValues = false;
   bool dropout = false;
   Biases biases;
   bool attentionSinks = false; ///< one parameter per head
@@ -263,6 +316,9 @@ struct Architecture {
   /// Whether operands in 8 bits are cast by kernels of their own (arXiv
   /// 2412.19437, section 3.5.2). Otherwise the kernels before them do it.
   bool separateCasts = false;
+  /// Whether a kernel of its own adds the gradients of a microbatch to those of
+  /// earlier ones. Otherwise the GEMM does it.
+  bool separateAccumulation = false;
   int64_t bytesPerElement = 2;
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
           optimizerBytesPerParameter = 12;
@@ -287,6 +343,9 @@ constexpr int64_t kMaxMixedLayers = 4096;
 
 /// Whether there are layers of several kinds, whose pattern must be walked.
 bool hasMixedLayers(const Architecture &architecture);
+
+/// Elements of a head of queries and keys; 0 if the heads have no common size.
+int64_t headSizeOf(const Architecture &architecture);
 
 /// Replaces the bytes that a parameter takes: those of its weight, its gradient
 /// and its optimizer state. Frameworks differ in them for one and the same

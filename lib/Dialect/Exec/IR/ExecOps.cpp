@@ -31,12 +31,16 @@ static void printCell(OpAsmPrinter &printer, Operation *, Cell cell) {
 }
 
 static ParseResult parseCellPair(OpAsmParser &parser, Cell &cell,
-                                 std::optional<Cell> &overlapped) {
+                                 CompactOptional<Cell> &overlapped) {
   if (pipe::parseCell(parser, cell))
     return failure();
   if (failed(parser.parseOptionalPlus()))
     return success();
-  return pipe::parseCell(parser, overlapped.emplace());
+  Cell second;
+  if (pipe::parseCell(parser, second))
+    return failure();
+  overlapped = second;
+  return success();
 }
 
 static void printCellPair(OpAsmPrinter &printer, ComputeOp, Cell cell,
@@ -46,6 +50,44 @@ static void printCellPair(OpAsmPrinter &printer, ComputeOp, Cell cell,
     return;
   printer << '+';
   pipe::printCell(printer, *overlapped);
+}
+
+//===----------------------------------------------------------------------===//
+// Facts
+//===----------------------------------------------------------------------===//
+
+/// Refuses the number that stands for an absent fact.
+template <typename T, typename EmitError>
+static LogicalResult verifyFact(T fact, EmitError emitError) {
+  if (fact != AbsentFact<T>::value())
+    return success();
+  return emitError() << "number " << fact << " is too low, wanted " << fact + 1
+                     << " or more";
+}
+
+template <typename T>
+static OptionalParseResult parseFact(AsmParser &parser, T &fact) {
+  SMLoc loc = parser.getCurrentLocation();
+  OptionalParseResult result = parser.parseOptionalInteger(fact);
+  if (!result.has_value() || failed(*result))
+    return result;
+  return ParseResult(verifyFact(fact, [&] { return parser.emitError(loc); }));
+}
+
+template <typename T>
+static LogicalResult factFromAttribute(T &fact, Attribute attribute,
+                                       pipe::EmitErrorFn emitError) {
+  return success(succeeded(convertFromAttribute(fact, attribute, emitError)) &&
+                 succeeded(verifyFact(fact, emitError)));
+}
+
+template <typename T>
+static LogicalResult readFact(DialectBytecodeReader &reader, T &fact) {
+  uint64_t bits;
+  if (failed(reader.readVarInt(bits)))
+    return failure();
+  fact = static_cast<T>(bits);
+  return verifyFact(fact, [&] { return reader.emitError(); });
 }
 
 #define GET_OP_CLASSES

@@ -19,6 +19,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/Endian.h"
+#include <array>
+#include <cstring>
 
 using namespace mlir;
 
@@ -81,20 +83,12 @@ static ParseResult emitCellError(AsmParser &parser, SMLoc loc, StringRef number,
                                << Cell::kMaxMicrobatches;
 }
 
-/// MLIR's lexer reads a cell as two tokens, an integer and a word right behind
-/// it. The number is read from the text at the token, because reading it as an
-/// APInt would take longer than the rest.
-ParseResult parseCell(AsmParser &parser, Cell &cell) {
-  SMLoc loc = parser.getCurrentLocation();
-  const char *begin = loc.getPointer();
-  StringRef word;
-  if (*begin == '_' && succeeded(parser.parseOptionalKeyword(&word)))
-    return parseIdle(parser, loc, word, cell);
-
-  const char *end = begin;
+/// Parses the tokens of something that is no cell, and emits why.
+static ParseResult parseNoCell(AsmParser &parser, SMLoc loc) {
+  const char *begin = loc.getPointer(), *end = begin;
   while (llvm::isDigit(*end))
     ++end;
-  StringRef number(begin, end - begin);
+  StringRef number(begin, end - begin), word;
   APInt unused;
   OptionalParseResult consumed = parser.parseOptionalDecimalInteger(unused);
   if (!consumed.has_value() || number.empty())
@@ -106,31 +100,128 @@ ParseResult parseCell(AsmParser &parser, Cell &cell) {
     return parser.emitError(loc)
            << "expected a phase letter right behind stage " << number
            << ", as in " << number << "F0";
+  return emitCellError(parser, loc, number, word);
+}
 
-  std::optional<Phase> phase = phaseFromLetter(word.front());
-  StringRef digits = word.drop_front();
-  bool hasMicrobatch = !digits.empty();
-  StringRef stageDigits = number;
-  int64_t stage = takeNumber(stageDigits, Cell::kMaxStages);
-  int64_t microbatch = takeNumber(digits, Cell::kMaxMicrobatches);
-  if (!phase || *phase == Phase::Idle || !hasMicrobatch || !digits.empty() ||
+/// Reads the digits at `text` and moves behind them. The source text ends with
+/// a zero, so that the first character that is no digit can always be read.
+static int64_t scanNumber(const char *&text, int64_t limit) {
+  int64_t value = 0;
+  for (; llvm::isDigit(*text); ++text)
+    if (value <= limit)
+      value = value * 10 + (*text - '0');
+  return value;
+}
+
+/// Whether the lexer would read a character as a part of the word before it.
+static bool continuesWord(char c) {
+  return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$';
+}
+
+namespace {
+/// The phases by their letters, Idle for other characters.
+struct PhasesByLetter {
+  PhasesByLetter() {
+    for (unsigned letter = 0; letter < phases.size(); ++letter)
+      phases[letter] = phaseFromLetter(letter).value_or(Phase::Idle);
+  }
+  Phase operator[](char letter) const {
+    return phases[static_cast<unsigned char>(letter)];
+  }
+
+private:
+  std::array<Phase, 256> phases;
+};
+} // namespace
+
+static const PhasesByLetter &phasesByLetter() {
+  static const PhasesByLetter phases;
+  return phases;
+}
+
+/// Reads a cell at `text`; returns the text behind it, or null if there is no
+/// cell.
+static const char *scanCell(const char *text, const PhasesByLetter &phases,
+                            Cell &cell) {
+  const char *stageBegin = text;
+  int64_t stage = scanNumber(text, Cell::kMaxStages);
+  if (text == stageBegin)
+    return nullptr;
+  Phase phase = phases[*text];
+  if (phase == Phase::Idle)
+    return nullptr;
+  const char *microbatchBegin = ++text;
+  int64_t microbatch = scanNumber(text, Cell::kMaxMicrobatches);
+  if (text == microbatchBegin || continuesWord(*text) ||
       stage >= Cell::kMaxStages || microbatch > Cell::kMaxMicrobatches)
-    return emitCellError(parser, loc, number, word);
-  cell = Cell(stage, *phase, microbatch);
+    return nullptr;
+  cell = Cell(stage, phase, microbatch);
+  return text;
+}
+
+/// Moves the parser over a cell that has been read from the text. MLIR's lexer
+/// makes two tokens of it, an integer and a word. A list of dimensions may be
+/// one integer, and reads it without an APInt, which would take longer than the
+/// rest.
+static ParseResult skipCell(AsmParser &parser) {
+  SmallVector<int64_t, 1> stage;
+  StringRef word;
+  return failure(parser.parseDimensionList(stage, /*allowDynamic=*/false,
+                                           /*withTrailingX=*/false) ||
+                 failed(parser.parseOptionalKeyword(&word)));
+}
+
+ParseResult parseCell(AsmParser &parser, Cell &cell) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  if (*loc.getPointer() == '_' && succeeded(parser.parseOptionalKeyword(&word)))
+    return parseIdle(parser, loc, word, cell);
+  if (scanCell(loc.getPointer(), phasesByLetter(), cell))
+    return skipCell(parser);
+  return parseNoCell(parser, loc);
+}
+
+/// Parses the cells up to the first one that another character than one space
+/// follows. Of these the text says all, so the parser is only moved.
+static ParseResult parseSpacedCells(AsmParser &parser,
+                                    std::vector<Cell> &cells) {
+  const char *text = parser.getCurrentLocation().getPointer();
+  const PhasesByLetter &phases = phasesByLetter();
+  Cell cell;
+  while ((text = scanCell(text, phases, cell))) {
+    if (skipCell(parser))
+      return failure();
+    cells.push_back(cell);
+    if (*text != ' ' || !llvm::isDigit(*++text))
+      break;
+  }
   return success();
+}
+
+/// Guesses how many cells a row has from what separates them. A cell and its
+/// separator are three characters or more, but for `_`.
+static size_t guessCells(const char *text) {
+  const char *end = std::strchr(text, ']');
+  if (!end)
+    return 0;
+  size_t separators =
+      std::count(text, end, ' ') + std::count(text, end, '+') + 1;
+  return std::min<size_t>(separators, (end - text) / 3 + 1);
 }
 
 ParseResult parseCells(AsmParser &parser, std::vector<Cell> &cells) {
   if (parser.parseLSquare())
     return failure();
   cells.clear();
+  cells.reserve(guessCells(parser.getCurrentLocation().getPointer()));
   bool overlaps = false;
   while (overlaps || failed(parser.parseOptionalRSquare())) {
-    Cell cell;
-    if (parseCell(parser, cell))
+    size_t size = cells.size();
+    if (parseSpacedCells(parser, cells) ||
+        (cells.size() == size && parseCell(parser, cells.emplace_back())))
       return failure();
     overlaps = succeeded(parser.parseOptionalPlus());
-    cells.push_back(cell.withOverlap(overlaps));
+    cells.back() = cells.back().withOverlap(overlaps);
   }
   cells.shrink_to_fit();
   return success();

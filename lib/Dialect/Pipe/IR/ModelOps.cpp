@@ -24,7 +24,8 @@ static_assert(int(KernelEngine::Matrix) == int(Engine::Matrix) &&
               int(KernelEngine::Link) == int(Engine::Link) &&
               int(KernelEngine::MatrixFp8) == int(Engine::MatrixFp8) &&
               int(KernelEngine::AllToAll) == int(Engine::AllToAll) &&
-              int(KernelEngine::Context) == int(Engine::Context));
+              int(KernelEngine::Context) == int(Engine::Context) &&
+              int(KernelEngine::Attention) == int(Engine::Attention));
 static_assert(int(BlockPlace::First) == int(BlockPosition::First) &&
               int(BlockPlace::Layer) == int(BlockPosition::Layer) &&
               int(BlockPlace::Last) == int(BlockPosition::Last));
@@ -76,6 +77,35 @@ ExpertFacts ExpertsAttr::toFacts() const {
   return {getCount(),      getPerToken(),        getRows(),
           getParameters(), getActivationBytes(), getWeightGradBytes(),
           getGroups(),     getGroupsPerToken()};
+}
+
+/// attention_c1, attention_c2.
+LogicalResult
+AttentionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      StringAttr kernel, int64_t headSize, int64_t sequence,
+                      int64_t maskedFlops) {
+  if (!enumFromName<FlashKernel>(kernel))
+    return emitError() << "expected an attention kernel "
+                       << quoteEnumNames<FlashKernel>() << ", found " << kernel;
+  if (std::min(headSize, sequence) < 1)
+    return emitError()
+           << "expected head_size and sequence of at least 1, found "
+           << headSize << " and " << sequence;
+  if (maskedFlops < 0)
+    return emitError() << "expected masked_flops of at least 0, found "
+                       << maskedFlops;
+  return success();
+}
+
+AttentionAttr AttentionAttr::get(MLIRContext *context,
+                                 const AttentionShape &shape) {
+  return get(context, StringAttr::get(context, enumName(shape.kernel)),
+             shape.headSize, shape.sequence, shape.maskedFlops);
+}
+
+AttentionShape AttentionAttr::toFacts() const {
+  return {*enumFromName<FlashKernel>(getKernel().getValue()), getHeadSize(),
+          getSequence(), getMaskedFlops()};
 }
 
 //===----------------------------------------------------------------------===//
@@ -229,9 +259,11 @@ static void buildBlock(OpBuilder &builder, Location loc,
   for (const Kernel &kernel : facts.kernels)
     KernelOp::create(
         builder, loc, kernel.name, kernel.count, KernelEngine(kernel.engine),
-        /*kept=*/!kernel.recomputed, kernel.core, kernel.whole, kernel.routed,
-        kernel.weightBytes, workAttr(context, kernel.forward),
-        workAttr(context, kernel.inputGrad),
+        kernel.attention ? AttentionAttr::get(context, *kernel.attention)
+                         : AttentionAttr(),
+        /*kept=*/!kernel.recomputed, kernel.core, kernel.whole,
+        kernel.onParameters, kernel.routed, kernel.weightBytes,
+        workAttr(context, kernel.forward), workAttr(context, kernel.inputGrad),
         workAttr(context, kernel.weightGrad),
         workAttr(context, kernel.backward), workAttr(context, kernel.recompute),
         workAttr(context, kernel.optimizer));
@@ -295,12 +327,15 @@ static Kernel toKernel(KernelOp op) {
   Kernel kernel;
   kernel.name = op.getName().str();
   kernel.engine = Engine(op.getEngine());
+  if (std::optional<AttentionAttr> shape = op.getShape())
+    kernel.attention = shape->toFacts();
   kernel.forward = toWork(op.getForward());
   kernel.inputGrad = toWork(op.getInputGrad());
   kernel.weightGrad = toWork(op.getWeightGrad());
   kernel.recomputed = !op.getKept();
   kernel.core = op.getCore();
   kernel.whole = op.getWhole();
+  kernel.onParameters = op.getOnParameters();
   kernel.routed = op.getRouted();
   kernel.weightBytes = op.getWeightBytes();
   kernel.count = op.getCount();
@@ -446,7 +481,7 @@ static bool isCollective(KernelEngine engine) {
          engine == KernelEngine::Context;
 }
 
-/// kernel_c1 to kernel_c5.
+/// kernel_c1 to kernel_c7.
 LogicalResult KernelOp::verify() {
   std::optional<WorkAttr> phases[] = {getForward(),    getInputGrad(),
                                       getWeightGrad(), getBackward(),
@@ -456,6 +491,17 @@ LogicalResult KernelOp::verify() {
   if (getKept() && getCore())
     return emitOpError("is both 'kept', never recomputed, and 'core', always "
                        "recomputed");
+  if (getOnParameters() && (getWhole() || isCollective(getEngine())))
+    return emitOpError("is 'on_parameters', which is for work of every rank "
+                       "that has the parameters, and ")
+           << (getWhole() ? "'whole'" : "a collective");
+  bool isAttention = getEngine() == KernelEngine::Attention;
+  if (isAttention != getShape().has_value())
+    return emitOpError() << "on " << stringifyKernelEngine(getEngine())
+                         << (isAttention
+                                 ? " has no 'shape'"
+                                 : " has a 'shape', which is that of an "
+                                   "attention kernel");
   auto weightBytes = static_cast<int64_t>(getWeightBytes());
   if (weightBytes > 0 && !getRouted())
     return emitOpError("has weight_bytes, but is not 'routed'");

@@ -31,6 +31,13 @@ constexpr Field kEngineFields[] = {
     {"fp8_flops_per_s", FieldKind::Count, false},
     {"fp8_efficiency", FieldKind::Curve, false},
 };
+constexpr Field kAttentionFields[] = {
+    {"kernel", FieldKind::Text, true},
+    {"head_size", FieldKind::Count, true},
+    {"flops_per_s", FieldKind::Count, true},
+    {"forward", FieldKind::Curve, true},
+    {"backward", FieldKind::Curve, true},
+};
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -285,4 +292,61 @@ LinkSpecAttr LinkSpecAttr::get(MLIRContext *context, const LinkFacts &facts) {
 LinkFacts LinkSpecAttr::toFacts() const {
   return {getBytesPerSecond(), getLatencyPs(),
           getEfficiency() ? getEfficiency().toFacts() : EfficiencyCurve()};
+}
+
+//===----------------------------------------------------------------------===//
+// AttentionRatesAttr
+//===----------------------------------------------------------------------===//
+
+Attribute AttentionRatesAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  FailureOr<FieldValues> values =
+      parseFields(parser, kAttentionFields, getMnemonic());
+  if (failed(values))
+    return {};
+  return parser.getChecked<AttentionRatesAttr>(
+      loc, parser.getContext(), cast<StringAttr>((*values)[0]),
+      cast<IntegerAttr>((*values)[1]).getInt(),
+      cast<IntegerAttr>((*values)[2]).getInt(),
+      cast<EfficiencyAttr>((*values)[3]), cast<EfficiencyAttr>((*values)[4]));
+}
+
+void AttentionRatesAttr::print(AsmPrinter &printer) const {
+  Builder builder(getContext());
+  printFields(printer,
+              {{"kernel", getKernel()},
+               {"head_size", builder.getI64IntegerAttr(getHeadSize())},
+               {"flops_per_s", builder.getI64IntegerAttr(getFlopsPerSecond())},
+               {"forward", getForward()},
+               {"backward", getBackward()}});
+}
+
+/// attention_rates_c1, attention_rates_c2.
+LogicalResult AttentionRatesAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, StringAttr kernel,
+    int64_t headSize, int64_t flopsPerSecond, EfficiencyAttr, EfficiencyAttr) {
+  if (!enumFromName<FlashKernel>(kernel))
+    return emitError() << "expected kernel to be "
+                       << quoteEnumNames<FlashKernel>() << ", found " << kernel;
+  if (headSize < 1)
+    return emitError() << "expected head_size of at least 1, found "
+                       << headSize;
+  return verifyRate(emitError, "flops_per_s", flopsPerSecond, /*latencyPs=*/0);
+}
+
+AttentionRatesAttr AttentionRatesAttr::get(MLIRContext *context,
+                                           const AttentionRates &rates) {
+  auto curve = [&](const EfficiencyCurve &curve) {
+    return curve.points.empty()
+               ? EfficiencyAttr::get(context, ArrayRef<int64_t>{0, kMillion})
+               : EfficiencyAttr::get(context, curve);
+  };
+  return get(context, StringAttr::get(context, enumName(rates.kernel)),
+             rates.headSize, rates.flopsPerSecond, curve(rates.forward),
+             curve(rates.backward));
+}
+
+AttentionRates AttentionRatesAttr::toFacts() const {
+  return {*enumFromName<FlashKernel>(getKernel().getValue()), getHeadSize(),
+          getFlopsPerSecond(), getForward().toFacts(), getBackward().toFacts()};
 }

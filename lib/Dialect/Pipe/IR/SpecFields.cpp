@@ -51,6 +51,19 @@ static ParseResult parseInteger(AsmParser &parser, const Field &field,
   return success();
 }
 
+/// Parses `[<kernel = ...>, ...]`.
+static ParseResult parseRates(AsmParser &parser, Attribute &value) {
+  SmallVector<Attribute> rates;
+  auto parseOne = [&]() -> ParseResult {
+    rates.push_back(AttentionRatesAttr::parse(parser, Type()));
+    return success(bool(rates.back()));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
+    return failure();
+  value = parser.getBuilder().getArrayAttr(rates);
+  return success();
+}
+
 static ParseResult parseValue(AsmParser &parser, const Field &field,
                               Attribute &value) {
   switch (field.kind) {
@@ -78,6 +91,8 @@ static ParseResult parseValue(AsmParser &parser, const Field &field,
   case FieldKind::Link:
     value = LinkSpecAttr::parse(parser, Type());
     return success(bool(value));
+  case FieldKind::Rates:
+    return parseRates(parser, value);
   }
   llvm_unreachable("all kinds of fields are handled");
 }
@@ -126,7 +141,13 @@ static void printValue(AsmPrinter &printer, Attribute value) {
     engine.print(printer);
   else if (auto link = dyn_cast<LinkSpecAttr>(value))
     link.print(printer);
-  else
+  else if (auto rates = dyn_cast<ArrayAttr>(value)) {
+    printer << '[';
+    llvm::interleaveComma(
+        rates.getAsRange<AttentionRatesAttr>(), printer,
+        [&](AttentionRatesAttr each) { each.print(printer); });
+    printer << ']';
+  } else
     printer << value;
 }
 
@@ -158,6 +179,11 @@ bool pipe::hasKind(Attribute value, FieldKind kind) {
     return isa<EngineSpecAttr>(value);
   case FieldKind::Link:
     return isa<LinkSpecAttr>(value);
+  case FieldKind::Rates: {
+    auto rates = dyn_cast<ArrayAttr>(value);
+    return rates && !rates.empty() &&
+           llvm::all_of(rates, llvm::IsaPred<AttentionRatesAttr>);
+  }
   }
   llvm_unreachable("all kinds of fields are handled");
 }

@@ -25,7 +25,8 @@ enum class FieldKind {
   Latency, ///< i64 of at least 0
   Curve,   ///< EfficiencyAttr
   Engine,  ///< EngineSpecAttr
-  Link     ///< LinkSpecAttr
+  Link,    ///< LinkSpecAttr
+  Rates    ///< ArrayAttr of AttentionRatesAttr
 };
 
 struct Field {

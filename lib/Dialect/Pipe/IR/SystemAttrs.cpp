@@ -16,6 +16,7 @@
 #include "SpecFields.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -30,6 +31,7 @@ constexpr Field kWorkerFields[] = {
     {"vector", FieldKind::Engine, true},
     {"memory", FieldKind::Link, true},
     {"memory_bytes", FieldKind::Count, true},
+    {"attention", FieldKind::Rates, false},
     {"link", FieldKind::Link, false},
     {"host", FieldKind::Link, false},
     {"no_overlap", FieldKind::Flag, false},
@@ -181,7 +183,21 @@ static LogicalResult verifySplit(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// worker_spec_c1 to worker_spec_c5.
+/// worker_spec_c6.
+static LogicalResult
+verifyAttention(function_ref<InFlightDiagnostic()> emitError, Attribute value) {
+  llvm::SmallSet<std::pair<StringRef, int64_t>, 8> seen;
+  if (!value)
+    return success();
+  for (auto rates : cast<ArrayAttr>(value).getAsRange<AttentionRatesAttr>())
+    if (!seen.insert({rates.getKernel(), rates.getHeadSize()}).second)
+      return emitError() << "worker_spec has the rates of " << rates.getKernel()
+                         << " with heads of " << rates.getHeadSize()
+                         << " twice";
+  return success();
+}
+
+/// worker_spec_c1 to worker_spec_c6.
 LogicalResult
 WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        ArrayRef<DataLayoutEntryInterface> fields) {
@@ -225,6 +241,7 @@ WorkerSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                              find("context_exchange"))) ||
       failed(verifyEnumName<ExpertDispatch>(emitError, "expert_dispatch",
                                             find("expert_dispatch"))) ||
+      failed(verifyAttention(emitError, find("attention"))) ||
       failed(verifySplit(emitError, find)));
 }
 
@@ -234,6 +251,15 @@ DataLayoutEntryListRef WorkerSpecAttr::getEntries() const {
 
 FailureOr<Attribute> WorkerSpecAttr::query(DataLayoutEntryKey key) const {
   return queryField(*this, key);
+}
+
+/// Null without rates.
+static ArrayAttr attentionRates(MLIRContext *context,
+                                ArrayRef<AttentionRates> rates) {
+  SmallVector<Attribute> attributes;
+  for (const AttentionRates &each : rates)
+    attributes.push_back(AttentionRatesAttr::get(context, each));
+  return rates.empty() ? ArrayAttr() : ArrayAttr::get(context, attributes);
 }
 
 WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
@@ -259,6 +285,7 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
       EngineSpecAttr::get(context, facts.vector),
       LinkSpecAttr::get(context, facts.memory),
       builder.getI64IntegerAttr(facts.memoryBytes),
+      attentionRates(context, facts.attention),
       link(facts.link),
       link(facts.host),
       facts.overlapsMemory ? BoolAttr() : builder.getBoolAttr(true),
@@ -286,6 +313,9 @@ SystemFacts WorkerSpecAttr::toFacts() const {
   facts.vector = cast<EngineSpecAttr>(lookUp(*this, "vector")).toFacts();
   facts.memory = linkOf(lookUp(*this, "memory"));
   facts.memoryBytes = integerOr(lookUp(*this, "memory_bytes"), 0);
+  if (Attribute rates = lookUp(*this, "attention"))
+    for (auto each : cast<ArrayAttr>(rates).getAsRange<AttentionRatesAttr>())
+      facts.attention.push_back(each.toFacts());
   facts.link = linkOf(lookUp(*this, "link"));
   facts.host = linkOf(lookUp(*this, "host"));
   auto noOverlap = cast_or_null<BoolAttr>(lookUp(*this, "no_overlap"));

@@ -13,6 +13,7 @@
 #ifndef PIPESCHED_DIALECT_EXEC_IR_EXEC_H
 #define PIPESCHED_DIALECT_EXEC_IR_EXEC_H
 
+#include "PipeSched/Dialect/Exec/IR/CompactOptional.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Schedule/Instructions.h"
 #include "PipeSched/Schedule/Replicas.h"

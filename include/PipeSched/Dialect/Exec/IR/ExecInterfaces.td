@@ -77,7 +77,12 @@ def Exec_WorkOpInterface : OpInterface<"WorkOpInterface"> {
     InterfaceMethod<[{Bytes of memory that are held from its start on
                       (positive) or free from its end on (negative).}],
                     "::std::optional<int64_t>", "getMemoryDelta", (ins), "",
-                    "return ::std::nullopt;">
+                    "return ::std::nullopt;">,
+    InterfaceMethod<"Whether it states any of these.", "bool", "statesWork",
+                    (ins), "", [{
+                      return $_op.getFlops() || $_op.getBytesMoved() ||
+                             $_op.getMessageBytes() || $_op.getMemoryDelta();
+                    }]>
   ];
 }
 

@@ -177,6 +177,30 @@ def Exec_WorkerOp : Exec_Op<"worker", [
 // Instructions
 //===----------------------------------------------------------------------===//
 
+/// An optional fact of an instruction, in the space of the fact itself
+/// (CompactOptional.h).
+class Exec_OptionalProp<Property p> : OptionalProp<p> {
+  let storageType = "::pipesched::exec::CompactOptional<" # p.storageType # ">";
+  let convertFromStorage = "$_storage.toOptional()";
+  let assignToStorage = "$_storage = $_value";
+}
+
+/// A number that an instruction states. The lowest one of its type is refused,
+/// as it stands for an absent number.
+class Exec_NumberProp<string type> : IntProp<type> {
+  let optionalParser = "return parseFact($_parser, $_storage);";
+  let convertFromAttribute = [{
+    return factFromAttribute($_storage, $_attr, $_diag);
+  }];
+  let readFromMlirBytecode = [{
+    if (::mlir::failed(readFact($_reader, $_storage)))
+      return ::mlir::failure();
+  }];
+}
+def Exec_OptionalI64Prop : Exec_OptionalProp<Exec_NumberProp<"int64_t">>;
+def Exec_OptionalI32Prop : Exec_OptionalProp<Exec_NumberProp<"int32_t">>;
+def Exec_OptionalCellProp : Exec_OptionalProp<Pipe_CellProp>;
+
 class Exec_QueueWrite<string queue>
     : MemWrite<Resource<"::pipesched::exec::" # queue # "Queue">>;
 
@@ -238,10 +262,10 @@ def Exec_ComputeOp : Exec_CellOp<"compute", "Compute", ["Compute"],
   }];
   let arguments = (ins
     Pipe_CellProp:$cell,
-    OptionalProp<Pipe_CellProp>:$overlapped,
-    OptionalProp<I64Prop>:$flops,
-    OptionalProp<I64Prop>:$bytesMoved,
-    OptionalProp<I64Prop>:$memoryDelta,
+    Exec_OptionalCellProp:$overlapped,
+    Exec_OptionalI64Prop:$flops,
+    Exec_OptionalI64Prop:$bytesMoved,
+    Exec_OptionalI64Prop:$memoryDelta,
     Variadic<Exec_Token>:$waits,
     OptionalAttr<DenseI64ArrayAttr>:$buffers
   );
@@ -289,9 +313,9 @@ def Exec_SendOp : Exec_CellOp<"send", "Send", ["Send"],
   let arguments = (ins
     Pipe_CellProp:$cell,
     I32Prop:$destination,
-    OptionalProp<I64Prop>:$messageBytes,
+    Exec_OptionalI64Prop:$messageBytes,
     Variadic<Exec_Token>:$waits,
-    OptionalProp<I32Prop>:$tag,
+    Exec_OptionalI32Prop:$tag,
     OptionalAttr<DenseI64ArrayAttr>:$buffers
   );
   let assemblyFormat = [{
@@ -368,8 +392,8 @@ def Exec_OffloadOp : Exec_CellOp<"offload", "Offload", ["Offload"],
   }];
   let arguments = (ins
     Pipe_CellProp:$cell,
-    OptionalProp<I64Prop>:$bytesMoved,
-    OptionalProp<I64Prop>:$memoryDelta,
+    Exec_OptionalI64Prop:$bytesMoved,
+    Exec_OptionalI64Prop:$memoryDelta,
     Variadic<Exec_Token>:$waits,
     OptionalAttr<DenseI64ArrayAttr>:$buffers
   );
@@ -402,8 +426,8 @@ def Exec_ReloadOp : Exec_CellOp<"reload", "Reload", ["Reload"],
   }];
   let arguments = (ins
     Pipe_CellProp:$cell,
-    OptionalProp<I64Prop>:$bytesMoved,
-    OptionalProp<I64Prop>:$memoryDelta,
+    Exec_OptionalI64Prop:$bytesMoved,
+    Exec_OptionalI64Prop:$memoryDelta,
     Variadic<Exec_Token>:$waits,
     OptionalAttr<DenseI64ArrayAttr>:$buffers
   );
@@ -458,7 +482,7 @@ def Exec_AllReduceOp : Exec_CellOp<"all_reduce", "AllReduce",
     Pipe_CellProp:$cell,
     I64Prop:$firstBlock,
     I64Prop:$endBlock,
-    OptionalProp<I64Prop>:$messageBytes,
+    Exec_OptionalI64Prop:$messageBytes,
     Variadic<Exec_Token>:$waits
   );
   let assemblyFormat = [{

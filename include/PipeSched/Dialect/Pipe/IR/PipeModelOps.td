@@ -34,7 +34,8 @@ def Pipe_KernelEngine : I32EnumAttr<"KernelEngine",
       I32EnumAttrCase<"Link", 2, "link">,
       I32EnumAttrCase<"MatrixFp8", 3, "matrix_fp8">,
       I32EnumAttrCase<"AllToAll", 4, "all_to_all">,
-      I32EnumAttrCase<"Context", 5, "context">]> {
+      I32EnumAttrCase<"Context", 5, "context">,
+      I32EnumAttrCase<"Attention", 6, "attention">]> {
   let cppNamespace = "::pipesched::pipe";
 }
 
@@ -98,6 +99,38 @@ def Pipe_ExpertsAttr : AttrDef<Pipe_Dialect, "Experts"> {
     static ExpertsAttr get(::mlir::MLIRContext *context,
                            const ::pipesched::ExpertFacts &facts);
     ::pipesched::ExpertFacts toFacts() const;
+  }];
+}
+
+def Pipe_AttentionAttr : AttrDef<Pipe_Dialect, "Attention"> {
+  let mnemonic = "attention";
+  let summary = "what the rate of an attention kernel depends on";
+  let description = [{
+    The kernel is one of those whose rates `#pipe.worker_spec` may have:
+    "flash-2", "flash-3" or "cudnn". Heads of queries and keys have `head_size`
+    elements, and each sequence has `sequence` tokens. `masked_flops` are those
+    of the forward for scores that the causal mask hides; the kernel skips them,
+    so that its work has none of them, but the FLOPs of a model contain them.
+
+    ```mlir
+    module attributes {test.attention = #pipe.attention<kernel = "flash-2",
+        head_size = 128, sequence = 8192, masked_flops = 500>} {}
+    ```
+
+    Constraints:
+    - `attention_c1`: the kernel is among those words.
+    - `attention_c2`: head size and sequence are above 0, the masked FLOPs not
+      negative.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$kernel, "int64_t":$head_size,
+      "int64_t":$sequence,
+      DefaultValuedParameter<"int64_t", "0">:$masked_flops);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static AttentionAttr get(::mlir::MLIRContext *context,
+                             const ::pipesched::AttentionShape &shape);
+    ::pipesched::AttentionShape toFacts() const;
   }];
 }
 
@@ -332,6 +365,15 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     their gradients. It hides behind the `core` kernels of its block. Both are
     free if experts, or sequences, are not divided.
 
+    A kernel `on_parameters` does the same work for every rank that divides a
+    sequence, since each has all parameters: with t tensor-parallel accelerators
+    each runs a t-th of it, or with e ranks that divide experts, a `routed` one
+    an e-th.
+
+    An `attention` kernel runs on the matrix engine at the rate that the system
+    has for its `shape`: a kernel such as FlashAttention-2, the size of heads
+    and the length of sequences.
+
     Kernels may also say what they run in `B`, in `R`, and in `O` once per step.
     Where no kernel of a block does so, B runs I and W, R runs F as above, and O
     reads and writes the weights, gradients and state of the parameters.
@@ -346,6 +388,10 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
             I <70 flops, 240 bytes>
         kernel "norm" on vector whole F <90 flops, 64 bytes>
         kernel "narrow" on matrix_fp8 F <100 flops, 80 bytes>
+        kernel "add_gradients" on vector on_parameters W <9 flops, 90 bytes>
+        kernel "flash" on attention shape <kernel = "flash-2", head_size = 128,
+          sequence = 1024, masked_flops = 45> core F <50 flops, 160 bytes>
+            I <125 flops, 240 bytes>
       }
       block "whole_backward" parameters 16 activation_bytes 256 {
         kernel "linear" x 3 on matrix F <100 flops, 80 bytes>
@@ -374,14 +420,19 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     - `kernel_c4`: such a kernel is not `whole`.
     - `kernel_c5`: a kernel with `weight_bytes` is `routed`, and has at least as
       many bytes in each of its phases.
+    - `kernel_c6`: a kernel on `attention` has a `shape`, and no other has one.
+    - `kernel_c7`: a kernel is not both `whole` and `on_parameters`, and none on
+      `link`, `all_to_all` or `context` is the latter.
   }];
   let arguments = (ins
     StrAttr:$name,
     DefaultValuedAttr<Pipe_PositiveSize, "1">:$count,
     Pipe_KernelEngine:$engine,
+    OptionalAttr<Pipe_AttentionAttr>:$shape,
     UnitAttr:$kept,
     UnitAttr:$core,
     UnitAttr:$whole,
+    UnitAttr:$on_parameters,
     UnitAttr:$routed,
     DefaultValuedAttr<Pipe_Size, "0">:$weight_bytes,
     OptionalAttr<Pipe_WorkAttr>:$forward,
@@ -392,9 +443,10 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     OptionalAttr<Pipe_WorkAttr>:$optimizer
   );
   let assemblyFormat = [{
-    $name (`x` $count^)? `on` $engine (`kept` $kept^)? (`core` $core^)?
-    (`whole` $whole^)? (`routed` $routed^)? (`weight_bytes` $weight_bytes^)?
-    (`F` $forward^)? (`I` $input_grad^)?
+    $name (`x` $count^)? `on` $engine (`shape` $shape^)? (`kept` $kept^)?
+    (`core` $core^)? (`whole` $whole^)?
+    (`on_parameters` $on_parameters^)? (`routed` $routed^)?
+    (`weight_bytes` $weight_bytes^)? (`F` $forward^)? (`I` $input_grad^)?
     (`W` $weight_grad^)? (`B` $backward^)? (`R` $recompute^)?
     (`O` $optimizer^)? attr-dict
   }];

@@ -110,6 +110,35 @@ def Pipe_LinkSpecAttr : Pipe_RateAttr<"LinkSpec", "link_spec"> {
   }];
 }
 
+def Pipe_AttentionRatesAttr
+    : Pipe_RateAttr<"AttentionRates", "attention_rates"> {
+  let summary = "how fast an attention kernel is";
+  let description = [{
+    The rates of one attention kernel for heads of one size, as shares of
+    `flops_per_s`, by the tokens of a sequence. They count the FLOPs of scores
+    that no mask hides.
+
+    ```mlir
+    module attributes {test.rates = #pipe.attention_rates<kernel = "flash-2",
+        head_size = 128, flops_per_s = 335000000000000,
+        forward = <512 : 0.57, 16384 : 1.0>, backward = <0.9>>} {}
+    ```
+
+    Constraints:
+    - `attention_rates_c1`: the kernel is "flash-2", "flash-3" or "cudnn".
+    - `attention_rates_c2`: all fields are given, and no other; `head_size` and
+      `flops_per_s` are above 0.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$kernel, "int64_t":$headSize,
+                        "int64_t":$flopsPerSecond, "EfficiencyAttr":$forward,
+                        "EfficiencyAttr":$backward);
+  let extraClassDeclaration = [{
+    static AttentionRatesAttr get(::mlir::MLIRContext *context,
+                                  const ::pipesched::AttentionRates &rates);
+    ::pipesched::AttentionRates toFacts() const;
+  }];
+}
+
 class Pipe_DeviceSpecAttr<string name, string mnemonicText>
     : AttrDef<Pipe_Dialect, name,
               [DeclareAttrInterfaceMethods<TargetDeviceSpecInterface,
@@ -130,6 +159,9 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     `link` joins the accelerators of a worker. With `no_overlap` the time of a
     kernel is the sum of the times of its FLOPs and its bytes; without it, the
     longer of the two. `source` says where the numbers come from.
+
+    `attention` lists the rates of attention kernels (`#pipe.attention_rates`),
+    which `pipe.kernel` ops on `attention` need.
 
     `accelerators_per_node` is the number that `link` joins, so that workers on
     one node send each other messages over it; without it, only the network
@@ -177,6 +209,19 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
       "network" = #pipe.network_spec<bytes_per_s = 1000000000>>} {}
     ```
 
+    Attention at rates of its own:
+
+    ```mlir
+    module attributes {test.worker = #pipe.worker_spec<name = "fast",
+        accelerators = 1, matrix = <flops_per_s = 1000000000000>,
+        vector = <flops_per_s = 1000000000>,
+        memory = <bytes_per_s = 1000000000>, memory_bytes = 1000000,
+        attention = [<kernel = "flash-2", head_size = 64,
+            flops_per_s = 400000000000, forward = <0.9>, backward = <0.8>>,
+          <kernel = "flash-3", head_size = 64,
+            flops_per_s = 500000000000, forward = <0.9>, backward = <0.8>>]>} {}
+    ```
+
     Experts divided over 64 accelerators, and a sequence over two:
 
     ```mlir
@@ -193,7 +238,7 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     Constraints:
     - `worker_spec_c1`: `name`, `accelerators`, `matrix`, `vector`, `memory` and
       `memory_bytes` are given, each field once, and no other field except
-      `link`, `host`, `no_overlap`, `accelerators_per_node`,
+      `attention`, `link`, `host`, `no_overlap`, `accelerators_per_node`,
       `accelerators_per_pod`, `data_parallel`, `sharding`, `rank_order`,
       `context_parallel`, `expert_parallel`, `expert_balance_ppm`,
       `context_exchange`, `expert_dispatch` and `source`.
@@ -207,6 +252,7 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     - `worker_spec_c5`: `context_parallel` divides `accelerators`,
       `expert_parallel` divides `accelerators` times `data_parallel`, and
       `expert_balance_ppm` is from 10^6 to 10^9.
+    - `worker_spec_c6`: `attention` has each kernel once for a size of heads.
   }];
   let extraClassDeclaration = [{
     static WorkerSpecAttr get(::mlir::MLIRContext *context,

@@ -1,0 +1,28 @@
+//===- PairMessages.h - The two ends of each message ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Makes each send and its receive partners.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ADAPTER_PAIRMESSAGES_H
+#define PIPESCHED_LIB_ADAPTER_PAIRMESSAGES_H
+
+#include "PipeSched/Schedule/Program.h"
+
+namespace pipesched {
+
+/// Sets the `partner` of all messages of a verified program: a cell is sent by
+/// one worker and to each other worker at most once, and each send has its
+/// receive. Linear in instructions, unless a worker sends or receives the cells
+/// of a stage and phase out of order, which then are sorted.
+void pairMessages(Program &program);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ADAPTER_PAIRMESSAGES_H

@@ -1,0 +1,321 @@
+//===- RowAssigner.cpp - Where the tensors of a row are -------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Walks the row once, takes the places of what an instruction makes and gives
+// back those that it uses last. Where the row repeats, the walk ends as soon as
+// its state is what it was some periods ago.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowAssigner.h"
+#include "ArenaAllocator.h"
+#include "LivenessPeriod.h"
+
+using namespace mlir;
+using namespace pipesched;
+
+namespace {
+class RowAssigner {
+public:
+  RowAssigner(const LoadedProgram &loaded, int64_t worker, int64_t inFlight,
+              RowBuffers &row)
+      : loaded(loaded), worker(worker),
+        rowBegin(loaded.program.rowBegins[worker]),
+        rowEnd(loaded.program.rowBegins[worker + 1]), inFlight(inFlight),
+        row(row), next(rowBegin), hasEnded(rowEnd - rowBegin),
+        sendNumber(rowEnd - rowBegin) {}
+
+  LogicalResult run(bool leaps);
+
+private:
+  using Reader = ArenaAllocator::Reader;
+
+  const Instruction &at(uint32_t i) const {
+    return loaded.program.instructions[i];
+  }
+  void noteWaits(uint32_t instruction);
+  LogicalResult verifyArrived(uint32_t instruction);
+  Reader classify(uint32_t reader) const;
+  void take(uint32_t instruction);
+  void give(uint32_t instruction);
+  void noteUse();
+  LogicalResult runTo(uint32_t end);
+  LogicalResult runRepeats(const LivenessPeriod &period);
+  void updateLive();
+  std::vector<int64_t> describe(uint32_t oldest);
+  void leap(const LivenessPeriod &period, uint32_t numPeriods, uint32_t oldest,
+            int64_t sends);
+
+  const LoadedProgram &loaded;
+  int64_t worker;
+  uint32_t rowBegin, rowEnd;
+  int64_t inFlight;
+  RowBuffers &row;
+
+  uint32_t next; ///< the instruction to come
+  ArenaAllocator arena, host;
+  std::vector<bool> hasEnded;      ///< as the row has waited for it
+  std::vector<int64_t> sendNumber; ///< of sends: how many stand before it
+  SmallVector<uint32_t> joins;     ///< what the next compute or reload awaits
+  int64_t numSends = 0;
+  int64_t activations = 0, messages = 0; ///< live bytes
+  /// Versions below `numSeen` that are still used, as of the last period.
+  std::vector<uint32_t> live;
+  uint32_t numSeen = 0;
+};
+} // namespace
+
+/// Notes that what an instruction waits for has ended when it runs.
+void RowAssigner::noteWaits(uint32_t instruction) {
+  ArrayRef<uint32_t> operands = loaded.program.operandsOf(instruction);
+  InstructionKind kind = at(instruction).kind;
+  if (kind == InstructionKind::Wait) {
+    joins.append(operands.begin(), operands.end());
+    return;
+  }
+  for (uint32_t operand : operands)
+    hasEnded[operand - rowBegin] = true;
+  if (kind != InstructionKind::Compute && kind != InstructionKind::Reload)
+    return;
+  for (uint32_t operand : joins)
+    hasEnded[operand - rowBegin] = true;
+  joins.clear();
+}
+
+/// Verifies that what an instruction reads is there: messages and reloads bring
+/// tensors some time after they are posted.
+LogicalResult RowAssigner::verifyArrived(uint32_t instruction) {
+  for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
+    uint32_t made = row.liveness.versions[number].made;
+    bool isPosted = at(made).is(InstructionKind::Recv) ||
+                    at(made).is(InstructionRole::Copy);
+    if (made == instruction || !isPosted || hasEnded[made - rowBegin])
+      continue;
+    InFlightDiagnostic diagnostic =
+        pipe::emitTableError(loaded.ops[instruction])
+        << "reads what " << enumName(at(made).kind)
+        << " brings without waiting for it; name its token behind 'after'";
+    diagnostic.attachNote(loaded.ops[made]->getLoc()) << "brought here";
+    return diagnostic;
+  }
+  return success();
+}
+
+ArenaAllocator::Reader RowAssigner::classify(uint32_t reader) const {
+  if (hasEnded[reader - rowBegin])
+    return Reader::Done;
+  if (!at(reader).is(InstructionKind::Send))
+    return Reader::MayWaitFor;
+  int64_t later = numSends - sendNumber[reader - rowBegin] - 1;
+  return later >= inFlight ? Reader::MayWaitFor : Reader::MayNotWaitFor;
+}
+
+/// Takes places for what an instruction makes.
+void RowAssigner::take(uint32_t instruction) {
+  for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
+    TensorVersion &version = row.liveness.versions[number];
+    if (version.made != instruction || version.offset >= 0)
+      continue;
+    ArenaAllocator::Taken taken =
+        (version.isInHost ? host : arena)
+            .take(version.bytes,
+                  [&](uint32_t reader) { return classify(reader); });
+    version.offset = taken.offset;
+    for (uint32_t reader : taken.readers) {
+      row.waits.push_back(reader);
+      hasEnded[reader - rowBegin] = true;
+    }
+    if (!version.isInHost)
+      (version.isActivation ? activations : messages) += version.bytes;
+  }
+}
+
+/// Gives back what an instruction uses last.
+void RowAssigner::give(uint32_t instruction) {
+  SmallVector<uint32_t, 8> given;
+  for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
+    TensorVersion &version = row.liveness.versions[number];
+    if (version.lastUse != instruction || llvm::is_contained(given, number))
+      continue;
+    given.push_back(number);
+    SmallVector<uint32_t, 2> readers(version.readers.begin(),
+                                     version.readers.end());
+    if (!at(version.made).is(InstructionKind::Compute))
+      readers.push_back(version.made); // it may still be written
+    (version.isInHost ? host : arena)
+        .give(version.offset, version.bytes, readers);
+    if (!version.isInHost)
+      (version.isActivation ? activations : messages) -= version.bytes;
+  }
+}
+
+void RowAssigner::noteUse() {
+  ArenaUse &use = row.use;
+  if (activations + messages <= use.activations + use.messages)
+    return;
+  use.activations = activations;
+  use.messages = messages;
+}
+
+LogicalResult RowAssigner::runTo(uint32_t end) {
+  for (; next < end; ++next) {
+    noteWaits(next);
+    if (failed(verifyArrived(next)))
+      return failure();
+    take(next);
+    row.waitBegins.push_back(row.waits.size());
+    noteUse();
+    if (at(next).is(InstructionKind::Send))
+      sendNumber[next - rowBegin] = numSends++;
+    give(next);
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Rows that repeat
+//===----------------------------------------------------------------------===//
+
+/// Drops the versions that are used no more, and adds the new ones.
+void RowAssigner::updateLive() {
+  const std::vector<TensorVersion> &versions = row.liveness.versions;
+  uint32_t made = row.liveness.madeBefore(next);
+  llvm::erase_if(live, [&](uint32_t i) { return versions[i].lastUse < next; });
+  for (; numSeen < made; ++numSeen)
+    if (versions[numSeen].lastUse >= next)
+      live.push_back(numSeen);
+}
+
+/// The state of the walk in numbers that are the same after some periods if the
+/// walk repeats itself: instructions as distances from the next one, versions
+/// from the next one to be made. Nothing in the rest of the period waits for
+/// what is before `oldest`, so readers of places that are there may stay.
+std::vector<int64_t> RowAssigner::describe(uint32_t oldest) {
+  updateLive();
+  std::vector<int64_t> numbers{activations, messages};
+  auto put = [&](int64_t number) { numbers.push_back(number); };
+  auto putDistance = [&](uint32_t i) { put(int64_t(i) - next); };
+  auto putStanding = [&](uint32_t reader) {
+    if (reader >= next)
+      return;
+    bool isSend = at(reader).is(InstructionKind::Send);
+    int64_t later = numSends - sendNumber[reader - rowBegin] - 1;
+    put(hasEnded[reader - rowBegin]);
+    put(isSend ? std::min(later, inFlight) : -1);
+  };
+  llvm::for_each(joins, putDistance);
+  for (uint32_t number : live) {
+    const TensorVersion &version = row.liveness.versions[number];
+    put(int64_t(number) - numSeen);
+    putDistance(version.lastUse);
+    put(version.bytes);
+    put(version.offset);
+    put(version.isInHost);
+    put(version.isActivation);
+    put(at(version.made).is(InstructionKind::Compute));
+    putDistance(version.made);
+    putStanding(version.made);
+    llvm::for_each(version.readers, putDistance);
+    llvm::for_each(version.readers, putStanding);
+  }
+  auto putReader = [&](uint32_t reader) {
+    put(reader < oldest ? reader : int64_t(reader) - next);
+    putStanding(reader);
+  };
+  arena.describe(numbers, putReader);
+  host.describe(numbers, putReader);
+  return numbers;
+}
+
+/// Lets the rest of the period repeat the last `numPeriods` periods, in which
+/// there were `sends` sends.
+void RowAssigner::leap(const LivenessPeriod &period, uint32_t numPeriods,
+                       uint32_t oldest, int64_t sends) {
+  uint32_t stride = numPeriods * period.length;
+  uint32_t times = (period.end - next) / stride;
+  uint32_t end = next + times * stride;
+  for (uint32_t i = next - rowBegin; i < end - rowBegin; ++i) {
+    for (uint32_t wait = row.waitBegins[i - stride];
+         wait < row.waitBegins[i - stride + 1]; ++wait)
+      row.waits.push_back(row.waits[wait] + stride);
+    row.waitBegins.push_back(row.waits.size());
+  }
+  uint32_t versions = numPeriods * period.versions;
+  for (uint32_t i = numSeen; i < numSeen + times * versions; ++i)
+    row.liveness.versions[i].offset =
+        row.liveness.versions[i - versions].offset;
+  // What is as far before the end as it was before `next`.
+  for (uint32_t i = next - rowBegin; i < end - rowBegin; ++i) {
+    bool isInRow = i >= end - next;
+    uint32_t before = isInRow ? i - (end - next) : 0;
+    hasEnded[i] = !isInRow || hasEnded[before];
+    sendNumber[i] = sendNumber[before] + times * sends;
+  }
+  auto move = [&](uint32_t instruction) {
+    return instruction < oldest ? instruction : instruction + (end - next);
+  };
+  arena.replaceReaders(move);
+  host.replaceReaders(move);
+  for (uint32_t &join : joins)
+    join += end - next;
+  numSends += times * sends;
+  row.numRepeated = end - next;
+  next = end;
+}
+
+/// Compares the state at the ends of periods with that at an earlier one, which
+/// is a later one each time that twice as many periods have passed (Brent
+/// 1980).
+LogicalResult RowAssigner::runRepeats(const LivenessPeriod &period) {
+  constexpr uint32_t kMaxPeriods = 1024, kMaxLive = 4096;
+  if (failed(runTo(period.begin)))
+    return failure();
+  uint32_t margin = period.reach + 32 * period.length;
+  auto oldest = [&] { return next - std::min(next, margin); };
+  std::vector<int64_t> before;
+  int64_t sendsBefore = 0;
+  for (uint32_t passed = 0, since = 0, limit = 1;
+       passed < kMaxPeriods && live.size() < kMaxLive &&
+       next + period.length <= period.end;
+       ++passed, ++since) {
+    std::vector<int64_t> now = describe(oldest());
+    if (now == before) {
+      leap(period, since, oldest(), numSends - sendsBefore);
+      return success();
+    }
+    if (passed == 0 || since == limit) {
+      limit = passed == 0 ? 1 : 2 * limit;
+      since = 0;
+      before = std::move(now);
+      sendsBefore = numSends;
+    }
+    if (failed(runTo(next + period.length)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult RowAssigner::run(bool leaps) {
+  row.waitBegins.reserve(rowEnd - rowBegin + 1);
+  row.waitBegins.push_back(0);
+  std::optional<LivenessPeriod> period;
+  if (leaps)
+    period = findLivenessPeriod(loaded, row.liveness, worker);
+  if ((period && failed(runRepeats(*period))) || failed(runTo(rowEnd)))
+    return failure();
+  row.use.arena = arena.getSize();
+  row.use.host = host.getSize();
+  row.use.padding = row.use.arena - row.use.activations - row.use.messages;
+  return success();
+}
+
+LogicalResult pipesched::assignRow(const LoadedProgram &loaded, int64_t worker,
+                                   int64_t inFlight, RowBuffers &row,
+                                   bool leaps) {
+  return RowAssigner(loaded, worker, inFlight, row).run(leaps);
+}
