@@ -157,11 +157,17 @@ void ArenaAllocator::describe(
     std::vector<int64_t> &numbers,
     llvm::function_ref<void(uint32_t reader)> describeReader) const {
   numbers.push_back(size);
+  numbers.push_back(free.size());
   for (const Piece &piece : free) {
     numbers.push_back(piece.begin);
     numbers.push_back(piece.end);
-    for (uint32_t node = piece.readers; node != kNone; node = nodes[node].next)
+    std::size_t place = numbers.size();
+    numbers.push_back(0); // of readers
+    for (uint32_t node = piece.readers; node != kNone;
+         node = nodes[node].next) {
       describeReader(nodes[node].reader);
+      ++numbers[place];
+    }
   }
 }
 

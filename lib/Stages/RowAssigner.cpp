@@ -208,7 +208,9 @@ std::vector<int64_t> RowAssigner::describe(uint32_t oldest) {
     put(hasEnded[reader - rowBegin]);
     put(isSend ? std::min(later, inFlight) : -1);
   };
+  put(joins.size());
   llvm::for_each(joins, putDistance);
+  put(live.size());
   for (uint32_t number : live) {
     const TensorVersion &version = row.liveness.versions[number];
     put(int64_t(number) - numSeen);
@@ -220,6 +222,7 @@ std::vector<int64_t> RowAssigner::describe(uint32_t oldest) {
     put(at(version.made).is(InstructionKind::Compute));
     putDistance(version.made);
     putStanding(version.made);
+    put(version.readers.size());
     llvm::for_each(version.readers, putDistance);
     llvm::for_each(version.readers, putStanding);
   }
