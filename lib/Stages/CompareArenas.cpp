@@ -18,6 +18,7 @@
 #include "Liveness.h"
 #include "PipeSched/CostModel/CostModel.h"
 #include "PipeSched/Stages/Kernels.h"
+#include "RowWaits.h"
 #include <map>
 
 using namespace mlir;
@@ -43,7 +44,7 @@ public:
   ArenaWalk(const LoadedProgram &loaded, const RowLiveness &row, int64_t worker)
       : loaded(loaded), row(row), rowBegin(loaded.program.rowBegins[worker]),
         rowEnd(loaded.program.rowBegins[worker + 1]),
-        hasEnded(rowEnd - rowBegin) {}
+        waits(loaded.program, worker) {}
 
   /// Walks until the arena has `size` bytes.
   FailureOr<FullArena> run(int64_t size);
@@ -55,7 +56,6 @@ private:
   };
 
   LogicalResult findOffsets();
-  void noteWaits(uint32_t instruction);
   void put(uint32_t version);
   FullArena describe(uint32_t instruction, int64_t size) const;
   bool isLive(uint32_t version, uint32_t instruction) const {
@@ -72,9 +72,8 @@ private:
   const LoadedProgram &loaded;
   const RowLiveness &row;
   uint32_t rowBegin, rowEnd;
-  std::vector<int64_t> offsets;    ///< by version
-  std::vector<bool> hasEnded;      ///< as the row has waited for it
-  SmallVector<uint32_t> joins;     ///< what the next compute or reload awaits
+  std::vector<int64_t> offsets; ///< by version
+  RowWaits waits;
   std::map<int64_t, Place> places; ///< by begin: who was there last
 };
 } // namespace
@@ -101,22 +100,6 @@ LogicalResult ArenaWalk::findOffsets() {
   return success();
 }
 
-void ArenaWalk::noteWaits(uint32_t instruction) {
-  ArrayRef<uint32_t> operands = loaded.program.operandsOf(instruction);
-  InstructionKind kind = loaded.program.instructions[instruction].kind;
-  if (kind == InstructionKind::Wait) {
-    joins.append(operands.begin(), operands.end());
-    return;
-  }
-  for (uint32_t operand : operands)
-    hasEnded[operand - rowBegin] = true;
-  if (kind != InstructionKind::Compute && kind != InstructionKind::Reload)
-    return;
-  for (uint32_t operand : joins)
-    hasEnded[operand - rowBegin] = true;
-  joins.clear();
-}
-
 /// A version takes its place; what is left of others stays.
 void ArenaWalk::put(uint32_t version) {
   int64_t begin = offsets[version], end = endOf(version);
@@ -140,9 +123,7 @@ void ArenaWalk::put(uint32_t version) {
 
 bool ArenaWalk::isInFlight(uint32_t version) const {
   const TensorVersion &tensor = row.versions[version];
-  auto isUnderWay = [&](uint32_t reader) {
-    return !hasEnded[reader - rowBegin];
-  };
+  auto isUnderWay = [&](uint32_t reader) { return !waits.hasEnded(reader); };
   bool isPosted =
       !loaded.program.instructions[tensor.made].is(InstructionRole::Compute);
   return llvm::any_of(tensor.readers, isUnderWay) ||
@@ -183,7 +164,7 @@ FailureOr<FullArena> ArenaWalk::run(int64_t size) {
   if (failed(findOffsets()))
     return failure();
   for (uint32_t i = rowBegin; i < rowEnd; ++i) {
-    noteWaits(i);
+    waits.note(i);
     bool isFull = size == 0;
     for (uint32_t version : row.buffersOf(i - rowBegin)) {
       const TensorVersion &tensor = row.versions[version];

@@ -15,6 +15,7 @@
 #include "RowAssigner.h"
 #include "ArenaAllocator.h"
 #include "LivenessPeriod.h"
+#include "RowWaits.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -27,7 +28,7 @@ public:
       : loaded(loaded), worker(worker),
         rowBegin(loaded.program.rowBegins[worker]),
         rowEnd(loaded.program.rowBegins[worker + 1]), inFlight(inFlight),
-        row(row), next(rowBegin), hasEnded(rowEnd - rowBegin),
+        row(row), next(rowBegin), waits(loaded.program, worker),
         sendNumber(rowEnd - rowBegin) {}
 
   LogicalResult run(bool leaps);
@@ -38,7 +39,6 @@ private:
   const Instruction &at(uint32_t i) const {
     return loaded.program.instructions[i];
   }
-  void noteWaits(uint32_t instruction);
   LogicalResult verifyArrived(uint32_t instruction);
   Reader classify(uint32_t reader) const;
   void take(uint32_t instruction);
@@ -59,9 +59,8 @@ private:
 
   uint32_t next; ///< the instruction to come
   ArenaAllocator arena, host;
-  std::vector<bool> hasEnded;      ///< as the row has waited for it
+  RowWaits waits;
   std::vector<int64_t> sendNumber; ///< of sends: how many stand before it
-  SmallVector<uint32_t> joins;     ///< what the next compute or reload awaits
   int64_t numSends = 0;
   int64_t activations = 0, messages = 0; ///< live bytes
   /// Versions below `numSeen` that are still used, as of the last period.
@@ -70,23 +69,6 @@ private:
 };
 } // namespace
 
-/// Notes that what an instruction waits for has ended when it runs.
-void RowAssigner::noteWaits(uint32_t instruction) {
-  ArrayRef<uint32_t> operands = loaded.program.operandsOf(instruction);
-  InstructionKind kind = at(instruction).kind;
-  if (kind == InstructionKind::Wait) {
-    joins.append(operands.begin(), operands.end());
-    return;
-  }
-  for (uint32_t operand : operands)
-    hasEnded[operand - rowBegin] = true;
-  if (kind != InstructionKind::Compute && kind != InstructionKind::Reload)
-    return;
-  for (uint32_t operand : joins)
-    hasEnded[operand - rowBegin] = true;
-  joins.clear();
-}
-
 /// Verifies that what an instruction reads is there: messages and reloads bring
 /// tensors some time after they are posted.
 LogicalResult RowAssigner::verifyArrived(uint32_t instruction) {
@@ -94,7 +76,7 @@ LogicalResult RowAssigner::verifyArrived(uint32_t instruction) {
     uint32_t made = row.liveness.versions[number].made;
     bool isPosted = at(made).is(InstructionKind::Recv) ||
                     at(made).is(InstructionRole::Copy);
-    if (made == instruction || !isPosted || hasEnded[made - rowBegin])
+    if (made == instruction || !isPosted || waits.hasEnded(made))
       continue;
     InFlightDiagnostic diagnostic =
         pipe::emitTableError(loaded.ops[instruction])
@@ -107,7 +89,7 @@ LogicalResult RowAssigner::verifyArrived(uint32_t instruction) {
 }
 
 ArenaAllocator::Reader RowAssigner::classify(uint32_t reader) const {
-  if (hasEnded[reader - rowBegin])
+  if (waits.hasEnded(reader))
     return Reader::Done;
   if (!at(reader).is(InstructionKind::Send))
     return Reader::MayWaitFor;
@@ -128,7 +110,7 @@ void RowAssigner::take(uint32_t instruction) {
     version.offset = taken.offset;
     for (uint32_t reader : taken.readers) {
       row.waits.push_back(reader);
-      hasEnded[reader - rowBegin] = true;
+      waits.noteEnd(reader);
     }
     if (!version.isInHost)
       (version.isActivation ? activations : messages) += version.bytes;
@@ -164,7 +146,7 @@ void RowAssigner::noteUse() {
 
 LogicalResult RowAssigner::runTo(uint32_t end) {
   for (; next < end; ++next) {
-    noteWaits(next);
+    waits.note(next);
     if (failed(verifyArrived(next)))
       return failure();
     take(next);
@@ -205,11 +187,11 @@ std::vector<int64_t> RowAssigner::describe(uint32_t oldest) {
       return;
     bool isSend = at(reader).is(InstructionKind::Send);
     int64_t later = numSends - sendNumber[reader - rowBegin] - 1;
-    put(hasEnded[reader - rowBegin]);
+    put(waits.hasEnded(reader));
     put(isSend ? std::min(later, inFlight) : -1);
   };
-  put(joins.size());
-  llvm::for_each(joins, putDistance);
+  put(waits.getJoins().size());
+  llvm::for_each(waits.getJoins(), putDistance);
   put(live.size());
   for (uint32_t number : live) {
     const TensorVersion &version = row.liveness.versions[number];
@@ -253,19 +235,15 @@ void RowAssigner::leap(const LivenessPeriod &period, uint32_t numPeriods,
     row.liveness.versions[i].offset =
         row.liveness.versions[i - versions].offset;
   // What is as far before the end as it was before `next`.
-  for (uint32_t i = next - rowBegin; i < end - rowBegin; ++i) {
-    bool isInRow = i >= end - next;
-    uint32_t before = isInRow ? i - (end - next) : 0;
-    hasEnded[i] = !isInRow || hasEnded[before];
-    sendNumber[i] = sendNumber[before] + times * sends;
-  }
+  for (uint32_t i = std::max(next - rowBegin, end - next); i < end - rowBegin;
+       ++i)
+    sendNumber[i] = sendNumber[i - (end - next)] + times * sends;
+  waits.leap(next, end);
   auto move = [&](uint32_t instruction) {
     return instruction < oldest ? instruction : instruction + (end - next);
   };
   arena.replaceReaders(move);
   host.replaceReaders(move);
-  for (uint32_t &join : joins)
-    join += end - next;
   numSends += times * sends;
   row.numRepeated = end - next;
   next = end;

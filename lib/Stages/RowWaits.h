@@ -1,0 +1,76 @@
+//===- RowWaits.h - What a row has waited for -------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which instructions of a worker have ended for sure, as a walk over its row
+// goes on.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_STAGES_ROWWAITS_H
+#define PIPESCHED_LIB_STAGES_ROWWAITS_H
+
+#include "PipeSched/Schedule/Program.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace pipesched {
+
+/// Instructions are those of the program. Keeps a reference to it.
+class RowWaits {
+public:
+  RowWaits(const Program &program, int64_t worker)
+      : program(program), rowBegin(program.rowBegins[worker]),
+        ended(program.rowBegins[worker + 1] - rowBegin) {}
+
+  /// Notes that what an instruction waits for has ended when it runs. A join
+  /// holds the next compute or reload.
+  void note(uint32_t instruction) {
+    llvm::ArrayRef<uint32_t> operands = program.operandsOf(instruction);
+    InstructionKind kind = program.instructions[instruction].kind;
+    if (kind == InstructionKind::Wait) {
+      joins.append(operands.begin(), operands.end());
+      return;
+    }
+    for (uint32_t operand : operands)
+      noteEnd(operand);
+    if (kind != InstructionKind::Compute && kind != InstructionKind::Reload)
+      return;
+    for (uint32_t operand : joins)
+      noteEnd(operand);
+    joins.clear();
+  }
+
+  /// Notes that the row has waited for an instruction.
+  void noteEnd(uint32_t instruction) { ended[instruction - rowBegin] = true; }
+
+  bool hasEnded(uint32_t instruction) const {
+    return ended[instruction - rowBegin];
+  }
+
+  /// What the joins hold back the next compute or reload for.
+  llvm::ArrayRef<uint32_t> getJoins() const { return joins; }
+
+  /// Goes on from instruction `next` to `end`, where all stands as before
+  /// `next`, as many instructions further on.
+  void leap(uint32_t next, uint32_t end) {
+    uint32_t distance = end - next;
+    for (uint32_t i = next - rowBegin; i < end - rowBegin; ++i)
+      ended[i] = i < distance || ended[i - distance];
+    for (uint32_t &join : joins)
+      join += distance;
+  }
+
+private:
+  const Program &program;
+  uint32_t rowBegin;
+  std::vector<bool> ended; ///< by position in the row
+  llvm::SmallVector<uint32_t> joins;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_STAGES_ROWWAITS_H
