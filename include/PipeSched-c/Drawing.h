@@ -26,7 +26,8 @@ typedef struct PipeschedDrawing {
   void *ptr;
 } PipeschedDrawing;
 
-/// Linear in cells and messages, but for sorting. Never null.
+/// Linear in cells and messages, but for sorting. Never null. Requires that
+/// pipeschedEvaluationCheckHasCells succeeds.
 MLIR_CAPI_EXPORTED PipeschedDrawing
 pipeschedDrawingCreate(PipeschedEvaluation evaluation);
 MLIR_CAPI_EXPORTED void pipeschedDrawingDestroy(PipeschedDrawing drawing);

@@ -210,8 +210,10 @@ MLIR_CAPI_EXPORTED PipeschedEvaluation
 pipeschedScheduleEvaluate(MlirOperation scheduleOrProgram, PipeschedCosts costs,
                           PipeschedTiming timing);
 
-/// Generates and evaluates a schedule without IR. Errors: those of generating,
-/// of costs and of timing.
+/// Generates and evaluates a schedule without IR; one with more cells than a
+/// table may have by its period, without cells
+/// (pipeschedEvaluationCheckHasCells). Errors: those of generating, of costs
+/// and of timing; a table that is too long and does not repeat itself.
 MLIR_CAPI_EXPORTED PipeschedEvaluation
 pipeschedConfigurationEvaluate(const PipeschedConfiguration *configuration,
                                MlirStringCallback onError, void *userData);
@@ -259,6 +261,12 @@ typedef struct PipeschedSummary {
 MLIR_CAPI_EXPORTED PipeschedSummary
 pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation);
 
+/// Fails for a table that is too long to be written out, which was timed by its
+/// period: it has numbers, but neither cells nor pictures. What lists or draws
+/// cells requires success where it has no errors of its own.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedEvaluationCheckHasCells(
+    PipeschedEvaluation evaluation, MlirStringCallback onError, void *userData);
+
 /// The cells with their times, row by row. Both cells of an overlapped pair
 /// have the time of the pair. A G lasts from the start of the first to the end
 /// of the last all-reduce that it takes part in. Idle entries, joins, and G
@@ -300,7 +308,7 @@ pipeschedListFindings(intptr_t numEvaluations,
 
 /// Writes the tables in their slots, as text for a terminal with `width`
 /// columns; 0: no limit. Errors, after which nothing is written: an evaluation
-/// of a program.
+/// of a program, or without cells.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedWriteText(
     intptr_t numEvaluations, const PipeschedEvaluation *evaluations,
     int64_t width, bool hasColours, MlirStringCallback callback, void *userData,
@@ -314,7 +322,7 @@ typedef enum PipeschedSvgVariant {
 } PipeschedSvgVariant;
 
 /// Draws schedules on one scale. Errors, after which nothing is written: slots
-/// of a program; a table that cannot be aligned.
+/// of a program; a table that cannot be aligned; an evaluation without cells.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedWriteSvg(
     intptr_t numEvaluations, const PipeschedEvaluation *evaluations,
     PipeschedSvgVariant variant, MlirStringCallback callback, void *userData,

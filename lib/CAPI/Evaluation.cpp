@@ -154,6 +154,10 @@ PipeschedEvaluation pipeschedEvaluationCreateMeasured(
     const int64_t *startPs, const int64_t *endPs, int64_t makespanPs,
     MlirStringCallback onError, void *userData) {
   const NamedEvaluation &given = unwrap(predicted)->result;
+  if (llvm::Error error = given.checkHasCells()) {
+    passError(onError, userData, std::move(error));
+    return {nullptr};
+  }
   llvm::Expected<Execution> execution =
       withMeasuredTimes(given.getExecution(),
                         {llvm::ArrayRef(startPs, numInstructions),
@@ -244,6 +248,16 @@ PipeschedSummary pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation) {
 // Cells
 //===----------------------------------------------------------------------===//
 
+MlirLogicalResult
+pipeschedEvaluationCheckHasCells(PipeschedEvaluation evaluation,
+                                 MlirStringCallback onError, void *userData) {
+  llvm::Error error = unwrap(evaluation)->result.checkHasCells();
+  if (!error)
+    return mlirLogicalResultSuccess();
+  passError(onError, userData, std::move(error));
+  return mlirLogicalResultFailure();
+}
+
 intptr_t pipeschedEvaluationGetNumCells(PipeschedEvaluation evaluation) {
   return countTimedCells(unwrap(evaluation)->result.getExecution());
 }
@@ -291,6 +305,17 @@ void pipeschedWriteChromeTrace(intptr_t numEvaluations,
   passText(callback, userData, text);
 }
 
+/// The results, if all have cells.
+static llvm::Expected<llvm::SmallVector<const NamedEvaluation *>>
+readDrawable(intptr_t count, const PipeschedEvaluation *evaluations) {
+  llvm::SmallVector<const NamedEvaluation *> results =
+      readResults(count, evaluations);
+  for (const NamedEvaluation *result : results)
+    if (llvm::Error error = result->checkHasCells())
+      return error;
+  return results;
+}
+
 static std::vector<ComparisonEntry>
 listEntries(intptr_t numEvaluations, const PipeschedEvaluation *evaluations) {
   std::vector<ComparisonEntry> entries;
@@ -323,9 +348,14 @@ MlirLogicalResult pipeschedWriteText(intptr_t numEvaluations,
                                      MlirStringCallback callback,
                                      void *userData, MlirStringCallback onError,
                                      void *errorData) {
+  llvm::Expected<llvm::SmallVector<const NamedEvaluation *>> results =
+      readDrawable(numEvaluations, evaluations);
+  if (!results) {
+    passError(onError, errorData, results.takeError());
+    return mlirLogicalResultFailure();
+  }
   llvm::SmallVector<const NamedTable *> tables;
-  for (const NamedEvaluation *result :
-       readResults(numEvaluations, evaluations)) {
+  for (const NamedEvaluation *result : *results) {
     if (result->isProgram()) {
       passText(onError, errorData,
                result->name + " is a program; tables are of schedules");
@@ -358,10 +388,15 @@ MlirLogicalResult pipeschedWriteSvg(intptr_t numEvaluations,
     passError(onError, errorData, chosen.takeError());
     return mlirLogicalResultFailure();
   }
+  llvm::Expected<llvm::SmallVector<const NamedEvaluation *>> results =
+      readDrawable(numEvaluations, evaluations);
+  if (!results) {
+    passError(onError, errorData, results.takeError());
+    return mlirLogicalResultFailure();
+  }
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (llvm::Error error =
-          writeSvg(os, readResults(numEvaluations, evaluations), *chosen)) {
+  if (llvm::Error error = writeSvg(os, *results, *chosen)) {
     passError(onError, errorData, std::move(error));
     return mlirLogicalResultFailure();
   }

@@ -126,6 +126,8 @@ pipesched::evaluateLongTable(const Configuration &configuration,
     if (!*evaluation)
       continue;
     result.placement = std::move(*placement);
+    result.table.slots = std::move(shortened->slots);
+    result.cellsOfLongTable = cellsInUse(shortened->view());
     result.evaluation = std::move(**evaluation);
     return result;
   }

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/NamedEvaluation.h"
+#include "PipeSched/Support/FormatError.h"
 
 using namespace pipesched;
 
@@ -24,7 +25,18 @@ void NamedTable::keepRows() {
   kept = std::move(copies);
 }
 
+llvm::Error NamedEvaluation::checkHasCells() const {
+  if (!cellsOfLongTable)
+    return llvm::Error::success();
+  return formatError(
+      "{0} of {1} microbatches has more cells than a table may have ({2}): it "
+      "is timed by its period, and has neither cells nor pictures; choose "
+      "fewer microbatches",
+      name, placement.getNumMicrobatches(), kMaxTableCells);
+}
+
 const Execution &NamedEvaluation::getExecution() const {
+  assert(!cellsOfLongTable && "a long table has no execution");
   if (evaluation.execution)
     return *evaluation.execution;
   std::call_once(onDemand->once, [&] {

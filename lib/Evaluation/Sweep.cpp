@@ -83,10 +83,14 @@ static EvaluatedTable describe(const Configuration &configuration,
   return evaluated;
 }
 
-/// Whether a shorter table has to do.
+/// Whether a shorter table may have to do.
+static bool mayBeByPeriods(const Configuration &configuration) {
+  return !configuration.optimizerStep && isLongTable(configuration.problem);
+}
+
+/// Whether a shorter table does, although the whole one may exist.
 static bool isByPeriods(const Configuration &configuration) {
-  return configuration.numbersAlone && !configuration.optimizerStep &&
-         isLongTable(configuration.problem);
+  return configuration.numbersAlone && mayBeByPeriods(configuration);
 }
 
 static llvm::Expected<EvaluatedTable>
@@ -108,6 +112,10 @@ pipesched::evaluateConfiguration(const Configuration &configuration) {
   if (isByPeriods(configuration))
     return evaluateByPeriods(configuration);
   llvm::Expected<Table> table = makeTable(configuration);
+  if (!table && mayBeByPeriods(configuration)) {
+    llvm::consumeError(table.takeError());
+    return evaluateByPeriods(configuration);
+  }
   if (!table)
     return table.takeError();
   llvm::Expected<CostInputs> costs = costsOf(configuration);

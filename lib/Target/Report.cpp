@@ -103,10 +103,11 @@ static void writeFormula(OStream &json, const Evaluation &evaluation) {
 
 /// Writes the slots of the phases in use, by path and stage; null for unit
 /// slots.
-static void writeSlotLengths(OStream &json, const TableView &table) {
+static void writeSlotLengths(OStream &json, const NamedEvaluation &result) {
+  const TableView &table = result.table;
   if (table.slots.empty())
     return json.attribute("slot_lengths", nullptr);
-  CellsInUse cells = cellsInUse(table);
+  CellsInUse cells = result.cellsOfLongTable.value_or(cellsInUse(table));
   json.attributeObject("slot_lengths", [&] {
     for (unsigned code = 0; code < kNumPhases; ++code)
       if (auto phase = static_cast<Phase>(code);
@@ -138,7 +139,7 @@ static void writeTable(OStream &json, const NamedEvaluation &result) {
       writeList(json, "mean", table.meanRetentionSlots);
       writeList(json, "max", table.maxRetentionSlots);
     });
-    writeSlotLengths(json, result.table);
+    writeSlotLengths(json, result);
   });
 }
 

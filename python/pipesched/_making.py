@@ -24,7 +24,8 @@ _REPORT_BYTES, _REPORT_S = 232, 4e-7
 def announcement(sizes: Iterable[tuple[int, int]]) -> str | None:
     """What to say before a long wait: how many cells the largest of some schedules has (given by
     its workers and microbatches), and what these take; None if none is large. Each stage has at
-    least an F and a B for each microbatch. The library refuses more than 2**28 cells at once.
+    least an F and a B for each microbatch. A table of more than 2**28 cells is never made: it is
+    refused, or timed by its period.
     """
     cells = [2 * workers * microbatches for workers, microbatches in sizes]
     large = [count for count in cells if ANNOUNCED_CELLS < count <= _REFUSED_CELLS]

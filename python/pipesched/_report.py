@@ -123,9 +123,12 @@ class Execution(_Section):
     offload_ps: Integers
     """Time of the copy queue to the host, which runs beside the cells."""
     reload_ps: Integers
-    critical_path: tuple[str, ...]
-    critical_path_messages: int
-    critical_path_copies: int
+    critical_path: tuple[str, ...] | None
+    """None, like the next two, for a table with more cells than a table may have: it is timed by
+    its period, without cells.
+    """
+    critical_path_messages: int | None
+    critical_path_copies: int | None
     all_to_all_ps: Integers | None = None
     """Time in which rows are on their way to experts and back; None if there are none."""
     exposed_all_to_all_ps: Integers | None = None

@@ -90,7 +90,21 @@ static nb::dict summarize(const Evaluations &evaluations) {
   return toColumns(summaries);
 }
 
+void pipesched::python::requireCells(const Evaluation &evaluation) {
+  Text error;
+  if (mlirLogicalResultIsFailure(pipeschedEvaluationCheckHasCells(
+          evaluation.get(), Text::append, &error)))
+    raise(error.take());
+}
+
+static intptr_t countCells(const Evaluation &evaluation) {
+  requireCells(evaluation);
+  nb::gil_scoped_release release;
+  return pipeschedEvaluationGetNumCells(evaluation.get());
+}
+
 static nb::dict readCells(const Evaluation &evaluation) {
+  requireCells(evaluation);
   std::optional<CellColumns> columns;
   {
     nb::gil_scoped_release release;
@@ -117,6 +131,8 @@ getHandles(const Evaluations &evaluations) {
 }
 
 static std::string writeChromeTrace(const Evaluations &evaluations) {
+  for (const Evaluation *evaluation : evaluations)
+    requireCells(*evaluation);
   std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
   nb::gil_scoped_release release;
   Text text;
@@ -190,10 +206,7 @@ void pipesched::python::bindEvaluation(nb::module_ &m) {
   nb::class_<Evaluation>(m, "Evaluation",
                          "All that is known of a schedule under costs.")
       .def("report", writeReport, "The report, one JSON object.")
-      .def_prop_ro("num_cells",
-                   [](const Evaluation &evaluation) {
-                     return pipeschedEvaluationGetNumCells(evaluation.get());
-                   })
+      .def_prop_ro("num_cells", countCells)
       .def("cells", readCells,
            nb::sig("def cells(self) -> "
                    "dict[str, numpy.typing.NDArray[typing.Any]]"));

@@ -34,6 +34,9 @@ private:
   PipeschedEvaluation evaluation;
 };
 
+/// Raises an error for an evaluation without cells.
+void requireCells(const Evaluation &evaluation);
+
 } // namespace pipesched::python
 
 #endif // PIPESCHED_PYTHON_SRC_EVALUATION_H

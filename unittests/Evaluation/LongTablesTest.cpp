@@ -105,6 +105,28 @@ TEST(LongTables, ABillionCells) {
   EXPECT_DOUBLE_EQ(summarize(evaluation.totals).idleRatio, 63.0 / 8'000'063);
 }
 
+TEST(LongTables, HaveNumbersAlone) {
+  Configuration configuration;
+  configuration.problem = problemOf("zb-h1", 64, 8'000'000);
+  NamedEvaluation found =
+      std::move(llvm::cantFail(evaluateConfiguration(configuration)).result);
+  EXPECT_EQ(found.placement.getNumMicrobatches(), 8'000'000);
+  ASSERT_TRUE(found.cellsOfLongTable.has_value());
+  EXPECT_TRUE(found.cellsOfLongTable->has(Phase::InputGrad));
+  EXPECT_FALSE(found.cellsOfLongTable->has(Phase::Backward));
+  EXPECT_EQ(errorOf(found.checkHasCells()),
+            "zb-h1 of 8000000 microbatches has more cells than a table may "
+            "have (268435456): it is timed by its period, and has neither "
+            "cells nor pictures; choose fewer microbatches");
+
+  configuration.problem.microbatches = 1 << 17; // short, if long for a sweep
+  found =
+      std::move(llvm::cantFail(evaluateConfiguration(configuration)).result);
+  EXPECT_FALSE(found.cellsOfLongTable.has_value());
+  EXPECT_FALSE(found.evaluation.totals.criticalSteps.empty());
+  llvm::cantFail(found.checkHasCells());
+}
+
 TEST(LongTables, WhatDoesNotRepeatIsRefused) {
   Configuration configuration;
   configuration.problem = problemOf("gpipe", 64, 8'000'000);

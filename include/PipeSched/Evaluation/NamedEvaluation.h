@@ -15,6 +15,7 @@
 #define PIPESCHED_EVALUATION_NAMEDEVALUATION_H
 
 #include "PipeSched/Evaluation/Evaluate.h"
+#include "PipeSched/Evaluation/SlotMeasure.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include <mutex>
 
@@ -48,12 +49,19 @@ struct NamedEvaluation : NamedTable {
   int64_t microbatchSize = 0;   ///< sequences; 0: not known
   std::vector<StatedWork> work; ///< of a program's instructions
   Evaluation evaluation;
+  /// What cells occur in a table that is too long to be written out, which was
+  /// evaluated by a shorter one: it has no rows and no execution.
+  std::optional<CellsInUse> cellsOfLongTable;
 
   bool isProgram() const { return !evaluation.table; }
 
-  /// When everything happens. The first call for a table that was walked builds
-  /// its graph, for all copies of this object; calls may come from several
-  /// threads.
+  /// Succeeds if there are rows or a program to draw or list.
+  /// Errors: a table that is too long to be written out.
+  llvm::Error checkHasCells() const;
+
+  /// When everything happens; requires cells. The first call for a table that
+  /// was walked builds its graph, for all copies of this object; calls may come
+  /// from several threads.
   const Execution &getExecution() const;
 
 private:

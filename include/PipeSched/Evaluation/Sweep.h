@@ -40,10 +40,11 @@ struct Configuration {
   /// Adds the end of the step, with all-reduces placed as pipe-add-optimizer
   /// does. Absent: the step ends with the last backward.
   std::optional<ReductionPlace> optimizerStep;
-  /// Whether nothing but numbers are asked of the result. Then a table with
-  /// more cells than tables may have is evaluated by a shorter one
-  /// (LongTables.h in lib/Evaluation), which leaves no rows; and configurations
-  /// of one table share walks, which leave out critical paths.
+  /// Whether nothing but numbers are asked of the result. Then configurations
+  /// of one table share walks, which leave out critical paths; and tables that
+  /// may be too long are evaluated by shorter ones (LongTables.h in
+  /// lib/Evaluation), which leaves no rows. Without it, only those that are too
+  /// long.
   bool numbersAlone = false;
 };
 
