@@ -14,6 +14,7 @@
 #include "PipeSched/Evaluation/Disturbance.h"
 #include "PipeSched/Facts/ProfileText.h"
 #include "PipeSched/Support/FormatError.h"
+#include "PipeSched/Support/WideDivision.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -143,7 +144,7 @@ private:
   int64_t jitterOf(Cell cell) const {
     if (jitter == 0)
       return 0;
-    uint64_t bits = mix(mix(seed) ^ cell.withOverlap(false).getRaw());
+    uint64_t bits = mix(seedBits ^ cell.withOverlap(false).getRaw());
     return static_cast<int64_t>((__int128(bits >> 1) * (2 * jitter + 1)) >>
                                 63) -
            jitter;
@@ -151,7 +152,7 @@ private:
 
   std::vector<int64_t> workers, stages;
   int64_t jitter = 0;
-  uint64_t seed = 0;
+  uint64_t seedBits = 0;
 };
 
 } // namespace
@@ -179,7 +180,7 @@ llvm::Expected<CellFactors> CellFactors::create(const Disturbance &disturbance,
         std::max<int64_t>(numStages, placement.getPath(path).getNumStages());
   CellFactors factors;
   factors.jitter = disturbance.jitter;
-  factors.seed = disturbance.seed;
+  factors.seedBits = mix(disturbance.seed);
   if (llvm::Error error = fillFactors("worker", disturbance.workers, numWorkers,
                                       factors.workers))
     return std::move(error);
@@ -210,11 +211,13 @@ static __int128 meanOf(Cell first, Cell second, const CellFactors &factors,
     one >>= 1;
     other >>= 1;
   }
-  return (of * one + ofOther * other) / (one + other);
+  return divideWide(of * one + ofOther * other,
+                    static_cast<uint64_t>(one + other));
 }
 
-static __int128 roundedQuotient(__int128 number, __int128 by) {
-  return (number + by / 2) / by;
+/// `by` is even.
+static __int128 roundedQuotient(__int128 number, uint64_t by) {
+  return divideWide(number + by / 2, by);
 }
 
 /// A time below 2^63 times a factor below 2 * 10^18 stays below 2^127.
@@ -222,11 +225,12 @@ static __int128 scale(int64_t ps, int64_t worker, Cell cell,
                       std::optional<Cell> overlapped,
                       const CellFactors &factors, const Placement &placement,
                       const StageCosts &stageCosts) {
-  constexpr __int128 kParts = 1'000'000'000'000; // of the factor used last
+  constexpr uint64_t kParts = 1'000'000'000'000; // of the factor used last
   __int128 factor =
       overlapped ? meanOf(cell, *overlapped, factors, placement, stageCosts)
                  : factors.ofCell(cell);
-  factor = roundedQuotient(factor * factors.ofWorker(worker), kOne);
+  if (factors.ofWorker(worker) != kOne)
+    factor = roundedQuotient(factor * factors.ofWorker(worker), kOne);
   return roundedQuotient(ps * factor, kParts);
 }
 
