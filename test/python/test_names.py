@@ -118,6 +118,16 @@ def test_control_characters_are_shown(tmp_path: Path, capsys: Capture) -> None:
     assert SHOWN in said and not obeyed(said)
 
 
+@pytest.mark.parametrize(
+    "words", [["no\x1b[2Jsuch"], ["show", "a", "b\x1b[2J"], ["show", "a", "--x\x9b"]]
+)
+def test_control_characters_of_arguments_are_shown(words: list[str], capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+    said = capsys.readouterr().err
+    assert "\\x" in said and not {"\x1b", "\x9b"} & set(said)
+
+
 def test_control_characters_of_diagnostics_are_shown(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "odd.json"
     file.write_text(json.dumps({**systems()["toy"], CONTROLS: 1}))

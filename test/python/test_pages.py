@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,7 +94,7 @@ def measured(
     return pipesched.Schedule.from_text(program).simulate(system="dgx-h100", transport=transport)
 
 
-CASES = {
+CASES: dict[str, Callable[[], Simulation]] = {
     "1f1b": simulated,
     "measured": measured,
     "measured queues": lambda: measured(transport="overlap"),
@@ -149,7 +149,10 @@ def test_numbers_of_the_page(opened: Opened, tmp_path: Path, case: str) -> None:
         assert opened.ask("timeline.mostHeld") == total
 
 
-COLUMNS = {**CASES, "no time": lambda: simulated(times="F=0ms,B=1ms,comm=0ms")}
+COLUMNS: dict[str, Callable[[], Simulation]] = {
+    **CASES,
+    "no time": lambda: simulated(times="F=0ms,B=1ms,comm=0ms"),
+}
 
 
 @pytest.mark.parametrize("case", COLUMNS)
