@@ -52,6 +52,20 @@ pipesched::makePrintableIR(llvm::MemoryBufferRef ir) {
   return llvm::MemoryBuffer::getMemBufferCopy(printable, printableName);
 }
 
+bool pipesched::mayHideText(llvm::MemoryBufferRef ir) {
+  if (isBytecode(ir))
+    return true;
+  StringRef text = ir.getBuffer();
+  for (size_t at = text.find('\\'); at != StringRef::npos;
+       at = text.find('\\', at + 1)) {
+    uint8_t byte = 0;
+    StringRef digits = text.substr(at + 1, 2);
+    if (!digits.getAsInteger(16, byte) && !llvm::isPrint(byte))
+      return true;
+  }
+  return false;
+}
+
 //===----------------------------------------------------------------------===//
 // Diagnostics
 //===----------------------------------------------------------------------===//

@@ -29,6 +29,7 @@ from ._options import (
     integer,
     raw_timing,
 )
+from ._text import valid
 
 Time = str | int
 """`"18.5ms"`, or a number of picoseconds."""
@@ -108,6 +109,13 @@ def _parameter_bytes(given: tuple[int, int, int] | None) -> tuple[int, ...] | No
     return tuple(integer("parameter_bytes", size, 0) for size in given)
 
 
+def _path(file: str | os.PathLike[str]) -> str:
+    path = os.fspath(file)
+    if valid(path) != path:
+        raise PipeSchedError(f"{path}: the path of a description has to be UTF-8")
+    return path
+
+
 def _description(source: Description | None) -> _Source:
     if source is None:
         return None
@@ -117,7 +125,7 @@ def _description(source: Description | None) -> _Source:
         return _NAME, source
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(f"a model or system is a name, a mapping or a path; got {source!r}")
-    return _FILE, os.fspath(source)
+    return _FILE, _path(source)
 
 
 def _time(time: Time) -> str:
@@ -146,7 +154,7 @@ def _times(times: Times | None) -> _Source:
         return _TIMES, times
     if not isinstance(times, (str, os.PathLike)):
         raise TypeError(f'times are text such as "F=1ms,B=2ms", a mapping or a path; got {times!r}')
-    return _FILE, os.fspath(times)
+    return _FILE, _path(times)
 
 
 def _balance(value: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -46,24 +47,57 @@ def _umask() -> int:
     return mask
 
 
+def _unnamed(folder: str) -> int | None:
+    """A file without a name, which is gone with the process however that ends, even by SIGKILL.
+    None where the system has none, or where none can get a name later.
+    """
+    try:
+        handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except (AttributeError, OSError):
+        return None
+    if os.path.exists(f"/proc/self/fd/{handle}"):
+        return handle
+    os.close(handle)
+    return None
+
+
+def _named(folder: str) -> tuple[int, str]:
+    """A file with a name of its own."""
+    handle, name = tempfile.mkstemp(prefix=".pipesched-", suffix=".tmp", dir=folder)
+    os.fchmod(handle, 0o666 & ~_umask())
+    return handle, name
+
+
+def _name(handle: int, folder: str) -> str:
+    """Gives a file without a name one."""
+    while True:
+        name = os.path.join(folder, f".pipesched-{os.urandom(4).hex()}.tmp")
+        with contextlib.suppress(FileExistsError):
+            # Only with a folder does Python follow the link to the file.
+            os.link(f"/proc/self/fd/{handle}", name, src_dir_fd=handle)
+            return name
+
+
 def _replace(path: str, contents: bytes) -> None:
     """Writes a file beside this one and renames it."""
     existing = os.stat(path) if os.path.exists(path) else None
     if existing and not os.access(path, os.W_OK):
         raise PermissionError(13, os.strerror(13), path)
-    handle, temporary = tempfile.mkstemp(
-        prefix=".pipesched-", suffix=".tmp", dir=os.path.dirname(path) or "."
-    )
+    folder = os.path.dirname(path) or "."
+    temporary = ""
+    if (handle := _unnamed(folder)) is None:
+        handle, temporary = _named(folder)
     try:
         with os.fdopen(handle, "wb") as file:
             if existing:
                 _copy_access(existing, handle)
-            else:
-                os.fchmod(handle, 0o666 & ~_umask())
             file.write(contents)
+            file.flush()
+            temporary = temporary or _name(handle, folder)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        if temporary:
+            os.unlink(temporary)
         raise
 
 

@@ -246,11 +246,22 @@ def _draw_text(axes: Axes, shapes: _Shapes, element: ElementTree.Element, scale:
             x += abs(box.x1 - box.x0)
 
 
+def _check_pixels(wide: float, tall: float) -> None:
+    wrong = ""
+    if max(wide, tall) > _MOST_PX:
+        wrong = f"too large, at most {_MOST_PX} on a side; give a smaller width"
+    elif min(wide, tall) < 1:
+        wrong = "too small, at least 1 on a side; give a larger width"
+    if wrong:
+        found = f"{wide:.0f} x {tall:.0f}"
+        raise PipeSchedError(f"a PNG of {found} pixels is {wrong}, or write SVG or PDF")
+
+
 def render(svg: str, format: ImageFormat, width: float | str | None = None) -> bytes:
     """Draws a picture of the library as `png` or `pdf`.
 
     `width` is in pixels, or a length such as `"180mm"` (a PNG then has 300 pixels per inch); by
-    default that of the SVG. Errors: no width; more than 30,000 pixels on a side.
+    default that of the SVG. Errors: no width; no pixel or more than 30,000 on a side.
     """
     from matplotlib.figure import Figure
 
@@ -259,12 +270,8 @@ def render(svg: str, format: ImageFormat, width: float | str | None = None) -> b
     inches = wanted.inches or cast(float, wanted.px) / _PX_PER_INCH
     dpi = _PRINTED_PX_PER_INCH if wanted.inches else _PX_PER_INCH
     ratio = shapes.size[1] / shapes.size[0]
-    if format == "png" and max(inches, inches * ratio) * dpi > _MOST_PX:
-        found = f"{inches * dpi:.0f} x {inches * dpi * ratio:.0f}"
-        raise PipeSchedError(
-            f"a PNG of {found} pixels is too large, at most {_MOST_PX} on a side; give a smaller"
-            " width, or write SVG or PDF"
-        )
+    if format == "png":
+        _check_pixels(inches * dpi, inches * dpi * ratio)
     scale = inches * _PX_PER_INCH / shapes.size[0]
     figure = Figure(figsize=(inches, inches * ratio), dpi=dpi)
     axes = figure.add_axes((0, 0, 1, 1))

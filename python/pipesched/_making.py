@@ -13,6 +13,7 @@ from ._errors import PipeSchedWarning
 from ._families import generate_own, own_family
 from ._options import FamilyOptions, Paths, integer, raw_options, raw_paths, text_of
 from ._schedule import Schedule
+from ._text import valid
 
 
 ANNOUNCED_CELLS = 2**24
@@ -101,7 +102,7 @@ def loads(text: str | bytes, *, filename: str = "<text>") -> list[Schedule]:
     """Reads all schedules and programs of a module in IR or bytecode, in order."""
     if not isinstance(text, (str, bytes)):
         raise TypeError(f"text is IR or bytecode, a str or bytes; got {text!r}")
-    module = _core.Module.parse(text, filename)
+    module = _core.Module.parse(text, valid(filename))
     return [Schedule(module.extract(index)) for index in range(module.num_schedules)]
 
 

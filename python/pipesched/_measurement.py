@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ._costs import Costs, SimulationOptions
 from ._errors import PipeSchedError
+from ._files import write_whole
 from ._options import ReceivePlacement, names_of
 from ._program import WorkerProgram
 from ._schedule import Schedule
@@ -213,7 +214,7 @@ class Measurement:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the JSON."""
-        Path(path).write_text(self.to_json(), encoding="utf-8")
+        write_whole(path, self.to_json().encode())
 
     @staticmethod
     def from_json(text: str, *, filename: str = "<text>") -> Measurement:
@@ -223,7 +224,7 @@ class Measurement:
     @staticmethod
     def from_file(path: str | os.PathLike[str]) -> Measurement:
         """Reads what `save` writes."""
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
+        text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
         return Measurement.from_json(text, filename=os.fspath(path))
 
     def __repr__(self) -> str:

@@ -49,6 +49,7 @@ from ._rows import (
     words_of_frame,
 )
 from ._simulation import Simulation, simulate
+from ._text import valid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +78,7 @@ class Schedule:
         """Reads IR. `name` selects one of several schedules; `filename` is the file in the places
         of errors.
         """
-        return _choose(_core.Module.parse(text_of("text", text), filename), name)
+        return _choose(_core.Module.parse(text_of("text", text), valid(filename)), name)
 
     @staticmethod
     def from_bytecode(code: bytes, *, name: str | None = None) -> Schedule:
@@ -100,7 +101,7 @@ class Schedule:
         """
         text_of("text", text)
         stages = 0 if stages_per_path is None else integer("stages_per_path", stages_per_path, 1)
-        return Schedule(_core.Module.import_torch_csv(text, filename, keep_columns, stages))
+        return Schedule(_core.Module.import_torch_csv(text, valid(filename), keep_columns, stages))
 
     @staticmethod
     def from_file(path: str | os.PathLike[str], *, name: str | None = None) -> Schedule:
@@ -109,7 +110,7 @@ class Schedule:
         if file.suffix == ".csv":
             text = file.read_text(encoding="utf-8", errors="replace")
             return Schedule.from_csv(text, filename=os.fspath(file))
-        return _choose(_core.Module.parse(file.read_bytes(), os.fspath(file)), name)
+        return _choose(_core.Module.parse(file.read_bytes(), valid(os.fspath(file))), name)
 
     @staticmethod
     def from_rows(

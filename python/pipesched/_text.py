@@ -7,11 +7,19 @@ import re
 _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def _shown(found: re.Match[str]) -> str:
     point = ord(found[0])
     return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}"
+
+
+def valid(text: str) -> str:
+    """A text that UTF-8 can encode. Python has the bytes of a path that are not UTF-8 as halves of
+    surrogate pairs, which become `\\udcff`.
+    """
+    return _HALVES.sub(_shown, text)
 
 
 def printable(text: str) -> str:

@@ -14,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from pipesched import Schedule, generate, load, sweep, systems
+from pipesched import Measurement, Schedule, generate, load, sweep, systems
 from pipesched._files import write_whole
 from pipesched.command import main
+
+MARK = b"\xef\xbb\xbf"
+"""What Windows' programs write before UTF-8."""
 
 SAVE = """
 import sys, resource, signal
@@ -36,6 +39,59 @@ def test_a_full_disk_keeps_what_stands_there(tmp_path: Path) -> None:
     assert "File too large" in done.stderr and "kept.mlir" in done.stderr
     assert file.read_text() == "as it was"
     assert os.listdir(tmp_path) == ["kept.mlir"]
+
+
+KILLED = SAVE.replace("SIG_IGN", "SIG_DFL")
+
+
+def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
+    """The signal that ends it comes in the middle of the writing."""
+    file = tmp_path / "kept.mlir"
+    file.write_text("as it was")
+    done = subprocess.run([sys.executable, "-c", KILLED, str(file)], capture_output=True)
+    assert done.returncode == -signal.SIGXFSZ
+    assert file.read_text() == "as it was"
+    assert os.listdir(tmp_path) == ["kept.mlir"]
+
+
+@pytest.mark.parametrize("isNamed", [False, True])
+def test_new_files_have_the_permissions_of_others(
+    isNamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if isNamed:  # as where the system has no files without names
+        monkeypatch.setattr("pipesched._files._unnamed", lambda folder: None)
+    other, made = tmp_path / "other", tmp_path / "made"
+    other.write_bytes(b"")
+    write_whole(made, b"text")
+    assert made.read_bytes() == b"text" and made.stat().st_mode == other.stat().st_mode
+    assert made.stat().st_nlink == 1 and len(os.listdir(tmp_path)) == 2
+    with pytest.raises(OSError, match="none"):
+        write_whole(tmp_path / "none" / "x", b"")
+
+
+MEASUREMENT = Path(__file__).parents[2] / "docs/images/run/zb-v.measurement.json"
+
+
+def test_measurements_are_files_as_others(tmp_path: Path) -> None:
+    marked, file = tmp_path / "marked.json", tmp_path / "kept.json"
+    marked.write_bytes(MARK + MEASUREMENT.read_bytes())
+    assert Measurement.from_file(marked).to_json() == MEASUREMENT.read_text().strip()
+    file.write_text("as it was")
+    made = f"Measurement.from_file({str(marked)!r})"
+    save = SAVE.replace('generate("1f1b", workers=8, microbatches=64)', made)
+    save = save.replace("import generate", "import Measurement")
+    done = subprocess.run([sys.executable, "-c", save, str(file)], capture_output=True, text=True)
+    assert "File too large" in done.stderr and "kept.json" in done.stderr
+    assert file.read_text() == "as it was"
+
+
+def test_empty_names_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schedule = str(tmp_path / "a.mlir")
+    generate("1f1b", workers=2, microbatches=2).save(schedule)
+    for option in ("-o", "--html", "--png", "--trace"):
+        assert main(["simulate", schedule, "--times", "F=1ms,B=2ms", option, ""]) == 2
+        assert "is empty, wanted the name of a file" in capsys.readouterr().err
+    assert main(["show", schedule, "--html", ""]) == 2
 
 
 def test_links_and_permissions_stay(tmp_path: Path) -> None:
@@ -108,10 +164,6 @@ def test_a_wait_for_a_writer_can_be_interrupted(tmp_path: Path) -> None:
         if process.poll() is None:
             process.kill()
         assert process.stdout.read() == "interrupted\n"
-
-
-MARK = b"\xef\xbb\xbf"
-"""What Windows' programs write before UTF-8."""
 
 
 def test_byte_order_marks(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from pathlib import Path
 
@@ -70,6 +71,43 @@ def test_every_verb_takes_odd_paths(folder: Path, capsys: Capture) -> None:
         capsys.readouterr()
 
 
+NAMES = [b"new\nline.mlir", b"a\x1b\\b.mlir", "\u00fc\u202e.mlir".encode(), b"not\xffutf.mlir"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_verb_takes_names_of_any_bytes(name: bytes, tmp_path: Path, capsys: Capture) -> None:
+    """Two files whose schedules are called alike have the names of their files."""
+    file, other = str(tmp_path / os.fsdecode(name)), str(tmp_path / "other.mlir")
+    for made in (file, other):
+        assert main(["generate", "1f1b", "--workers", "2", "--microbatches", "2", "-o", made]) == 0
+    times = ["--times", "F=1ms,B=2ms"]
+    drawn = [f"--{kind}={file}.{kind}" for kind in ("html", "svg", "png", "pdf", "trace")]
+    for words in (
+        ["show", file],
+        ["verify", file],
+        ["simulate", file, other, *times, *drawn],
+        ["compare", file, other, *times, f"--html={file}.page"],
+        ["compare", file, other, *times, "--format", "csv", "-o", f"{file}.csv"],
+        ["convert", file, f"{file}.copy.mlir"],
+    ):
+        capsys.readouterr()
+        assert main(words) == 0, capsys.readouterr().err
+        said = capsys.readouterr()
+        hidden = {"\x1b", "\u202e", "\udcff"}
+        assert not hidden & set(said.out + said.err)
+    assert main(["compare", file, other, *times, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["file"] == file
+    if os.fsencode(file).isascii():  # what captures the output reads text
+        assert "2 workers" in run_passes(capsys, "show", file)
+    assert Schedule.from_file(f"{file}.copy.mlir").workers == 2
+
+
+def test_paths_of_descriptions_are_utf8(capsys: Capture) -> None:
+    for option in ("model", "system"):
+        assert main(["show", f"--{option}", os.fsdecode(b"not\xffutf.json")]) == 1
+        assert "the path of a description has to be UTF-8" in capsys.readouterr().err
+
+
 def test_plans_are_saved_and_shown(folder: Path, capsys: Capture) -> None:
     saved = folder / "saved plans"
     plan = ["plan", *described(folder), "--gpus", "4", "--global-batch", "16", "--top", "2"]
@@ -116,6 +154,16 @@ def test_control_characters_are_shown(tmp_path: Path, capsys: Capture) -> None:
     assert main(["show", str(file), "--name", CONTROLS + "!"]) == 1
     said = capsys.readouterr().err
     assert SHOWN in said and not obeyed(said)
+
+
+@pytest.mark.parametrize(
+    "words", [["no\x1b[2Jsuch"], ["show", "a", "b\x1b[2J"], ["show", "a", "--x\x9b"]]
+)
+def test_control_characters_of_arguments_are_shown(words: list[str], capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+    said = capsys.readouterr().err
+    assert "\\x" in said and not {"\x1b", "\x9b"} & set(said)
 
 
 def test_control_characters_of_diagnostics_are_shown(tmp_path: Path, capsys: Capture) -> None:

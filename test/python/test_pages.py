@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+import re
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,8 @@ import numpy as np
 import pipesched
 import pytest
 from browser import Opened, running
-from pipesched import Simulation
+from pipesched import Simulation, _core
+from pipesched._options import Transport
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -38,7 +41,7 @@ def opened(browser: Browser) -> Iterator[Opened]:
 
 def simulated(family: str = "1f1b", microbatches: int = 12, **options: Any) -> Simulation:
     schedule = pipesched.generate(family, workers=4, microbatches=microbatches, name=family)
-    return schedule.simulate(times=TIMES, **{"transport": "delay", **options})
+    return schedule.simulate(**{"times": TIMES, "transport": "delay", **options})
 
 
 def frame_of(simulation: Simulation) -> Any:
@@ -72,8 +75,30 @@ def reducing() -> Simulation:
     return point.simulate()
 
 
-CASES = {
+def measured(
+    workers: int = 4, microbatches: int = 12, transport: Transport = "delay"
+) -> Simulation:
+    """Every cell and every message takes a time of its own."""
+    draw = random.Random(0)
+    schedule = pipesched.generate("1f1b", workers=workers, microbatches=microbatches)
+    program = schedule.transform("convert-pipe-to-exec").to_text()
+    program = re.sub(
+        r"(?m)( = (compute|send) .*)$",
+        lambda found: (
+            f"{found[1]} flops {draw.randrange(10**13, 2 * 10**13)}"
+            if found[2] == "compute"
+            else f"{found[1]} bytes {draw.randrange(10**7, 10**8)}"
+        ),
+        program,
+    )
+    return pipesched.Schedule.from_text(program).simulate(system="dgx-h100", transport=transport)
+
+
+CASES: dict[str, Callable[[], Simulation]] = {
     "1f1b": simulated,
+    "measured": measured,
+    "measured queues": lambda: measured(transport="overlap"),
+    "one cell": lambda: pipesched.generate("1f1b", workers=1, microbatches=1).simulate(),
     "blocking": lambda: simulated(transport="blocking"),
     "queues": lambda: simulated("zb-v", transport="overlap"),
     "pairs": lambda: simulated("dualpipe"),
@@ -122,6 +147,42 @@ def test_numbers_of_the_page(opened: Opened, tmp_path: Path, case: str) -> None:
         assert opened.ask("timeline.peaks()") == simulation.memory.peak_activation_bytes.tolist()
         total = int(simulation.memory.peak_bytes.max())
         assert opened.ask("timeline.mostHeld") == total
+
+
+COLUMNS: dict[str, Callable[[], Simulation]] = {
+    **CASES,
+    "no time": lambda: simulated(times="F=0ms,B=1ms,comm=0ms"),
+}
+
+
+@pytest.mark.parametrize("case", COLUMNS)
+def test_columns_arrive_as_they_were(opened: Opened, tmp_path: Path, case: str) -> None:
+    """What was left out because it follows from the rest is what it was."""
+    simulation = COLUMNS[case]()
+    show(opened, tmp_path, simulation)
+    drawing = _core.drawing(simulation._evaluation)
+    items = drawing.items()
+    for name in ("kind", "worker", "peer", "stage", "phase", "microbatch", "awaited"):
+        assert opened.ask("[...timeline.items[given]]", name) == items[name].tolist(), name
+    for name in ("start", "release", "end"):
+        assert opened.ask("[...timeline.items[given]]", name) == items[f"{name}_ps"].tolist(), name
+    path = items["critical"].tolist()
+    assert opened.ask("[...timeline.criticalPath]") == path
+    idle = drawing.idle()
+    for name, wanted in (("begin", "begin_ps"), ("end", "end_ps"), ("cause", "cause")):
+        assert opened.ask("[...timeline.idle[given]]", name) == idle[wanted].tolist(), name
+    memory = drawing.memory()
+    for name, wanted in (("rows", "row_begins"), ("at", "at_ps"), ("held", "held")):
+        assert opened.ask("[...timeline.memory[given]]", name) == memory[wanted].tolist(), name
+
+
+def test_times_of_their_own_take_the_bytes_of_their_digits(tmp_path: Path) -> None:
+    """Milliseconds in picoseconds are four random bytes and a few bits, a third more as base64,
+    once for a cell and once for its message. Everything else follows, or repeats.
+    """
+    cells = 2 * 16 * 256
+    head = len(pipesched.page([measured(1, 1)]))
+    assert len(pipesched.page([measured(16, 256)])) - head < 14 * cells
 
 
 def test_every_item_waited_for_what_ended_at_its_start(opened: Opened, tmp_path: Path) -> None:
@@ -293,6 +354,7 @@ def test_memory_under_the_pointer(opened: Opened, tmp_path: Path) -> None:
     assert simulation.memory is not None
     show(opened, tmp_path, simulation)
     opened.page.locator("input[name=memory]").check()
+    opened.settle()  # the rows become higher
     x, y = opened.place(2, float(simulation.memory.peak_ps[2]) + 1)
     below = opened.ask("(({row, lanes}) => row / 2 + lanes + 8)(timeline.layout(panel.show))")
     opened.page.mouse.move(x + 1, y + below)

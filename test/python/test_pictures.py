@@ -100,6 +100,11 @@ def test_too_many_pixels() -> None:
         simulated().to_svg().to_png(40_000)
 
 
+def test_too_few_pixels() -> None:
+    with pytest.raises(PipeSchedError, match="a PNG of 1 x 0 pixels is too small"):
+        simulated().to_svg().to_png(1)
+
+
 def test_shapes_that_are_not_known_are_refused() -> None:
     svg = simulated().to_svg().replace("</svg>", "<circle/></svg>")
     with pytest.raises(PipeSchedError, match="cannot draw the shape 'circle'"):

@@ -17,6 +17,7 @@
 #include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/OutputFile.h"
+#include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Support/FileUtilities.h"
@@ -50,6 +51,8 @@ static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
   }
   if (auto readable = makePrintableIR(read->getMemBufferRef()))
     read = std::move(readable);
+  // Diagnostics of IR without our dialects do not come by our handler.
+  PrintableErrors errors(mayHideText(read->getMemBufferRef()));
   if (failed(
           mlir::MlirOptMain(written->os(), std::move(read), registry, config)))
     return mlir::failure();
@@ -58,6 +61,7 @@ static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
 }
 
 int main(int argc, char **argv) {
+  static PrintableErrors errors(argc, argv);
   mlir::DialectRegistry registry;
   registerAllDialects(registry);
   makeDiagnosticsPrintable(registry);

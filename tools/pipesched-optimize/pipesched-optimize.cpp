@@ -16,6 +16,7 @@
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/OutputFile.h"
+#include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
 #include "ProgressLine.h"
 #include "ResultTable.h"
@@ -388,6 +389,7 @@ static void printVersion(llvm::raw_ostream &os) {
 }
 
 int main(int argc, char **argv) {
+  static PrintableErrors errors(argc, argv);
   llvm::InitLLVM init(argc, argv);
   cl::ResetCommandLineParser();
   Options options;

@@ -14,6 +14,7 @@
 #include "Program.h"
 #include "PipeSched/Adapter/CreateSchedule.h"
 #include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/Conversion/ToLLVM.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/InputFile.h"
@@ -61,6 +62,8 @@ static FailureOr<OwningOpRef<ModuleOp>> readModule(StringRef file,
   auto buffer = readWholeFile(file);
   if (!buffer)
     return fail(context, buffer.takeError());
+  if (auto readable = makePrintableIR((*buffer)->getMemBufferRef()))
+    *buffer = std::move(readable);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   auto module = parseSourceFile<ModuleOp>(sources, &context);

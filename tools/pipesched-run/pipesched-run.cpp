@@ -15,11 +15,13 @@
 #include "Check.h"
 #include "Measure.h"
 #include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/Analysis/Messages.h"
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/OutputFile.h"
+#include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
 #include "PipeSched/Target/ChromeTrace.h"
 #include "ReferenceModel.h"
@@ -38,7 +40,8 @@ using llvm::StringRef;
 static constexpr int kFailed = 1;
 
 static int fail(llvm::Error error) {
-  llvm::WithColor::error() << llvm::toString(std::move(error)) << "\n";
+  llvm::WithColor::error() << printableLines(llvm::toString(std::move(error)))
+                           << "\n";
   return kFailed;
 }
 
@@ -52,7 +55,8 @@ static llvm::Error fillParameters(const PreparedProgram &program,
                                   Memory &model, const Options &options) {
   const PersistentLayout &layout = reference.getLayout();
   if (!options.parameters.empty()) {
-    llvm::outs() << "parameters: from " << options.parameters << "\n";
+    llvm::outs() << "parameters: from " << printableText(options.parameters)
+                 << "\n";
     return readParameters(options.parameters, layout, model);
   }
   reference.init(model);
@@ -169,8 +173,9 @@ static llvm::Error reportTimes(const PreparedProgram &program,
       return found.takeError();
     steps.push_back(std::move(*found));
   }
-  llvm::outs() << "predicted from " << costs.origin << "; measured in "
-               << steps.size() << (steps.size() == 1 ? " step\n" : " steps\n");
+  llvm::outs() << "predicted from " << printableText(costs.origin)
+               << "; measured in " << steps.size()
+               << (steps.size() == 1 ? " step\n" : " steps\n");
   writeTable(llvm::outs(), *predicted, measurement, steps);
   const NamedEvaluation &median =
       steps[measurement.getStep() - measurement.getSteps().front()];
@@ -347,6 +352,8 @@ static int runAll(const Options &options) {
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler handler(sources, &context);
+  makeDiagnosticsPrintable(context);
+  makeLinesPrintable(sources);
   mlir::FailureOr<PreparedProgram> program = prepare(options, context);
   if (mlir::failed(program))
     return kFailed;
@@ -377,6 +384,7 @@ static void keepFreedMemory() {
 }
 
 int main(int argc, char **argv) {
+  static PrintableErrors errors(argc, argv);
   keepFreedMemory();
   llvm::InitLLVM init(argc, argv);
   initializeNative();

@@ -36,6 +36,10 @@ namespace pipesched {
 /// there is nothing to change.
 std::unique_ptr<llvm::MemoryBuffer> makePrintableIR(llvm::MemoryBufferRef ir);
 
+/// Whether names of this IR may hold what a terminal obeys: bytecode, and text
+/// with escapes of hidden characters.
+bool mayHideText(llvm::MemoryBufferRef ir);
+
 /// Makes the messages and the file names of diagnostics printable before other
 /// handlers see them. Comes after all handlers that the context will have.
 void makeDiagnosticsPrintable(mlir::MLIRContext &context);

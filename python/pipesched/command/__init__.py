@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import pipesched
 
@@ -34,11 +34,24 @@ VERBS = {
 }
 """What each verb does. A verb is the name of its module."""
 
+WRITTEN = ("output", "html", "svg", "png", "pdf", "trace", "save")
+"""The arguments that name files to write."""
+
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit statuses: the answer is no or there is none; wrong command line; Ctrl-C."""
 
 
-class VerbParser(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors may quote what a terminal would obey."""
+
+    def error(self, message: str) -> NoReturn:
+        """Says what is wrong, and exits."""
+        from pipesched._text import printable_lines
+
+        super().error(printable_lines(message))
+
+
+class VerbParser(_Parser):
     """The parser of a verb, empty until it parses: then its module is imported and fills it."""
 
     def fill(self) -> None:
@@ -65,7 +78,7 @@ class _Version(argparse.Action):
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line; see `pipesched --help`."""
-    root = argparse.ArgumentParser(
+    root = _Parser(
         prog="pipesched",
         description="Which pipeline schedule, with which placement, on my cluster, and why.",
         epilog="`pipesched VERB --help` has an example of each.",
@@ -91,6 +104,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
     run: Run = arguments.run
     try:
+        for name in WRITTEN:
+            if getattr(arguments, name, None) == "":
+                raise UsageError(f"--{name} is empty, wanted the name of a file")
         return run(arguments)
     except UsageError as error:
         _say(f"pipesched {arguments.verb}: error: {error}")

@@ -14,6 +14,7 @@ from pipesched import Configuration, Costs, PipeSchedError, Schedule, Simulation
 from pipesched._division import Counts, pass_of, with_counts
 from pipesched._options import TimingOptions
 from pipesched._sensitivity import steps_of
+from pipesched._text import valid
 from pipesched._times_of import Place, entries_of, listed_stages, places_of
 
 from . import passes
@@ -22,6 +23,9 @@ Size = tuple[int, int]
 """Workers and microbatches. Schedules of one size are ranked with each other."""
 
 _HEAD = re.compile(r'(pipe\.schedule|exec\.program) @(?:[\w$.-]+|"(?:[^"\\]|\\.)*")')
+_UNQUOTED = re.compile(rb"[^ !#-\[\]-~]")
+"""Bytes that strings of IR have as escapes."""
+
 _OWN_COSTS = re.compile(
     r"dlti\.target_system_spec|^ *(?:pipe\.schedule|exec\.program) .*(?: profile <| model @)",
     re.MULTILINE,
@@ -151,7 +155,8 @@ def renamed(schedule: Schedule, name: str) -> Schedule:
     """The same schedule under another name."""
     if schedule.name == name:
         return schedule
-    quoted = name.replace("\\", "\\5C").replace('"', "\\22")
+    name = valid(name)
+    quoted = _UNQUOTED.sub(lambda byte: b"\\%02X" % ord(byte[0]), name.encode()).decode()
     text, count = _HEAD.subn(lambda m: f'{m[1]} @"{quoted}"', schedule.to_text(), count=1)
     assert count == 1
     return Schedule.from_text(text, filename=name)

@@ -20,7 +20,7 @@ from pipesched import Schedule
 from pipesched._files import write_whole
 from pipesched._making import announcement
 from pipesched._report import IdleByCause
-from pipesched._text import printable, printable_lines
+from pipesched._text import printable, printable_lines, valid
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
@@ -43,9 +43,11 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def write_text(contents: str | bytes, path: str | None = None) -> None:
-    """Writes to a file, which appears whole or not at all, or to standard output."""
+    """Writes to a file, which appears whole or not at all, or to standard output. Paths in text
+    keep their bytes, UTF-8 or not.
+    """
     if isinstance(contents, str):
-        contents = contents.encode()
+        contents = contents.encode(errors="surrogateescape")
     if path is None or path == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(contents)
@@ -86,7 +88,7 @@ def cells(schedule: Schedule) -> list[dict[str, Any]]:
 def json_text(rows: Sequence[Row]) -> str:
     """One JSON array with one object per line."""
     lines = ",\n ".join(json.dumps(plain(row), ensure_ascii=False) for row in rows)
-    return f"[{lines}]\n"
+    return valid(f"[{lines}]\n")
 
 
 def csv_text(rows: Sequence[Row]) -> str:

@@ -51,7 +51,7 @@ def _named(name: str) -> System:
     for shipped, fields in systems().items():
         if name == shipped or name in fields.get("aliases", ()):
             return dict(fields)
-    with open(name, encoding="utf-8") as file:
+    with open(name, encoding="utf-8-sig") as file:
         return dict(json.load(file))
 
 

@@ -1,5 +1,7 @@
-"""Timelines as compact bytes for the page: differences, then the smallest integers that hold them
-or a dictionary, then deflate. `columns.js` is the inverse.
+"""Timelines as compact bytes for the page. Left out is what follows from the rest: an item starts
+when the one that it waited for ends, and memory changes when a cell starts or ends. Of the others
+differences are stored, in the smallest integers that hold them, a dictionary or planes of bytes,
+deflated. `columns.js` is the inverse.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ Column = npt.NDArray[Any]
 
 _SMALL = (("i8", np.int8), ("i16", np.int16))
 _LARGEST_DICTIONARY = 1 << 16
+_LEAST_USES = 4  # of each word of a dictionary, on average
 
 
 class _Writer:
@@ -35,13 +38,15 @@ class _Writer:
             if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
                 return self._put(name, code, [values.astype(kind)])
         words, codes = np.unique(values, return_inverse=True)
-        if len(words) <= _LARGEST_DICTIONARY:
+        if len(words) <= min(_LARGEST_DICTIONARY, len(values) // _LEAST_USES):
             width = np.uint8 if len(words) <= 256 else np.uint16
             code = "d8" if width is np.uint8 else "d16"
             return self._put(name, code, [words.astype(np.float64), codes.astype(width)])
-        if np.iinfo(np.int32).min <= low and high <= np.iinfo(np.int32).max:
-            return self._put(name, "i32", [values.astype(np.int32)])
-        self._put(name, "f64", [values.astype(np.float64)])
+        # Of random numbers the high bytes are alike and the low ones are not.
+        planes = -(-(high - low).bit_length() // 8)
+        data = (values - low).astype("<u8").view(np.uint8).reshape(-1, 8)[:, :planes]
+        self._put(name, "planes", [np.ascontiguousarray(data.T).ravel()])
+        self.layout[-1] += [len(values), low]
 
     def _put(self, name: str, code: str, arrays: list[Column]) -> None:
         self.layout.append([name, code, *(len(array) for array in arrays)])
@@ -58,15 +63,20 @@ def _steps(values: Column, begins: Column) -> Column:
     return steps
 
 
+def _steps_by(keys: Column, values: Column) -> Column:
+    """Differences to the entry before that has the same key."""
+    steps = np.empty(len(values), dtype=np.int64)
+    for key in np.unique(keys):
+        same = keys == key
+        steps[same] = np.diff(values[same], prepend=0)
+    return steps
+
+
 def _add_cells(writer: _Writer, items: dict[str, Column]) -> None:
     begins = items["row_begins"].astype(np.int64)
     count = int(begins[-1])
-    start, release = items["start_ps"][:count], items["release_ps"][:count]
-    before = np.concatenate([[0], release[:-1]]) if count else release
-    before[begins[:-1][begins[:-1] < begins[1:]]] = 0
     writer.add("row_begins", np.diff(begins))
-    writer.add("cell_gap", start - before)
-    writer.add("cell_length", release - start)
+    writer.add("cell_length", items["release_ps"][:count] - items["start_ps"][:count])
     writer.add("cell_phase", items["phase"][:count])
     writer.add("cell_stage", items["stage"][:count])
     writer.add("cell_microbatch", _steps(items["microbatch"][:count], begins))
@@ -78,43 +88,76 @@ def _add_transfers(writer: _Writer, items: dict[str, Column]) -> None:
     count = int(items["row_begins"][-1])
     for name in ("kind", "worker", "peer", "phase", "stage"):
         writer.add(f"transfer_{name}", items[name][count:])
-    start, release = items["start_ps"][count:], items["release_ps"][count:]
-    writer.add("transfer_microbatch", np.diff(items["microbatch"][count:], prepend=0))
-    writer.add("transfer_start", np.diff(start, prepend=0))
-    writer.add("transfer_held", release - start)
+    phase, release = items["phase"][count:], items["release_ps"][count:]
+    writer.add("transfer_microbatch", _steps_by(phase, items["microbatch"][count:]))
+    writer.add("transfer_held", release - items["start_ps"][count:])
     writer.add("transfer_latency", items["end_ps"][count:] - release)
     writer.add("member_begins", np.diff(items["member_begins"].astype(np.int64)))
     writer.add("members", items["members"])
 
 
+_NOTHING, _BEFORE, _END, _RELEASE, _GIVEN = range(5)
+
+
 def _add_awaited(writer: _Writer, items: dict[str, Column]) -> None:
-    """What items wait for: 0 for nothing, 1 for the cell before it in its row, 2 for others, which
-    follow as differences, since neighbours wait for neighbours.
+    """What items waited for, which says when they started: nothing, at 0; the item before them,
+    when it left its queue; others, when they ended or left their queue. `awaited` has these others
+    as differences within a phase, since neighbours wait for neighbours. _GIVEN is added to an
+    item that started at another time, which follows in `start`.
     """
-    awaited = items["awaited"].astype(np.int64)
+    awaited, start, release = (items[name] for name in ("awaited", "start_ps", "release_ps"))
     own = np.arange(len(awaited))
-    kind = np.where(awaited < 0, 0, np.where(awaited == own - 1, 1, 2))
-    writer.add("awaited_kind", kind)
-    writer.add("awaited", np.diff((awaited - own)[kind == 2], prepend=0))
-    critical = items["critical"]
-    writer.add("critical", critical[-1:])
+    other = np.where(items["end_ps"][awaited] == start, _END, _RELEASE)
+    kind = np.where(awaited < 0, _NOTHING, np.where(awaited == own - 1, _BEFORE, other))
+    ended = np.where(kind == _END, items["end_ps"][awaited], release[awaited])
+    is_given = start != np.where(kind == _NOTHING, 0, ended)
+    writer.add("awaited_kind", kind + _GIVEN * is_given)
+    writer.add("start", start[is_given])
+    is_other = kind >= _END
+    writer.add("awaited", _steps_by(items["phase"][is_other], (awaited - own)[is_other]))
+    writer.add("critical", items["critical"][-1:])
 
 
 def _add_idle(writer: _Writer, idle: dict[str, Column]) -> None:
-    """The spans that a cell ends. They begin where the cell before ends; what follows the last cell
-    of a row is known without them.
+    """The spans that a cell ends. The first one begins where the cell before ends, and the last one
+    ends where the cell starts, so that lengths of later ones suffice: those are of messages, which
+    are often alike. What follows the last cell of a row is known without them.
     """
     ends_with_cell = idle["before"] >= 0
     span = {name: column[ends_with_cell] for name, column in idle.items()}
+    continues = span["before"][1:] == span["before"][:-1]
     writer.add("idle_before", np.diff(span["before"], prepend=0))
     writer.add("idle_cause", span["cause"])
-    writer.add("idle_length", span["end_ps"] - span["begin_ps"])
+    writer.add("idle_length", (span["end_ps"] - span["begin_ps"])[1:][continues])
 
 
-def _add_memory(writer: _Writer, memory: dict[str, Column]) -> None:
+def _events(items: dict[str, Column], begins: Column, at: Column) -> Column:
+    """For each of these times, which belong to rows, the number of the first start or end of a cell
+    of the row at that time: 2 * cell, or one more for its end. -1 if there is none.
+    """
+    count = int(items["row_begins"][-1])
+    times = np.stack([items["start_ps"][:count], items["release_ps"][:count]], axis=1).ravel()
+    found = np.full(len(at), -1, dtype=np.int64)
+    rows = 2 * items["row_begins"].astype(np.int64)
+    for row in range(len(rows) - 1):
+        own, samples = times[rows[row] : rows[row + 1]], slice(begins[row], begins[row + 1])
+        place = np.searchsorted(own, at[samples])
+        inside = np.minimum(place, max(len(own) - 1, 0))
+        if len(own):
+            found[samples] = np.where(own[inside] == at[samples], rows[row] + inside, -1)
+    return found
+
+
+def _add_memory(writer: _Writer, items: dict[str, Column], memory: dict[str, Column]) -> None:
+    """Samples, at the events of cells, or in `memory_at` where they are at another time."""
     begins = memory["row_begins"].astype(np.int64)
+    event = _events(items, begins, memory["at_ps"])
+    is_event = event >= 0
+    step = np.full(len(event), -1, dtype=np.int64)
+    step[is_event] = np.diff(event[is_event], prepend=0)
     writer.add("memory_begins", np.diff(begins))
-    writer.add("memory_at", _steps(memory["at_ps"], begins))
+    writer.add("memory_event", step)
+    writer.add("memory_at", memory["at_ps"][~is_event])
     writer.add("memory_held", _steps(memory["held"], begins))
 
 
@@ -129,8 +172,9 @@ def pack(evaluation: _core.Evaluation) -> tuple[dict[str, Any], str]:
     _add_transfers(writer, items)
     _add_awaited(writer, items)
     _add_idle(writer, drawing.idle())
-    _add_memory(writer, drawing.memory())
+    _add_memory(writer, items, drawing.memory())
     header: dict[str, Any] = json.loads(drawing.facts)
     header["cells"] = int(items["row_begins"][-1])
+    header["transfers"] = len(items["kind"]) - header["cells"]
     header["layout"] = writer.layout
     return header, base64.b64encode(zlib.compress(b"".join(writer.parts), 6)).decode()

@@ -12,9 +12,18 @@ async function unpackBytes(base64) {
   return new Response(stream).arrayBuffer();
 }
 
+/** Numbers from `least` on as planes of bytes: the lowest byte of each, then the next ones. */
+function joinPlanes(bytes, least, count) {
+  const column = new Float64Array(count).fill(least);
+  for (let at = 0, place = 1; at < bytes.length; place *= 256)
+    for (let i = 0; i < count; ++i)
+      column[i] += place * bytes[at++];
+  return column;
+}
+
 /** The columns by name. A dictionary column (d8, d16) has its values first, then a code each. */
 function readColumns(layout, buffer) {
-  const plain = {i8: Int8Array, i16: Int16Array, i32: Int32Array, f64: Float64Array};
+  const plain = {i8: Int8Array, i16: Int16Array};
   const columns = {};
   let at = 0;
   const take = (Kind, count) => {
@@ -22,16 +31,18 @@ function readColumns(layout, buffer) {
     at += Math.ceil(array.byteLength / 8) * 8;
     return array;
   };
-  for (const [name, code, count, numCodes] of layout) {
-    const values = take(plain[code] ?? Float64Array, count);
+  for (const [name, code, length, detail, least] of layout) {
     if (code in plain) {
-      columns[name] = values;
-      continue;
+      columns[name] = take(plain[code], length);
+    } else if (code === 'planes') {
+      columns[name] = joinPlanes(take(Uint8Array, length), least, detail);
+    } else {
+      const values = take(Float64Array, length);
+      const codes = take(code === 'd8' ? Uint8Array : Uint16Array, detail);
+      const column = columns[name] = new Float64Array(detail);
+      for (let i = 0; i < detail; ++i)
+        column[i] = values[codes[i]];
     }
-    const codes = take(code === 'd8' ? Uint8Array : Uint16Array, numCodes);
-    const column = columns[name] = new Float64Array(numCodes);
-    for (let i = 0; i < numCodes; ++i)
-      column[i] = values[codes[i]];
   }
   return columns;
 }
@@ -61,6 +72,15 @@ function sumsByRow(steps, begins, Kind = Int32Array) {
   return result;
 }
 
+/** The same, for each key on its own. */
+function sumsBy(keys, steps) {
+  const result = new Int32Array(steps.length);
+  const last = new Int32Array(256);
+  for (let i = 0; i < steps.length; ++i)
+    result[i] = last[keys[i]] += steps[i];
+  return result;
+}
+
 /**
  * The items of a timeline, numbered as in DrawingColumns.h: cells row by row, then transfers
  * (messages, copies, all-reduces). An item holds its queue in [start, release); its data is there
@@ -81,13 +101,13 @@ function readItems(columns) {
     phase: join(columns.cell_phase, columns.transfer_phase, Uint8Array),
     stage: join(columns.cell_stage, columns.transfer_stage, Int32Array),
     microbatch: join(sumsByRow(columns.cell_microbatch, rows),
-                     sums(columns.transfer_microbatch), Int32Array),
+                     sumsBy(columns.transfer_phase, columns.transfer_microbatch), Int32Array),
     kind: join(new Uint8Array(cells), columns.transfer_kind, Uint8Array),
     peer: join(new Int32Array(cells).fill(-1), columns.transfer_peer, Int32Array),
-    worker: new Int32Array(size),
+    worker: join([], columns.transfer_worker, Int32Array),
     start: new Float64Array(size),
-    release: new Float64Array(size),
-    end: new Float64Array(size),
+    release: join(columns.cell_length, columns.transfer_held, Float64Array),
+    end: join([], columns.transfer_latency, Float64Array),
     second: columns.second_phase.length ?
         {phase: columns.second_phase, stage: columns.second_stage,
          microbatch: columns.second_microbatch} : null,
@@ -95,36 +115,56 @@ function readItems(columns) {
     members: columns.members,
   };
   for (let row = 0; row + 1 < rows.length; ++row)
-    for (let i = rows[row], at = 0; i < rows[row + 1]; ++i) {
-      items.worker[i] = row;
-      items.start[i] = at + columns.cell_gap[i];
-      items.release[i] = items.end[i] = at = items.start[i] + columns.cell_length[i];
-    }
-  for (let i = cells, at = 0, k = 0; i < size; ++i, ++k) {
-    items.worker[i] = columns.transfer_worker[k];
-    items.start[i] = at += columns.transfer_start[k];
-    items.release[i] = at + columns.transfer_held[k];
-    items.end[i] = items.release[i] + columns.transfer_latency[k];
-  }
-  items.awaited = readAwaited(columns, size);
+    items.worker.fill(row, rows[row], rows[row + 1]);
+  items.awaited = readAwaited(columns, items.phase);
+  readTimes(columns, items);
   return items;
 }
 
+// What an item waited for; kGiven is added if its start does not follow from that.
+const kNothing = 0, kItemBefore = 1, kItemsEnd = 2, kGiven = 4;
+
 /** The item that each one waited for, or -1. */
-function readAwaited(columns, size) {
-  const awaited = new Int32Array(size);
-  for (let i = 0, k = 0, apart = 0; i < size; ++i)
-    switch (columns.awaited_kind[i]) {
-    case 0:
-      awaited[i] = -1;
-      break;
-    case 1:
-      awaited[i] = i - 1;
-      break;
-    default:
-      awaited[i] = i + (apart += columns.awaited[k++]);
-    }
+function readAwaited(columns, phase) {
+  const kinds = columns.awaited_kind;
+  const awaited = new Int32Array(kinds.length);
+  const apart = new Int32Array(256);
+  for (let i = 0, k = 0; i < kinds.length; ++i) {
+    const kind = kinds[i] % kGiven;
+    if (kind < kItemsEnd)
+      awaited[i] = kind === kItemBefore ? i - 1 : -1;
+    else
+      awaited[i] = i + (apart[phase[i]] += columns.awaited[k++]);
+  }
   return awaited;
+}
+
+/**
+ * Fills in when items start, as `_add_awaited` describes it, and makes times of the lengths in
+ * `release` and `end`. Goes from an item along what it waited for to one whose start is known.
+ */
+function readTimes(columns, {awaited, start, release, end, size}) {
+  const kinds = columns.awaited_kind;
+  const path = new Int32Array(size);
+  const isKnown = new Uint8Array(size);
+  for (let i = 0, given = 0; i < size; ++i)
+    if (kinds[i] >= kGiven)
+      start[i] = columns.start[given++];
+  for (let i = 0; i < size; ++i) {
+    let length = 0;
+    for (let item = i; item >= 0 && !isKnown[item]; item = awaited[item]) {
+      path[length++] = item;
+      isKnown[item] = 1;
+    }
+    while (length > 0) {
+      const item = path[--length];
+      const kind = kinds[item];
+      if (kind !== kNothing && kind < kGiven)
+        start[item] = (kind === kItemsEnd ? end : release)[awaited[item]];
+      release[item] += start[item];
+      end[item] += release[item];
+    }
+  }
 }
 
 /** The critical path, first item to last: each item is what the next one waited for. */
@@ -148,25 +188,31 @@ function readIdle(columns, items, makespan) {
     rows: new Int32Array(numRows + 1), begin: new Float64Array(most),
     end: new Float64Array(most), cause: new Uint8Array(most), before: new Int32Array(most),
   };
-  let count = 0;
-  const add = (begin, end, cause, cell) => {
-    idle.begin[count] = begin;
-    idle.end[count] = end;
-    idle.cause[count] = cause;
-    idle.before[count++] = cell;
+  let count = 0, numLengths = 0;
+  const put = (at, begin, end, cause, cell) => {
+    idle.begin[at] = begin;
+    idle.end[at] = end;
+    idle.cause[at] = cause;
+    idle.before[at] = cell;
   };
   for (let row = 0, k = 0; row < numRows; ++row) {
     const first = items.rows[row], last = items.rows[row + 1] - 1;
-    for (let at = 0, cell = -1; k < before.length && before[k] <= last; ++k) {
-      if (before[k] !== cell) {
-        cell = before[k];
-        at = cell === first ? 0 : items.release[cell - 1];
+    for (let next = k; k < before.length && before[k] <= last; k = next) {
+      const cell = before[k];
+      while (before[next] === cell)
+        ++next;
+      numLengths += next - k - 1;
+      for (let i = next - 1, end = items.start[cell], length = numLengths; i >= k; --i) {
+        const begin = i > k ? end - columns.idle_length[--length] :
+            cell === first ? 0 : items.release[cell - 1];
+        put(count + i - k, begin, end, columns.idle_cause[i], cell);
+        end = begin;
       }
-      add(at, at += columns.idle_length[k], columns.idle_cause[k], cell);
+      count += next - k;
     }
     const from = last < first ? 0 : items.release[last];
     if (from < makespan)
-      add(from, makespan, last < first ? 0 : 1, -1);
+      put(count++, from, makespan, last < first ? 0 : 1, -1);
     idle.rows[row + 1] = count;
   }
   for (const name of ['begin', 'end', 'cause', 'before'])
@@ -174,19 +220,30 @@ function readIdle(columns, items, makespan) {
   return idle;
 }
 
+/** How much rows hold and from when on: `rows` (CSR), at, held. */
+function readMemory(columns, {start, release}) {
+  const rows = beginsOf(columns.memory_begins);
+  const steps = columns.memory_event;
+  const at = new Float64Array(steps.length);
+  for (let i = 0, event = 0, given = 0; i < steps.length; ++i) {
+    if (steps[i] < 0) {
+      at[i] = columns.memory_at[given++];
+    } else {
+      event += steps[i];
+      at[i] = (event & 1 ? release : start)[event >> 1];
+    }
+  }
+  return {rows, at, held: sumsByRow(columns.memory_held, rows, Float64Array)};
+}
+
 /** Everything about one timeline; `facts` is its header. */
 async function readTimeline(facts, base64) {
   const columns = readColumns(facts.layout, await unpackBytes(base64));
   const items = readItems(columns);
-  const memoryRows = beginsOf(columns.memory_begins);
   return {
     facts, items,
     criticalPath: readCriticalPath(columns, items.awaited),
     idle: readIdle(columns, items, facts.makespan_ps),
-    memory: {
-      rows: memoryRows,
-      at: sumsByRow(columns.memory_at, memoryRows, Float64Array),
-      held: sumsByRow(columns.memory_held, memoryRows, Float64Array),
-    },
+    memory: readMemory(columns, items),
   };
 }

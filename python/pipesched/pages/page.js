@@ -249,10 +249,7 @@ class Panel {
         (script) => new Figure(this, JSON.parse(script.textContent), script.nextElementSibling));
     this.longest = Math.max(1, ...this.figures.map(({facts}) => facts.makespan_ps));
     this.view = {from: 0, to: this.longest};
-    this.transfers = Math.max(...this.figures.map(({facts}) => {
-      const column = facts.layout.find(([name]) => name === 'transfer_kind');
-      return column.at(-1);
-    }));
+    this.transfers = Math.max(...this.figures.map(({facts}) => facts.transfers));
     this.show = {critical: false, idle: false, memory: false, mostHeld: 0,
                  messages: this.transfers <= kMostMessages};
     this.legend = make('div', {class: 'legend'});

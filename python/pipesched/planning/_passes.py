@@ -7,6 +7,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from .._costs import _FILE, _JSON, Description, _description
+from .._files import write_whole
 from .._options import pass_options
 from ._candidate import Candidate, Shape
 from ._request import Request
@@ -27,7 +28,7 @@ def _source(what: str, given: Description, folder: str) -> dict[str, str]:
     kind, text = source
     if kind == _JSON:
         file = FilePath(folder, f"{what}.json")
-        file.write_text(text, encoding="utf-8")
+        write_whole(file, text.encode())
         return {"file": str(file)}
     return {"file" if kind == _FILE else "name": text}
 

@@ -12,6 +12,7 @@ folder.mkdir(parents=True, exist_ok=True)
 files = {
     "names.mlir": f'pipe.schedule @"several{NAME}" {ROWS}pipe.schedule @"two{NAME}" {ROWS}',
     "twice.mlir": f'pipe.schedule @"same{NAME}" {ROWS}' * 2,
+    "functions.mlir": f'func.func private @"same{NAME}"()\n' * 2,
     "syntax.mlir": 'module @"\x1b[2J" oops // \x1b[2J\n',
     "a\x1b[2J.odd": "oops\n",
     "location.mlir": "pipe.schedule @a " + ROWS.replace("worker 0 runs [0F0 0B0]", WRONG),

@@ -1,0 +1,41 @@
+//===- PrintableErrors.h - Arguments in errors of tools ---------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// LLVM's parser of options and MLIR's drivers quote arguments as they are, and
+// a shell makes arguments of the names of files.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SUPPORT_PRINTABLEERRORS_H
+#define PIPESCHED_SUPPORT_PRINTABLEERRORS_H
+
+#include <thread>
+
+namespace pipesched {
+
+/// While this lives, what the process writes to standard error is made
+/// printable line by line. Lines arrive a little later than without, so that it
+/// is for cases that are known to need it.
+class PrintableErrors {
+public:
+  explicit PrintableErrors(bool isNeeded = true);
+  /// If any of the arguments is not printable. Should be static in main:
+  /// options that are wrong call exit().
+  PrintableErrors(int argc, const char *const *argv);
+  ~PrintableErrors();
+  PrintableErrors(const PrintableErrors &) = delete;
+  PrintableErrors &operator=(const PrintableErrors &) = delete;
+
+private:
+  int standardError = -1; ///< a copy of the descriptor
+  std::thread copier;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SUPPORT_PRINTABLEERRORS_H
