@@ -30,6 +30,10 @@ public:
       rowBegins.push_back(rowBegins.back() + row.size());
   }
 
+  uint32_t flatOf(const WaveStep &step) const {
+    return rowBegins[step.row] + (step.cells - table.rows[step.row].data());
+  }
+
   /// A cell waited for the cell before it in its row, for the message of a
   /// cell, or for nothing. Of a pair, the first cell.
   void bindToRow(uint32_t cell) { bindings[cell].cell = kRow; }

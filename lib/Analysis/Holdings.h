@@ -43,15 +43,15 @@ public:
 
   llvm::Error read(const TableView &table) { return ledger.read(table.rows); }
   void start(const WaveStep &step, const Time &startPs) {
-    MemoryChange change = ledger.start(step.cells[0], step.stages[0]);
+    MemoryChange change = ledger.start(step.cells[0], step.stage(0));
     if (step.isPair)
-      change += ledger.start(step.cells[1], step.stages[1]);
+      change += ledger.start(step.cells[1], step.stage(1));
     apply(step, change, startPs);
   }
   void finish(const WaveStep &step, const Time &endPs) {
-    MemoryChange change = ledger.finish(step.cells[0], step.stages[0]);
+    MemoryChange change = ledger.finish(step.cells[0], step.stage(0));
     if (step.isPair)
-      change += ledger.finish(step.cells[1], step.stages[1]);
+      change += ledger.finish(step.cells[1], step.stage(1));
     apply(step, change, endPs);
   }
   bool isValid() const { return !isOverflow; }

@@ -28,17 +28,17 @@ public:
     RowCounts &row = rows[step.row];
     row.first = std::min<int64_t>(row.first, slot);
     row.busy -= slot;
-    make(row, step.cells[0], step.stages[0], slot);
+    make(row, step.cells[0], step.stage(0), slot);
     if (step.isPair)
-      make(row, step.cells[1], step.stages[1], slot);
+      make(row, step.cells[1], step.stage(1), slot);
   }
   void finish(const WaveStep &step, uint64_t slot) {
     RowCounts &row = rows[step.row];
     row.last = slot;
     row.busy += slot;
-    release(row, step.cells[0], step.stages[0]);
+    release(row, step.cells[0], step.stage(0));
     if (step.isPair)
-      release(row, step.cells[1], step.stages[1]);
+      release(row, step.cells[1], step.stage(1));
   }
   template <typename Visitor>
   void visitState(Visitor &visitor);

@@ -28,28 +28,38 @@ class MakespanWalk {
 public:
   using Time = Ps;
   using Item = Arrival<Time>;
+  using Price = WalkPrice<Time>;
 
   MakespanWalk(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios)
-      : prices(*table.placement, scenarios), workers(table.rows.size()) {}
+      : prices(table, scenarios), workers(table.rows.size()) {}
 
-  void start(const WaveStep &step, uint64_t, const Item *first,
-             const Item *second) {
+  Price priceOf(uint32_t stage, Phase phase) const {
+    return prices.priceOf(stage, phase);
+  }
+  LLVM_ATTRIBUTE_ALWAYS_INLINE void
+  start(const WaveStep &step, uint64_t, const Price &price, const Item *need) {
     Time &rowPs = workers[step.row].rowPs;
+    rowPs = (need ? later(rowPs, need->arrivalPs) : rowPs) +
+            prices.computePs(step, price);
+  }
+  void startPair(const WaveStep &step, uint64_t slot, const Item *first,
+                 const Item *second) {
+    Time rowPs = workers[step.row].rowPs;
     for (const Item *need : {first, second})
       if (need)
         rowPs = later(rowPs, need->arrivalPs);
-    rowPs += prices.computePs(step);
+    workers[step.row].rowPs = rowPs + prices.pairPs(step);
   }
   void finish(const WaveStep &, uint64_t) {}
-  void pass(const WaveStep &step, unsigned half, uint32_t toStage, Item &item) {
+  void pass(const WaveStep &step, unsigned, const Price &price, int32_t toRow,
+            Item &item) {
     WorkerClocks<Time> &from = workers[step.row];
     item.arrivalPs = from.rowPs;
-    if (int32_t to = prices[toStage].worker; to != step.row) {
-      const WalkMessage<Time> &cost = prices.sendOf(step, half);
+    if (toRow != step.row) {
       item.arrivalPs =
-          startMessage(from.rowPs, cost.occupancyPs, prices.hasQueues(),
-                       from.sendPs, workers[to].receivePs) +
-          cost.occupancyPs + cost.latencyPs;
+          startMessage(from.rowPs, price.occupancyPs, prices.hasQueues(),
+                       from.sendPs, workers[toRow].receivePs) +
+          price.flightPs;
     }
   }
 

@@ -21,7 +21,7 @@ using namespace pipesched;
 
 int64_t pipesched::priceOf(const WalkInputs &scenario, const WaveStep &step) {
   const StageCosts &costs = *scenario.costs;
-  const StageCost &first = costs.stages[step.stages[0]];
+  const StageCost &first = costs.stages[step.stage(0)];
   Phase phase = step.cells[0].getPhase();
   int64_t ps = first.phasePs[static_cast<unsigned>(phase)];
   std::optional<Cell> second;
@@ -29,7 +29,7 @@ int64_t pipesched::priceOf(const WalkInputs &scenario, const WaveStep &step) {
     second = step.cells[1];
     ps = first.overlappedPs
              ? *first.overlappedPs
-             : costs.pairPs(first, phase, costs.stages[step.stages[1]],
+             : costs.pairPs(first, phase, costs.stages[step.stage(1)],
                             second->getPhase());
   }
   return scenario.changePs

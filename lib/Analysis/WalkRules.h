@@ -20,27 +20,19 @@
 
 namespace pipesched {
 
-/// What a message costs, as its transport charges it.
+/// What cells of one kind (Wavefront.h) take, and the messages that they send,
+/// as their transport charges them.
 template <typename Time>
-struct WalkMessage {
-  Time occupancyPs{}, latencyPs{};
+struct WalkPrice {
+  Time computePs{};
+  Time occupancyPs{}, flightPs{}; ///< until queues are free; until it arrives
 };
 
-/// A pair of overlapped cells whose first is of a known stage and phase.
+/// A pair of overlapped cells whose first is of a known kind.
 template <typename Time>
 struct WalkPair {
-  uint32_t stage = std::numeric_limits<uint32_t>::max(); ///< of the second
-  Phase phase = Phase::Forward;
+  uint32_t kind = std::numeric_limits<uint32_t>::max(); ///< of the second
   Time ps{};
-};
-
-/// The costs of one global stage.
-template <typename Time>
-struct WalkStage {
-  int32_t worker = 0;
-  Time phasePs[kNumPhases] = {};
-  WalkMessage<Time> sends[2];       ///< by Flow
-  WalkPair<Time> pairs[kNumPhases]; ///< by phase: the last one that was priced
 };
 
 /// Prices the steps of a walk, of one scenario or of several.
@@ -49,25 +41,15 @@ class WalkPrices {
 public:
   /// One to kNumScenarios<Time> scenarios of one transport; the last one fills
   /// the lanes that are left.
-  WalkPrices(const Placement &placement, llvm::ArrayRef<WalkInputs> scenarios);
+  WalkPrices(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios);
 
-  const WalkStage<Time> &operator[](uint32_t stage) const {
-    return stages[stage];
+  WalkPrice<Time> priceOf(uint32_t stage, Phase phase) const;
+  /// The time of a cell of this price, and that of a pair; valid until the next
+  /// call.
+  const Time &computePs(const WaveStep &step, const WalkPrice<Time> &price) {
+    return LLVM_UNLIKELY(varies) ? varyingPs(step) : price.computePs;
   }
-  /// The time of a cell or pair; valid until the next call.
-  const Time &computePs(const WaveStep &step) {
-    if (LLVM_UNLIKELY(varies))
-      return varyingPs(step);
-    WalkStage<Time> &stage = stages[step.stages[0]];
-    auto phase = static_cast<unsigned>(step.cells[0].getPhase());
-    return step.isPair ? pairPs(stage.pairs[phase], step)
-                       : stage.phasePs[phase];
-  }
-  /// What the message costs that one half of a step sends.
-  const WalkMessage<Time> &sendOf(const WaveStep &step, unsigned half) const {
-    return stages[step.stages[half]]
-        .sends[!step.cells[half].is(Phase::Forward)];
-  }
+  const Time &pairPs(const WaveStep &step);
   /// Whether messages hold a send and a receive queue.
   bool hasQueues() const { return isQueued; }
   int64_t numLeftOut() const { return scenarios.front().numLeftOut; }
@@ -78,15 +60,16 @@ public:
   }
 
 private:
-  void readStages(const Placement &placement, unsigned lane);
-  void changeStages(const Placement &placement, unsigned lane);
-  const Time &pairPs(WalkPair<Time> &pair, const WaveStep &step);
+  int64_t computePsOf(const WalkInputs &scenario, uint32_t stage,
+                      Phase phase) const;
   const Time &varyingPs(const WaveStep &step);
 
   llvm::ArrayRef<WalkInputs> scenarios;
   bool isQueued, varies;
-  Time varied{}; ///< of the step priced last
-  std::vector<WalkStage<Time>> stages;
+  const TableView &table;
+  std::vector<int64_t> firsts;       ///< by path: its first microbatch, or -1
+  Time varied{};                     ///< of the step priced last
+  std::vector<WalkPair<Time>> pairs; ///< by kind: the last that was priced
 };
 
 /// What a step takes in one scenario.
@@ -121,7 +104,7 @@ Time startMessage(const Time &madePs, const Time &occupancyPs, bool hasQueues,
 //===----------------------------------------------------------------------===//
 
 template <typename Time>
-WalkPrices<Time>::WalkPrices(const Placement &placement,
+WalkPrices<Time>::WalkPrices(const TableView &table,
                              llvm::ArrayRef<WalkInputs> scenarios)
     : scenarios(scenarios),
       isQueued(queuesOf(InstructionKind::Send, scenarios.front().transport)
@@ -130,69 +113,62 @@ WalkPrices<Time>::WalkPrices(const Placement &placement,
                           [](const WalkInputs &scenario) {
                             return scenario.changePs && scenario.changeVaries;
                           })),
-      stages(placement.getNumGlobalStages()) {
-  for (auto [number, stage] : llvm::enumerate(stages))
-    stage.worker = placement.workerOf(number);
-  for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
-    readStages(placement, lane);
-    if (!varies && scenarioOf(lane).changePs)
-      changeStages(placement, lane);
-  }
-}
-
-template <typename Time>
-void WalkPrices<Time>::readStages(const Placement &placement, unsigned lane) {
-  const WalkInputs &scenario = scenarioOf(lane);
-  auto setMessage = [&](WalkMessage<Time> &message, const MessageCost &cost) {
-    TaskCost charged = chargeMessage(cost, scenario.transport);
-    setLane(message.occupancyPs, lane, charged.occupancyPs);
-    setLane(message.latencyPs, lane, charged.latencyPs);
-  };
-  for (auto [stage, cost] : llvm::zip_equal(stages, scenario.costs->stages)) {
-    for (auto [ps, given] : llvm::zip_equal(stage.phasePs, cost.phasePs))
-      setLane(ps, lane, given);
-    setMessage(stage.sends[static_cast<unsigned>(Flow::Activation)],
-               cost.activation);
-    setMessage(stage.sends[static_cast<unsigned>(Flow::Gradient)],
-               cost.gradient);
-  }
-}
-
-/// Changes the times of cells that are the same for all microbatches.
-template <typename Time>
-void WalkPrices<Time>::changeStages(const Placement &placement, unsigned lane) {
-  std::vector<int64_t> firsts(placement.getNumPaths(), -1);
+      table(table), firsts(table.placement->getNumPaths(), -1) {
+  const Placement &placement = *table.placement;
   int64_t numLeft = firsts.size();
   for (int64_t i = 0; numLeft != 0 && i != placement.getNumMicrobatches(); ++i)
     if (int64_t &first = firsts[placement.pathOf(i)]; first < 0) {
       first = i;
       --numLeft;
     }
-  for (uint32_t number = 0; number != stages.size(); ++number) {
-    int64_t path = placement.pathOfStage(number);
-    if (firsts[path] < 0)
-      continue; // nobody takes the path
-    for (unsigned phase = 0; phase != kNumPhases; ++phase) {
-      WaveStep step;
-      step.row = stages[number].worker;
-      step.stages[0] = number;
-      step.cells[0] = Cell(number - placement.stageOffset(path),
-                           static_cast<Phase>(phase), firsts[path]);
-      setLane(stages[number].phasePs[phase], lane,
-              priceOf(scenarioOf(lane), step));
-    }
-  }
+}
+
+/// What cells take that take the same for all microbatches.
+template <typename Time>
+int64_t WalkPrices<Time>::computePsOf(const WalkInputs &scenario,
+                                      uint32_t stage, Phase phase) const {
+  const Placement &placement = *table.placement;
+  int64_t path = placement.pathOfStage(stage);
+  if (!scenario.changePs || varies || firsts[path] < 0)
+    return scenario.costs->stages[stage].phasePs[static_cast<unsigned>(phase)];
+  Cell cell(stage - placement.stageOffset(path), phase, firsts[path]);
+  WaveStep step;
+  step.cells = &cell;
+  step.row = placement.workerOf(stage);
+  step.kinds[0] = kindOf(stage, phase);
+  return pipesched::priceOf(scenario, step);
 }
 
 template <typename Time>
-const Time &WalkPrices<Time>::pairPs(WalkPair<Time> &pair,
-                                     const WaveStep &step) {
-  Phase phase = step.cells[1].getPhase();
-  if (pair.stage != step.stages[1] || pair.phase != phase) {
-    pair.stage = step.stages[1];
-    pair.phase = phase;
+WalkPrice<Time> WalkPrices<Time>::priceOf(uint32_t stage, Phase phase) const {
+  WalkPrice<Time> price;
+  std::optional<Flow> made = flowMadeBy(phase, table.gradientAfter);
+  for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
+    const WalkInputs &scenario = scenarioOf(lane);
+    setLane(price.computePs, lane, computePsOf(scenario, stage, phase));
+    if (!made)
+      continue;
+    const StageCost &cost = scenario.costs->stages[stage];
+    TaskCost charged = chargeMessage(*made == Flow::Activation ? cost.activation
+                                                               : cost.gradient,
+                                     scenario.transport);
+    setLane(price.occupancyPs, lane, charged.occupancyPs);
+    setLane(price.flightPs, lane, charged.occupancyPs + charged.latencyPs);
+  }
+  return price;
+}
+
+template <typename Time>
+const Time &WalkPrices<Time>::pairPs(const WaveStep &step) {
+  if (LLVM_UNLIKELY(varies))
+    return varyingPs(step);
+  if (LLVM_UNLIKELY(pairs.empty()))
+    pairs.resize(table.placement->getNumGlobalStages() * kNumPhaseCodes);
+  WalkPair<Time> &pair = pairs[step.kinds[0]];
+  if (pair.kind != step.kinds[1]) {
+    pair.kind = step.kinds[1];
     for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane)
-      setLane(pair.ps, lane, priceOf(scenarioOf(lane), step));
+      setLane(pair.ps, lane, pipesched::priceOf(scenarioOf(lane), step));
   }
   return pair.ps;
 }
@@ -200,7 +176,7 @@ const Time &WalkPrices<Time>::pairPs(WalkPair<Time> &pair,
 template <typename Time>
 const Time &WalkPrices<Time>::varyingPs(const WaveStep &step) {
   for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane)
-    setLane(varied, lane, priceOf(scenarioOf(lane), step));
+    setLane(varied, lane, pipesched::priceOf(scenarioOf(lane), step));
   return varied;
 }
 

@@ -27,10 +27,10 @@ namespace {
 template <typename Time>
 struct Delivery {
   Time arrivalPs;
-  Time freePs;       ///< when it arrives if communication takes no time
-  Time readyPs;      ///< when it was made
-  Time runBeginPs;   ///< from here on its queues transfer without a gap
-  uint32_t producer; ///< flat
+  Time freePs;     ///< when it arrives if communication takes no time
+  Time readyPs;    ///< when it was made
+  Time runBeginPs; ///< from here on its queues transfer without a gap
+  uint32_t producer = Bindings::kNone; ///< flat, if a path is asked for
 };
 
 /// All questions at once. Each step of a row, and each message, asks
@@ -44,20 +44,29 @@ class FullWalk {
 public:
   using Time = Ps;
   using Item = Delivery<Time>;
+  using Price = WalkPrice<Time>;
 
   FullWalk(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios,
            const PhaseCounts &counts);
 
   /// Reads what cells do to memory. Errors: few tasks for many activations.
   llvm::Error readMemory();
-  void start(const WaveStep &step, uint64_t slot, const Item *first,
-             const Item *second);
+  Price priceOf(uint32_t stage, Phase phase) const {
+    return prices.priceOf(stage, phase);
+  }
+  void start(const WaveStep &step, uint64_t slot, const Price &price,
+             const Item *need) {
+    startAfter(step, slot, need, prices.computePs(step, price));
+  }
+  void startPair(const WaveStep &step, uint64_t slot, const Item *first,
+                 const Item *second);
   void finish(const WaveStep &step, uint64_t slot) {
     slots.finish(step, slot);
     for (Holdings<Time> &each : holdings)
       each.finish(step, workers[step.row].clocks.rowPs);
   }
-  void pass(const WaveStep &step, unsigned half, uint32_t toStage, Item &item);
+  void pass(const WaveStep &step, unsigned half, const Price &price,
+            int32_t toRow, Item &item);
 
   bool canLeap() const {
     return prices.canLeap() &&
@@ -96,14 +105,12 @@ private:
     Time dependencyPs{}, queueOrderPs{}, communicationPs{};
   };
 
-  void startAfter(const WaveStep &step, uint64_t slot, const Item *last);
-  void startPair(const WaveStep &step, uint64_t slot, const Item &first,
-                 const Item &second);
+  void startAfter(const WaveStep &step, uint64_t slot, const Item *last,
+                  const Time &ps);
   void bind(const WaveStep &step, const Worker &worker, const Item *last);
   void splitGap(Worker &worker, const Item &need);
   void addDispatches(const WaveStep &step);
-  void send(const WaveStep &step, unsigned half, Worker &from, Worker &to,
-            Item &item);
+  void send(const Price &price, Worker &from, Worker &to, Item &item);
   void bindMessage(const Worker &from, const Worker &to, const Item &item,
                    const Time &startPs, const Time &sendFreePs);
   IdleTimes idleOf(unsigned lane, int64_t makespanPs) const;
@@ -128,7 +135,7 @@ template <typename Time>
 FullWalk<Time>::FullWalk(const TableView &table,
                          llvm::ArrayRef<WalkInputs> scenarios,
                          const PhaseCounts &counts)
-    : table(table), prices(*table.placement, scenarios), slots(table, counts),
+    : table(table), prices(table, scenarios), slots(table, counts),
       hasDispatches(llvm::any_of(scenarios,
                                  [](const WalkInputs &scenario) {
                                    return scenario.costs->hasDispatches();
@@ -185,12 +192,13 @@ void FullWalk<Time>::bind(const WaveStep &step, const Worker &worker,
                           const Item *last) {
   int64_t rowPs = laneOf(worker.clocks.rowPs, 0);
   int64_t arrivalPs = last ? laneOf(last->arrivalPs, 0) : -1;
+  uint32_t flat = bindings->flatOf(step);
   if (worker.hasBegun && arrivalPs <= rowPs)
-    bindings->bindToRow(step.flat);
+    bindings->bindToRow(flat);
   else if (last && arrivalPs >= rowPs)
-    bindings->bindCell(step.flat, last->producer);
+    bindings->bindCell(flat, last->producer);
   else
-    bindings->bindToNothing(step.flat);
+    bindings->bindToNothing(flat);
 }
 
 template <typename Time>
@@ -203,12 +211,12 @@ void FullWalk<Time>::addDispatches(const WaveStep &step) {
               *prices.scenarioOf(lane).costs);
 }
 
-/// Starts a step when its row is free and `last` is there, which is null if it
-/// needs nothing.
+/// Starts a step that takes `ps` when its row is free and `last` is there,
+/// which is null if it needs nothing.
 template <typename Time>
 LLVM_ATTRIBUTE_ALWAYS_INLINE void
 FullWalk<Time>::startAfter(const WaveStep &step, uint64_t slot,
-                           const Item *last) {
+                           const Item *last, const Time &ps) {
   Worker &worker = workers[step.row];
   if (bindings)
     bind(step, worker, last);
@@ -219,7 +227,6 @@ FullWalk<Time>::startAfter(const WaveStep &step, uint64_t slot,
     startPs = later(startPs, last->arrivalPs);
     freePs = later(freePs, last->freePs);
   }
-  const Time &ps = prices.computePs(step);
   if (!worker.hasBegun)
     worker.firstPs = startPs;
   worker.hasBegun = true;
@@ -236,7 +243,11 @@ FullWalk<Time>::startAfter(const WaveStep &step, uint64_t slot,
 /// Of two things that a pair needs the later one counts, or the first.
 template <typename Time>
 void FullWalk<Time>::startPair(const WaveStep &step, uint64_t slot,
-                               const Item &first, const Item &second) {
+                               const Item *one, const Item *other) {
+  const Time &ps = prices.pairPs(step);
+  if (!one || !other)
+    return startAfter(step, slot, one ? one : other, ps);
+  const Item &first = *one, &second = *other;
   auto ofLast = [&](const Time &ofFirst, const Time &ofSecond) {
     return whereLater(second.arrivalPs, first.arrivalPs, ofSecond, ofFirst);
   };
@@ -246,37 +257,29 @@ void FullWalk<Time>::startPair(const WaveStep &step, uint64_t slot,
                ofLast(first.readyPs, second.readyPs),
                ofLast(first.runBeginPs, second.runBeginPs),
                isSecond ? second.producer : first.producer};
-  startAfter(step, slot, &last);
+  startAfter(step, slot, &last, ps);
 }
 
 template <typename Time>
-void FullWalk<Time>::start(const WaveStep &step, uint64_t slot,
-                           const Item *first, const Item *second) {
-  if (first && second)
-    return startPair(step, slot, *first, *second);
-  startAfter(step, slot, first ? first : second);
-}
-
-template <typename Time>
-void FullWalk<Time>::pass(const WaveStep &step, unsigned half, uint32_t toStage,
-                          Item &item) {
+void FullWalk<Time>::pass(const WaveStep &step, unsigned half,
+                          const Price &price, int32_t toRow, Item &item) {
   Worker &from = workers[step.row];
-  item.producer = step.flat + half;
+  if (bindings)
+    item.producer = bindings->flatOf(step) + half;
   item.readyPs = item.runBeginPs = item.arrivalPs = from.clocks.rowPs;
   item.freePs = from.freeClocks.rowPs;
-  if (int32_t to = prices[toStage].worker; to != step.row)
-    send(step, half, from, workers[to], item);
+  if (toRow != step.row)
+    send(price, from, workers[toRow], item);
 }
 
 template <typename Time>
-void FullWalk<Time>::send(const WaveStep &step, unsigned half, Worker &from,
-                          Worker &to, Item &item) {
-  const WalkMessage<Time> &cost = prices.sendOf(step, half);
+void FullWalk<Time>::send(const Price &price, Worker &from, Worker &to,
+                          Item &item) {
   const Time &madePs = from.clocks.rowPs;
   Time sendFreePs = from.clocks.sendPs, receiveFreePs = to.clocks.receivePs;
-  Time startPs = startMessage(madePs, cost.occupancyPs, prices.hasQueues(),
+  Time startPs = startMessage(madePs, price.occupancyPs, prices.hasQueues(),
                               from.clocks.sendPs, to.clocks.receivePs);
-  item.arrivalPs = startPs + cost.occupancyPs + cost.latencyPs;
+  item.arrivalPs = startPs + price.flightPs;
   item.freePs = startMessage(item.freePs, Time{}, prices.hasQueues(),
                              from.freeClocks.sendPs, to.freeClocks.receivePs);
   if (bindings)

@@ -216,9 +216,12 @@ namespace {
 struct EmptyWalk {
   using Time = int64_t;
   struct Item {};
-  void start(const WaveStep &, uint64_t, const Item *, const Item *) {}
+  struct Price {};
+  Price priceOf(uint32_t, Phase) const { return {}; }
+  void start(const WaveStep &, uint64_t, const Price &, const Item *) {}
+  void startPair(const WaveStep &, uint64_t, const Item *, const Item *) {}
   void finish(const WaveStep &, uint64_t) {}
-  void pass(const WaveStep &, unsigned, uint32_t, Item &) {}
+  void pass(const WaveStep &, unsigned, const Price &, int32_t, Item &) {}
 
   bool canLeap() const { return true; }
   int64_t numLeftOut() const { return 0; }

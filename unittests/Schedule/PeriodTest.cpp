@@ -115,5 +115,22 @@ TEST(SlotCalendar, TakesWorkersInAscendingOrder) {
   std::vector<std::pair<uint64_t, uint32_t>> wanted = {
       {1, 7}, {2, 3}, {2, 64}, {2, 129}, {6, 3}};
   EXPECT_EQ(taken, wanted);
-  EXPECT_EQ(left.back(), 6u);
+  EXPECT_EQ(left, (std::vector<uint64_t>{1, 2, 6}));
+}
+
+TEST(SlotCalendar, LeapsWithAllThatIsBehind) {
+  SlotCalendar calendar(130);
+  calendar.add(129, 2);
+  calendar.add(3, 4);
+  calendar.add(64, 5);
+  std::vector<std::pair<uint64_t, uint32_t>> taken;
+  calendar.takeAll(
+      [&](uint32_t worker, uint64_t slot) { taken.emplace_back(slot, worker); },
+      [&](uint64_t slot) {
+        if (slot == 2)
+          calendar.leap(1003);
+      });
+  std::vector<std::pair<uint64_t, uint32_t>> wanted = {
+      {2, 129}, {1007, 3}, {1008, 64}};
+  EXPECT_EQ(taken, wanted);
 }

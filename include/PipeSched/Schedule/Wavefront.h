@@ -22,13 +22,20 @@
 
 namespace pipesched {
 
+/// A phase of a global stage, as one number.
+inline uint32_t kindOf(uint32_t stage, Phase phase) {
+  return stage * kNumPhaseCodes + static_cast<uint32_t>(phase);
+}
+
 /// A cell of a row, or two overlapped ones, that start together.
 struct WaveStep {
+  const Cell *cells = nullptr; ///< where they stand in the row
   int32_t row = 0;
-  uint32_t flat = 0; ///< of the first cell, as in CellIndex
   bool isPair = false;
-  Cell cells[2];
-  uint32_t stages[2]; ///< their global stages
+  uint32_t kinds[2]; ///< their kindOf
+  int32_t ranks[2];  ///< of their microbatches on their paths; 0 for O
+
+  uint32_t stage(unsigned half) const { return kinds[half] / kNumPhaseCodes; }
 };
 
 /// What a walk has leapt over in a row: `count` times `length` cells, the first
@@ -53,10 +60,15 @@ struct LeapedRow {
 /// The table must be one of canWalkInSlots, with cells in range. The handler
 /// has, where `Item` is what it notes about something that is under way,
 ///
-///   void start(const WaveStep &, uint64_t slot, const Item *, const Item *)
+///   Price priceOf(uint32_t stage, Phase)   what it wants to know of all cells
+///       of a phase of a global stage, so that one look-up finds all
+///   void start(const WaveStep &, uint64_t slot, const Price &, const Item *)
+///   void startPair(const WaveStep &, uint64_t slot, const Item *, const Item
+///   *)
 ///       with what the cells of the step take from other stages, or null
 ///   void finish(const WaveStep &, uint64_t slot)
-///   void pass(const WaveStep &, unsigned half, uint32_t toStage, Item &)
+///   void pass(const WaveStep &, unsigned half, const Price &, int32_t toRow,
+///             Item &)
 ///       after finish(), for each cell of the step that another stage needs.
 ///
 /// If the rows repeat (Period.h), the walk compares its states at the ends of
@@ -88,7 +100,9 @@ public:
   WavefrontOf(const TableView &table, Handler &handler)
       : placement(*table.placement), handler(handler),
         calendar(table.rows.size()) {
-    addStages(table.gradientAfter);
+    addRules(table.gradientAfter);
+    if (hasPaths)
+      addTrips();
     addRows(table);
     if (handler.canLeap())
       watchPeriod(table);
@@ -99,14 +113,13 @@ public:
   bool run() {
     for (Row &row : rows)
       startNext(row, 0);
+    auto leave = [&](uint64_t slot) {
+      if (LLVM_UNLIKELY(periodEnd && rows.front().next == periodEnd))
+        endPeriod(slot);
+    };
+    leave(0);
     calendar.takeAll(
-        [&](uint32_t row, uint64_t slot) {
-          finish(rows[row], slot + numLeaptSlots);
-        },
-        [&](uint64_t slot) {
-          if (LLVM_UNLIKELY(isAtPeriod))
-            endPeriod(slot);
-        });
+        [&](uint32_t row, uint64_t slot) { finish(rows[row], slot); }, leave);
     return !isRepeated && (hasLeapt || handler.numLeftOut() == 0) &&
            llvm::all_of(rows, [](const Row &row) { return row.isDone(); });
   }
@@ -114,33 +127,47 @@ public:
 private:
   static constexpr uint32_t kNowhere = std::numeric_limits<uint32_t>::max();
 
-  struct Row {
+  struct alignas(64) Row {
     const Cell *begin, *next, *end;
-    uint32_t awaitedAt = kNowhere; ///< where a sleeping row looks
-    int32_t awaitedRank = 0;
-    WaveStep step; ///< the one that runs, or the next
+    bool isAsleep = false;   ///< its next step needs what is not there yet
+    uint8_t awaitedHalf = 0; ///< the half that does
+    WaveStep step;           ///< the one that runs, or the next
 
-    bool isDone() const { return next == end && awaitedAt == kNowhere; }
+    bool isDone() const { return next == end && !isAsleep; }
   };
-  /// Where cells of a global stage find what they need, and where what they
-  /// make is needed, by phase: an index into `places`, or kNowhere.
-  struct Stage {
-    uint32_t findAt[kNumPhaseCodes], passTo[kNumPhaseCodes];
+  /// Where cells of one stage find what they need of a neighbour.
+  struct Place {
+    InFlight<Item> items;
+    int32_t awaitedRank = -1; ///< of the one that a row sleeps for
+  };
+  /// What holds for all cells of a kind.
+  struct Rule {
+    /// Where they find what they need, and where what they make is needed: an
+    /// index into `places`, or kNowhere.
+    uint32_t findAt = kNowhere, passTo = kNowhere;
+    int32_t taker = -1; ///< the row that needs it
+    uint32_t slots = 0; ///< how many each takes
+    typename Handler::Price price;
   };
 
-  void addStages(GradientAfter gradientAfter);
+  /// Where a microbatch goes.
+  struct Trip {
+    uint32_t firstKind; ///< of the first stage of its path
+    int32_t rank;       ///< on the path
+  };
+
+  void addRules(GradientAfter gradientAfter);
+  void addTrips();
   void addRows(const TableView &table);
   void startNext(Row &row, uint64_t slot);
   void startOne(Row &row, uint64_t slot, const Item *need);
-  void startPair(Row &row, uint64_t slot);
+  void startOther(Row &row, uint64_t slot);
+  void startPair(Row &row, uint64_t slot, Item *const (&needs)[2]);
+  void wakePair(Row &row, uint64_t slot, Item *item);
   void finish(Row &row, uint64_t slot);
   void pass(const WaveStep &step, unsigned half, uint64_t slot);
+  void readHalf(WaveStep &step, unsigned half);
   bool findNeed(Row &row, unsigned half, Item *&need);
-  /// Ends the running step of a row at a slot.
-  void add(Row &row, uint64_t slot) {
-    calendar.add(row.step.row, slot - numLeaptSlots);
-    isAtPeriod |= row.next == periodEnd;
-  }
 
   void watchPeriod(const TableView &table);
   void endPeriod(uint64_t slot);
@@ -151,21 +178,23 @@ private:
   void leap(uint64_t slot, const TablePeriod &repeated);
   template <typename Visitor>
   void visitState(uint64_t slot, Visitor &visitor);
-  int32_t rankOf(Cell cell) const {
-    return hasPaths ? placement.rankOnPath(cell.getMicrobatch())
-                    : cell.getMicrobatch();
-  }
-  uint32_t stageOf(Cell cell) const {
-    return hasPaths ? placement.globalStage(cell) : cell.getStage();
+  Trip tripOf(Cell cell) const {
+    if (!hasPaths)
+      return {0, static_cast<int32_t>(cell.getMicrobatch())};
+    if (LLVM_UNLIKELY(cell.isPerPath()))
+      return {
+          kindOf(placement.stageOffset(cell.getMicrobatch()), Phase::Forward),
+          0};
+    return trips[cell.getMicrobatch()];
   }
 
   const Placement &placement;
   Handler &handler;
   SlotCalendar calendar;
   llvm::BumpPtrAllocator allocator;
-  std::vector<InFlight<Item>> places; ///< two by global stage: by Flow
-  std::vector<int32_t> workers;       ///< by global stage
-  std::vector<Stage> stages;          ///< by global stage
+  std::vector<Place> places; ///< two by global stage: by Flow
+  std::vector<Rule> rules;   ///< by kind
+  std::vector<Trip> trips;   ///< by microbatch; empty: there is one path
   std::vector<Row> rows;
   std::vector<uint32_t> rowBegins; ///< flat
   bool isRepeated = false;         ///< a cell occurs twice
@@ -173,15 +202,13 @@ private:
   std::optional<TablePeriod> period;
   /// Where row 0 ends a period next; null if nobody looks for that.
   const Cell *periodEnd = nullptr;
-  bool isAtPeriod = false; ///< row 0 has just come there
-  int64_t numHeld = -1;    ///< at the last end of a period
+  int64_t numHeld = -1; ///< at the last end of a period
   /// Periods since `before` was taken down, -1: it was not; and how many of
   /// them to compare with it, more each time (Brent's search for cycles).
   int64_t numSince = -1, window = 1;
   ClockValues<Time> oldest;
   std::vector<Time> rowTimes, rowTimesBefore; ///< against row 0
   bool hasLeapt = false;
-  uint64_t numLeaptSlots = 0;
   WalkState<Time> before, after;
 };
 
@@ -204,36 +231,46 @@ bool walkInSlots(const TableView &table, Handler &handler) {
 //===----------------------------------------------------------------------===//
 
 template <typename Item, typename Handler, bool hasPaths>
-void WavefrontOf<Item, Handler, hasPaths>::addStages(
+void WavefrontOf<Item, Handler, hasPaths>::addRules(
     GradientAfter gradientAfter) {
   int64_t numStages = placement.getNumGlobalStages();
-  stages.resize(numStages);
+  rules.resize(numStages * kNumPhaseCodes);
   places.resize(2 * numStages);
-  for (InFlight<Item> &place : places)
-    place.allocate(2, allocator);
+  for (Place &place : places)
+    place.items.allocate(1, allocator);
+  auto placeAt = [](int64_t stage, Flow flow) {
+    return 2 * stage + static_cast<unsigned>(flow);
+  };
   for (int64_t stage = 0; stage != numStages; ++stage) {
-    workers.push_back(placement.workerOf(stage));
     int64_t path = placement.pathOfStage(stage);
-    /// The place at a stage of the path for a flow whose other end is there
-    /// too.
-    auto placeAt = [&](std::optional<Flow> flow, int64_t at, int64_t other) {
-      auto isOnPath = [&](int64_t end) {
-        return placement.stageOffset(path) <= end &&
-               end < placement.stageOffset(path + 1);
-      };
-      return flow && isOnPath(at) && isOnPath(other)
-                 ? 2 * at + static_cast<unsigned>(*flow)
-                 : kNowhere;
+    auto isOnPath = [&](int64_t end) {
+      return placement.stageOffset(path) <= end &&
+             end < placement.stageOffset(path + 1);
     };
-    for (unsigned code = 0; code != kNumPhaseCodes; ++code) {
+    for (unsigned code = 0; code != kNumPhases; ++code) {
       auto phase = static_cast<Phase>(code);
+      Rule &rule = rules[kindOf(stage, phase)];
+      rule.slots = unitSlots(Cell(0, phase, 0));
+      rule.price = handler.priceOf(stage, phase);
       std::optional<Flow> need = flowNeededBy(phase);
+      if (need && isOnPath(sourceOf(*need, stage)))
+        rule.findAt = placeAt(stage, *need);
       std::optional<Flow> made = flowMadeBy(phase, gradientAfter);
-      stages[stage].findAt[code] =
-          placeAt(need, stage, need ? sourceOf(*need, stage) : stage);
-      stages[stage].passTo[code] =
-          placeAt(made, made ? targetOf(*made, stage) : stage, stage);
+      if (made && isOnPath(targetOf(*made, stage))) {
+        rule.passTo = placeAt(targetOf(*made, stage), *made);
+        rule.taker = placement.workerOf(targetOf(*made, stage));
+      }
     }
+  }
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::addTrips() {
+  trips.reserve(placement.getNumMicrobatches());
+  for (int64_t number = 0; number != placement.getNumMicrobatches(); ++number) {
+    uint32_t stage = placement.stageOffset(placement.pathOf(number));
+    trips.push_back({kindOf(stage, Phase::Forward),
+                     static_cast<int32_t>(placement.rankOnPath(number))});
   }
 }
 
@@ -246,10 +283,19 @@ void WavefrontOf<Item, Handler, hasPaths>::addRows(const TableView &table) {
     row.begin = row.next = cells.begin();
     row.end = cells.end();
     row.step.row = number;
-    row.step.flat = flat;
     rowBegins.push_back(flat);
     flat += cells.size();
   }
+}
+
+/// Reads a half of the next step.
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::readHalf(WaveStep &step, unsigned half) {
+  Cell cell = step.cells[half];
+  Trip trip = tripOf(cell);
+  step.kinds[half] = trip.firstKind + kindOf(cell.getStage(), cell.getPhase());
+  step.ranks[half] = trip.rank;
 }
 
 /// Finds what a half of the next step needs, which is null if that is nothing.
@@ -258,34 +304,35 @@ template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_ALWAYS_INLINE bool
 WavefrontOf<Item, Handler, hasPaths>::findNeed(Row &row, unsigned half,
                                                Item *&need) {
-  Cell cell = row.step.cells[half] = row.next[half];
-  uint32_t stage = row.step.stages[half] = stageOf(cell);
-  uint32_t at = stages[stage].findAt[static_cast<unsigned>(cell.getPhase())];
   need = nullptr;
+  uint32_t at = rules[row.step.kinds[half]].findAt;
   if (at == kNowhere)
     return true;
-  int32_t rank = rankOf(cell);
-  need = places[at].find(rank);
+  int32_t rank = row.step.ranks[half];
+  need = places[at].items.find(rank);
   if (need)
     return true;
-  row.awaitedAt = at;
-  row.awaitedRank = rank;
+  places[at].awaitedRank = rank;
+  row.isAsleep = true;
+  row.awaitedHalf = half;
   return false;
 }
 
 /// Starts the next cell of a row that is free, or puts the row to sleep.
 template <typename Item, typename Handler, bool hasPaths>
-void WavefrontOf<Item, Handler, hasPaths>::startNext(Row &row, uint64_t slot) {
-  for (; row.next != row.end && row.next->isIdle(); ++row.next)
-    ++row.step.flat;
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::startNext(Row &row, uint64_t slot) {
   if (row.next == row.end)
     return;
   // The rows are as many streams of memory, more than the hardware follows.
-  constexpr int64_t kLookahead = 16;
+  constexpr int64_t kLookahead = 4;
   __builtin_prefetch(row.next + kLookahead);
-  row.step.isPair = row.next->overlapsNext() && row.next + 1 != row.end;
-  if (row.step.isPair)
-    return startPair(row, slot);
+  Cell cell = *row.next;
+  if (LLVM_UNLIKELY(cell.isIdle() || cell.overlapsNext()))
+    return startOther(row, slot);
+  row.step.cells = row.next;
+  row.step.isPair = false;
+  readHalf(row.step, 0);
   Item *need;
   if (!findNeed(row, 0, need))
     return;
@@ -294,27 +341,62 @@ void WavefrontOf<Item, Handler, hasPaths>::startNext(Row &row, uint64_t slot) {
     InFlight<Item>::remove(need);
 }
 
+/// Starts a pair, or what stands behind idle slots.
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_NOINLINE void
+WavefrontOf<Item, Handler, hasPaths>::startOther(Row &row, uint64_t slot) {
+  while (row.next != row.end && row.next->isIdle())
+    ++row.next;
+  if (row.next == row.end)
+    return;
+  row.step.cells = row.next;
+  row.step.isPair = row.next->overlapsNext() && row.next + 1 != row.end;
+  readHalf(row.step, 0);
+  Item *needs[2];
+  if (row.step.isPair) {
+    readHalf(row.step, 1);
+    if (findNeed(row, 0, needs[0]) && findNeed(row, 1, needs[1]))
+      startPair(row, slot, needs);
+    return;
+  }
+  if (!findNeed(row, 0, needs[0]))
+    return;
+  startOne(row, slot, needs[0]);
+  if (needs[0])
+    InFlight<Item>::remove(needs[0]);
+}
+
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_ALWAYS_INLINE void
 WavefrontOf<Item, Handler, hasPaths>::startOne(Row &row, uint64_t slot,
                                                const Item *need) {
-  handler.start(row.step, slot, need, nullptr);
+  const Rule &rule = rules[row.step.kinds[0]];
+  handler.start(row.step, slot, rule.price, need);
   ++row.next;
-  add(row, slot + unitSlots(row.step.cells[0]));
+  calendar.add(row.step.row, slot + rule.slots);
 }
 
 template <typename Item, typename Handler, bool hasPaths>
-void WavefrontOf<Item, Handler, hasPaths>::startPair(Row &row, uint64_t slot) {
-  Item *needs[2];
-  for (unsigned half : {0, 1})
-    if (!findNeed(row, half, needs[half]))
-      return;
-  handler.start(row.step, slot, needs[0], needs[1]);
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::startPair(Row &row, uint64_t slot,
+                                                Item *const (&needs)[2]) {
+  handler.startPair(row.step, slot, needs[0], needs[1]);
   for (Item *need : needs)
     if (need)
       InFlight<Item>::remove(need);
   row.next += 2;
-  add(row, slot + unitSlots(row.step.cells[0]) + unitSlots(row.step.cells[1]));
+  calendar.add(row.step.row, slot + rules[row.step.kinds[0]].slots +
+                                 rules[row.step.kinds[1]].slots);
+}
+
+/// Starts a pair that has slept for `item`, if there is all else that it needs.
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_NOINLINE void
+WavefrontOf<Item, Handler, hasPaths>::wakePair(Row &row, uint64_t slot,
+                                               Item *item) {
+  Item *needs[2] = {item, item};
+  if (findNeed(row, !row.awaitedHalf, needs[!row.awaitedHalf]))
+    startPair(row, slot, needs);
 }
 
 template <typename Item, typename Handler, bool hasPaths>
@@ -324,38 +406,38 @@ WavefrontOf<Item, Handler, hasPaths>::finish(Row &row, uint64_t slot) {
   pass(row.step, 0, slot);
   if (row.step.isPair)
     pass(row.step, 1, slot);
-  row.step.flat += 1 + row.step.isPair;
   startNext(row, slot);
 }
 
 /// Passes on what a cell has made. A row that sleeps for it takes it at once.
 template <typename Item, typename Handler, bool hasPaths>
-void WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step,
-                                                unsigned half, uint64_t slot) {
-  Cell cell = step.cells[half];
-  uint32_t at =
-      stages[step.stages[half]].passTo[static_cast<unsigned>(cell.getPhase())];
-  if (at == kNowhere)
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
+                                           uint64_t slot) {
+  const Rule &rule = rules[step.kinds[half]];
+  if (rule.passTo == kNowhere)
     return;
-  int32_t rank = rankOf(cell);
-  uint32_t stage = at / 2;
-  Row &consumer = rows[workers[stage]];
-  bool isAwaited = consumer.awaitedAt == at && consumer.awaitedRank == rank;
-  if (isAwaited)
-    consumer.awaitedAt = kNowhere;
-  if (isAwaited && !consumer.step.isPair) {
-    Item item;
-    handler.pass(step, half, stage, item);
-    return startOne(consumer, slot, &item);
+  int32_t rank = step.ranks[half];
+  Place &place = places[rule.passTo];
+  Row &taker = rows[rule.taker];
+  bool isAwaited = place.awaitedRank == rank;
+  if (isAwaited) {
+    place.awaitedRank = -1;
+    taker.isAsleep = false;
+    if (!taker.step.isPair) {
+      Item item;
+      handler.pass(step, half, rule.price, rule.taker, item);
+      return startOne(taker, slot, &item);
+    }
   }
-  Item *item = places[at].insert(rank, allocator);
+  Item *item = place.items.insert(rank, allocator);
   if (!item) {
     isRepeated = true;
     return;
   }
-  handler.pass(step, half, stage, *item);
+  handler.pass(step, half, rule.price, rule.taker, *item);
   if (isAwaited)
-    startPair(consumer, slot);
+    wakePair(taker, slot, item);
 }
 
 //===----------------------------------------------------------------------===//
@@ -384,7 +466,6 @@ bool WavefrontOf<Item, Handler, hasPaths>::isInPeriods() const {
 /// first, because a whole state is larger than a period.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::endPeriod(uint64_t slot) {
-  isAtPeriod = false;
   periodEnd += period->rows[0].length;
   if (periodEnd - rows[0].begin >= period->rows[0].end)
     periodEnd = nullptr;
@@ -459,17 +540,17 @@ void WavefrontOf<Item, Handler, hasPaths>::leap(uint64_t slot,
   hasLeapt = true;
   std::vector<LeapedRow> leaped;
   for (auto [row, repeats] : llvm::zip_equal(rows, repeated.rows)) {
-    bool isRunning = row.awaitedAt == kNowhere;
-    uint32_t next = rowBegins[row.step.row] + (row.next - row.begin);
-    leaped.push_back({next, isRunning ? row.step.flat : next,
+    uint32_t begin = rowBegins[row.step.row];
+    leaped.push_back({uint32_t(begin + (row.next - row.begin)),
+                      uint32_t(begin + (row.step.cells - row.begin)),
                       uint32_t(repeats.length), numPeriods});
   }
   handler.noteLeap(leaped);
   StateLeaper<Time> leaper(repeated, rowBegins, numPeriods, numLeftOut, oldest,
                            before, after);
   visitState(slot, leaper);
-  numLeaptSlots += (numPeriods + numLeftOut) *
-                   (after.reference.slot - before.reference.slot);
+  calendar.leap((numPeriods + numLeftOut) *
+                (after.reference.slot - before.reference.slot));
 }
 
 template <typename Item, typename Handler, bool hasPaths>
@@ -477,28 +558,34 @@ template <typename Visitor>
 void WavefrontOf<Item, Handler, hasPaths>::visitState(uint64_t slot,
                                                       Visitor &visitor) {
   for (Row &row : rows) {
-    int64_t index = row.next - row.begin;
+    int64_t index = row.next - row.begin, ahead = row.next - row.step.cells;
     visitor.index(index, row.step.row);
     row.next = row.begin + index;
-    visitor.flat(row.step.flat);
+    row.step.cells = row.next - ahead;
+    visitor.same(ahead);
     visitor.same(row.step.isPair);
     for (unsigned half = 0; half <= unsigned(row.step.isPair); ++half) {
-      visitor.cell(row.step.cells[half]);
-      visitor.same(row.step.stages[half]);
+      Cell cell = row.step.cells[half];
+      visitor.cell(cell);
+      visitor.same(row.step.kinds[half]);
+      row.step.ranks[half] = tripOf(row.step.cells[half]).rank;
     }
-    visitor.same(row.awaitedAt);
-    if (row.awaitedAt != kNowhere)
-      visitor.rank(row.awaitedRank, placement.pathOfStage(row.awaitedAt / 2));
+    visitor.same(row.isAsleep);
+    visitor.same(row.awaitedHalf);
   }
   calendar.forEachBehind(slot, [&](uint64_t set) { visitor.same(set); });
   std::vector<std::pair<int32_t, Item>> items;
   for (auto [at, place] : llvm::enumerate(places)) {
-    place.takeAll(items);
+    int64_t path = placement.pathOfStage(at / 2);
+    visitor.same(place.awaitedRank >= 0);
+    if (place.awaitedRank >= 0)
+      visitor.rank(place.awaitedRank, path);
+    place.items.takeAll(items);
     visitor.same(items.size());
     for (auto &[rank, item] : items) {
-      visitor.rank(rank, placement.pathOfStage(at / 2));
+      visitor.rank(rank, path);
       handler.visitItem(item, visitor);
-      *place.insert(rank, allocator) = item;
+      *place.items.insert(rank, allocator) = item;
     }
   }
   handler.visitState(visitor);

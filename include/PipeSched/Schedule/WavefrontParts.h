@@ -19,6 +19,7 @@
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/Allocator.h"
 #include "llvm/Support/MathExtras.h"
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -35,42 +36,50 @@ namespace pipesched {
 class SlotCalendar {
 public:
   explicit SlotCalendar(size_t numWorkers)
-      : numWords(llvm::divideCeil(numWorkers, 64)),
-        bits(kNumSets * numWords, 0) {}
+      : bits(llvm::divideCeil(numWorkers, 64)) {}
 
   void add(uint32_t worker, uint64_t slot) {
-    bits[slot % kNumSets * numWords + worker / 64] |= uint64_t(1)
-                                                      << (worker % 64);
-    latest = std::max(latest, slot);
+    bits[worker / 64][slot % kNumSets] |= uint64_t(1) << (worker % 64);
   }
   /// Takes the workers of each slot, from 0 on until none are left, with
   /// `visit(worker, slot)`, which may add to the seven slots behind this one.
-  /// Calls `leave(slot)` at the end of each.
+  /// Calls `leave(slot)` at the end of each that has any.
   template <typename Visit, typename Leave>
   void takeAll(Visit &&visit, Leave &&leave) {
-    for (uint64_t slot = 0; slot <= latest; ++slot) {
-      for (size_t word = 0; word != numWords; ++word) {
-        uint64_t &set = bits[slot % kNumSets * numWords + word];
-        for (uint64_t left = std::exchange(set, 0); left != 0; left &= left - 1)
-          visit(uint32_t(word * 64 + llvm::countr_zero(left)), slot);
+    for (unsigned numEmpty = 0; numEmpty != kNumSets; ++now) {
+      ++numEmpty;
+      for (size_t word = 0; word != bits.size(); ++word) {
+        uint64_t left = std::exchange(bits[word][now % kNumSets], 0);
+        if (left == 0)
+          continue;
+        numEmpty = 0;
+        for (; left != 0; left &= left - 1)
+          visit(uint32_t(word * 64 + llvm::countr_zero(left)), now);
       }
-      leave(slot);
+      if (numEmpty == 0)
+        leave(now);
     }
+  }
+  /// Makes the slot so much later, and with it all that is behind it.
+  void leap(uint64_t numSlots) {
+    for (Sets &sets : bits)
+      std::rotate(sets.begin(), sets.end() - numSlots % kNumSets, sets.end());
+    now += numSlots;
   }
   /// The sets of the slots behind this one.
   template <typename Visit>
   void forEachBehind(uint64_t slot, Visit &&visit) const {
     for (uint64_t behind = 1; behind != kNumSets; ++behind)
-      for (size_t word = 0; word != numWords; ++word)
-        visit(bits[(slot + behind) % kNumSets * numWords + word]);
+      for (const Sets &sets : bits)
+        visit(sets[(slot + behind) % kNumSets]);
   }
 
 private:
   static constexpr uint64_t kNumSets = 8;
+  using Sets = std::array<uint64_t, kNumSets>; ///< by slot modulo kNumSets
 
-  size_t numWords;
-  std::vector<uint64_t> bits;
-  uint64_t latest = 0;
+  std::vector<Sets> bits; ///< one for each 64 workers
+  uint64_t now = 0;
 };
 
 /// What microbatches have left at one place and nobody has taken yet, by their
