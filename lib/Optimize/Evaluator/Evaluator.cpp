@@ -12,6 +12,7 @@
 
 #include "EvaluatorCopies.h"
 #include "EvaluatorJoins.h"
+#include "EvaluatorOrder.h"
 #include "EvaluatorPeriod.h"
 #include <algorithm>
 
@@ -37,6 +38,7 @@ Evaluator<Clock, Copies>::Evaluator(const Encoding &encoding)
     isTimed &= kind.isCopy() || kind.duration > 0 ||
                (kind.type == CellType::WeightGrad && !encoding.splitBackward) ||
                (kind.type == CellType::Recompute && !encoding.recompute);
+  setLookahead();
   for (Arrays *arrays : {&current, &spare}) {
     arrays->ends.resize(encoding.numCells);
     if (!Copies)
@@ -232,11 +234,18 @@ bool Evaluator<Clock, Copies>::isAsBefore(uint32_t worker, uint32_t pos) {
   return false;
 }
 
-/// Marks positions `begin` to `end` of the row to be timed again.
+/// Marks positions `begin` to `end` of the row to be timed again. No cell that
+/// starts before `time` changes.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::touch(uint32_t worker, uint32_t begin,
-                                     uint32_t end, bool isEarlier) {
+                                     uint32_t end, bool isEarlier,
+                                     int64_t time) {
   Dirt &row = dirt[worker];
+  if constexpr (Copies) {
+    isCyclic |= row.isPaused && begin < row.begin;
+    row.time = row.begin == kNone ? time : std::min(row.time, time);
+    othersFrom = std::min(othersFrom, row.time);
+  }
   numDirty += row.begin == kNone;
   row.begin = std::min(row.begin, begin);
   row.end = std::max(row.end, end);
@@ -263,8 +272,9 @@ bool Evaluator<Clock, Copies>::send(const Plan &plan, uint32_t pos,
   int64_t start = timeOf(current.ends[sink]) - message.duration;
   if (timeOf(before) + message.delay >= start ||
       timeOf(end) + message.delay > start)
-    touch(message.worker, place, place + 1, timeOf(end) < timeOf(before));
-  return true;
+    touch(message.worker, place, place + 1, timeOf(end) < timeOf(before),
+          startBefore(plan, message.worker, place));
+  return !isCyclic;
 }
 
 /// Marks the D of an F whose end has changed.
@@ -278,26 +288,6 @@ void Evaluator<Clock, Copies>::touchCopies(const Plan &plan, uint32_t worker,
     dirt[worker].end = std::max(dirt[worker].end, offload + 1);
 }
 
-/// When the last of the compute cells that have changed places ended. No chain
-/// leads from a cell that starts later to any of them, so its tail is
-/// unchanged.
-template <typename Clock, bool Copies>
-int64_t Evaluator<Clock, Copies>::reorderedBy(const Plan &plan) const {
-  if (encoding.recompute && changedEnd == endOfTokens(plan, changedRow))
-    return kInfeasible; // cells may have been added or removed
-  int64_t latest = 0, until = 0;
-  for (uint32_t pos = changedBegin; pos < changedEnd; ++pos) {
-    Token token = plan.tokens[pos];
-    if (encoding.kinds[token.kind].isCopy())
-      continue;
-    int64_t end = timeOf(keptEnds[token.cell]);
-    if (end < latest)
-      until = latest;
-    latest = std::max(latest, end);
-  }
-  return until;
-}
-
 /// Whether the end of this cell makes the last cell too late.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::isLate(Token token, Clock end,
@@ -308,7 +298,8 @@ bool Evaluator<Clock, Copies>::isLate(Token token, Clock end,
 }
 
 /// Restores the state at the first dirty position of the row, or with copies at
-/// the last checkpoint before it. Returns that position.
+/// the last checkpoint before it, unless the row was paused. Returns that
+/// position.
 template <typename Clock, bool Copies>
 uint32_t Evaluator<Clock, Copies>::takeUp(const Plan &plan, uint32_t worker) {
   Dirt &own = dirt[worker];
@@ -317,11 +308,14 @@ uint32_t Evaluator<Clock, Copies>::takeUp(const Plan &plan, uint32_t worker) {
   --numDirty;
   numEarlier -= own.isEarlier;
   own.begin = kNone;
-  own.offloads = own.reloads = own.needs = 0;
   own.isEarlier = false;
   if constexpr (Copies) {
-    pos -= (pos - rowBegin) % kStride;
-    rowStates[worker] = current.states[pos];
+    if (!own.isPaused) {
+      own.offloads = own.reloads = own.needs = 0;
+      pos -= (pos - rowBegin) % kStride;
+      rowStates[worker] = current.states[pos];
+    }
+    own.isPaused = false;
     clocks[worker] = rowStates[worker].clock;
   } else {
     clocks[worker] = pos == rowBegin ? clockOf<Clock>(rowStarts[worker], worker)
@@ -330,12 +324,12 @@ uint32_t Evaluator<Clock, Copies>::takeUp(const Plan &plan, uint32_t worker) {
   return pos;
 }
 
-/// Times a row from its first dirty position until nothing changes any more.
+/// Times a row from its first dirty position until nothing changes any more, or
+/// until a message may change.
 template <typename Clock, bool Copies>
 typename Evaluator<Clock, Copies>::Walk
 Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
                                     int64_t limit) {
-  const uint32_t rowBegin = encoding.rowBegins[worker];
   const uint32_t rowEnd = endOfTokens(plan, worker);
   Clock *ends = current.ends.data();
   const Clock endBefore = clocks[worker];
@@ -347,8 +341,8 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
   for (; pos < rowEnd; ++pos) {
     Token token = plan.tokens[pos];
     const KindFacts &kind = encoding.kinds[token.kind];
-    if ((pos - rowBegin) % kStride == 0) {
-      if (numEarlier == 0 && isRowLate(worker, now, pos, plan, limit))
+    if ((pos - encoding.rowBegins[worker]) % kStride == 0) {
+      if (areFinal() && isRowLate(worker, now, pos, plan, limit))
         return whenLate(plan, worker, pos, worker);
       if constexpr (Copies) {
         settle(worker, now);
@@ -362,15 +356,20 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
         continue;
       }
     Clock start = now;
-    if (kind.waitsOn != kNone)
+    if (kind.waitsOn != kNone) {
+      if (Copies && kind.waitsOn != worker && mayChange(plan, token)) {
+        pause(plan, worker, pos, now, endBefore);
+        return Walk::Through;
+      }
       start = later(start, after(ends[token.cell + kind.waitsFor], kind.delay));
+    }
     if constexpr (Copies)
       if (!admit<true>(plan, worker, pos, now, start))
         return Walk::Late; // its memory never suffices, whatever the times
     Clock before = ends[token.cell];
     now = after(start, kind.duration);
     if (setEnd<true>(token.cell, now)) {
-      if (numEarlier == 0 && isLate(token, now, limit))
+      if (areFinal() && isLate(token, now, limit))
         return whenLate(plan, worker, pos + 1, originOf(tails[token.cell]));
       if (!send(plan, pos, before, now))
         return Walk::Broken;
@@ -426,12 +425,15 @@ Evaluator<Clock, Copies>::walkChanges(const Plan &plan, uint32_t worker,
   changedRow = worker;
   changedBegin = begin;
   changedEnd = end;
-  reorderedUntil = reorderedBy(plan);
+  findReordered(plan);
   if constexpr (kIsTraced && !Copies)
     changeTime = begin == encoding.rowBegins[worker]
                      ? rowStarts[worker]
                      : timeOf(current.ends[plan.tokens[begin - 1].cell]);
-  touch(worker, begin, end, /*isEarlier=*/false);
+  isCyclic = false;
+  touch(worker, begin, end, /*isEarlier=*/false, /*time=*/0);
+  if constexpr (Copies)
+    return repairInOrder(plan, limit);
   return repair(plan, worker, limit);
 }
 
@@ -444,7 +446,8 @@ int64_t Evaluator<Clock, Copies>::evaluateFrom(const Plan &plan,
     return latestEnd();
   case Walk::Late:
     return kInfeasible;
-  case Walk::Broken: // perhaps only because of messages that were not final
+  case Walk::Broken: // without copies, perhaps only because of messages that
+                     // were not final
     return evaluate(plan, limit);
   }
   return kInfeasible;

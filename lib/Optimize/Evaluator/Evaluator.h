@@ -40,8 +40,11 @@ inline constexpr int64_t kUndecided = -1;
 /// A new plan is timed row by row, each until a message is missing. After a
 /// change of one row, that row is timed again, and so is every other row from
 /// the first message that arrives at another time and moves its cell. Timing of
-/// a row stops where nothing changes any more. The cost is linear in the cells
-/// that are timed; only the first evaluations allocate memory.
+/// a row stops where nothing changes any more. Rows with copies are timed in
+/// the order of time, each until a message that may still change. So all times
+/// are final, and the first that is too late rejects the plan. The cost is
+/// linear in the cells that are timed; only the first evaluations allocate
+/// memory.
 template <typename Clock, bool Copies>
 class Evaluator {
 public:
@@ -54,9 +57,6 @@ public:
                    llvm::ArrayRef<int64_t> offsets = {});
   /// The same for a plan that differs from the one kept last only at positions
   /// [begin, end) of one row. Does not update the origins of traced times.
-  /// Assumes that no message makes a cell earlier by arriving later. That holds
-  /// unless memory has to suffice at any times; then a plan that meets the
-  /// limit may be rejected.
   int64_t evaluateFrom(const Plan &plan, uint32_t worker, uint32_t begin,
                        uint32_t end, int64_t limit);
   /// The same for the period, with rows that start as in the evaluation kept
@@ -122,6 +122,8 @@ private:
     // The first so many may have changed; `needs`: what those wait for.
     uint32_t offloads = 0, reloads = 0, needs = 0;
     bool isEarlier = false; ///< a message arrives earlier
+    int64_t time = 0;      ///< no cell that started earlier will be timed again
+    bool isPaused = false; ///< timing goes on at `begin`, from its state
   };
   /// Through: the row is timed. Late: the plan is rejected. Broken: it has to
   /// be timed from the start.
@@ -148,9 +150,9 @@ private:
             uint32_t place, Token token);
   void settle(uint32_t worker, Clock now);
   bool isAsBefore(uint32_t worker, uint32_t pos);
-  void touch(uint32_t worker, uint32_t begin, uint32_t end, bool isEarlier);
+  void touch(uint32_t worker, uint32_t begin, uint32_t end, bool isEarlier,
+             int64_t time);
   bool send(const Plan &plan, uint32_t pos, Clock before, Clock end);
-  int64_t reorderedBy(const Plan &plan) const;
   bool isLate(Token token, Clock end, int64_t limit) const;
   bool isRowLate(uint32_t worker, Clock now, uint32_t pos, const Plan &plan,
                  int64_t limit) const;
@@ -163,6 +165,17 @@ private:
   uint32_t takeUp(const Plan &plan, uint32_t worker);
   Walk walkAgain(const Plan &plan, uint32_t worker, int64_t limit);
   Walk repair(const Plan &plan, uint32_t worker, int64_t limit);
+  /// Whether no cell that is timed again gets earlier later on.
+  bool areFinal() const { return Copies || numEarlier == 0; }
+  // EvaluatorOrder.h: changes in the order of time.
+  void setLookahead();
+  void findReordered(const Plan &plan);
+  int64_t startBefore(const Plan &plan, uint32_t worker, uint32_t pos) const;
+  bool mayChange(const Plan &plan, Token token) const;
+  void pause(const Plan &plan, uint32_t worker, uint32_t pos, Clock now,
+             Clock endBefore);
+  uint32_t firstDirty();
+  Walk repairInOrder(const Plan &plan, int64_t limit);
 
   template <bool Again>
   bool waitForReload(const Plan &plan, uint32_t worker, uint32_t pos, Clock now,
@@ -226,8 +239,15 @@ private:
   uint32_t changedRow = 0, changedBegin = 0, changedEnd = 0;
   int64_t changeTime = 0;     ///< cells that end by then keep their times
   int64_t reorderedUntil = 0; ///< cells that start later keep their tails
+  int64_t reorderedFrom = 0;  ///< when the first of `changedRow` that changed
+                              ///< places started
+  uint32_t reorderedEnd = 0;  ///< behind the last of them
   uint32_t numDirty = 0, numEarlier = 0;
   uint64_t numWalked = 0;
+  // Of repairInOrder().
+  int64_t lookahead = 0;  ///< from a start to the end of a cell that waits
+  int64_t othersFrom = 0; ///< the least `time` of other dirty rows
+  bool isCyclic = false;  ///< a cell that was final would change
   // For rowsOf(), by position: the offload that a cell or a reload waits for,
   // and where a reload is issued.
   bool recording = false;
