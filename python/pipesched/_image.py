@@ -259,6 +259,11 @@ def render(svg: str, format: ImageFormat, width: float | str | None = None) -> b
     inches = wanted.inches or cast(float, wanted.px) / _PX_PER_INCH
     dpi = _PRINTED_PX_PER_INCH if wanted.inches else _PX_PER_INCH
     ratio = shapes.size[1] / shapes.size[0]
+    if format == "png" and min(inches, inches * ratio) * dpi < 1:
+        raise PipeSchedError(
+            f"a PNG of {inches * dpi:.3g} x {inches * dpi * ratio:.3g} pixels is too small, at"
+            " least 1 on a side; give a larger width"
+        )
     if format == "png" and max(inches, inches * ratio) * dpi > _MOST_PX:
         found = f"{inches * dpi:.0f} x {inches * dpi * ratio:.0f}"
         raise PipeSchedError(
