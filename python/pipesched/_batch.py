@@ -69,6 +69,13 @@ class Configuration:
     optimizer_step: OptimizerStep = "none"
     disturbance: str = ""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.options, Mapping):
+            raise TypeError(f"options is a mapping such as {{'chunks': 2}}; got {self.options!r}")
+        if self.costs is not None and not isinstance(self.costs, Costs):
+            wanted = "costs is a pipesched.Costs, such as Costs(times='F=1ms,B=2ms')"
+            raise TypeError(f"{wanted}; got {self.costs!r}")
+
     def generate(self, name: str = "schedule") -> Schedule:
         """The schedule, as IR, without an optimizer step. `family` may be one's own
         (`register_family`).

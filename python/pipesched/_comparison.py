@@ -30,12 +30,14 @@ from ._costs import Costs, SimulationOptions, read_simulation
 from ._errors import PipeSchedError
 from ._measurement import NEVER, Measurement, Stamps, names_of_kind
 from ._options import SvgVariant, code_of
-from ._pictures import Svg
+from ._pictures import Pictures, Svg
 from ._program import Instruction, WorkerProgram
 from ._simulation import Simulation, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from .pages import Html
 
 CAUSES = ("start", "compute", "messages", "copies", "all_reduces", "issue", "end")
 Key = tuple[str, str]
@@ -99,6 +101,17 @@ class Comparison:
     @cached_property
     def _measured_evaluation(self) -> _core.Evaluation:
         return _evaluate(self)
+
+    @property
+    def timelines(self) -> tuple[Pictures, Pictures]:
+        """The predicted and the measured step, to draw each of them by itself."""
+        return self.prediction, _Measured(self._measured_evaluation)
+
+    def to_html(self, title: str | None = None) -> Html:
+        """A page on which both steps are zoomed together, on one scale."""
+        from .pages import page
+
+        return page(self.timelines, title=title)
 
     def to_svg(self, variant: SvgVariant = "rows") -> Svg:
         """Draws both steps on one scale: for each worker the predicted row above the measured one,
@@ -334,6 +347,13 @@ def _lines(comparison: Comparison) -> Iterator[str]:
 
 
 # Pictures
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured(Pictures):
+    """The timeline of a measured step."""
+
+    _evaluation: _core.Evaluation = field(repr=False)
 
 
 def _evaluate(comparison: Comparison) -> _core.Evaluation:

@@ -403,6 +403,14 @@ def _options_of(family: str) -> tuple[str, ...]:
     return own.options if own else _options_of_shipped(family)
 
 
+def _listed(given: object) -> list[Mapping[str, Any]]:
+    parts = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else None
+    if parts is None or not all(isinstance(part, Mapping) for part in parts):
+        example = '{"family": "1f1b", "workers": 4, "microbatches": [8, 16]}'
+        raise TypeError(f"a grid is a mapping of axes such as {example}, or a list; got {given!r}")
+    return parts
+
+
 class Grid:
     """Every combination of the values of its axes.
 
@@ -417,7 +425,7 @@ class Grid:
     """
 
     def __init__(self, given: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-        parts = [given] if isinstance(given, Mapping) else list(given)
+        parts = [given] if isinstance(given, Mapping) else _listed(given)
         self.parts = [self._read(part) for part in parts]
         self.axes = tuple(axis for axis in AXES if any(axis in part for part in self.parts))
         if self._size > MOST_POINTS:

@@ -6,10 +6,20 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from ._errors import Diagnostic, PipeSchedError, collect_remarks
-from ._options import MemoryTimes, Objective, PlacementName, Recompute, pass_options
+from ._options import (
+    MemoryTimes,
+    Objective,
+    PlacementName,
+    Recompute,
+    code_of,
+    integer,
+    list_of,
+    number_of,
+    pass_options,
+)
 
 if TYPE_CHECKING:
     from ._schedule import Schedule
@@ -164,10 +174,45 @@ def _read(schedule: Schedule, remarks: list[Diagnostic]) -> Optimization:
     raise PipeSchedError("pipe-optimize did not say what it found")
 
 
+_COUNTS = {"chunks": 1, "waves": 1, "seed": 0, "threads": 0, "max_evaluations": 0}
+"""Options that are integers, and the least of each."""
+
+
+def _check(options: OptimizeOptions) -> None:
+    """Refuses values that no option takes, before a pass does it in words of its own."""
+    given = cast("dict[str, Any]", options)
+    for name, choices in (
+        ("objective", Objective),
+        ("memory_times", MemoryTimes),
+        ("recompute", Recompute),
+    ):
+        if given.get(name) is not None:
+            code_of(choices, name, given[name])
+    for name, least in _COUNTS.items():
+        if given.get(name) is not None:
+            integer(name, given[name], least)
+    for name in ("time_limit", "gap"):
+        if given.get(name) is not None:
+            number_of(name, given[name])
+    for name in ("split_backward", "offload", "explain"):
+        if not isinstance(given.get(name), (bool, type(None))):
+            raise TypeError(f"{name} is True or False; got {given[name]!r}")
+    memory = given.get("memory")
+    if isinstance(memory, bool) or not isinstance(memory, (int, str, type(None))):
+        raise TypeError(f"memory is activations, or bytes such as '60GiB'; got {memory!r}")
+    if "placements" in options:
+        for kind in list_of("placements", "['linear', 'wave']", options["placements"]):
+            code_of(PlacementName, "a placement", kind)
+    if "microbatch_sizes" in options:
+        for size in list_of("microbatch_sizes", "[1, 2]", options["microbatch_sizes"]):
+            integer("a microbatch size", size, 1)
+
+
 def the_pass(options: OptimizeOptions) -> str:
     """The pass with these options. Unlike the pass alone, it stops by the clock by default, and by
     evaluations only on request.
     """
+    _check(options)
     given = {"time_limit": DEFAULT_TIME_LIMIT, "max_evaluations": 0, **options}
     if "placements" in options:
         given["placements"] = ",".join(options["placements"])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, TypedDict, cast, get_args
+from typing import Any, Literal, TypedDict, TypeVar, cast, get_args
 
 from . import _core
 from ._errors import PipeSchedError
+
+T = TypeVar("T")
 
 # Type checkers read these lists, and `names_of` reads the lists of the library. A test checks that
 # they are equal.
@@ -162,6 +164,22 @@ def text_of(what: str, value: object) -> str:
     return value
 
 
+def number_of(what: str, value: object, least: float = 0.0) -> float:
+    """Checks that the value is a number that is not below `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{what} is a number; got {value!r}")
+    if not least <= value < float("inf"):
+        raise PipeSchedError(f"{what} is a number from {least:g}; got {value!r}")
+    return float(value)
+
+
+def list_of(what: str, such_as: str, value: Iterable[T]) -> list[T]:
+    """Checks that the value is a list or another iterable of values, and no text."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise TypeError(f"{what} is a list such as {such_as}; got {value!r}")
+    return list(value)
+
+
 RawTiming = tuple[int, int, int, int, str]
 """Transport, receive placement, forward sends, runtime, disturbance."""
 
@@ -187,7 +205,11 @@ def raw_timing(options: TimingOptions) -> RawTiming:
     """The options in the form that the library takes."""
     given = cast(Mapping[str, str], options)
     chosen = tuple(given.get(name, default) for name, (_, default) in _TIMING.items())
-    return *_codes_of_timing(chosen), options.get("disturbance", "")
+    disturbed = options.get("disturbance", "")
+    for name, value in zip(_TIMING, chosen, strict=True):
+        if not isinstance(value, str):  # Not all other values can be keys of the cache.
+            code_of(_TIMING[name][0], name, value)
+    return *_codes_of_timing(chosen), text_of("disturbance", disturbed)
 
 
 _Lengths = list[int] | None

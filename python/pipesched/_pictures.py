@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,11 +94,20 @@ class Pictures:
         return self.to_svg() if self._evaluation.num_cells <= MOST_CELLS else None
 
 
+def evaluations_of(wanted: str, given: Iterable[Pictures]) -> list[_core.Evaluation]:
+    """What is drawn of each; raises a TypeError that says what was wanted."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise TypeError(f"{wanted}; got {given!r}")
+    found = []
+    for each in given:
+        if not isinstance(each, Pictures):
+            raise TypeError(f"{wanted}; got {each!r}")
+        found.append(each._evaluation)
+    return found
+
+
 def draw(*simulations: Pictures, variant: SvgVariant = "timed") -> Svg:
     """Draws timelines, or tables in their slots, on one scale, so that lengths can be compared."""
-    for given in simulations:
-        if not isinstance(given, Pictures):
-            wanted = "draw takes simulations, one argument each, such as draw(a.simulate())"
-            raise TypeError(f"{wanted}; got {given!r}")
-    evaluations = [simulation._evaluation for simulation in simulations]
+    wanted = "draw takes simulations, one argument each, such as draw(a.simulate())"
+    evaluations = evaluations_of(wanted, simulations)
     return Svg(_core.svg(evaluations, code_of(SvgVariant, "variant", variant)))

@@ -176,6 +176,8 @@ class Schedule:
         >>> Schedule.from_frame(schedule.to_frame()).rows == schedule.rows
         True
         """
+        if not hasattr(frame, "attrs") or not hasattr(frame, "columns"):
+            raise TypeError(f"frame is a data frame as to_frame returns it; got {frame!r}")
         said = frame.attrs.get("pipesched", {})
         if said.get("joins", 0):
             raise PipeSchedError(

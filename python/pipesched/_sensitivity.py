@@ -15,7 +15,7 @@ from typing import Any
 from . import _core
 from ._batch import Configuration
 from ._errors import PipeSchedError
-from ._options import integer
+from ._options import integer, number_of
 
 Factor = float | str
 """`1.3` or `"1.3"`: 30 % slower."""
@@ -26,9 +26,11 @@ SEEDS = 20
 _DECIMAL = re.compile(r"\d+(\.\d+)?")
 
 
-def _decimal(value: Factor) -> str:
+def _decimal(what: str, value: Factor) -> str:
     """The value as the library reads it, without an exponent."""
-    return value.strip() if isinstance(value, str) else f"{value:.6f}".rstrip("0").rstrip(".")
+    if isinstance(value, str):
+        return value.strip()
+    return f"{number_of(what, value):.6f}".rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,11 @@ class Disturbed:
 
 
 def _slow(what: str, given: Mapping[int, Factor]) -> Iterable[Disturbed]:
+    if not isinstance(given, Mapping):
+        raise TypeError(f"slow_{what}s is a mapping such as {{3: 1.3}}; got {given!r}")
     for number, factor in given.items():
-        text = _decimal(factor)
+        integer(f"a {what}", number, 0)
+        text = _decimal(f"the factor of {what} {number}", factor)
         if not _DECIMAL.fullmatch(text):
             raise PipeSchedError(
                 f"{what} {number}: expected a factor such as 1.3, found {factor!r}"
@@ -62,7 +67,9 @@ def _slow(what: str, given: Mapping[int, Factor]) -> Iterable[Disturbed]:
 
 def _part(given: Factor) -> str:
     """Jitter as the library reads it: `5%` for `0.05` and for `"5%"`."""
-    return given.strip() if isinstance(given, str) else f"{_decimal(100 * given)}%"
+    if isinstance(given, str):
+        return given.strip()
+    return f"{_decimal('jitter', 100 * number_of('jitter', given))}%"
 
 
 def disturbances(

@@ -49,6 +49,7 @@ def test_status_is_that_of_the_tool(tool: str, capfd: pytest.CaptureFixture[str]
         ("m.mlir --backend loopback --model gpt", 2, "--model belongs to --backend gloo and nccl"),
         ("m.mlir --backend mpi --schedule gpipe,1f1b", 2, "runs one schedule at a time, found 2"),
         ("m.mlir --backend loopback -o out", 2, "-o belongs to --backend gloo and nccl"),
+        ("m.mlir --backend loopback --html p", 2, "--html belongs to --backend gloo and nccl"),
         ("m.mlir --backend loopback --tool nowhere", 1, "nowhere is not found; build it"),
         ("--schedule 1f1b --model gpt --check", 2, "--check belongs to --backend loopback and mpi"),
         ("m.mlir --schedule 1f1b --model gpt", 2, "MODEL.mlir belongs to --backend loopback"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -146,8 +147,14 @@ def test_schedules_train_alike(tmp_path: Path, marked: dict[str, str]) -> None:
 @needs_torch
 def test_text(tmp_path: Path, marked: dict[str, str]) -> None:
     line = f"--schedule 1f1b,gpipe {SMALL} {SIZES} --threads 1 --one-by-one --divide even"
-    out, err = finish(f"{line} -o {tmp_path}/out", marked)
+    out, err = finish(f"{line} -o {tmp_path}/out --html {tmp_path}/page.html", marked)
     assert "compute B" in (tmp_path / "out" / "1f1b.txt").read_text()
+    page = (tmp_path / "page.html").read_text()
+    facts = re.findall('class="facts">(.*?)</script>', page, re.DOTALL)
+    ranked = [line.split()[2] for line in out.splitlines()[2:4]]
+    drawn = [name for schedule in ranked for name in (schedule, f"{schedule}, measured")]
+    assert [json.loads(each)["title"] for each in facts] == drawn
+    assert page.count("<li>") == out.count("\n- ") > 2 and f"wrote {tmp_path}/page.html" in err
     assert out.startswith("gpt, 2 workers on gloo, 4 microbatches of 4, float32, 6 steps\n")
     assert "the schedules have the same losses in all steps" in out
     assert err.startswith("2 workers on gloo, 1 thread each")

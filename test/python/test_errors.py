@@ -5,7 +5,7 @@ from typing import Any
 
 import pipesched
 import pytest
-from pipesched import Costs, Location, PipeSchedError, Schedule, generate
+from pipesched import Configuration, Costs, Location, PipeSchedError, Schedule, generate
 
 BROKEN = """\
 pipe.schedule @s workers 2 microbatches 2 {
@@ -113,6 +113,13 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
 
 
 SMALL = generate("gpipe", workers=2, microbatches=2)
+POINT = Configuration("gpipe", 2, 2)
+
+
+def planned(**limits: Any) -> None:
+    pipesched.plan("llama3-8b", "dgx-h100", gpus=8, global_batch=8, **limits)
+
+
 WRONG_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "no number": (
         lambda: generate("gpipe", workers=2.5, microbatches=2),  # type: ignore[arg-type]
@@ -167,6 +174,87 @@ WRONG_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "row": (
         lambda: Schedule.from_rows([5]),  # type: ignore[list-item]
         "the row of worker 0 is text or a list of entries; got 5",
+    ),
+    "disturbance": (
+        lambda: Configuration("1f1b", 2, 4, disturbance=3).simulate(),  # type: ignore[arg-type]
+        "disturbance is a str; got 3",
+    ),
+    "options": (
+        lambda: Configuration("1f1b", 2, 4, [2]),  # type: ignore[arg-type]
+        r"options is a mapping such as .*; got \[2\]",
+    ),
+    "costs of a configuration": (
+        lambda: Configuration("1f1b", 2, 4, costs="F=1ms"),  # type: ignore[arg-type]
+        "costs is a pipesched.Costs, .*; got 'F=1ms'",
+    ),
+    "transport": (
+        lambda: SMALL.simulate(transport=["overlap"]),  # type: ignore[arg-type]
+        "transport is one of overlap, delay, .*; got",
+    ),
+    "page of a simulation": (
+        lambda: pipesched.page(SMALL.simulate()),  # type: ignore[arg-type]
+        r"page takes a list of simulations, such as page\(\[a.simulate\(\)\]\); got",
+    ),
+    "page of schedules": (
+        lambda: pipesched.page([SMALL]),  # type: ignore[list-item]
+        "page takes a list of simulations, .*; got <schedule",
+    ),
+    "grid": (
+        lambda: pipesched.sweep(3),  # type: ignore[arg-type]
+        "a grid is a mapping of axes such as .*; got 3",
+    ),
+    "list of grids": (
+        lambda: pipesched.Grid(["1f1b"]),  # type: ignore[list-item]
+        "a grid is a mapping of axes such as .*; got",
+    ),
+    "slow workers": (
+        lambda: pipesched.sensitivity(POINT, slow_workers=[3]),  # type: ignore[arg-type]
+        r"slow_workers is a mapping such as \{3: 1.3\}; got \[3\]",
+    ),
+    "slow worker": (
+        lambda: pipesched.sensitivity(POINT, slow_workers={"a": 1.3}),  # type: ignore[dict-item]
+        "a worker is an integer; got 'a'",
+    ),
+    "factor": (
+        lambda: pipesched.sensitivity(POINT, slow_workers={1: [2]}),  # type: ignore[dict-item]
+        r"the factor of worker 1 is a number; got \[2\]",
+    ),
+    "jitter": (
+        lambda: pipesched.sensitivity(POINT, jitter={}),  # type: ignore[arg-type]
+        "jitter is a number; got {}",
+    ),
+    "frame": (
+        lambda: Schedule.from_frame([1]),  # type: ignore[arg-type]
+        r"frame is a data frame as to_frame returns it; got \[1\]",
+    ),
+    "time limit": (
+        lambda: SMALL.optimize(time_limit="1s"),  # type: ignore[arg-type]
+        "time_limit is a number; got '1s'",
+    ),
+    "recompute of optimize": (
+        lambda: SMALL.optimize(recompute=3),  # type: ignore[arg-type]
+        "recompute is one of none, selective, full; got 3",
+    ),
+    "memory of optimize": (
+        lambda: SMALL.optimize(memory=[3]),  # type: ignore[arg-type]
+        "memory is activations, or bytes such as '60GiB'; got",
+    ),
+    "placements": (
+        lambda: SMALL.optimize(placements="wave"),  # type: ignore[arg-type]
+        r"placements is a list such as \['linear', 'wave'\]; got 'wave'",
+    ),
+    "plan's schedules": (
+        lambda: planned(schedules="1f1b"),
+        r"schedules is a list such as \['1f1b', 'zb-v'\]; got '1f1b'",
+    ),
+    "plan's schedule": (lambda: planned(schedules=[1]), "a schedule is a str; got 1"),
+    "plan's tensor": (lambda: planned(tensor=2), r"tensor is a list such as \[1, 2, 4\]; got 2"),
+    "plan's memory": (lambda: planned(memory=1.5), "memory is a str; got 1.5"),
+    "plan's recompute": (lambda: planned(recompute="full"), "recompute is a list such as"),
+    "plan's time": (lambda: planned(optimize=[1]), "optimize is a time such as 30s, or a number"),
+    "samples": (
+        lambda: pipesched.fit(system="h100-sxm", samples=["x"]),  # type: ignore[list-item]
+        "samples are pipesched.fitting.Sample objects; got 'x'",
     ),
 }
 

@@ -216,6 +216,11 @@ def test_pictures_show_both(measured: dict[str, Measurement], name: str) -> None
         frame = measured[name].to_frame()
         for cell in set(frame[frame.kind == "compute"].cell):
             assert sum(box.startswith(f"{cell}:") for box in boxes) == 2
+    page = comparison.to_html("a run")
+    facts = [json.loads(t) for t in re.findall('class="facts">(.*?)</script>', page, re.DOTALL)]
+    assert [each["title"] for each in facts] == [title, f"{title}, measured"]
+    assert facts[1]["makespan_ps"] == pytest.approx(1e12 * comparison.measured_s)
+    assert "<title>a run</title>" in page
     events = json.loads(comparison.to_chrome_trace())["traceEvents"]
     names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     workers = {pid: each for pid, each in names.items() if "worker" in each}

@@ -98,11 +98,12 @@ def run(arguments: argparse.Namespace) -> int:
             f"--model belongs to --backend gloo and nccl; {arguments.backend} runs the functions "
             "of a file: pipesched run --backend loopback model.mlir"
         )
-    if arguments.output is not None:
-        raise UsageError(
-            f"-o belongs to --backend gloo and nccl; --trace and --write-profile are the files of "
-            f"{arguments.backend}"
-        )
+    for flag, value in (("-o", arguments.output), ("--html", arguments.html)):
+        if value is not None:
+            raise UsageError(
+                f"{flag} belongs to --backend gloo and nccl; --trace and --write-profile are the"
+                f" files of {arguments.backend}"
+            )
     if arguments.program is None:
         raise UsageError(f"--backend {arguments.backend} needs a file with functions of stages")
     options = list(_options(arguments))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+
 from pipesched import Simulation
+from pipesched._pictures import Pictures
 from pipesched.pages import Html, document, timelines
 
 from .entries import Size
@@ -20,6 +22,11 @@ under way or waited for bandwidth (communication). Formula, table and span are t
 formula, by slots, and by the time between the first and last cell of the worker where these are the
 furthest apart. Memory is that of the fullest worker, divided by its accelerators where the column
 says so."""
+
+
+_LEGEND_OF_RUN = """Of each schedule the predicted step stands above the measured one, which is the
+median of the measured steps. Idle is the part of workers times step in which workers compute
+nothing. What cells waited for and the critical path are known of predicted steps alone."""
 
 
 def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
@@ -74,3 +81,15 @@ def comparison(
         _section(size, pairs, shown, findings.get(size, "")) for size, pairs in groups.items()
     ]
     return document(title, f"{''.join(sections)}<p>{_LEGEND}</p>\n")
+
+
+def training(
+    title: str,
+    rows: Sequence[Row],
+    columns: Sequence[Column],
+    findings: str,
+    drawn: Sequence[Pictures],
+) -> Html:
+    """The page of measured schedules: the rows, the findings, and all timelines on one scale."""
+    body = f"{_table(rows, columns)}{_findings(findings)}{timelines(drawn)}"
+    return document(title, f"<section>\n{body}</section>\n<p>{_LEGEND_OF_RUN}</p>\n")

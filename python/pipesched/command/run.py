@@ -154,6 +154,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for pictures, traces and measurements (default out, with text)",
     )
+    group.add_argument(
+        "--html", metavar="FILE", help="also write a page with the predicted and measured steps"
+    )
 
 
 def _positive_number(text: str) -> float:
@@ -390,14 +393,13 @@ def _show(arguments: argparse.Namespace, job: Job, outcomes: list[Outcome]) -> i
                 write_text(contents, f"{path}{ending}")
             say(f"wrote {path}{', '.join(files)}")
     agreement = trained.Agreement.of(outcomes, job.dtype)
+    title = f"{arguments.model}, {trained.sizes(job)}"
+    remarks = trained.remarks(results, rows, agreement, job, cores())
+    if arguments.html:
+        write_text(trained.page_of(title, results, rows, remarks), arguments.html)
+        say(f"wrote {arguments.html}")
     arguments.output = None
-    write_rows(
-        arguments,
-        rows,
-        trained.COLUMNS,
-        title=f"{arguments.model}, {trained.sizes(job)}",
-        remarks=["", *trained.remarks(results, rows, agreement, job, cores())],
-    )
+    write_rows(arguments, rows, trained.COLUMNS, title=title, remarks=["", *remarks])
     if not agreement.holds and arguments.format != "text":
         say(agreement.text)
     return 0 if agreement.holds else 1

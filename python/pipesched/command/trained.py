@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipesched import Costs
 
+from . import page
 from .output import Column, percent, seconds, thousands
 
 if TYPE_CHECKING:
@@ -212,3 +213,16 @@ def remarks(
     if len(results) == 1:
         texts += ["", results[0].comparison.text()]
     return texts
+
+
+def page_of(
+    title: str,
+    results: Sequence[Result],
+    rows: Sequence[Mapping[str, Any]],
+    remarks: Sequence[str],
+) -> str:
+    """The page with the rows, the remarks and the timelines in the order of the rows."""
+    found = "\n".join(line.removeprefix("- ") for line in remarks if line.startswith("- "))
+    by_name = {result.name: result.comparison.timelines for result in results}
+    drawn = [timeline for row in rows for timeline in by_name[row["schedule"]]]
+    return page.training(title, rows, COLUMNS, found, drawn)

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._costs import Costs, Description
 from .._errors import PipeSchedError
+from .._options import list_of
 from . import _files
 from ._parts import NotFittedError, PartFit, Settings, fit_engine, fit_link
 from ._samples import LINKS, PARTS, Found, Sample, dtype_of, medians
@@ -263,8 +264,12 @@ def fit(
     >>> fitted.system["network"]
     {'bandwidth_gb_per_s': 2, 'latency_us': 1}
     """
+    given_samples = list_of("samples", "[Sample(...)]", samples)
+    for sample in given_samples:
+        if not isinstance(sample, Sample):
+            raise TypeError(f"samples are pipesched.fitting.Sample objects; got {sample!r}")
     found = _files.read(files, message_bytes)
-    found.samples += samples
+    found.samples += given_samples
     values = dict(given or {})
     if peak_tflops is not None:
         values["matrix.tflops"] = peak_tflops

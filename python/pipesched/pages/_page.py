@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from pipesched import _core
-from pipesched._pictures import Pictures
+from pipesched._pictures import Pictures, evaluations_of
 
 from ._columns import pack
 
@@ -86,4 +86,5 @@ def page(simulations: Sequence[Pictures], *, title: str | None = None) -> Html:
     >>> text.startswith("<!doctype html>") and "two workers" in text
     True
     """
+    evaluations_of("page takes a list of simulations, such as page([a.simulate()])", simulations)
     return document(title or "", timelines(simulations))

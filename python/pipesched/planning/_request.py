@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar, cast
 
 from .. import _core
 from .._catalogue import canonical
@@ -25,7 +25,9 @@ from .._options import (
     Transport,
     code_of,
     integer,
+    list_of,
     names_of,
+    text_of,
 )
 from . import _own_times
 from ._frameworks import (
@@ -104,6 +106,7 @@ def bytes_of(what: str, given: int | str, whole: int | None = None) -> int:
     """
     if isinstance(given, int):
         return integer(what, given, 0)
+    text_of(what, given)
     match = _BYTES.fullmatch(given.strip())
     units = {unit.casefold(): size / 1 for unit, size in _UNITS.items()}
     if whole is not None:
@@ -133,6 +136,8 @@ def seconds_of(what: str, given: float | str) -> float:
     >>> seconds_of("optimize", "2min"), seconds_of("optimize", 0.5)
     (120.0, 0.5)
     """
+    if isinstance(given, bool) or not isinstance(given, (str, int, float)):
+        raise TypeError(f"{what} is a time such as 30s, or a number of seconds; got {given!r}")
     match = _SECONDS.fullmatch(given.strip()) if isinstance(given, str) else None
     seconds = float(match[1]) * _TIMES[match[2]] if match else given
     if isinstance(seconds, str) or not 0 < seconds <= MOST_SECONDS:
@@ -145,17 +150,19 @@ def seconds_of(what: str, given: float | str) -> float:
 def _numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:
     if given is None:
         return None
-    if not given:
+    values = list_of(what, "[1, 2, 4]", given)
+    if not values:
         raise PipeSchedError(f"{what} has no values to choose from")
-    return tuple(sorted({integer(what, value, 1, MOST_BATCH) for value in given}))
+    return tuple(sorted({integer(what, value, 1, MOST_BATCH) for value in values}))
 
 
 def _choices(choices: object, what: str, given: Sequence[T]) -> tuple[T, ...]:
+    given = list_of(what, f"{[names_of(choices)[0]]}", given)
     if not given:
         raise PipeSchedError(f"{what} has no values to choose from")
     order: tuple[T, ...] = names_of(choices)
     for value in given:
-        code_of(choices, what, str(value))
+        code_of(choices, what, cast(str, value))
     return tuple(value for value in order if value in given)
 
 
@@ -212,7 +219,9 @@ class Request:
         else:
             put("sharding", _choices(Sharding, "sharding", self.sharding))
         if self.schedules is not None:
-            put("schedules", tuple(dict.fromkeys(map(canonical, self.schedules))))
+            listed = list_of("schedules", "['1f1b', 'zb-v']", self.schedules)
+            known = (canonical(text_of("a schedule", name)) for name in listed)
+            put("schedules", tuple(dict.fromkeys(known)))
             if not self.schedules:
                 raise PipeSchedError("schedules has no values to choose from")
         self._check_times(put)
