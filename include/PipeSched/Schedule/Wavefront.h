@@ -63,8 +63,8 @@ struct LeapedRow {
 ///   Price priceOf(uint32_t stage, Phase)   what it wants to know of all cells
 ///       of a phase of a global stage, so that one look-up finds all
 ///   void start(const WaveStep &, uint64_t slot, const Price &, const Item *)
-///   void startPair(const WaveStep &, uint64_t slot, const Item *, const Item
-///   *)
+///   void startPair(const WaveStep &, uint64_t slot, const Item *first,
+///                  const Item *second)
 ///       with what the cells of the step take from other stages, or null
 ///   void finish(const WaveStep &, uint64_t slot)
 ///   void pass(const WaveStep &, unsigned half, const Price &, int32_t toRow,
@@ -171,6 +171,16 @@ private:
 
   void watchPeriod(const TableView &table);
   void endPeriod(uint64_t slot);
+  /// Whether walking has taken about as long since a state was taken down as
+  /// that did, so that a walk that never leaps is not much longer for it. If
+  /// periods are left out, the walk has to find those of which they are a
+  /// multiple, so it looks at all.
+  bool mayTakeDown() const {
+    constexpr int64_t kNumbersPerCell = 2;
+    return handler.numLeftOut() != 0 ||
+           numWalked * kNumbersPerCell >=
+               static_cast<int64_t>(before.numbers.size());
+  }
   bool isInPeriods() const;
   void readClocks();
   void takeDown(uint64_t slot, const TablePeriod &period, int64_t numPeriods,
@@ -206,6 +216,8 @@ private:
   /// Periods since `before` was taken down, -1: it was not; and how many of
   /// them to compare with it, more each time (Brent's search for cycles).
   int64_t numSince = -1, window = 1;
+  /// Cells of a period, and those walked since a state was taken down last.
+  int64_t numPeriodCells = 0, numWalked = 0;
   ClockValues<Time> oldest;
   std::vector<Time> rowTimes, rowTimesBefore; ///< against row 0
   bool hasLeapt = false;
@@ -447,8 +459,11 @@ WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::watchPeriod(const TableView &table) {
   period = findPeriod(table);
-  if (period)
-    periodEnd = rows[0].begin + period->rows[0].begin + period->rows[0].length;
+  if (!period)
+    return;
+  periodEnd = rows[0].begin + period->rows[0].begin + period->rows[0].length;
+  for (const RowPeriod &row : period->rows)
+    numPeriodCells += row.length;
 }
 
 /// Whether every row is where it repeats.
@@ -470,19 +485,22 @@ void WavefrontOf<Item, Handler, hasPaths>::endPeriod(uint64_t slot) {
   if (periodEnd - rows[0].begin >= period->rows[0].end)
     periodEnd = nullptr;
   bool isSteady = std::exchange(numHeld, handler.numHeld()) == numHeld;
+  numWalked += numPeriodCells;
   if (!isSteady || !isInPeriods()) {
     numSince = -1;
     return;
   }
   readClocks();
   if (numSince < 0) {
+    if (!mayTakeDown())
+      return;
     takeDown(slot, *period, 0, before);
     rowTimesBefore = rowTimes;
     numSince = 0;
     return;
   }
   ++numSince;
-  if (rowTimes == rowTimesBefore) {
+  if (rowTimes == rowTimesBefore && mayTakeDown()) {
     TablePeriod repeated = period->times(numSince);
     takeDown(slot, repeated, 1, after);
     if (before.numbers == after.numbers) {
@@ -516,6 +534,7 @@ void WavefrontOf<Item, Handler, hasPaths>::takeDown(uint64_t slot,
                                                     const TablePeriod &repeated,
                                                     int64_t numPeriods,
                                                     WalkState<Time> &state) {
+  numWalked = 0;
   state.numbers.clear();
   state.totals.clear();
   state.reference = handler.clocksOf(0);
