@@ -94,6 +94,17 @@ def test_empty_names_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["show", schedule, "--html", ""]) == 2
 
 
+def test_no_file_is_written_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schedule, other = str(tmp_path / "a.mlir"), str(tmp_path / "other.svg")
+    generate("1f1b", workers=2, microbatches=2).save(schedule)
+    twice = ["--svg", other, "--png", str(tmp_path / "." / "other.svg")]
+    words = ["simulate", schedule, "--times", "F=1ms,B=2ms"]
+    assert main([*words, *twice]) == 2
+    assert "--svg and --png name the same file" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["a.mlir"]
+    assert main([*words, "--svg", "/dev/null", "--png", "/dev/null"]) == 0
+
+
 def test_links_and_permissions_stay(tmp_path: Path) -> None:
     file, link = tmp_path / "real.mlir", tmp_path / "link.mlir"
     file.write_text("old")

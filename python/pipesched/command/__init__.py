@@ -99,14 +99,29 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
+def _wrong_outputs(arguments: argparse.Namespace) -> str:
+    """What is wrong with the names of files to write, or nothing."""
+    options: dict[str, str] = {}
+    for name in WRITTEN:
+        given = getattr(arguments, name, None)
+        if given == "":
+            return f"--{name} is empty, wanted the name of a file"
+        if given is None or given == "-" or given.startswith("/dev/"):
+            continue
+        file = os.path.realpath(given)
+        if file in options:
+            return f"--{options[file]} and --{name} name the same file, {given}"
+        options[file] = name
+    return ""
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from .arguments import Run, UsageError  # With the verb's module, which has imported it.
 
     run: Run = arguments.run
     try:
-        for name in WRITTEN:
-            if getattr(arguments, name, None) == "":
-                raise UsageError(f"--{name} is empty, wanted the name of a file")
+        if wrong := _wrong_outputs(arguments):
+            raise UsageError(wrong)
         return run(arguments)
     except UsageError as error:
         _say(f"pipesched {arguments.verb}: error: {error}")
