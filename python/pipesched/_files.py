@@ -26,7 +26,7 @@ def _target(path: str) -> str:
 
 
 def _write_to(descriptor: int, contents: bytes) -> None:
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(contents)

@@ -94,6 +94,49 @@ def test_empty_names_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["show", schedule, "--html", ""]) == 2
 
 
+def test_no_file_is_written_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schedule, other = str(tmp_path / "a.mlir"), str(tmp_path / "other.svg")
+    generate("1f1b", workers=2, microbatches=2).save(schedule)
+    twice = ["--svg", other, "--png", str(tmp_path / "." / "other.svg")]
+    words = ["simulate", schedule, "--times", "F=1ms,B=2ms"]
+    assert main([*words, *twice]) == 2
+    assert "--svg and --png name the same file" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["a.mlir"]
+    assert main([*words, "--svg", "/dev/null", "--png", "/dev/null"]) == 0
+
+
+RUN = "import sys; from pipesched.command import main; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.mark.parametrize("words", [["show", "--families"], ["--version"], ["--help"]])
+@pytest.mark.parametrize("output", ["/dev/full", "closed pipe"])
+def test_output_that_cannot_be_written(words: list[str], output: str) -> None:
+    out = os.open(output, os.O_WRONLY) if output == "/dev/full" else closed_pipe()
+    command = [sys.executable, "-c", RUN, *words]
+    done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True)
+    os.close(out)
+    assert done.returncode == 1
+    said = "" if output == "closed pipe" else "No space left on device"
+    assert said in done.stderr and "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def closed_pipe() -> int:
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+def test_no_standard_output(tmp_path: Path) -> None:
+    """Where the caller has closed it, an answer cannot be given, and files can."""
+    shell = ["bash", "-c", 'exec "$@" >&-', "-", sys.executable, "-c", RUN]
+    done = subprocess.run([*shell, "show", "--families"], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "error: standard output: Bad file descriptor\n")
+    file = tmp_path / "families.txt"
+    subprocess.run([*shell, "show", "--families", "-o", str(file)], check=True)
+    assert "1f1b" in file.read_text()
+
+
 def test_links_and_permissions_stay(tmp_path: Path) -> None:
     file, link = tmp_path / "real.mlir", tmp_path / "link.mlir"
     file.write_text("old")

@@ -185,7 +185,13 @@ llvm::Error run::linkExecutable(const PreparedProgram &program,
   auto folder = TemporaryFolder::make();
   if (!folder)
     return folder.takeError();
-  return link(program, object, options, (*folder)->name, output);
+  llvm::Expected<std::unique_ptr<OutputFile>> file = OutputFile::open(output);
+  if (!file)
+    return file.takeError();
+  if (llvm::Error error =
+          link(program, object, options, (*folder)->name, (*file)->getPart()))
+    return error;
+  return (*file)->keep();
 }
 
 //===----------------------------------------------------------------------===//

@@ -67,6 +67,8 @@ llvm::Error Options::check() const {
     return makeError("--pace belongs to --backend=loopback");
   if (output.getNumOccurrences() > 0 && emit == Emit::Nothing)
     return makeError("-o belongs to --emit=<kind>, which is missing");
+  if (!trace.empty() && trace == writeProfile)
+    return makeError("--trace and --write-profile name the same file");
   if (emit == Emit::Executable && output == "-")
     return makeError("--emit=executable needs -o <file>");
   return llvm::Error::success();

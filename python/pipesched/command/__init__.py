@@ -99,14 +99,29 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
+def _wrong_outputs(arguments: argparse.Namespace) -> str:
+    """What is wrong with the names of files to write, or nothing."""
+    options: dict[str, str] = {}
+    for name in WRITTEN:
+        given = getattr(arguments, name, None)
+        if given == "":
+            return f"--{name} is empty, wanted the name of a file"
+        if given is None or given == "-" or given.startswith("/dev/"):
+            continue
+        file = os.path.realpath(given)
+        if file in options:
+            return f"--{options[file]} and --{name} name the same file, {given}"
+        options[file] = name
+    return ""
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from .arguments import Run, UsageError  # With the verb's module, which has imported it.
 
     run: Run = arguments.run
     try:
-        for name in WRITTEN:
-            if getattr(arguments, name, None) == "":
-                raise UsageError(f"--{name} is empty, wanted the name of a file")
+        if wrong := _wrong_outputs(arguments):
+            raise UsageError(wrong)
         return run(arguments)
     except UsageError as error:
         _say(f"pipesched {arguments.verb}: error: {error}")
@@ -132,12 +147,27 @@ def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
     _say(message)
 
 
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments. `--help` and `--version` print and exit."""
+    try:
+        arguments = parser().parse_args(words)
+    finally:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    arguments.flags = frozenset(w.partition("=")[0] for w in words if w.startswith("--"))
+    return arguments
+
+
+def _drop_output() -> None:
+    """Leaves nothing to flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit status."""
     words = sys.argv[1:] if argv is None else argv
-    arguments = parser().parse_args(words)
-    arguments.flags = frozenset(w.partition("=")[0] for w in words if w.startswith("--"))
     try:
+        arguments = _parsed(words)
         with warnings.catch_warnings():
             warnings.simplefilter("always", pipesched.PipeSchedWarning)
             warnings.showwarning = _say_warning
@@ -146,6 +176,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has closed the pipe (`| head`); nothing is left to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # The reader has closed the pipe (`| head`).
+        return FAILED
+    except OSError as error:
+        _drop_output()
+        _say(f"error: standard output: {error.strerror or error}")
         return FAILED

@@ -7,8 +7,10 @@ and pandas take longer to import than most verbs to answer, so functions import 
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -49,6 +51,8 @@ def write_text(contents: str | bytes, path: str | None = None) -> None:
     if isinstance(contents, str):
         contents = contents.encode(errors="surrogateescape")
     if path is None or path == "-":
+        if sys.stdout is None:  # The caller has closed it.
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
         sys.stdout.flush()
         sys.stdout.buffer.write(contents)
         sys.stdout.buffer.flush()

@@ -85,7 +85,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def _picture(arguments: argparse.Namespace, schedules: Sequence[Schedule]) -> str:
     """The tables in their slots, in colour if the terminal has colours."""
-    is_terminal = arguments.output is None and sys.stdout.isatty()
+    is_terminal = arguments.output is None and sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size((120, 24)).columns if is_terminal else 120
     colours = is_terminal and not os.environ.get("NO_COLOR")
     simulations = [schedule.simulate() for schedule in schedules]
