@@ -28,10 +28,10 @@ struct WalkPrice {
   Time occupancyPs{}, flightPs{}; ///< until queues are free; until it arrives
 };
 
-/// A pair of overlapped cells whose first is of a known kind.
+/// The pair of overlapped cells of a stage that was priced last.
 template <typename Time>
 struct WalkPair {
-  uint32_t kind = std::numeric_limits<uint32_t>::max(); ///< of the second
+  uint64_t kinds = std::numeric_limits<uint64_t>::max(); ///< of both cells
   Time ps{};
 };
 
@@ -69,7 +69,7 @@ private:
   const TableView &table;
   std::vector<int64_t> firsts;       ///< by path: its first microbatch, or -1
   Time varied{};                     ///< of the step priced last
-  std::vector<WalkPair<Time>> pairs; ///< by kind: the last that was priced
+  std::vector<WalkPair<Time>> pairs; ///< by the stage of the first cell
 };
 
 /// What a step takes in one scenario.
@@ -163,10 +163,11 @@ const Time &WalkPrices<Time>::pairPs(const WaveStep &step) {
   if (LLVM_UNLIKELY(varies))
     return varyingPs(step);
   if (LLVM_UNLIKELY(pairs.empty()))
-    pairs.resize(table.placement->getNumGlobalStages() * kNumPhaseCodes);
-  WalkPair<Time> &pair = pairs[step.kinds[0]];
-  if (pair.kind != step.kinds[1]) {
-    pair.kind = step.kinds[1];
+    pairs.resize(table.placement->getNumGlobalStages());
+  WalkPair<Time> &pair = pairs[step.stage(0)];
+  uint64_t kinds = uint64_t(step.kinds[0]) << 32 | step.kinds[1];
+  if (LLVM_UNLIKELY(pair.kinds != kinds)) {
+    pair.kinds = kinds;
     for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane)
       setLane(pair.ps, lane, pipesched::priceOf(scenarioOf(lane), step));
   }

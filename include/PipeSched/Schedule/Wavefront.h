@@ -22,22 +22,6 @@
 
 namespace pipesched {
 
-/// A phase of a global stage, as one number.
-inline uint32_t kindOf(uint32_t stage, Phase phase) {
-  return stage * kNumPhaseCodes + static_cast<uint32_t>(phase);
-}
-
-/// A cell of a row, or two overlapped ones, that start together.
-struct WaveStep {
-  const Cell *cells = nullptr; ///< where they stand in the row
-  int32_t row = 0;
-  bool isPair = false;
-  uint32_t kinds[2]; ///< their kindOf
-  int32_t ranks[2];  ///< of their microbatches on their paths; 0 for O
-
-  uint32_t stage(unsigned half) const { return kinds[half] / kNumPhaseCodes; }
-};
-
 /// What a walk has leapt over in a row: `count` times `length` cells, the first
 /// of which would have started next. Of the cells before them the last `length`
 /// have started, and those before `passed` have also passed on what they made.
@@ -138,15 +122,14 @@ private:
   /// Where cells of one stage find what they need of a neighbour.
   struct Place {
     InFlight<Item> items;
-    int32_t awaitedRank = -1; ///< of the one that a row sleeps for
+    int32_t awaitedRank = -1; ///< of the one that `taker` sleeps for
+    int32_t taker = -1;       ///< the row of the stage
   };
   /// What holds for all cells of a kind.
   struct Rule {
     /// Where they find what they need, and where what they make is needed: an
     /// index into `places`, or kNowhere.
     uint32_t findAt = kNowhere, passTo = kNowhere;
-    int32_t taker = -1; ///< the row that needs it
-    uint32_t slots = 0; ///< how many each takes
     typename Handler::Price price;
   };
 
@@ -161,6 +144,7 @@ private:
   void addRows(const TableView &table);
   void startNext(Row &row, uint64_t slot);
   void startOne(Row &row, uint64_t slot, const Item *need);
+  void startSingle(Row &row, uint64_t slot);
   void startOther(Row &row, uint64_t slot);
   void startPair(Row &row, uint64_t slot, Item *const (&needs)[2]);
   void wakePair(Row &row, uint64_t slot, Item *item);
@@ -188,6 +172,11 @@ private:
   void leap(uint64_t slot, const TablePeriod &repeated);
   template <typename Visitor>
   void visitState(uint64_t slot, Visitor &visitor);
+  static uint64_t slotsOf(const WaveStep &step, unsigned half) {
+    if (step.cells[half].isIdle())
+      llvm_unreachable("idle slots are no step");
+    return unitSlots(step.cells[half]);
+  }
   Trip tripOf(Cell cell) const {
     if (!hasPaths)
       return {0, static_cast<int32_t>(cell.getMicrobatch())};
@@ -202,9 +191,9 @@ private:
   Handler &handler;
   SlotCalendar calendar;
   llvm::BumpPtrAllocator allocator;
-  std::vector<Place> places; ///< two by global stage: by Flow
-  std::vector<Rule> rules;   ///< by kind
-  std::vector<Trip> trips;   ///< by microbatch; empty: there is one path
+  std::vector<Place> places;         ///< two by global stage: by Flow
+  llvm::MutableArrayRef<Rule> rules; ///< by kind
+  std::vector<Trip> trips; ///< by microbatch; empty: there is one path
   std::vector<Row> rows;
   std::vector<uint32_t> rowBegins; ///< flat
   bool isRepeated = false;         ///< a cell occurs twice
@@ -246,7 +235,11 @@ template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::addRules(
     GradientAfter gradientAfter) {
   int64_t numStages = placement.getNumGlobalStages();
-  rules.resize(numStages * kNumPhaseCodes);
+  size_t numKinds = numStages * kNumPhaseCodes;
+  rules = {static_cast<Rule *>(
+               allocator.Allocate(numKinds * sizeof(Rule), llvm::Align(64))),
+           numKinds};
+  std::uninitialized_fill(rules.begin(), rules.end(), Rule());
   places.resize(2 * numStages);
   for (Place &place : places)
     place.items.allocate(1, allocator);
@@ -262,7 +255,6 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
     for (unsigned code = 0; code != kNumPhases; ++code) {
       auto phase = static_cast<Phase>(code);
       Rule &rule = rules[kindOf(stage, phase)];
-      rule.slots = unitSlots(Cell(0, phase, 0));
       rule.price = handler.priceOf(stage, phase);
       std::optional<Flow> need = flowNeededBy(phase);
       if (need && isOnPath(sourceOf(*need, stage)))
@@ -270,7 +262,7 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
       std::optional<Flow> made = flowMadeBy(phase, gradientAfter);
       if (made && isOnPath(targetOf(*made, stage))) {
         rule.passTo = placeAt(targetOf(*made, stage), *made);
-        rule.taker = placement.workerOf(targetOf(*made, stage));
+        places[rule.passTo].taker = placement.workerOf(targetOf(*made, stage));
       }
     }
   }
@@ -339,9 +331,14 @@ WavefrontOf<Item, Handler, hasPaths>::startNext(Row &row, uint64_t slot) {
   // The rows are as many streams of memory, more than the hardware follows.
   constexpr int64_t kLookahead = 4;
   __builtin_prefetch(row.next + kLookahead);
-  Cell cell = *row.next;
-  if (LLVM_UNLIKELY(cell.isIdle() || cell.overlapsNext()))
+  if (LLVM_UNLIKELY(row.next->isIdle() || row.next->overlapsNext()))
     return startOther(row, slot);
+  startSingle(row, slot);
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::startSingle(Row &row, uint64_t slot) {
   row.step.cells = row.next;
   row.step.isPair = false;
   readHalf(row.step, 0);
@@ -361,21 +358,15 @@ WavefrontOf<Item, Handler, hasPaths>::startOther(Row &row, uint64_t slot) {
     ++row.next;
   if (row.next == row.end)
     return;
+  if (!row.next->overlapsNext() || row.next + 1 == row.end)
+    return startSingle(row, slot);
   row.step.cells = row.next;
-  row.step.isPair = row.next->overlapsNext() && row.next + 1 != row.end;
-  readHalf(row.step, 0);
+  row.step.isPair = true;
   Item *needs[2];
-  if (row.step.isPair) {
-    readHalf(row.step, 1);
-    if (findNeed(row, 0, needs[0]) && findNeed(row, 1, needs[1]))
-      startPair(row, slot, needs);
-    return;
-  }
-  if (!findNeed(row, 0, needs[0]))
-    return;
-  startOne(row, slot, needs[0]);
-  if (needs[0])
-    InFlight<Item>::remove(needs[0]);
+  for (unsigned half : {0, 1})
+    readHalf(row.step, half);
+  if (findNeed(row, 0, needs[0]) && findNeed(row, 1, needs[1]))
+    startPair(row, slot, needs);
 }
 
 template <typename Item, typename Handler, bool hasPaths>
@@ -385,7 +376,7 @@ WavefrontOf<Item, Handler, hasPaths>::startOne(Row &row, uint64_t slot,
   const Rule &rule = rules[row.step.kinds[0]];
   handler.start(row.step, slot, rule.price, need);
   ++row.next;
-  calendar.add(row.step.row, slot + rule.slots);
+  calendar.add(row.step.row, slot + slotsOf(row.step, 0));
 }
 
 template <typename Item, typename Handler, bool hasPaths>
@@ -397,8 +388,8 @@ WavefrontOf<Item, Handler, hasPaths>::startPair(Row &row, uint64_t slot,
     if (need)
       InFlight<Item>::remove(need);
   row.next += 2;
-  calendar.add(row.step.row, slot + rules[row.step.kinds[0]].slots +
-                                 rules[row.step.kinds[1]].slots);
+  calendar.add(row.step.row,
+               slot + slotsOf(row.step, 0) + slotsOf(row.step, 1));
 }
 
 /// Starts a pair that has slept for `item`, if there is all else that it needs.
@@ -431,14 +422,14 @@ WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
     return;
   int32_t rank = step.ranks[half];
   Place &place = places[rule.passTo];
-  Row &taker = rows[rule.taker];
+  Row &taker = rows[place.taker];
   bool isAwaited = place.awaitedRank == rank;
   if (isAwaited) {
     place.awaitedRank = -1;
     taker.isAsleep = false;
     if (!taker.step.isPair) {
       Item item;
-      handler.pass(step, half, rule.price, rule.taker, item);
+      handler.pass(step, half, rule.price, place.taker, item);
       return startOne(taker, slot, &item);
     }
   }
@@ -447,7 +438,7 @@ WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
     isRepeated = true;
     return;
   }
-  handler.pass(step, half, rule.price, rule.taker, *item);
+  handler.pass(step, half, rule.price, place.taker, *item);
   if (isAwaited)
     wakePair(taker, slot, item);
 }

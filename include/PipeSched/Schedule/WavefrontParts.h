@@ -6,14 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rows that run, by the slot in which their cells end, and what is under
-// way between stages.
+// The steps of rows, the rows that run by the slot in which their cells end,
+// and what is under way between stages.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_SCHEDULE_WAVEFRONTPARTS_H
 #define PIPESCHED_SCHEDULE_WAVEFRONTPARTS_H
 
+#include "PipeSched/Schedule/Cell.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
@@ -24,6 +25,22 @@
 #include <vector>
 
 namespace pipesched {
+
+/// A phase of a global stage, as one number.
+inline uint32_t kindOf(uint32_t stage, Phase phase) {
+  return stage * kNumPhaseCodes + static_cast<uint32_t>(phase);
+}
+
+/// A cell of a row, or two overlapped ones, that start together.
+struct WaveStep {
+  const Cell *cells = nullptr; ///< where they stand in the row
+  int32_t row = 0;
+  bool isPair = false;
+  uint32_t kinds[2]; ///< their kindOf
+  int32_t ranks[2];  ///< of their microbatches on their paths; 0 for O
+
+  uint32_t stage(unsigned half) const { return kinds[half] / kNumPhaseCodes; }
+};
 
 /// Workers by the unit slot in which their cells end, one bit for each. Those
 /// of one slot are taken in ascending order.
