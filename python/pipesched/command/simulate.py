@@ -34,7 +34,7 @@ EXAMPLE = """  pipesched simulate --schedule 1f1b --workers 8 --microbatches 24 
 
 TIMING = ("transport", "receive_placement", "runtime")
 
-FILE = Column("file", "file", left=True)
+FILE = Column("file", "file", files.shown, left=True)
 COLUMNS = (
     Column("schedule", "schedule", left=True),
     *results(*CAUSES, "tokens_per_s", "mfu", "fits"),
@@ -177,7 +177,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     simulations = [entry.simulate() for entry in entries]
     rows = [summary(s, e) for s, e in zip(simulations, entries, strict=True)]
-    disturbed = stragglers.rows(arguments, entries)
+    disturbed = stragglers.rows(arguments, entries, is_ranked=False)
     above = _above(arguments, entries, rows, simulations)
     write_drawings(arguments, simulations)
     if arguments.format == "json":
