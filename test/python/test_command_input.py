@@ -50,6 +50,30 @@ def test_optimize_reads_standard_input(
     assert (row["workers"], row["microbatches"]) == (2, 4)
 
 
+@pytest.mark.parametrize("kind", ["IR", "CSV"])
+def test_passes_read_the_same_input(
+    kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(monkeypatch, TEXTS[kind])
+    assert main(["verify", "-", "--show-passes"]) == 0
+    line = capsys.readouterr().out
+    assert line.startswith("pipesched-translate --import-torch-csv - | ") == (kind == "CSV")
+
+
+@pytest.mark.parametrize("verb", ["compare", "simulate"])
+@pytest.mark.parametrize(
+    ("times", "are_free"), [("F=1ms,B=2ms", True), ("F=1ms,B=2ms,comm=1us", False)]
+)
+def test_own_times_without_messages(
+    verb: str, times: str, are_free: bool, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "timed.mlir"
+    MADE.transform(f'pipe-attach-profile{{times="{times}"}}').save(file)
+    assert main([verb, str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert ("messages free (no comm) in made, " in printed) == are_free
+
+
 @pytest.mark.parametrize("verb", ["compare", "simulate"])
 def test_standard_input_has_a_name(
     verb: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch

@@ -186,6 +186,11 @@ def of_files(labels: Sequence[str]) -> Facts:
     return {"unit slots of 1 us and free messages in": ", ".join(labels)} if labels else {}
 
 
+def of_own_times(labels: Sequence[str]) -> Facts:
+    """What is assumed of schedules from files whose own times say nothing of messages."""
+    return {"messages": f"free (no comm) in {', '.join(labels)}"} if labels else {}
+
+
 def of_plan(request: Request, is_given: Given) -> Facts:
     """What a plan assumes."""
     found: Facts = {}

@@ -257,6 +257,11 @@ def _title(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
     return f"{' and '.join(sizes)} workers, {costs or own}{''.join(timing)}"
 
 
+def _free(entries: Sequence[Entry]) -> assumed.Facts:
+    own = [entry for entry in entries if isinstance(entry, FromFile)]
+    return assumed.of_own_times([entry.label for entry in own if entry.has_free_messages()])
+
+
 def _above(
     arguments: argparse.Namespace,
     costs: Costs | None,
@@ -275,7 +280,7 @@ def _above(
     has_own = costs is None and bool(entries) and have_own_costs(entries)
     facts = assumed.joined(
         [
-            {} if has_own else assumed.of_costs(costs, given, sizes),
+            _free(entries) if has_own else assumed.of_costs(costs, given, sizes),
             assumed.of_layers([(entry.costs, entry.counts) for entry in entries], given),
             assumed.of_timing(settings, given, () if has_own else (costs,)),
             assumed.of_families(families, given),

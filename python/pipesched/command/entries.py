@@ -28,6 +28,10 @@ _OWN_COSTS = re.compile(
     re.MULTILINE,
 )
 
+_OWN_TIMES = re.compile(
+    r'^ *(?:pipe\.schedule|exec\.program) .* profile <"([^"]*)">.*$', re.MULTILINE
+)
+
 
 @dataclass(frozen=True)
 class FromFamily:
@@ -139,6 +143,13 @@ class FromFile:
     def steps(self, texts: Sequence[str]) -> list[int]:
         """Steps under disturbances."""
         return [self._simulate(text).execution.makespan_ps for text in texts]
+
+    def has_free_messages(self) -> bool:
+        """Whether the file names times of phases and none of messages, and no model."""
+        found = _OWN_TIMES.search(self.schedule.to_text())
+        if found is None or " model @" in found[0]:
+            return False
+        return not re.search(r"\b(comm|send)=", found[1])
 
     def has_own_costs(self) -> bool:
         """Whether the file names a model, a system or times."""

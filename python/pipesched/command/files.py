@@ -24,6 +24,12 @@ def add_input(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="the schedule of that name, where there are several")
 
 
+class Stdin:
+    """What standard input held, once it has been read."""
+
+    is_csv = False
+
+
 def shown(path: str) -> str:
     """What texts for people call the file."""
     return "<stdin>" if path == "-" else path
@@ -54,9 +60,9 @@ def _load(path: str) -> list[Schedule]:
     if path != "-":
         return load(path)
     text = sys.stdin.buffer.read()
-    if text.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in _CSV_BEGINS:
-        found = Schedule.from_csv(text.decode(errors="replace"), filename="<stdin>")
-        return [found]
+    Stdin.is_csv = text.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in _CSV_BEGINS
+    if Stdin.is_csv:
+        return [Schedule.from_csv(text.decode(errors="replace"), filename="<stdin>")]
     return loads(text, filename="<stdin>")
 
 

@@ -154,11 +154,13 @@ def _above(
     sizes = [(r["microbatches"], r["microbatch_size"]) for r in rows if r["microbatch_size"]]
     generated = [canonical(arguments.schedule)] if arguments.schedule else []
     without = [e.label for e in entries if costs is None and not e.has_own_costs()]
+    free = [] if costs else [e.label for e in entries if e.has_free_messages()]
     some = costs is None and len(without) < len(entries)
     timing = {name: getattr(arguments, name) for name in TIMING}
     facts = assumed.joined(
         [
             assumed.of_files(without) if some else assumed.of_costs(costs, given, sizes),
+            assumed.of_own_times(free),
             assumed.of_layers([(e.costs, _counts(arguments, e)) for e in entries], given),
             assumed.of_timing(timing, given, () if some else (costs,)),
             assumed.of_families(generated, given),

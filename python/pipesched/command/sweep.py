@@ -352,7 +352,7 @@ def _title(grid: Grid, size: int) -> str:
     varied = grid.varied()
     fixed = {axis: value for axis, value in grid.values().items() if axis not in varied}
     said = [f"{axis.replace('_', ' ')} {_shown(value)}" for axis, (value,) in fixed.items()]
-    return ", ".join([f"{size:,} points", *said])
+    return ", ".join([f"{size:,} point{'s' if size > 1 else ''}", *said])
 
 
 def _of_cases(count: int) -> str:
