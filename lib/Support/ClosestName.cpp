@@ -21,13 +21,18 @@ StringRef pipesched::closeName(StringRef name,
   auto numLetters = static_cast<unsigned>(name.size());
   unsigned limit = std::min(numLetters, 2 + numLetters / 3);
   StringRef best;
+  unsigned bestWhole = 0;
   for (StringRef candidate : known) {
     StringRef front = candidate.take_front(name.size());
-    unsigned distance = std::min(name.edit_distance_insensitive(candidate),
-                                 name.edit_distance_insensitive(front) + 1);
-    if (distance >= limit)
+    unsigned whole = name.edit_distance_insensitive(candidate);
+    unsigned distance =
+        std::min(whole, name.edit_distance_insensitive(front) + 1);
+    // Of names that are equally close, the one with less behind it is meant.
+    bool isCloser = distance == limit && !best.empty() && whole < bestWhole;
+    if (distance >= limit && !isCloser)
       continue;
     best = candidate;
+    bestWhole = whole;
     limit = distance;
   }
   return best;

@@ -193,7 +193,7 @@ def _check(options: OptimizeOptions) -> None:
             integer(name, given[name], least)
     for name in ("time_limit", "gap"):
         if given.get(name) is not None:
-            number_of(name, given[name])
+            number_of(name, given[name], least=float("-inf"))  # The pass knows the limits.
     for name in ("split_backward", "offload", "explain"):
         if not isinstance(given.get(name), (bool, type(None))):
             raise TypeError(f"{name} is True or False; got {given[name]!r}")

@@ -15,7 +15,8 @@ from typing import Any
 from . import _core
 from ._batch import Configuration
 from ._errors import PipeSchedError
-from ._options import integer, number_of
+from ._options import TimingOptions, integer, number_of
+from ._schedule import Schedule
 
 Factor = float | str
 """`1.3` or `"1.3"`: 30 % slower."""
@@ -173,8 +174,23 @@ def steps_of(point: Configuration) -> Callable[[Sequence[str]], Sequence[int]]:
     return steps
 
 
+def _steps_one_by_one(point: Configuration | Schedule) -> Callable[[Sequence[str]], Sequence[int]]:
+    """The same for rows that no family of the library makes."""
+
+    def steps(texts: Sequence[str]) -> list[int]:
+        schedule = point if isinstance(point, Schedule) else point._with_step(point.generate())
+        costs, given = (None, {}) if isinstance(point, Schedule) else (point.costs, point._timing)
+        found = []
+        for text in texts:
+            timing: TimingOptions = {**given, "disturbance": text}
+            found.append(schedule.simulate(costs, **timing).execution.makespan_ps)
+        return found
+
+    return steps
+
+
 def sensitivity(
-    point: Configuration,
+    point: Configuration | Schedule,
     *,
     slow_workers: Mapping[int, Factor] | None = None,
     slow_stages: Mapping[int, Factor] | None = None,
@@ -183,12 +199,17 @@ def sensitivity(
 ) -> list[Sensitivity]:
     """How much longer the step takes if workers or stages take `1.3` times as long, or if the time
     of each cell varies by up to a part of it (`0.05` or `"5%"`), for seeds 1 to `seeds`. Stages are
-    numbered along each path. Messages, all-reduces and copies to the host keep their times.
+    numbered along each path. Messages, all-reduces and copies to the host keep their times. A
+    schedule takes the costs that it names.
 
     >>> point = Configuration("1f1b", workers=4, microbatches=8)
     >>> found = sensitivity(point, slow_workers={3: 1.5})[0]
     >>> round(found.ratio, 3), round(found.per_unit, 3)
     (1.364, 0.727)
     """
+    if not isinstance(point, (Configuration, Schedule)):
+        raise TypeError(f"point is a Configuration or a Schedule; got {point!r}")
     given = disturbances(slow_workers, slow_stages, jitter)
-    return measured(steps_of(point), given, seeds)
+    if isinstance(point, Configuration) and not point._is_own:
+        return measured(steps_of(point), given, seeds)
+    return measured(_steps_one_by_one(point), given, seeds)

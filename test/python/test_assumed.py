@@ -192,7 +192,7 @@ def test_notes_of_readers_are_said(capsys: Capture) -> None:
         ("--attention", "attention fused", "flash-3", "step_s"),
         ("--precision", "precision bf16", "fp8", "step_s"),
         ("--transport", "transport overlap", "blocking", "step_s"),
-        ("--sharding", "sharding optimizer", "none", "peak_bytes"),
+        ("--sharding", "sharding optimizer", "none", "peak_bytes_per_gpu"),
         ("--reserve", "reserve 15%", "50%", "step_s"),
     ],
 )
@@ -214,6 +214,44 @@ def test_plan_says_what_it_assumed(
     assert moved or others[0]["fits"] != rows[0]["fits"]
 
 
+@pytest.mark.parametrize(
+    ("parts", "said", "given"),
+    [
+        (["--expert", "4"], "expert balance 1,", ["--expert-balance", "1.5"]),
+        (["--context", "2"], "context exchange ring,", ["--context-exchange", "gather"]),
+    ],
+)
+def test_plan_says_how_parts_are_divided(
+    parts: list[str], said: str, given: list[str], capsys: Capture
+) -> None:
+    line = ["plan", "--model", "qwen3-30b-a3b", "--system", "dgx-h100", "--gpus", "32", "--top"]
+    line += ["1", "--global-batch", "128", "--schedules", "1f1b", "--stages", "4", "--tensor", "2"]
+    steps = []
+    for more in ([], given):
+        assert main([*line, *parts, *more, "--format", "json"]) == 0
+        printed = capsys.readouterr()
+        steps.append(json.loads(printed.out)[0]["step_s"])
+        assert (said in printed.err) == (not more)
+        assert "sequence parallelism on, " in printed.err
+    assert abs(steps[1] / steps[0] - 1) > 0.01
+
+
+def test_optimize_says_what_it_assumed(capsys: Capture) -> None:
+    line = ["optimize", "--schedule", "1f1b", "--workers", "2", "--microbatches", "4"]
+    line += ["--model", "llama3-8b", "--system", "dgx-h100", "--max-evaluations", "100"]
+    assert main(line) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "" and "holds no schedule" in printed.err
+    first = printed.err.splitlines()[0]
+    for said in ("128 (the model's batch of 512)", "layers even", "memory what the system has"):
+        assert said in first
+    assert main([*line, "--microbatch-size", "1"]) == 0
+    assert "the model's batch" not in capsys.readouterr().out
+    times = ["optimize", "--workers", "2", "--microbatches", "2", "--times", "F=1ms,I=1ms,W=1ms"]
+    assert main(times) == 0
+    assert "memory unlimited, time at most 30s, " in capsys.readouterr().out.splitlines()[1]
+
+
 def test_the_other_verbs_say_it(tmp_path: Path, capsys: Capture) -> None:
     assert main(["simulate", "--schedule", "VPP", "--workers", "4", "--microbatches", "8"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
@@ -225,6 +263,13 @@ def test_the_other_verbs_say_it(tmp_path: Path, capsys: Capture) -> None:
     assert "sequence 8192 or " in second or "sequence 8192," in second
     assert main([*sweep, "--system", "dgx-h100", "--model", "llama3-8b", "--format", "csv"]) == 0
     assert capsys.readouterr().err.startswith("assumed: sequence 8192, ")
+
+
+def test_sweeps_say_the_batch_of_each_model(capsys: Capture) -> None:
+    line = ["sweep", "--schedules", "1f1b", "--workers", "4", "--microbatches", "8"]
+    assert main([*line, "--model", "llama3-8b,llama3-70b", "--system", "dgx-h100"]) == 0
+    said = "microbatch size 64 (the model's batch of 512) or 128 (the model's batch of 1024), "
+    assert said in capsys.readouterr().out.splitlines()[1]
 
 
 def test_memory_has_the_same_name_in_all_verbs(tmp_path: Path, capsys: Capture) -> None:

@@ -219,6 +219,10 @@ WRONG_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: pipesched.sensitivity(POINT, slow_workers={1: [2]}),  # type: ignore[dict-item]
         r"the factor of worker 1 is a number; got \[2\]",
     ),
+    "point of a sensitivity": (
+        lambda: pipesched.sensitivity("1f1b", jitter="5%"),  # type: ignore[arg-type]
+        "point is a Configuration or a Schedule; got '1f1b'",
+    ),
     "jitter": (
         lambda: pipesched.sensitivity(POINT, jitter={}),  # type: ignore[arg-type]
         "jitter is a number; got {}",

@@ -532,7 +532,7 @@ def test_nothing_fits_is_an_answer(capsys: Capture) -> None:
     tight = ["plan", *SMALL, "--memory", "1GiB", "--reserve", "0"]
     rows = rows_of(capsys, *tight, status=1)
     assert rows and not any(row["fits"] for row in rows)
-    assert all(row["missing_bytes"] == row["peak_bytes"] - 2**30 for row in rows)
+    assert all(row["missing_bytes_per_gpu"] == row["peak_bytes_per_gpu"] - 2**30 for row in rows)
 
 
 # Small parts

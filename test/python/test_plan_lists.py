@@ -16,7 +16,8 @@ from pipesched.planning._why import _against, _missing, gib
 from test_command import Capture
 
 LINE = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16"]
-NUMBERS = ("step_s", "tokens_per_s_per_gpu", "mfu", "peak_bytes", "missing_bytes", "idle_ratio")
+MEMORY = ("peak_bytes_per_gpu", "missing_bytes_per_gpu")
+NUMBERS = ("step_s", "tokens_per_s_per_gpu", "mfu", *MEMORY, "idle_ratio")
 
 
 @pytest.fixture(scope="module")

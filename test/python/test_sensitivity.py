@@ -191,3 +191,18 @@ def test_schedules_are_ranked_for_each_disturbance(capsys: Capture) -> None:
         assert report[0]["execution"]["makespan_ps"] == row["makespan_ps"]
     refused = failure_of(capsys, "sweep", *SWEPT, "--disturbance", "gpu1=2")
     assert refused.startswith("error: disturbance: expected worker<number>, stage<number>")
+
+
+def test_own_rows_are_disturbed() -> None:
+    """Schedules and families of one's own lose what the family does that has the same rows."""
+    known = Configuration("1f1b", 4, 8, costs=COSTS)
+
+    @pipesched.register_family("rows of 1f1b")
+    def rows(problem: pipesched.Schedule) -> pipesched.Schedule:
+        return problem.transform("pipe-schedule-1f1b")
+
+    wanted = sensitivity(known, slow_workers={3: 1.3}, jitter="5%", seeds=3)
+    own = Configuration("rows of 1f1b", 4, 8, costs=COSTS)
+    assert sensitivity(own, slow_workers={3: 1.3}, jitter="5%", seeds=3) == wanted
+    named = known.generate().transform(f'pipe-attach-profile{{times="{TIMES}"}}')
+    assert sensitivity(named, slow_workers={3: 1.3}, jitter="5%", seeds=3) == wanted

@@ -111,12 +111,70 @@ def test_it_is_said_first(line: list[str], capsys: Capture) -> None:
     assert rows_of(capsys, *line, "1f1b,VPP", "--times-of", "stage")
 
 
-def test_slots_say_it_too(capsys: Capture) -> None:
-    line = ["--microbatches", "8", "--schedules", "1f1b,VPP"]
-    for start in (["compare", "--stages", "4"], ["sweep", "--workers", "4"]):
-        assert main([*start, *line]) == 0
-        second = capsys.readouterr().out.splitlines()[1]
-        assert second.startswith("work differs: slots are those of one stage")
+SLOTS = ["--microbatches", "8", "--schedules", "1f1b,zb-v,VPP"]
+
+
+def test_unit_slots_are_divided(capsys: Capture) -> None:
+    """Two stages of a worker take a slot together, so that all do the same work."""
+    line = ["compare", "--stages", "4", *SLOTS]
+    rows = rows_of(capsys, *line)
+    assert [row["schedule"] for row in rows] == ["zb-v", "interleaved-1f1b", "1f1b"]
+    assert [row["step_s"] for row in rows] == [25.5e-6, 28.5e-6, 33e-6]
+    assert [row["stages"] for row in rows] == [8, 8, 4]
+    assert main(line) == 0
+    printed = capsys.readouterr().out
+    title, second, *_ = printed.splitlines()
+    assert title == "4 workers, unit slots of 1 us"
+    assert second.startswith("slots are those of a worker, which its stages divide: stages per ")
+    assert "fastest: zb-v, 11.76 % ahead of interleaved-1f1b" in printed
+
+
+def test_unit_slots_of_equal_work_stay(capsys: Capture) -> None:
+    for family in pipesched.families():
+        for step in ("none", "overlapped"):
+            line = ["compare", "--stages", "4", "--microbatches", "8", "--schedules", family]
+            (row,) = rows_of(capsys, *line, "--optimizer-step", step)
+            point = Configuration(family, 4, 8, optimizer_step=step)
+            whole = point.simulate().execution.makespan_ps
+            assert row["step_s"] == whole / 1e12
+            other = "zb-v" if row["stages_per_worker"] == 1 else "1f1b"
+            both = rows_of(capsys, *line[:-1], f"{family},{other}", "--optimizer-step", step)
+            found = {each["schedule"]: each["step_s"] for each in both}
+            assert found[family] == pytest.approx(row["step_s"] / row["stages_per_worker"])
+
+
+def test_sweeps_rank_unit_slots_by_stage(capsys: Capture) -> None:
+    line = ["sweep", "--workers", "4", *SLOTS]
+    assert main(line) == 0
+    printed = capsys.readouterr().out
+    second, *_ = printed.splitlines()[1:]
+    assert second.startswith("work differs: slots are those of one stage")
+    assert second.endswith("ranked by the step per stage of a worker")
+    ranked = [text.split()[1:4] for text in printed.splitlines() if text.startswith("   ")]
+    assert ranked == [
+        ["zb-v", "25.5", "us"],
+        ["interleaved-1f1b", "28.5", "us"],
+        ["1f1b", "33", "us"],
+    ]
+
+
+def test_steps_of_other_work_are_said(capsys: Capture) -> None:
+    line = ["sweep", "--workers", "4", "--microbatches", "4,8", "--schedules", "1f1b,zb-h1"]
+    assert main([*line, "--times", TIMES, "--group-by", "workers"]) == 0
+    second = capsys.readouterr().out.splitlines()[1]
+    assert second.startswith("work differs: steps with microbatches 4, 8 are ranked")
+    for more in (["--group-by", "microbatches"], ["--group-by", "workers", "--rank-by", "idle"]):
+        assert main([*line, "--times", TIMES, *more]) == 0
+        assert "work differs" not in capsys.readouterr().out
+    model = ["--model", "llama3-8b", "--system", "dgx-h100", "--global-batch", "64"]
+    assert main([*line, *model, "--group-by", "workers"]) == 0
+    assert "work differs" not in capsys.readouterr().out
+
+
+def test_rankings_by_what_no_row_has_are_refused(capsys: Capture) -> None:
+    said = failure_of(capsys, *SWEEP, "1f1b", "--rank-by", "tokens")
+    assert "--rank-by tokens: no point has such a value" in said
+    assert "the points have step, idle, span, table, activations" in said
 
 
 def steps(rows: list[dict[str, Any]]) -> list[float]:

@@ -21,6 +21,13 @@ TEST(ClosestName, SuggestsWhatIsClose) {
   EXPECT_EQ(nameHint("gpip", kNames), ", the closest is 'gpipe'");
 }
 
+TEST(ClosestName, PrefersTheWholeNameToALongerOne) {
+  EXPECT_EQ(closeName("dualpip", {"dualpipe-v", "dualpipe"}), "dualpipe");
+  EXPECT_EQ(closeName("dualpip", {"dualpipe", "dualpipe-v"}), "dualpipe");
+  EXPECT_EQ(closeName("dualpipe-", {"dualpipe", "dualpipe-v"}), "dualpipe");
+  EXPECT_EQ(closeName("llama3-", {"llama3-405b", "llama3-8b"}), "llama3-8b");
+}
+
 TEST(ClosestName, ListsWhatIsKnownIfNothingIsClose) {
   for (llvm::StringRef name : {"nope", "X", "", "something else"})
     EXPECT_EQ(nameHint(name, kNames), " (known: gpipe, 1f1b, bytes_per_s, F)");

@@ -264,6 +264,18 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
+_OF_MODEL = ("microbatch_size", "global_batch", "sequence", "attention", "recompute", "precision")
+"""Options that say nothing without a model."""
+
+
+def _check_about_model(arguments: argparse.Namespace) -> None:
+    if arguments.model:
+        return
+    for name in _OF_MODEL:
+        if getattr(arguments, name) != _DEFAULTS.get(name):
+            raise UsageError(f"--{name.replace('_', '-')} is about --model; none is given")
+
+
 def given_costs(arguments: argparse.Namespace) -> Costs | None:
     """The costs that were given, or None for unit slots."""
     if bool(arguments.model) != bool(arguments.system) and not arguments.times:
@@ -276,6 +288,7 @@ def given_costs(arguments: argparse.Namespace) -> Costs | None:
     unlike = any(getattr(arguments, name) != value for name, value in _DEFAULTS.items())
     if not any(sources + sizes) and not unlike:
         return None
+    _check_about_model(arguments)
     if arguments.times_of == "stage" and names_layers(arguments.times):
         raise UsageError("--times names layers; give --times-of layer, or leave it out")
     return Costs(

@@ -186,6 +186,11 @@ def of_files(labels: Sequence[str]) -> Facts:
     return {"unit slots of 1 us and free messages in": ", ".join(labels)} if labels else {}
 
 
+def of_own_times(labels: Sequence[str]) -> Facts:
+    """What is assumed of schedules from files whose own times say nothing of messages."""
+    return {"messages": f"free (no comm) in {', '.join(labels)}"} if labels else {}
+
+
 def of_plan(request: Request, is_given: Given) -> Facts:
     """What a plan assumes."""
     found: Facts = {}
@@ -195,12 +200,29 @@ def of_plan(request: Request, is_given: Given) -> Facts:
         found["precision"] = request.precision
     if request.times is not None and _are_messages_free(request.described):
         found["messages"] = "free (no comm)"
-    found |= {"transport": request.transport, "sharding": ",".join(request.sharding or ())}
+    found |= {"transport": request.transport, "receive placement": "arrival", "runtime": "table"}
+    found |= {"sharding": ",".join(request.sharding or ())}
     if request.model is not None:
         found["reserve"] = str(request.reserve_text)
-    found = {name: value for name, value in found.items() if not is_given(name)}
+        found |= _divided_by(request)
+    found = {n: value for n, value in found.items() if not is_given(n.replace(" ", "_"))}
     if request.model is not None and not is_given("for"):
         found["memory as in"] = _held(request)
+    return found
+
+
+def _divided_by(request: Request) -> Facts:
+    """How configurations divide tensors, sequences and experts, of those that may."""
+    found: Facts = {}
+    if request.gpus == 1:
+        return found
+    if request.tensor != (1,):
+        found["sequence parallelism"] = "on"
+    if request.context != (1,):
+        found["context exchange"] = str(request.context_exchange)
+    if request.experts and request.expert != (1,):
+        found["expert balance"] = f"{request.expert_balance:g}"
+        found["expert dispatch"] = request.expert_dispatch
     return found
 
 

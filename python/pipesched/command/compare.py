@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError
 from pipesched._options import OptimizerStep, TimingOptions, names_of
+from pipesched._times_of import stages_per_worker
 
 from . import assumed, files, passes, stragglers
 from .arguments import (
@@ -53,6 +56,7 @@ EXAMPLE = """  pipesched compare --stages 8 --microbatches 24,32 --schedules 1f1
 
 FAMILIES = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v")
 """What is compared if neither files nor families are given."""
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `compare`."""
@@ -177,6 +181,35 @@ def _entries(arguments: argparse.Namespace, costs: Costs | None) -> list[Entry]:
     return entries
 
 
+SLOTS = "F=1us,B=2us,I=1us,W=1us,R=1us,D=0ps,U=0ps,O=1us"
+"""Unit slots as times."""
+
+
+def _do_unlike_work(entries: Sequence[Entry]) -> bool:
+    """Whether some of one size have other numbers of stages per worker."""
+    found: dict[Size, set[float]] = defaultdict(set)
+    for entry in entries:
+        with contextlib.suppress(PipeSchedError):  # its row says what is wrong
+            if entry.places:
+                found[entry.size].add(stages_per_worker(entry.places))
+    return any(len(each) > 1 for each in found.values())
+
+
+def _with_equal_work(
+    arguments: argparse.Namespace,
+) -> tuple[argparse.Namespace, Costs | None, list[Entry]]:
+    """What to time. Without costs, slots are divided among the stages of a worker where schedules
+    would do different amounts of work otherwise.
+    """
+    costs = given_costs(arguments)
+    entries = _entries(arguments, costs)
+    if costs is not None or have_own_costs(entries) or not _do_unlike_work(entries):
+        return arguments, costs, entries
+    divided = argparse.Namespace(**{**vars(arguments), "times": SLOTS, "times_of": "worker"})
+    costs = given_costs(divided)
+    return divided, costs, _entries(divided, costs)
+
+
 # Output
 
 
@@ -213,7 +246,8 @@ def _generating(arguments: argparse.Namespace, points: Sequence[Configuration]) 
 
 
 def _title(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
-    costs = arguments.times or " on ".join(filter(None, (arguments.model, arguments.system)))
+    times = None if arguments.times == SLOTS else arguments.times
+    costs = times or " on ".join(filter(None, (arguments.model, arguments.system)))
     own = "times of their own" if entries and have_own_costs(entries) else "unit slots of 1 us"
     given = assumed.was_given(arguments)
     timing = [
@@ -221,6 +255,11 @@ def _title(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
     ]
     sizes = list(dict.fromkeys(str(entry.size[0]) for entry in entries))
     return f"{' and '.join(sizes)} workers, {costs or own}{''.join(timing)}"
+
+
+def _free(entries: Sequence[Entry]) -> assumed.Facts:
+    own = [entry for entry in entries if isinstance(entry, FromFile)]
+    return assumed.of_own_times([entry.label for entry in own if entry.has_free_messages()])
 
 
 def _above(
@@ -231,6 +270,8 @@ def _above(
 ) -> list[str]:
     """What to know before reading the table."""
     work = check_work(stages_of_groups(rows), costs, arguments.times_of)
+    if arguments.times == SLOTS:
+        work = [line.replace("times are", "slots are", 1) for line in work]
     given = assumed.was_given(arguments)
     sized = [row for row in rows if row.get("microbatch_size")]
     sizes = [(row["microbatches"], row["microbatch_size"]) for row in sized]
@@ -239,7 +280,7 @@ def _above(
     has_own = costs is None and bool(entries) and have_own_costs(entries)
     facts = assumed.joined(
         [
-            {} if has_own else assumed.of_costs(costs, given, sizes),
+            _free(entries) if has_own else assumed.of_costs(costs, given, sizes),
             assumed.of_layers([(entry.costs, entry.counts) for entry in entries], given),
             assumed.of_timing(settings, given, () if has_own else (costs,)),
             assumed.of_families(families, given),
@@ -250,8 +291,7 @@ def _above(
 
 def run(arguments: argparse.Namespace) -> int:
     """Times every schedule at every size; fails if none could be timed."""
-    costs = given_costs(arguments)
-    entries = _entries(arguments, costs)
+    arguments, costs, entries = _with_equal_work(arguments)
     settings = {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
     pairs = timed(entries, settings)
     rows = [row for group in by_size(pairs).values() for row, _ in group]

@@ -18,6 +18,7 @@ from pipesched._text import valid
 from pipesched._times_of import Place, entries_of, listed_stages, places_of
 
 from . import passes
+from .files import shown
 
 Size = tuple[int, int]
 """Workers and microbatches. Schedules of one size are ranked with each other."""
@@ -29,6 +30,10 @@ _UNQUOTED = re.compile(rb"[^ !#-\[\]-~]")
 _OWN_COSTS = re.compile(
     r"dlti\.target_system_spec|^ *(?:pipe\.schedule|exec\.program) .*(?: profile <| model @)",
     re.MULTILINE,
+)
+
+_OWN_TIMES = re.compile(
+    r'^ *(?:pipe\.schedule|exec\.program) .* profile <"([^"]*)">.*$', re.MULTILINE
 )
 
 
@@ -143,6 +148,13 @@ class FromFile:
         """Steps under disturbances."""
         return [self._simulate(text).execution.makespan_ps for text in texts]
 
+    def has_free_messages(self) -> bool:
+        """Whether the file names times of phases and none of messages, and no model."""
+        found = _OWN_TIMES.search(self.schedule.to_text())
+        if found is None or " model @" in found[0]:
+            return False
+        return not re.search(r"\b(comm|send)=", found[1])
+
     def has_own_costs(self) -> bool:
         """Whether the file names a model, a system or times."""
         return _OWN_COSTS.search(self.schedule.to_text()) is not None
@@ -162,18 +174,23 @@ def renamed(schedule: Schedule, name: str) -> Schedule:
     return Schedule.from_text(text, filename=name)
 
 
+def stem_of(file: str) -> str:
+    """The name of the file without folders and ending."""
+    return "stdin" if file == "-" else Path(file).stem
+
+
 def unique(read: Sequence[tuple[str, Schedule]], taken: Sequence[str]) -> list[Schedule]:
     """Schedules whose names differ from each other and from those taken: a name that several have
     becomes that of the file, and if the file has several, that of both.
     """
     counts = Counter([*(schedule.name for _, schedule in read), *taken])
-    stems = Counter(Path(file).stem for file, _ in read)
+    stems = Counter(stem_of(file) for file, _ in read)
     found: list[Schedule] = []
     used = Counter(taken)
     for file, schedule in read:
-        name, stem = schedule.name, Path(file).stem
+        name, stem = schedule.name, stem_of(file)
         if counts[name] > 1:
-            name = stem if stems[stem] == 1 and not counts[stem] else f"{file}:{name}"
+            name = stem if stems[stem] == 1 and not counts[stem] else f"{shown(file)}:{name}"
         used[name] += 1
         if used[name] > 1:
             name = f"{name}-{used[name]}"

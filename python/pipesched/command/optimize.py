@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pipesched
-from pipesched import Optimization, PipeSchedError, Schedule
+from pipesched import Costs, Optimization, PipeSchedError, Schedule, _core
 from pipesched._optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
 from pipesched._options import MemoryTimes, Objective, PlacementName, Recompute, names_of
 from pipesched._division import pass_of
@@ -33,7 +33,7 @@ from .arguments import (
     positive,
 )
 from .entries import FromFile, renamed, times_by_schedule
-from .output import FORMATS, Column, percent, say, seconds, write_rows, write_text
+from .output import FORMATS, Column, percent, say, say_lines, seconds, write_rows, write_text
 from .timed import memory_of
 
 EXAMPLE = """  pipesched optimize --workers 2 --microbatches 4 --memory 2 --offload \\
@@ -154,7 +154,11 @@ def _read(arguments: argparse.Namespace) -> Schedule:
     if arguments.file:
         if given:
             raise UsageError(f"give either a file or --{given[0]}")
-        return files.read_one(arguments)
+        read = files.read_one(arguments)
+        if read.kind == "program":
+            where = files.shown(arguments.file)
+            raise PipeSchedError(f"{where}: {read.name} is a program; optimize takes schedules")
+        return read
     if arguments.name:
         raise UsageError("--name chooses from a file; none is given")
     if not arguments.workers or not arguments.microbatches:
@@ -435,18 +439,51 @@ def _remarks(found: Optimization) -> list[str]:
     return lines if len(lines) > 1 else []
 
 
+def _sizes(
+    arguments: argparse.Namespace, costs: Costs | None, schedule: Schedule
+) -> assumed.Sizes:
+    """The size of microbatches that the model's own batch gives, if no others are searched."""
+    if costs is None or not costs.model or arguments.microbatch_sizes:
+        return ()
+    batch, pipelines = _core.sizes(costs._raw)["global_batch"], costs.data_parallel
+    size, rest = divmod(batch, schedule.microbatches * pipelines)
+    return [(schedule.microbatches, size)] if size and not rest else ()
+
+
+def _names_system(schedule: Schedule) -> bool:
+    return "dlti.target_system_spec" in schedule.to_text()
+
+
+def _defaults(
+    arguments: argparse.Namespace, costs: Costs | None, schedule: Schedule, own: bool
+) -> dict[str, str]:
+    """The budget and the limits of the search, unless they are given."""
+    if arguments.memory is not None:
+        found = {"memory_times": "any"}
+    elif costs is not None and costs.model and costs.system or own and _names_system(schedule):
+        found = {"memory": "what the system has"}
+    else:
+        found = {"memory": "unlimited"}
+    kinds = arguments.placements or ()
+    if "interleaved" in kinds:
+        found["chunks"] = str(passes.DEFAULT_CHUNKS)
+    if "wave" in kinds:
+        found["waves"] = str(DEFAULT_WAVES)
+    if arguments.max_evaluations is None:
+        found["time"] = f"at most {DEFAULT_TIME_LIMIT}s"
+    return found
+
+
 def _above(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
     given, costs = assumed.was_given(arguments), given_costs(arguments)
     entry = FromFile(arguments.file or "", schedule, costs, {})
     own = costs is None and entry.has_own_costs()
-    facts = {} if own else assumed.of_costs(costs, given)
-    free = {"memory": "unlimited", "memory_times": "any", "offload": "no", "recompute": "none"}
-    if not given("memory"):
-        del free["memory_times"]
-    return [
-        *_check_work(arguments),
-        *assumed.above({**facts, **assumed.of_timing(free, given)}, [costs]),
-    ]
+    facts = {} if own else assumed.of_costs(costs, given, _sizes(arguments, costs, schedule))
+    is_placed = not arguments.placements and schedule.kind == "schedule"
+    layers = assumed.of_layers([(costs, entry.counts)] if is_placed else [], given)
+    free = {**_defaults(arguments, costs, schedule, own), "offload": "no", "recompute": "none"}
+    timing = assumed.of_timing(free, given)
+    return [*_check_work(arguments), *assumed.above({**facts, **layers, **timing}, [costs])]
 
 
 def _title(schedule: Schedule, options: OptimizeOptions) -> str:
@@ -490,7 +527,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show_passes:
         write_text(_passes(arguments, schedule, options) + "\n", None)
         return 0
-    found, before, is_interrupted = _search(arguments, schedule, options)
+    try:
+        found, before, is_interrupted = _search(arguments, schedule, options)
+    except PipeSchedError:
+        say_lines(above)  # Why nothing was found may be an assumption.
+        raise
     if arguments.output and suffix:
         write_text(found.schedule._contents(suffix), arguments.output)
     row = _row(found, before)

@@ -13,6 +13,7 @@ from pipesched._options import pass_options
 from pipesched._times_of import Place
 
 from .arguments import families, source
+from .files import Stdin
 
 DEFAULT_CHUNKS = 2
 """Default stages per worker of the families that have chunks."""
@@ -134,7 +135,7 @@ def command_line(passes: Sequence[str], file: str | None = None, *, export: str 
     line = f"pipesched-opt --pass-pipeline={pipeline}"
     if file and file != "-" and file.startswith("-"):
         file = f"./{file}"  # no option
-    if file and file.endswith(".csv"):
+    if file and (file.endswith(".csv") or file == "-" and Stdin.is_csv):
         line = f"pipesched-translate --import-torch-csv {shlex.quote(file)} | {line}"
     else:
         line = f"{line} {shlex.quote(file)}" if file else f"echo 'module {{}}' | {line}"

@@ -11,6 +11,7 @@ from pipesched._batch import findings
 
 from . import page
 from .entries import Entry, FromFile, Size
+from .files import shown
 from .output import Column, announce_cells, progress, results, say, write_text
 from .timed import row_of
 
@@ -81,7 +82,7 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
     """The columns of a table of all rows."""
     columns = list(COLUMNS)
     if any(row["file"] for row in rows):
-        columns.insert(3, Column("file", "file", left=True))
+        columns.insert(3, Column("file", "file", shown, left=True))
     if any("+" in (row.get("layers") or "") for row in rows):
         columns.insert(len(columns) - 1, Column("layers", "layers", left=True))
     if len({row["workers"] for row in rows}) > 1:

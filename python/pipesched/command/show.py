@@ -55,7 +55,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "file",
         nargs="?",
         metavar="FILE",
-        help="IR, bytecode or PyTorch's CSV; - for IR on standard input",
+        help="IR, bytecode or PyTorch's CSV; - for standard input",
     )
     what.add_argument(
         "--model", metavar="NAME|FILE", help="a model: ours, Hugging Face's or Calculon's"

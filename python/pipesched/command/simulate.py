@@ -34,7 +34,7 @@ EXAMPLE = """  pipesched simulate --schedule 1f1b --workers 8 --microbatches 24 
 
 TIMING = ("transport", "receive_placement", "runtime")
 
-FILE = Column("file", "file", left=True)
+FILE = Column("file", "file", files.shown, left=True)
 COLUMNS = (
     Column("schedule", "schedule", left=True),
     *results(*CAUSES, "tokens_per_s", "mfu", "fits"),
@@ -154,11 +154,13 @@ def _above(
     sizes = [(r["microbatches"], r["microbatch_size"]) for r in rows if r["microbatch_size"]]
     generated = [canonical(arguments.schedule)] if arguments.schedule else []
     without = [e.label for e in entries if costs is None and not e.has_own_costs()]
+    free = [] if costs else [e.label for e in entries if e.has_free_messages()]
     some = costs is None and len(without) < len(entries)
     timing = {name: getattr(arguments, name) for name in TIMING}
     facts = assumed.joined(
         [
             assumed.of_files(without) if some else assumed.of_costs(costs, given, sizes),
+            assumed.of_own_times(free),
             assumed.of_layers([(e.costs, _counts(arguments, e)) for e in entries], given),
             assumed.of_timing(timing, given, () if some else (costs,)),
             assumed.of_families(generated, given),
@@ -177,7 +179,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     simulations = [entry.simulate() for entry in entries]
     rows = [summary(s, e) for s, e in zip(simulations, entries, strict=True)]
-    disturbed = stragglers.rows(arguments, entries)
+    disturbed = stragglers.rows(arguments, entries, is_ranked=False)
     above = _above(arguments, entries, rows, simulations)
     write_drawings(arguments, simulations)
     if arguments.format == "json":

@@ -107,9 +107,11 @@ def _row(entry: Entry, found: Sensitivity) -> dict[str, Any]:
     }
 
 
-def rows(arguments: argparse.Namespace, entries: Sequence[Entry]) -> list[dict[str, Any]]:
+def rows(
+    arguments: argparse.Namespace, entries: Sequence[Entry], *, is_ranked: bool = True
+) -> list[dict[str, Any]]:
     """A row for each schedule and disturbance, ranked by the disturbed step among the schedules of
-    one size.
+    one size, unless they are not compared.
     """
     chosen = given(arguments)
     if not chosen:
@@ -120,6 +122,9 @@ def rows(arguments: argparse.Namespace, entries: Sequence[Entry]) -> list[dict[s
             groups[entry.size, found.disturbance].append(_row(entry, found))
     ordered = []
     for group in groups.values():
+        if not is_ranked:
+            ordered += group
+            continue
         group.sort(key=lambda row: row["disturbed_step_s"])
         steps = [row["disturbed_step_s"] for row in group]
         ordered += [{**row, "rank": 1 + steps.index(row["disturbed_step_s"])} for row in group]

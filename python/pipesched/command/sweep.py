@@ -32,6 +32,7 @@ from .output import (
     results,
     say,
     say_lines,
+    seconds,
     table_text,
     write_text,
 )
@@ -212,9 +213,29 @@ def _cases(arguments: argparse.Namespace, grid: Grid) -> list[str]:
 Row = dict[str, Any]
 
 
+PER_STAGE = Column("step per stage", "step_per_stage_s", seconds)
+"""What ranks unit slots of different amounts of work."""
+
+
 def _better(metric: str) -> Callable[[Row], float]:
     key, sign = METRICS[metric]
+    if metric == "step":
+        return lambda row: float(row.get(PER_STAGE.key) or row["step_s"])
     return lambda row: sign * row[key]
+
+
+def _has_no_costs(row: Row) -> bool:
+    return not any(row.get(axis) for axis in ("model", "system", "times"))
+
+
+def _per_stage(rows: Sequence[Row]) -> list[Row]:
+    """The rows with their steps divided by the stages of a worker."""
+    found: list[Row] = []
+    for row in rows:
+        is_timed = row["error"] is None and _has_no_costs(row)
+        step = row["step_s"] * row["workers"] / row["stages"] if is_timed else None
+        found.append({**row, PER_STAGE.key: step})
+    return found
 
 
 def _winners(rows: Sequence[Row], cases: Sequence[str], metric: str, top: int) -> Iterator[Row]:
@@ -247,6 +268,7 @@ def _columns(grid: Grid, cases: Sequence[str], is_uneven: bool) -> list[Column]:
     before = [by_axis[axis] for axis in shown if axis in cases]
     after = [by_axis[axis] for axis in shown if axis not in cases]
     own = [Column("rank", "rank"), Column("schedule", "family", left=True)]
+    after = [*after, PER_STAGE]
     layers = [Column("layers", "layers", left=True)] if is_uneven else []
     return [*before, *own, *after, *NUMBERS, *layers]
 
@@ -288,10 +310,14 @@ def _assumed(grid: Grid, rows: Sequence[Row]) -> list[str]:
     """What the points assume beyond the axes that were given."""
     given = grid.axes.__contains__
     settings = {n: v for n, v in Grid.defaults().items() if n in _SETTINGS}
-    costs = _costs_of(grid)
-    sized = [row for row in rows if row["error"] is None and row["microbatch_size"]]
-    sizes = [(row["microbatches"], row["microbatch_size"]) for row in sized]
-    facts = [assumed.of_costs(each, given, sizes) for each in costs]
+    by_label = _costs_of(grid)
+    costs = [each for _, each in by_label]
+    sizes: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in rows:
+        if row["error"] is None and row["microbatch_size"]:
+            size = row["microbatches"], row["microbatch_size"]
+            sizes[json.dumps(row.get("model"))].append(size)
+    facts = [assumed.of_costs(each, given, sizes[label]) for label, each in by_label]
     facts.append(assumed.of_layers(_layers_of(grid), given))
     facts.append(assumed.of_timing(settings, given, costs))
     facts.append(assumed.of_families(grid.values()["family"], given))
@@ -306,16 +332,19 @@ def _layers_of(grid: Grid) -> Iterator[tuple[Costs | None, Sequence[Counts] | No
             yield made.costs, made._counts
 
 
-def _costs_of(grid: Grid) -> list[Costs | None]:
-    """The costs of the grid, at most some of them."""
-    found: dict[str, Costs | None] = {}
+def _costs_of(grid: Grid) -> list[tuple[str, Costs | None]]:
+    """The costs of the grid, at most some of them, with their models as rows have them."""
+    found: dict[str, tuple[str, Costs | None]] = {}
     for part in grid.parts:
         axes = [axis for axis in _COSTS if axis in part]
         for chosen in itertools.islice(itertools.product(*(part[a] for a in axes)), MOST_COSTS):
             values = zip(axes, chosen, strict=True)
             inputs = {axis: c.value for axis, c in values if c.value is not None}
+            labels = {axis: c.label for axis, c in zip(axes, chosen, strict=True)}
+            label = json.dumps(labels.get("model"))
             with contextlib.suppress(PipeSchedError):  # rows say what is wrong with such costs
-                found.setdefault(json.dumps(inputs), Costs(**inputs) if inputs else None)
+                made = Costs(**inputs) if inputs else None
+                found.setdefault(json.dumps(inputs), (label, made))
     return list(found.values())
 
 
@@ -323,7 +352,7 @@ def _title(grid: Grid, size: int) -> str:
     varied = grid.varied()
     fixed = {axis: value for axis, value in grid.values().items() if axis not in varied}
     said = [f"{axis.replace('_', ' ')} {_shown(value)}" for axis, (value,) in fixed.items()]
-    return ", ".join([f"{size:,} points", *said])
+    return ", ".join([f"{size:,} point{'s' if size > 1 else ''}", *said])
 
 
 def _of_cases(count: int) -> str:
@@ -340,14 +369,67 @@ def _remark_winners(winners: Sequence[Row], cases: Sequence[str], metric: str) -
     return [f"- first by {metric} in {_of_cases(len(found))}: {listed}"]
 
 
-def _slots_differ(rows: Sequence[Row], cases: Sequence[str]) -> list[str]:
+def _slots_differ(rows: Sequence[Row], cases: Sequence[str], metric: str) -> list[str]:
     """What to say first if unit slots stand for different amounts of work in a case."""
     groups: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows:
-        if row["error"] is None and not any(row.get(a) for a in ("model", "system", "times")):
+        if row["error"] is None and _has_no_costs(row):
             case = json.dumps([row[axis] for axis in cases])
             groups[case][_named(row)] = row["stages"] / row["workers"]
-    return check_work(list(groups.values()), None, None)
+    lines = check_work(list(groups.values()), None, None)
+    if lines and metric == "step":
+        ranked = "so that they are ranked by the step per stage of a worker"
+        return [f"{line}, {ranked}" for line in lines]
+    return lines
+
+
+_OF_STEPS = ("microbatches", "microbatch_size", "data_parallel", "sequence", "model", "workers")
+"""Axes that say how much work a step is, if a case has several values of one."""
+
+
+def _unlike_steps(rows: Sequence[Row], cases: Sequence[str], metric: str) -> list[str]:
+    """What to say first if --group-by ranks steps of different amounts of work with each other."""
+    if metric != "step":
+        return []
+    groups: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        if row["error"] is None:
+            case = json.dumps([row[axis] for axis in cases])
+            groups[case].add(json.dumps(_work_of(row)))
+    if all(len(each) == 1 for each in groups.values()):
+        return []
+    values: dict[str, set[Any]] = {
+        axis: {row.get(axis) for row in rows} for axis in _OF_STEPS if axis not in cases
+    }
+    listed = " and ".join(
+        f"{axis.replace('_', ' ')} {', '.join(map(str, sorted(found)))}"
+        for axis, found in values.items()
+        if len(found) > 1 and None not in found
+    )
+    return [
+        f"work differs: steps with {listed} are ranked with each other, and do different amounts of"
+        " work; --rank-by idle, or with models mfu, compares parts of them"
+    ]
+
+
+def _work_of(row: Row) -> list[Any]:
+    """What a step does: sequences of a model, or microbatches on so many workers."""
+    if row.get("model"):
+        size = row["microbatch_size"] or 1
+        batch = row["microbatches"] * size * (row.get("data_parallel") or 1)
+        return [batch, row.get("sequence"), row["model"]]
+    return [row["microbatches"], row["workers"]]
+
+
+def _check_ranked(rows: Sequence[Row], metric: str) -> None:
+    """Refuses a ranking by what no row has."""
+    timed = [row for row in rows if row["error"] is None]
+    if timed and all(row[METRICS[metric][0]] is None for row in timed):
+        known = [name for name, (key, _) in METRICS.items() if any(row[key] for row in timed)]
+        raise PipeSchedError(
+            f"--rank-by {metric}: no point has such a value, which needs --model and --system; the"
+            f" points have {', '.join(known)}"
+        )
 
 
 def _remark_errors(rows: Sequence[Row]) -> list[str]:
@@ -472,7 +554,8 @@ def run(arguments: argparse.Namespace) -> int:
     kept = arguments.output if (arguments.output or "").endswith(".jsonl") else None
     lines = _evaluated(arguments, grid, kept)
     rows = rows_of(lines)
-    above = [*work, *_slots_differ(rows, cases), *_assumed(grid, rows)]
+    slots = _slots_differ(rows, cases, arguments.rank_by)
+    above = [*work, *slots, *_unlike_steps(rows, cases, arguments.rank_by), *_assumed(grid, rows)]
     if arguments.format != "text":
         say_lines(above)
     if arguments.format == "json":
@@ -480,6 +563,8 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.format == "csv":
         text = csv_text(rows)
     else:
-        text = _text(arguments, grid, rows, above)
+        ranked = _per_stage(rows) if slots and arguments.rank_by == "step" else rows
+        _check_ranked(ranked, arguments.rank_by)
+        text = _text(arguments, grid, ranked, above)
     write_text(text, None if kept else arguments.output)
     return 0 if any(row["error"] is None for row in rows) else 1

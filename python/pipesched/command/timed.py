@@ -81,7 +81,7 @@ def row_of(
         "schedule": entry.label,
         "family": entry.family,
         "file": entry.file,
-        "stages": workers,
+        "stages": None,
         "workers": workers,
         "microbatches": microbatches,
     }
@@ -95,6 +95,7 @@ def row_of(
         **levels(simulation),
         **_rates(entry.costs, simulation),
         **memory_of(simulation, entry.costs),
+        "stages": simulation.stages,
         "stages_per_worker": stages_of(entry, simulation),
         "layers": layers_of(entry),
         "microbatch_size": microbatch_size(simulation),

@@ -51,7 +51,8 @@ class Help:
 
     def to_dict(self) -> dict[str, Any]:
         """The values for JSON."""
-        return asdict(self)
+        per_gpu = ("missing_bytes", "peak_bytes")
+        return {f"{n}_per_gpu" if n in per_gpu else n: v for n, v in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -208,11 +209,11 @@ class Proposal:
             "update_s": self.update_s,
             "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu,
             "mfu": self.mfu,
-            "peak_bytes": self.peak_bytes if is_known else None,
+            "peak_bytes_per_gpu": self.peak_bytes if is_known else None,
             "capacity_bytes": self.request.capacity_bytes,
             "reserve_bytes": self.request.reserve_bytes,
             "usable_bytes": self.request.usable_bytes,
-            "missing_bytes": self.missing_bytes if is_known else None,
+            "missing_bytes_per_gpu": self.missing_bytes if is_known else None,
             "worst_worker": self.worst_worker,
             "peak_cell": self.peak_cell,
             "gpus": shape.gpus,

@@ -221,7 +221,7 @@ def _row(case: str, found: Proposal) -> dict[str, Any]:
     made: dict[str, Any] = {"case": case, "tokens_per_s_per_gpu": tokens}
     made["error_percent"] = 100 * (tokens / MEASURED - 1)
     made |= {key: str(row[key]) for key in PLANNED}
-    return made | {"memory_gib": row["peak_bytes"] / 2**30}
+    return made | {"memory_gib": row["peak_bytes_per_gpu"] / 2**30}
 
 
 def _best(found: Plan) -> Proposal | None:

@@ -1,0 +1,135 @@
+"""What verbs read: standard input in every format, and files without schedules."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pipesched
+import pytest
+from pipesched.command import main
+from test_command import Capture, failure_of, rows_of
+
+MADE = pipesched.generate("1f1b", workers=2, microbatches=4, name="made")
+TEXTS = {
+    "IR": MADE.to_text().encode(),
+    "bytecode": MADE.to_bytecode(),
+    "CSV": MADE.to_csv().encode(),
+    "CSV with a mark": b"\xef\xbb\xbf" + MADE.to_csv().encode(),
+    "CSV with messages": MADE.to_csv("compute_comms").encode(),
+    "CSV of slots": MADE.transform("pipe-align-slots").to_csv().encode(),
+    "CSV of pairs": pipesched.generate("dualpipe-v", workers=2, microbatches=4).to_csv().encode(),
+}
+
+
+def give(monkeypatch: pytest.MonkeyPatch, contents: bytes) -> None:
+    """Puts the contents into standard input."""
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(contents)))
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize(
+    "line", [["verify"], ["show"], ["simulate"], ["compare"], ["convert", "--to", "report"]]
+)
+def test_standard_input(
+    line: list[str], kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(monkeypatch, TEXTS[kind])
+    assert main([*line, *(["-", "-"] if line[0] == "convert" else ["-"])]) == 0
+    printed = capsys.readouterr()
+    assert printed.out and not printed.err
+
+
+def test_optimize_reads_standard_input(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(monkeypatch, TEXTS["CSV"])
+    line = ["optimize", "-", "--times", "F=1ms,I=1ms,W=1ms,B=2ms", "--max-evaluations", "50"]
+    (row,) = rows_of(capsys, *line)
+    assert (row["workers"], row["microbatches"]) == (2, 4)
+
+
+@pytest.mark.parametrize("kind", ["IR", "CSV"])
+def test_passes_read_the_same_input(
+    kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(monkeypatch, TEXTS[kind])
+    assert main(["verify", "-", "--show-passes"]) == 0
+    line = capsys.readouterr().out
+    assert line.startswith("pipesched-translate --import-torch-csv - | ") == (kind == "CSV")
+
+
+@pytest.mark.parametrize("verb", ["compare", "simulate"])
+@pytest.mark.parametrize(
+    ("times", "are_free"), [("F=1ms,B=2ms", True), ("F=1ms,B=2ms,comm=1us", False)]
+)
+def test_own_times_without_messages(
+    verb: str, times: str, are_free: bool, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "timed.mlir"
+    MADE.transform(f'pipe-attach-profile{{times="{times}"}}').save(file)
+    assert main([verb, str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert ("messages free (no comm) in made, " in printed) == are_free
+
+
+@pytest.mark.parametrize("verb", ["compare", "simulate"])
+def test_standard_input_has_a_name(
+    verb: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dash in a table stands for nothing, so a file is called otherwise."""
+    file = tmp_path / "other.mlir"
+    MADE.save(file)
+    give(monkeypatch, TEXTS["IR"])
+    assert main([verb, "-", str(file)]) == 0
+    printed = capsys.readouterr().out
+    assert "<stdin>" in printed and " stdin " in printed and " other " in printed
+
+
+@pytest.mark.parametrize("contents", ["", "module {}", "// nothing\n"])
+@pytest.mark.parametrize("verb", ["verify", "show", "simulate", "compare"])
+def test_files_without_schedules_are_no_answer(
+    verb: str, contents: str, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "empty.mlir"
+    file.write_text(contents)
+    assert f"{file} has no schedule or program" in failure_of(capsys, verb, str(file))
+
+
+def test_programs_are_not_optimized(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "program.mlir"
+    MADE.transform("convert-pipe-to-exec").save(file)
+    said = failure_of(capsys, "optimize", str(file))
+    assert f"{file}: made is a program; optimize takes schedules" in said
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--sequence", "4096"],
+        ["--microbatch-size", "2"],
+        ["--precision", "fp8"],
+        ["--recompute", "full"],
+        ["--attention", "fused"],
+        ["--times", "F=1ms,B=2ms", "--global-batch", "8"],
+    ],
+)
+def test_options_of_models_need_one(given: list[str], capsys: Capture) -> None:
+    line = ["compare", "--stages", "2", "--microbatches", "4", "--schedules", "1f1b"]
+    flag = given[-2]
+    assert f"{flag} is about --model; none is given" in failure_of(capsys, *line, *given, status=2)
+
+
+def test_simulate_does_not_rank(tmp_path: Path, capsys: Capture) -> None:
+    """Its schedules may do different amounts of work."""
+    files = []
+    for family in ("1f1b", "zb-v"):
+        files.append(str(tmp_path / f"{family}.mlir"))
+        pipesched.generate(family, workers=4, microbatches=8, name=family).save(files[-1])
+    line = ["simulate", *files, "--times", "F=1ms,B=2ms,I=1ms,W=1ms", "--slow-worker", "3=1.3"]
+    assert main(line) == 0
+    assert " rank " not in capsys.readouterr().out
+    assert main([*line, "--format", "json"]) == 0
+    reports = json.loads(capsys.readouterr().out)
+    assert all("rank" not in each for report in reports for each in report["sensitivity"])
