@@ -41,14 +41,15 @@ static unsigned phasesOf(const optimize::Techniques &techniques) {
 // Times
 //===----------------------------------------------------------------------===//
 
+static bool isTimed(const CostInputs &costs, Phase phase) {
+  return costs.profile &&
+         !costs.profile->phasePs[static_cast<unsigned>(phase)].empty();
+}
+
 static bool givesCopies(const CostInputs &costs) {
   if (costs.model && costs.system)
     return true; // if not, computeStageCosts has the error
-  auto isGiven = [&](Phase phase) {
-    return costs.profile &&
-           !costs.profile->phasePs[static_cast<unsigned>(phase)].empty();
-  };
-  return isGiven(Phase::Offload) && isGiven(Phase::Reload);
+  return isTimed(costs, Phase::Offload) && isTimed(costs, Phase::Reload);
 }
 
 static Error checkCosts(const CostInputs &costs,
@@ -56,6 +57,12 @@ static Error checkCosts(const CostInputs &costs,
   if (techniques.offload && !givesCopies(costs))
     return formatError("has no times for offload: a profile gives D and U, or "
                        "model and system do");
+  if (techniques.splitBackward && isTimed(costs, Phase::Backward) &&
+      !isTimed(costs, Phase::InputGrad) && !isTimed(costs, Phase::WeightGrad))
+    return formatError("has a profile that gives only B, and the optimizer "
+                       "splits backwards: give I and W, or "
+                       "split-backward=false (--no-split-backward) to keep "
+                       "them whole");
   if (techniques.recompute && costs.model &&
       costs.model->recompute != Recompute::None)
     return formatError("has model '{0}', whose backwards recompute by "

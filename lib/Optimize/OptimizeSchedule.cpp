@@ -175,6 +175,12 @@ Expected<SolverResult> ScheduleOptimizer::solve(const Problem &problem,
   return result;
 }
 
+/// Whether capacities count bytes, and not activations.
+static bool isInBytes(const CostInputs &costs, const ProblemOptions &options) {
+  std::optional<MemoryBudget> budget = budgetFor(costs, options);
+  return budget && budget->unit != MemoryBudget::Unit::Activations;
+}
+
 /// Makes problems and bounds. A single candidate needs no bound.
 void ScheduleOptimizer::prepare() {
   trials.reserve(candidates.size());
@@ -186,7 +192,8 @@ void ScheduleOptimizer::prepare() {
         makeProblem(candidate.placement, candidate.costs, options.problem);
     Error error = problem ? checkProblem(*problem) : problem.takeError();
     if (!error)
-      error = checkCapacity(*problem);
+      error = checkCapacity(
+          *problem, isInBytes(candidate.costs, options.problem) ? "bytes" : "");
     if (error) {
       trial.outcome.reason = llvm::toString(std::move(error));
       continue;

@@ -22,7 +22,7 @@
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 expert-balance=0.9})' 2>&1 | FileCheck %s --check-prefix=BALANCE
 // RUN: not pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 expert-balance=nan})' 2>&1 | FileCheck %s --check-prefix=NUMBER
 
-// NAME: error: unknown system 'h10', the closest is 'h100-sxm'
+// NAME: error: unknown system 'h10', the closest is 'h100'
 // LINK: error: system 'toy': several accelerators in a worker need a link among them
 // FEWER: error: system 'toy': expected at least 1 accelerator in a worker, found -1
 // NEITHER: error: pipe-attach-system needs one of 'name' and 'file', neither given

@@ -56,7 +56,7 @@ pipe.model @wide microbatch_size 1 boundary_bytes 1 state_bytes [1, 1, 1] {
     kernel "matmul" on matrix F <1 flops, 1 bytes>
   }
 }
-// expected-error @+1 {{'pipe.schedule' op worker 0 has a capacity of 297, which holds no schedule: 103 more is needed, 400 at least}}
+// expected-error @+1 {{'pipe.schedule' op worker 0 has a capacity of 297 bytes, which holds no schedule: 103 more is needed, 400 at least}}
 pipe.schedule @s workers 2 microbatches 2 model @wide profile <"F=1us,I=1us,W=1us,D=1us,U=1us"> {
   path on [0, 1]
 }
@@ -64,7 +64,7 @@ pipe.schedule @s workers 2 microbatches 2 model @wide profile <"F=1us,I=1us,W=1u
 // -----
 
 // a time of W that nobody gives
-// expected-error @+1 {{'pipe.schedule' op the schedule has split backward cells, the profile gives only B; give I and W}}
+// expected-error @+1 {{'pipe.schedule' op has a profile that gives only B, and the optimizer splits backwards: give I and W, or split-backward=false (--no-split-backward) to keep them whole}}
 pipe.schedule @s workers 2 microbatches 2 profile <"F=1us,B=1us,D=1us,U=1us"> {
   path on [0, 1]
 }

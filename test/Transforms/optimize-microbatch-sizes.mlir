@@ -36,7 +36,7 @@
 // SHIPPED-NEXT:   path on [1, 0] takes [4:8]
 // WHY: remark: @one_path: makespan
 // WHY: note: chosen: microbatch size 1
-// WHY: note: with microbatch size 4: worker 0 has a capacity of 420640, which holds no schedule: 219360 more is needed, 640000 at least
+// WHY: note: with microbatch size 4: worker 0 has a capacity of 420640 bytes, which holds no schedule: 219360 more is needed, 640000 at least
 // WHY: note: with microbatch size 2: {{[0-9.]+}}us{{( at least)?}}, {{[0-9.]+}} % longer
 
 // A model from a file is attached in each size, and last in that of the schedule.

@@ -14,6 +14,7 @@ import pipesched
 import pytest
 from browser import Opened, running
 from pipesched import Simulation, _core
+from pipesched._comparison import _Measured
 from pipesched._options import Transport
 
 if TYPE_CHECKING:
@@ -396,6 +397,21 @@ def test_large_schedules(opened: Opened, tmp_path: Path, microbatches: int) -> N
     opened.page.get_by_role("button", name="Fit").click()
     opened.settle()
     assert any("cells begin in this pixel" in line for line in opened.hover(row, middle))
+
+
+def test_nobody_knows_for_what_measured_cells_waited(opened: Opened, tmp_path: Path) -> None:
+    schedule = pipesched.generate("1f1b", workers=2, microbatches=3)
+    predicted = schedule.simulate(times=TIMES, transport="delay")
+    places = [range(len(schedule.program(worker))) for worker in range(2)]
+    starts = np.array([10**9 * k + 10**7 * worker for worker in range(2) for k in places[worker]])
+    lasts = _core.measured(
+        predicted._evaluation, "run", starts, starts + 5 * 10**8, int(starts.max()) + 10**9
+    )
+    file = tmp_path / "page.html"
+    file.write_text(_Measured(lasts).to_html())
+    opened.goto(file)
+    lines = opened.hover(0, 1e8)
+    assert lines[0] == "0F0" and lines[-1].startswith("start ")
 
 
 def test_many_workers_scroll(opened: Opened, tmp_path: Path) -> None:

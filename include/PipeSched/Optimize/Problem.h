@@ -108,8 +108,9 @@ llvm::Error checkProblem(const Problem &problem);
 std::vector<int64_t> leastCapacities(const Problem &problem);
 
 /// Errors: a worker whose capacity holds no schedule with the techniques of the
-/// problem, with what is missing and the least capacity that suffices.
-llvm::Error checkCapacity(const Problem &problem);
+/// problem, with what is missing and the least capacity that suffices. `unit`
+/// is that of capacities, such as "bytes"; empty: nobody has said one.
+llvm::Error checkCapacity(const Problem &problem, llvm::StringRef unit = "");
 
 } // namespace pipesched::optimize
 

@@ -22,14 +22,6 @@
 
 namespace pipesched {
 
-/// What a walk has leapt over in a row: `count` times `length` cells, the first
-/// of which would have started next. Of the cells before them the last `length`
-/// have started, and those before `passed` have also passed on what they made.
-struct LeapedRow {
-  uint32_t next, passed, length; ///< flat
-  int64_t count;
-};
-
 /// Visits the cells of a table in the order of their earliest unit slots:
 ///
 ///   slot     0    1    2    3    4    5    6       in a slot: row by row, what

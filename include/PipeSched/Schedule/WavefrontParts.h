@@ -42,6 +42,14 @@ struct WaveStep {
   uint32_t stage(unsigned half) const { return kinds[half] / kNumPhaseCodes; }
 };
 
+/// What a walk has leapt over in a row: `count` times `length` cells, the first
+/// of which would have started next. Of the cells before them the last `length`
+/// have started, and those before `passed` have also passed on what they made.
+struct LeapedRow {
+  uint32_t next, passed, length; ///< flat
+  int64_t count;
+};
+
 /// Workers by the unit slot in which their cells end, one bit for each. Those
 /// of one slot are taken in ascending order.
 ///

@@ -247,13 +247,15 @@ std::vector<int64_t> optimize::leastCapacities(const Problem &problem) {
   return least;
 }
 
-llvm::Error optimize::checkCapacity(const Problem &problem) {
+llvm::Error optimize::checkCapacity(const Problem &problem,
+                                    llvm::StringRef unit) {
   std::vector<int64_t> least = leastCapacities(problem);
   for (auto [worker, capacity] : llvm::enumerate(problem.capacity))
     if (capacity < least[worker])
       return makeError(
-          formatv("worker {0} has a capacity of {1}, which holds no schedule: "
-                  "{2} more is needed, {3} at least",
-                  worker, capacity, least[worker] - capacity, least[worker]));
+          formatv("worker {0} has a capacity of {1}{4}{5}, which holds no "
+                  "schedule: {2} more is needed, {3} at least",
+                  worker, capacity, least[worker] - capacity, least[worker],
+                  unit.empty() ? "" : " ", unit));
   return llvm::Error::success();
 }

@@ -417,7 +417,9 @@ class Timeline {
     const before = awaited[item];
     const lines = [];
     if (before < 0) {
-      lines.push('waited for nothing');
+      // A measured step has no critical path, and nobody knows for what its cells waited.
+      if (this.criticalPath.length)
+        lines.push('waited for nothing');
     } else {
       const verb = before < cells || start[item] === release[before] ? 'which ended' : 'which came';
       lines.push(`waited for ${this.phraseOf(before, item)}, ${verb} at ${this.time(start[item])}`);
