@@ -298,7 +298,8 @@ def test_colours_on_the_canvas(opened: Opened, tmp_path: Path) -> None:
     simulation = simulated()
     show(opened, tmp_path, simulation)
     cell = frame_of(simulation).query("worker == 1 and phase == 'F'").iloc[1]
-    assert f"1F{cell.microbatch}" not in simulation.execution.critical_path
+    critical = simulation.execution.critical_path
+    assert critical is not None and f"1F{cell.microbatch}" not in critical
 
     def colour() -> list[int]:
         opened.settle()
