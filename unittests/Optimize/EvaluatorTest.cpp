@@ -141,6 +141,13 @@ void walkWithin(const Problem &problem, uint64_t seed) {
   }
 }
 
+void walkAny(const Problem &problem, uint64_t seed) {
+  if (problem.techniques.offload)
+    walkWithin<true>(problem, seed);
+  else
+    walkWithin<false>(problem, seed);
+}
+
 TEST(Evaluator, RefusesWhatIsAboveTheLimit) {
   for (uint32_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(seed);
@@ -150,10 +157,7 @@ TEST(Evaluator, RefusesWhatIsAboveTheLimit) {
       if (seed % 16 == 0)
         facts.forward = facts.inputGrad = 0;
     }
-    if (search.problem.techniques.offload)
-      walkWithin<true>(search.problem, seed);
-    else
-      walkWithin<false>(search.problem, seed);
+    walkAny(search.problem, seed);
     if (HasFatalFailure())
       return;
   }
@@ -171,10 +175,7 @@ TEST(Evaluator, FindsRowsAsTheyWere) {
     problem.techniques.recompute = kind & 4;
     problem.techniques.offload = kind & 8;
     for (uint32_t seed = 0; seed < 8; ++seed) {
-      if (problem.techniques.offload)
-        walkWithin<true>(problem, seed);
-      else
-        walkWithin<false>(problem, seed);
+      walkAny(problem, seed);
       if (HasFatalFailure())
         return;
     }
@@ -198,10 +199,7 @@ TEST(Evaluator, TimesManyRowsInOrder) {
       facts.offload = facts.reload = 5 + 3 * (seed % 9);
     }
     problem.stages[seed % 6].inputGrad += 4;
-    if (problem.techniques.offload)
-      walkWithin<true>(problem, seed);
-    else
-      walkWithin<false>(problem, seed);
+    walkAny(problem, seed);
     if (HasFatalFailure())
       return;
   }
