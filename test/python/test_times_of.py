@@ -10,6 +10,7 @@ from pipesched import Configuration, Costs, PipeSchedError
 from pipesched._batch import findings
 from pipesched._times_of import divided, entries_of, places_of, stages_per_worker
 from pipesched.command import main
+from pipesched.command.compare import SLOTS as UNIT_SLOTS
 from test_command import Capture, failure_of, rows_of, run_passes
 
 TIMES = "F=10ms,I=12ms,W=8ms,comm=1ms"
@@ -127,6 +128,14 @@ def test_unit_slots_are_divided(capsys: Capture) -> None:
     assert title == "4 workers, unit slots of 1 us"
     assert second.startswith("slots are those of a worker, which its stages divide: stages per ")
     assert "fastest: zb-v, 11.76 % ahead of interleaved-1f1b" in printed
+
+
+def test_times_that_equal_unit_slots_are_times(capsys: Capture) -> None:
+    line = ["compare", "--stages", "4", *SLOTS, "--times", UNIT_SLOTS, "--times-of", "worker"]
+    assert main(line) == 0
+    title, second, *_ = capsys.readouterr().out.splitlines()
+    assert title == f"4 workers, {UNIT_SLOTS}"
+    assert second.startswith("times are those of a worker")
 
 
 def test_unit_slots_of_equal_work_stay(capsys: Capture) -> None:

@@ -205,9 +205,15 @@ def _with_equal_work(
     entries = _entries(arguments, costs)
     if costs is not None or have_own_costs(entries) or not _do_unlike_work(entries):
         return arguments, costs, entries
-    divided = argparse.Namespace(**{**vars(arguments), "times": SLOTS, "times_of": "worker"})
+    slots = {"times": SLOTS, "times_of": "worker", "divides_slots": True}
+    divided = argparse.Namespace(**{**vars(arguments), **slots})
     costs = given_costs(divided)
     return divided, costs, _entries(divided, costs)
+
+
+def _divides_slots(arguments: argparse.Namespace) -> bool:
+    """Whether the times are unit slots, divided by `_with_equal_work`."""
+    return getattr(arguments, "divides_slots", False)
 
 
 # Output
@@ -246,7 +252,7 @@ def _generating(arguments: argparse.Namespace, points: Sequence[Configuration]) 
 
 
 def _title(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
-    times = None if arguments.times == SLOTS else arguments.times
+    times = None if _divides_slots(arguments) else arguments.times
     costs = times or " on ".join(filter(None, (arguments.model, arguments.system)))
     own = "times of their own" if entries and have_own_costs(entries) else "unit slots of 1 us"
     given = assumed.was_given(arguments)
@@ -270,7 +276,7 @@ def _above(
 ) -> list[str]:
     """What to know before reading the table."""
     work = check_work(stages_of_groups(rows), costs, arguments.times_of)
-    if arguments.times == SLOTS:
+    if _divides_slots(arguments):
         work = [line.replace("times are", "slots are", 1) for line in work]
     given = assumed.was_given(arguments)
     sized = [row for row in rows if row.get("microbatch_size")]
