@@ -100,7 +100,7 @@ static void makespan(benchmark::State &state, const Family &family,
                      int64_t numCells) {
   measureWalk(state, family, numCells, [](WalkCase &walkCase) {
     walkCase.inputs.mayLeap = mayLeap;
-    return *walkMakespan(walkCase.view, walkCase.inputs);
+    return *walkMakespan(walkCase.view, walkCase.counts, walkCase.inputs);
   });
 }
 
@@ -137,11 +137,7 @@ static void measureBatch(benchmark::State &state, const Family &family,
 template <bool mayLeap>
 static void makespans(benchmark::State &state, const Family &family,
                       int64_t numCells) {
-  measureBatch<mayLeap>(state, family, numCells,
-                        [](const TableView &view, const PhaseCounts &,
-                           llvm::ArrayRef<WalkInputs> some) {
-                          return walkMakespans(view, some);
-                        });
+  measureBatch<mayLeap>(state, family, numCells, walkMakespans);
 }
 
 template <bool mayLeap>

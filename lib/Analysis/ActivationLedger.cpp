@@ -25,46 +25,23 @@ ActivationLedger::ActivationLedger(const Placement &placement,
       offsets.push_back(offsets.back() + placement.countOnPath(path));
 }
 
-llvm::Error ActivationLedger::read(llvm::ArrayRef<llvm::ArrayRef<Cell>> lists) {
+llvm::Error ActivationLedger::read(llvm::ArrayRef<Cell> cells) {
   auto isMoved = [](Cell cell) {
     return cell.is(Phase::Recompute) || cell.isCopy();
   };
-  std::size_t numCells = 0;
-  bool isAnyMoved = false;
-  for (llvm::ArrayRef<Cell> cells : lists) {
-    numCells += cells.size();
-    isAnyMoved = isAnyMoved || llvm::any_of(cells, isMoved);
-  }
-  if (!isAnyMoved)
+  if (llvm::none_of(cells, isMoved))
     return llvm::Error::success();
   // A complete table has a cell for each entry. A sparse program may have up to
   // 2^20 entries, or 64 per task, so that the array stays in proportion.
   constexpr std::size_t minLimit = std::size_t(1) << 20;
-  if (offsets.back() > std::max(minLimit, numCells * 64))
+  if (offsets.back() > std::max(minLimit, cells.size() * 64))
     return llvm::createStringError(
         "memory of recomputed or offloaded activations needs microbatches that "
         "are in use: there are %zu tasks for %zu pairs of stage and microbatch",
-        numCells, offsets.back());
+        cells.size(), offsets.back());
   entries.assign(offsets.back(), Activation());
-  for (llvm::ArrayRef<Cell> cells : lists)
-    for (Cell cell : cells)
-      if (cell.is(Phase::Recompute))
-        at(cell).isRecomputed = true;
+  for (Cell cell : cells)
+    if (cell.is(Phase::Recompute))
+      at(cell).isRecomputed = true;
   return llvm::Error::success();
-}
-
-MemoryChange ActivationLedger::moveOut(Cell cell) {
-  Activation &activation = at(cell);
-  int64_t bytes = activation.deviceBytes;
-  activation.hostBytes += bytes;
-  activation.deviceBytes = 0;
-  return {-bytes, -1};
-}
-
-MemoryChange ActivationLedger::moveIn(Cell cell) {
-  Activation &activation = at(cell);
-  int64_t bytes = activation.hostBytes;
-  activation.deviceBytes += bytes;
-  activation.hostBytes = 0;
-  return {bytes, 1};
 }

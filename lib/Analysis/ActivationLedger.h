@@ -16,6 +16,8 @@
 
 #include "PipeSched/Facts/StageCosts.h"
 #include "PipeSched/Schedule/Placement.h"
+#include <algorithm>
+#include <utility>
 
 namespace pipesched {
 
@@ -30,47 +32,64 @@ struct MemoryChange {
   }
 };
 
-/// The activations of a program. The cells of one stage and microbatch are
-/// entered in the order in which they allocate and free.
+/// An activation of one stage and microbatch. Its cells are entered in the
+/// order in which they allocate and free.
+struct Activation {
+  int64_t deviceBytes = 0, hostBytes = 0;
+  bool isRecomputed = false; ///< an R allocates what F does not keep
+
+  /// F allocates the activations that it keeps, R the rest; B and I allocate
+  /// their working memory.
+  MemoryChange start(Cell cell, const StageMemory &stage);
+  /// I frees its share of the activations, B and W all that is left.
+  MemoryChange finish(Cell cell, const StageMemory &stage);
+  /// Frees on the device what D has copied.
+  MemoryChange moveOut() {
+    int64_t bytes = std::exchange(deviceBytes, 0);
+    hostBytes += bytes;
+    return {-bytes, -1};
+  }
+  /// Allocates on the device what U copies.
+  MemoryChange moveIn() {
+    int64_t bytes = std::exchange(hostBytes, 0);
+    deviceBytes += bytes;
+    return {bytes, 1};
+  }
+};
+
+/// What a cell does where no activation is recomputed or copied: its phase says
+/// all.
+MemoryChange startKept(Cell cell, const StageMemory &stage);
+MemoryChange finishKept(Cell cell, const StageMemory &stage);
+
+/// The activations of a program.
 class ActivationLedger {
 public:
   ActivationLedger(const Placement &placement, const MemoryFacts &facts);
 
-  /// Reads the cells of a program, in one list or by row. Where some are R, D
-  /// or U, each activation has an entry; in other programs the phase of a cell
-  /// says what it allocates and frees. Errors: few tasks for many entries.
-  llvm::Error read(llvm::ArrayRef<llvm::ArrayRef<Cell>> lists);
+  /// Reads the cells of a program. Where some are R, D or U, each activation
+  /// has an entry. Errors: few tasks for many entries.
+  llvm::Error read(llvm::ArrayRef<Cell> cells);
 
-  bool hasEntries() const { return !entries.empty(); }
-
-  /// F allocates the activations that it keeps, R the rest; B and I allocate
-  /// their working memory. `stage` is the global stage of the cell.
-  MemoryChange start(Cell cell, int64_t stage);
   MemoryChange start(Cell cell) {
-    return start(cell, placement.globalStage(cell));
+    return entries.empty() ? startKept(cell, memoryOf(cell))
+                           : at(cell).start(cell, memoryOf(cell));
   }
-  /// I frees its share of the activations, B and W all that is left.
-  MemoryChange finish(Cell cell, int64_t stage);
   MemoryChange finish(Cell cell) {
-    return finish(cell, placement.globalStage(cell));
+    return entries.empty() ? finishKept(cell, memoryOf(cell))
+                           : at(cell).finish(cell, memoryOf(cell));
   }
-  /// Frees on the device what D has copied.
-  MemoryChange moveOut(Cell cell);
-  /// Allocates on the device what U copies.
-  MemoryChange moveIn(Cell cell);
+  MemoryChange moveOut(Cell cell) { return at(cell).moveOut(); }
+  MemoryChange moveIn(Cell cell) { return at(cell).moveIn(); }
 
 private:
-  /// Activations of one stage and microbatch.
-  struct Activation {
-    int64_t deviceBytes = 0, hostBytes = 0;
-    bool isRecomputed = false; ///< an R allocates what F does not keep
-  };
-
-  Activation &at(Cell cell, int64_t stage) {
-    return entries[offsets[stage] + placement.rankOnPath(cell.getMicrobatch())];
+  const StageMemory &memoryOf(Cell cell) const {
+    return facts.stages[placement.globalStage(cell)];
   }
-  Activation &at(Cell cell) { return at(cell, placement.globalStage(cell)); }
-  int64_t release(Cell cell, int64_t stage);
+  Activation &at(Cell cell) {
+    return entries[offsets[placement.globalStage(cell)] +
+                   placement.rankOnPath(cell.getMicrobatch())];
+  }
 
   const Placement &placement;
   const MemoryFacts &facts;
@@ -80,50 +99,47 @@ private:
 
 // In the header because a walk calls them for every cell.
 
-inline MemoryChange ActivationLedger::start(Cell cell, int64_t global) {
-  const StageMemory &stage = facts.stages[global];
+inline MemoryChange startKept(Cell cell, const StageMemory &stage) {
   if (cell.is(Phase::Backward) || cell.is(Phase::InputGrad))
     return {stage.workingBytes, 0};
-  if (!cell.is(Phase::Forward) && !cell.is(Phase::Recompute))
-    return {};
-  if (entries.empty())
+  if (cell.is(Phase::Forward))
     return {stage.activationBytes, 1};
-  Activation &activation = at(cell, global);
-  bool keepsBoundary = cell.is(Phase::Forward) && activation.isRecomputed;
-  int64_t target = keepsBoundary ? stage.boundaryBytes : stage.activationBytes;
-  int64_t grown = target - activation.deviceBytes;
-  activation.deviceBytes = target;
-  return {grown, cell.is(Phase::Forward) ? 1 : 0};
+  return {};
 }
 
-inline int64_t ActivationLedger::release(Cell cell, int64_t global) {
-  const StageMemory &stage = facts.stages[global];
-  bool isInputGrad = cell.is(Phase::InputGrad);
-  if (!entries.empty()) {
-    int64_t &held = at(cell, global).deviceBytes;
-    int64_t freed =
-        isInputGrad ? std::min(stage.inputGradFreedBytes, held) : held;
-    held -= freed;
-    return freed;
-  }
-  if (isInputGrad)
-    return stage.inputGradFreedBytes;
-  return cell.is(Phase::Backward)
-             ? stage.activationBytes
-             : stage.activationBytes - stage.inputGradFreedBytes;
-}
-
-inline MemoryChange ActivationLedger::finish(Cell cell, int64_t global) {
+inline MemoryChange finishKept(Cell cell, const StageMemory &stage) {
   switch (cell.getPhase()) {
   case Phase::Backward:
-    return {-release(cell, global) - facts.stages[global].workingBytes, -1};
+    return {-stage.activationBytes - stage.workingBytes, -1};
   case Phase::InputGrad:
-    return {-release(cell, global) - facts.stages[global].workingBytes, 0};
+    return {-stage.inputGradFreedBytes - stage.workingBytes, 0};
   case Phase::WeightGrad:
-    return {-release(cell, global), -1};
+    return {stage.inputGradFreedBytes - stage.activationBytes, -1};
   default:
     return {};
   }
+}
+
+inline MemoryChange Activation::start(Cell cell, const StageMemory &stage) {
+  if (!cell.is(Phase::Forward) && !cell.is(Phase::Recompute))
+    return startKept(cell, stage);
+  bool keepsBoundary = cell.is(Phase::Forward) && isRecomputed;
+  int64_t target = keepsBoundary ? stage.boundaryBytes : stage.activationBytes;
+  int64_t grown = target - deviceBytes;
+  deviceBytes = target;
+  return {grown, cell.is(Phase::Forward) ? 1 : 0};
+}
+
+inline MemoryChange Activation::finish(Cell cell, const StageMemory &stage) {
+  bool isInputGrad = cell.is(Phase::InputGrad);
+  bool isBackward = cell.is(Phase::Backward);
+  if (!isInputGrad && !isBackward && !cell.is(Phase::WeightGrad))
+    return {};
+  int64_t freed = isInputGrad ? std::min(stage.inputGradFreedBytes, deviceBytes)
+                              : deviceBytes;
+  deviceBytes -= freed;
+  int64_t working = isInputGrad || isBackward ? stage.workingBytes : 0;
+  return {-freed - working, isInputGrad ? 0 : -1};
 }
 
 } // namespace pipesched

@@ -18,11 +18,24 @@ using namespace pipesched;
 
 uint32_t Bindings::stepAtOrBefore(int64_t row, int64_t flat) const {
   int64_t begin = rowBegins[row];
-  while (flat >= begin && at(row, flat).isIdle())
+  while (flat >= begin && !at(row, flat).isCompute())
     --flat;
   if (flat < begin)
     return kNone;
   return flat > begin && at(row, flat - 1).overlapsNext() ? flat - 1 : flat;
+}
+
+PathStep Bindings::describe(int64_t row, uint32_t flat) const {
+  Cell cell = at(row, flat);
+  if (cell.isCopy())
+    return {cell.is(Phase::Offload) ? InstructionKind::Offload
+                                    : InstructionKind::Reload,
+            cell, std::nullopt};
+  PathStep step;
+  step.cell = cell.withOverlap(false);
+  if (cell.overlapsNext())
+    step.overlapped = at(row, flat + 1);
+  return step;
 }
 
 uint32_t Bindings::moveAhead(uint32_t flat, int64_t numPeriods) const {
@@ -57,10 +70,7 @@ std::vector<PathStep> Bindings::trace(int64_t row) const {
   std::vector<PathStep> path;
   uint32_t step = stepAtOrBefore(row, int64_t(rowBegins[row + 1]) - 1);
   while (step != kNone) {
-    PathStep &cell = path.emplace_back();
-    cell.cell = at(row, step).withOverlap(false);
-    if (at(row, step).overlapsNext())
-      cell.overlapped = at(row, step + 1);
+    path.push_back(describe(row, step));
     uint32_t binding = bindingOfCell(row, step);
     if (binding == kRow) {
       step = stepAtOrBefore(row, int64_t(step) - 1);
@@ -68,6 +78,11 @@ std::vector<PathStep> Bindings::trace(int64_t row) const {
     }
     if (binding == kNone)
       break;
+    row = rowOf(binding);
+    if (at(row, binding).isCopy()) {
+      step = binding;
+      continue;
+    }
     uint32_t message = kNone;
     for (uint32_t before = binding; before != message;) {
       message = before;

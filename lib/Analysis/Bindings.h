@@ -34,8 +34,8 @@ public:
     return rowBegins[step.row] + (step.cells - table.rows[step.row].data());
   }
 
-  /// A cell waited for the cell before it in its row, for the message of a
-  /// cell, or for nothing. Of a pair, the first cell.
+  /// A cell or a copy waited for the cell before it in its row, for the message
+  /// of a cell or a copy, or for nothing. Of a pair, the first cell.
   void bindToRow(uint32_t cell) { bindings[cell].cell = kRow; }
   void bindCell(uint32_t cell, uint32_t producer) {
     bindings[cell].cell = producer;
@@ -70,6 +70,7 @@ private:
   uint32_t bindingOfCell(int64_t row, uint32_t flat) const;
   uint32_t bindingOfMessage(int64_t row, uint32_t flat) const;
   uint32_t moveAhead(uint32_t flat, int64_t numPeriods) const;
+  PathStep describe(int64_t row, uint32_t flat) const;
   /// The first cell of the step that ends at or before `flat`, or kNone.
   uint32_t stepAtOrBefore(int64_t row, int64_t flat) const;
 

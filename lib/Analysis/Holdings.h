@@ -15,7 +15,9 @@
 
 #include "ActivationLedger.h"
 #include "PipeSched/Schedule/Wavefront.h"
+#include "RecomputedCells.h"
 #include "llvm/Support/MathExtras.h"
+#include <deque>
 #include <tuple>
 
 namespace pipesched {
@@ -32,37 +34,80 @@ inline bool holdsTheSame(const MemoryFacts &one, const MemoryFacts &other) {
                      });
 }
 
+/// The activations of a walk that are recomputed or copied, from their F until
+/// their backward ends.
+class LiveActivations {
+public:
+  explicit LiveActivations(const TableView &table, const PhaseCounts &counts);
+
+  /// Whether there are none: the phases of cells say all (startKept).
+  bool isEmpty() const { return !isTracked; }
+  /// Begins with an F. Null if a cell has none, or an F comes again.
+  Activation *at(Cell cell, uint32_t stage) {
+    InFlight<Activation> &place = places[stage];
+    int64_t rank = placement.rankOnPath(cell.getMicrobatch());
+    if (!cell.is(Phase::Forward))
+      return place.find(rank);
+    Activation *activation = place.insert(rank, allocator);
+    if (activation)
+      *activation = {0, 0, recomputed.contains(stage, rank)};
+    return activation;
+  }
+  void remove(Activation *activation) {
+    InFlight<Activation>::remove(activation);
+  }
+  template <typename Visitor>
+  void visitState(Visitor &visitor);
+
+private:
+  const Placement &placement;
+  RecomputedCells recomputed;
+  bool isTracked;
+  llvm::BumpPtrAllocator allocator;
+  std::vector<InFlight<Activation>> places; ///< by global stage
+};
+
 /// What each worker holds. Without copies only cells allocate and free, so the
 /// order of the row is the order of the events, whatever the times: scenarios
 /// with equal activations share one object. Only the times of peaks differ.
 template <typename Time>
 class Holdings {
 public:
-  Holdings(const TableView &table, const MemoryFacts &facts)
-      : ledger(*table.placement, facts), workers(table.rows.size()) {}
+  Holdings(const TableView &table, const PhaseCounts &counts,
+           const MemoryFacts &facts)
+      : facts(facts), live(table, counts), workers(table.rows.size()) {}
 
-  llvm::Error read(const TableView &table) { return ledger.read(table.rows); }
   void start(const WaveStep &step, const Time &startPs) {
-    MemoryChange change = ledger.start(step.cells[0], step.stage(0));
+    MemoryChange change = startHalf(step, 0);
     if (step.isPair)
-      change += ledger.start(step.cells[1], step.stage(1));
-    apply(step, change, startPs);
+      change += startHalf(step, 1);
+    apply(step.row, allocatingCell(step), change, startPs);
   }
   void finish(const WaveStep &step, const Time &endPs) {
-    MemoryChange change = ledger.finish(step.cells[0], step.stage(0));
+    MemoryChange change = finishHalf(step, 0);
     if (step.isPair)
-      change += ledger.finish(step.cells[1], step.stage(1));
-    apply(step, change, endPs);
+      change += finishHalf(step, 1);
+    apply(step.row, allocatingCell(step), change, endPs);
   }
-  bool isValid() const { return !isOverflow; }
-  /// Entries of single activations are not part of the state.
-  bool canLeap() const { return !ledger.hasEntries(); }
+  /// A D has ended, a U has started.
+  void moveOut(int32_t row, Cell cell, uint32_t stage, const Time &endPs) {
+    if (Activation *activation = find(cell, stage))
+      applyCopy(row, cell, activation->moveOut(), endPs);
+  }
+  void moveIn(int32_t row, Cell cell, uint32_t stage, const Time &startPs) {
+    if (Activation *activation = find(cell, stage))
+      applyCopy(row, cell, activation->moveIn(), startPs);
+  }
+  bool isValid() const { return !isBroken; }
   template <typename Visitor>
   void visitState(Visitor &visitor) {
-    for (const Held &held : workers) {
+    for (Held &held : workers) {
       visitor.same(held.bytes);
       visitor.same(held.microbatches);
+      visitor.total(held.offloadedBytes);
+      visitor.total(held.reloadedBytes);
     }
+    live.visitState(visitor);
   }
   void takeInto(MemoryUsage &usage, unsigned lane) const {
     for (auto [worker, held] : llvm::zip_equal(usage.workers, workers)) {
@@ -72,6 +117,8 @@ public:
       worker.peakPs = laneOf(held.peakPs, lane);
       worker.peakCell = held.peakCell;
       worker.peakMicrobatches = held.peakMicrobatches;
+      worker.offloadedBytes = held.offloadedBytes;
+      worker.reloadedBytes = held.reloadedBytes;
     }
   }
 
@@ -79,29 +126,201 @@ private:
   struct Held {
     int64_t bytes = 0, microbatches = 0;
     int64_t peakBytes = 0, peakMicrobatches = 0;
+    int64_t offloadedBytes = 0, reloadedBytes = 0;
     Time peakPs{};
     Cell peakCell;
     bool hasEvents = false;
   };
 
-  void apply(const WaveStep &step, MemoryChange change, const Time &atPs) {
-    Held &held = workers[step.row];
+  Activation *find(Cell cell, uint32_t stage) {
+    Activation *activation = live.at(cell, stage);
+    isBroken |= !activation;
+    return activation;
+  }
+  MemoryChange startHalf(const WaveStep &step, unsigned half) {
+    Cell cell = step.cells[half];
+    const StageMemory &memory = facts.stages[step.stage(half)];
+    if (LLVM_LIKELY(live.isEmpty()) || cell.isPerPath())
+      return startKept(cell, memory);
+    Activation *activation = find(cell, step.stage(half));
+    return activation ? activation->start(cell, memory) : MemoryChange();
+  }
+  MemoryChange finishHalf(const WaveStep &step, unsigned half) {
+    Cell cell = step.cells[half];
+    const StageMemory &memory = facts.stages[step.stage(half)];
+    bool frees = cell.is(Phase::Backward) || cell.is(Phase::InputGrad) ||
+                 cell.is(Phase::WeightGrad);
+    if (LLVM_LIKELY(live.isEmpty()) || !frees)
+      return finishKept(cell, memory);
+    Activation *activation = find(cell, step.stage(half));
+    if (!activation)
+      return {};
+    MemoryChange change = activation->finish(cell, memory);
+    if (!cell.is(Phase::InputGrad))
+      live.remove(activation);
+    return change;
+  }
+  /// The cell to name for a step: of a pair the forward, which allocates.
+  static Cell allocatingCell(const WaveStep &step) {
+    bool isSecond = step.isPair && step.cells[1].is(Phase::Forward);
+    return step.cells[isSecond].withOverlap(false);
+  }
+  void apply(int32_t row, Cell cell, MemoryChange change, const Time &atPs) {
+    Held &held = workers[row];
     held.microbatches += change.activations;
-    isOverflow |= llvm::AddOverflow(held.bytes, change.bytes, held.bytes);
+    isBroken |= llvm::AddOverflow(held.bytes, change.bytes, held.bytes);
     if (held.hasEvents && held.bytes <= held.peakBytes)
       return;
     held.hasEvents = true;
     held.peakBytes = held.bytes;
     held.peakPs = atPs;
     held.peakMicrobatches = held.microbatches;
-    bool isSecond = step.isPair && step.cells[1].is(Phase::Forward);
-    held.peakCell = step.cells[isSecond].withOverlap(false);
+    held.peakCell = cell;
+  }
+  void applyCopy(int32_t row, Cell cell, MemoryChange change,
+                 const Time &atPs) {
+    Held &worker = workers[row];
+    isBroken |= cell.is(Phase::Offload)
+                    ? llvm::SubOverflow(worker.offloadedBytes, change.bytes,
+                                        worker.offloadedBytes)
+                    : llvm::AddOverflow(worker.reloadedBytes, change.bytes,
+                                        worker.reloadedBytes);
+    apply(row, cell, change, atPs);
   }
 
-  ActivationLedger ledger;
+  const MemoryFacts &facts;
+  LiveActivations live;
   std::vector<Held> workers;
-  bool isOverflow = false;
+  bool isBroken = false; ///< bytes exceed int64, or a cell has no F before it
 };
+
+/// What each worker of one scenario holds where there are copies: D frees when
+/// it ends and U allocates when it starts, between cells or while one runs.
+///
+///   row       | F alloc |        | B alloc 0, free |     by start and end
+///   offloads      | D free |                             by end
+///   reloads                | U alloc |                   by start
+///
+/// A copy is known when the row passes it, and happens no earlier than the step
+/// before it ends. So copies wait here until the row starts or ends a step that
+/// comes later. Of events at the same time, those that free memory go first.
+class TimedHoldings {
+public:
+  TimedHoldings(const TableView &table, const PhaseCounts &counts,
+                const MemoryFacts &facts, unsigned lane)
+      : held(table, counts, facts), copies(table.rows.size()), lane(lane) {}
+
+  unsigned getLane() const { return lane; }
+  void start(const WaveStep &step, int64_t startPs) {
+    catchUp(step.row, startPs);
+    held.start(step, startPs);
+  }
+  void finish(const WaveStep &step, int64_t endPs) {
+    catchUp(step.row, endPs - 1);
+    held.finish(step, endPs);
+  }
+  void copy(const WaveStep &step, int64_t startPs, int64_t endPs) {
+    bool isOffload = step.cells->is(Phase::Offload);
+    RowCopies &row = copies[step.row];
+    (isOffload ? row.offloads : row.reloads)
+        .push_back({isOffload ? endPs : startPs, *step.cells, step.stage(0)});
+  }
+  /// Applies what no step comes behind.
+  void end() {
+    for (int32_t row = 0, size = copies.size(); row != size; ++row)
+      catchUp(row, std::numeric_limits<int64_t>::max());
+  }
+  bool isValid() const { return held.isValid(); }
+  void takeInto(MemoryUsage &usage) const { held.takeInto(usage, 0); }
+  /// `reference`: a time of each lane, which is read in the others.
+  template <typename Visitor, typename Time>
+  void visitState(Visitor &visitor, const Time &reference);
+
+private:
+  struct Copy {
+    int64_t atPs;
+    Cell cell;
+    uint32_t stage;
+  };
+  struct RowCopies {
+    std::deque<Copy> offloads, reloads; ///< each in the order of its queue
+  };
+
+  void catchUp(int32_t row, int64_t lastPs);
+
+  Holdings<int64_t> held;
+  std::vector<RowCopies> copies;
+  unsigned lane;
+};
+
+//===----------------------------------------------------------------------===//
+// Implementation
+//===----------------------------------------------------------------------===//
+
+inline LiveActivations::LiveActivations(const TableView &table,
+                                        const PhaseCounts &counts)
+    : placement(*table.placement), recomputed(table, counts),
+      isTracked(counts.has(Phase::Recompute) || hasCopies(counts)) {
+  if (!isTracked)
+    return;
+  places.resize(placement.getNumGlobalStages());
+  for (InFlight<Activation> &place : places)
+    place.allocate(4, allocator);
+}
+
+template <typename Visitor>
+void LiveActivations::visitState(Visitor &visitor) {
+  for (auto [stage, place] : llvm::enumerate(places))
+    visitItems(place, placement.pathOfStage(stage), allocator, visitor,
+               [&](Activation &activation) {
+                 visitor.same(activation.deviceBytes);
+                 visitor.same(activation.hostBytes);
+                 visitor.same(activation.isRecomputed);
+               });
+}
+
+/// Applies the copies of a row up to a time.
+inline void TimedHoldings::catchUp(int32_t row, int64_t lastPs) {
+  auto &[offloads, reloads] = copies[row];
+  while (true) {
+    bool hasReload = !reloads.empty() && reloads.front().atPs <= lastPs;
+    if (!offloads.empty() && offloads.front().atPs <= lastPs &&
+        (!hasReload || offloads.front().atPs <= reloads.front().atPs)) {
+      const Copy &copy = offloads.front();
+      held.moveOut(row, copy.cell, copy.stage, copy.atPs);
+      offloads.pop_front();
+    } else if (hasReload) {
+      const Copy &copy = reloads.front();
+      held.moveIn(row, copy.cell, copy.stage, copy.atPs);
+      reloads.pop_front();
+    } else {
+      return;
+    }
+  }
+}
+
+/// Times from before the oldest clock count as one, so what decides their order
+/// is visited beside them.
+template <typename Visitor, typename Time>
+void TimedHoldings::visitState(Visitor &visitor, const Time &reference) {
+  held.visitState(visitor);
+  for (RowCopies &row : copies) {
+    for (const Copy &reload : row.reloads)
+      visitor.same(llvm::count_if(row.offloads, [&](const Copy &offload) {
+        return offload.atPs <= reload.atPs;
+      }));
+    for (std::deque<Copy> *queue : {&row.offloads, &row.reloads}) {
+      visitor.same(queue->size());
+      for (Copy &copy : *queue) {
+        Time at = reference;
+        setLane(at, lane, copy.atPs);
+        visitor.clock(at, Clock::Time);
+        copy.atPs = laneOf(at, lane);
+        visitor.cell(copy.cell);
+      }
+    }
+  }
+}
 
 } // namespace pipesched
 

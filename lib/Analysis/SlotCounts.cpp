@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads which activations are recomputed, and sums rows.
+// Sums rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,21 +16,9 @@ using namespace pipesched;
 
 SlotCounts::SlotCounts(const TableView &table, const PhaseCounts &counts)
     : placement(*table.placement), live(placement.getNumGlobalStages()),
-      rows(table.rows.size()) {
-  offsets.push_back(0);
-  for (auto [stage, place] : llvm::enumerate(live)) {
+      recomputed(table, counts), rows(table.rows.size()) {
+  for (InFlight<int64_t> &place : live)
     place.allocate(4, allocator);
-    offsets.push_back(offsets.back() +
-                      placement.countOnPath(placement.pathOfStage(stage)));
-  }
-  if (!counts.has(Phase::Recompute))
-    return;
-  recomputed.assign(offsets.back(), false);
-  for (llvm::ArrayRef<Cell> row : table.rows)
-    for (Cell cell : row)
-      if (cell.is(Phase::Recompute))
-        recomputed[offsets[placement.globalStage(cell)] +
-                   placement.rankOnPath(cell.getMicrobatch())] = true;
 }
 
 TableMetrics SlotCounts::take() const {

@@ -16,6 +16,7 @@
 
 #include "PipeSched/Schedule/Metrics.h"
 #include "PipeSched/Schedule/Wavefront.h"
+#include "RecomputedCells.h"
 
 namespace pipesched {
 
@@ -63,16 +64,15 @@ private:
   void make(RowCounts &row, Cell cell, uint32_t stage, uint64_t slot);
   void release(RowCounts &row, Cell cell, uint32_t stage);
   bool isRecomputed(Cell cell, uint32_t stage) const {
-    return !recomputed.empty() &&
-           recomputed[offsets[stage] +
-                      placement.rankOnPath(cell.getMicrobatch())];
+    return !recomputed.isEmpty() &&
+           recomputed.contains(stage,
+                               placement.rankOnPath(cell.getMicrobatch()));
   }
 
   const Placement &placement;
   llvm::BumpPtrAllocator allocator;
   std::vector<InFlight<int64_t>> live; ///< by global stage: slots of F or R
-  std::vector<size_t> offsets;         ///< by global stage
-  std::vector<bool> recomputed;        ///< by offset and rank; empty: no R
+  RecomputedCells recomputed;
   std::vector<RowCounts> rows;
   bool isMissing = false;
 };
@@ -118,16 +118,9 @@ void SlotCounts::visitState(Visitor &visitor) {
     visitor.total(row.numRetained);
     visitor.total(row.totalRetention);
   }
-  std::vector<std::pair<int32_t, int64_t>> items;
-  for (auto [stage, place] : llvm::enumerate(live)) {
-    place.takeAll(items);
-    visitor.same(items.size());
-    for (auto &[rank, slot] : items) {
-      visitor.rank(rank, placement.pathOfStage(stage));
-      visitor.slot(slot);
-      *place.insert(rank, allocator) = slot;
-    }
-  }
+  for (auto [stage, place] : llvm::enumerate(live))
+    visitItems(place, placement.pathOfStage(stage), allocator, visitor,
+               [&](int64_t &slot) { visitor.slot(slot); });
 }
 
 } // namespace pipesched

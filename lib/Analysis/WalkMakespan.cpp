@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "InLanes.h"
-#include "WalkRules.h"
+#include "WalkCopies.h"
 
 using namespace pipesched;
 
@@ -30,20 +30,28 @@ public:
   using Item = Arrival<Time>;
   using Price = WalkPrice<Time>;
 
-  MakespanWalk(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios)
-      : prices(table, scenarios), workers(table.rows.size()) {}
+  MakespanWalk(const TableView &table, const PhaseCounts &counts,
+               llvm::ArrayRef<WalkInputs> scenarios)
+      : prices(table, scenarios), workers(table.rows.size()) {
+    if (hasCopies(counts))
+      copies.emplace(table);
+  }
 
   Price priceOf(uint32_t stage, Phase phase) const {
     return prices.priceOf(stage, phase);
   }
   LLVM_ATTRIBUTE_ALWAYS_INLINE void
   start(const WaveStep &step, uint64_t, const Price &price, const Item *need) {
+    if (LLVM_UNLIKELY(copies))
+      waitForCopies(step);
     Time &rowPs = workers[step.row].rowPs;
     rowPs = (need ? later(rowPs, need->arrivalPs) : rowPs) +
             prices.computePs(step, price);
   }
   void startPair(const WaveStep &step, uint64_t slot, const Item *first,
                  const Item *second) {
+    if (LLVM_UNLIKELY(copies))
+      waitForCopies(step);
     Time rowPs = workers[step.row].rowPs;
     for (const Item *need : {first, second})
       if (need)
@@ -51,16 +59,25 @@ public:
     workers[step.row].rowPs = rowPs + prices.pairPs(step);
   }
   void finish(const WaveStep &, uint64_t) {}
-  void pass(const WaveStep &step, unsigned, const Price &price, int32_t toRow,
-            Item &item) {
+  void pass(const WaveStep &step, unsigned half, const Price &price,
+            int32_t toRow, Item &item) {
     WorkerClocks<Time> &from = workers[step.row];
     item.arrivalPs = from.rowPs;
-    if (toRow != step.row) {
-      item.arrivalPs =
-          startMessage(from.rowPs, price.occupancyPs, prices.hasQueues(),
-                       from.sendPs, workers[toRow].receivePs) +
-          price.flightPs;
-    }
+    if (toRow == step.row)
+      return;
+    item.arrivalPs =
+        startMessage(from.rowPs, price.occupancyPs, prices.hasQueues(),
+                     from.sendPs, workers[toRow].receivePs) +
+        price.flightPs;
+    if (LLVM_UNLIKELY(copies))
+      copies->send(step, half,
+                   {prices.hasQueues() ? from.sendPs : item.arrivalPs});
+  }
+  bool copy(const WaveStep &step, const Price &price) {
+    return copies
+        ->copy(step, price.computePs, {workers[step.row].rowPs},
+               Bindings::kNone)
+        .has_value();
   }
 
   /// A change of times may be another one for each cell.
@@ -71,6 +88,8 @@ public:
   void visitState(Visitor &visitor) {
     for (WorkerClocks<Time> &worker : workers)
       worker.visitState(Clock::Time, visitor);
+    if (copies)
+      copies->visitState(visitor);
   }
   template <typename Visitor>
   void visitItem(Item &item, Visitor &visitor) {
@@ -81,16 +100,28 @@ public:
   }
   void noteLeap(llvm::ArrayRef<LeapedRow>) {}
 
-  /// Every message is taken by a cell, so a cell ends last.
+  /// Every message is taken by a cell, and every copy, so a cell ends last.
   int64_t makespanPs(unsigned lane) const {
     int64_t last = 0;
     for (const WorkerClocks<Time> &worker : workers)
       last = std::max(last, laneOf(worker.rowPs, lane));
     return last;
   }
+  bool isValid() const { return !isBroken; }
 
 private:
+  LLVM_ATTRIBUTE_NOINLINE void waitForCopies(const WaveStep &step) {
+    Time &rowPs = workers[step.row].rowPs;
+    for (unsigned half = 0; half <= unsigned(step.isPair); ++half)
+      copies->forNeeds(step, half, [&](const Delivery<Time> &need) {
+        rowPs = later(rowPs, need.arrivalPs);
+      });
+    isBroken |= !copies->start(step);
+  }
+
   WalkPrices<Time> prices;
+  std::optional<WalkCopies<Time>> copies; ///< if the table has some
+  bool isBroken = false;                  ///< a copy is where it cannot be
   std::vector<WorkerClocks<Time>> workers;
 };
 
@@ -100,8 +131,8 @@ struct MakespanQuestion {
   template <typename Time>
   void ask(llvm::ArrayRef<WalkInputs> scenarios,
            llvm::MutableArrayRef<std::optional<int64_t>> answers) const {
-    MakespanWalk<Time> walk(table, scenarios);
-    if (!walkInSlots<Arrival<Time>>(table, walk))
+    MakespanWalk<Time> walk(table, counts, scenarios);
+    if (!walkInSlots<Arrival<Time>>(table, walk) || !walk.isValid())
       return;
     for (auto [lane, answer] : llvm::enumerate(answers))
       answer = walk.makespanPs(lane);
@@ -109,17 +140,19 @@ struct MakespanQuestion {
   static int64_t makespanOf(int64_t answer) { return answer; }
 
   const TableView &table;
+  const PhaseCounts &counts;
 };
 
 } // namespace
 
 std::optional<int64_t> pipesched::walkMakespan(const TableView &table,
+                                               const PhaseCounts &counts,
                                                const WalkInputs &inputs) {
-  return walkMakespans(table, inputs).front();
+  return walkMakespans(table, counts, inputs).front();
 }
 
 std::vector<std::optional<int64_t>>
-pipesched::walkMakespans(const TableView &table,
+pipesched::walkMakespans(const TableView &table, const PhaseCounts &counts,
                          llvm::ArrayRef<WalkInputs> scenarios) {
-  return askInLanes(MakespanQuestion{table}, scenarios);
+  return askInLanes(MakespanQuestion{table, counts}, scenarios);
 }

@@ -131,6 +131,10 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
     for (unsigned code = 0; code < kNumPhases; ++code) {
       auto phase = static_cast<Phase>(code);
       int64_t count = counts.of(stage, phase);
+      if (phase == Phase::Offload || phase == Phase::Reload) {
+        traffic.copies += count;
+        continue;
+      }
       send(worker, count, cost.shardingBytes[code]);
       traffic.exposedShardingPs[worker] += count * cost.shardingPs[code];
       isOverflow |= !traffic.context[worker].add(cost.context[code], count);

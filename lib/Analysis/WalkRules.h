@@ -129,7 +129,8 @@ int64_t WalkPrices<Time>::computePsOf(const WalkInputs &scenario,
                                       uint32_t stage, Phase phase) const {
   const Placement &placement = *table.placement;
   int64_t path = placement.pathOfStage(stage);
-  if (!scenario.changePs || varies || firsts[path] < 0)
+  bool isCopy = phase == Phase::Offload || phase == Phase::Reload;
+  if (!scenario.changePs || isCopy || varies || firsts[path] < 0)
     return scenario.costs->stages[stage].phasePs[static_cast<unsigned>(phase)];
   Cell cell(stage - placement.stageOffset(path), phase, firsts[path]);
   WaveStep step;

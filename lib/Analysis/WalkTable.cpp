@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Times and idle causes (FullWalk); with it slots (SlotCounts), memory
-// (Holdings), and what each task waited for (Bindings).
+// Times and idle causes (FullWalk); with it slots (SlotCounts), copies
+// (WalkCopies), memory (Holdings), and what each task waited for (Bindings).
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,22 +16,12 @@
 #include "Holdings.h"
 #include "InLanes.h"
 #include "SlotCounts.h"
-#include "WalkRules.h"
+#include "WalkCopies.h"
 #include <deque>
 
 using namespace pipesched;
 
 namespace {
-
-/// Something that a cell has made for another stage.
-template <typename Time>
-struct Delivery {
-  Time arrivalPs;
-  Time freePs;     ///< when it arrives if communication takes no time
-  Time readyPs;    ///< when it was made
-  Time runBeginPs; ///< from here on its queues transfer without a gap
-  uint32_t producer = Bindings::kNone; ///< flat, if a path is asked for
-};
 
 /// All questions at once. Each step of a row, and each message, asks
 ///
@@ -49,37 +39,39 @@ public:
   FullWalk(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios,
            const PhaseCounts &counts);
 
-  /// Reads what cells do to memory. Errors: few tasks for many activations.
-  llvm::Error readMemory();
   Price priceOf(uint32_t stage, Phase phase) const {
     return prices.priceOf(stage, phase);
   }
   void start(const WaveStep &step, uint64_t slot, const Price &price,
              const Item *need) {
+    if (LLVM_UNLIKELY(copies))
+      return startWithCopies(step, slot, {need, nullptr},
+                             prices.computePs(step, price));
     startAfter(step, slot, need, prices.computePs(step, price));
   }
   void startPair(const WaveStep &step, uint64_t slot, const Item *first,
                  const Item *second);
   void finish(const WaveStep &step, uint64_t slot) {
     slots.finish(step, slot);
+    const Time &endPs = workers[step.row].clocks.rowPs;
     for (Holdings<Time> &each : holdings)
-      each.finish(step, workers[step.row].clocks.rowPs);
+      each.finish(step, endPs);
+    for (TimedHoldings &each : timedHoldings)
+      each.finish(step, laneOf(endPs, each.getLane()));
   }
   void pass(const WaveStep &step, unsigned half, const Price &price,
             int32_t toRow, Item &item);
+  bool copy(const WaveStep &step, const Price &price);
 
-  bool canLeap() const {
-    return prices.canLeap() &&
-           llvm::all_of(holdings, [](const Holdings<Time> &each) {
-             return each.canLeap();
-           });
-  }
+  bool canLeap() const { return prices.canLeap(); }
   int64_t numLeftOut() const { return prices.numLeftOut(); }
   int64_t numHeld() const { return slots.numLive(); }
   template <typename Visitor>
   void visitState(Visitor &visitor);
   template <typename Visitor>
-  void visitItem(Item &item, Visitor &visitor);
+  void visitItem(Item &item, Visitor &visitor) {
+    item.visitState(visitor);
+  }
   ClockValues<Time> clocksOf(uint32_t row) const {
     return {0, workers[row].clocks.rowPs, workers[row].freeClocks.rowPs};
   }
@@ -103,30 +95,38 @@ private:
     bool hasBegun = false;
     Time busyPs{}, firstPs{};
     Time dependencyPs{}, queueOrderPs{}, communicationPs{};
+    Time offloadPs{}, reloadPs{};
   };
 
+  void addHoldings(const PhaseCounts &counts);
+  void startWithCopies(const WaveStep &step, uint64_t slot,
+                       std::array<const Item *, 2> needs, const Time &ps);
   void startAfter(const WaveStep &step, uint64_t slot, const Item *last,
                   const Time &ps);
   void bind(const WaveStep &step, const Worker &worker, const Item *last);
   void splitGap(Worker &worker, const Item &need);
   void addDispatches(const WaveStep &step);
   void send(const Price &price, Worker &from, Worker &to, Item &item);
+  Item leftAt(const Worker &from, const Item &item) const;
   void bindMessage(const Worker &from, const Worker &to, const Item &item,
                    const Time &startPs, const Time &sendFreePs);
   IdleTimes idleOf(unsigned lane, int64_t makespanPs) const;
   std::vector<PathStep> pathTo(int64_t makespanPs) const;
-  std::optional<MemoryUsage> memoryOf(unsigned lane) const;
+  std::optional<MemoryUsage> memoryOf(unsigned lane);
 
   const TableView &table;
   WalkPrices<Time> prices;
   std::optional<Bindings> bindings; ///< if a path is asked for
   SlotCounts slots;
-  std::deque<Holdings<Time>> holdings; ///< one for equal activations
-  std::vector<int64_t> holdingsOfLane; ///< -1: not asked for
+  std::optional<WalkCopies<Time>> copies;  ///< if the table has some
+  std::deque<Holdings<Time>> holdings;     ///< one for equal activations
+  std::deque<TimedHoldings> timedHoldings; ///< with copies: one for each lane
+  std::vector<int64_t> holdingsOfLane;     ///< -1: not asked for
   bool hasDispatches;
   std::vector<DispatchTimes> dispatches; ///< by lane
   std::vector<Worker> workers;
   int64_t numLeapt = 0;
+  bool isBroken = false; ///< a copy is where it cannot be
 };
 
 } // namespace
@@ -148,15 +148,23 @@ FullWalk<Time>::FullWalk(const TableView &table,
     times.allPs.assign(workers.size(), 0);
     times.exposedPs.assign(workers.size(), 0);
   }
+  if (hasCopies(counts))
+    copies.emplace(table);
+  addHoldings(counts);
 }
 
 template <typename Time>
-llvm::Error FullWalk<Time>::readMemory() {
+void FullWalk<Time>::addHoldings(const PhaseCounts &counts) {
   std::vector<const MemoryFacts *> kinds;
   for (unsigned lane = 0; lane != dispatches.size(); ++lane) {
     const MemoryFacts *facts = prices.scenarioOf(lane).memoryFacts;
     if (!facts) {
       holdingsOfLane.push_back(-1);
+      continue;
+    }
+    if (copies) {
+      holdingsOfLane.push_back(timedHoldings.size());
+      timedHoldings.emplace_back(table, counts, *facts, lane);
       continue;
     }
     auto equal = llvm::find_if(kinds, [&](const MemoryFacts *kind) {
@@ -166,11 +174,8 @@ llvm::Error FullWalk<Time>::readMemory() {
     if (equal != kinds.end())
       continue;
     kinds.push_back(facts);
-    holdings.emplace_back(table, *facts);
-    if (llvm::Error error = holdings.back().read(table))
-      return error;
+    holdings.emplace_back(table, counts, *facts);
   }
-  return llvm::Error::success();
 }
 
 /// Divides the time from the end of the row until `need` arrives, as Idle.cpp
@@ -236,6 +241,8 @@ FullWalk<Time>::startAfter(const WaveStep &step, uint64_t slot,
   slots.start(step, slot);
   for (Holdings<Time> &each : holdings)
     each.start(step, startPs);
+  for (TimedHoldings &each : timedHoldings)
+    each.start(step, laneOf(startPs, each.getLane()));
   if (LLVM_UNLIKELY(hasDispatches))
     addDispatches(step);
 }
@@ -245,19 +252,51 @@ template <typename Time>
 void FullWalk<Time>::startPair(const WaveStep &step, uint64_t slot,
                                const Item *one, const Item *other) {
   const Time &ps = prices.pairPs(step);
+  if (LLVM_UNLIKELY(copies))
+    return startWithCopies(step, slot, {one, other}, ps);
   if (!one || !other)
     return startAfter(step, slot, one ? one : other, ps);
-  const Item &first = *one, &second = *other;
-  auto ofLast = [&](const Time &ofFirst, const Time &ofSecond) {
-    return whereLater(second.arrivalPs, first.arrivalPs, ofSecond, ofFirst);
-  };
-  bool isSecond = laneOf(second.arrivalPs, 0) > laneOf(first.arrivalPs, 0);
-  Item last = {later(first.arrivalPs, second.arrivalPs),
-               later(first.freePs, second.freePs),
-               ofLast(first.readyPs, second.readyPs),
-               ofLast(first.runBeginPs, second.runBeginPs),
-               isSecond ? second.producer : first.producer};
+  Item last = laterOf(*one, *other);
   startAfter(step, slot, &last, ps);
+}
+
+/// A step of a table with copies also waits for its reloads and for what joins
+/// name.
+template <typename Time>
+void FullWalk<Time>::startWithCopies(const WaveStep &step, uint64_t slot,
+                                     std::array<const Item *, 2> needs,
+                                     const Time &ps) {
+  LastOf<Time> last;
+  for (unsigned half = 0; half <= unsigned(step.isPair); ++half) {
+    if (needs[half])
+      last.add(*needs[half]);
+    copies->forNeeds(step, half, [&](const Item &need) { last.add(need); });
+  }
+  isBroken |= !copies->start(step);
+  startAfter(step, slot, last.get(), ps);
+}
+
+/// A D or U, timed when its row passes it, or a join.
+template <typename Time>
+bool FullWalk<Time>::copy(const WaveStep &step, const Price &price) {
+  Worker &worker = workers[step.row];
+  Item row;
+  row.arrivalPs = worker.clocks.rowPs;
+  row.freePs = worker.freeClocks.rowPs;
+  uint32_t flat = bindings ? bindings->flatOf(step) : Bindings::kNone;
+  auto copied = copies->copy(step, price.computePs, row, flat);
+  if (!copied || step.cells->isJoin())
+    return copied.has_value();
+  (step.cells->is(Phase::Offload) ? worker.offloadPs : worker.reloadPs) +=
+      price.computePs;
+  for (TimedHoldings &each : timedHoldings)
+    each.copy(step, laneOf(copied->startPs, each.getLane()),
+              laneOf(copied->endPs, each.getLane()));
+  if (bindings && copied->waitedFor == WalkCopies<Time>::kRow)
+    bindings->bindToRow(flat);
+  else if (bindings)
+    bindings->bindCell(flat, copied->waitedFor);
+  return true;
 }
 
 template <typename Time>
@@ -268,8 +307,23 @@ void FullWalk<Time>::pass(const WaveStep &step, unsigned half,
     item.producer = bindings->flatOf(step) + half;
   item.readyPs = item.runBeginPs = item.arrivalPs = from.clocks.rowPs;
   item.freePs = from.freeClocks.rowPs;
-  if (toRow != step.row)
-    send(price, from, workers[toRow], item);
+  if (toRow == step.row)
+    return;
+  send(price, from, workers[toRow], item);
+  if (LLVM_UNLIKELY(copies))
+    copies->send(step, half, leftAt(from, item));
+}
+
+/// When a message has left the queues of its sender, or arrived if it has none.
+template <typename Time>
+Delivery<Time> FullWalk<Time>::leftAt(const Worker &from,
+                                      const Item &item) const {
+  Item left = item;
+  if (prices.hasQueues()) {
+    left.arrivalPs = from.clocks.sendPs;
+    left.freePs = from.freeClocks.sendPs;
+  }
+  return left;
 }
 
 template <typename Time>
@@ -317,8 +371,9 @@ void FullWalk<Time>::visitState(Visitor &visitor) {
     visitor.clock(worker.receiveRunPs, Clock::Time);
     visitor.flat(worker.lastSend);
     visitor.flat(worker.lastReceive);
-    for (Time *ps : {&worker.busyPs, &worker.dependencyPs, &worker.queueOrderPs,
-                     &worker.communicationPs})
+    for (Time *ps :
+         {&worker.busyPs, &worker.dependencyPs, &worker.queueOrderPs,
+          &worker.communicationPs, &worker.offloadPs, &worker.reloadPs})
       visitor.total(*ps);
   }
   if (hasDispatches)
@@ -327,18 +382,13 @@ void FullWalk<Time>::visitState(Visitor &visitor) {
         for (int64_t &ps : *column)
           visitor.total(ps);
   slots.visitState(visitor);
+  if (copies)
+    copies->visitState(visitor);
   for (Holdings<Time> &each : holdings)
     each.visitState(visitor);
-}
-
-template <typename Time>
-template <typename Visitor>
-void FullWalk<Time>::visitItem(Item &item, Visitor &visitor) {
-  visitor.clock(item.arrivalPs, Clock::Time);
-  visitor.clock(item.freePs, Clock::FreeTime);
-  visitor.clock(item.readyPs, Clock::Time);
-  visitor.clock(item.runBeginPs, Clock::Time);
-  visitor.flat(item.producer);
+  Time reference = workers.front().clocks.rowPs;
+  for (TimedHoldings &each : timedHoldings)
+    each.visitState(visitor, reference);
 }
 
 //===----------------------------------------------------------------------===//
@@ -348,8 +398,6 @@ void FullWalk<Time>::visitItem(Item &item, Visitor &visitor) {
 template <typename Time>
 IdleTimes FullWalk<Time>::idleOf(unsigned lane, int64_t makespanPs) const {
   IdleTimes idle;
-  idle.offloadPs.assign(workers.size(), 0);
-  idle.reloadPs.assign(workers.size(), 0);
   for (const Worker &worker : workers) {
     int64_t endPs = laneOf(worker.clocks.rowPs, lane);
     int64_t firstPs = laneOf(worker.firstPs, lane);
@@ -361,6 +409,8 @@ IdleTimes FullWalk<Time>::idleOf(unsigned lane, int64_t makespanPs) const {
     idle.communicationPs.push_back(laneOf(worker.communicationPs, lane));
     idle.firstPs.push_back(firstPs);
     idle.lastPs.push_back(endPs);
+    idle.offloadPs.push_back(laneOf(worker.offloadPs, lane));
+    idle.reloadPs.push_back(laneOf(worker.reloadPs, lane));
   }
   return idle;
 }
@@ -377,27 +427,36 @@ std::vector<PathStep> FullWalk<Time>::pathTo(int64_t makespanPs) const {
 
 /// Weights, gradients, optimizer state and activations.
 template <typename Time>
-std::optional<MemoryUsage> FullWalk<Time>::memoryOf(unsigned lane) const {
+std::optional<MemoryUsage> FullWalk<Time>::memoryOf(unsigned lane) {
   llvm::Expected<MemoryUsage> usage = computePersistentMemory(
       *table.placement, *prices.scenarioOf(lane).memoryFacts);
   if (!usage) {
     llvm::consumeError(usage.takeError());
     return std::nullopt;
   }
-  const Holdings<Time> &held = holdings[holdingsOfLane[lane]];
-  held.takeInto(*usage, lane);
+  bool isValid;
+  if (copies) {
+    TimedHoldings &held = timedHoldings[holdingsOfLane[lane]];
+    held.end();
+    held.takeInto(*usage);
+    isValid = held.isValid();
+  } else {
+    const Holdings<Time> &held = holdings[holdingsOfLane[lane]];
+    held.takeInto(*usage, lane);
+    isValid = held.isValid();
+  }
   if (llvm::Error error = finishMemory(*usage)) {
     llvm::consumeError(std::move(error));
     return std::nullopt;
   }
-  if (!held.isValid())
+  if (!isValid)
     return std::nullopt;
   return std::move(*usage);
 }
 
 template <typename Time>
 std::optional<WalkedTable> FullWalk<Time>::take(unsigned lane) {
-  if (!slots.isComplete())
+  if (!slots.isComplete() || isBroken)
     return std::nullopt;
   WalkedTable result;
   for (const Worker &worker : workers) {
@@ -429,8 +488,6 @@ struct TableQuestion {
            llvm::MutableArrayRef<std::optional<WalkedTable>> answers) const {
     llvm::fill(answers, std::nullopt);
     FullWalk<Time> walk(table, scenarios, counts);
-    if (llvm::Error error = walk.readMemory())
-      return llvm::consumeError(std::move(error));
     if (!walkInSlots<Delivery<Time>>(table, walk))
       return;
     for (auto [lane, answer] : llvm::enumerate(answers))

@@ -19,8 +19,8 @@ using namespace pipesched;
 /// How often a period must come to be one.
 static constexpr int64_t kFewest = 4;
 static constexpr int64_t kMostMicrobatches = 1024;
-/// Cells of one stage and microbatch in a row that has no copies: F, R, I, W.
-static constexpr int64_t kMostPhases = 4;
+/// Cells of one stage and microbatch in a row: F, R, I, W, D, d, U, u.
+static constexpr int64_t kMostPhases = 8;
 
 static Cell later(Cell cell, int64_t microbatches) {
   return Cell::fromRaw(cell.getRaw() + microbatches);

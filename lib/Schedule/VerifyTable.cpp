@@ -222,6 +222,9 @@ struct EmptyWalk {
   void startPair(const WaveStep &, uint64_t, const Item *, const Item *) {}
   void finish(const WaveStep &, uint64_t) {}
   void pass(const WaveStep &, unsigned, const Price &, int32_t, Item &) {}
+  bool copy(const WaveStep &, const Price &) {
+    llvm_unreachable("tables with copies are not walked");
+  }
 
   bool canLeap() const { return true; }
   int64_t numLeftOut() const { return 0; }
@@ -238,7 +241,7 @@ struct EmptyWalk {
 /// Whether sums and a walk show that nothing is wrong with the forwards and
 /// backwards and with the order of the rows. They cannot say what is.
 static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
-  if (table.aligned || !canWalkInSlots(counts) ||
+  if (table.aligned || !canWalkInSlots(counts) || hasCopies(counts) ||
       !isComplete(*table.placement, counts))
     return false;
   EmptyWalk walk;

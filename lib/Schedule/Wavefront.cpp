@@ -11,14 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Wavefront.h"
-#include "llvm/ADT/STLExtras.h"
 
 using namespace pipesched;
 
 bool pipesched::canWalkInSlots(const PhaseCounts &counts) {
-  return llvm::none_of(
-      std::initializer_list<Phase>{Phase::Offload, Phase::Reload,
-                                   Phase::AllReduce, Phase::OffloadJoin,
-                                   Phase::ReloadJoin},
-      [&](Phase phase) { return counts.has(phase); });
+  return !counts.has(Phase::AllReduce);
 }

@@ -15,6 +15,7 @@
 #include "../Support/AllFamilies.h"
 #include "../Support/RandomCosts.h"
 #include "../Support/RandomTables.h"
+#include "../Support/ScatteredCopies.h"
 #include "../Support/TestEffort.h"
 #include "PipeSched/Analysis/WalkTable.h"
 #include "PipeSched/Schedule/Lanes.h"
@@ -28,6 +29,7 @@ namespace {
 /// Counts what the tests have compared.
 struct Compared {
   int batches = 0, pairs = 0, recomputed = 0, varied = 0, memories = 0;
+  int copied = 0;
   int leapt = 0; ///< scenarios that leapt side by side
 };
 
@@ -109,6 +111,7 @@ static void expectSame(const WalkedTable &found, const WalkedTable &wanted) {
   EXPECT_EQ(found.idle.firstPs, wanted.idle.firstPs);
   EXPECT_EQ(found.idle.lastPs, wanted.idle.lastPs);
   EXPECT_EQ(found.idle.offloadPs, wanted.idle.offloadPs);
+  EXPECT_EQ(found.idle.reloadPs, wanted.idle.reloadPs);
   EXPECT_EQ(found.dispatches.allPs, wanted.dispatches.allPs);
   EXPECT_EQ(found.dispatches.exposedPs, wanted.dispatches.exposedPs);
   EXPECT_EQ(found.unitMetrics.slots, wanted.unitMetrics.slots);
@@ -130,6 +133,8 @@ static void expectSame(const WalkedTable &found, const WalkedTable &wanted) {
     EXPECT_EQ(one.peakPs, other.peakPs);
     EXPECT_EQ(one.peakCell, other.peakCell);
     EXPECT_EQ(one.peakMicrobatches, other.peakMicrobatches);
+    EXPECT_EQ(one.offloadedBytes, other.offloadedBytes);
+    EXPECT_EQ(one.reloadedBytes, other.reloadedBytes);
   }
 }
 
@@ -147,7 +152,7 @@ static void compare(const Table &table, uint32_t seed, bool isSteady,
   std::vector<std::optional<WalkedTable>> found =
       walkTables(view, counts, scenarios.get());
   std::vector<std::optional<int64_t>> makespans =
-      walkMakespans(view, scenarios.get());
+      walkMakespans(view, counts, scenarios.get());
   ASSERT_EQ(found.size(), scenarios.get().size());
   for (auto [scenario, walked, makespan] :
        llvm::zip_equal(scenarios.get(), found, makespans)) {
@@ -163,6 +168,7 @@ static void compare(const Table &table, uint32_t seed, bool isSteady,
   }
   ++compared.batches;
   compared.recomputed += counts.has(Phase::Recompute);
+  compared.copied += counts.has(Phase::Offload);
   compared.pairs += llvm::any_of(table.rows, [](const Row &row) {
     return llvm::any_of(row, [](Cell cell) { return cell.overlapsNext(); });
   });
@@ -181,10 +187,15 @@ TEST(WalkBatch, AllFamilies) {
     recomputed.rows = std::move(change->rows);
     compare(recomputed, seed, seed % 2, compared);
     ++seed;
+    for (const Table &some : {table, recomputed}) {
+      compare(withCopies(some, seed, 2), seed, seed % 2, compared);
+      ++seed;
+    }
   });
   EXPECT_GT(compared.batches, 500);
   EXPECT_GT(compared.pairs, 20);
   EXPECT_GT(compared.recomputed, 100);
+  EXPECT_GT(compared.copied, 500);
   EXPECT_GT(compared.varied, 500);
   EXPECT_GT(compared.memories, 1000);
 }
@@ -258,8 +269,9 @@ TEST(WalkBatch, LongTimes) {
 TEST(WalkBatch, OfNothing) {
   Table table = llvm::cantFail(generate(*findFamily("1f1b"), 2, 2));
   TableView view = table.view();
-  EXPECT_TRUE(walkTables(view, countPhases(view), {}).empty());
-  EXPECT_TRUE(walkMakespans(view, {}).empty());
+  PhaseCounts counts = countPhases(view);
+  EXPECT_TRUE(walkTables(view, counts, {}).empty());
+  EXPECT_TRUE(walkMakespans(view, counts, {}).empty());
 }
 
 TEST(WalkBatch, DeadlockHasNoEnd) {
@@ -271,8 +283,9 @@ TEST(WalkBatch, DeadlockHasNoEnd) {
   WalkInputs scenario;
   scenario.costs = &costs;
   std::vector<WalkInputs> scenarios(9, scenario);
-  for (const auto &walked : walkTables(view, countPhases(view), scenarios))
+  PhaseCounts counts = countPhases(view);
+  for (const auto &walked : walkTables(view, counts, scenarios))
     EXPECT_FALSE(walked);
-  for (std::optional<int64_t> makespan : walkMakespans(view, scenarios))
+  for (std::optional<int64_t> makespan : walkMakespans(view, counts, scenarios))
     EXPECT_FALSE(makespan);
 }

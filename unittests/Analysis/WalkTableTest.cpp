@@ -16,7 +16,9 @@
 #include "../Support/AllFamilies.h"
 #include "../Support/RandomCosts.h"
 #include "../Support/RandomTables.h"
+#include "../Support/ScatteredCopies.h"
 #include "../Support/TestEffort.h"
+#include "PipeSched/Schedule/Offload.h"
 #include "PipeSched/Schedule/Recompute.h"
 #include "gtest/gtest.h"
 
@@ -27,6 +29,7 @@ namespace {
 /// Counts what the tests have compared.
 struct Compared {
   int walked = 0, pairs = 0, recomputed = 0, late = 0, queued = 0;
+  int copied = 0, joined = 0, heldUp = 0; ///< heldUp: copies make it longer
   int leapt = 0; ///< tables of which the walk left out at least half
 };
 
@@ -52,7 +55,8 @@ static void expectSameMemory(const MemoryUsage &found,
     EXPECT_EQ(one.peakPs, other.peakPs);
     EXPECT_EQ(one.peakCell, other.peakCell);
     EXPECT_EQ(one.peakMicrobatches, other.peakMicrobatches);
-    EXPECT_EQ(one.offloadedBytes, 0);
+    EXPECT_EQ(one.offloadedBytes, other.offloadedBytes);
+    EXPECT_EQ(one.reloadedBytes, other.reloadedBytes);
   }
 }
 
@@ -92,7 +96,7 @@ static void expectAsByGraph(const Table &table, const StageCosts &costs,
       sumTraffic(placement, view, countPhases(view), costs);
   ASSERT_TRUE(traffic);
   EXPECT_EQ(traffic->messages, wanted.messages);
-  EXPECT_EQ(traffic->copies, 0);
+  EXPECT_EQ(traffic->copies, wanted.copies);
   EXPECT_EQ(traffic->bytesSent, wanted.bytesSent);
   EXPECT_EQ(traffic->exposedShardingPs, wanted.exposedShardingPs);
   for (auto [one, other] : llvm::zip_equal(traffic->context, wanted.context)) {
@@ -126,17 +130,21 @@ static void compare(const Table &table, uint32_t seed, Compared &compared) {
     PhaseCounts counts = countPhases(view);
     std::optional<WalkedTable> walked = walkTable(view, counts, inputs);
     ASSERT_TRUE(walked);
-    EXPECT_EQ(walkMakespan(view, inputs), walked->makespanPs);
+    EXPECT_EQ(walkMakespan(view, counts, inputs), walked->makespanPs);
     inputs.mayLeap = false;
-    EXPECT_EQ(walkMakespan(view, inputs), walked->makespanPs);
+    EXPECT_EQ(walkMakespan(view, counts, inputs), walked->makespanPs);
     expectAsByGraph(table, costs, facts, transport, *walked);
     ++compared.walked;
     compared.leapt += 2 * walked->numLeapt >= view.getNumCells();
     compared.late += walked->makespanPs > walked->freeMakespanPs;
     compared.queued += llvm::any_of(walked->idle.queueOrderPs,
                                     [](int64_t ps) { return ps > 0; });
-    compared.recomputed +=
-        counts.phases >> static_cast<unsigned>(Phase::Recompute) & 1;
+    compared.recomputed += counts.has(Phase::Recompute);
+    compared.copied += counts.has(Phase::Offload);
+    compared.joined += counts.has(Phase::OffloadJoin);
+    compared.heldUp +=
+        llvm::any_of(walked->criticalPath,
+                     [](const PathStep &step) { return step.cell.isCopy(); });
     compared.pairs += llvm::any_of(table.rows, [](const Row &row) {
       return llvm::any_of(row, [](Cell cell) { return cell.overlapsNext(); });
     });
@@ -226,20 +234,68 @@ TEST(WalkTable, Recomputed) {
   EXPECT_GT(compared.recomputed, 100);
 }
 
+TEST(WalkTable, Offloaded) {
+  Compared compared;
+  uint32_t seed = 1;
+  forAllFamilies(4, 6, {}, [&](const Family &, const Table &table) {
+    compare(withCopies(table, seed, 1 + seed % 3), seed, compared);
+    ++seed;
+    llvm::Expected<RecomputeChange> change = addRecompute(table.view());
+    if (!change)
+      return llvm::consumeError(change.takeError());
+    Table recomputed = table;
+    recomputed.rows = std::move(change->rows);
+    compare(withCopies(recomputed, seed, 1 + seed % 3), seed, compared);
+    ++seed;
+  });
+  EXPECT_GT(compared.copied, 500);
+  EXPECT_GT(compared.joined, 300);
+  EXPECT_GT(compared.recomputed, 100);
+  EXPECT_GT(compared.heldUp, 100);
+}
+
+/// Every microbatch is offloaded alike, so long tables repeat.
+TEST(WalkTable, LongOffloadedTables) {
+  Compared compared;
+  uint32_t seed = 1;
+  for (llvm::StringRef family : {"1f1b", "interleaved-1f1b", "zb-h1", "zb-v"})
+    for (int64_t workers : {2, 4})
+      for (int64_t ahead : {0, 1, 3})
+        for (int64_t memory : {int64_t(0), int64_t(0), 3 * workers}) {
+          SCOPED_TRACE(testing::Message() << family.str() << " D=" << workers
+                                          << " ahead=" << ahead);
+          Table table =
+              llvm::cantFail(generate(*findFamily(family), workers, 240));
+          OffloadOptions options;
+          options.ahead = ahead;
+          options.memory = memory;
+          llvm::Expected<OffloadChange> change =
+              addOffload(table.view(), options);
+          ASSERT_TRUE(static_cast<bool>(change));
+          table.rows = std::move(change->rows);
+          compare(table, seed++, compared);
+        }
+  EXPECT_GT(compared.copied, 100);
+  EXPECT_GT(compared.leapt, 50);
+  EXPECT_GT(compared.heldUp, 20);
+}
+
 TEST(WalkTable, RandomTables) {
   Compared compared;
   for (int seed = 0; seed < numRounds(4000); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Table table = RandomTable(seed).make();
+    compare(table, seed, compared);
     for (Row &row : table.rows)
       llvm::erase_if(row,
                      [](Cell cell) { return cell.isCopy() || cell.isJoin(); });
-    compare(table, seed, compared);
+    compare(withCopies(table, seed, 2), seed, compared);
   }
   EXPECT_GT(compared.walked, numRounds(4000));
   EXPECT_GT(compared.pairs, 20);
   EXPECT_GT(compared.recomputed, 20);
   EXPECT_GT(compared.queued, 10);
+  EXPECT_GT(compared.copied, 100);
 }
 
 //===----------------------------------------------------------------------===//
@@ -259,8 +315,9 @@ static bool hasEnd(const Table &table) {
   WalkInputs inputs;
   inputs.costs = &costs;
   TableView view = table.view();
-  bool isFull = walkTable(view, countPhases(view), inputs).has_value();
-  EXPECT_EQ(isFull, walkMakespan(view, inputs).has_value());
+  PhaseCounts counts = countPhases(view);
+  bool isFull = walkTable(view, counts, inputs).has_value();
+  EXPECT_EQ(isFull, walkMakespan(view, counts, inputs).has_value());
   return isFull;
 }
 
@@ -278,7 +335,7 @@ TEST(WalkTable, RepeatedCellHasNoEnd) {
   EXPECT_FALSE(hasEnd(twoWorkers({{f0, f0, f0, b0}, {f1, b1}})));
 }
 
-TEST(WalkTable, LeavesCopiesAndQueuesOfOthersToTheGraph) {
+TEST(WalkTable, LeavesMeetingsAndQueuesOfOthersToTheGraph) {
   Cell f0(0, Phase::Forward, 0), b0(0, Phase::Backward, 0);
   Cell f1(1, Phase::Forward, 0), b1(1, Phase::Backward, 0);
   Table plain = twoWorkers({{f0, b0}, {f1, b1}});
@@ -295,11 +352,26 @@ TEST(WalkTable, LeavesCopiesAndQueuesOfOthersToTheGraph) {
   EXPECT_FALSE(canWalk(plain, Transport::Blocking, kArrival, kAsync));
   EXPECT_FALSE(canWalk(plain, Transport::Pairs, kArrival, kAsync));
   EXPECT_FALSE(canWalk(plain, Transport::Delay, kArrival, ForwardSends::Sync));
-  for (Phase phase : {Phase::Offload, Phase::Reload, Phase::AllReduce,
-                      Phase::OffloadJoin, Phase::ReloadJoin}) {
-    Table other = plain;
-    other.rows[0].insert(other.rows[0].begin() + 1, Cell(0, phase, 0));
-    EXPECT_FALSE(canWalk(other, Transport::Delay, kArrival, kAsync))
-        << phaseLetter(phase);
-  }
+  Table reduced = plain;
+  reduced.rows[0].push_back(Cell(0, Phase::AllReduce, 0));
+  EXPECT_FALSE(canWalk(reduced, Transport::Delay, kArrival, kAsync));
+}
+
+/// The graph, or verification, says what is wrong with them.
+TEST(WalkTable, CopiesOutOfPlaceHaveNoEnd) {
+  Cell f0(0, Phase::Forward, 0), b0(0, Phase::Backward, 0);
+  Cell f1(1, Phase::Forward, 0), b1(1, Phase::Backward, 0);
+  Cell d0(0, Phase::Offload, 0), u0(0, Phase::Reload, 0);
+  Cell awaitD(0, Phase::OffloadJoin, 0), awaitU(0, Phase::ReloadJoin, 0);
+  auto ends = [&](Row row) { return hasEnd(twoWorkers({row, {f1, b1}})); };
+  EXPECT_TRUE(ends({f0, d0, u0, b0}));
+  EXPECT_TRUE(ends({f0, d0, awaitD, u0, awaitU, b0}));
+  EXPECT_FALSE(ends({d0, f0, u0, b0}));
+  EXPECT_FALSE(ends({f0, u0, d0, b0}));
+  EXPECT_FALSE(ends({f0, d0, b0, u0}));
+  EXPECT_FALSE(ends({f0, d0, b0})) << "never reloaded";
+  EXPECT_FALSE(ends({f0, u0, b0})) << "never offloaded";
+  EXPECT_FALSE(ends({f0, d0, d0, u0, b0}));
+  EXPECT_FALSE(ends({f0, awaitD, d0, u0, b0}));
+  EXPECT_FALSE(ends({f0, d0, awaitU, u0, b0}));
 }

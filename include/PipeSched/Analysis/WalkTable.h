@@ -24,9 +24,9 @@
 
 namespace pipesched {
 
-/// Whether the walk times a table with these phases: it has no copies and no G
-/// cells, messages wait in no other queues than those of `overlap` in the order
-/// of their arrival, or in none, and sends return at once. All else needs the
+/// Whether the walk times a table with these phases: it has no G cells,
+/// messages wait in no other queues than those of `overlap` in the order of
+/// their arrival, or in none, and sends return at once. All else needs the
 /// graph.
 bool canWalkTable(const PhaseCounts &counts, Transport transport,
                   ReceivePlacement receives, ForwardSends sends);
@@ -36,7 +36,7 @@ bool canWalkTable(const PhaseCounts &counts, Transport transport,
 bool canAddUp(const Placement &placement, const PhaseCounts &counts,
               const StageCosts &costs, int64_t limitPs);
 
-/// The traffic of a complete table without copies and G cells, as
+/// The traffic of a complete table without G cells, as
 /// computeTraffic finds it. If the rows leave microbatches out, `placement` and
 /// `counts` are those with them. Nothing if bytes exceed int64, or if rows
 /// leave microbatches out, pairs have a measured time, and cells wait for
@@ -100,9 +100,11 @@ walkTables(const TableView &table, const PhaseCounts &counts,
 
 /// The makespan alone; `memoryFacts` are not read.
 std::optional<int64_t> walkMakespan(const TableView &table,
+                                    const PhaseCounts &counts,
                                     const WalkInputs &inputs);
 std::vector<std::optional<int64_t>>
-walkMakespans(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios);
+walkMakespans(const TableView &table, const PhaseCounts &counts,
+              llvm::ArrayRef<WalkInputs> scenarios);
 
 } // namespace pipesched
 

@@ -34,6 +34,12 @@ struct PhaseCounts {
   }
 };
 
+/// Whether there are copies between devices and their hosts, or joins.
+inline bool hasCopies(const PhaseCounts &counts) {
+  return counts.has(Phase::Offload) || counts.has(Phase::Reload) ||
+         counts.has(Phase::OffloadJoin) || counts.has(Phase::ReloadJoin);
+}
+
 /// Linear in cells, which must be in range.
 PhaseCounts countPhases(const TableView &table);
 

@@ -46,6 +46,9 @@ namespace pipesched {
 ///   void pass(const WaveStep &, unsigned half, const Price &, int32_t toRow,
 ///             Item &)
 ///       after finish(), for each cell of the step that another stage needs.
+///   bool copy(const WaveStep &, const Price &)
+///       of a D or U, or a join, which take no slots: the row has ended what is
+///       before it. False if what it needs has not been before it.
 ///
 /// If the rows repeat (Period.h), the walk compares its states at the ends of
 /// periods. If only clocks, ranks and indices differ, all that follows would be
@@ -90,13 +93,13 @@ public:
     for (Row &row : rows)
       startNext(row, 0);
     auto leave = [&](uint64_t slot) {
-      if (LLVM_UNLIKELY(periodEnd && rows.front().next == periodEnd))
+      if (LLVM_UNLIKELY(periodEnd && rows.front().next >= periodEnd))
         endPeriod(slot);
     };
     leave(0);
     calendar.takeAll(
         [&](uint32_t row, uint64_t slot) { finish(rows[row], slot); }, leave);
-    return !isRepeated && (hasLeapt || handler.numLeftOut() == 0) &&
+    return !isBroken && (hasLeapt || handler.numLeftOut() == 0) &&
            llvm::all_of(rows, [](const Row &row) { return row.isDone(); });
   }
 
@@ -139,6 +142,7 @@ private:
   void startSingle(Row &row, uint64_t slot);
   void startOther(Row &row, uint64_t slot);
   void startPair(Row &row, uint64_t slot, Item *const (&needs)[2]);
+  void copy(const Row &row);
   void wakePair(Row &row, uint64_t slot, Item *item);
   void finish(Row &row, uint64_t slot);
   void pass(const WaveStep &step, unsigned half, uint64_t slot);
@@ -188,7 +192,8 @@ private:
   std::vector<Trip> trips; ///< by microbatch; empty: there is one path
   std::vector<Row> rows;
   std::vector<uint32_t> rowBegins; ///< flat
-  bool isRepeated = false;         ///< a cell occurs twice
+  /// A cell occurs twice, or a copy where it cannot be.
+  bool isBroken = false;
 
   std::optional<TablePeriod> period;
   /// Where row 0 ends a period next; null if nobody looks for that.
@@ -205,8 +210,7 @@ private:
   WalkState<Time> before, after;
 };
 
-/// Whether a table with these phases has neither copies and joins, which run
-/// beside the row, nor G cells, which wait for other rows.
+/// Whether a table with these phases has no G cells, which wait for other rows.
 bool canWalkInSlots(const PhaseCounts &counts);
 
 /// Walks the table; see WavefrontOf.
@@ -323,7 +327,8 @@ WavefrontOf<Item, Handler, hasPaths>::startNext(Row &row, uint64_t slot) {
   // The rows are as many streams of memory, more than the hardware follows.
   constexpr int64_t kLookahead = 4;
   __builtin_prefetch(row.next + kLookahead);
-  if (LLVM_UNLIKELY(row.next->isIdle() || row.next->overlapsNext()))
+  if (LLVM_UNLIKELY(row.next->getPhase() > Phase::Recompute ||
+                    row.next->overlapsNext()))
     return startOther(row, slot);
   startSingle(row, slot);
 }
@@ -342,12 +347,16 @@ WavefrontOf<Item, Handler, hasPaths>::startSingle(Row &row, uint64_t slot) {
     InFlight<Item>::remove(need);
 }
 
-/// Starts a pair, or what stands behind idle slots.
+/// Copies are passed, as are idle slots; then starts a pair, or what is behind.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_NOINLINE void
 WavefrontOf<Item, Handler, hasPaths>::startOther(Row &row, uint64_t slot) {
-  while (row.next != row.end && row.next->isIdle())
-    ++row.next;
+  for (; row.next != row.end; ++row.next) {
+    if (row.next->isCopy() || row.next->isJoin())
+      copy(row);
+    else if (!row.next->isIdle())
+      break;
+  }
   if (row.next == row.end)
     return;
   if (!row.next->overlapsNext() || row.next + 1 == row.end)
@@ -359,6 +368,16 @@ WavefrontOf<Item, Handler, hasPaths>::startOther(Row &row, uint64_t slot) {
     readHalf(row.step, half);
   if (findNeed(row, 0, needs[0]) && findNeed(row, 1, needs[1]))
     startPair(row, slot, needs);
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::copy(const Row &row) {
+  WaveStep step;
+  step.cells = row.next;
+  step.row = row.step.row;
+  readHalf(step, 0);
+  if (!handler.copy(step, rules[step.kinds[0]].price))
+    isBroken = true;
 }
 
 template <typename Item, typename Handler, bool hasPaths>
@@ -427,7 +446,7 @@ WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
   }
   Item *item = place.items.insert(rank, allocator);
   if (!item) {
-    isRepeated = true;
+    isBroken = true;
     return;
   }
   handler.pass(step, half, rule.price, place.taker, *item);
@@ -435,164 +454,8 @@ WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
     wakePair(taker, slot, item);
 }
 
-//===----------------------------------------------------------------------===//
-// Periods
-//===----------------------------------------------------------------------===//
-
-template <typename Item, typename Handler, bool hasPaths>
-void WavefrontOf<Item, Handler, hasPaths>::watchPeriod(const TableView &table) {
-  period = findPeriod(table);
-  if (!period)
-    return;
-  periodEnd = rows[0].begin + period->rows[0].begin + period->rows[0].length;
-  for (const RowPeriod &row : period->rows)
-    numPeriodCells += row.length;
-}
-
-/// Whether every row is where it repeats.
-template <typename Item, typename Handler, bool hasPaths>
-bool WavefrontOf<Item, Handler, hasPaths>::isInPeriods() const {
-  return llvm::all_of(
-      llvm::zip_equal(rows, period->rows), [](const auto &both) {
-        const auto &[row, repeats] = both;
-        int64_t next = row.next - row.begin;
-        return next >= repeats.begin + repeats.length && next < repeats.end;
-      });
-}
-
-/// Row 0 has ended a period, and `slot` is over. The times of rows are compared
-/// first, because a whole state is larger than a period.
-template <typename Item, typename Handler, bool hasPaths>
-void WavefrontOf<Item, Handler, hasPaths>::endPeriod(uint64_t slot) {
-  periodEnd += period->rows[0].length;
-  if (periodEnd - rows[0].begin >= period->rows[0].end)
-    periodEnd = nullptr;
-  bool isSteady = std::exchange(numHeld, handler.numHeld()) == numHeld;
-  numWalked += numPeriodCells;
-  if (!isSteady || !isInPeriods()) {
-    numSince = -1;
-    return;
-  }
-  readClocks();
-  if (numSince < 0) {
-    if (!mayTakeDown())
-      return;
-    takeDown(slot, *period, 0, before);
-    rowTimesBefore = rowTimes;
-    numSince = 0;
-    return;
-  }
-  ++numSince;
-  if (rowTimes == rowTimesBefore && mayTakeDown()) {
-    TablePeriod repeated = period->times(numSince);
-    takeDown(slot, repeated, 1, after);
-    if (before.numbers == after.numbers) {
-      leap(slot, repeated);
-      if (hasLeapt)
-        periodEnd = nullptr;
-    }
-  }
-  if (numSince >= window) {
-    window *= 2;
-    numSince = -1;
-  }
-}
-
-/// Finds the oldest clocks, and how far ahead of row 0 the others are.
-template <typename Item, typename Handler, bool hasPaths>
-void WavefrontOf<Item, Handler, hasPaths>::readClocks() {
-  ClockValues<Time> first = handler.clocksOf(0);
-  oldest = first;
-  rowTimes.clear();
-  for (uint32_t row = 1; row != rows.size(); ++row) {
-    ClockValues<Time> clocks = handler.clocksOf(row);
-    oldest.time = earlier(oldest.time, clocks.time);
-    oldest.freeTime = earlier(oldest.freeTime, clocks.freeTime);
-    rowTimes.push_back(clocks.time - first.time);
-  }
-}
-
-template <typename Item, typename Handler, bool hasPaths>
-void WavefrontOf<Item, Handler, hasPaths>::takeDown(uint64_t slot,
-                                                    const TablePeriod &repeated,
-                                                    int64_t numPeriods,
-                                                    WalkState<Time> &state) {
-  numWalked = 0;
-  state.numbers.clear();
-  state.totals.clear();
-  state.reference = handler.clocksOf(0);
-  state.reference.slot = slot;
-  StateReader<Time> reader(repeated, rowBegins, numPeriods, oldest, state);
-  visitState(slot, reader);
-}
-
-/// Leaps over as many periods as leave every row before the end of its own.
-template <typename Item, typename Handler, bool hasPaths>
-void WavefrontOf<Item, Handler, hasPaths>::leap(uint64_t slot,
-                                                const TablePeriod &repeated) {
-  int64_t numPeriods = std::numeric_limits<int64_t>::max();
-  for (auto [row, repeats] : llvm::zip_equal(rows, repeated.rows))
-    numPeriods =
-        std::min(numPeriods,
-                 (repeats.end - 1 - (row.next - row.begin)) / repeats.length);
-  int64_t numLeftOut = handler.numLeftOut() / repeated.getNumMicrobatches();
-  if (numPeriods == 0 ||
-      handler.numLeftOut() % repeated.getNumMicrobatches() != 0)
-    return;
-  hasLeapt = true;
-  std::vector<LeapedRow> leaped;
-  for (auto [row, repeats] : llvm::zip_equal(rows, repeated.rows)) {
-    uint32_t begin = rowBegins[row.step.row];
-    leaped.push_back({uint32_t(begin + (row.next - row.begin)),
-                      uint32_t(begin + (row.step.cells - row.begin)),
-                      uint32_t(repeats.length), numPeriods});
-  }
-  handler.noteLeap(leaped);
-  StateLeaper<Time> leaper(repeated, rowBegins, numPeriods, numLeftOut, oldest,
-                           before, after);
-  visitState(slot, leaper);
-  calendar.leap((numPeriods + numLeftOut) *
-                (after.reference.slot - before.reference.slot));
-}
-
-template <typename Item, typename Handler, bool hasPaths>
-template <typename Visitor>
-void WavefrontOf<Item, Handler, hasPaths>::visitState(uint64_t slot,
-                                                      Visitor &visitor) {
-  for (Row &row : rows) {
-    int64_t index = row.next - row.begin, ahead = row.next - row.step.cells;
-    visitor.index(index, row.step.row);
-    row.next = row.begin + index;
-    row.step.cells = row.next - ahead;
-    visitor.same(ahead);
-    visitor.same(row.step.isPair);
-    for (unsigned half = 0; half <= unsigned(row.step.isPair); ++half) {
-      Cell cell = row.step.cells[half];
-      visitor.cell(cell);
-      visitor.same(row.step.kinds[half]);
-      row.step.ranks[half] = tripOf(row.step.cells[half]).rank;
-    }
-    visitor.same(row.isAsleep);
-    visitor.same(row.awaitedHalf);
-  }
-  calendar.forEachBehind(slot, [&](uint64_t set) { visitor.same(set); });
-  std::vector<std::pair<int32_t, Item>> items;
-  for (auto [at, place] : llvm::enumerate(places)) {
-    int64_t path = placement.pathOfStage(at / 2);
-    visitor.same(place.awaitedRank >= 0);
-    if (place.awaitedRank >= 0)
-      visitor.rank(place.awaitedRank, path);
-    place.items.takeAll(items);
-    visitor.same(items.size());
-    for (auto &[rank, item] : items) {
-      visitor.rank(rank, path);
-      handler.visitItem(item, visitor);
-      *place.items.insert(rank, allocator) = item;
-    }
-  }
-  handler.visitState(visitor);
-}
-
 } // namespace pipesched
+
+#include "PipeSched/Schedule/WavefrontPeriods.h"
 
 #endif // PIPESCHED_SCHEDULE_WAVEFRONT_H

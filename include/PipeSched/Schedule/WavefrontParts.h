@@ -164,6 +164,22 @@ private:
   uint32_t mask = 0;
 };
 
+/// Visits what is in flight at a place (Period.h), in the order of ranks, with
+/// `visitItem(Item &)` for each.
+template <typename Item, typename Visitor, typename VisitItem>
+void visitItems(InFlight<Item> &place, int64_t path,
+                llvm::BumpPtrAllocator &allocator, Visitor &visitor,
+                VisitItem &&visitItem) {
+  std::vector<std::pair<int32_t, Item>> items;
+  place.takeAll(items);
+  visitor.same(items.size());
+  for (auto &[rank, item] : items) {
+    visitor.rank(rank, path);
+    visitItem(item);
+    *place.insert(rank, allocator) = item;
+  }
+}
+
 } // namespace pipesched
 
 #endif // PIPESCHED_SCHEDULE_WAVEFRONTPARTS_H

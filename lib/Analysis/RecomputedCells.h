@@ -1,0 +1,53 @@
+//===- RecomputedCells.h - Which activations a table recomputes -*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What an F keeps depends on whether an R comes later in its row, which a walk
+// cannot see when it starts the F.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ANALYSIS_RECOMPUTEDCELLS_H
+#define PIPESCHED_LIB_ANALYSIS_RECOMPUTEDCELLS_H
+
+#include "PipeSched/Schedule/PhaseCounts.h"
+
+namespace pipesched {
+
+/// The stages and microbatches of a table that have an R: a bit for each, if
+/// there are any.
+class RecomputedCells {
+public:
+  RecomputedCells(const TableView &table, const PhaseCounts &counts) {
+    if (!counts.has(Phase::Recompute))
+      return;
+    const Placement &placement = *table.placement;
+    offsets.push_back(0);
+    for (int64_t stage = 0; stage != placement.getNumGlobalStages(); ++stage)
+      offsets.push_back(offsets.back() +
+                        placement.countOnPath(placement.pathOfStage(stage)));
+    bits.assign(offsets.back(), false);
+    for (llvm::ArrayRef<Cell> row : table.rows)
+      for (Cell cell : row)
+        if (cell.is(Phase::Recompute))
+          bits[offsets[placement.globalStage(cell)] +
+               placement.rankOnPath(cell.getMicrobatch())] = true;
+  }
+
+  bool isEmpty() const { return bits.empty(); }
+  bool contains(uint32_t stage, int64_t rank) const {
+    return !bits.empty() && bits[offsets[stage] + rank];
+  }
+
+private:
+  std::vector<size_t> offsets; ///< by global stage
+  std::vector<bool> bits;      ///< by offset and rank on the path
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ANALYSIS_RECOMPUTEDCELLS_H

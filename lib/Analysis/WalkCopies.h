@@ -1,0 +1,336 @@
+//===- WalkCopies.h - Offloads and reloads of a walk ------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Times copies when a row passes them (docs/CostModel.md, "Copies: D and U").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ANALYSIS_WALKCOPIES_H
+#define PIPESCHED_LIB_ANALYSIS_WALKCOPIES_H
+
+#include "Bindings.h"
+#include "WalkRules.h"
+
+namespace pipesched {
+
+/// When something is there that a cell or a copy waits for, and what it waited
+/// for itself.
+template <typename Time>
+struct Delivery {
+  Time arrivalPs{};
+  Time freePs{};     ///< when it arrives if communication takes no time
+  Time readyPs{};    ///< when all that it needs was done
+  Time runBeginPs{}; ///< from here on its queues transfer without a gap
+  uint32_t producer = Bindings::kNone; ///< flat, if a path is asked for
+
+  template <typename Visitor>
+  void visitState(Visitor &visitor) {
+    visitor.clock(arrivalPs, Clock::Time);
+    visitor.clock(freePs, Clock::FreeTime);
+    visitor.clock(readyPs, Clock::Time);
+    visitor.clock(runBeginPs, Clock::Time);
+    visitor.flat(producer);
+  }
+};
+
+/// The later of two things in each lane, or the first.
+template <typename Time>
+Delivery<Time> laterOf(const Delivery<Time> &first,
+                       const Delivery<Time> &second) {
+  auto ofLast = [&](const Time &ofFirst, const Time &ofSecond) {
+    return whereLater(second.arrivalPs, first.arrivalPs, ofSecond, ofFirst);
+  };
+  bool isSecond = laneOf(second.arrivalPs, 0) > laneOf(first.arrivalPs, 0);
+  return {later(first.arrivalPs, second.arrivalPs),
+          later(first.freePs, second.freePs),
+          ofLast(first.readyPs, second.readyPs),
+          ofLast(first.runBeginPs, second.runBeginPs),
+          isSecond ? second.producer : first.producer};
+}
+
+/// The last of several things; of those that come together the first.
+template <typename Time>
+class LastOf {
+public:
+  void add(const Delivery<Time> &item) {
+    last = hasAny ? laterOf(last, item) : item;
+    hasAny = true;
+  }
+  void clear() { hasAny = false; }
+  /// What it is, or null.
+  const Delivery<Time> *get() const { return hasAny ? &last : nullptr; }
+  template <typename Visitor>
+  void visitState(Visitor &visitor) {
+    visitor.same(hasAny);
+    if (hasAny)
+      last.visitState(visitor);
+  }
+
+private:
+  Delivery<Time> last;
+  bool hasAny = false;
+};
+
+/// The copy queues of all workers, and where the activations of stages that
+/// offload are, from F until their backward starts:
+///
+///   row       | F |   | F |      | B |        D behind F, B behind U; d holds
+///   sends         | F   |                     the next step until D has ended
+///   offloads            | D  |                also behind the send of its F
+///   reloads                  | U |
+///
+/// A copy is timed when its row passes it: all that it waits for is known.
+template <typename Time>
+class WalkCopies {
+public:
+  using Item = Delivery<Time>;
+  /// A copy that has been timed.
+  struct Copied {
+    Time startPs, endPs;
+    uint32_t waitedFor; ///< the flat index of its producer, or kRow
+  };
+  static constexpr uint32_t kRow = Bindings::kNone;
+
+  explicit WalkCopies(const TableView &table);
+
+  /// Calls `offer(const Item &)` for what a step waits for, beside the message
+  /// for one of its halves, in the order in which the first of equals counts.
+  template <typename Offer>
+  void forNeeds(const WaveStep &step, unsigned half, Offer &&offer);
+  /// A step has started. False if a cell comes again, or an activation is on
+  /// the host that it needs.
+  bool start(const WaveStep &step);
+  /// The message of a cell has left its worker, as far as D waits for that.
+  void send(const WaveStep &step, unsigned half, const Item &sent);
+  /// Times a D or U of a row that is free at `row`, or notes a join. Nothing if
+  /// what it needs has not been before it. `flat`: its index.
+  std::optional<Copied> copy(const WaveStep &step, const Time &ps,
+                             const Item &row, uint32_t flat);
+  /// When the last copy of a worker ends.
+  Time endPs(int32_t row) const {
+    const Worker &worker = workers[row];
+    return later(worker.offloads.endPs, worker.reloads.endPs);
+  }
+  template <typename Visitor>
+  void visitState(Visitor &visitor);
+
+private:
+  enum class Place : uint8_t { Sent, Offloaded, Reloaded };
+  /// Where an activation is, and since when.
+  struct Activation {
+    Item since;
+    Place place = Place::Sent;
+  };
+  struct Queue {
+    Time endPs{}, freeEndPs{};
+    Time runPs{}; ///< since when it copies without a gap
+    uint32_t last = Bindings::kNone;
+  };
+  struct Worker {
+    Queue offloads, reloads;
+    /// What joins hold the next compute or U for, the last join first.
+    LastOf<Time> held, heldByOffloads;
+
+    void clearHeld() {
+      held.clear();
+      heldByOffloads.clear();
+    }
+  };
+
+  Activation *find(const WaveStep &step, unsigned half) {
+    return activations[step.stage(half)].find(step.ranks[half]);
+  }
+  bool startHalf(const WaveStep &step, unsigned half);
+  bool join(const WaveStep &step);
+  Copied enqueue(Queue &queue, const Time &ps, const Item &row,
+                 const Item *held, uint32_t flat, Item &own);
+
+  const Placement &placement;
+  std::vector<Worker> workers;
+  std::vector<bool> offloads; ///< by global stage: whether it does
+  llvm::BumpPtrAllocator allocator;
+  std::vector<InFlight<Activation>> activations; ///< by global stage
+};
+
+//===----------------------------------------------------------------------===//
+// Implementation
+//===----------------------------------------------------------------------===//
+
+template <typename Time>
+WalkCopies<Time>::WalkCopies(const TableView &table)
+    : placement(*table.placement), workers(table.rows.size()),
+      offloads(placement.getNumGlobalStages(), false),
+      activations(placement.getNumGlobalStages()) {
+  for (InFlight<Activation> &stage : activations)
+    stage.allocate(4, allocator);
+  for (llvm::ArrayRef<Cell> row : table.rows)
+    for (Cell cell : row)
+      if (cell.is(Phase::Offload))
+        offloads[placement.globalStage(cell)] = true;
+}
+
+template <typename Time>
+template <typename Offer>
+void WalkCopies<Time>::forNeeds(const WaveStep &step, unsigned half,
+                                Offer &&offer) {
+  Cell cell = step.cells[half];
+  bool usesActivation = cell.is(Phase::Backward) || cell.is(Phase::InputGrad) ||
+                        cell.is(Phase::Recompute);
+  if (usesActivation && offloads[step.stage(half)])
+    if (Activation *own = find(step, half))
+      if (own->place == Place::Reloaded)
+        offer(own->since);
+  if (half == 0)
+    if (const Item *held = workers[step.row].held.get())
+      offer(*held);
+}
+
+template <typename Time>
+bool WalkCopies<Time>::startHalf(const WaveStep &step, unsigned half) {
+  if (!offloads[step.stage(half)])
+    return true;
+  switch (step.cells[half].getPhase()) {
+  case Phase::Forward: {
+    Activation *made =
+        activations[step.stage(half)].insert(step.ranks[half], allocator);
+    if (made)
+      *made = Activation();
+    return made;
+  }
+  case Phase::Recompute: {
+    Activation *own = find(step, half);
+    return own && own->place != Place::Offloaded;
+  }
+  case Phase::Backward:
+  case Phase::InputGrad: {
+    Activation *own = find(step, half);
+    if (!own || own->place == Place::Offloaded)
+      return false;
+    InFlight<Activation>::remove(own);
+    return true;
+  }
+  default:
+    return true;
+  }
+}
+
+template <typename Time>
+bool WalkCopies<Time>::start(const WaveStep &step) {
+  workers[step.row].clearHeld();
+  return startHalf(step, 0) && (!step.isPair || startHalf(step, 1));
+}
+
+template <typename Time>
+void WalkCopies<Time>::send(const WaveStep &step, unsigned half,
+                            const Item &sent) {
+  if (step.cells[half].is(Phase::Forward) && offloads[step.stage(half)])
+    if (Activation *made = find(step, half))
+      made->since = sent;
+}
+
+/// Holds the next step of the row until a copy has ended.
+template <typename Time>
+bool WalkCopies<Time>::join(const WaveStep &step) {
+  Activation *own = find(step, 0);
+  bool isOffload = step.cells->is(Phase::OffloadJoin);
+  if (!own || own->place != (isOffload ? Place::Offloaded : Place::Reloaded))
+    return false;
+  Worker &worker = workers[step.row];
+  auto putFirst = [&](LastOf<Time> &held) {
+    LastOf<Time> both;
+    both.add(own->since);
+    if (held.get())
+      both.add(*held.get());
+    held = both;
+  };
+  putFirst(worker.held);
+  if (isOffload)
+    putFirst(worker.heldByOffloads);
+  return true;
+}
+
+/// Puts a copy of `own` into its queue, and has `own` say so. `row` and `held`
+/// (or null) say when its row was free and what holds it.
+template <typename Time>
+typename WalkCopies<Time>::Copied
+WalkCopies<Time>::enqueue(Queue &queue, const Time &ps, const Item &row,
+                          const Item *held, uint32_t flat, Item &own) {
+  Time readyPs = later(row.arrivalPs, own.arrivalPs);
+  Time freePs = later(row.freePs, own.freePs);
+  if (held) {
+    readyPs = later(readyPs, held->arrivalPs);
+    freePs = later(freePs, held->freePs);
+  }
+  Copied copied;
+  copied.startPs = later(readyPs, queue.endPs);
+  copied.endPs = copied.startPs + ps;
+  auto ends = [&](const Time &time) {
+    return laneOf(time, 0) == laneOf(copied.startPs, 0);
+  };
+  copied.waitedFor = ends(row.arrivalPs)   ? kRow
+                     : ends(own.arrivalPs) ? own.producer
+                     : ends(queue.endPs)   ? queue.last
+                                           : held->producer;
+  queue.runPs =
+      whereEqual(copied.startPs, queue.endPs,
+                 earlier(copied.startPs, queue.runPs), copied.startPs);
+  queue.endPs = copied.endPs;
+  queue.freeEndPs = later(freePs, queue.freeEndPs) + ps;
+  queue.last = flat;
+  own = {queue.endPs, queue.freeEndPs, readyPs, later(readyPs, queue.runPs),
+         flat};
+  return copied;
+}
+
+template <typename Time>
+std::optional<typename WalkCopies<Time>::Copied>
+WalkCopies<Time>::copy(const WaveStep &step, const Time &ps, const Item &row,
+                       uint32_t flat) {
+  Activation *own = find(step, 0);
+  if (!own)
+    return std::nullopt;
+  Worker &worker = workers[step.row];
+  if (step.cells->isJoin())
+    return join(step) ? std::optional(Copied()) : std::nullopt;
+  bool isOffload = step.cells->is(Phase::Offload);
+  if (own->place != (isOffload ? Place::Sent : Place::Offloaded))
+    return std::nullopt;
+  own->place = isOffload ? Place::Offloaded : Place::Reloaded;
+  if (isOffload)
+    return enqueue(worker.offloads, ps, row, nullptr, flat, own->since);
+  // A join with a U says what the order of the reloads says already.
+  Copied copied = enqueue(worker.reloads, ps, row, worker.heldByOffloads.get(),
+                          flat, own->since);
+  worker.clearHeld();
+  return copied;
+}
+
+template <typename Time>
+template <typename Visitor>
+void WalkCopies<Time>::visitState(Visitor &visitor) {
+  for (Worker &worker : workers) {
+    for (Queue *queue : {&worker.offloads, &worker.reloads}) {
+      visitor.clock(queue->endPs, Clock::Time);
+      visitor.clock(queue->freeEndPs, Clock::FreeTime);
+      visitor.clock(queue->runPs, Clock::Time);
+      visitor.flat(queue->last);
+    }
+    worker.held.visitState(visitor);
+    worker.heldByOffloads.visitState(visitor);
+  }
+  for (auto [stage, place] : llvm::enumerate(activations))
+    visitItems(place, placement.pathOfStage(stage), allocator, visitor,
+               [&](Activation &activation) {
+                 activation.since.visitState(visitor);
+                 visitor.same(static_cast<int64_t>(activation.place));
+               });
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ANALYSIS_WALKCOPIES_H

@@ -1,0 +1,93 @@
+//===- ScatteredCopies.h - Copies and joins anywhere in rows ----*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Adds offloads and reloads to a table for property tests, at any place that
+// they can have. A seed always gives the same.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_UNITTESTS_SUPPORT_SCATTEREDCOPIES_H
+#define PIPESCHED_UNITTESTS_SUPPORT_SCATTEREDCOPIES_H
+
+#include "PipeSched/Schedule/Table.h"
+#include "llvm/ADT/STLExtras.h"
+#include <random>
+
+namespace pipesched {
+
+/// Offloads one of `every` activations between its F and what needs it first
+/// (R, B or I), and holds some steps for the copies.
+class ScatteredCopies {
+public:
+  ScatteredCopies(uint32_t seed, int64_t every) : random(seed), every(every) {}
+
+  void addTo(Row &row) {
+    inserted.assign(row.size() + 1, {});
+    for (size_t i = 0; i != row.size(); ++i)
+      if (row[i].is(Phase::Forward) && draw(every) == 0)
+        offload(row, i);
+    Row result;
+    for (size_t i = 0; i <= row.size(); ++i) {
+      result.insert(result.end(), inserted[i].begin(), inserted[i].end());
+      if (i != row.size())
+        result.push_back(row[i]);
+    }
+    row = std::move(result);
+  }
+
+private:
+  int64_t draw(int64_t count) { return random() / 7 % count; }
+
+  void offload(const Row &row, size_t forward) {
+    Cell made = row[forward].withOverlap(false);
+    size_t begin = forward + 1 + row[forward].overlapsNext(), end = begin;
+    auto needs = [&](Cell cell) {
+      return cell.getMicrobatch() == made.getMicrobatch() &&
+             cell.getStage() == made.getStage() &&
+             (cell.is(Phase::Recompute) || cell.is(Phase::Backward) ||
+              cell.is(Phase::InputGrad));
+    };
+    while (end < row.size() && !needs(row[end]))
+      ++end;
+    if (end >= row.size())
+      return;
+    size_t offloadAt = place(row, begin, end);
+    size_t reloadAt = place(row, offloadAt, end);
+    inserted[offloadAt].push_back(made.withPhase(Phase::Offload));
+    if (draw(3) == 0)
+      inserted[place(row, offloadAt, reloadAt)].push_back(
+          made.withPhase(Phase::OffloadJoin));
+    inserted[reloadAt].push_back(made.withPhase(Phase::Reload));
+    if (draw(3) == 0)
+      inserted[place(row, reloadAt, end)].push_back(
+          made.withPhase(Phase::ReloadJoin));
+  }
+
+  /// A place from `begin` to `end` that is not inside a pair.
+  size_t place(const Row &row, size_t begin, size_t end) {
+    size_t at = begin + draw(end - begin + 1);
+    while (at > begin && row[at - 1].overlapsNext())
+      --at;
+    return at;
+  }
+
+  std::minstd_rand random;
+  int64_t every;
+  std::vector<Row> inserted; ///< before each cell, and at the end
+};
+
+inline Table withCopies(Table table, uint32_t seed, int64_t every) {
+  ScatteredCopies copies(seed, every);
+  for (Row &row : table.rows)
+    copies.addTo(row);
+  return table;
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_UNITTESTS_SUPPORT_SCATTEREDCOPIES_H
