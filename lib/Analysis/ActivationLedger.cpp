@@ -39,7 +39,7 @@ llvm::Error ActivationLedger::read(llvm::ArrayRef<Cell> cells) {
         "memory of recomputed or offloaded activations needs microbatches that "
         "are in use: there are %zu tasks for %zu pairs of stage and microbatch",
         cells.size(), offsets.back());
-  entries.assign(offsets.back(), Activation());
+  entries.assign(offsets.back(), HeldActivation());
   for (Cell cell : cells)
     if (cell.is(Phase::Recompute))
       at(cell).isRecomputed = true;

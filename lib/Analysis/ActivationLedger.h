@@ -34,7 +34,7 @@ struct MemoryChange {
 
 /// An activation of one stage and microbatch. Its cells are entered in the
 /// order in which they allocate and free.
-struct Activation {
+struct HeldActivation {
   int64_t deviceBytes = 0, hostBytes = 0;
   bool isRecomputed = false; ///< an R allocates what F does not keep
 
@@ -86,15 +86,15 @@ private:
   const StageMemory &memoryOf(Cell cell) const {
     return facts.stages[placement.globalStage(cell)];
   }
-  Activation &at(Cell cell) {
+  HeldActivation &at(Cell cell) {
     return entries[offsets[placement.globalStage(cell)] +
                    placement.rankOnPath(cell.getMicrobatch())];
   }
 
   const Placement &placement;
   const MemoryFacts &facts;
-  std::vector<std::size_t> offsets; ///< by global stage, and the end
-  std::vector<Activation> entries;  ///< empty: not needed
+  std::vector<std::size_t> offsets;    ///< by global stage, and the end
+  std::vector<HeldActivation> entries; ///< empty: not needed
 };
 
 // In the header because a walk calls them for every cell.
@@ -120,7 +120,7 @@ inline MemoryChange finishKept(Cell cell, const StageMemory &stage) {
   }
 }
 
-inline MemoryChange Activation::start(Cell cell, const StageMemory &stage) {
+inline MemoryChange HeldActivation::start(Cell cell, const StageMemory &stage) {
   if (!cell.is(Phase::Forward) && !cell.is(Phase::Recompute))
     return startKept(cell, stage);
   bool keepsBoundary = cell.is(Phase::Forward) && isRecomputed;
@@ -130,7 +130,8 @@ inline MemoryChange Activation::start(Cell cell, const StageMemory &stage) {
   return {grown, cell.is(Phase::Forward) ? 1 : 0};
 }
 
-inline MemoryChange Activation::finish(Cell cell, const StageMemory &stage) {
+inline MemoryChange HeldActivation::finish(Cell cell,
+                                           const StageMemory &stage) {
   bool isInputGrad = cell.is(Phase::InputGrad);
   bool isBackward = cell.is(Phase::Backward);
   if (!isInputGrad && !isBackward && !cell.is(Phase::WeightGrad))

@@ -43,18 +43,18 @@ public:
   /// Whether there are none: the phases of cells say all (startKept).
   bool isEmpty() const { return !isTracked; }
   /// Begins with an F. Null if a cell has none, or an F comes again.
-  Activation *at(Cell cell, uint32_t stage) {
-    InFlight<Activation> &place = places[stage];
+  HeldActivation *at(Cell cell, uint32_t stage) {
+    InFlight<HeldActivation> &place = places[stage];
     int64_t rank = placement.rankOnPath(cell.getMicrobatch());
     if (!cell.is(Phase::Forward))
       return place.find(rank);
-    Activation *activation = place.insert(rank, allocator);
+    HeldActivation *activation = place.insert(rank, allocator);
     if (activation)
       *activation = {0, 0, recomputed.contains(stage, rank)};
     return activation;
   }
-  void remove(Activation *activation) {
-    InFlight<Activation>::remove(activation);
+  void remove(HeldActivation *activation) {
+    InFlight<HeldActivation>::remove(activation);
   }
   template <typename Visitor>
   void visitState(Visitor &visitor);
@@ -64,7 +64,7 @@ private:
   RecomputedCells recomputed;
   bool isTracked;
   llvm::BumpPtrAllocator allocator;
-  std::vector<InFlight<Activation>> places; ///< by global stage
+  std::vector<InFlight<HeldActivation>> places; ///< by global stage
 };
 
 /// What each worker holds. Without copies only cells allocate and free, so the
@@ -91,11 +91,11 @@ public:
   }
   /// A D has ended, a U has started.
   void moveOut(int32_t row, Cell cell, uint32_t stage, const Time &endPs) {
-    if (Activation *activation = find(cell, stage))
+    if (HeldActivation *activation = find(cell, stage))
       applyCopy(row, cell, activation->moveOut(), endPs);
   }
   void moveIn(int32_t row, Cell cell, uint32_t stage, const Time &startPs) {
-    if (Activation *activation = find(cell, stage))
+    if (HeldActivation *activation = find(cell, stage))
       applyCopy(row, cell, activation->moveIn(), startPs);
   }
   bool isValid() const { return !isBroken; }
@@ -132,8 +132,8 @@ private:
     bool hasEvents = false;
   };
 
-  Activation *find(Cell cell, uint32_t stage) {
-    Activation *activation = live.at(cell, stage);
+  HeldActivation *find(Cell cell, uint32_t stage) {
+    HeldActivation *activation = live.at(cell, stage);
     isBroken |= !activation;
     return activation;
   }
@@ -142,7 +142,7 @@ private:
     const StageMemory &memory = facts.stages[step.stage(half)];
     if (LLVM_LIKELY(live.isEmpty()) || cell.isPerPath())
       return startKept(cell, memory);
-    Activation *activation = find(cell, step.stage(half));
+    HeldActivation *activation = find(cell, step.stage(half));
     return activation ? activation->start(cell, memory) : MemoryChange();
   }
   MemoryChange finishHalf(const WaveStep &step, unsigned half) {
@@ -152,7 +152,7 @@ private:
                  cell.is(Phase::WeightGrad);
     if (LLVM_LIKELY(live.isEmpty()) || !frees)
       return finishKept(cell, memory);
-    Activation *activation = find(cell, step.stage(half));
+    HeldActivation *activation = find(cell, step.stage(half));
     if (!activation)
       return {};
     MemoryChange change = activation->finish(cell, memory);
@@ -264,7 +264,7 @@ inline LiveActivations::LiveActivations(const TableView &table,
   if (!isTracked)
     return;
   places.resize(placement.getNumGlobalStages());
-  for (InFlight<Activation> &place : places)
+  for (InFlight<HeldActivation> &place : places)
     place.allocate(4, allocator);
 }
 
@@ -272,7 +272,7 @@ template <typename Visitor>
 void LiveActivations::visitState(Visitor &visitor) {
   for (auto [stage, place] : llvm::enumerate(places))
     visitItems(place, placement.pathOfStage(stage), allocator, visitor,
-               [&](Activation &activation) {
+               [&](HeldActivation &activation) {
                  visitor.same(activation.deviceBytes);
                  visitor.same(activation.hostBytes);
                  visitor.same(activation.isRecomputed);
