@@ -18,23 +18,29 @@ using namespace pipesched;
 
 uint32_t Bindings::stepAtOrBefore(int64_t row, int64_t flat) const {
   int64_t begin = rowBegins[row];
-  while (flat >= begin && !at(row, flat).isCompute())
+  auto holdsRow = [](Cell cell) {
+    return cell.isCompute() && !cell.is(Phase::AllReduce);
+  };
+  while (flat >= begin && !holdsRow(at(row, flat)))
     --flat;
   if (flat < begin)
     return kNone;
   return flat > begin && at(row, flat - 1).overlapsNext() ? flat - 1 : flat;
 }
 
-PathStep Bindings::describe(int64_t row, uint32_t flat) const {
-  Cell cell = at(row, flat);
-  if (cell.isCopy())
-    return {cell.is(Phase::Offload) ? InstructionKind::Offload
-                                    : InstructionKind::Reload,
-            cell, std::nullopt};
+PathStep Bindings::describe(Node node) const {
+  Cell cell = at(node.row, node.flat);
   PathStep step;
   step.cell = cell.withOverlap(false);
-  if (cell.overlapsNext())
-    step.overlapped = at(row, flat + 1);
+  if (node.kind == Node::Message)
+    step.kind = InstructionKind::Send;
+  else if (node.kind == Node::Meeting)
+    step.kind = InstructionKind::AllReduce;
+  else if (cell.isCopy())
+    step.kind = cell.is(Phase::Offload) ? InstructionKind::Offload
+                                        : InstructionKind::Reload;
+  else if (cell.overlapsNext())
+    step.overlapped = at(node.row, node.flat + 1);
   return step;
 }
 
@@ -66,33 +72,57 @@ uint32_t Bindings::bindingOfMessage(int64_t row, uint32_t flat) const {
   return moveAhead(bindings[flat - back * leaped[row].length].message, back);
 }
 
-std::vector<PathStep> Bindings::trace(int64_t row) const {
-  std::vector<PathStep> path;
-  uint32_t step = stepAtOrBefore(row, int64_t(rowBegins[row + 1]) - 1);
-  while (step != kNone) {
-    path.push_back(describe(row, step));
-    uint32_t binding = bindingOfCell(row, step);
-    if (binding == kRow) {
-      step = stepAtOrBefore(row, int64_t(step) - 1);
-      continue;
-    }
-    if (binding == kNone)
-      break;
-    row = rowOf(binding);
-    if (at(row, binding).isCopy()) {
-      step = binding;
-      continue;
-    }
-    uint32_t message = kNone;
-    for (uint32_t before = binding; before != message;) {
-      message = before;
-      row = rowOf(message);
-      path.push_back({InstructionKind::Send,
-                      at(row, message).withOverlap(false), std::nullopt});
-      before = bindingOfMessage(row, message);
-    }
-    step = stepAtOrBefore(row, message);
+Bindings::Node Bindings::nodeOf(uint32_t flat) const {
+  int64_t row = rowOf(flat);
+  Cell cell = at(row, flat);
+  return {cell.isCopy()               ? Node::Step
+          : cell.is(Phase::AllReduce) ? Node::Meeting
+                                      : Node::Message,
+          row, flat};
+}
+
+Bindings::Node Bindings::stepBefore(int64_t row, uint32_t flat) const {
+  return {Node::Step, row, stepAtOrBefore(row, int64_t(flat) - 1)};
+}
+
+Bindings::Node Bindings::bindingOf(Node node) const {
+  switch (node.kind) {
+  case Node::Step: {
+    uint32_t binding = bindingOfCell(node.row, node.flat);
+    if (binding == kRow)
+      return stepBefore(node.row, node.flat);
+    return binding == kNone ? Node() : nodeOf(binding);
   }
+  case Node::Message: {
+    uint32_t before = bindingOfMessage(node.row, node.flat);
+    if (before == node.flat)
+      return {Node::Step, node.row, stepAtOrBefore(node.row, node.flat)};
+    return nodeOf(before);
+  }
+  case Node::Meeting: {
+    const Binding &binding = bindings[node.flat];
+    if (binding.message != kNone)
+      return nodeOf(binding.message);
+    return binding.cell == kNone
+               ? Node()
+               : stepBefore(rowOf(binding.cell), binding.cell);
+  }
+  }
+  llvm_unreachable("covered switch");
+}
+
+std::vector<PathStep> Bindings::traceRow(int64_t row) const {
+  return trace(stepBefore(row, rowBegins[row + 1]));
+}
+
+std::vector<PathStep> Bindings::traceMeeting(uint32_t flat) const {
+  return trace({Node::Meeting, rowOf(flat), flat});
+}
+
+std::vector<PathStep> Bindings::trace(Node node) const {
+  std::vector<PathStep> path;
+  for (; node.flat != kNone; node = bindingOf(node))
+    path.push_back(describe(node));
   std::reverse(path.begin(), path.end());
   return path;
 }

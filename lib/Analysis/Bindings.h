@@ -46,19 +46,33 @@ public:
     bindings[producer].message = before;
   }
 
+  /// An all-reduce, named by the first of its G cells, waited for what was in
+  /// front of it in a queue, for the row of one of its cells, or for nothing.
+  void bindMeeting(uint32_t meeting, uint32_t before, uint32_t cell) {
+    bindings[meeting] = {cell, before};
+  }
+
   /// Bindings of cells that a walk leaps over are those of cells before them.
   void noteLeap(llvm::ArrayRef<LeapedRow> rows) {
     leaped.assign(rows.begin(), rows.end());
   }
 
-  /// The path to the last cell of a row.
-  std::vector<PathStep> trace(int64_t row) const;
+  /// The path to the last cell of a row, and to an all-reduce.
+  std::vector<PathStep> traceRow(int64_t row) const;
+  std::vector<PathStep> traceMeeting(uint32_t flat) const;
 
 private:
   static constexpr uint32_t kRow = kNone - 1;
 
   struct Binding {
     uint32_t cell, message;
+  };
+  /// A step of a path: a cell or a copy, the message of a cell, or an
+  /// all-reduce.
+  struct Node {
+    enum Kind : uint8_t { Step, Message, Meeting } kind = Step;
+    int64_t row = 0;
+    uint32_t flat = kNone; ///< kNone: there is none
   };
 
   Cell at(int64_t row, uint32_t flat) const {
@@ -70,7 +84,11 @@ private:
   uint32_t bindingOfCell(int64_t row, uint32_t flat) const;
   uint32_t bindingOfMessage(int64_t row, uint32_t flat) const;
   uint32_t moveAhead(uint32_t flat, int64_t numPeriods) const;
-  PathStep describe(int64_t row, uint32_t flat) const;
+  std::vector<PathStep> trace(Node node) const;
+  Node nodeOf(uint32_t flat) const;
+  Node stepBefore(int64_t row, uint32_t flat) const;
+  Node bindingOf(Node node) const;
+  PathStep describe(Node node) const;
   /// The first cell of the step that ends at or before `flat`, or kNone.
   uint32_t stepAtOrBefore(int64_t row, int64_t flat) const;
 

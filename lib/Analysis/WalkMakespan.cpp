@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "InLanes.h"
-#include "WalkCopies.h"
+#include "WalkReductions.h"
 
 using namespace pipesched;
 
@@ -35,6 +35,9 @@ public:
       : prices(table, scenarios), workers(table.rows.size()) {
     if (hasCopies(counts))
       copies.emplace(table);
+    if (const TableReductions *all = scenarios.front().reductions)
+      reductions.emplace(*all, prices, table);
+    waitsForMore = copies || reductions;
   }
 
   Price priceOf(uint32_t stage, Phase phase) const {
@@ -42,16 +45,16 @@ public:
   }
   LLVM_ATTRIBUTE_ALWAYS_INLINE void
   start(const WaveStep &step, uint64_t, const Price &price, const Item *need) {
-    if (LLVM_UNLIKELY(copies))
-      waitForCopies(step);
+    if (LLVM_UNLIKELY(waitsForMore))
+      waitForMore(step);
     Time &rowPs = workers[step.row].rowPs;
     rowPs = (need ? later(rowPs, need->arrivalPs) : rowPs) +
             prices.computePs(step, price);
   }
   void startPair(const WaveStep &step, uint64_t slot, const Item *first,
                  const Item *second) {
-    if (LLVM_UNLIKELY(copies))
-      waitForCopies(step);
+    if (LLVM_UNLIKELY(waitsForMore))
+      waitForMore(step);
     Time rowPs = workers[step.row].rowPs;
     for (const Item *need : {first, second})
       if (need)
@@ -80,6 +83,8 @@ public:
         .has_value();
   }
 
+  void meet(int64_t piece, llvm::ArrayRef<WaveStep> steps, uint64_t slot);
+
   /// A change of times may be another one for each cell.
   bool canLeap() const { return prices.canLeap(); }
   int64_t numLeftOut() const { return prices.numLeftOut(); }
@@ -105,25 +110,65 @@ public:
     int64_t last = 0;
     for (const WorkerClocks<Time> &worker : workers)
       last = std::max(last, laneOf(worker.rowPs, lane));
+    if (reductions)
+      last = std::max(last, laneOf(reductions->getLast().arrivalPs, lane));
     return last;
   }
   bool isValid() const { return !isBroken; }
 
 private:
-  LLVM_ATTRIBUTE_NOINLINE void waitForCopies(const WaveStep &step) {
-    Time &rowPs = workers[step.row].rowPs;
-    for (unsigned half = 0; half <= unsigned(step.isPair); ++half)
-      copies->forNeeds(step, half, [&](const Delivery<Time> &need) {
-        rowPs = later(rowPs, need.arrivalPs);
-      });
-    isBroken |= !copies->start(step);
-  }
+  void waitForMore(const WaveStep &step);
 
   WalkPrices<Time> prices;
-  std::optional<WalkCopies<Time>> copies; ///< if the table has some
-  bool isBroken = false;                  ///< a copy is where it cannot be
+  std::optional<WalkCopies<Time>> copies;         ///< if the table has some
+  std::optional<WalkReductions<Time>> reductions; ///< likewise
+  bool waitsForMore = false; ///< cells wait for copies or all-reduces
+  bool isBroken = false;     ///< something is where it cannot be
   std::vector<WorkerClocks<Time>> workers;
 };
+
+} // namespace
+
+template <typename Time>
+void MakespanWalk<Time>::waitForMore(const WaveStep &step) {
+  Time &rowPs = workers[step.row].rowPs;
+  auto wait = [&](const Delivery<Time> &need) {
+    rowPs = later(rowPs, need.arrivalPs);
+  };
+  if (reductions && reductions->isAwaited(step)) {
+    if (const Delivery<Time> *need = reductions->needOf(step))
+      wait(*need);
+    else
+      isBroken = true;
+  }
+  if (!copies)
+    return;
+  for (unsigned half = 0; half <= unsigned(step.isPair); ++half)
+    copies->forNeeds(step, half, wait);
+  isBroken |= !copies->start(step);
+}
+
+template <typename Time>
+void MakespanWalk<Time>::meet(int64_t piece, llvm::ArrayRef<WaveStep> steps,
+                              uint64_t) {
+  Time startPs{};
+  for (const WaveStep &step : steps) {
+    const WorkerClocks<Time> &worker = workers[step.row];
+    startPs = later(startPs, worker.rowPs);
+    if (prices.hasQueues())
+      startPs = later(startPs, later(worker.sendPs, worker.receivePs));
+  }
+  WalkPrice<Time> price = reductions->priceOf(piece, steps.front());
+  if (prices.hasQueues())
+    for (const WaveStep &step : steps)
+      workers[step.row].sendPs = workers[step.row].receivePs =
+          startPs + price.occupancyPs;
+  Delivery<Time> done;
+  done.arrivalPs = startPs + price.flightPs;
+  reductions->note(steps, done);
+}
+
+namespace {
 
 struct MakespanQuestion {
   using Answer = int64_t;
@@ -132,7 +177,8 @@ struct MakespanQuestion {
   void ask(llvm::ArrayRef<WalkInputs> scenarios,
            llvm::MutableArrayRef<std::optional<int64_t>> answers) const {
     MakespanWalk<Time> walk(table, counts, scenarios);
-    if (!walkInSlots<Arrival<Time>>(table, walk) || !walk.isValid())
+    if (!walkInSlots<Arrival<Time>>(table, collectivesOf(scenarios), walk) ||
+        !walk.isValid())
       return;
     for (auto [lane, answer] : llvm::enumerate(answers))
       answer = walk.makespanPs(lane);

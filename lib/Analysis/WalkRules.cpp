@@ -41,12 +41,12 @@ int64_t pipesched::priceOf(const WalkInputs &scenario, const WaveStep &step) {
 // What a walk can time
 //===----------------------------------------------------------------------===//
 
-bool pipesched::canWalkTable(const PhaseCounts &counts, Transport transport,
-                             ReceivePlacement receives, ForwardSends sends) {
+bool pipesched::canWalkTables(Transport transport, ReceivePlacement receives,
+                              ForwardSends sends) {
   bool isDelayed = transport == Transport::Delay;
   return (isDelayed || (transport == Transport::Overlap &&
                         receives == ReceivePlacement::Arrival)) &&
-         sends == ForwardSends::Async && canWalkInSlots(counts);
+         sends == ForwardSends::Async;
 }
 
 bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
@@ -65,6 +65,10 @@ bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
         add(count, message->latencyPs);
       }
     }
+  for (const MessageCost &reduction : costs.reductions) {
+    add(1, reduction.occupancyPs);
+    add(1, reduction.latencyPs);
+  }
   return total <= static_cast<uint64_t>(limitPs);
 }
 
@@ -106,10 +110,10 @@ static bool hasMeasuredWaits(const StageCosts &costs) {
          llvm::any_of(costs.stages, waits);
 }
 
-std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
-                                             const TableView &table,
-                                             const PhaseCounts &counts,
-                                             const StageCosts &costs) {
+std::optional<Traffic>
+pipesched::sumTraffic(const Placement &placement, const TableView &table,
+                      const PhaseCounts &counts, const StageCosts &costs,
+                      const TableReductions *reductions) {
   GradientAfter gradientAfter = table.gradientAfter;
   bool isMeasured = hasMeasuredWaits(costs);
   if (isMeasured &&
@@ -135,6 +139,8 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
         traffic.copies += count;
         continue;
       }
+      if (phase == Phase::AllReduce)
+        continue;
       send(worker, count, cost.shardingBytes[code]);
       traffic.exposedShardingPs[worker] += count * cost.shardingPs[code];
       isOverflow |= !traffic.context[worker].add(cost.context[code], count);
@@ -152,6 +158,9 @@ std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
                                      : cost.gradient.bytes);
     }
   }
+  for (auto [number, cost] : llvm::enumerate(costs.reductions))
+    for (CellRef member : reductions->membersOf(number))
+      send(member.row, 1, cost.bytes);
   if (isOverflow ||
       (isMeasured && !subtractMeasuredPairs(table, costs, traffic)))
     return std::nullopt;

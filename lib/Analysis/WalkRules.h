@@ -72,6 +72,12 @@ private:
   std::vector<WalkPair<Time>> pairs; ///< by the stage of the first cell
 };
 
+/// The groups of G cells that scenarios of one table have, or null.
+inline const Collectives *collectivesOf(llvm::ArrayRef<WalkInputs> scenarios) {
+  const TableReductions *reductions = scenarios.front().reductions;
+  return reductions ? &reductions->getCollectives() : nullptr;
+}
+
 /// What a step takes in one scenario.
 int64_t priceOf(const WalkInputs &scenario, const WaveStep &step);
 
@@ -80,6 +86,8 @@ template <typename Time>
 struct WorkerClocks {
   Time rowPs{}, sendPs{}, receivePs{};
 
+  /// When both queues are free.
+  Time queuesPs() const { return later(sendPs, receivePs); }
   template <typename Visitor>
   void visitState(Clock clock, Visitor &visitor) {
     for (Time *ps : {&rowPs, &sendPs, &receivePs})

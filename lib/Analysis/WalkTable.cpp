@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Times and idle causes (FullWalk); with it slots (SlotCounts), copies
-// (WalkCopies), memory (Holdings), and what each task waited for (Bindings).
+// (WalkCopies), all-reduces (WalkReductions), memory (Holdings), and what each
+// task waited for (Bindings).
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +17,7 @@
 #include "Holdings.h"
 #include "InLanes.h"
 #include "SlotCounts.h"
-#include "WalkCopies.h"
+#include "WalkReductions.h"
 #include <deque>
 
 using namespace pipesched;
@@ -44,15 +45,17 @@ public:
   }
   void start(const WaveStep &step, uint64_t slot, const Price &price,
              const Item *need) {
-    if (LLVM_UNLIKELY(copies))
-      return startWithCopies(step, slot, {need, nullptr},
-                             prices.computePs(step, price));
+    if (LLVM_UNLIKELY(waitsForMore))
+      return startWithMore(step, slot, {need, nullptr},
+                           prices.computePs(step, price));
     startAfter(step, slot, need, prices.computePs(step, price));
   }
   void startPair(const WaveStep &step, uint64_t slot, const Item *first,
                  const Item *second);
   void finish(const WaveStep &step, uint64_t slot) {
     slots.finish(step, slot);
+    if (LLVM_UNLIKELY(reductions) && step.cells->is(Phase::AllReduce))
+      return;
     const Time &endPs = workers[step.row].clocks.rowPs;
     for (Holdings<Time> &each : holdings)
       each.finish(step, endPs);
@@ -62,6 +65,7 @@ public:
   void pass(const WaveStep &step, unsigned half, const Price &price,
             int32_t toRow, Item &item);
   bool copy(const WaveStep &step, const Price &price);
+  void meet(int64_t piece, llvm::ArrayRef<WaveStep> steps, uint64_t slot);
 
   bool canLeap() const { return prices.canLeap(); }
   int64_t numLeftOut() const { return prices.numLeftOut(); }
@@ -99,8 +103,8 @@ private:
   };
 
   void addHoldings(const PhaseCounts &counts);
-  void startWithCopies(const WaveStep &step, uint64_t slot,
-                       std::array<const Item *, 2> needs, const Time &ps);
+  void startWithMore(const WaveStep &step, uint64_t slot,
+                     std::array<const Item *, 2> needs, const Time &ps);
   void startAfter(const WaveStep &step, uint64_t slot, const Item *last,
                   const Time &ps);
   void bind(const WaveStep &step, const Worker &worker, const Item *last);
@@ -108,6 +112,8 @@ private:
   void addDispatches(const WaveStep &step);
   void send(const Price &price, Worker &from, Worker &to, Item &item);
   Item leftAt(const Worker &from, const Item &item) const;
+  Item timeMeeting(llvm::ArrayRef<WaveStep> steps, const Price &price);
+  void bindMeeting(llvm::ArrayRef<WaveStep> steps, const Time &startPs);
   void bindMessage(const Worker &from, const Worker &to, const Item &item,
                    const Time &startPs, const Time &sendFreePs);
   IdleTimes idleOf(unsigned lane, int64_t makespanPs) const;
@@ -118,15 +124,17 @@ private:
   WalkPrices<Time> prices;
   std::optional<Bindings> bindings; ///< if a path is asked for
   SlotCounts slots;
-  std::optional<WalkCopies<Time>> copies;  ///< if the table has some
-  std::deque<Holdings<Time>> holdings;     ///< one for equal activations
+  std::optional<WalkCopies<Time>> copies;         ///< if the table has some
+  std::optional<WalkReductions<Time>> reductions; ///< likewise
+  bool waitsForMore = false;           ///< cells wait for copies or all-reduces
+  std::deque<Holdings<Time>> holdings; ///< one for equal activations
   std::deque<TimedHoldings> timedHoldings; ///< with copies: one for each lane
   std::vector<int64_t> holdingsOfLane;     ///< -1: not asked for
   bool hasDispatches;
   std::vector<DispatchTimes> dispatches; ///< by lane
   std::vector<Worker> workers;
   int64_t numLeapt = 0;
-  bool isBroken = false; ///< a copy is where it cannot be
+  bool isBroken = false; ///< something is where it cannot be
 };
 
 } // namespace
@@ -150,6 +158,9 @@ FullWalk<Time>::FullWalk(const TableView &table,
   }
   if (hasCopies(counts))
     copies.emplace(table);
+  if (const TableReductions *all = scenarios.front().reductions)
+    reductions.emplace(*all, prices, table);
+  waitsForMore = copies || reductions;
   addHoldings(counts);
 }
 
@@ -252,27 +263,32 @@ template <typename Time>
 void FullWalk<Time>::startPair(const WaveStep &step, uint64_t slot,
                                const Item *one, const Item *other) {
   const Time &ps = prices.pairPs(step);
-  if (LLVM_UNLIKELY(copies))
-    return startWithCopies(step, slot, {one, other}, ps);
+  if (LLVM_UNLIKELY(waitsForMore))
+    return startWithMore(step, slot, {one, other}, ps);
   if (!one || !other)
     return startAfter(step, slot, one ? one : other, ps);
   Item last = laterOf(*one, *other);
   startAfter(step, slot, &last, ps);
 }
 
-/// A step of a table with copies also waits for its reloads and for what joins
-/// name.
+/// Cells also wait for all-reduces (O), for reloads, and for what joins name.
 template <typename Time>
-void FullWalk<Time>::startWithCopies(const WaveStep &step, uint64_t slot,
-                                     std::array<const Item *, 2> needs,
-                                     const Time &ps) {
+void FullWalk<Time>::startWithMore(const WaveStep &step, uint64_t slot,
+                                   std::array<const Item *, 2> needs,
+                                   const Time &ps) {
   LastOf<Time> last;
+  if (reductions && reductions->isAwaited(step)) {
+    needs[0] = reductions->needOf(step);
+    isBroken |= !needs[0];
+  }
   for (unsigned half = 0; half <= unsigned(step.isPair); ++half) {
     if (needs[half])
       last.add(*needs[half]);
-    copies->forNeeds(step, half, [&](const Item &need) { last.add(need); });
+    if (copies)
+      copies->forNeeds(step, half, [&](const Item &need) { last.add(need); });
   }
-  isBroken |= !copies->start(step);
+  if (copies)
+    isBroken |= !copies->start(step);
   startAfter(step, slot, last.get(), ps);
 }
 
@@ -297,6 +313,84 @@ bool FullWalk<Time>::copy(const WaveStep &step, const Price &price) {
   else if (bindings)
     bindings->bindCell(flat, copied->waitedFor);
   return true;
+}
+
+/// A group has met: its all-reduce takes its place in all queues.
+template <typename Time>
+void FullWalk<Time>::meet(int64_t piece, llvm::ArrayRef<WaveStep> steps,
+                          uint64_t slot) {
+  for (const WaveStep &step : steps)
+    slots.start(step, slot);
+  reductions->note(
+      steps, timeMeeting(steps, reductions->priceOf(piece, steps.front())));
+}
+
+template <typename Time>
+Delivery<Time> FullWalk<Time>::timeMeeting(llvm::ArrayRef<WaveStep> steps,
+                                           const Price &price) {
+  Item done;
+  for (const WaveStep &step : steps) {
+    done.readyPs = later(done.readyPs, workers[step.row].clocks.rowPs);
+    done.freePs = later(done.freePs, workers[step.row].freeClocks.rowPs);
+  }
+  Time startPs = done.readyPs;
+  if (prices.hasQueues())
+    for (const WaveStep &step : steps) {
+      const Worker &worker = workers[step.row];
+      startPs = later(startPs, worker.clocks.queuesPs());
+      done.freePs = later(done.freePs, worker.freeClocks.queuesPs());
+    }
+  done.arrivalPs = startPs + price.flightPs;
+  if (bindings) {
+    done.producer = bindings->flatOf(steps.front());
+    bindMeeting(steps, startPs);
+  }
+  done.runBeginPs = startPs;
+  if (!prices.hasQueues())
+    return done;
+  for (const WaveStep &step : steps) {
+    const Worker &worker = workers[step.row];
+    for (auto [endPs, runPs] :
+         {std::pair(worker.clocks.sendPs, worker.sendRunPs),
+          std::pair(worker.clocks.receivePs, worker.receiveRunPs)})
+      done.runBeginPs = whereEqual(
+          startPs, endPs, earlier(done.runBeginPs, runPs), done.runBeginPs);
+  }
+  for (const WaveStep &step : steps) {
+    Worker &worker = workers[step.row];
+    worker.clocks.sendPs = worker.clocks.receivePs =
+        startPs + price.occupancyPs;
+    worker.freeClocks.sendPs = worker.freeClocks.receivePs = done.freePs;
+    worker.sendRunPs = worker.receiveRunPs = done.runBeginPs;
+    worker.lastSend = worker.lastReceive = done.producer;
+  }
+  done.runBeginPs = later(done.readyPs, done.runBeginPs);
+  return done;
+}
+
+/// An all-reduce waited for what was in front of it in a queue, or for a row:
+/// of its workers the first with such a thing.
+template <typename Time>
+void FullWalk<Time>::bindMeeting(llvm::ArrayRef<WaveStep> steps,
+                                 const Time &startPs) {
+  uint32_t meeting = bindings->flatOf(steps.front());
+  auto ends = [&](const Time &time) {
+    return laneOf(time, 0) == laneOf(startPs, 0);
+  };
+  for (const WaveStep &step : steps) {
+    const Worker &worker = workers[step.row];
+    if (prices.hasQueues() && worker.lastSend != Bindings::kNone &&
+        ends(worker.clocks.sendPs))
+      return bindings->bindMeeting(meeting, worker.lastSend, Bindings::kNone);
+    if (prices.hasQueues() && worker.lastReceive != Bindings::kNone &&
+        ends(worker.clocks.receivePs))
+      return bindings->bindMeeting(meeting, worker.lastReceive,
+                                   Bindings::kNone);
+    if (worker.hasBegun && ends(worker.clocks.rowPs))
+      return bindings->bindMeeting(meeting, Bindings::kNone,
+                                   bindings->flatOf(step));
+  }
+  bindings->bindMeeting(meeting, Bindings::kNone, Bindings::kNone);
 }
 
 template <typename Time>
@@ -415,13 +509,16 @@ IdleTimes FullWalk<Time>::idleOf(unsigned lane, int64_t makespanPs) const {
   return idle;
 }
 
-/// The path to the first row that ends last.
+/// The path to the first row that ends last, or to the all-reduce that does.
 template <typename Time>
 std::vector<PathStep> FullWalk<Time>::pathTo(int64_t makespanPs) const {
-  if (bindings)
-    for (auto [row, worker] : llvm::enumerate(workers))
-      if (worker.hasBegun && laneOf(worker.clocks.rowPs, 0) == makespanPs)
-        return bindings->trace(row);
+  if (!bindings)
+    return {};
+  for (auto [row, worker] : llvm::enumerate(workers))
+    if (worker.hasBegun && laneOf(worker.clocks.rowPs, 0) == makespanPs)
+      return bindings->traceRow(row);
+  if (reductions && makespanPs != 0)
+    return bindings->traceMeeting(reductions->getLast().producer);
   return {};
 }
 
@@ -465,6 +562,13 @@ std::optional<WalkedTable> FullWalk<Time>::take(unsigned lane) {
     result.freeMakespanPs =
         std::max(result.freeMakespanPs, laneOf(worker.freeClocks.rowPs, lane));
   }
+  if (reductions) {
+    const Item &last = reductions->getLast();
+    result.makespanPs =
+        std::max(result.makespanPs, laneOf(last.arrivalPs, lane));
+    result.freeMakespanPs =
+        std::max(result.freeMakespanPs, laneOf(last.freePs, lane));
+  }
   result.idle = idleOf(lane, result.makespanPs);
   result.criticalPath = pathTo(result.makespanPs);
   result.dispatches = std::move(dispatches[lane]);
@@ -488,7 +592,7 @@ struct TableQuestion {
            llvm::MutableArrayRef<std::optional<WalkedTable>> answers) const {
     llvm::fill(answers, std::nullopt);
     FullWalk<Time> walk(table, scenarios, counts);
-    if (!walkInSlots<Delivery<Time>>(table, walk))
+    if (!walkInSlots<Delivery<Time>>(table, collectivesOf(scenarios), walk))
       return;
     for (auto [lane, answer] : llvm::enumerate(answers))
       answer = walk.take(lane);

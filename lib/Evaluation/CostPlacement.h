@@ -27,6 +27,12 @@ llvm::Expected<std::optional<MemoryFacts>>
 costMemory(const Placement &placement, const CostInputs &costs, unsigned phases,
            Runtime runtime);
 
+/// All-reduces of a table or program: by the G times of a profile if it has
+/// some, and the roofline otherwise.
+llvm::Expected<std::vector<MessageCost>>
+costAllReduces(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
+               const CostInputs &costs, const StageCosts &stageCosts);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_LIB_EVALUATION_COSTPLACEMENT_H

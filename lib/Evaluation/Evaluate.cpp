@@ -174,10 +174,18 @@ static bool isCostedByWork(llvm::ArrayRef<StatedWork> work,
   return anyHasTime(work) && !costs.model && !costs.profile;
 }
 
-/// Uses G times if a profile gives them, and the roofline otherwise.
-static llvm::Expected<std::vector<MessageCost>>
-costReductionsOf(const TaskGraph &graph, const Placement &placement,
-                 const CostInputs &costs, const StageCosts &stageCosts) {
+llvm::Expected<std::vector<MessageCost>> pipesched::costAllReduces(
+    const Placement &placement, llvm::ArrayRef<Reduction> reductions,
+    const CostInputs &costs, const StageCosts &stageCosts) {
+  constexpr auto index = static_cast<unsigned>(Phase::AllReduce);
+  bool isMeasured = costs.profile && !costs.profile->phasePs[index].empty();
+  if (costs.model && costs.system && !isMeasured)
+    return costReductions(placement, reductions, *costs.model, *costs.system);
+  return shareReductions(placement, reductions, stageCosts,
+                         costs.model ? &*costs.model : nullptr);
+}
+
+static std::vector<Reduction> reductionsOf(const TaskGraph &graph) {
   std::vector<Reduction> reductions;
   reductions.reserve(graph.reductions.size());
   for (auto [number, task] : llvm::enumerate(graph.reductions)) {
@@ -186,12 +194,7 @@ costReductionsOf(const TaskGraph &graph, const Placement &placement,
     reductions.push_back({graph.cell[task], graph.reducedBlocks[number],
                           int64_t(workers.size()), *first, *last});
   }
-  constexpr auto index = static_cast<unsigned>(Phase::AllReduce);
-  bool isMeasured = costs.profile && !costs.profile->phasePs[index].empty();
-  if (costs.model && costs.system && !isMeasured)
-    return costReductions(placement, reductions, *costs.model, *costs.system);
-  return shareReductions(placement, reductions, stageCosts,
-                         costs.model ? &*costs.model : nullptr);
+  return reductions;
 }
 
 /// Computes times and traffic of `execution.graph`; stated work has precedence.
@@ -211,8 +214,8 @@ static llvm::Error costGraph(const Placement &placement,
     execution.stageCosts = std::move(*stageCosts);
   }
   if (!execution.graph.reductions.empty()) {
-    llvm::Expected<std::vector<MessageCost>> reductions = costReductionsOf(
-        execution.graph, placement, costs, execution.stageCosts);
+    llvm::Expected<std::vector<MessageCost>> reductions = costAllReduces(
+        placement, reductionsOf(execution.graph), costs, execution.stageCosts);
     if (!reductions)
       return reductions.takeError();
     execution.stageCosts.reductions = std::move(*reductions);

@@ -31,40 +31,73 @@ static llvm::Expected<TableMetrics> measureTable(const TableView &table) {
 
 namespace {
 
+/// A table to walk. If its rows leave microbatches out, `placement` and
+/// `counts` are those with them.
+struct WalkedRows {
+  const TableView &table;
+  const Placement &placement;
+  const PhaseCounts &counts;
+  const TableReductions *reductions; ///< null if it has no G cells
+};
+
 /// One evaluation by a walk. The object stays where it is while its inputs are
 /// in use.
 class TableWalk {
 public:
-  /// Finds costs. False if their sum may exceed int64. If the rows leave
-  /// microbatches out, `placement` and `counts` are those with them.
-  llvm::Expected<bool> prepare(const Placement &placement,
-                               const PhaseCounts &counts,
-                               const CostInputs &costs,
+  /// Finds costs. False if their sum may exceed int64.
+  llvm::Expected<bool> prepare(const WalkedRows &rows, const CostInputs &costs,
                                const TimingOptions &options);
   WalkInputs inputs() const;
   /// Levels 2 and 3. False if the walk has found no end, or bytes exceed int64.
-  bool finish(const Placement &placement, const TableView &table,
-              const PhaseCounts &counts, std::optional<WalkedTable> walked,
+  bool finish(const WalkedRows &rows, std::optional<WalkedTable> walked,
               Evaluation &evaluation);
 
 private:
+  llvm::Error costReductions(const WalkedRows &rows, const CostInputs &costs);
+
   ExecutionTotals totals;
   DisturbedTimes disturbed;
   const TimingOptions *options = nullptr;
+  const TableReductions *reductions = nullptr;
 };
 
 } // namespace
 
-llvm::Expected<bool> TableWalk::prepare(const Placement &placement,
-                                        const PhaseCounts &counts,
+llvm::Error TableWalk::costReductions(const WalkedRows &rows,
+                                      const CostInputs &costs) {
+  const Collectives &collectives = reductions->getCollectives();
+  std::vector<Reduction> all;
+  for (int64_t number = 0; number != reductions->size(); ++number) {
+    llvm::ArrayRef<CellRef> members = reductions->membersOf(number);
+    CellRef first = members.front();
+    all.push_back(
+        {rows.table.rows[first.row][first.index],
+         collectives.getReplicas().blocksOf(reductions->pieceOf(number)),
+         int64_t(members.size()), first.row, members.back().row});
+  }
+  llvm::Expected<std::vector<MessageCost>> reduced =
+      costAllReduces(rows.placement, all, costs, totals.stageCosts);
+  if (!reduced)
+    return reduced.takeError();
+  totals.stageCosts.reductions = std::move(*reduced);
+  return llvm::Error::success();
+}
+
+llvm::Expected<bool> TableWalk::prepare(const WalkedRows &rows,
                                         const CostInputs &costs,
                                         const TimingOptions &timing) {
+  const Placement &placement = rows.placement;
+  const PhaseCounts &counts = rows.counts;
   options = &timing;
+  reductions = rows.reductions;
   llvm::Expected<StageCosts> stageCosts =
       costStages(placement, costs, counts.costedPhases(), timing.runtime);
   if (!stageCosts)
     return stageCosts.takeError();
   totals.stageCosts = std::move(*stageCosts);
+  if (reductions)
+    if (llvm::Error error = costReductions(rows, costs))
+      return std::move(error);
   llvm::Expected<std::optional<MemoryFacts>> facts =
       costMemory(placement, costs, counts.costedPhases(), timing.runtime);
   if (!facts)
@@ -84,18 +117,18 @@ WalkInputs TableWalk::inputs() const {
   inputs.costs = &totals.stageCosts;
   inputs.transport = options->transport;
   inputs.memoryFacts = totals.memoryFacts ? &*totals.memoryFacts : nullptr;
+  inputs.reductions = reductions;
   if (!options->disturbance.isEmpty())
     inputs.changePs = disturbed;
   inputs.changeVaries = options->disturbance.jitter != 0;
   return inputs;
 }
 
-bool TableWalk::finish(const Placement &placement, const TableView &table,
-                       const PhaseCounts &counts,
+bool TableWalk::finish(const WalkedRows &rows,
                        std::optional<WalkedTable> walked,
                        Evaluation &evaluation) {
-  std::optional<Traffic> traffic =
-      sumTraffic(placement, table, counts, totals.stageCosts);
+  std::optional<Traffic> traffic = sumTraffic(
+      rows.placement, rows.table, rows.counts, totals.stageCosts, reductions);
   if (!walked || !traffic)
     return false;
   totals.makespanPs = walked->makespanPs;
@@ -111,22 +144,34 @@ bool TableWalk::finish(const Placement &placement, const TableView &table,
   return true;
 }
 
-/// Levels 2 and 3 by a walk over the rows. False if it finds no end. If the
-/// rows leave microbatches out, `placement` and `counts` are those with them.
-static llvm::Expected<bool>
-walk(const TableView &table, const Placement &placement,
-     const PhaseCounts &counts, const CostInputs &costs,
-     const TimingOptions &options, Evaluation &evaluation) {
+/// Levels 2 and 3 by a walk over the rows. False if it finds no end.
+static llvm::Expected<bool> walk(const WalkedRows &rows,
+                                 const CostInputs &costs,
+                                 const TimingOptions &options,
+                                 Evaluation &evaluation) {
   TableWalk walk;
-  llvm::Expected<bool> addsUp = walk.prepare(placement, counts, costs, options);
+  llvm::Expected<bool> addsUp = walk.prepare(rows, costs, options);
   if (!addsUp || !*addsUp)
     return addsUp;
   WalkInputs inputs = walk.inputs();
-  inputs.numLeftOut =
-      placement.getNumMicrobatches() - table.placement->getNumMicrobatches();
+  inputs.numLeftOut = rows.placement.getNumMicrobatches() -
+                      rows.table.placement->getNumMicrobatches();
   evaluation.totals.leavesOutPath = inputs.numLeftOut != 0;
-  return walk.finish(placement, table, counts, walkTable(table, counts, inputs),
+  return walk.finish(rows, walkTable(rows.table, rows.counts, inputs),
                      evaluation);
+}
+
+/// Whether a table can be walked as far as its G cells go, and their groups.
+static bool findReductions(const TableView &table, const PhaseCounts &counts,
+                           std::optional<TableReductions> &reductions) {
+  if (!counts.has(Phase::AllReduce))
+    return true;
+  llvm::Expected<std::optional<TableReductions>> found =
+      TableReductions::create(table);
+  if (found)
+    reductions = std::move(*found);
+  llvm::consumeError(found.takeError()); // the graph finds it again
+  return reductions.has_value();
 }
 
 namespace {
@@ -139,20 +184,26 @@ public:
       : table(table), family(family), familyOptions(familyOptions),
         isCountable(table.placement->isAssigned() &&
                     table.getNumCells() <= kMaxTableCells) {
-    if (isCountable)
-      counts = countPhases(table);
+    if (!isCountable)
+      return; // the graph finds what is wrong
+    counts = countPhases(table);
+    isWalkable = findReductions(table, counts, reductions);
   }
 
   bool canWalk(const TimingOptions &options) const {
-    return isCountable && // else the graph finds what is wrong
-           canWalkTable(counts, options.transport, options.receivePlacement,
-                        options.forwardSends);
+    return isWalkable &&
+           canWalkTables(options.transport, options.receivePlacement,
+                         options.forwardSends);
   }
   llvm::Expected<Evaluation> evaluate(const Scenario &scenario);
   std::vector<llvm::Expected<Evaluation>>
   evaluateAll(llvm::ArrayRef<Scenario> scenarios);
 
 private:
+  WalkedRows rows() const {
+    return {table, *table.placement, counts,
+            reductions ? &*reductions : nullptr};
+  }
   llvm::Expected<Evaluation> byGraph(const Scenario &scenario);
   llvm::Expected<Evaluation> finish(const Scenario &scenario,
                                     Evaluation evaluation);
@@ -160,8 +211,9 @@ private:
   const TableView &table;
   llvm::StringRef family;
   const FamilyOptions &familyOptions;
-  bool isCountable;
+  bool isCountable, isWalkable = false;
   PhaseCounts counts;
+  std::optional<TableReductions> reductions; ///< if it has G cells
   std::optional<TableMetrics> measured; ///< if the table has slots of its own
 };
 
@@ -201,8 +253,7 @@ llvm::Expected<Evaluation> TableEvaluator::evaluate(const Scenario &scenario) {
     return byGraph(scenario);
   Evaluation evaluation;
   llvm::Expected<bool> hasEnd =
-      walk(table, *table.placement, counts, *scenario.costs, *scenario.options,
-           evaluation);
+      walk(rows(), *scenario.costs, *scenario.options, evaluation);
   if (!hasEnd)
     return hasEnd.takeError();
   return *hasEnd ? finish(scenario, std::move(evaluation)) : byGraph(scenario);
@@ -210,15 +261,14 @@ llvm::Expected<Evaluation> TableEvaluator::evaluate(const Scenario &scenario) {
 
 std::vector<llvm::Expected<Evaluation>>
 TableEvaluator::evaluateAll(llvm::ArrayRef<Scenario> scenarios) {
-  const Placement &placement = *table.placement;
   std::vector<TableWalk> walks(scenarios.size());
   std::vector<WalkInputs> inputs;
   std::vector<bool> isWalked(scenarios.size(), false);
   for (auto [number, scenario] : llvm::enumerate(scenarios)) {
     if (!canWalk(*scenario.options))
       continue;
-    llvm::Expected<bool> addsUp = walks[number].prepare(
-        placement, counts, *scenario.costs, *scenario.options);
+    llvm::Expected<bool> addsUp =
+        walks[number].prepare(rows(), *scenario.costs, *scenario.options);
     isWalked[number] = addsUp && *addsUp;
     llvm::consumeError(addsUp.takeError()); // evaluate() finds it again
     if (isWalked[number])
@@ -232,8 +282,7 @@ TableEvaluator::evaluateAll(llvm::ArrayRef<Scenario> scenarios) {
     Evaluation evaluation;
     evaluation.totals.leavesOutPath = true;
     if (isWalked[number] &&
-        walks[number].finish(placement, table, counts, std::move(*next++),
-                             evaluation))
+        walks[number].finish(rows(), std::move(*next++), evaluation))
       evaluations.push_back(finish(scenario, std::move(evaluation)));
     else
       evaluations.push_back(evaluate(scenario));
@@ -285,13 +334,16 @@ llvm::Expected<std::optional<Evaluation>> pipesched::evaluateShortened(
   PhaseCounts some = countPhases(shortened);
   std::optional<PhaseCounts> counts =
       countWithLeftOut(shortened, placement.getNumMicrobatches(), some);
+  std::optional<TableReductions> reductions;
   if (!counts || shortened.aligned || !shortened.slots.empty() ||
-      !canWalkTable(some, options.transport, options.receivePlacement,
-                    options.forwardSends))
+      !canWalkTables(options.transport, options.receivePlacement,
+                     options.forwardSends) ||
+      !findReductions(shortened, some, reductions))
     return std::nullopt;
   Evaluation evaluation;
-  llvm::Expected<bool> hasEnd =
-      walk(shortened, placement, *counts, costs, options, evaluation);
+  WalkedRows rows = {shortened, placement, *counts,
+                     reductions ? &*reductions : nullptr};
+  llvm::Expected<bool> hasEnd = walk(rows, costs, options, evaluation);
   if (!hasEnd)
     return hasEnd.takeError();
   if (!*hasEnd)

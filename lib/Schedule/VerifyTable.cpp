@@ -222,9 +222,8 @@ struct EmptyWalk {
   void startPair(const WaveStep &, uint64_t, const Item *, const Item *) {}
   void finish(const WaveStep &, uint64_t) {}
   void pass(const WaveStep &, unsigned, const Price &, int32_t, Item &) {}
-  bool copy(const WaveStep &, const Price &) {
-    llvm_unreachable("tables with copies are not walked");
-  }
+  bool copy(const WaveStep &, const Price &) { return false; }
+  void meet(int64_t, llvm::ArrayRef<WaveStep>, uint64_t) {}
 
   bool canLeap() const { return true; }
   int64_t numLeftOut() const { return 0; }
@@ -241,11 +240,11 @@ struct EmptyWalk {
 /// Whether sums and a walk show that nothing is wrong with the forwards and
 /// backwards and with the order of the rows. They cannot say what is.
 static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
-  if (table.aligned || !canWalkInSlots(counts) || hasCopies(counts) ||
+  if (table.aligned || counts.has(Phase::AllReduce) || hasCopies(counts) ||
       !isComplete(*table.placement, counts))
     return false;
   EmptyWalk walk;
-  return walkInSlots<EmptyWalk::Item>(table, walk);
+  return walkInSlots<EmptyWalk::Item>(table, /*collectives=*/nullptr, walk);
 }
 
 /// Checks all that is not known to be right.

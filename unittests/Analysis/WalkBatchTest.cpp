@@ -19,6 +19,7 @@
 #include "../Support/TestEffort.h"
 #include "PipeSched/Analysis/WalkTable.h"
 #include "PipeSched/Schedule/Lanes.h"
+#include "PipeSched/Schedule/OptimizerStep.h"
 #include "PipeSched/Schedule/Recompute.h"
 #include "gtest/gtest.h"
 
@@ -29,7 +30,7 @@ namespace {
 /// Counts what the tests have compared.
 struct Compared {
   int batches = 0, pairs = 0, recomputed = 0, varied = 0, memories = 0;
-  int copied = 0;
+  int copied = 0, reduced = 0;
   int leapt = 0; ///< scenarios that leapt side by side
 };
 
@@ -42,6 +43,7 @@ public:
   llvm::ArrayRef<WalkInputs> get() const { return inputs; }
 
 private:
+  std::optional<TableReductions> reductions;
   std::vector<StageCosts> costs;
   std::vector<MemoryFacts> memories;
   std::vector<WalkInputs> inputs;
@@ -74,8 +76,10 @@ static void multiply(StageCosts &costs, int64_t factor) {
 
 Scenarios::Scenarios(const Table &table, uint32_t seed, int64_t count,
                      bool isSteady)
-    : costs(count), memories(count), inputs(count) {
+    : reductions(llvm::cantFail(TableReductions::create(table.view()))),
+      costs(count), memories(count), inputs(count) {
   RandomCosts random(seed);
+  const TableReductions *all = reductions ? &*reductions : nullptr;
   int64_t numStages = table.placement.getNumGlobalStages();
   for (int64_t i = 0; i != count; ++i) {
     if (isSteady && i != 0) {
@@ -86,7 +90,10 @@ Scenarios::Scenarios(const Table &table, uint32_t seed, int64_t count,
     }
     memories[i] = i != 0 && random.draw(2) ? memories[i - 1]
                                            : random.drawMemory(numStages);
+    if (all && random.draw(4) != 0)
+      costs[i].reductions = random.drawMessages(all->size());
     inputs[i].costs = &costs[i];
+    inputs[i].reductions = all && all->size() != 0 ? all : nullptr;
     inputs[i].transport =
         random.draw(4) ? Transport::Overlap : Transport::Delay;
     inputs[i].mayLeap = random.draw(8) != 0;
@@ -143,9 +150,6 @@ static void compare(const Table &table, uint32_t seed, bool isSteady,
                     Compared &compared) {
   TableView view = table.view();
   PhaseCounts counts = countPhases(view);
-  if (!canWalkTable(counts, Transport::Delay, ReceivePlacement::Arrival,
-                    ForwardSends::Async))
-    return;
   constexpr int64_t kSizes[] = {1, 2, 3, 5, 8, 9, 11, 16, 17, 20, 33};
   int64_t count = kSizes[seed % std::size(kSizes)];
   Scenarios scenarios(table, seed, count, isSteady);
@@ -169,9 +173,18 @@ static void compare(const Table &table, uint32_t seed, bool isSteady,
   ++compared.batches;
   compared.recomputed += counts.has(Phase::Recompute);
   compared.copied += counts.has(Phase::Offload);
+  compared.reduced += counts.has(Phase::AllReduce) && found.front();
   compared.pairs += llvm::any_of(table.rows, [](const Row &row) {
     return llvm::any_of(row, [](Cell cell) { return cell.overlapsNext(); });
   });
+}
+
+static Table reduce(Table table) {
+  table.rows =
+      llvm::cantFail(addOptimizerStep(table.view(), ReductionPlace::End,
+                                      ReducedStages::All))
+          .rows;
+  return table;
 }
 
 TEST(WalkBatch, AllFamilies) {
@@ -187,7 +200,7 @@ TEST(WalkBatch, AllFamilies) {
     recomputed.rows = std::move(change->rows);
     compare(recomputed, seed, seed % 2, compared);
     ++seed;
-    for (const Table &some : {table, recomputed}) {
+    for (const Table &some : {table, recomputed, reduce(table)}) {
       compare(withCopies(some, seed, 2), seed, seed % 2, compared);
       ++seed;
     }
@@ -196,6 +209,7 @@ TEST(WalkBatch, AllFamilies) {
   EXPECT_GT(compared.pairs, 20);
   EXPECT_GT(compared.recomputed, 100);
   EXPECT_GT(compared.copied, 500);
+  EXPECT_GT(compared.reduced, 200);
   EXPECT_GT(compared.varied, 500);
   EXPECT_GT(compared.memories, 1000);
 }

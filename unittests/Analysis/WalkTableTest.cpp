@@ -19,6 +19,7 @@
 #include "../Support/ScatteredCopies.h"
 #include "../Support/TestEffort.h"
 #include "PipeSched/Schedule/Offload.h"
+#include "PipeSched/Schedule/OptimizerStep.h"
 #include "PipeSched/Schedule/Recompute.h"
 #include "gtest/gtest.h"
 
@@ -30,6 +31,8 @@ namespace {
 struct Compared {
   int walked = 0, pairs = 0, recomputed = 0, late = 0, queued = 0;
   int copied = 0, joined = 0, heldUp = 0; ///< heldUp: copies make it longer
+  int reduced = 0, shared = 0;            ///< by several workers
+  int endsReduced = 0, awaited = 0;       ///< an all-reduce ends last, or not
   int leapt = 0; ///< tables of which the walk left out at least half
 };
 
@@ -72,14 +75,35 @@ static void expectSameMetrics(const TableMetrics &found,
   EXPECT_EQ(found.maxRetentionSlots, wanted.maxRetentionSlots);
 }
 
+/// The graph has all-reduces in the order in which they can start.
+static StageCosts costsForGraph(const StageCosts &costs, const TaskGraph &graph,
+                                const TableView &view,
+                                const TableReductions *reductions) {
+  StageCosts result = costs;
+  result.reductions.clear();
+  if (costs.reductions.empty())
+    return result;
+  for (uint32_t task : graph.reductions)
+    for (int64_t number = 0; number != reductions->size(); ++number) {
+      CellRef first = reductions->membersOf(number).front();
+      if (view.rows[first.row][first.index] == graph.cell[task])
+        result.reductions.push_back(costs.reductions[number]);
+    }
+  EXPECT_EQ(result.reductions.size(), graph.reductions.size());
+  return result;
+}
+
 /// Everything by way of the graph. Requires a complete table.
-static void expectAsByGraph(const Table &table, const StageCosts &costs,
-                            const MemoryFacts &facts, Transport transport,
+static void expectAsByGraph(const Table &table, const WalkInputs &inputs,
                             const WalkedTable &walked) {
   const Placement &placement = table.placement;
+  const MemoryFacts &facts = *inputs.memoryFacts;
+  Transport transport = inputs.transport;
   TableView view = table.view();
   TaskGraph graph = llvm::cantFail(buildTaskGraph(
       llvm::cantFail(lowerTable(view, ReceivePlacement::Arrival)), transport));
+  StageCosts costs =
+      costsForGraph(*inputs.costs, graph, view, inputs.reductions);
   TaskTimes times =
       llvm::cantFail(computeTaskTimes(graph, placement, costs, transport));
   Timeline timeline = computeTimeline(graph, times);
@@ -92,8 +116,8 @@ static void expectAsByGraph(const Table &table, const StageCosts &costs,
       *walked.memory,
       llvm::cantFail(computeMemory(graph, times, timeline, placement, facts)));
   Traffic wanted = llvm::cantFail(computeTraffic(graph, placement, costs));
-  std::optional<Traffic> traffic =
-      sumTraffic(placement, view, countPhases(view), costs);
+  std::optional<Traffic> traffic = sumTraffic(
+      placement, view, countPhases(view), *inputs.costs, inputs.reductions);
   ASSERT_TRUE(traffic);
   EXPECT_EQ(traffic->messages, wanted.messages);
   EXPECT_EQ(traffic->copies, wanted.copies);
@@ -117,13 +141,18 @@ static void expectAsByGraph(const Table &table, const StageCosts &costs,
 static void compare(const Table &table, uint32_t seed, Compared &compared) {
   TableView view = table.view();
   for (Transport transport : {Transport::Overlap, Transport::Delay}) {
-    if (!canWalkTable(countPhases(view), transport, ReceivePlacement::Arrival,
-                      ForwardSends::Async))
-      return;
     RandomCosts random(seed);
     StageCosts costs = random.drawCosts(table.placement.getNumGlobalStages());
     MemoryFacts facts = random.drawMemory(costs.stages.size());
+    std::optional<TableReductions> reductions =
+        llvm::cantFail(TableReductions::create(view));
+    if (!reductions)
+      return; // the graph times them
     WalkInputs inputs;
+    if (reductions->size() != 0)
+      inputs.reductions = &*reductions;
+    if (random.draw(4) != 0)
+      costs.reductions = random.drawMessages(reductions->size());
     inputs.costs = &costs;
     inputs.transport = transport;
     inputs.memoryFacts = &facts;
@@ -133,7 +162,7 @@ static void compare(const Table &table, uint32_t seed, Compared &compared) {
     EXPECT_EQ(walkMakespan(view, counts, inputs), walked->makespanPs);
     inputs.mayLeap = false;
     EXPECT_EQ(walkMakespan(view, counts, inputs), walked->makespanPs);
-    expectAsByGraph(table, costs, facts, transport, *walked);
+    expectAsByGraph(table, inputs, *walked);
     ++compared.walked;
     compared.leapt += 2 * walked->numLeapt >= view.getNumCells();
     compared.late += walked->makespanPs > walked->freeMakespanPs;
@@ -145,6 +174,20 @@ static void compare(const Table &table, uint32_t seed, Compared &compared) {
     compared.heldUp +=
         llvm::any_of(walked->criticalPath,
                      [](const PathStep &step) { return step.cell.isCopy(); });
+    compared.reduced += counts.has(Phase::AllReduce);
+    auto members = [&](int64_t number) {
+      return reductions->membersOf(number).size();
+    };
+    compared.shared +=
+        llvm::any_of(llvm::seq(reductions->size()),
+                     [&](int64_t number) { return members(number) > 1; });
+    compared.endsReduced +=
+        !walked->criticalPath.empty() &&
+        walked->criticalPath.back().kind == InstructionKind::AllReduce;
+    compared.awaited +=
+        llvm::any_of(walked->criticalPath, [](const PathStep &step) {
+          return step.kind == InstructionKind::AllReduce;
+        });
     compared.pairs += llvm::any_of(table.rows, [](const Row &row) {
       return llvm::any_of(row, [](Cell cell) { return cell.overlapsNext(); });
     });
@@ -280,6 +323,37 @@ TEST(WalkTable, LongOffloadedTables) {
   EXPECT_GT(compared.heldUp, 20);
 }
 
+/// With and without the O cells that wait for all-reduces.
+TEST(WalkTable, Reduced) {
+  Compared compared;
+  uint32_t seed = 1;
+  auto compareReduced = [&](const Table &table, ReductionPlace place,
+                            ReducedStages stages) {
+    llvm::Expected<OptimizerChange> change =
+        addOptimizerStep(table.view(), place, stages);
+    if (!change)
+      return llvm::consumeError(change.takeError());
+    Table reduced = table;
+    reduced.rows = std::move(change->rows);
+    compare(reduced, seed++, compared);
+    for (Row &row : reduced.rows)
+      llvm::erase_if(row, [](Cell cell) { return cell.is(Phase::Optimizer); });
+    compare(reduced, seed++, compared);
+  };
+  forAllFamilies(4, 6, {}, [&](const Family &, const Table &table) {
+    for (ReductionPlace place : {ReductionPlace::End, ReductionPlace::Eager})
+      for (ReducedStages stages :
+           {ReducedStages::Replicated, ReducedStages::All})
+        compareReduced(seed % 3 ? table : withCopies(table, seed, 3), place,
+                       stages);
+  });
+  EXPECT_GT(compared.reduced, 1000);
+  EXPECT_GT(compared.shared, 100);
+  EXPECT_GT(compared.copied, 300);
+  EXPECT_GT(compared.endsReduced, 100);
+  EXPECT_GT(compared.awaited, 300);
+}
+
 TEST(WalkTable, RandomTables) {
   Compared compared;
   for (int seed = 0; seed < numRounds(4000); ++seed) {
@@ -335,26 +409,16 @@ TEST(WalkTable, RepeatedCellHasNoEnd) {
   EXPECT_FALSE(hasEnd(twoWorkers({{f0, f0, f0, b0}, {f1, b1}})));
 }
 
-TEST(WalkTable, LeavesMeetingsAndQueuesOfOthersToTheGraph) {
-  Cell f0(0, Phase::Forward, 0), b0(0, Phase::Backward, 0);
-  Cell f1(1, Phase::Forward, 0), b1(1, Phase::Backward, 0);
-  Table plain = twoWorkers({{f0, b0}, {f1, b1}});
-  auto canWalk = [](const Table &table, Transport transport,
-                    ReceivePlacement receives, ForwardSends sends) {
-    return canWalkTable(countPhases(table.view()), transport, receives, sends);
-  };
+TEST(WalkTable, LeavesQueuesOfOthersToTheGraph) {
   constexpr auto kArrival = ReceivePlacement::Arrival;
   constexpr auto kConsumer = ReceivePlacement::Consumer;
   constexpr auto kAsync = ForwardSends::Async;
-  EXPECT_TRUE(canWalk(plain, Transport::Overlap, kArrival, kAsync));
-  EXPECT_FALSE(canWalk(plain, Transport::Overlap, kConsumer, kAsync));
-  EXPECT_TRUE(canWalk(plain, Transport::Delay, kConsumer, kAsync));
-  EXPECT_FALSE(canWalk(plain, Transport::Blocking, kArrival, kAsync));
-  EXPECT_FALSE(canWalk(plain, Transport::Pairs, kArrival, kAsync));
-  EXPECT_FALSE(canWalk(plain, Transport::Delay, kArrival, ForwardSends::Sync));
-  Table reduced = plain;
-  reduced.rows[0].push_back(Cell(0, Phase::AllReduce, 0));
-  EXPECT_FALSE(canWalk(reduced, Transport::Delay, kArrival, kAsync));
+  EXPECT_TRUE(canWalkTables(Transport::Overlap, kArrival, kAsync));
+  EXPECT_FALSE(canWalkTables(Transport::Overlap, kConsumer, kAsync));
+  EXPECT_TRUE(canWalkTables(Transport::Delay, kConsumer, kAsync));
+  EXPECT_FALSE(canWalkTables(Transport::Blocking, kArrival, kAsync));
+  EXPECT_FALSE(canWalkTables(Transport::Pairs, kArrival, kAsync));
+  EXPECT_FALSE(canWalkTables(Transport::Delay, kArrival, ForwardSends::Sync));
 }
 
 /// The graph, or verification, says what is wrong with them.

@@ -47,6 +47,13 @@ public:
     return costs;
   }
 
+  std::vector<MessageCost> drawMessages(int64_t count) {
+    std::vector<MessageCost> messages;
+    while (count-- > 0)
+      messages.push_back({drawPs(), draw(20), draw(100)});
+    return messages;
+  }
+
   MemoryFacts drawMemory(int64_t numStages) {
     MemoryFacts facts;
     facts.capacityBytes = 1000;

@@ -16,6 +16,7 @@
 #define PIPESCHED_ANALYSIS_WALKTABLE_H
 
 #include "PipeSched/Analysis/PeakMemory.h"
+#include "PipeSched/Analysis/TableReductions.h"
 #include "PipeSched/Schedule/ForwardSends.h"
 #include "PipeSched/Schedule/Lowering.h"
 #include "PipeSched/Schedule/Metrics.h"
@@ -24,19 +25,18 @@
 
 namespace pipesched {
 
-/// Whether the walk times a table with these phases: it has no G cells,
-/// messages wait in no other queues than those of `overlap` in the order of
-/// their arrival, or in none, and sends return at once. All else needs the
-/// graph.
-bool canWalkTable(const PhaseCounts &counts, Transport transport,
-                  ReceivePlacement receives, ForwardSends sends);
+/// Whether the walk times tables under a transport: messages wait in no other
+/// queues than those of `overlap` in the order of their arrival, or in none,
+/// and sends return at once. All else needs the graph.
+bool canWalkTables(Transport transport, ReceivePlacement receives,
+                   ForwardSends sends);
 
 /// Whether all times together are at most `limitPs`, so that no sum of some can
 /// overflow.
 bool canAddUp(const Placement &placement, const PhaseCounts &counts,
               const StageCosts &costs, int64_t limitPs);
 
-/// The traffic of a complete table without G cells, as
+/// The traffic of a complete table, as
 /// computeTraffic finds it. If the rows leave microbatches out, `placement` and
 /// `counts` are those with them. Nothing if bytes exceed int64, or if rows
 /// leave microbatches out, pairs have a measured time, and cells wait for
@@ -44,7 +44,8 @@ bool canAddUp(const Placement &placement, const PhaseCounts &counts,
 std::optional<Traffic> sumTraffic(const Placement &placement,
                                   const TableView &table,
                                   const PhaseCounts &counts,
-                                  const StageCosts &costs);
+                                  const StageCosts &costs,
+                                  const TableReductions *reductions = nullptr);
 
 /// Changes the time of a compute: a cell, or a pair of two, of a worker.
 using ChangePs = llvm::function_ref<int64_t(
@@ -56,6 +57,9 @@ struct WalkInputs {
   const StageCosts *costs = nullptr;
   Transport transport = Transport::Overlap;
   const MemoryFacts *memoryFacts = nullptr;
+  /// Those of the table, if it has G cells. Without costs of their own
+  /// (StageCosts::reductions) they take the times of their phase.
+  const TableReductions *reductions = nullptr;
   ChangePs changePs = nullptr;
   /// Whether it changes cells of one stage and phase by their microbatch.
   bool changeVaries = true;
@@ -84,9 +88,9 @@ struct WalkedTable {
   int64_t numLeapt = 0;
 };
 
-/// Walks a table of canWalkTable. Nothing if the walk finds no end, because
-/// rows wait for each other or cells are missing, or if bytes exceed int64: the
-/// graph and its analyses say what and where.
+/// Walks a table. Nothing if the walk finds no end, because rows wait for each
+/// other or cells are missing, if it has G cells and no `reductions` are given,
+/// or if bytes exceed int64: the graph and its analyses say what and where.
 std::optional<WalkedTable> walkTable(const TableView &table,
                                      const PhaseCounts &counts,
                                      const WalkInputs &inputs);

@@ -15,6 +15,7 @@
 #ifndef PIPESCHED_SCHEDULE_WAVEFRONT_H
 #define PIPESCHED_SCHEDULE_WAVEFRONT_H
 
+#include "PipeSched/Schedule/Collectives.h"
 #include "PipeSched/Schedule/Dependences.h"
 #include "PipeSched/Schedule/Period.h"
 #include "PipeSched/Schedule/PhaseCounts.h"
@@ -33,8 +34,12 @@ namespace pipesched {
 /// that is passed. So the walk is linear in cells; beside the table it holds
 /// what is under way between stages, which for most families is O(stages).
 ///
-/// The table must be one of canWalkInSlots, with cells in range. The handler
-/// has, where `Item` is what it notes about something that is under way,
+/// Cells must be in range. A row that reaches a G sleeps until the rows of its
+/// group have come (Collectives.h); at the end of that slot they meet, and all
+/// go on in the next one. A G must be of one group (isInOneGroupEach).
+///
+/// The handler has, where `Item` is what it notes about something that is under
+/// way,
 ///
 ///   Price priceOf(uint32_t stage, Phase)   what it wants to know of all cells
 ///       of a phase of a global stage, so that one look-up finds all
@@ -49,6 +54,8 @@ namespace pipesched {
 ///   bool copy(const WaveStep &, const Price &)
 ///       of a D or U, or a join, which take no slots: the row has ended what is
 ///       before it. False if what it needs has not been before it.
+///   void meet(int64_t piece, llvm::ArrayRef<WaveStep>, uint64_t slot)
+///       of the G cells of a group, by ascending row; finish() follows for each
 ///
 /// If the rows repeat (Period.h), the walk compares its states at the ends of
 /// periods. If only clocks, ranks and indices differ, all that follows would be
@@ -76,10 +83,14 @@ class WavefrontOf {
   using Time = typename Handler::Time;
 
 public:
-  WavefrontOf(const TableView &table, Handler &handler)
-      : placement(*table.placement), handler(handler),
+  /// `collectives` may be null if there are no G cells.
+  WavefrontOf(const TableView &table, const Collectives *collectives,
+              Handler &handler)
+      : placement(*table.placement), collectives(collectives), handler(handler),
         calendar(table.rows.size()) {
     addRules(table.gradientAfter);
+    if (collectives)
+      numArrived.assign(collectives->getReplicas().getNumPieces(), 0);
     if (hasPaths)
       addTrips();
     addRows(table);
@@ -93,6 +104,8 @@ public:
     for (Row &row : rows)
       startNext(row, 0);
     auto leave = [&](uint64_t slot) {
+      if (LLVM_UNLIKELY(!gathered.empty()))
+        meet(slot);
       if (LLVM_UNLIKELY(periodEnd && rows.front().next >= periodEnd))
         endPeriod(slot);
     };
@@ -143,6 +156,8 @@ private:
   void startOther(Row &row, uint64_t slot);
   void startPair(Row &row, uint64_t slot, Item *const (&needs)[2]);
   void copy(const Row &row);
+  void arrive(Row &row);
+  void meet(uint64_t slot);
   void wakePair(Row &row, uint64_t slot, Item *item);
   void finish(Row &row, uint64_t slot);
   void pass(const WaveStep &step, unsigned half, uint64_t slot);
@@ -184,6 +199,7 @@ private:
   }
 
   const Placement &placement;
+  const Collectives *collectives;
   Handler &handler;
   SlotCalendar calendar;
   llvm::BumpPtrAllocator allocator;
@@ -191,7 +207,9 @@ private:
   llvm::MutableArrayRef<Rule> rules; ///< by kind
   std::vector<Trip> trips; ///< by microbatch; empty: there is one path
   std::vector<Row> rows;
-  std::vector<uint32_t> rowBegins; ///< flat
+  std::vector<uint32_t> rowBegins;  ///< flat
+  std::vector<uint32_t> numArrived; ///< by piece: rows that have reached a G
+  std::vector<int64_t> gathered;    ///< pieces whose rows all have, unmet
   /// A cell occurs twice, or a copy where it cannot be.
   bool isBroken = false;
 
@@ -210,17 +228,19 @@ private:
   WalkState<Time> before, after;
 };
 
-/// Whether a table with these phases has no G cells, which wait for other rows.
-bool canWalkInSlots(const PhaseCounts &counts);
-
 /// Walks the table; see WavefrontOf.
 template <typename Item, typename Handler>
-bool walkInSlots(const TableView &table, Handler &handler) {
+bool walkInSlots(const TableView &table, const Collectives *collectives,
+                 Handler &handler) {
   const Placement &placement = *table.placement;
   if (placement.getNumPaths() > 1 ||
       placement.countOnPath(0) != placement.getNumMicrobatches())
-    return WavefrontOf<Item, Handler, /*hasPaths=*/true>(table, handler).run();
-  return WavefrontOf<Item, Handler, /*hasPaths=*/false>(table, handler).run();
+    return WavefrontOf<Item, Handler, /*hasPaths=*/true>(table, collectives,
+                                                         handler)
+        .run();
+  return WavefrontOf<Item, Handler, /*hasPaths=*/false>(table, collectives,
+                                                        handler)
+      .run();
 }
 
 //===----------------------------------------------------------------------===//
@@ -359,6 +379,8 @@ WavefrontOf<Item, Handler, hasPaths>::startOther(Row &row, uint64_t slot) {
   }
   if (row.next == row.end)
     return;
+  if (row.next->is(Phase::AllReduce))
+    return arrive(row);
   if (!row.next->overlapsNext() || row.next + 1 == row.end)
     return startSingle(row, slot);
   row.step.cells = row.next;
@@ -378,6 +400,38 @@ void WavefrontOf<Item, Handler, hasPaths>::copy(const Row &row) {
   readHalf(step, 0);
   if (!handler.copy(step, rules[step.kinds[0]].price))
     isBroken = true;
+}
+
+/// A row has reached a G.
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::arrive(Row &row) {
+  row.isAsleep = true;
+  row.step.cells = row.next;
+  row.step.isPair = false;
+  readHalf(row.step, 0);
+  if (!collectives)
+    return;
+  int64_t piece = *collectives->piecesOf(row.step.stage(0)).begin();
+  if (++numArrived[piece] == collectives->membersOf(piece).size())
+    gathered.push_back(piece);
+}
+
+/// All rows of some groups have come.
+template <typename Item, typename Handler, bool hasPaths>
+void WavefrontOf<Item, Handler, hasPaths>::meet(uint64_t slot) {
+  std::vector<WaveStep> steps;
+  for (int64_t piece : gathered) {
+    steps.clear();
+    for (CellRef member : collectives->membersOf(piece)) {
+      Row &row = rows[member.row];
+      steps.push_back(row.step);
+      row.isAsleep = false;
+      ++row.next;
+      calendar.add(row.step.row, slot + slotsOf(row.step, 0));
+    }
+    handler.meet(piece, steps, slot);
+  }
+  gathered.clear();
 }
 
 template <typename Item, typename Handler, bool hasPaths>

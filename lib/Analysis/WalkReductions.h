@@ -1,0 +1,93 @@
+//===- WalkReductions.h - All-reduces of a walk -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Prices of all-reduces, and when the O cells that wait for them can start
+// (docs/CostModel.md, "Gradient all-reduces").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ANALYSIS_WALKREDUCTIONS_H
+#define PIPESCHED_LIB_ANALYSIS_WALKREDUCTIONS_H
+
+#include "PipeSched/Analysis/TableReductions.h"
+#include "WalkCopies.h"
+
+namespace pipesched {
+
+/// The all-reduces of a table. One runs beside the rows of its group, from when
+/// all are free for it (and their queues, where messages have some):
+///
+///   row 0       | W | F | .. | O |      the rows go on; O waits
+///   row 1    | W |  F  |       | O |
+///   queues          | V/BW | L |
+template <typename Time>
+class WalkReductions {
+public:
+  WalkReductions(const TableReductions &all, const WalkPrices<Time> &prices,
+                 const TableView &table)
+      : all(all), prices(prices),
+        arrivals(table.placement->getNumGlobalStages()) {}
+
+  /// What an all-reduce takes; `computePs` is not used.
+  WalkPrice<Time> priceOf(int64_t piece, const WaveStep &first) const;
+  /// The group of these steps has been timed.
+  void note(llvm::ArrayRef<WaveStep> steps, const Delivery<Time> &done) {
+    for (const WaveStep &step : steps)
+      arrivals[step.stage(0)].add(done);
+    int64_t behind = laneOf(done.arrivalPs, 0) - laneOf(last.arrivalPs, 0);
+    if (behind > 0 || (behind == 0 && steps.front().row <= lastRow)) {
+      last.producer = done.producer;
+      lastRow = steps.front().row;
+    }
+    last.arrivalPs = later(last.arrivalPs, done.arrivalPs);
+    last.freePs = later(last.freePs, done.freePs);
+  }
+  /// Whether a cell waits for an all-reduce.
+  bool isAwaited(const WaveStep &step) const {
+    return step.cells[0].is(Phase::Optimizer) &&
+           all.getCollectives().indexOf(step.stage(0)) >= 0;
+  }
+  /// That one, or null if it has not been.
+  const Delivery<Time> *needOf(const WaveStep &step) const {
+    return arrivals[step.stage(0)].get();
+  }
+  /// When the last one has arrived, and which that is; of several that of the
+  /// first rows.
+  const Delivery<Time> &getLast() const { return last; }
+
+private:
+  const TableReductions &all;
+  const WalkPrices<Time> &prices;
+  std::vector<LastOf<Time>> arrivals; ///< by global stage
+  Delivery<Time> last;
+  int32_t lastRow = std::numeric_limits<int32_t>::max(); ///< its first one
+};
+
+template <typename Time>
+WalkPrice<Time> WalkReductions<Time>::priceOf(int64_t piece,
+                                              const WaveStep &first) const {
+  WalkPrice<Time> price;
+  for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
+    const WalkInputs &scenario = prices.scenarioOf(lane);
+    const StageCosts &costs = *scenario.costs;
+    MessageCost cost;
+    if (costs.reductions.empty())
+      cost.occupancyPs = costs.stages[first.stage(0)]
+                             .phasePs[static_cast<unsigned>(Phase::AllReduce)];
+    else
+      cost = costs.reductions[all.numberOf(piece)];
+    TaskCost charged = chargeMessage(cost, scenario.transport);
+    setLane(price.occupancyPs, lane, charged.occupancyPs);
+    setLane(price.flightPs, lane, charged.occupancyPs + charged.latencyPs);
+  }
+  return price;
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ANALYSIS_WALKREDUCTIONS_H
