@@ -6,26 +6,35 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Families on 64 workers from their table to a makespan and to all results,
-// with leaps over periods that repeat and cell by cell; and 16 scenarios of one
-// table beside each of them alone.
+// Families on 64 workers, some with offloads or the end of a step, from their
+// table to a makespan and to all results, with leaps over periods that repeat
+// and cell by cell; and 16 scenarios of one table beside each of them alone.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Measure.h"
 #include "PipeSched/Analysis/WalkTable.h"
+#include "PipeSched/Schedule/Offload.h"
+#include "PipeSched/Schedule/OptimizerStep.h"
 
 using namespace pipesched;
 using namespace pipesched::bench;
 
 namespace {
 
-/// A family's table with all that the walks read.
+/// A family, perhaps with cells added to its tables.
+struct Subject {
+  const char *name, *family;
+  std::vector<Row> (*change)(const TableView &view) = nullptr;
+};
+
+/// A table with all that the walks read.
 struct WalkCase {
-  WalkCase(const Family &family, int64_t numCells);
+  WalkCase(const Subject &subject, int64_t numCells);
 
   Table table;
   TableView view;
+  std::optional<TableReductions> reductions;
   CostInputs costs = makeCosts(4 * kNumWorkers);
   PhaseCounts counts;
   StageCosts stageCosts;
@@ -35,21 +44,39 @@ struct WalkCase {
 } // namespace
 
 /// About this many cells; microbatches in multiples of 2D suit all families.
-static Table generateAbout(const Family &family, int64_t numCells) {
+static Table generateAbout(const Subject &subject, int64_t numCells) {
   constexpr int64_t kRound = 2 * kNumWorkers;
+  const Family &family = *findFamily(subject.family);
   auto make = [&](int64_t microbatches) {
-    return take(generate(family, kNumWorkers, microbatches));
+    Table table = take(generate(family, kNumWorkers, microbatches));
+    if (subject.change)
+      table.rows = subject.change(table.view());
+    return table;
   };
   int64_t cellsPerRound = make(kRound).view().getNumCells();
   return make(std::max<int64_t>(1, numCells / cellsPerRound) * kRound);
 }
 
-WalkCase::WalkCase(const Family &family, int64_t numCells)
-    : table(generateAbout(family, numCells)), view(table.view()),
+WalkCase::WalkCase(const Subject &subject, int64_t numCells)
+    : table(generateAbout(subject, numCells)), view(table.view()),
+      reductions(take(TableReductions::create(view))),
       counts(countPhases(view)),
       stageCosts(
           take(computeStageCosts(table.placement, costs, counts.phases))) {
   inputs.costs = &stageCosts;
+  if (reductions && reductions->size() != 0)
+    inputs.reductions = &*reductions;
+}
+
+static std::vector<Row> offloadAll(const TableView &view) {
+  OffloadOptions options;
+  options.ahead = 2;
+  return take(addOffload(view, options)).rows;
+}
+
+static std::vector<Row> endStep(const TableView &view) {
+  return take(addOptimizerStep(view, ReductionPlace::End, ReducedStages::All))
+      .rows;
 }
 
 /// Scenarios of a case that differ in their compute and in their messages.
@@ -78,14 +105,14 @@ Scenarios::Scenarios(const WalkCase &walkCase, bool mayLeap)
   }
 }
 
-using Walk = void (*)(benchmark::State &state, const Family &family,
+using Walk = void (*)(benchmark::State &state, const Subject &subject,
                       int64_t numCells);
 
 /// Measures `operation(walkCase)` beside the plain longest path.
 template <typename Operation>
-static void measureWalk(benchmark::State &state, const Family &family,
+static void measureWalk(benchmark::State &state, const Subject &subject,
                         int64_t numCells, Operation &&operation) {
-  WalkCase walkCase(family, numCells);
+  WalkCase walkCase(subject, numCells);
   Cost cost = measureCost(state, [&] { return operation(walkCase); });
   int64_t tableCells = walkCase.view.getNumCells();
   if (tableCells > kMostCellsOfYardstick)
@@ -96,18 +123,18 @@ static void measureWalk(benchmark::State &state, const Family &family,
 }
 
 template <bool mayLeap>
-static void makespan(benchmark::State &state, const Family &family,
+static void makespan(benchmark::State &state, const Subject &subject,
                      int64_t numCells) {
-  measureWalk(state, family, numCells, [](WalkCase &walkCase) {
+  measureWalk(state, subject, numCells, [](WalkCase &walkCase) {
     walkCase.inputs.mayLeap = mayLeap;
     return *walkMakespan(walkCase.view, walkCase.counts, walkCase.inputs);
   });
 }
 
 template <bool mayLeap>
-static void allResults(benchmark::State &state, const Family &family,
+static void allResults(benchmark::State &state, const Subject &subject,
                        int64_t numCells) {
-  measureWalk(state, family, numCells, [](WalkCase &walkCase) {
+  measureWalk(state, subject, numCells, [](WalkCase &walkCase) {
     walkCase.inputs.mayLeap = mayLeap;
     return *walkTable(walkCase.view, walkCase.counts, walkCase.inputs);
   });
@@ -116,9 +143,9 @@ static void allResults(benchmark::State &state, const Family &family,
 /// Measures `walk(view, counts, scenarios)` of 16 scenarios beside the mean of
 /// one of them.
 template <bool mayLeap, typename Walk>
-static void measureBatch(benchmark::State &state, const Family &family,
+static void measureBatch(benchmark::State &state, const Subject &subject,
                          int64_t numCells, Walk &&walk) {
-  WalkCase walkCase(family, numCells);
+  WalkCase walkCase(subject, numCells);
   Scenarios scenarios(walkCase, mayLeap);
   auto run = [&](llvm::ArrayRef<WalkInputs> some) {
     return walk(walkCase.view, walkCase.counts, some);
@@ -135,21 +162,21 @@ static void measureBatch(benchmark::State &state, const Family &family,
 }
 
 template <bool mayLeap>
-static void makespans(benchmark::State &state, const Family &family,
+static void makespans(benchmark::State &state, const Subject &subject,
                       int64_t numCells) {
-  measureBatch<mayLeap>(state, family, numCells, walkMakespans);
+  measureBatch<mayLeap>(state, subject, numCells, walkMakespans);
 }
 
 template <bool mayLeap>
-static void walks(benchmark::State &state, const Family &family,
+static void walks(benchmark::State &state, const Subject &subject,
                   int64_t numCells) {
-  measureBatch<mayLeap>(state, family, numCells, walkTables);
+  measureBatch<mayLeap>(state, subject, numCells, walkTables);
 }
 
-static void evaluate(benchmark::State &state, const Family &family,
+static void evaluate(benchmark::State &state, const Subject &subject,
                      int64_t numCells) {
-  measureWalk(state, family, numCells, [&](const WalkCase &walkCase) {
-    return take(evaluateTable(walkCase.view, family.name, walkCase.costs,
+  measureWalk(state, subject, numCells, [&](const WalkCase &walkCase) {
+    return take(evaluateTable(walkCase.view, subject.family, walkCase.costs,
                               TimingOptions()));
   });
 }
@@ -166,16 +193,24 @@ void bench::registerWalks(int64_t numCells) {
       {"makespan-16-on-64", makespans</*mayLeap=*/true>},
       {"makespan-16-each-on-64", makespans</*mayLeap=*/false>},
   };
-  for (llvm::StringRef name :
-       {"1f1b", "interleaved-1f1b", "zb-v", "chimera", "dualpipe"})
+  static constexpr Subject kSubjects[] = {
+      {"1f1b", "1f1b"},
+      {"interleaved-1f1b", "interleaved-1f1b"},
+      {"zb-v", "zb-v"},
+      {"chimera", "chimera"},
+      {"dualpipe", "dualpipe"},
+      {"1f1b-offload", "1f1b", offloadAll},
+      {"zb-v-offload", "zb-v", offloadAll},
+      {"chimera-step", "chimera", endStep},
+  };
+  for (const Subject &subject : kSubjects)
     for (auto [operation, run] : kWalks) {
-      const Family &family = *findFamily(name);
-      std::string row =
-          (llvm::Twine(operation) + "/" + name + "/" + llvm::Twine(numCells))
-              .str();
-      benchmark::RegisterBenchmark(
-          row.c_str(), [&family, run = run, numCells](benchmark::State &state) {
-            run(state, family, numCells);
-          });
+      std::string row = (llvm::Twine(operation) + "/" + subject.name + "/" +
+                         llvm::Twine(numCells))
+                            .str();
+      benchmark::RegisterBenchmark(row.c_str(), [&subject, run = run, numCells](
+                                                    benchmark::State &state) {
+        run(state, subject, numCells);
+      });
     }
 }

@@ -45,6 +45,8 @@ static SystemFacts makeSystem() {
   system.memoryBytes = 80'000'000'000;
   system.network.bytesPerSecond = 50'000'000'000;
   system.network.latencyPs = 2'000'000;
+  system.host.bytesPerSecond = 50'000'000'000;
+  system.host.latencyPs = 5'000'000;
   return system;
 }
 

@@ -77,9 +77,9 @@ public:
                    {prices.hasQueues() ? from.sendPs : item.arrivalPs});
   }
   bool copy(const WaveStep &step, const Price &price) {
-    return copies
-        ->copy(step, price.computePs, {workers[step.row].rowPs},
-               Bindings::kNone)
+    // Nobody asks for times without communication: they are the same.
+    const Time &rowPs = workers[step.row].rowPs;
+    return copies->copy(step, price.computePs, {rowPs, rowPs}, Bindings::kNone)
         .has_value();
   }
 
@@ -101,7 +101,7 @@ public:
     visitor.clock(item.arrivalPs, Clock::Time);
   }
   ClockValues<Time> clocksOf(uint32_t row) const {
-    return {0, workers[row].rowPs, {}};
+    return {0, workers[row].rowPs, workers[row].rowPs};
   }
   void noteLeap(llvm::ArrayRef<LeapedRow>) {}
 

@@ -323,6 +323,40 @@ TEST(WalkTable, LongOffloadedTables) {
   EXPECT_GT(compared.heldUp, 20);
 }
 
+/// 0B1 ends when 0U0 starts, which waited for 0U2: of events at the same time
+/// those that free go first.
+TEST(WalkTable, FreesBeforeItReloads) {
+  auto cell = [](Phase phase, int64_t i) { return Cell(0, phase, i); };
+  Table table;
+  table.placement = llvm::cantFail(Placement::create(1, 3, {placeLinear(1)}));
+  table.rows = {{cell(Phase::Forward, 0), cell(Phase::Offload, 0),
+                 cell(Phase::Forward, 2), cell(Phase::Offload, 2),
+                 cell(Phase::Forward, 1), cell(Phase::Reload, 2),
+                 cell(Phase::Reload, 0), cell(Phase::Backward, 1),
+                 cell(Phase::Backward, 2), cell(Phase::Backward, 0)}};
+  StageCosts costs;
+  costs.stages.resize(1);
+  auto &times = costs.stages[0].phasePs;
+  times[static_cast<unsigned>(Phase::Forward)] = 10;
+  times[static_cast<unsigned>(Phase::Backward)] = 20;
+  times[static_cast<unsigned>(Phase::Offload)] = 1;
+  times[static_cast<unsigned>(Phase::Reload)] = 20;
+  MemoryFacts facts;
+  facts.stages.resize(1);
+  facts.stages[0].activationBytes = 100;
+  WalkInputs inputs;
+  inputs.costs = &costs;
+  inputs.memoryFacts = &facts;
+  TableView view = table.view();
+  std::optional<WalkedTable> walked =
+      walkTable(view, countPhases(view), inputs);
+  ASSERT_TRUE(walked);
+  EXPECT_EQ(walked->memory->workers[0].peakActivationBytes, 200);
+  EXPECT_EQ(walked->memory->workers[0].reloadedBytes, 200);
+  EXPECT_EQ(walked->idle.reloadPs[0], 40);
+  expectAsByGraph(table, inputs, *walked);
+}
+
 /// With and without the O cells that wait for all-reduces.
 TEST(WalkTable, Reduced) {
   Compared compared;
