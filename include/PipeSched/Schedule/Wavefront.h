@@ -154,11 +154,14 @@ private:
   void startOne(Row &row, uint64_t slot, const Item *need);
   void startSingle(Row &row, uint64_t slot);
   void startOther(Row &row, uint64_t slot);
+  void startComputes(Row &row, uint64_t slot);
+  void startNextPair(Row &row, uint64_t slot);
   void startPair(Row &row, uint64_t slot, Item *const (&needs)[2]);
   void copy(const Row &row);
   void arrive(Row &row);
   void meet(uint64_t slot);
-  void wakePair(Row &row, uint64_t slot, Item *item);
+  void wakePair(Row &row, uint64_t slot, Place &place, int32_t rank,
+                Item &item);
   void finish(Row &row, uint64_t slot);
   void pass(const WaveStep &step, unsigned half, uint64_t slot);
   void readHalf(WaveStep &step, unsigned half);
@@ -345,11 +348,19 @@ WavefrontOf<Item, Handler, hasPaths>::startNext(Row &row, uint64_t slot) {
   if (row.next == row.end)
     return;
   // The rows are as many streams of memory, more than the hardware follows.
-  constexpr int64_t kLookahead = 4;
+  constexpr int64_t kLookahead = 16;
   __builtin_prefetch(row.next + kLookahead);
-  if (LLVM_UNLIKELY(row.next->getPhase() > Phase::Recompute ||
-                    row.next->overlapsNext()))
+  if (LLVM_UNLIKELY(row.next->getPhase() > Phase::Recompute))
     return startOther(row, slot);
+  startComputes(row, slot);
+}
+
+/// Starts a cell or a pair.
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+WavefrontOf<Item, Handler, hasPaths>::startComputes(Row &row, uint64_t slot) {
+  if (row.next->overlapsNext() && row.next + 1 != row.end)
+    return startNextPair(row, slot);
   startSingle(row, slot);
 }
 
@@ -367,7 +378,7 @@ WavefrontOf<Item, Handler, hasPaths>::startSingle(Row &row, uint64_t slot) {
     InFlight<Item>::remove(need);
 }
 
-/// Copies are passed, as are idle slots; then starts a pair, or what is behind.
+/// Passes idle slots and copies; then joins a G, or starts what is behind.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_NOINLINE void
 WavefrontOf<Item, Handler, hasPaths>::startOther(Row &row, uint64_t slot) {
@@ -381,15 +392,23 @@ WavefrontOf<Item, Handler, hasPaths>::startOther(Row &row, uint64_t slot) {
     return;
   if (row.next->is(Phase::AllReduce))
     return arrive(row);
-  if (!row.next->overlapsNext() || row.next + 1 == row.end)
-    return startSingle(row, slot);
+  startComputes(row, slot);
+}
+
+template <typename Item, typename Handler, bool hasPaths>
+LLVM_ATTRIBUTE_NOINLINE void
+WavefrontOf<Item, Handler, hasPaths>::startNextPair(Row &row, uint64_t slot) {
   row.step.cells = row.next;
   row.step.isPair = true;
   Item *needs[2];
   for (unsigned half : {0, 1})
     readHalf(row.step, half);
-  if (findNeed(row, 0, needs[0]) && findNeed(row, 1, needs[1]))
-    startPair(row, slot, needs);
+  if (!findNeed(row, 0, needs[0]) || !findNeed(row, 1, needs[1]))
+    return;
+  startPair(row, slot, needs);
+  for (Item *need : needs)
+    if (need)
+      InFlight<Item>::remove(need);
 }
 
 template <typename Item, typename Handler, bool hasPaths>
@@ -449,22 +468,24 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE void
 WavefrontOf<Item, Handler, hasPaths>::startPair(Row &row, uint64_t slot,
                                                 Item *const (&needs)[2]) {
   handler.startPair(row.step, slot, needs[0], needs[1]);
-  for (Item *need : needs)
-    if (need)
-      InFlight<Item>::remove(need);
   row.next += 2;
   calendar.add(row.step.row,
                slot + slotsOf(row.step, 0) + slotsOf(row.step, 1));
 }
 
-/// Starts a pair that has slept for `item`, if there is all else that it needs.
+/// Starts a pair that has slept for `item` of a rank, or leaves it at its place
+/// if the other half needs something that is not there.
 template <typename Item, typename Handler, bool hasPaths>
-LLVM_ATTRIBUTE_NOINLINE void
-WavefrontOf<Item, Handler, hasPaths>::wakePair(Row &row, uint64_t slot,
-                                               Item *item) {
-  Item *needs[2] = {item, item};
-  if (findNeed(row, !row.awaitedHalf, needs[!row.awaitedHalf]))
-    startPair(row, slot, needs);
+LLVM_ATTRIBUTE_NOINLINE void WavefrontOf<Item, Handler, hasPaths>::wakePair(
+    Row &row, uint64_t slot, Place &place, int32_t rank, Item &item) {
+  Item *needs[2] = {&item, &item}, *&other = needs[!row.awaitedHalf];
+  if (!findNeed(row, !row.awaitedHalf, other)) {
+    *place.items.insert(rank, allocator) = item;
+    return;
+  }
+  startPair(row, slot, needs);
+  if (other)
+    InFlight<Item>::remove(other);
 }
 
 template <typename Item, typename Handler, bool hasPaths>
@@ -488,15 +509,13 @@ WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
   int32_t rank = step.ranks[half];
   Place &place = places[rule.passTo];
   Row &taker = rows[place.taker];
-  bool isAwaited = place.awaitedRank == rank;
-  if (isAwaited) {
+  if (place.awaitedRank == rank) {
     place.awaitedRank = -1;
     taker.isAsleep = false;
-    if (!taker.step.isPair) {
-      Item item;
-      handler.pass(step, half, rule.price, place.taker, item);
-      return startOne(taker, slot, &item);
-    }
+    Item item;
+    handler.pass(step, half, rule.price, place.taker, item);
+    return taker.step.isPair ? wakePair(taker, slot, place, rank, item)
+                             : startOne(taker, slot, &item);
   }
   Item *item = place.items.insert(rank, allocator);
   if (!item) {
@@ -504,8 +523,6 @@ WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
     return;
   }
   handler.pass(step, half, rule.price, place.taker, *item);
-  if (isAwaited)
-    wakePair(taker, slot, item);
 }
 
 } // namespace pipesched
