@@ -20,9 +20,11 @@
 #include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/MLIRContext.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -60,6 +62,17 @@ static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
   return mlir::success();
 }
 
+/// MLIR prints the operation behind an error, which for a table of a million
+/// cells is 20 MB of text. Here it does so only with
+/// --mlir-print-op-on-diagnostic.
+static void printNoOpsByDefault() {
+  mlir::registerMLIRContextCLOptions();
+  llvm::cl::Option *option = llvm::cl::getRegisteredOptions().lookup(
+      "mlir-print-op-on-diagnostic");
+  if (option)
+    static_cast<llvm::cl::opt<bool> *>(option)->setInitialValue(false);
+}
+
 int main(int argc, char **argv) {
   static PrintableErrors errors(argc, argv);
   mlir::DialectRegistry registry;
@@ -67,6 +80,7 @@ int main(int argc, char **argv) {
   makeDiagnosticsPrintable(registry);
   registerAllPasses();
   mlir::registerTransformsPasses();
+  printNoOpsByDefault();
   return runWithWholeOutput(argc, argv, [&](int argc, char **argv) {
     auto [input, output] = mlir::registerAndParseCLIOptions(
         argc, argv, "PipeSched optimizer\n", registry);
