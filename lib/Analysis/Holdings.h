@@ -14,6 +14,7 @@
 #define PIPESCHED_LIB_ANALYSIS_HOLDINGS_H
 
 #include "ActivationLedger.h"
+#include "PipeSched/Analysis/PeakMemory.h"
 #include "PipeSched/Schedule/Wavefront.h"
 #include "RecomputedCells.h"
 #include "llvm/Support/MathExtras.h"

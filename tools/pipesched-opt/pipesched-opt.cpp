@@ -67,8 +67,8 @@ static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
 /// --mlir-print-op-on-diagnostic.
 static void printNoOpsByDefault() {
   mlir::registerMLIRContextCLOptions();
-  llvm::cl::Option *option = llvm::cl::getRegisteredOptions().lookup(
-      "mlir-print-op-on-diagnostic");
+  llvm::cl::Option *option =
+      llvm::cl::getRegisteredOptions().lookup("mlir-print-op-on-diagnostic");
   if (option)
     static_cast<llvm::cl::opt<bool> *>(option)->setInitialValue(false);
 }

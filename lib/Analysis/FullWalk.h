@@ -1,0 +1,500 @@
+//===- FullWalk.h - All that a walk over a table finds ----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Times and idle causes; with it slots (SlotCounts), copies (WalkCopies),
+// all-reduces (WalkReductions), memory (Holdings), and what each task waited
+// for (Bindings). WalkTable.cpp takes the results.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_ANALYSIS_FULLWALK_H
+#define PIPESCHED_LIB_ANALYSIS_FULLWALK_H
+
+#include "Bindings.h"
+#include "Holdings.h"
+#include "SlotCounts.h"
+#include "WalkReductions.h"
+#include <deque>
+
+namespace pipesched {
+
+/// All questions at once. Each step of a row, and each message, asks
+///
+///   row       | cell ... |     gap     | cell       start: what ended the gap?
+///   message       | made | queued | V/BW | L |      pass: what held it back?
+///
+/// In one scenario or in several; rows and slots are common to all, and bytes
+/// where nothing is copied.
+template <typename Ps>
+class FullWalk {
+public:
+  using Time = Ps;
+  using Item = Delivery<Time>;
+  using Price = WalkPrice<Time>;
+
+  FullWalk(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios,
+           const PhaseCounts &counts);
+
+  Price priceOf(uint32_t stage, Phase phase) const {
+    return prices.priceOf(stage, phase);
+  }
+  void start(const WaveStep &step, uint64_t slot, const Price &price,
+             const Item *need) {
+    if (LLVM_UNLIKELY(waitsForMore))
+      return startWithMore(step, slot, {need, nullptr},
+                           prices.computePs(step, price));
+    startAfter(step, slot, need, prices.computePs(step, price));
+  }
+  void startPair(const WaveStep &step, uint64_t slot, const Item *first,
+                 const Item *second);
+  void finish(const WaveStep &step, uint64_t slot) {
+    slots.finish(step, slot);
+    if (LLVM_UNLIKELY(reductions) && step.cells->is(Phase::AllReduce))
+      return;
+    const Time &endPs = workers[step.row].clocks.rowPs;
+    for (Holdings<Time> &each : holdings)
+      each.finish(step, endPs);
+    for (TimedHoldings &each : timedHoldings)
+      each.finish(step, laneOf(endPs, each.getLane()));
+  }
+  void pass(const WaveStep &step, unsigned half, const Price &price,
+            int32_t toRow, Item &item);
+  bool copy(const WaveStep &step, const Price &price);
+  void meet(int64_t piece, llvm::ArrayRef<WaveStep> steps, uint64_t slot);
+
+  bool canLeap() const { return prices.canLeap(); }
+  int64_t numLeftOut() const { return prices.numLeftOut(); }
+  int64_t numHeld() const { return slots.numLive(); }
+  template <typename Visitor>
+  void visitState(Visitor &visitor);
+  template <typename Visitor>
+  void visitItem(Item &item, Visitor &visitor) {
+    item.visitState(visitor);
+  }
+  ClockValues<Time> clocksOf(uint32_t row) const {
+    return {0, workers[row].clocks.rowPs, workers[row].freeClocks.rowPs};
+  }
+  void noteLeap(llvm::ArrayRef<LeapedRow> rows) {
+    if (bindings)
+      bindings->noteLeap(rows);
+    for (const LeapedRow &row : rows)
+      numLeapt += row.count * row.length;
+  }
+
+  /// The results of a lane; nothing if bytes exceed int64.
+  std::optional<WalkedTable> take(unsigned lane);
+
+private:
+  struct Worker {
+    WorkerClocks<Time> clocks;
+    WorkerClocks<Time> freeClocks; ///< if communication took no time
+    /// Since when the queue transfers without a gap, and its last message.
+    Time sendRunPs{}, receiveRunPs{};
+    uint32_t lastSend = Bindings::kNone, lastReceive = Bindings::kNone;
+    bool hasBegun = false;
+    Time busyPs{}, firstPs{};
+    Time dependencyPs{}, queueOrderPs{}, communicationPs{};
+    Time offloadPs{}, reloadPs{};
+  };
+
+  void addHoldings(const PhaseCounts &counts);
+  void startWithMore(const WaveStep &step, uint64_t slot,
+                     std::array<const Item *, 2> needs, const Time &ps);
+  void startAfter(const WaveStep &step, uint64_t slot, const Item *last,
+                  const Time &ps);
+  void bind(const WaveStep &step, const Worker &worker, const Item *last);
+  void splitGap(Worker &worker, const Item &need);
+  void addDispatches(const WaveStep &step);
+  void send(const Price &price, Worker &from, Worker &to, Item &item);
+  Item leftAt(const Worker &from, const Item &item) const;
+  Item timeMeeting(llvm::ArrayRef<WaveStep> steps, const Price &price);
+  void bindMeeting(llvm::ArrayRef<WaveStep> steps, const Time &startPs);
+  void bindMessage(const Worker &from, const Worker &to, const Item &item,
+                   const Time &startPs, const Time &sendFreePs);
+  IdleTimes idleOf(unsigned lane, int64_t makespanPs) const;
+  std::vector<PathStep> pathTo(int64_t makespanPs) const;
+  std::optional<MemoryUsage> memoryOf(unsigned lane);
+
+  const TableView &table;
+  WalkPrices<Time> prices;
+  std::optional<Bindings> bindings; ///< if a path is asked for
+  SlotCounts slots;
+  std::optional<WalkCopies<Time>> copies;         ///< if the table has some
+  std::optional<WalkReductions<Time>> reductions; ///< likewise
+  bool waitsForMore = false;           ///< cells wait for copies or all-reduces
+  std::deque<Holdings<Time>> holdings; ///< one for equal activations
+  std::deque<TimedHoldings> timedHoldings; ///< with copies: one for each lane
+  std::vector<int64_t> holdingsOfLane;     ///< -1: not asked for
+  bool hasDispatches;
+  std::vector<DispatchTimes> dispatches; ///< by lane
+  std::vector<Worker> workers;
+  int64_t numLeapt = 0;
+  bool isBroken = false; ///< something is where it cannot be
+};
+
+template <typename Time>
+FullWalk<Time>::FullWalk(const TableView &table,
+                         llvm::ArrayRef<WalkInputs> scenarios,
+                         const PhaseCounts &counts)
+    : table(table), prices(table, scenarios), slots(table, counts),
+      hasDispatches(llvm::any_of(scenarios,
+                                 [](const WalkInputs &scenario) {
+                                   return scenario.costs->hasDispatches();
+                                 })),
+      dispatches(scenarios.size()), workers(table.rows.size()) {
+  if (kNumScenarios<Time> == 1 && scenarios.front().wantsPath &&
+      scenarios.front().numLeftOut == 0)
+    bindings.emplace(table);
+  for (DispatchTimes &times : dispatches) {
+    times.allPs.assign(workers.size(), 0);
+    times.exposedPs.assign(workers.size(), 0);
+  }
+  if (hasCopies(counts))
+    copies.emplace(table);
+  if (const TableReductions *all = scenarios.front().reductions)
+    reductions.emplace(*all, prices, table);
+  waitsForMore = copies || reductions;
+  addHoldings(counts);
+}
+
+template <typename Time>
+void FullWalk<Time>::addHoldings(const PhaseCounts &counts) {
+  std::vector<const MemoryFacts *> kinds;
+  for (unsigned lane = 0; lane != dispatches.size(); ++lane) {
+    const MemoryFacts *facts = prices.scenarioOf(lane).memoryFacts;
+    if (!facts) {
+      holdingsOfLane.push_back(-1);
+      continue;
+    }
+    if (copies) {
+      holdingsOfLane.push_back(timedHoldings.size());
+      timedHoldings.emplace_back(table, counts, *facts, lane);
+      continue;
+    }
+    auto equal = llvm::find_if(kinds, [&](const MemoryFacts *kind) {
+      return holdsTheSame(*kind, *facts);
+    });
+    holdingsOfLane.push_back(equal - kinds.begin());
+    if (equal != kinds.end())
+      continue;
+    kinds.push_back(facts);
+    holdings.emplace_back(table, counts, *facts);
+  }
+}
+
+/// Divides the time from the end of the row until `need` arrives, as Idle.cpp
+/// does. What arrives earlier leaves nothing to divide.
+template <typename Time>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void FullWalk<Time>::splitGap(Worker &worker,
+                                                           const Item &need) {
+  const Time &fromPs = worker.clocks.rowPs;
+  Time toPs = later(fromPs, need.arrivalPs);
+  Time readyPs = earlier(later(need.readyPs, fromPs), toPs);
+  Time runBeginPs = earlier(later(need.runBeginPs, fromPs), toPs);
+  worker.dependencyPs += readyPs - fromPs;
+  worker.queueOrderPs += runBeginPs - readyPs;
+  worker.communicationPs += toPs - runBeginPs;
+}
+
+template <typename Time>
+void FullWalk<Time>::bind(const WaveStep &step, const Worker &worker,
+                          const Item *last) {
+  int64_t rowPs = laneOf(worker.clocks.rowPs, 0);
+  int64_t arrivalPs = last ? laneOf(last->arrivalPs, 0) : -1;
+  uint32_t flat = bindings->flatOf(step);
+  if (worker.hasBegun && arrivalPs <= rowPs)
+    bindings->bindToRow(flat);
+  else if (last && arrivalPs >= rowPs)
+    bindings->bindCell(flat, last->producer);
+  else
+    bindings->bindToNothing(flat);
+}
+
+template <typename Time>
+void FullWalk<Time>::addDispatches(const WaveStep &step) {
+  std::optional<Cell> second;
+  if (step.isPair)
+    second = step.cells[1];
+  for (auto [lane, times] : llvm::enumerate(dispatches))
+    times.add(step.row, step.cells[0], second, *table.placement,
+              *prices.scenarioOf(lane).costs);
+}
+
+/// Starts a step that takes `ps` when its row is free and `last` is there,
+/// which is null if it needs nothing.
+template <typename Time>
+LLVM_ATTRIBUTE_ALWAYS_INLINE void
+FullWalk<Time>::startAfter(const WaveStep &step, uint64_t slot,
+                           const Item *last, const Time &ps) {
+  Worker &worker = workers[step.row];
+  if (bindings)
+    bind(step, worker, last);
+  Time startPs = worker.clocks.rowPs, freePs = worker.freeClocks.rowPs;
+  if (last) {
+    if (worker.hasBegun)
+      splitGap(worker, *last);
+    startPs = later(startPs, last->arrivalPs);
+    freePs = later(freePs, last->freePs);
+  }
+  if (!worker.hasBegun)
+    worker.firstPs = startPs;
+  worker.hasBegun = true;
+  worker.busyPs += ps;
+  worker.clocks.rowPs = startPs + ps;
+  worker.freeClocks.rowPs = freePs + ps;
+  slots.start(step, slot);
+  for (Holdings<Time> &each : holdings)
+    each.start(step, startPs);
+  for (TimedHoldings &each : timedHoldings)
+    each.start(step, laneOf(startPs, each.getLane()));
+  if (LLVM_UNLIKELY(hasDispatches))
+    addDispatches(step);
+}
+
+/// Of two things that a pair needs the later one counts, or the first.
+template <typename Time>
+void FullWalk<Time>::startPair(const WaveStep &step, uint64_t slot,
+                               const Item *one, const Item *other) {
+  const Time &ps = prices.pairPs(step);
+  if (LLVM_UNLIKELY(waitsForMore))
+    return startWithMore(step, slot, {one, other}, ps);
+  if (!one || !other)
+    return startAfter(step, slot, one ? one : other, ps);
+  Item last = laterOf(*one, *other);
+  startAfter(step, slot, &last, ps);
+}
+
+/// Cells also wait for all-reduces (O), for reloads, and for what joins name.
+template <typename Time>
+void FullWalk<Time>::startWithMore(const WaveStep &step, uint64_t slot,
+                                   std::array<const Item *, 2> needs,
+                                   const Time &ps) {
+  LastOf<Time> last;
+  if (reductions && reductions->isAwaited(step)) {
+    needs[0] = reductions->needOf(step);
+    isBroken |= !needs[0];
+  }
+  for (unsigned half = 0; half <= unsigned(step.isPair); ++half) {
+    if (needs[half])
+      last.add(*needs[half]);
+    if (copies)
+      copies->forNeeds(step, half, [&](const Item &need) { last.add(need); });
+  }
+  if (copies)
+    isBroken |= !copies->start(step);
+  startAfter(step, slot, last.get(), ps);
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+template <typename Time>
+void FullWalk<Time>::pass(const WaveStep &step, unsigned half,
+                          const Price &price, int32_t toRow, Item &item) {
+  Worker &from = workers[step.row];
+  if (bindings)
+    item.producer = bindings->flatOf(step) + half;
+  item.readyPs = item.runBeginPs = item.arrivalPs = from.clocks.rowPs;
+  item.freePs = from.freeClocks.rowPs;
+  if (toRow == step.row)
+    return;
+  send(price, from, workers[toRow], item);
+  if (LLVM_UNLIKELY(copies))
+    copies->send(step, half, leftAt(from, item));
+}
+
+/// When a message has left the queues of its sender, or arrived if it has none.
+template <typename Time>
+Delivery<Time> FullWalk<Time>::leftAt(const Worker &from,
+                                      const Item &item) const {
+  Item left = item;
+  if (prices.hasQueues()) {
+    left.arrivalPs = from.clocks.sendPs;
+    left.freePs = from.freeClocks.sendPs;
+  }
+  return left;
+}
+
+template <typename Time>
+void FullWalk<Time>::send(const Price &price, Worker &from, Worker &to,
+                          Item &item) {
+  const Time &madePs = from.clocks.rowPs;
+  Time sendFreePs = from.clocks.sendPs, receiveFreePs = to.clocks.receivePs;
+  Time startPs = startMessage(madePs, price.occupancyPs, prices.hasQueues(),
+                              from.clocks.sendPs, to.clocks.receivePs);
+  item.arrivalPs = startPs + price.flightPs;
+  item.freePs = startMessage(item.freePs, Time{}, prices.hasQueues(),
+                             from.freeClocks.sendPs, to.freeClocks.receivePs);
+  if (bindings)
+    bindMessage(from, to, item, startPs, sendFreePs);
+  if (!prices.hasQueues())
+    return;
+  Time runPs = whereEqual(startPs, sendFreePs, earlier(startPs, from.sendRunPs),
+                          startPs);
+  runPs = whereEqual(startPs, receiveFreePs, earlier(runPs, to.receiveRunPs),
+                     runPs);
+  from.sendRunPs = to.receiveRunPs = runPs;
+  from.lastSend = to.lastReceive = item.producer;
+  item.runBeginPs = later(madePs, runPs);
+}
+
+/// A message waited for its cell, or for the one before it in a queue.
+template <typename Time>
+void FullWalk<Time>::bindMessage(const Worker &from, const Worker &to,
+                                 const Item &item, const Time &startPs,
+                                 const Time &sendFreePs) {
+  uint32_t before = item.producer;
+  if (laneOf(startPs, 0) != laneOf(from.clocks.rowPs, 0))
+    before = laneOf(startPs, 0) == laneOf(sendFreePs, 0) ? from.lastSend
+                                                         : to.lastReceive;
+  bindings->bindMessage(item.producer, before);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies and all-reduces
+//===----------------------------------------------------------------------===//
+
+/// A D or U, timed when its row passes it, or a join.
+template <typename Time>
+bool FullWalk<Time>::copy(const WaveStep &step, const Price &price) {
+  Worker &worker = workers[step.row];
+  Item row;
+  row.arrivalPs = worker.clocks.rowPs;
+  row.freePs = worker.freeClocks.rowPs;
+  uint32_t flat = bindings ? bindings->flatOf(step) : Bindings::kNone;
+  auto copied = copies->copy(step, price.computePs, row, flat);
+  if (!copied || step.cells->isJoin())
+    return copied.has_value();
+  (step.cells->is(Phase::Offload) ? worker.offloadPs : worker.reloadPs) +=
+      price.computePs;
+  for (TimedHoldings &each : timedHoldings)
+    each.copy(step, laneOf(copied->startPs, each.getLane()),
+              laneOf(copied->endPs, each.getLane()));
+  if (bindings && copied->waitedFor == WalkCopies<Time>::kRow)
+    bindings->bindToRow(flat);
+  else if (bindings)
+    bindings->bindCell(flat, copied->waitedFor);
+  return true;
+}
+
+/// A group has met: its all-reduce takes its place in all queues.
+template <typename Time>
+void FullWalk<Time>::meet(int64_t piece, llvm::ArrayRef<WaveStep> steps,
+                          uint64_t slot) {
+  for (const WaveStep &step : steps)
+    slots.start(step, slot);
+  reductions->note(
+      steps, timeMeeting(steps, reductions->priceOf(piece, steps.front())));
+}
+
+template <typename Time>
+Delivery<Time> FullWalk<Time>::timeMeeting(llvm::ArrayRef<WaveStep> steps,
+                                           const Price &price) {
+  Item done;
+  for (const WaveStep &step : steps) {
+    done.readyPs = later(done.readyPs, workers[step.row].clocks.rowPs);
+    done.freePs = later(done.freePs, workers[step.row].freeClocks.rowPs);
+  }
+  Time startPs = done.readyPs;
+  if (prices.hasQueues())
+    for (const WaveStep &step : steps) {
+      const Worker &worker = workers[step.row];
+      startPs = later(startPs, worker.clocks.queuesPs());
+      done.freePs = later(done.freePs, worker.freeClocks.queuesPs());
+    }
+  done.arrivalPs = startPs + price.flightPs;
+  if (bindings) {
+    done.producer = bindings->flatOf(steps.front());
+    bindMeeting(steps, startPs);
+  }
+  done.runBeginPs = startPs;
+  if (!prices.hasQueues())
+    return done;
+  for (const WaveStep &step : steps) {
+    const Worker &worker = workers[step.row];
+    for (auto [endPs, runPs] :
+         {std::pair(worker.clocks.sendPs, worker.sendRunPs),
+          std::pair(worker.clocks.receivePs, worker.receiveRunPs)})
+      done.runBeginPs = whereEqual(
+          startPs, endPs, earlier(done.runBeginPs, runPs), done.runBeginPs);
+  }
+  for (const WaveStep &step : steps) {
+    Worker &worker = workers[step.row];
+    worker.clocks.sendPs = worker.clocks.receivePs =
+        startPs + price.occupancyPs;
+    worker.freeClocks.sendPs = worker.freeClocks.receivePs = done.freePs;
+    worker.sendRunPs = worker.receiveRunPs = done.runBeginPs;
+    worker.lastSend = worker.lastReceive = done.producer;
+  }
+  done.runBeginPs = later(done.readyPs, done.runBeginPs);
+  return done;
+}
+
+/// An all-reduce waited for what was in front of it in a queue, or for a row:
+/// of its workers the first with such a thing.
+template <typename Time>
+void FullWalk<Time>::bindMeeting(llvm::ArrayRef<WaveStep> steps,
+                                 const Time &startPs) {
+  uint32_t meeting = bindings->flatOf(steps.front());
+  auto ends = [&](const Time &time) {
+    return laneOf(time, 0) == laneOf(startPs, 0);
+  };
+  for (const WaveStep &step : steps) {
+    const Worker &worker = workers[step.row];
+    if (prices.hasQueues() && worker.lastSend != Bindings::kNone &&
+        ends(worker.clocks.sendPs))
+      return bindings->bindMeeting(meeting, worker.lastSend, Bindings::kNone);
+    if (prices.hasQueues() && worker.lastReceive != Bindings::kNone &&
+        ends(worker.clocks.receivePs))
+      return bindings->bindMeeting(meeting, worker.lastReceive,
+                                   Bindings::kNone);
+    if (worker.hasBegun && ends(worker.clocks.rowPs))
+      return bindings->bindMeeting(meeting, Bindings::kNone,
+                                   bindings->flatOf(step));
+  }
+  bindings->bindMeeting(meeting, Bindings::kNone, Bindings::kNone);
+}
+
+//===----------------------------------------------------------------------===//
+// Periods
+//===----------------------------------------------------------------------===//
+
+template <typename Time>
+template <typename Visitor>
+void FullWalk<Time>::visitState(Visitor &visitor) {
+  for (Worker &worker : workers) {
+    worker.clocks.visitState(Clock::Time, visitor);
+    worker.freeClocks.visitState(Clock::FreeTime, visitor);
+    visitor.clock(worker.sendRunPs, Clock::Time);
+    visitor.clock(worker.receiveRunPs, Clock::Time);
+    visitor.flat(worker.lastSend);
+    visitor.flat(worker.lastReceive);
+    for (Time *ps :
+         {&worker.busyPs, &worker.dependencyPs, &worker.queueOrderPs,
+          &worker.communicationPs, &worker.offloadPs, &worker.reloadPs})
+      visitor.total(*ps);
+  }
+  if (hasDispatches)
+    for (DispatchTimes &times : dispatches)
+      for (std::vector<int64_t> *column : {&times.allPs, &times.exposedPs})
+        for (int64_t &ps : *column)
+          visitor.total(ps);
+  slots.visitState(visitor);
+  if (copies)
+    copies->visitState(visitor);
+  for (Holdings<Time> &each : holdings)
+    each.visitState(visitor);
+  Time reference = workers.front().clocks.rowPs;
+  for (TimedHoldings &each : timedHoldings)
+    each.visitState(visitor, reference);
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_ANALYSIS_FULLWALK_H
