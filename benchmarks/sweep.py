@@ -31,6 +31,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, help="processes; without it one per core")
     parser.add_argument("--workers", default="4,8")
     parser.add_argument("--microbatches", default="8:256:8")
+    parser.add_argument(
+        "--optimizer-step",
+        choices=("none", "exposed", "overlapped"),
+        default="none",
+        help="how two pipelines end their steps, with all-reduces of gradients",
+    )
     arguments = parser.parse_args()
     grid = {
         "workers": arguments.workers,
@@ -39,6 +45,8 @@ def main() -> None:
         "microbatch_size": 1,
         "system": SYSTEMS,
     }
+    if arguments.optimizer_step != "none":
+        grid |= {"optimizer_step": arguments.optimizer_step, "data_parallel": 2}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "sweep.jsonl"
         for what in ("evaluated", "read again"):
