@@ -86,7 +86,9 @@ public:
       numLeapt += row.count * row.length;
   }
 
-  /// The results of a lane; nothing if bytes exceed int64.
+  bool hasLeapt() const { return numLeapt != 0; }
+  /// The results of a lane; nothing if bytes exceed int64, or a cell has not
+  /// found what it needs.
   std::optional<WalkedTable> take(unsigned lane);
 
 private:

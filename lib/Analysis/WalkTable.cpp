@@ -126,6 +126,15 @@ struct TableQuestion {
       return;
     for (auto [lane, answer] : llvm::enumerate(answers))
       answer = walk.take(lane);
+    if (!walk.hasLeapt() || scenarios.front().numLeftOut != 0 ||
+        llvm::all_of(answers, [](const auto &answer) { return answer; }))
+      return;
+    // What an F keeps depends on an R that may stand behind all that repeats:
+    // some backward has found other activations than those of its period.
+    std::vector<WalkInputs> eachCell(scenarios.begin(), scenarios.end());
+    for (WalkInputs &scenario : eachCell)
+      scenario.mayLeap = false;
+    ask<Time>(eachCell, answers);
   }
   static int64_t makespanOf(const WalkedTable &walked) {
     return walked.makespanPs;

@@ -323,6 +323,39 @@ TEST(WalkTable, LongOffloadedTables) {
   EXPECT_GT(compared.heldUp, 20);
 }
 
+/// What is recomputed or offloaded changes in the middle, or near an end, so
+/// that cells which repeat are followed by others than those before them.
+TEST(WalkTable, LongTablesThatChange) {
+  Compared compared;
+  uint32_t seed = 1;
+  for (llvm::StringRef family : {"1f1b", "zb-h1", "zb-v", "chimera"})
+    for (int64_t workers : {2, 4})
+      for (auto [begin, end] : {std::pair<int64_t, int64_t>(0, 234),
+                                {0, 120},
+                                {5, 240},
+                                {232, 240},
+                                {100, 104}})
+        for (bool recomputes : {false, true}) {
+          SCOPED_TRACE(testing::Message()
+                       << family.str() << " D=" << workers << " from " << begin
+                       << " to " << end << " recomputes=" << recomputes);
+          Table table =
+              llvm::cantFail(generate(*findFamily(family), workers, 240));
+          RecomputeOptions recompute;
+          recompute.microbatches = {{begin, end, 1}};
+          OffloadOptions offload;
+          offload.microbatches = recompute.microbatches;
+          table.rows =
+              recomputes
+                  ? llvm::cantFail(addRecompute(table.view(), recompute)).rows
+                  : llvm::cantFail(addOffload(table.view(), offload)).rows;
+          compare(table, seed++, compared);
+        }
+  EXPECT_GT(compared.copied, 50);
+  EXPECT_GT(compared.recomputed, 50);
+  EXPECT_GT(compared.leapt, 10);
+}
+
 /// 0B1 ends when 0U0 starts, which waited for 0U2: of events at the same time
 /// those that free go first.
 TEST(WalkTable, FreesBeforeItReloads) {
