@@ -36,7 +36,7 @@ namespace pipesched {
 ///
 /// Cells must be in range. A row that reaches a G sleeps until the rows of its
 /// group have come (Collectives.h); at the end of that slot they meet, and all
-/// go on in the next one. A G must be of one group (isInOneGroupEach).
+/// go on in the next one. Each G must take part in one all-reduce.
 ///
 /// The handler has, where `Item` is what it notes about something that is under
 /// way,
