@@ -232,7 +232,8 @@ def times_by_schedule(entries: Sequence[tuple[str, Entry]]) -> dict[str, str] | 
         return None
     if costs.times_of == "stage" and listed_stages(entries_of(costs.times)) is None:
         return None
-    return {name: str(costs._for(entry.places).times) for name, entry in entries}
+    own = ((name, entry.costs or costs, entry.places) for name, entry in entries)
+    return {name: str(each._for(places).times) for name, each, places in own}
 
 
 def _attaching(arguments: argparse.Namespace, named: Sequence[tuple[str, Entry]]) -> list[str]:
