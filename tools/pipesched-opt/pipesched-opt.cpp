@@ -16,6 +16,7 @@
 
 #include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/InitAll.h"
+#include "PipeSched/Support/OutputErrors.h"
 #include "PipeSched/Support/OutputFile.h"
 #include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
@@ -61,6 +62,7 @@ static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
 }
 
 int main(int argc, char **argv) {
+  static OutputErrors outputErrors;
   static PrintableErrors errors(argc, argv);
   mlir::DialectRegistry registry;
   registerAllDialects(registry);
