@@ -46,7 +46,8 @@ if(PIPESCHED_STATIC)
   include(StaticLLVM)
   pipesched_link_llvm_statically()
   # LLVMSupport links libz3 and other libraries that PipeSched does not use.
-  add_link_options(-Wl,--as-needed -static-libstdc++ -static-libgcc)
+  add_link_options(-Wl,--as-needed $<$<LINK_LANGUAGE:CXX>:-static-libstdc++>
+    -static-libgcc)
 else()
   set(MLIR_LINK_MLIR_DYLIB ON)
   set(LLVM_LINK_LLVM_DYLIB ON)

@@ -64,7 +64,8 @@ double pipesched::prefetchedPs(ArrayRef<ShardedBlocks> blocks) {
   if (runs.empty())
     return 0;
   double sum = runs.front().gatherPs + runs.back().scatterPs;
-  for (auto [index, run] : llvm::enumerate(runs)) {
+  for (size_t index = 0; index < runs.size(); ++index) {
+    const ShardedBlocks &run = runs[index];
     double before = index ? runs[index - 1].scatterPs : 0;
     double after = index + 1 < runs.size() ? runs[index + 1].gatherPs : 0;
     auto step = [&](double scatterPs, double gatherPs) {

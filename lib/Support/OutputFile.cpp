@@ -14,6 +14,7 @@
 #include "PipeSched/Support/OutputFile.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -251,6 +252,18 @@ findOutput(llvm::ArrayRef<const char *> arguments) {
   return std::nullopt;
 }
 
+/// Takes the place of LLVM's own words when a stream is closed that could not
+/// be written, such as that of a translation on a full disk. LLVM then ends the
+/// process with status 1.
+static void sayUnwritten(void *path, const char *reason, bool) {
+  StringRef cause = reason;
+  if (cause.consume_front("IO failure on output stream: "))
+    llvm::errs() << "error: cannot write '" << *static_cast<StringRef *>(path)
+                 << "': " << cause << "\n";
+  else
+    llvm::errs() << "LLVM ERROR: " << cause << "\n";
+}
+
 int pipesched::runWithWholeOutput(int argc, char **argv,
                                   llvm::function_ref<int(int, char **)> run) {
   llvm::BumpPtrAllocator allocator;
@@ -280,6 +293,7 @@ int pipesched::runWithWholeOutput(int argc, char **argv,
   StringRef before =
       StringRef(arguments[output->index]).take_front(output->begin);
   arguments[output->index] = saver.save(before + opened->getPart()).data();
+  llvm::ScopedFatalErrorHandler handler(sayUnwritten, &path);
   int status = run(static_cast<int>(arguments.size()),
                    const_cast<char **>(arguments.data()));
   if (status == 0 && !isUntouched(opened->getPart()))

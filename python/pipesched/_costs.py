@@ -27,6 +27,7 @@ from ._options import (
     TimingOptions,
     code_of,
     integer,
+    number_of,
     raw_timing,
 )
 from ._text import valid
@@ -157,15 +158,6 @@ def _times(times: Times | None) -> _Source:
     return _FILE, _path(times)
 
 
-def _balance(value: float) -> float:
-    # A number that is missing is 0 in C, where a balance is at least 1.
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"expert_balance is a number; got {value!r}")
-    if not value >= 1:
-        raise PipeSchedError(f"expert_balance is at least 1; got {value!r}")
-    return float(value)
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Costs:
     """The costs of schedules, read once for any number of them.
@@ -282,7 +274,8 @@ class Costs:
             profile=None if self.times_of == "layer" else _times(self.times),
             numbers=numbers,
             choices=choices,
-            expert_balance=_balance(self.expert_balance),
+            # A number that is missing is 0 in C, so that it has to be checked here.
+            expert_balance=number_of("expert_balance", self.expert_balance, 1.0),
             parameter_bytes=_parameter_bytes(self.parameter_bytes),
         )
         object.__setattr__(self, "_raw", raw)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 _DESCRIPTORS = {"/dev/stdout": 1, "/dev/stderr": 2}
@@ -23,6 +25,22 @@ def _target(path: str) -> str:
             return path
         path = os.path.join(os.path.dirname(path), os.readlink(path))
     return path
+
+
+def _descriptor(target: str) -> int | None:
+    """The inherited descriptor that a path stands for."""
+    matched = _DESCRIPTOR.fullmatch(target)
+    return int(matched[1]) if matched else _DESCRIPTORS.get(target)
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Lets errors name this path, whatever file they are about."""
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = path, None
+        raise
 
 
 def _write_to(descriptor: int, contents: bytes) -> None:
@@ -78,15 +96,21 @@ def _name(handle: int, folder: str) -> str:
             return name
 
 
+def _begin(path: str) -> tuple[int, str]:
+    """A file in the folder of this one, with a name or without."""
+    if os.path.exists(path) and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    folder = os.path.dirname(path) or "."
+    if (handle := _unnamed(folder)) is None:
+        return _named(folder)
+    return handle, ""
+
+
 def _replace(path: str, contents: bytes) -> None:
     """Writes a file beside this one and renames it."""
     existing = os.stat(path) if os.path.exists(path) else None
-    if existing and not os.access(path, os.W_OK):
-        raise PermissionError(13, os.strerror(13), path)
     folder = os.path.dirname(path) or "."
-    temporary = ""
-    if (handle := _unnamed(folder)) is None:
-        handle, temporary = _named(folder)
+    handle, temporary = _begin(path)
     try:
         with os.fdopen(handle, "wb") as file:
             if existing:
@@ -109,14 +133,44 @@ def write_whole(path: str | os.PathLike[str], contents: bytes) -> None:
     """
     given = os.fspath(path)
     target = _target(given)
-    matched = _DESCRIPTOR.fullmatch(target)
-    try:
-        if target in _DESCRIPTORS or matched:
-            _write_to(int(matched[1]) if matched else _DESCRIPTORS[target], contents)
+    with _naming(given):
+        if (descriptor := _descriptor(target)) is not None:
+            _write_to(descriptor, contents)
         elif os.path.exists(target) and not os.path.isfile(target):
             Path(target).write_bytes(contents)
         else:
             _replace(target, contents)
-    except OSError as error:
-        error.filename, error.filename2 = given, None
-        raise
+
+
+def check_file(path: str) -> None:
+    """Raises the error that `write_whole` would raise now, before something long is computed. A
+    full disk is found only by writing.
+    """
+    target = _target(path)
+    with _naming(path):
+        if (descriptor := _descriptor(target)) is not None:
+            os.fstat(descriptor)
+        elif os.path.isdir(target):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        elif os.path.exists(target) and not os.path.isfile(target):
+            if not os.access(target, os.W_OK):  # a FIFO may have no reader yet
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        else:
+            handle, temporary = _begin(target)
+            os.close(handle)
+            if temporary:
+                os.unlink(temporary)
+
+
+def check_folder(path: str) -> None:
+    """The same for a folder that is made with those above it and gets files."""
+    above = os.path.abspath(path)
+    while not os.path.exists(above):
+        above = os.path.dirname(above)
+    with _naming(path):
+        if os.path.exists(path) and not os.path.isdir(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        if not os.path.isdir(above):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

@@ -272,6 +272,21 @@ def test_sweeps_say_the_batch_of_each_model(capsys: Capture) -> None:
     assert said in capsys.readouterr().out.splitlines()[1]
 
 
+def test_jitter_says_its_seed(capsys: Capture) -> None:
+    line = ["sweep", "--schedules", "1f1b", "--workers", "4", "--microbatches", "8"]
+    line += ["--format", "json", "--disturbance"]
+    steps = {}
+    for text in ("jitter=50%", "jitter=50%,seed=0", "jitter = 50%, seed = 1", "worker3=1.3"):
+        assert main([*line, text]) == 0
+        printed = capsys.readouterr()
+        assert ("jitter with seed 0" in printed.err) == (text == "jitter=50%")
+        steps[text] = json.loads(printed.out)[0]["step_s"]
+    without, zero, one, _ = steps.values()
+    assert without == zero and abs(one / zero - 1) > 0.01
+    assert main([*line, "none", "--disturbance", "worker0=1.1,jitter=5%"]) == 0
+    assert "jitter with seed 0" in capsys.readouterr().err
+
+
 def test_memory_has_the_same_name_in_all_verbs(tmp_path: Path, capsys: Capture) -> None:
     costs = ["--model", "llama3-8b", "--system", "dgx-h100", "--global-batch", "16"]
     sizes = ["--microbatches", "8"]

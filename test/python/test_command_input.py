@@ -60,6 +60,21 @@ def test_passes_read_the_same_input(
     assert line.startswith("pipesched-translate --import-torch-csv - | ") == (kind == "CSV")
 
 
+@pytest.mark.parametrize("kind", ["IR", "CSV"])
+@pytest.mark.parametrize("line", [["show", "-"], ["convert", "-", "out.svg"]])
+def test_passes_of_an_input_that_is_not_read(
+    line: list[str], kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What standard input held at the call before says nothing."""
+    give(monkeypatch, TEXTS["CSV" if kind == "IR" else "IR"])
+    assert main(["verify", "-"]) == 0
+    capsys.readouterr()
+    give(monkeypatch, TEXTS[kind])
+    assert main([*line, "--show-passes"]) == 0
+    found = capsys.readouterr().out
+    assert found.startswith("pipesched-translate --import-torch-csv - | ") == (kind == "CSV")
+
+
 @pytest.mark.parametrize("verb", ["compare", "simulate"])
 @pytest.mark.parametrize(
     ("times", "are_free"), [("F=1ms,B=2ms", True), ("F=1ms,B=2ms,comm=1us", False)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import importlib
 import json
 import os
 import signal
@@ -15,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from pipesched import Measurement, Schedule, generate, load, sweep, systems
-from pipesched._files import write_whole
-from pipesched.command import main
+from pipesched._files import check_file, check_folder, write_whole
+from pipesched.command import VERBS, WRITTEN, VerbParser, main, parser
 
 MARK = b"\xef\xbb\xbf"
 """What Windows' programs write before UTF-8."""
@@ -103,6 +105,94 @@ def test_no_file_is_written_twice(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "--svg and --png name the same file" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["a.mlir"]
     assert main([*words, "--svg", "/dev/null", "--png", "/dev/null"]) == 0
+
+
+LINES = {
+    "show": ["--families"],
+    "generate": ["1f1b", "--workers", "2", "--microbatches", "2"],
+    "simulate": ["--schedule", "1f1b", "--workers", "2", "--microbatches", "2"],
+    "compare": ["--stages", "2", "--microbatches", "2"],
+    "optimize": ["--workers", "2", "--microbatches", "2", "--times", "F=1ms,I=1ms,W=1ms"],
+    "plan": ["--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8", "--global-batch", "8"],
+    "run": ["--model", "gpt", "--schedule", "1f1b"],
+    "sweep": ["--schedules", "1f1b", "--workers", "2", "--microbatches", "2"],
+    "verify": ["kept.mlir"],
+    "convert": ["kept.mlir"],
+    "fit": ["kept.mlir"],
+    "reproduce": ["table1"],
+}
+
+
+def refuse(*_: object) -> int:
+    raise AssertionError("the verb runs although its answer cannot be written")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_outputs_are_checked_first(
+    verb: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module = importlib.import_module(f"pipesched.command.{verb}")
+    monkeypatch.setattr(module, "run", refuse)
+    monkeypatch.chdir(tmp_path)
+    Path("kept.mlir").write_text("as it was")
+    Path("folder").mkdir()
+    flags = [("", "output")] if verb == "convert" else []
+    words = parser_of(verb).format_help()
+    flags += [(f"--{name}", name) for name in WRITTEN if f"--{name} " in words]
+    assert flags
+    for flag, name in flags:
+        is_folder = (verb, name) in (("plan", "save"), ("reproduce", "output"), ("run", "output"))
+        wrong = {"none/x": "No such file or directory", "folder": "Is a directory"}
+        wrong |= {"kept.mlir/x": "Not a directory"}
+        if is_folder:
+            wrong = {"kept.mlir": "File exists", "kept.mlir/x": "Not a directory"}
+        for path, cause in wrong.items():
+            assert main([verb, *LINES[verb], *filter(None, (flag, path))]) == 1
+            assert capsys.readouterr().err == f"error: {path}: {cause}\n"
+    assert sorted(os.listdir()) == ["folder", "kept.mlir"]
+    assert Path("kept.mlir").read_text() == "as it was"
+
+
+def parser_of(verb: str) -> argparse.ArgumentParser:
+    (verbs,) = (a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
+    found: VerbParser = verbs.choices[verb]
+    found.fill()
+    return found
+
+
+def test_checked_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check writes nothing, and says what writing would."""
+    for is_named in (False, True):
+        if is_named:  # as where the system has no files without names
+            monkeypatch.setattr("pipesched._files._unnamed", lambda folder: None)
+        check_file(str(tmp_path / "new"))
+        check_folder(str(tmp_path / "a" / "b"))
+        assert os.listdir(tmp_path) == []
+    for device in ("/dev/stdout", "/dev/null"):
+        check_file(device)
+    link = tmp_path / "link"
+    link.symlink_to("none/new")
+    for path in (link, tmp_path, Path("/dev/fd/999")):
+        with pytest.raises(OSError) as checked:
+            check_file(str(path))
+        with pytest.raises(OSError) as written:
+            write_whole(path, b"")
+        assert str(checked.value) == str(written.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_checked_permissions(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "file").chmod(0o400)
+    tmp_path.chmod(0o500)
+    for path in ("file", "new"):
+        with pytest.raises(PermissionError, match=path):
+            check_file(str(tmp_path / path))
+    with pytest.raises(PermissionError, match="new"):
+        check_folder(str(tmp_path / "new"))
 
 
 RUN = "import sys; from pipesched.command import main; sys.exit(main(sys.argv[1:]))"

@@ -106,6 +106,17 @@ def test_compare_has_a_table(capsys: Capture) -> None:
     assert "sensitivity" in capsys.readouterr().out.splitlines()[0]
 
 
+def test_seeds_are_said(capsys: Capture) -> None:
+    line = ["compare", "--stages", "4", "--microbatches", "8", "--schedules", "1f1b"]
+    for given, said in (
+        (["--jitter", "5%"], "; under jitter the mean and the worst of 20 draws, seeds 1 to 20"),
+        (["--jitter", "5%", "--seeds", "1"], "; under jitter that of seed 1"),
+        (["--slow-worker", "1=2"], " slows down as they do"),
+    ):
+        assert main([*line, *given]) == 0
+        assert capsys.readouterr().out.endswith(said + "\n")
+
+
 def test_files_and_families_are_disturbed_alike(tmp_path: Path, capsys: Capture) -> None:
     file = str(tmp_path / "own.mlir")
     pipesched.generate("zb-v", workers=4, microbatches=8, name="own").save(file)

@@ -101,6 +101,48 @@ def test_times_of_messages_alone_are_no_obstacle(capsys: Capture) -> None:
     assert "work differs" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("step", ["exposed", "overlapped"])
+def test_all_reduces_take_slots_beside_divided_ones(step: str, capsys: Capture) -> None:
+    """Both paths of Chimera and of DualPipe sum the gradients of their stages, whatever they are
+    compared with.
+    """
+    line = ["compare", "--stages", "4", "--microbatches", "8", "--optimizer-step", step]
+    whole = rows_of(capsys, *line, "--schedules", "1f1b,chimera,dualpipe")
+    beside = rows_of(capsys, *line, "--schedules", "1f1b,chimera,dualpipe,zb-v")
+    found = {row["schedule"]: row["step_s"] for row in beside}
+    assert {row["schedule"]: row["step_s"] for row in whole}.items() <= found.items()
+    steps = run_passes(capsys, *line, "--schedules", "chimera,zb-v")
+    spans = [each["execution"]["makespan_ps"] for each in json.loads(steps)]
+    assert spans == [round(found[name] * 1e12) for name in ("chimera", "zb-v")]
+
+
+def test_all_reduces_are_divided(tmp_path: Path, capsys: Capture) -> None:
+    """Half of the layers have half of the gradients."""
+    file = str(tmp_path / "two.mlir")
+    problem = pipesched.problem(
+        workers=2,
+        microbatches=4,
+        name="two",
+        paths=[
+            pipesched.Path([0, 1, 1, 0], takes=[range(0, 4, 2)]),
+            pipesched.Path([1, 0, 0, 1], takes=[range(1, 4, 2)]),
+        ],
+    )
+    made = problem.transform("pipe-schedule-greedy")
+    made.save(file)
+    slots = "F=500ns,I=500ns,W=500ns,O=500ns,G=500ns"
+    for step, place in (("none", None), ("exposed", "end"), ("overlapped", "eager")):
+        line = ["compare", file, "--schedules", "1f1b", "--optimizer-step", step]
+        (row,) = (each for each in rows_of(capsys, *line) if each["schedule"] == "two")
+        ended = made.transform(f"pipe-add-optimizer{{all-reduce={place}}}") if place else made
+        times = ended.simulate(times=slots).execution
+        assert row["step_s"] == times.makespan_ps / 1e12
+        if place:
+            ended.save(file.replace("two", place))
+            rows = rows_of(capsys, "compare", file.replace("two", place), "--schedules", "1f1b")
+            assert row["step_s"] in [each["step_s"] for each in rows]
+
+
 @pytest.mark.parametrize("line", [POINT, SWEEP])
 def test_it_is_said_first(line: list[str], capsys: Capture) -> None:
     assert main([*line, "1f1b,VPP", "--times-of", "stage"]) == 0

@@ -16,6 +16,7 @@
 
 #include "PipeSched/Adapter/PrintableDiagnostics.h"
 #include "PipeSched/InitAll.h"
+#include "PipeSched/Support/OutputErrors.h"
 #include "PipeSched/Support/OutputFile.h"
 #include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
@@ -74,6 +75,7 @@ static void printNoOpsByDefault() {
 }
 
 int main(int argc, char **argv) {
+  static OutputErrors outputErrors;
   static PrintableErrors errors(argc, argv);
   mlir::DialectRegistry registry;
   registerAllDialects(registry);

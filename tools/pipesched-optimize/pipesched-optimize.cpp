@@ -15,6 +15,7 @@
 #include "PipeSched/Optimize/Cache.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Support/MakeError.h"
+#include "PipeSched/Support/OutputErrors.h"
 #include "PipeSched/Support/OutputFile.h"
 #include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
@@ -389,6 +390,7 @@ static void printVersion(llvm::raw_ostream &os) {
 }
 
 int main(int argc, char **argv) {
+  static OutputErrors outputErrors;
   static PrintableErrors errors(argc, argv);
   llvm::InitLLVM init(argc, argv);
   cl::ResetCommandLineParser();

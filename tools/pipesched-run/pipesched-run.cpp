@@ -20,6 +20,7 @@
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Support/MakeError.h"
+#include "PipeSched/Support/OutputErrors.h"
 #include "PipeSched/Support/OutputFile.h"
 #include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
@@ -384,6 +385,7 @@ static void keepFreedMemory() {
 }
 
 int main(int argc, char **argv) {
+  static OutputErrors outputErrors;
   static PrintableErrors errors(argc, argv);
   keepFreedMemory();
   llvm::InitLLVM init(argc, argv);

@@ -12,12 +12,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/InitAll.h"
+#include "PipeSched/Support/OutputErrors.h"
 #include "PipeSched/Support/OutputFile.h"
 #include "PipeSched/Support/PrintableErrors.h"
 #include "mlir/Support/LogicalResult.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 
 int main(int argc, char **argv) {
+  static pipesched::OutputErrors outputErrors;
   static pipesched::PrintableErrors errors(argc, argv);
   pipesched::registerAllTranslations();
   return pipesched::runWithWholeOutput(argc, argv, [](int argc, char **argv) {

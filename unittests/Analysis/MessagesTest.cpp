@@ -84,6 +84,7 @@ static void expectWait(const Program &program, const Wait &wait,
     EXPECT_EQ(rowOf(program, wait.waiter), rowOf(program, wait.awaited));
     EXPECT_LT(program.partner[wait.awaited], program.partner[wait.waiter]);
     return;
+  case WaitReason::Pair:
   case WaitReason::Queue:
     ADD_FAILURE() << "a process has no queues";
   }

@@ -284,10 +284,9 @@ TEST(Roofline, MessagesBetweenPodsTakeTheSpine) {
 /// that contain them.
 TEST(Roofline, PiecesAreReducedByTheirParameters) {
   ModelFacts model = toyModel();
-  model.blocks.resize(3, model.blocks[0]);
-  model.blocks[0] = {"embedding", BlockPosition::First, 1, 1000};
-  model.blocks[1] = {"layer", BlockPosition::Layer, 6, 10};
-  model.blocks[2] = {"head", BlockPosition::Last, 1, 3000};
+  model.blocks = {blockOf(BlockPosition::First, 1, 1000),
+                  blockOf(BlockPosition::Layer, 6, 10),
+                  blockOf(BlockPosition::Last, 1, 3000)};
   model.gradientBytesPerParameter = 2;
   Path first, second;
   first.workers = {0, 1};

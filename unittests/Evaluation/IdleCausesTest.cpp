@@ -98,7 +98,7 @@ static void expectSpansFillRows(const Execution &execution) {
     std::array<int64_t, kNumIdleCauses> sums = {};
     const IdleSpan *next = spans.data(), *end = next + spans.size();
     int64_t atPs = 0;
-    auto skipIdle = [&](uint32_t before) {
+    auto skipIdle = [&, worker = worker](uint32_t before) {
       for (; next != end && next->before == before; ++next) {
         EXPECT_EQ(next->worker, static_cast<int32_t>(worker));
         EXPECT_EQ(next->beginPs, atPs);

@@ -26,16 +26,6 @@ using namespace pipesched;
 
 static constexpr int64_t kLayers = 12;
 
-static BlockFacts blockOf(BlockPosition position, int64_t count,
-                          int64_t parameters) {
-  BlockFacts block;
-  block.position = position;
-  block.count = count;
-  block.parameters = parameters;
-  block.activationBytes = 1;
-  return block;
-}
-
 /// Embedding, 12 layers of three kinds, head.
 static ModelFacts modelOfKinds() {
   ModelFacts model;

@@ -34,6 +34,17 @@ inline SystemFacts toySystem() {
   return system;
 }
 
+/// Blocks that keep a byte each.
+inline BlockFacts blockOf(BlockPosition position, int64_t count,
+                          int64_t parameters) {
+  BlockFacts block;
+  block.position = position;
+  block.count = count;
+  block.parameters = parameters;
+  block.activationBytes = 1;
+  return block;
+}
+
 } // namespace pipesched
 
 #endif // PIPESCHED_UNITTESTS_ANALYSIS_TOYCOSTS_H

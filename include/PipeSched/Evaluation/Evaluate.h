@@ -31,7 +31,7 @@ struct TimingOptions {
   ReceivePlacement receivePlacement = ReceivePlacement::Arrival;
   ForwardSends forwardSends = ForwardSends::Async;
   Runtime runtime = Runtime::Table;
-  Disturbance disturbance;
+  Disturbance disturbance = {};
 };
 
 /// See CostInputs::reducesEveryStage.

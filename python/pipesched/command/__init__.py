@@ -35,7 +35,9 @@ VERBS = {
 """What each verb does. A verb is the name of its module."""
 
 WRITTEN = ("output", "html", "svg", "png", "pdf", "trace", "save")
-"""The arguments that name files to write."""
+"""The arguments that name files to write, or folders for files if the verb's default `folders`
+lists them.
+"""
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit statuses: the answer is no or there is none; wrong command line; Ctrl-C."""
@@ -59,7 +61,7 @@ class VerbParser(_Parser):
         if self.get_default("run") is None:
             verb = import_module(f".{self.prog.rpartition(' ')[2]}", __name__)
             self.epilog = f"example:\n{verb.EXAMPLE}"
-            self.set_defaults(run=verb.run)
+            self.set_defaults(run=verb.run, folders=())
             verb.add(self)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
@@ -115,6 +117,18 @@ def _wrong_outputs(arguments: argparse.Namespace) -> str:
     return ""
 
 
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """Raises an OSError if a file cannot be written: to know it only after the work is too late."""
+    from pipesched._files import check_file, check_folder
+
+    if getattr(arguments, "show_passes", False):
+        return  # What the passes would write is not written.
+    for name in WRITTEN:
+        given = getattr(arguments, name, None)
+        if given is not None and given != "-":
+            (check_folder if name in arguments.folders else check_file)(given)
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from .arguments import Run, UsageError  # With the verb's module, which has imported it.
 
@@ -122,6 +136,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         if wrong := _wrong_outputs(arguments):
             raise UsageError(wrong)
+        _check_outputs(arguments)
         return run(arguments)
     except UsageError as error:
         _say(f"pipesched {arguments.verb}: error: {error}")

@@ -191,6 +191,15 @@ def of_own_times(labels: Sequence[str]) -> Facts:
     return {"messages": f"free (no comm) in {', '.join(labels)}"} if labels else {}
 
 
+def of_disturbances(texts: Iterable[str]) -> Facts:
+    """The seed of those that have jitter and say no seed."""
+    for text in texts:
+        names = {entry.partition("=")[0].strip() for entry in text.split(",")}
+        if "jitter" in names and "seed" not in names:
+            return {"jitter": "with seed 0"}
+    return {}
+
+
 def of_plan(request: Request, is_given: Given) -> Facts:
     """What a plan assumes."""
     found: Facts = {}

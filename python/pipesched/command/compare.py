@@ -6,6 +6,7 @@ import argparse
 import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError
@@ -182,7 +183,10 @@ def _entries(arguments: argparse.Namespace, costs: Costs | None) -> list[Entry]:
 
 
 SLOTS = "F=1us,B=2us,I=1us,W=1us,R=1us,D=0ps,U=0ps,O=1us"
-"""Unit slots as times."""
+"""Unit slots as times, without those of all-reduces."""
+
+REDUCING = f"{SLOTS},G=1us"
+"""With them."""
 
 
 def _do_unlike_work(entries: Sequence[Entry]) -> bool:
@@ -193,6 +197,21 @@ def _do_unlike_work(entries: Sequence[Entry]) -> bool:
             if entry.places:
                 found[entry.size].add(stages_per_worker(entry.places))
     return any(len(each) > 1 for each in found.values())
+
+
+def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
+    """The entry with divided slots for its all-reduces, too. A time for them would give some to a
+    schedule of one path that is to end in an optimizer step; unit slots give it none.
+    """
+    reduces = arguments.optimizer_step == "none"
+    with contextlib.suppress(PipeSchedError):  # its row says what is wrong
+        reduces = reduces or len({workers for workers, _ in entry.places}) > 1
+    if not reduces or entry.costs is None:
+        return entry
+    costs = replace(entry.costs, times=REDUCING)
+    if isinstance(entry, FromFamily):
+        return FromFamily(replace(entry.point, costs=costs))
+    return with_ending(replace(entry, costs=costs), arguments)
 
 
 def _with_equal_work(
@@ -208,7 +227,8 @@ def _with_equal_work(
     slots = {"times": SLOTS, "times_of": "worker", "divides_slots": True}
     divided = argparse.Namespace(**{**vars(arguments), **slots})
     costs = given_costs(divided)
-    return divided, costs, _entries(divided, costs)
+    made = [_with_all_reduces(entry, divided) for entry in _entries(divided, costs)]
+    return divided, costs, made
 
 
 def _divides_slots(arguments: argparse.Namespace) -> bool:

@@ -82,9 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show_passes:
         if format in DRAWN[1:]:
             raise UsageError(f"no tool writes {format}; --to svg has a line of passes")
-        write_text(passes.command_line(made, arguments.file, export=EXPORTS.get(format, "")) + "\n")
+        origin = files.origin_of(arguments.file)
+        write_text(passes.command_line(made, origin, export=EXPORTS.get(format, "")) + "\n")
         return 0
-    schedule = files.read_one(arguments)
+    _, schedule = files.read_one(arguments)
     for pipeline in made:
         schedule = schedule.transform(pipeline)
     write_text(_contents(schedule, format, arguments.width), arguments.output)

@@ -18,7 +18,7 @@ from pipesched._text import valid
 from pipesched._times_of import Place, entries_of, listed_stages, places_of
 
 from . import passes
-from .files import shown
+from .files import Origin, shown
 
 Size = tuple[int, int]
 """Workers and microbatches. Schedules of one size are ranked with each other."""
@@ -88,7 +88,7 @@ class FromFamily:
 class FromFile:
     """A schedule or program that a file has."""
 
-    file: str
+    file: Origin
     schedule: Schedule
     costs: Costs | None
     timing: TimingOptions
@@ -179,18 +179,18 @@ def stem_of(file: str) -> str:
     return "stdin" if file == "-" else Path(file).stem
 
 
-def unique(read: Sequence[tuple[str, Schedule]], taken: Sequence[str]) -> list[Schedule]:
+def unique(read: Sequence[tuple[Origin, Schedule]], taken: Sequence[str]) -> list[Schedule]:
     """Schedules whose names differ from each other and from those taken: a name that several have
     becomes that of the file, and if the file has several, that of both.
     """
     counts = Counter([*(schedule.name for _, schedule in read), *taken])
-    stems = Counter(stem_of(file) for file, _ in read)
+    stems = Counter(stem_of(file.path) for file, _ in read)
     found: list[Schedule] = []
     used = Counter(taken)
     for file, schedule in read:
-        name, stem = schedule.name, stem_of(file)
+        name, stem = schedule.name, stem_of(file.path)
         if counts[name] > 1:
-            name = stem if stems[stem] == 1 and not counts[stem] else f"{shown(file)}:{name}"
+            name = stem if stems[stem] == 1 and not counts[stem] else f"{shown(file.path)}:{name}"
         used[name] += 1
         if used[name] > 1:
             name = f"{name}-{used[name]}"
@@ -199,7 +199,7 @@ def unique(read: Sequence[tuple[str, Schedule]], taken: Sequence[str]) -> list[S
 
 
 def from_files(
-    read: Sequence[tuple[str, Schedule]],
+    read: Sequence[tuple[Origin, Schedule]],
     costs: Costs | None,
     timing: TimingOptions,
     taken: Sequence[str] = (),
@@ -232,7 +232,8 @@ def times_by_schedule(entries: Sequence[tuple[str, Entry]]) -> dict[str, str] | 
         return None
     if costs.times_of == "stage" and listed_stages(entries_of(costs.times)) is None:
         return None
-    return {name: str(costs._for(entry.places).times) for name, entry in entries}
+    own = ((name, entry.costs or costs, entry.places) for name, entry in entries)
+    return {name: str(each._for(places).times) for name, each, places in own}
 
 
 def _attaching(arguments: argparse.Namespace, named: Sequence[tuple[str, Entry]]) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from pipesched import PipeSchedError, Schedule
@@ -24,10 +26,14 @@ def add_input(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="the schedule of that name, where there are several")
 
 
-class Stdin:
-    """What standard input held, once it has been read."""
+@dataclass(frozen=True)
+class Origin:
+    """Where schedules come from: the path of a file, `-` for standard input, empty if no file has
+    them; and whether it holds CSV, not IR.
+    """
 
-    is_csv = False
+    path: str = ""
+    is_csv: bool = False
 
 
 def shown(path: str) -> str:
@@ -35,35 +41,49 @@ def shown(path: str) -> str:
     return "<stdin>" if path == "-" else path
 
 
-def read(arguments: argparse.Namespace) -> list[Schedule]:
+def read(arguments: argparse.Namespace) -> tuple[Origin, list[Schedule]]:
     """The schedules of the file, or only the one that was asked for."""
-    schedules = _load(arguments.file)
+    origin, schedules = _load(arguments.file)
     if not schedules:
         raise PipeSchedError(f"{shown(arguments.file)} has no schedule or program")
-    return _named(schedules, schedules, arguments.name)
+    return origin, _named(schedules, schedules, arguments.name)
 
 
-def read_all(paths: Sequence[str], name: str | None) -> list[tuple[str, Schedule]]:
+def read_all(paths: Sequence[str], name: str | None) -> list[tuple[Origin, Schedule]]:
     """The schedules of several files with their files, or only those that are called `name`."""
     if len(set(paths)) < len(paths):
         twice = next(path for path in paths if paths.count(path) > 1)
         raise PipeSchedError(f"{shown(twice)} is given twice")
-    read = [(path, schedule) for path in paths for schedule in _load(path)]
+    read: list[tuple[Origin, Schedule]] = []
     for path in paths:
-        if not any(path == other for other, _ in read):
+        origin, schedules = _load(path)
+        if not schedules:
             raise PipeSchedError(f"{shown(path)} has no schedule or program")
-    kept = _named([schedule for _, schedule in read], read, name)
-    return kept
+        read += [(origin, schedule) for schedule in schedules]
+    return _named([schedule for _, schedule in read], read, name)
 
 
-def _load(path: str) -> list[Schedule]:
-    if path != "-":
-        return load(path)
+def origin_of(path: str) -> Origin:
+    """The origin of schedules that need not be read. The names of files say what they hold, and
+    standard input is looked at.
+    """
+    return _from_stdin()[0] if path == "-" else Origin(path, Path(path).suffix == ".csv")
+
+
+def _from_stdin() -> tuple[Origin, bytes]:
     text = sys.stdin.buffer.read()
-    Stdin.is_csv = text.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in _CSV_BEGINS
-    if Stdin.is_csv:
-        return [Schedule.from_csv(text.decode(errors="replace"), filename="<stdin>")]
-    return loads(text, filename="<stdin>")
+    is_csv = text.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in _CSV_BEGINS
+    return Origin("-", is_csv), text
+
+
+def _load(path: str) -> tuple[Origin, list[Schedule]]:
+    if path != "-":
+        return origin_of(path), load(path)
+    origin, text = _from_stdin()
+    if origin.is_csv:
+        made = Schedule.from_csv(text.decode(errors="replace"), filename="<stdin>")
+        return origin, [made]
+    return origin, loads(text, filename="<stdin>")
 
 
 def _named(schedules: Sequence[Schedule], items: Sequence[T], name: str | None) -> list[T]:
@@ -78,12 +98,12 @@ def _named(schedules: Sequence[Schedule], items: Sequence[T], name: str | None) 
     return chosen
 
 
-def read_one(arguments: argparse.Namespace) -> Schedule:
+def read_one(arguments: argparse.Namespace) -> tuple[Origin, Schedule]:
     """The only schedule of the file."""
-    schedules = read(arguments)
+    origin, schedules = read(arguments)
     if len(schedules) != 1:
         names = ", ".join(schedule.name for schedule in schedules) or "none"
         raise PipeSchedError(
             f"{arguments.file} has {len(schedules)} schedules ({names}); --name chooses one"
         )
-    return schedules[0]
+    return origin, schedules[0]

@@ -148,25 +148,25 @@ def _part(text: str) -> float:
 # The problem
 
 
-def _read(arguments: argparse.Namespace) -> Schedule:
+def _read(arguments: argparse.Namespace) -> tuple[files.Origin, Schedule]:
     sizes = ("workers", "microbatches", "schedule")
     given = [name for name in sizes if getattr(arguments, name) is not None]
     if arguments.file:
         if given:
             raise UsageError(f"give either a file or --{given[0]}")
-        read = files.read_one(arguments)
+        origin, read = files.read_one(arguments)
         if read.kind == "program":
             where = files.shown(arguments.file)
             raise PipeSchedError(f"{where}: {read.name} is a program; optimize takes schedules")
-        return read
+        return origin, read
     if arguments.name:
         raise UsageError("--name chooses from a file; none is given")
     if not arguments.workers or not arguments.microbatches:
         raise UsageError("give a file, or --workers and --microbatches")
     size = {"workers": arguments.workers, "microbatches": arguments.microbatches}
     if arguments.schedule:
-        return pipesched.generate(arguments.schedule, name="schedule", **size)
-    return pipesched.problem(name="schedule", **size)
+        return files.Origin(), pipesched.generate(arguments.schedule, name="schedule", **size)
+    return files.Origin(), pipesched.problem(name="schedule", **size)
 
 
 def _check_work(arguments: argparse.Namespace) -> list[str]:
@@ -200,7 +200,7 @@ def _is_by_placement(arguments: argparse.Namespace) -> bool:
 
 def _attaching(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
     costs = given_costs(arguments)  # says what is wrong before a pass does
-    entry = FromFile(arguments.file or "", schedule, costs, {})
+    entry = FromFile(files.Origin(), schedule, costs, {})
     is_placed = not arguments.placements or _is_by_placement(arguments)
     placed = [pass_of(entry.counts)] if is_placed and entry.counts is not None else []
     times = times_by_schedule([(schedule.name, entry)])
@@ -476,7 +476,7 @@ def _defaults(
 
 def _above(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
     given, costs = assumed.was_given(arguments), given_costs(arguments)
-    entry = FromFile(arguments.file or "", schedule, costs, {})
+    entry = FromFile(files.Origin(), schedule, costs, {})
     own = costs is None and entry.has_own_costs()
     facts = {} if own else assumed.of_costs(costs, given, _sizes(arguments, costs, schedule))
     is_placed = not arguments.placements and schedule.kind == "schedule"
@@ -492,7 +492,12 @@ def _title(schedule: Schedule, options: OptimizeOptions) -> str:
     return f"{sizes}{budget}, transport delay"
 
 
-def _passes(arguments: argparse.Namespace, schedule: Schedule, options: OptimizeOptions) -> str:
+def _passes(
+    arguments: argparse.Namespace,
+    origin: files.Origin,
+    schedule: Schedule,
+    options: OptimizeOptions,
+) -> str:
     made: list[str] = []
     if not arguments.file and arguments.schedule:
         family = canonical(arguments.schedule)
@@ -504,9 +509,8 @@ def _passes(arguments: argparse.Namespace, schedule: Schedule, options: Optimize
     if _is_by_placement(arguments):
         ways = list(_placing(arguments, schedule).values())
         options = _of_one_placement(options)
-    return "\n".join(
-        passes.command_line([*made, *way, the_pass(options)], arguments.file) for way in ways
-    )
+    lines = (passes.command_line([*made, *way, the_pass(options)], origin) for way in ways)
+    return "\n".join(lines)
 
 
 def _suffix(output: str | None) -> str | None:
@@ -522,10 +526,10 @@ def _suffix(output: str | None) -> str | None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Searches, writes the schedule and prints how good it is; 130 after Ctrl-C."""
-    schedule, options = _read(arguments), _options(arguments)
+    (origin, schedule), options = _read(arguments), _options(arguments)
     above, suffix = _above(arguments, schedule), _suffix(arguments.output)
     if arguments.show_passes:
-        write_text(_passes(arguments, schedule, options) + "\n", None)
+        write_text(_passes(arguments, origin, schedule, options) + "\n", None)
         return 0
     try:
         found, before, is_interrupted = _search(arguments, schedule, options)

@@ -13,7 +13,7 @@ from pipesched._options import pass_options
 from pipesched._times_of import Place
 
 from .arguments import families, source
-from .files import Stdin
+from .files import Origin
 
 DEFAULT_CHUNKS = 2
 """Default stages per worker of the families that have chunks."""
@@ -129,13 +129,14 @@ def stepping(arguments: argparse.Namespace) -> list[str]:
     return [one_pass("pipe-add-optimizer", {"all-reduce": place})] if place else []
 
 
-def command_line(passes: Sequence[str], file: str | None = None, *, export: str = "") -> str:
+def command_line(passes: Sequence[str], origin: Origin = Origin(), *, export: str = "") -> str:
     """A shell command line that starts from an empty module or from a file."""
     pipeline = shlex.quote(f"builtin.module({','.join(passes)})")
     line = f"pipesched-opt --pass-pipeline={pipeline}"
-    if file and file != "-" and file.startswith("-"):
+    file = origin.path
+    if file != "-" and file.startswith("-"):
         file = f"./{file}"  # no option
-    if file and (file.endswith(".csv") or file == "-" and Stdin.is_csv):
+    if origin.is_csv:
         line = f"pipesched-translate --import-torch-csv {shlex.quote(file)} | {line}"
     else:
         line = f"{line} {shlex.quote(file)}" if file else f"echo 'module {{}}' | {line}"

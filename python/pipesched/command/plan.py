@@ -140,6 +140,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--save", metavar="DIR", help="also write each one as IR, picture and PyTorch's CSV"
     )
+    parser.set_defaults(folders=("save",))
     add_output(parser)
 
 

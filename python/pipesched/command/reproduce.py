@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipesched import PipeSchedError
+from pipesched._files import check_folder
 from pipesched._options import Slots, Transport, names_of
 from pipesched.studies import TARGETS, Finding, Study, Target, find
 from pipesched.studies.drawing import picture_files
@@ -101,6 +102,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help=f"where pictures go, as PNG and SVG; with --format text {PICTURES} without it,"
         " otherwise none are drawn",
     )
+    parser.set_defaults(folders=("output",))
     output.add_argument(
         "--show-passes",
         action="store_true",
@@ -243,11 +245,13 @@ def _passes(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs one target or all, writes their pictures and prints their numbers."""
-    studies = _studies(arguments)
     if arguments.show_passes:
-        write_text(_passes(arguments, studies))
+        write_text(_passes(arguments, _studies(arguments)))
         return 0
     folder = arguments.output or (PICTURES if arguments.format == "text" else None)
+    if folder:
+        check_folder(folder)
+    studies = _studies(arguments)
     if folder:
         _write_pictures(folder, studies)
     write_text(_answer(arguments, studies))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pipesched
 from pipesched import PipeSchedError, Schedule
+from pipesched._files import check_folder
 from pipesched._options import ReceivePlacement, names_of
 
 from . import compiled, trained
@@ -157,6 +158,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--html", metavar="FILE", help="also write a page with the predicted and measured steps"
     )
+    parser.set_defaults(folders=("output",))
 
 
 def _positive_number(text: str) -> float:
@@ -360,6 +362,8 @@ def run(arguments: argparse.Namespace) -> int:
         if getattr(arguments, name) is None:
             raise UsageError(f"--{name} is missing")
     arguments.steps = arguments.steps or STEPS
+    if folder := _folder(arguments):
+        check_folder(folder)
     _require_torch()
     from pipesched.torch.training import join, launch
 
@@ -380,10 +384,15 @@ def _opening(job: Job) -> str:
     return f"{job.workers} workers on {job.backend}, {threads} each; {cores()} cores"
 
 
+def _folder(arguments: argparse.Namespace) -> str | None:
+    """Where pictures go."""
+    return arguments.output or (FOLDER if arguments.format == "text" else None)
+
+
 def _show(arguments: argparse.Namespace, job: Job, outcomes: list[Outcome]) -> int:
     results = [trained.Result(outcome) for outcome in outcomes]
     rows = trained.ranked(results)
-    folder = arguments.output or (FOLDER if arguments.format == "text" else None)
+    folder = _folder(arguments)
     if folder:
         os.makedirs(folder, exist_ok=True)
         for result in results:

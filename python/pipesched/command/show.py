@@ -92,10 +92,12 @@ def _picture(arguments: argparse.Namespace, schedules: Sequence[Schedule]) -> st
     return _core.text([simulation._evaluation for simulation in simulations], width, colours)
 
 
-def _write_page(arguments: argparse.Namespace, schedules: Sequence[Schedule]) -> None:
+def _write_page(
+    arguments: argparse.Namespace, origin: files.Origin, schedules: Sequence[Schedule]
+) -> None:
     """The page of `compare` for these schedules alone, with the costs that they name."""
     timing: TimingOptions = {"transport": "overlap", "receive_placement": "arrival"}
-    entries = from_files([(arguments.file, each) for each in schedules], None, timing)
+    entries = from_files([(origin, each) for each in schedules], None, timing)
     check_costs(entries, None)
     pairs = ranked.timed(entries, timing)
     own = ranked.have_own_costs(entries)
@@ -106,9 +108,9 @@ def _write_page(arguments: argparse.Namespace, schedules: Sequence[Schedule]) ->
 
 
 def _show_file(arguments: argparse.Namespace) -> None:
-    schedules = files.read(arguments)
+    origin, schedules = files.read(arguments)
     if arguments.html:
-        _write_page(arguments, schedules)
+        _write_page(arguments, origin, schedules)
     if arguments.format == "text":
         write_text(_picture(arguments, schedules), arguments.output)
         return
@@ -196,7 +198,7 @@ def _show_list(arguments: argparse.Namespace) -> None:
 def _show_passes(arguments: argparse.Namespace) -> None:
     made: Sequence[str] = ()
     if arguments.file:
-        line = passes.command_line(made, arguments.file, export="--export-text")
+        line = passes.command_line(made, files.origin_of(arguments.file), export="--export-text")
     elif arguments.model:
         options = {
             **passes.named_or_file(str(source(arguments.model, pipesched.models))),

@@ -64,7 +64,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def _schedules(
     arguments: argparse.Namespace, costs: Costs | None
-) -> list[tuple[str, Schedule]]:
+) -> list[tuple[files.Origin, Schedule]]:
     """The schedules of the files, or the generated one, with their files."""
     if bool(arguments.files) == bool(arguments.schedule):
         raise UsageError("give either files or --schedule")
@@ -82,7 +82,7 @@ def _schedules(
         given_family_options(arguments),
         costs=costs,
     )
-    return [("", point.generate())]
+    return [(files.Origin(), point.generate())]
 
 
 def _timing(arguments: argparse.Namespace) -> TimingOptions:
@@ -98,7 +98,7 @@ def summary(simulation: Simulation, entry: FromFile) -> dict[str, Any]:
     memory = memory_of(simulation, entry.costs)
     found = {
         "schedule": simulation.schedule,
-        "file": entry.file or None,
+        "file": entry.file.path or None,
         "workers": simulation.workers,
         "microbatches": simulation.microbatches,
         **levels(simulation),
@@ -185,7 +185,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         reports = [json.loads(simulation.to_json()) for simulation in simulations]
         if len(arguments.files) > 1:
-            reports = [{"file": e.file, **r} for e, r in zip(entries, reports, strict=True)]
+            reports = [{"file": e.file.path, **r} for e, r in zip(entries, reports, strict=True)]
         if disturbed:
             stragglers.add_to(reports, disturbed)
         say_lines(above)

@@ -152,8 +152,11 @@ def remarks(found: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _meaning(found: Sequence[dict[str, Any]]) -> list[str]:
-    seeds = max(row["seeds"] for row in found)
-    drawn = f"; under jitter the mean and the worst of {seeds} draws" if seeds > 1 else ""
+    drawn, seeds = "", max(row["seeds"] for row in found)
+    if seeds > 1:
+        drawn = f"; under jitter the mean and the worst of {seeds} draws, seeds 1 to {seeds}"
+    elif any("jitter" in row["disturbance"] for row in found):
+        drawn = "; under jitter that of seed 1"
     return [
         "- per unit: what the step loses for each unit that the disturbed cells lose, 1 if it slows"
         f" down as they do{drawn}"

@@ -81,7 +81,7 @@ _HELP = {
     "boundary_bytes": "of a message between stages",
     "accelerators": "devices of a worker",
     "disturbance": "slow workers and stages and jitter, worker3=1.3,jitter=5%%,seed=7, or none;"
-    " again for further ones",
+    " seed 0 without one; again for further ones",
     "chunks": "stages per worker",
     "group": "microbatches that go through a chunk together",
     "waves": "waves down and up the workers",
@@ -321,6 +321,7 @@ def _assumed(grid: Grid, rows: Sequence[Row]) -> list[str]:
     facts.append(assumed.of_layers(_layers_of(grid), given))
     facts.append(assumed.of_timing(settings, given, costs))
     facts.append(assumed.of_families(grid.values()["family"], given))
+    facts.append(assumed.of_disturbances(grid.values().get("disturbance", ())))
     return assumed.above(assumed.joined(facts), costs)
 
 

@@ -80,7 +80,7 @@ def row_of(
     row: dict[str, Any] = {
         "schedule": entry.label,
         "family": entry.family,
-        "file": entry.file,
+        "file": entry.file and entry.file.path,
         "stages": None,
         "workers": workers,
         "microbatches": microbatches,

@@ -49,24 +49,26 @@ def _finding(schedule: Schedule, arguments: argparse.Namespace) -> VerificationE
     return None
 
 
-def _passes(arguments: argparse.Namespace, schedules: list[Schedule]) -> str:
+def _passes(
+    arguments: argparse.Namespace, origin: files.Origin, schedules: list[Schedule]
+) -> str:
     kinds = {schedule.kind for schedule in schedules}
     options = {"messages": arguments.messages, "receive-placement": arguments.receive_placement}
     made = [passes.one_pass("pipe-verify", options)] if "schedule" in kinds else []
     if "program" in kinds:
         made.append(passes.one_pass("exec-verify", {"messages": arguments.messages}))
-    return passes.command_line(made, arguments.file)
+    return passes.command_line(made, origin)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Verifies each schedule; fails if one does not verify."""
-    schedules = files.read(arguments)
+    origin, schedules = files.read(arguments)
     if arguments.receive_placement and all(each.kind == "program" for each in schedules):
         raise UsageError(
             "--receive-placement is for schedules; a program says where its receives stand"
         )
     if arguments.show_passes:
-        write_text(_passes(arguments, schedules) + "\n", arguments.output)
+        write_text(_passes(arguments, origin, schedules) + "\n", arguments.output)
         return 0
     rows = []
     for schedule in schedules:

@@ -255,8 +255,18 @@ exec.program @modelless model @missing {
 // -----
 
 // program_c8
-// expected-error@+1 {{'exec.program' op has family options without a family}}
+// expected-error@+1 {{'exec.program' op has family options but no family}}
 "exec.program"() <{sym_name = "no_family", familyOptions = {group = 2}}> ({
+  "exec.worker"() <{worker = 0 : i64}> ({
+  ^bb0:
+  }) : () -> ()
+}) : () -> ()
+
+// -----
+
+// program_c8: options that are empty
+// expected-error@+1 {{'exec.program' op has family options that are empty}}
+"exec.program"() <{sym_name = "no_options", family = "x", familyOptions = {}}> ({
   "exec.worker"() <{worker = 0 : i64}> ({
   ^bb0:
   }) : () -> ()

@@ -56,6 +56,14 @@ exec.program @header workers 2 microbatches 4
   }
 }
 
+// Families need not be ours.
+// CHECK-LABEL: exec.program @foreign family "by hand" {rounds = 3 : i64} {
+exec.program @foreign family "by hand" {rounds = 3} {
+  worker 0 {
+    %0 = compute 0F0
+  }
+}
+
 // Foreign attributes stay.
 // CHECK-LABEL: exec.program @attributes attributes {test.a} {
 // CHECK-NEXT: worker 0 attributes {test.b} {

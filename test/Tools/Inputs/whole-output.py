@@ -125,6 +125,22 @@ def refused(tool: str, folder: pathlib.Path) -> None:
     assert (locked / "old.mlir").read_text() == "old"
 
 
+def full(tool: str, folder: pathlib.Path) -> None:
+    """A disk that gets full while the tool writes, where this system lets us mount one."""
+    file, disk = large(tool, folder), folder / "disk"
+    disk.mkdir()
+    mount = f"mount -t tmpfs -o size=64k none {disk}"
+    if run("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount).returncode != 0:
+        return
+    translate = tool.replace("pipesched-opt", "pipesched-translate")
+    for command in ((tool, file), (translate, "--export-svg", file)):
+        written = f'{mount} && exec "$@" -o {disk}/out'
+        shell = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", written, "-")
+        found = run(*shell, *command)
+        said = f"error: cannot write '{disk}/out': No space left on device\n"
+        assert (found.returncode, found.stderr.decode()) == (1, said), found
+
+
 CASES = {
     "onto-itself": onto_itself,
     "failing": failing,
@@ -132,6 +148,7 @@ CASES = {
     "links-and-permissions": links_and_permissions,
     "special": special,
     "refused": refused,
+    "full": full,
 }
 
 folder = pathlib.Path(sys.argv[3])

@@ -91,12 +91,11 @@ LogicalResult ProgramOp::verify() {
   }
   if (failed(pipe::verifyClauses(*this)))
     return failure();
-  if (getFamilyOptions() && !getFamily()) // program_c8
-    return pipe::emitTableError(*this) << "has family options without a family";
   if (getRecompute() == pipe::RecomputeKind::None) // program_c9
     return pipe::emitTableError(*this)
            << "has R cells that recompute 'none', expected selective or full";
-  return success();
+  return pipe::verifyFamilyClause(*this, getFamilyAttr(), // program_c8
+                                  getFamilyOptionsAttr());
 }
 
 LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {

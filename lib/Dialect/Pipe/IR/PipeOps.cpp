@@ -94,14 +94,7 @@ LogicalResult ScheduleOp::verify() {
   if (getRecompute() == RecomputeKind::None) // schedule_c9
     return emitTableError(*this)
            << "has R cells that recompute 'none', expected selective or full";
-  DictionaryAttr options = getFamilyOptionsAttr();
-  if (!options)
-    return success();
-  if (!getFamily())
-    return emitTableError(*this) << "has family options but no family";
-  if (options.empty())
-    return emitTableError(*this) << "has family options that are empty";
-  return success();
+  return verifyFamilyClause(*this, getFamilyAttr(), getFamilyOptionsAttr());
 }
 
 /// schedule_c5.

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Dialect/Pipe/IR/Syntax.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
@@ -134,6 +135,18 @@ void printFamily(OpAsmPrinter &printer, Operation *, StringAttr family,
   printer << "family " << family;
   if (options)
     printer << ' ' << options;
+}
+
+/// schedule_c6, program_c8. Behind a family, `{}` would open the body.
+LogicalResult verifyFamilyClause(Operation *op, StringAttr family,
+                                 DictionaryAttr options) {
+  if (!options)
+    return success();
+  if (!family)
+    return emitTableError(op) << "has family options but no family";
+  if (options.empty())
+    return emitTableError(op) << "has family options that are empty";
+  return success();
 }
 
 } // namespace pipesched::pipe

@@ -82,7 +82,7 @@ def Exec_ProgramOp : Exec_Op<"program", [
     - `program_c5`: every message has one `send` and one `recv`.
     - `program_c6`: with paths, every cell is on the worker of its stage.
     - `program_c7`: `model` names a `pipe.model`.
-    - `program_c8`: family options only with a family.
+    - `program_c8`: family options stand only with a family, and are not empty.
     - `program_c9`: `recompute` is `selective` or `full`.
     - `program_c10`: an `all_reduce` needs paths, and reduces blocks that its
       cell's stage owns: of stages of a worker that hold the same blocks, only

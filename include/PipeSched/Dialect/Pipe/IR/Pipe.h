@@ -53,6 +53,12 @@ bool isHeaderOp(mlir::Operation &op);
 /// there is at most one for data, target and loss each.
 mlir::LogicalResult verifyClauses(PlacementOwnerOpInterface owner);
 
+/// Verifies that options stand only with a family, and are not empty. Families
+/// need not be ours: what generates rows elsewhere may name itself.
+mlir::LogicalResult verifyFamilyClause(mlir::Operation *op,
+                                       mlir::StringAttr family,
+                                       mlir::DictionaryAttr options);
+
 /// Like emitOpError, but never prints the op, whose rows may be long.
 mlir::InFlightDiagnostic emitTableError(mlir::Operation *op);
 

@@ -1,0 +1,32 @@
+//===- OutputErrors.h - Standard output that cannot be written --*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// LLVM's streams say on their own that they failed, but not which file it was.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SUPPORT_OUTPUTERRORS_H
+#define PIPESCHED_SUPPORT_OUTPUTERRORS_H
+
+namespace pipesched {
+
+/// At the end of a tool, says on standard error if llvm::outs() could not be
+/// written, and then makes the exit status 1; says nothing if a reader has
+/// closed a pipe. Should be static in main, before all others: options such as
+/// --help call exit().
+class OutputErrors {
+public:
+  OutputErrors();
+  ~OutputErrors();
+  OutputErrors(const OutputErrors &) = delete;
+  OutputErrors &operator=(const OutputErrors &) = delete;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SUPPORT_OUTPUTERRORS_H

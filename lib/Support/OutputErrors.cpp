@@ -1,0 +1,37 @@
+//===- OutputErrors.cpp - Standard output that cannot be written ----------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Static objects are destroyed in the reverse order of their construction.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Support/OutputErrors.h"
+#include "llvm/Support/raw_ostream.h"
+#include <unistd.h>
+
+using namespace pipesched;
+
+/// Both streams are made first, so that they outlive this.
+OutputErrors::OutputErrors() {
+  llvm::outs();
+  llvm::errs();
+}
+
+OutputErrors::~OutputErrors() {
+  llvm::raw_fd_ostream &os = llvm::outs();
+  os.flush();
+  std::error_code code = os.error();
+  if (!code)
+    return;
+  os.clear_error();
+  if (code != std::errc::broken_pipe) // such as by `| head`
+    llvm::errs() << "error: cannot write to standard output: " << code.message()
+                 << "\n";
+  // The process ends already: exit() may not be called again.
+  _exit(1);
+}
