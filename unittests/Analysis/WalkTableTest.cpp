@@ -14,9 +14,9 @@
 
 #include "PipeSched/Analysis/WalkTable.h"
 #include "../Support/AllFamilies.h"
+#include "../Support/ChangedTables.h"
 #include "../Support/RandomCosts.h"
 #include "../Support/RandomTables.h"
-#include "../Support/ScatteredCopies.h"
 #include "../Support/TestEffort.h"
 #include "PipeSched/Schedule/Offload.h"
 #include "PipeSched/Schedule/OptimizerStep.h"
@@ -267,12 +267,10 @@ TEST(WalkTable, Recomputed) {
   Compared compared;
   uint32_t seed = 1;
   forAllFamilies(4, 6, {}, [&](const Family &, const Table &table) {
-    llvm::Expected<RecomputeChange> change = addRecompute(table.view());
-    if (!change)
-      return llvm::consumeError(change.takeError());
-    Table recomputed = table;
-    recomputed.rows = std::move(change->rows);
-    compare(recomputed, seed++, compared);
+    std::optional<Table> again = recomputed(table);
+    if (!again)
+      return;
+    compare(*again, seed++, compared);
   });
   EXPECT_GT(compared.recomputed, 100);
 }
@@ -283,12 +281,10 @@ TEST(WalkTable, Offloaded) {
   forAllFamilies(4, 6, {}, [&](const Family &, const Table &table) {
     compare(withCopies(table, seed, 1 + seed % 3), seed, compared);
     ++seed;
-    llvm::Expected<RecomputeChange> change = addRecompute(table.view());
-    if (!change)
-      return llvm::consumeError(change.takeError());
-    Table recomputed = table;
-    recomputed.rows = std::move(change->rows);
-    compare(withCopies(recomputed, seed, 1 + seed % 3), seed, compared);
+    std::optional<Table> again = recomputed(table);
+    if (!again)
+      return;
+    compare(withCopies(*again, seed, 1 + seed % 3), seed, compared);
     ++seed;
   });
   EXPECT_GT(compared.copied, 500);

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/AllFamilies.h"
-#include "../Support/ScatteredCopies.h"
+#include "../Support/ChangedTables.h"
 #include "../Support/ToyCosts.h"
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "PipeSched/Schedule/OptimizerStep.h"

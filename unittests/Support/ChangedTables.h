@@ -1,4 +1,4 @@
-//===- ScatteredCopies.h - Copies and joins anywhere in rows ----*- C++ -*-===//
+//===- ChangedTables.h - Tables with copies or recomputation ----*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,15 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Adds offloads and reloads to a table for property tests, at any place that
-// they can have. A seed always gives the same.
+// Tables for property tests: with offloads and reloads at any place that they
+// can have, and with every forward run again. A seed always gives the same.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef PIPESCHED_UNITTESTS_SUPPORT_SCATTEREDCOPIES_H
-#define PIPESCHED_UNITTESTS_SUPPORT_SCATTEREDCOPIES_H
+#ifndef PIPESCHED_UNITTESTS_SUPPORT_CHANGEDTABLES_H
+#define PIPESCHED_UNITTESTS_SUPPORT_CHANGEDTABLES_H
 
-#include "PipeSched/Schedule/Table.h"
+#include "PipeSched/Schedule/Recompute.h"
 #include "llvm/ADT/STLExtras.h"
 #include <random>
 
@@ -88,6 +88,17 @@ inline Table withCopies(Table table, uint32_t seed, int64_t every) {
   return table;
 }
 
+/// Nothing if R cannot be added.
+inline std::optional<Table> recomputed(Table table) {
+  llvm::Expected<RecomputeChange> change = addRecompute(table.view());
+  if (!change) {
+    llvm::consumeError(change.takeError());
+    return std::nullopt;
+  }
+  table.rows = std::move(change->rows);
+  return table;
+}
+
 } // namespace pipesched
 
-#endif // PIPESCHED_UNITTESTS_SUPPORT_SCATTEREDCOPIES_H
+#endif // PIPESCHED_UNITTESTS_SUPPORT_CHANGEDTABLES_H
