@@ -23,6 +23,12 @@ static Problem withMicrobatches(Problem problem, int64_t microbatches) {
   return problem;
 }
 
+static llvm::Expected<Table> makeTableOf(Configuration configuration,
+                                         int64_t microbatches) {
+  configuration.problem.microbatches = microbatches;
+  return makeTable(configuration);
+}
+
 static llvm::Expected<Placement> place(const Problem &problem) {
   if (problem.paths.empty())
     return placeFamily(*problem.family, problem.workers, problem.microbatches,
@@ -51,21 +57,21 @@ bool pipesched::isLongTable(const Problem &problem) {
 }
 
 /// A cell by its rank on the path, which does not depend on how many
-/// microbatches other paths take.
+/// microbatches other paths take. O and G have none.
 static std::array<int64_t, 3> rankedCell(const Placement &placement, Cell cell,
                                          int64_t ranksLess) {
-  return {static_cast<int64_t>(cell.withOverlap(false).getPhase()) * 2 +
-              cell.overlapsNext(),
+  return {static_cast<int64_t>(cell.getPhase()) * 2 + cell.overlapsNext(),
           placement.globalStage(cell),
-          placement.rankOnPath(cell.getMicrobatch()) - ranksLess};
+          cell.isPerPath()
+              ? 0
+              : placement.rankOnPath(cell.getMicrobatch()) - ranksLess};
 }
 
-bool pipesched::growsByPeriods(const Problem &problem, int64_t microbatches,
-                               int64_t period) {
-  llvm::Expected<Table> some =
-      generate(withMicrobatches(problem, microbatches));
+bool pipesched::growsByPeriods(const Configuration &configuration,
+                               int64_t microbatches, int64_t period) {
+  llvm::Expected<Table> some = makeTableOf(configuration, microbatches);
   llvm::Expected<Table> more =
-      generate(withMicrobatches(problem, microbatches + period));
+      makeTableOf(configuration, microbatches + period);
   if (!some || !more) {
     llvm::consumeError(some.takeError());
     llvm::consumeError(more.takeError());
@@ -82,7 +88,7 @@ bool pipesched::growsByPeriods(const Problem &problem, int64_t microbatches,
     for (int64_t i = 0, size = longer.size(); i != size; ++i) {
       bool isBehind = i >= repeats.end;
       Cell cell = row[isBehind ? i - repeats.length : i];
-      if (cell.isPerPath() || cell.isIdle())
+      if (cell.isIdle() || longer[i].isIdle())
         return false;
       int64_t ranks =
           isBehind ? repeated.ranks[some->placement.pathOf(cell)] : 0;
@@ -107,15 +113,16 @@ pipesched::evaluateLongTable(const Configuration &configuration,
   int64_t step = roundingOf(problem);
   for (int64_t few = 64 * step; few < problem.microbatches; few *= 4) {
     int64_t microbatches = few + (problem.microbatches - few) % step;
-    llvm::Expected<Table> shortened =
-        generate(withMicrobatches(problem, microbatches));
+    llvm::Expected<Table> shortened = makeTableOf(configuration, microbatches);
     if (!shortened)
       return shortened.takeError();
     if (shortened->view().getNumCells() > kMostCells ||
-        !growsByPeriods(problem, microbatches, step))
+        !growsByPeriods(configuration, microbatches, step))
       break;
     NamedEvaluation result;
-    result.name = result.family = problem.family->name.str();
+    result.name = problem.family->name.str();
+    if (!configuration.optimizerStep)
+      result.family = result.name;
     result.timing = configuration.timing;
     result.microbatchSize = costs.model ? costs.model->microbatchSize : 0;
     llvm::Expected<std::optional<Evaluation>> evaluation =

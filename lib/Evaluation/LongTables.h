@@ -18,14 +18,17 @@
 
 namespace pipesched {
 
+/// The table, with an optimizer step as pipe-add-optimizer adds it.
+llvm::Expected<Table> makeTable(const Configuration &configuration);
+
 /// Whether the table of a problem may have more cells than tables may.
 bool isLongTable(const Problem &problem);
 
-/// Whether the tables of a problem grow by whole periods: the table with
+/// Whether the tables of a configuration grow by whole periods: the table with
 /// `period` microbatches more is that with `microbatches`, but for one more
 /// period where it repeats. Compares both, so it is linear in their cells.
 /// False also if either has no table.
-bool growsByPeriods(const Problem &problem, int64_t microbatches,
+bool growsByPeriods(const Configuration &configuration, int64_t microbatches,
                     int64_t period);
 
 /// The evaluation of a configuration whose table would be too long. Its result

@@ -46,8 +46,7 @@ static ReducedStages reducedStages(const Configuration &configuration) {
              : ReducedStages::Replicated;
 }
 
-/// The table, with an optimizer step as pipe-add-optimizer adds it.
-static llvm::Expected<Table> makeTable(const Configuration &configuration) {
+llvm::Expected<Table> pipesched::makeTable(const Configuration &configuration) {
   llvm::Expected<Table> table = generate(configuration.problem);
   if (!table || !configuration.optimizerStep)
     return table;
@@ -83,14 +82,9 @@ static EvaluatedTable describe(const Configuration &configuration,
   return evaluated;
 }
 
-/// Whether a shorter table may have to do.
-static bool mayBeByPeriods(const Configuration &configuration) {
-  return !configuration.optimizerStep && isLongTable(configuration.problem);
-}
-
 /// Whether a shorter table does, although the whole one may exist.
 static bool isByPeriods(const Configuration &configuration) {
-  return configuration.numbersAlone && mayBeByPeriods(configuration);
+  return configuration.numbersAlone && isLongTable(configuration.problem);
 }
 
 static llvm::Expected<EvaluatedTable>
@@ -112,7 +106,7 @@ pipesched::evaluateConfiguration(const Configuration &configuration) {
   if (isByPeriods(configuration))
     return evaluateByPeriods(configuration);
   llvm::Expected<Table> table = makeTable(configuration);
-  if (!table && mayBeByPeriods(configuration)) {
+  if (!table && isLongTable(configuration.problem)) {
     llvm::consumeError(table.takeError());
     return evaluateByPeriods(configuration);
   }

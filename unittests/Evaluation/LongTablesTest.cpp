@@ -19,6 +19,10 @@
 
 using namespace pipesched;
 
+/// Without an optimizer step, and with one.
+static constexpr std::optional<ReductionPlace> kSteps[] = {
+    std::nullopt, ReductionPlace::End, ReductionPlace::Eager};
+
 static Problem problemOf(llvm::StringRef family, int64_t workers,
                          int64_t microbatches) {
   Problem problem;
@@ -43,6 +47,8 @@ static CostInputs equalStages() {
   set(Phase::Backward, 2100);
   set(Phase::InputGrad, 1100);
   set(Phase::WeightGrad, 900);
+  set(Phase::AllReduce, 700);
+  set(Phase::Optimizer, 300);
   return costs;
 }
 
@@ -68,19 +74,23 @@ static void expectSame(const Evaluation &found, const Evaluation &wanted) {
 TEST(LongTables, AsTheWholeTable) {
   CostInputs costs = equalStages();
   for (llvm::StringRef family : kRepeating)
-    for (int64_t workers : {4, 6}) {
-      SCOPED_TRACE(testing::Message() << family.str() << " D=" << workers);
-      Configuration configuration;
-      configuration.problem = problemOf(family, workers, 64 * 8 * workers * 3);
-      NamedEvaluation found =
-          llvm::cantFail(evaluateLongTable(configuration, costs));
-      Table table = llvm::cantFail(generate(configuration.problem));
-      Evaluation wanted = llvm::cantFail(
-          evaluateTable(table.view(), family, costs, TimingOptions()));
-      expectSame(found.evaluation, wanted);
-      EXPECT_EQ(found.placement.getNumMicrobatches(),
-                configuration.problem.microbatches);
-    }
+    for (int64_t workers : {4, 6})
+      for (std::optional<ReductionPlace> step : kSteps) {
+        SCOPED_TRACE(testing::Message() << family.str() << " D=" << workers
+                                        << " step=" << step.has_value());
+        Configuration configuration;
+        configuration.problem =
+            problemOf(family, workers, 64 * 8 * workers * 3);
+        configuration.optimizerStep = step;
+        NamedEvaluation found =
+            llvm::cantFail(evaluateLongTable(configuration, costs));
+        Table table = llvm::cantFail(makeTable(configuration));
+        Evaluation wanted = llvm::cantFail(evaluateTable(
+            table.view(), step ? "" : family, costs, TimingOptions()));
+        expectSame(found.evaluation, wanted);
+        EXPECT_EQ(found.placement.getNumMicrobatches(),
+                  configuration.problem.microbatches);
+      }
 }
 
 TEST(LongTables, RowsGrowByPeriods) {
@@ -88,9 +98,13 @@ TEST(LongTables, RowsGrowByPeriods) {
     for (int64_t workers : {2, 4, 6})
       for (int64_t period : {workers * 2, workers * 6})
         for (int64_t microbatches : {workers * 40, workers * 56})
-          EXPECT_TRUE(growsByPeriods(problemOf(family, workers, microbatches),
-                                     microbatches, period))
-              << family.str() << " " << workers << " " << microbatches;
+          for (std::optional<ReductionPlace> step : kSteps) {
+            Configuration configuration;
+            configuration.problem = problemOf(family, workers, microbatches);
+            configuration.optimizerStep = step;
+            EXPECT_TRUE(growsByPeriods(configuration, microbatches, period))
+                << family.str() << " " << workers << " " << microbatches;
+          }
 }
 
 TEST(LongTables, ABillionCells) {
@@ -103,6 +117,24 @@ TEST(LongTables, ABillionCells) {
   EXPECT_EQ(evaluation.table->slots, (8'000'000 + 63) * 3);
   EXPECT_EQ(evaluation.totals.traffic.messages, 2 * 63 * 8'000'000LL);
   EXPECT_DOUBLE_EQ(summarize(evaluation.totals).idleRatio, 63.0 / 8'000'063);
+}
+
+/// The step of the last worker begins when its backwards are done, and waits
+/// for nobody where one worker holds each stage.
+TEST(LongTables, ABillionCellsAndTheirStep) {
+  CostSources sources;
+  sources.profile = equalStages().profile;
+  Configuration configuration;
+  configuration.problem = problemOf("1f1b", 64, 8'000'000);
+  configuration.costs = &sources;
+  configuration.numbersAlone = true;
+  auto makespan = [&] {
+    return llvm::cantFail(evaluateConfiguration(configuration))
+        .result.evaluation.totals.makespanPs;
+  };
+  int64_t withoutStep = makespan();
+  configuration.optimizerStep = ReductionPlace::End;
+  EXPECT_EQ(makespan(), withoutStep + 700 + 300);
 }
 
 TEST(LongTables, HaveNumbersAlone) {
