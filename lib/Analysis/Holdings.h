@@ -39,7 +39,7 @@ inline bool holdsTheSame(const MemoryFacts &one, const MemoryFacts &other) {
 /// their backward ends.
 class LiveActivations {
 public:
-  explicit LiveActivations(const TableView &table, const PhaseCounts &counts);
+  LiveActivations(const TableView &table, const PhaseCounts &counts);
 
   /// Whether there are none: the phases of cells say all (startKept).
   bool isEmpty() const { return !isTracked; }
