@@ -50,7 +50,8 @@ static CostInputs modelCosts(int64_t layers) {
   return costs;
 }
 
-static CostInputs profileCosts(bool hasReductions) {
+/// All-reduces of stages differ.
+static CostInputs profileCosts(bool hasReductions, int64_t numStages) {
   CostInputs costs;
   costs.profile.emplace();
   auto set = [&](Phase phase, int64_t ps) {
@@ -61,8 +62,10 @@ static CostInputs profileCosts(bool hasReductions) {
   set(Phase::Offload, 130);
   set(Phase::Reload, 120);
   set(Phase::Optimizer, 40);
-  if (hasReductions)
-    set(Phase::AllReduce, 300);
+  std::vector<int64_t> &reductions =
+      costs.profile->phasePs[static_cast<unsigned>(Phase::AllReduce)];
+  for (int64_t stage = 0; hasReductions && stage != numStages; ++stage)
+    reductions.push_back(300 + 70 * (stage % 3));
   costs.profile->commPs = {17};
   return costs;
 }
@@ -101,6 +104,13 @@ static void compare(const Table &table, const CostInputs &costs,
     return;
   }
   expectSame(found->totals, *wanted);
+  if (!found->execution) {
+    Execution expanded =
+        llvm::cantFail(expandTotals(view, found->totals, options));
+    EXPECT_EQ(expanded.timeline.startPs, wanted->timeline.startPs);
+    EXPECT_EQ(expanded.times.occupancyPs, wanted->times.occupancyPs);
+    EXPECT_EQ(expanded.times.latencyPs, wanted->times.latencyPs);
+  }
   compared.walked += !found->execution;
   compared.reduced += !found->execution && !wanted->graph.reductions.empty();
   compared.copied += !found->execution && wanted->traffic.copies > 0;
@@ -127,7 +137,8 @@ TEST(WalkedTables, AllFamilies) {
     ++seed;
     compare(table, modelCosts(3 * table.placement.getNumGlobalStages()),
             options, compared);
-    compare(table, profileCosts(seed % 2), options, compared);
+    compare(table, profileCosts(seed % 2, table.placement.getNumStages(0)),
+            options, compared);
     compare(table, {}, options, compared);
   });
   EXPECT_GT(compared.walked, 500);
