@@ -3,9 +3,10 @@
 
 States the problem of docs/Optimize.md as a constraint program: a start for each cell, one cell at a
 time per worker and copy queue, memory as a cumulative resource, and a choice for each stage and
-microbatch to keep, offload or recompute the activation. Both solvers get the same time and
-threads, one after the other. Every answer of either is checked by utils/verify-optimized.py, which
-shares no code with either, and the optimizer times the rows of CP-SAT again (`--start`).
+microbatch to keep, offload or recompute the activation. Both solvers get the same threads and
+(unless --cpsat-time-limit says otherwise) the same time, one after the other. Every answer of
+either is checked by utils/verify-optimized.py, which shares no code with either, and the optimizer
+times the rows of CP-SAT again (`--start`).
 
 CP-SAT is optional: `pip install ortools`. Without it, `--solvers ours` still runs.
 
@@ -267,7 +268,7 @@ class Model:
         from ortools.sat.python import cp_model
 
         solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = arguments.time_limit
+        solver.parameters.max_time_in_seconds = arguments.cpsat_time_limit
         solver.parameters.num_workers = arguments.threads
         solver.parameters.random_seed = arguments.seed
         solver.parameters.log_search_progress = arguments.log
@@ -397,7 +398,7 @@ class Runner:
         return Row(
             instance["name"],
             solver,
-            arguments.time_limit,
+            arguments.cpsat_time_limit if solver == "cpsat" else arguments.time_limit,
             arguments.threads,
             answer[instance["objective"]] if answer else None,
             answer["lower_bound"] if answer else None,
@@ -461,6 +462,9 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--make", nargs="+", default=[], metavar=FORM)
     parser.add_argument("--solvers", type=lambda text: text.split(","), default=list(SOLVERS))
     parser.add_argument("--time-limit", type=float, default=30, metavar="SECONDS")
+    parser.add_argument(
+        "--cpsat-time-limit", type=float, metavar="SECONDS", help="of CP-SAT, if it is another one"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -477,6 +481,8 @@ def read_arguments() -> argparse.Namespace:
         "--rows", type=Path, nargs="+", metavar="FILE", help="show what --format json has written"
     )
     arguments = parser.parse_args()
+    if arguments.cpsat_time_limit is None:
+        arguments.cpsat_time_limit = arguments.time_limit
     for solver in arguments.solvers:
         if solver not in SOLVERS:
             parser.error(f"--solvers: expected some of {', '.join(SOLVERS)}, found {solver!r}")

@@ -8,11 +8,12 @@
 //
 // On problems of every kind, the rows of the plans that a search ends with have
 // the objective that it gives them, by code that it does not use, and keep the
-// rules.
+// rules. Runs and generations of a search are as long as they should be.
 //
 //===----------------------------------------------------------------------===//
 
 #include "../../lib/Optimize/Search/Search.h"
+#include "../../lib/Optimize/Search/Heuristics.h"
 #include "../Support/TestEffort.h"
 #include "DiverseProblems.h"
 
@@ -114,6 +115,79 @@ TEST(Search, HasRowsForTheFirstStep) {
   Solution first = llvm::cantFail(test::timeRows(problem, all[1]));
   EXPECT_EQ(first.period, plan.objective);
   llvm::cantFail(verifySolution(problem, first));
+}
+
+//===----------------------------------------------------------------------===//
+// How long a search does what
+//===----------------------------------------------------------------------===//
+
+TEST(Annealing, RunsUntilItsProgress) {
+  Problem problem =
+      makeProblem(llvm::cantFail(Placement::create(3, 6, {placeLinear(3)})));
+  Encoding encoding(problem);
+  Plan plan = runOneByOne(encoding);
+  Annealing<MakespanEvaluator<true>> annealing(encoding, /*seed=*/1);
+  Budget budget(20'000);
+  Cooling cooling = {/*from=*/3, /*to=*/1, /*until=*/0.5};
+  EXPECT_TRUE(annealing.run(plan, cooling, budget));
+  EXPECT_GE(annealing.getNumEvaluations(), 10'000u);
+  EXPECT_LT(annealing.getNumEvaluations(), 10'600u);
+  // That progress is behind it, but a run has some evaluations at least.
+  uint64_t before = annealing.getNumEvaluations();
+  cooling.leastEvaluations = 2000;
+  EXPECT_TRUE(annealing.run(plan, cooling, budget));
+  EXPECT_GE(annealing.getNumEvaluations(), before + 2000);
+  EXPECT_LT(annealing.getNumEvaluations(), before + 2600);
+  cooling.until = 2;
+  EXPECT_FALSE(annealing.run(plan, cooling, budget));
+}
+
+/// A limit with two rounds, of which the first has a tenth. Counts the list
+/// schedules of the second one: a search tells of each by itself.
+class TwoRounds : public Stopper {
+public:
+  explicit TwoRounds(uint64_t evaluations) : evaluations(evaluations) {}
+
+  bool shouldStop(uint64_t more, int64_t) override {
+    used += more;
+    numSingle += end == 1 && more == 1;
+    return getProgress() >= end;
+  }
+  double getProgress() const override {
+    return double(used) / double(evaluations);
+  }
+  double getEnd() const override { return end; }
+
+  double end = 0.1;
+  uint64_t numSingle = 0;
+
+private:
+  uint64_t evaluations, used = 0;
+};
+
+/// The list schedules of a search that come after its first annealing runs.
+uint64_t countLateSchedules(uint64_t evaluations, int64_t numMicrobatches) {
+  Problem problem = makeProblem(
+      llvm::cantFail(Placement::create(2, numMicrobatches, {placeLinear(2)})));
+  problem.capacity = {8, 8};
+  Encoding encoding(problem);
+  TwoRounds limit(evaluations);
+  std::unique_ptr<Search> search = makeSearch(encoding, 1);
+  search->start();
+  search->construct(limit);
+  search->anneal(limit);
+  limit.end = 1;
+  search->anneal(limit);
+  EXPECT_GE(limit.getProgress(), 1);
+  return limit.numSingle;
+}
+
+/// Where there is time, a search begins again with other schedules.
+TEST(Search, BeginsAnewWhereThereIsTime) {
+  EXPECT_GE(countLateSchedules(150'000, 2), 1000u);
+  EXPECT_LT(countLateSchedules(40'000, 2), 100u);
+  // Schedules that were made from fewer microbatches take too long.
+  EXPECT_LT(countLateSchedules(900'000, 20), 100u);
 }
 
 } // namespace

@@ -117,6 +117,11 @@ std::pair<uint32_t, uint32_t> Annealing<Objective>::drawPlace() {
           encoding.rowBegins[worker] + random.below(plan.sizes[worker])};
 }
 
+/// How much of the way from `begin` to `end` is behind `now`, from 0 to 1.
+static double shareOf(double now, double begin, double end) {
+  return now < end ? (now - begin) / (end - begin) : 1;
+}
+
 template <typename Objective>
 bool Annealing<Objective>::run(const Plan &from, const Cooling &cooling,
                                Stopper &stopper) {
@@ -128,18 +133,21 @@ bool Annealing<Objective>::run(const Plan &from, const Cooling &cooling,
   uint32_t taken = 0;
   const uint64_t interval =
       std::clamp<uint64_t>(kStopCells / encoding.numCells, 1, kStopInterval);
+  const double begun = stopper.getProgress();
   double temperature = cooling.from;
-  double factor = std::pow(cooling.to / cooling.from,
-                           double(interval) / double(cooling.evaluations));
-  while (evaluations < cooling.evaluations) {
+  while (true) {
     // Every 4096 draws count as one evaluation, so that a run ends even if none
     // of them changes the plan.
     if (evaluations - asked >= interval || ++draws % 4096 == 0) {
       evaluations += draws % 4096 == 0;
+      numEvaluations += evaluations - asked;
       if (stopper.shouldStop(evaluations - asked, bestObjective))
         return false;
       asked = evaluations;
-      temperature *= factor;
+      double done = shareOf(stopper.getProgress(), begun, cooling.until);
+      if (done >= 1 && evaluations >= cooling.leastEvaluations)
+        return true;
+      temperature = cooling.from * std::pow(cooling.to / cooling.from, done);
     }
     auto [worker, position] = drawPlace();
     if (!mover.draw(plan, worker, position, random))
@@ -166,7 +174,6 @@ bool Annealing<Objective>::run(const Plan &from, const Cooling &cooling,
     if (++taken % kTraceInterval == 0)
       trace();
   }
-  return !stopper.shouldStop(evaluations - asked, bestObjective);
 }
 
 template class optimize::Annealing<MakespanEvaluator<false>>;

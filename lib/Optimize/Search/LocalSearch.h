@@ -106,8 +106,9 @@ private:
 
 /// How long an annealing run is and how its temperature falls.
 struct Cooling {
-  double from = 0, to = 0; ///< temperatures, in ticks
-  uint64_t evaluations = 0;
+  double from = 0, to = 0;       ///< temperatures, in ticks
+  double until = 1;              ///< the progress at which it ends
+  uint64_t leastEvaluations = 0; ///< it does not end before
 };
 
 /// Says when a search has to stop; searches ask every few hundred evaluations.
@@ -119,6 +120,8 @@ public:
   virtual bool shouldStop(uint64_t evaluations, int64_t best) = 0;
   /// The share of the limits that is used, from 0 to 1.
   virtual double getProgress() const = 0;
+  /// The progress at which the search has to stop for now.
+  virtual double getEnd() const { return 1; }
 };
 
 /// Annealing runs. The best plan of all runs is kept.
@@ -139,6 +142,8 @@ public:
   /// The plan that the last run ended with.
   const Plan &getLast() const { return plan; }
   int64_t getLastObjective() const { return value; }
+  /// Of all runs.
+  uint64_t getNumEvaluations() const { return numEvaluations; }
   Random &getRandom() { return random; }
   Objective &getObjective() { return objective; }
 
@@ -155,6 +160,7 @@ private:
   Plan plan, best;
   int64_t value = kInfeasible; ///< objective of `plan`
   int64_t bestObjective = kInfeasible;
+  uint64_t numEvaluations = 0;
   std::vector<std::pair<uint32_t, uint32_t>> critical; ///< worker, position
 };
 

@@ -55,6 +55,7 @@ struct Portfolio::Task final : Stopper {
     return shared.isRepeatable() && evaluations >= mostEvaluations;
   }
   double getProgress() const override;
+  double getEnd() const override { return until; }
   void run(const Encoding &encoding, llvm::ArrayRef<Candidate> candidates);
   void begin(llvm::ArrayRef<Candidate> candidates);
 

@@ -27,10 +27,21 @@ constexpr size_t kNumStarts = 8, kMostAlike = 4, kPoolSize = 8;
 constexpr uint64_t kConstructionWork = 40'000'000;
 /// Ways to repeat the middle of one plan, times cells.
 constexpr double kRepeatWork = 20e6;
-/// Evaluations of the first run, and the lengths of later runs as shares of all
-/// evaluations that the limits allow.
-constexpr uint64_t kFirstRun = 4000;
-constexpr double kFirstShare = 0.01, kLastShare = 0.15;
+/// Lengths of the first runs and of the last ones as shares of a generation,
+/// and after how many runs the length has doubled. No run has fewer evaluations
+/// than kLeastRun.
+constexpr double kFirstShare = 0.01, kLastShare = 0.15, kDoubled = 4;
+constexpr uint64_t kLeastRun = 4000;
+/// A generation takes so many evaluations per cell, and at least this share of
+/// the limits. After the last, the best of all get the rest of the limits.
+constexpr double kGenerationWork = 1300;
+constexpr double kLeastGeneration = 0.12, kAllGenerations = 0.75;
+/// Plans of a generation that are kept for the end, and from which run on these
+/// are annealed: as long as the last ones of a generation.
+constexpr size_t kNumElite = 3;
+constexpr uint64_t kLateRun = 16;
+/// Most cells of the plans that are kept for later generations.
+constexpr uint64_t kMostKept = 1'000'000;
 /// Range of temperatures at the start of a run, and that at its end, in mean
 /// durations of a cell; the least temperature at the end, in ticks.
 constexpr double kCoolest = 0.03, kHottest = 0.3, kFrozen = 0.01;
@@ -99,8 +110,12 @@ private:
   void constructFromSmaller(Stopper &stopper);
   void addRepeated(const Encoding &smaller, const Plan &plan, Stopper &stopper);
   std::vector<int64_t> drawCapacity();
-  const Entry &drawEntry(uint64_t number);
-  bool runOnce(uint64_t evaluations, uint64_t number, Stopper &stopper);
+  const Entry &drawEntry();
+  bool runOnce(double until, Stopper &stopper);
+  void readCandidate(const Candidate &candidate, Stopper &stopper);
+  bool constructMany(Stopper &stopper);
+  void setGeneration(double progress);
+  void endGeneration(Stopper &stopper);
   double meanDuration() const;
 
   const Encoding &encoding;
@@ -108,9 +123,12 @@ private:
   Evaluator<int64_t, false> unbounded; ///< times without regard to memory
   std::vector<Entry> starts, pool;     ///< the best first
   std::string origin;
-  bool isNested = false;
-  uint64_t number = 0;      ///< of the next run
-  uint64_t numAnnealed = 0; ///< evaluations
+  bool isNested = false, isOneGeneration = false;
+  std::vector<Candidate> candidates; ///< all that were offered
+  std::vector<Entry> elite;          ///< the best of earlier generations
+  uint64_t number = 0;               ///< of the next run of this generation
+  double generationBegin = 0, generationEnd = 1; ///< progress
+  double annealedFrom = -1; ///< progress at the begin of the first run
 };
 } // namespace
 
@@ -215,6 +233,15 @@ void SearchOf<Objective>::addFitted(const Plan &plan, const std::string &name,
 
 template <typename Objective>
 void SearchOf<Objective>::offer(const Candidate &candidate, Stopper &stopper) {
+  if ((candidates.size() + 1) * encoding.numCells <= kMostKept)
+    candidates.push_back(candidate);
+  readCandidate(candidate, stopper);
+}
+
+/// Adds a plan, or what makes it fit the memory.
+template <typename Objective>
+void SearchOf<Objective>::readCandidate(const Candidate &candidate,
+                                        Stopper &stopper) {
   Plan plan = candidate.plan;
   bool hasRoom = plan.fitsMemory(encoding);
   if (hasRoom || encoding.offload)
@@ -259,7 +286,7 @@ void SearchOf<Objective>::constructOne(Stopper &stopper) {
   Random &random = annealing.getRandom();
   DispatchRule rule = drawRule(encoding, drawCapacity(), random);
   if (std::optional<Plan> plan = dispatch(encoding, rule, random))
-    offer({std::move(*plan), "list scheduling"}, stopper);
+    readCandidate({std::move(*plan), "list scheduling"}, stopper);
 }
 
 /// Adds the plan with its middle repeated, in all possible ways; if there are
@@ -292,6 +319,7 @@ void SearchOf<Objective>::constructFromSmaller(Stopper &stopper) {
   int64_t more = (most - least) / kLeastMore * kLeastMore;
   if (more <= 0 || placement.getNumPaths() > 1)
     return;
+  isOneGeneration = true; // its starts cost too much to find them again
   Path path;
   path.workers = placement.getPath(0).workers;
   Problem problem = encoding.problem;
@@ -314,8 +342,9 @@ void SearchOf<Objective>::constructFromSmaller(Stopper &stopper) {
     addRepeated(smaller, entry.plan, stopper);
 }
 
+/// Adds random list schedules. False: the search has to stop.
 template <typename Objective>
-void SearchOf<Objective>::construct(Stopper &stopper) {
+bool SearchOf<Objective>::constructMany(Stopper &stopper) {
   uint64_t work = uint64_t(encoding.numCells) * encoding.numWorkers;
   uint64_t count = std::clamp(kConstructionWork / std::max<uint64_t>(1, work),
                               kMinConstructions, kMaxConstructions);
@@ -325,9 +354,14 @@ void SearchOf<Objective>::construct(Stopper &stopper) {
        ++i) {
     constructOne(stopper);
     if (stopper.shouldStop(1, annealing.getBestObjective()))
-      return;
+      return false;
   }
-  if (!isNested)
+  return true;
+}
+
+template <typename Objective>
+void SearchOf<Objective>::construct(Stopper &stopper) {
+  if (constructMany(stopper) && !isNested)
     constructFromSmaller(stopper);
 }
 
@@ -338,8 +372,7 @@ void SearchOf<Objective>::construct(Stopper &stopper) {
 /// First takes every start in turn, then plans of the pool, the better the more
 /// often.
 template <typename Objective>
-const typename SearchOf<Objective>::Entry &
-SearchOf<Objective>::drawEntry(uint64_t number) {
+const typename SearchOf<Objective>::Entry &SearchOf<Objective>::drawEntry() {
   if (number < starts.size())
     return starts[number];
   double place = annealing.getRandom().unit();
@@ -347,15 +380,14 @@ SearchOf<Objective>::drawEntry(uint64_t number) {
 }
 
 template <typename Objective>
-bool SearchOf<Objective>::runOnce(uint64_t evaluations, uint64_t number,
-                                  Stopper &stopper) {
-  const Entry &entry = drawEntry(number);
+bool SearchOf<Objective>::runOnce(double until, Stopper &stopper) {
+  const Entry &entry = drawEntry();
   std::string name = entry.origin;
   double unit = meanDuration();
   double heat =
       kCoolest * std::pow(kHottest / kCoolest, annealing.getRandom().unit());
-  Cooling cooling = {heat * unit, std::max(kLeastTicks, kFrozen * unit),
-                     evaluations};
+  Cooling cooling = {heat * unit, std::max(kLeastTicks, kFrozen * unit), until,
+                     kLeastRun};
   int64_t before = annealing.getBestObjective();
   bool goesOn = annealing.run(entry.plan, cooling, stopper);
   llvm::StringRef suffix = ", annealed";
@@ -371,17 +403,59 @@ bool SearchOf<Objective>::runOnce(uint64_t evaluations, uint64_t number,
   return goesOn;
 }
 
+/// Keeps the best plans of this generation and begins another one; after the
+/// last, goes on with the best of all.
+template <typename Objective>
+void SearchOf<Objective>::endGeneration(Stopper &stopper) {
+  double now = stopper.getProgress();
+  double share = generationEnd - generationBegin;
+  for (size_t i = 0; i < std::min(pool.size(), kNumElite); ++i)
+    insert(elite, std::move(pool[i]), kPoolSize);
+  pool.clear();
+  starts.clear();
+  number = 0;
+  generationBegin = now;
+  generationEnd = now + share <= kAllGenerations ? now + share : 1;
+  if (generationEnd == 1) {
+    pool = std::move(elite);
+    number = kLateRun;
+    return;
+  }
+  start(); // so that there is a plan
+  for (const Candidate &candidate : candidates)
+    if (!stopper.shouldStop(0, annealing.getBestObjective()))
+      readCandidate(candidate, stopper);
+  constructMany(stopper);
+}
+
+/// Decides how long a generation is, by the evaluations so far. The first one
+/// has begun with the search.
+template <typename Objective>
+void SearchOf<Objective>::setGeneration(double progress) {
+  double all = double(annealing.getNumEvaluations()) /
+               std::max(1e-4, progress - annealedFrom);
+  double share =
+      std::max(kGenerationWork * encoding.numCells / all, kLeastGeneration);
+  if (2 * share <= kAllGenerations)
+    generationEnd = std::max(share, progress);
+}
+
 template <typename Objective>
 void SearchOf<Objective>::anneal(Stopper &stopper) {
-  double before = stopper.getProgress();
-  uint64_t length = kFirstRun;
-  for (; runOnce(length, number, stopper); ++number) {
-    numAnnealed += length;
-    double used = std::max(1e-4, stopper.getProgress() - before);
-    double share =
-        std::min(kFirstShare * std::exp2(double(number) / 4), kLastShare);
-    length = uint64_t(share * double(numAnnealed) / used);
-    length = std::max(length, kFirstRun);
+  if (annealedFrom < 0)
+    annealedFrom = stopper.getProgress();
+  else if (!isOneGeneration && generationBegin == 0 && generationEnd == 1)
+    setGeneration(stopper.getProgress());
+  for (bool goesOn = true; goesOn; ++number) {
+    double now = stopper.getProgress();
+    if (generationEnd < 1 && now >= generationEnd)
+      endGeneration(stopper);
+    double end = std::min(stopper.getEnd(), generationEnd);
+    double share = std::min(kFirstShare * std::exp2(double(number) / kDoubled),
+                            kLastShare) *
+                   (generationEnd - generationBegin);
+    // No short run remains at the end.
+    goesOn = runOnce(end - now < 1.5 * share ? end : now + share, stopper);
   }
 }
 
