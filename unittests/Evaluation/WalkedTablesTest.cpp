@@ -14,6 +14,7 @@
 #include "../Support/AllFamilies.h"
 #include "../Support/ChangedTables.h"
 #include "../Support/ToyCosts.h"
+#include "PipeSched/Analysis/TableReductions.h"
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "PipeSched/Schedule/OptimizerStep.h"
 #include "gtest/gtest.h"
@@ -144,4 +145,19 @@ TEST(WalkedTables, AllFamilies) {
   EXPECT_GT(compared.walked, 500);
   EXPECT_GT(compared.reduced, 200);
   EXPECT_GT(compared.copied, 200);
+}
+
+/// Path 1 cuts the model elsewhere than path 0, so that worker 0 reduces two
+/// pieces at one G: the graph times them.
+TEST(WalkedTables, SeveralGroupsOfOneCellTakeTheGraph) {
+  Table table = llvm::cantFail(generate(*findFamily("chimera"), 2, 4));
+  std::vector<Path> paths = table.placement.getPaths().vec();
+  paths[0].blocks = {3, 1};
+  paths[1].blocks = {2, 2};
+  table.placement = llvm::cantFail(Placement::create(2, 4, paths));
+  table.rows = llvm::cantFail(addOptimizerStep(table.view())).rows;
+  EXPECT_FALSE(llvm::cantFail(TableReductions::create(table.view())));
+  Compared compared;
+  compare(table, modelCosts(4), {}, compared);
+  EXPECT_EQ(compared.walked, 0);
 }
