@@ -238,6 +238,22 @@ double secondsOf(llvm::function_ref<void()> run) {
       .count();
 }
 
+/// A limit on time that a run stays far below says nothing about its result,
+/// even if it has few evaluations yet when a share of that time is over.
+TEST(Solver, DoesNotDependOnTimeThatSuffices) {
+  Instance instance = llvm::cantFail(readInstance(
+      std::string(PIPESCHED_INSTANCES_DIR "/R01_d8n16_x_m4_rc.json")));
+  SolverOptions options = budget(30'000);
+  options.timeLimitSeconds = 1e6;
+  SolverResult wanted;
+  double seconds =
+      secondsOf([&] { wanted = solveAndCheck(instance.problem, {}, options); });
+  for (double times : {10, 15, 20}) {
+    options.timeLimitSeconds = times * seconds;
+    expectSame(wanted, solveAndCheck(instance.problem, {}, options));
+  }
+}
+
 TEST(Solver, StopsAtTheTimeLimit) {
   Problem problem = makeLargeProblem();
   for (double limit : {0.0, 0.3}) {

@@ -19,6 +19,9 @@ using namespace pipesched::optimize;
 
 /// More threads than this are not used.
 static constexpr unsigned kMostThreads = 256;
+/// With a limit on evaluations: time does not suffice for them if, after this
+/// share of it, they are this part of what they would have to be.
+static constexpr double kTimeToTell = 0.25, kTooFew = 0.5;
 /// With a limit on evaluations: the most searches, and how many evaluations
 /// another search takes.
 static constexpr uint64_t kMostSearches = 16;
@@ -65,13 +68,15 @@ struct Portfolio::Task final : Stopper {
   uint64_t evaluations = 0, mostEvaluations = 0;
   /// Limit on its own time; 0: only the limit on the time of all.
   double mostSeconds = 0;
-  double secondsBefore = 0; ///< in earlier rounds
-  double begun = 0;         ///< this round, in shared.seconds()
-  double until = 1;         ///< share of the limits
+  double secondsBefore = 0;    ///< in earlier rounds
+  double begun = 0;            ///< this round, in shared.seconds()
+  double until = 1;            ///< share of the limits
+  mutable double progress = 0; ///< of limited evaluations; never falls
 };
 
-/// Goes by the limit that is closer. Without a time limit only seeds and
-/// heuristics run, for which there is no progress.
+/// Goes by evaluations if they are limited, so that results do not depend on
+/// the machine, and by time only where that clearly does not suffice. Without a
+/// time limit only seeds and heuristics run, for which there is no progress.
 double Portfolio::Task::getProgress() const {
   double limit = shared.options.timeLimitSeconds;
   if (limit <= 0)
@@ -81,9 +86,12 @@ double Portfolio::Task::getProgress() const {
                                   : now / limit;
   if (!shared.isRepeatable())
     return byTime;
-  return std::max(byTime, mostEvaluations > 0
-                              ? double(evaluations) / double(mostEvaluations)
-                              : 1.0);
+  double byEvaluations =
+      mostEvaluations > 0 ? double(evaluations) / double(mostEvaluations) : 1.0;
+  bool isTimeShort =
+      byTime >= 1 || (byTime > kTimeToTell && byEvaluations < byTime * kTooFew);
+  progress = std::max(progress, isTimeShort ? byTime : byEvaluations);
+  return progress;
 }
 
 /// Runs seeds and list schedules.
