@@ -157,7 +157,7 @@ FullWalk<Time>::FullWalk(const TableView &table,
     times.exposedPs.assign(workers.size(), 0);
   }
   if (hasCopies(counts))
-    copies.emplace(table);
+    copies.emplace(table, counts);
   if (const TableReductions *all = scenarios.front().reductions)
     reductions.emplace(*all, prices, table);
   waitsForMore = copies || reductions;

@@ -96,7 +96,7 @@ public:
   };
   static constexpr uint32_t kRow = Bindings::kNone;
 
-  explicit WalkCopies(const TableView &table);
+  WalkCopies(const TableView &table, const PhaseCounts &counts);
 
   /// Calls `offer(const Item &)` for what a step waits for, beside the message
   /// for one of its halves, in the order in which the first of equals counts.
@@ -111,11 +111,6 @@ public:
   /// what it needs has not been before it. `flat`: its index.
   std::optional<Copied> copy(const WaveStep &step, const Time &ps,
                              const Item &row, uint32_t flat);
-  /// When the last copy of a worker ends.
-  Time endPs(int32_t row) const {
-    const Worker &worker = workers[row];
-    return later(worker.offloads.endPs, worker.reloads.endPs);
-  }
   template <typename Visitor>
   void visitState(Visitor &visitor);
 
@@ -162,16 +157,13 @@ private:
 //===----------------------------------------------------------------------===//
 
 template <typename Time>
-WalkCopies<Time>::WalkCopies(const TableView &table)
+WalkCopies<Time>::WalkCopies(const TableView &table, const PhaseCounts &counts)
     : placement(*table.placement), workers(table.rows.size()),
-      offloads(placement.getNumGlobalStages(), false),
       activations(placement.getNumGlobalStages()) {
-  for (InFlight<Activation> &stage : activations)
-    stage.allocate(4, allocator);
-  for (llvm::ArrayRef<Cell> row : table.rows)
-    for (Cell cell : row)
-      if (cell.is(Phase::Offload))
-        offloads[placement.globalStage(cell)] = true;
+  for (auto [stage, places] : llvm::enumerate(activations)) {
+    places.allocate(4, allocator);
+    offloads.push_back(counts.of(stage, Phase::Offload) != 0);
+  }
 }
 
 template <typename Time>

@@ -34,7 +34,7 @@ public:
                llvm::ArrayRef<WalkInputs> scenarios)
       : prices(table, scenarios), workers(table.rows.size()) {
     if (hasCopies(counts))
-      copies.emplace(table);
+      copies.emplace(table, counts);
     if (const TableReductions *all = scenarios.front().reductions)
       reductions.emplace(*all, prices, table);
     waitsForMore = copies || reductions;
